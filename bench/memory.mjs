@@ -7,7 +7,7 @@ import { call } from './server.mjs'
 
 const COUNT = Number(process.env.BENCH_MEMORY ?? 100_000)
 const DIMENSIONS = 256
-const BATCH = 5_000
+const BATCH = 1_000
 
 const vectorOf = (n) =>
   Array.from({ length: DIMENSIONS }, (_, at) => Number(Math.sin(n * 31 + at * 7).toFixed(4)))

@@ -3,11 +3,11 @@ import './typescript.mjs'
 import { readFileSync } from 'node:fs'
 
 const { standalone } = await import('../src/models/extractive/followup.ts')
-const { STOPWORDS } = await import('../src/models/words.ts')
+const { isStopword } = await import('../src/models/words.ts')
 
 /** The words as they are written, without those that say nothing. */
 const contentOf = (text) =>
-  new Set((text.toLowerCase().match(/[a-z0-9]+/g) ?? []).filter((word) => !STOPWORDS.has(word)))
+  new Set((text.toLowerCase().match(/[a-z0-9]+/g) ?? []).filter((word) => !isStopword(word)))
 
 const without = (words, others) => new Set([...words].filter((word) => !others.has(word)))
 const within = (words, others) => new Set([...words].filter((word) => others.has(word)))

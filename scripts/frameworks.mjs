@@ -1,7 +1,8 @@
 /**
  * `npm run examples:frameworks [-- NAME ...]`: builds a small site with each framework's example, and asks a question in
  * it. Each tool is installed at an exact version in a scratch folder outside the project. It needs the npm registry,
- * Chromium, and minutes, so that only `npm run test:all` runs it. It starts a Parley of its own, unless PARLEY_URL names a
+ * Chromium, and a minute or two: `npm test` runs it when the widget or an example has changed. Without the registry or Chromium it
+ * says so and builds nothing. It starts a Parley of its own, unless PARLEY_URL names a
  * running one and PARLEY_API_KEY its admin key.
  */
 import { spawnSync } from 'node:child_process'
@@ -17,7 +18,8 @@ let PARLEY = process.env.PARLEY_URL ?? ''
 const ADMIN_KEY = process.env.PARLEY_API_KEY ?? 'xyz'
 const WRITTEN_IN_EXAMPLES = 'http://localhost:8108'
 const QUESTION = 'How do I start Parley?'
-const TIMEOUT_MS = 60_000
+/** Only ends a wait that would never end: pages and answers are waited for by their states. */
+const TIMEOUT_MS = 300_000
 
 /**
  * @typedef {object} Framework
@@ -173,10 +175,8 @@ async function serveFolder(folder) {
   return { url: `http://127.0.0.1:${port}/`, close: () => server.close() }
 }
 
-/** Asks a question in the built page. @param {string} folder */
-async function drive(folder) {
-  const executablePath = ['/usr/bin/chromium', '/usr/bin/google-chrome'].find((path) => existsSync(path))
-  if (executablePath === undefined) throw new Error('There is no Chromium (apt-get install chromium).')
+/** Asks a question in the built page. @param {string} folder @param {string} executablePath the browser */
+async function drive(folder, executablePath) {
   const site = await serveFolder(folder)
   const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'] })
   try {
@@ -205,11 +205,14 @@ const isReachable = async (url) =>
   )
 
 const names = process.argv.slice(2).length > 0 ? process.argv.slice(2) : Object.keys(FRAMEWORKS)
+const executablePath = ['/usr/bin/chromium', '/usr/bin/google-chrome'].find((path) => existsSync(path))
 const registry = spawnSync('npm', ['config', 'get', 'registry'], { encoding: 'utf8' }).stdout.trim()
 const unknown = names.find((name) => !(name in FRAMEWORKS))
 if (unknown !== undefined) {
   console.error(`There is no example for ${unknown}; there are ${Object.keys(FRAMEWORKS).join(', ')}.`)
   process.exitCode = 1
+} else if (executablePath === undefined) {
+  console.log('There is no Chromium (apt-get install chromium), so no framework was built.')
 } else if (!(await isReachable(registry))) {
   console.log(`The npm registry ${registry} cannot be reached, so no framework was built.`)
 } else if (PARLEY !== '' && !(await isReachable(`${PARLEY}/health`))) {
@@ -228,7 +231,7 @@ if (unknown !== undefined) {
       buildSite(framework, folder, element)
       const out = join(folder, framework.out)
       requireWidget(readFileSync(join(out, 'index.html'), 'utf8'), key)
-      await drive(out)
+      await drive(out, executablePath)
       console.log(`ok    ${name} (${version}): built, and a question was answered in its page`)
     } catch (error) {
       console.log(`FAIL  ${name} (${version}): ${/** @type {Error} */ (error).message}`)

@@ -9,7 +9,7 @@ import { chromium } from 'playwright-core'
 import sharp from 'sharp'
 import { startOwnServer } from './own-server.mjs'
 import { record } from './pictures/recording.mjs'
-import { emptyStates, failedStates, pageStates, widgetStates } from './pictures/states.mjs'
+import { emptyStates, failedStates, pageStates, setStates, widgetStates } from './pictures/states.mjs'
 import { ANSWERS, startWriter } from './pictures/writer.mjs'
 
 const IMAGES = fileURLToPath(new URL('../docs/images/', import.meta.url))
@@ -159,6 +159,7 @@ try {
     for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
       const open = (/** @type {string} */ address) => tab({ ...options, colorScheme }, address)
       await sheet(`console-${size}-${colorScheme}`, await pageStates(open), at)
+      await sheet(`sets-${size}-${colorScheme}`, await setStates(open), at)
       await sheet(`widget-${size}-${colorScheme}`, await widgetStates(open, server.url, key), at)
     }
     await sheet(`console-${size}-empty`, await emptyStates((address) => tab(options, address)), at)

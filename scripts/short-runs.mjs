@@ -12,6 +12,7 @@ import { root } from './wrangler.mjs'
  * @property {string[]} guarded files and folders; a change of one makes the run whole
  * @property {Record<string, string>} [env] what a short run is told
  * @property {string[]} [left] files of tests that a short run leaves out
+ * @property {string} [script] in scripts/, by itself after the tests; a short run leaves it out
  */
 
 const ANY = [
@@ -54,11 +55,13 @@ export const PARTS = [
     left: [
       'test/clients/deploy-accounts.test.ts',
       'test/clients/deploy-destroy.test.ts',
+      'test/clients/deploy-operating.test.ts',
       'test/clients/deploy-places.test.ts',
     ],
     guarded: [
       'scripts/deploy',
       'scripts/destroy.mjs',
+      'docs/staging.md',
       'scripts/wrangler.mjs',
       'src/db',
       'src/search/vectors/vectorize',
@@ -66,6 +69,21 @@ export const PARTS = [
       'wrangler.toml',
       'test/clients/deploy',
       'test/clients/cloudflare-api.ts',
+    ],
+  },
+  {
+    name: 'the examples of the site generators',
+    short: 'not built',
+    script: 'frameworks.mjs',
+    guarded: [
+      'examples/vitepress.config.js',
+      'examples/docusaurus.config.js',
+      'examples/starlight.config.mjs',
+      'ui/widget/src',
+      'ui/shared',
+      'scripts/frameworks.mjs',
+      'scripts/own-server.mjs',
+      'scripts/widget.mjs',
     ],
   },
 ]

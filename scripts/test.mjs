@@ -3,14 +3,14 @@
  * all else runs beside them, one part after another; what the parts print follows in the end. The last line is
  * `N passed, N failed`, and before it stands every test that failed. A file that fails while the machine is full is run
  * once more by itself; what passes then counts as passed and is named as unsteady. Arguments go to vitest. `--all`, which is `npm run test:all`, runs
- * no part in short, draws new random cases, and builds the examples of the site generators too.
+ * no part in short, and draws new random cases.
  */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { changedFiles, shortParts } from './short-runs.mjs'
+import { changedFiles, PARTS, shortParts } from './short-runs.mjs'
 import { root } from './wrangler.mjs'
 
 const scratch = mkdtempSync(join(tmpdir(), 'parley-test-'))
@@ -168,10 +168,14 @@ for (const line of told) console.log(line)
 const { passed, failed: failedTests, failures } = await repeated(total([shown, ...tests]))
 rmSync(scratch, { recursive: true, force: true })
 
-// By themselves: the tests and they want the whole machine.
-const { succeeded: built } = isAll
-  ? await run(fileURLToPath(new URL('frameworks.mjs', import.meta.url)), [])
-  : { succeeded: true }
+// By themselves: the tests and they want the whole machine. Arguments ask for some tests only, and not for these.
+/** @type {string[]} */
+const failedParts = []
+for (const { name, script } of PARTS) {
+  if (script === undefined || args.length > 0 || short.some((part) => part.name === name)) continue
+  const { succeeded } = await run(fileURLToPath(new URL(script, import.meta.url)), [])
+  if (!succeeded) failedParts.push(name)
+}
 
 let failed = failedTests
 if (passed + failed === 0) {
@@ -179,10 +183,10 @@ if (passed + failed === 0) {
   failed = 1
 }
 if (!checked.succeeded) failed += 1
-if (!built) failed += 1
+failed += failedParts.length
 
 for (const line of lines(failures)) console.log(`failed: ${line}`)
 if (!checked.succeeded) console.log('failed: npm run check')
-if (!built) console.log('failed: the examples of the site generators')
+for (const name of failedParts) console.log(`failed: ${name}`)
 console.log(`\n${passed} passed, ${failed} failed`)
 process.exitCode = failed === 0 ? 0 : 1

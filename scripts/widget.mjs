@@ -6,10 +6,10 @@
  */
 import { createHash } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
-import { build, transform } from 'esbuild'
+import { build } from 'esbuild'
 
 const SOURCES = fileURLToPath(new URL('../ui/widget/src', import.meta.url))
 export const WIDGET = dirname(SOURCES)
@@ -25,14 +25,25 @@ export const integrityOf = (text) => `sha384-${createHash('sha384').update(text)
 /** @param {string} text */
 export const gzipKb = (text) => gzipSync(text, { level: 9 }).length / 1000
 
-/** A style sheet as a string, without what only its authors need. @type {import('esbuild').Plugin} */
+/** A style sheet as a string, with what it imports and without what only its authors need. @type {import('esbuild').Plugin} */
 const styles = {
   name: 'styles',
   setup({ onLoad }) {
-    onLoad({ filter: /\.css$/ }, async ({ path }) => ({
-      contents: (await transform(readFileSync(path, 'utf8'), { loader: 'css', minify: true })).code,
-      loader: 'text',
-    }))
+    onLoad({ filter: /\.css$/ }, async ({ path }) => {
+      const { outputFiles, metafile } = await build({
+        entryPoints: [path],
+        bundle: true,
+        minify: true,
+        write: false,
+        metafile: true,
+        logLevel: 'warning',
+      })
+      return {
+        contents: outputFiles[0]?.text ?? '',
+        loader: 'text',
+        watchFiles: Object.keys(metafile.inputs).map((file) => resolve(file)),
+      }
+    })
   },
 }
 

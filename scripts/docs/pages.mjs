@@ -40,6 +40,7 @@ export const GROUPS = [
       'staging',
       'regions',
       'free-plan',
+      'first-account',
     ],
   },
   {
@@ -73,6 +74,7 @@ const SHORT = {
   'guides/csv': 'Ask a CSV',
   deploy: 'Deploying in detail',
   staging: 'Staging',
+  'first-account': 'First account',
   models: 'Models',
 }
 

@@ -81,6 +81,57 @@ export async function pageStates(open) {
   return shots
 }
 
+const QUESTIONS = [
+  { question: 'How do I start Parley?', relevant: ['how-do-i-start-parley'], answer: 'With `npm start`.' },
+  {
+    question: 'How long is a conversation kept?',
+    relevant: ['how-long-is-history-kept'],
+    answer: 'As long as its model has `ttl`.',
+  },
+  { question: 'What is the boiling point of zinc?', unanswerable: true },
+]
+
+/** A question set, two runs of it, and what they came to. @param {Open} open */
+export async function setStates(open) {
+  const page = await open('/#/sets?new=1')
+  await page.getByLabel('Name', { exact: true }).fill('Before a release')
+  await page
+    .getByRole('textbox', { name: 'Questions' })
+    .fill(QUESTIONS.map((each) => JSON.stringify(each)).join('\n'))
+  const shots = [await shoot(page)]
+  await page.getByRole('button', { name: 'Keep the set' }).click()
+  const ask = page.getByRole('button', { name: `Ask ${QUESTIONS.length} questions` })
+  for (const rows of [1, 2]) {
+    if (rows === 2) await page.getByLabel('Documents of a search, at most').fill('1')
+    await ask.click()
+    await page
+      .locator('tbody tr')
+      .nth(rows - 1)
+      .waitFor()
+    await ask.waitFor()
+  }
+  shots.push(await shoot(page))
+  await page.locator('tbody').scrollIntoViewIfNeeded()
+  for (const box of await page.locator('tbody input').all()) await box.check()
+  shots.push(await shoot(page))
+  const set = page.url()
+  await page.locator('tbody a').last().click()
+  await page.locator('.outcomes').waitFor()
+  shots.push(await shoot(page))
+  await page.goto(set)
+  for (const box of await page.locator('tbody input').all()) await box.check()
+  await page.getByRole('link', { name: 'Compare the two' }).click()
+  await page.getByLabel('Only what changed').uncheck()
+  shots.push(await shoot(page))
+  await page.locator('.outcomes > li').nth(1).scrollIntoViewIfNeeded()
+  shots.push(await shoot(page))
+  await page.getByRole('link', { name: 'How both came about' }).first().click()
+  await page.locator('.answer-side .waterfall').nth(1).waitFor()
+  shots.push(await shoot(page))
+  await page.context().close()
+  return shots
+}
+
 /** @param {Open} open */
 export async function emptyStates(open) {
   const page = await open('/')

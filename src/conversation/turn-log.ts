@@ -217,7 +217,10 @@ export class TurnLog extends EventLog {
   givingWay({ after, last: onlyLast }: Replacement, question: string): number[] {
     const said = this.ended(0).flatMap(({ turn, saidAt }) => (saidAt === null ? [] : [turn]))
     const latest = said.at(-1)
-    if (onlyLast) return latest !== undefined && this.#questionOf(latest) === question ? [latest] : []
+    if (onlyLast !== undefined) {
+      const may = latest !== undefined && (onlyLast === 'any' || said.length === 1)
+      return may && this.#questionOf(latest) === question ? [latest] : []
+    }
     const last =
       after === undefined ? said.findLast((turn) => this.#questionOf(turn) === question) : after + 1
     return last === undefined ? [] : said.filter((turn) => turn >= last)

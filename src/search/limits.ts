@@ -63,6 +63,12 @@ export const MAX_JOIN_DEPTH = 5
 export const MAX_JOINS = 16
 /** Keys that one join matches. They go from one object to another. */
 export const MAX_JOIN_KEYS = 100_000
+/**
+ * Characters of a page's hits. A call between a Worker and an object returns 32 MiB at most, and a character takes up to
+ * two bytes there.
+ */
+export const MAX_PAGE_CHARACTERS = 12 << 20
+
 /** Documents with a related one that a join finds. They are in memory at once, as numbers. */
 export const MAX_JOINED = 500_000
 /** Related documents that one statement sorts, for `sort_by` and for one join of a page. */

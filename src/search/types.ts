@@ -67,6 +67,8 @@ export interface Field {
   stem: boolean
   store: boolean
   stem_dictionary: string
+  /** the words of `stem_dictionary` when the field was made (schema/stem-words.ts) */
+  stem_words?: string
   /** of this field instead of its collection's */
   token_separators?: string[]
   symbols_to_index?: string[]

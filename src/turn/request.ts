@@ -51,8 +51,8 @@ export interface Asker {
 export interface Replacement {
   /** the last turn that stays; 0: none */
   after?: number
-  /** true: the new turn replaces the last one, if that has the same question, and no other */
-  last?: boolean
+  /** the new turn replaces the last one, if that has the same question, and no other. `only`: if it is the only one, too */
+  last?: 'any' | 'only'
 }
 
 export type OnSearchError = 'fail' | 'go_on'

@@ -364,3 +364,29 @@ describe('a failure', () => {
     expect(JSON.parse(last)).toMatchObject({ error: expect.any(String), code: 'model_failed' })
   })
 })
+
+test('the front end of the Azure Search demo is told what to show, and that nobody signs in', async () => {
+  for (const [path, status] of [
+    [help, 200],
+    ['/a/nobody', 404],
+  ] as const) {
+    const [config, auth] = [
+      await request('GET', `${path}/config`),
+      await request('GET', `${path}/auth_setup`),
+    ]
+    expect([config.status, auth.status]).toEqual([status, status])
+    if (status !== 200) continue
+    expect(config.body).toMatchObject({
+      streamingEnabled: true,
+      showVectorOption: true,
+      showSemanticRankerOption: false,
+      showUserUpload: false,
+    })
+    expect(auth.body).toMatchObject({
+      useLogin: false,
+      requireAccessControl: false,
+      msalConfig: { auth: {} },
+    })
+    expect((await request('GET', `${path}/auth_setup`, undefined, null)).status).toBe(401)
+  }
+})

@@ -22,6 +22,10 @@ interface Worker {
   uploads: number
   limits?: { cpu_ms?: number }
   placement?: Record<string, unknown>
+  /** its versions, the newest last, each with the tag of the last migration of objects that it knows */
+  versions?: { id: string; tag: string }[]
+  /** the version that serves */
+  active?: string
 }
 
 interface KeptDatabase {
@@ -90,6 +94,52 @@ export async function startCloudflareApi(): Promise<CloudflareApi> {
     const found = workers.get(name)
     if (found === undefined) throw new Refusal(404, 10007, 'This Worker does not exist on your account.')
     return found
+  }
+
+  const versions = (name: string) => worker(name).versions ?? []
+  const versionOf = (name: string, id: string) => {
+    const found = versions(name).find((version) => version.id === id)
+    if (found === undefined) throw new Refusal(404, 10200, `There is no version ${id}`)
+    const metadata = {
+      created_on: '2026-11-22T10:00:00Z',
+      source: 'wrangler',
+      author_email: 'me@example.com',
+    }
+    return { id, metadata, annotations: {}, number: 1, resources: { bindings: [], script: {} } }
+  }
+  const activeOf = (name: string) => {
+    const { active } = worker(name)
+    const deployment = { id: 'deployment', created_on: '2026-11-22T10:00:00Z', source: 'wrangler' }
+    return active === undefined
+      ? []
+      : [{ ...deployment, versions: [{ version_id: active, percentage: 100 }], annotations: {} }]
+  }
+  /** The platform refuses to roll back past a migration of objects; its documentation gives no code. */
+  const activate = async (request: Request, name: string) => {
+    const { versions: wanted } = (await request.json()) as { versions?: { version_id: string }[] }
+    const id = wanted?.[0]?.version_id
+    const tagOf = (version?: string) => versions(name).find((each) => each.id === version)?.tag
+    if (id !== undefined && tagOf(id) !== tagOf(worker(name).active)) {
+      throw new Refusal(400, 10000, 'A Durable Object migration has occurred since this version.')
+    }
+    if (id !== undefined) worker(name).active = id
+    return { id: crypto.randomUUID() }
+  }
+
+  /** Time Travel's bookmarks are dumps here. Virtual tables are left out, which is enough for what tests change. */
+  const bookmarks = new Map<string, Uint8Array>()
+  const bookmark = (sqlite: DatabaseSync) => {
+    const id = `bookmark-${bookmarks.size}`
+    bookmarks.set(id, sqlite.serialize())
+    return { bookmark: id }
+  }
+  const restore = (key: string, to: string) => {
+    const kept = bookmarks.get(to)
+    if (kept === undefined) throw new Refusal(400, 7500, `There is no bookmark ${to}`)
+    const { sqlite } = database(key)
+    const previous = bookmark(sqlite)
+    sqlite.deserialize(kept)
+    return { bookmark: to, previous_bookmark: previous.bookmark, message: '' }
   }
 
   /** What D1's `query` answers: one result a statement. */
@@ -186,7 +236,28 @@ export async function startCloudflareApi(): Promise<CloudflareApi> {
       },
     ],
     [/^DELETE \/d1\/database\/([^/]+)$/, (_, key) => databases.delete(database(key!).name) && null],
-    [/^GET \/d1\/database\/([^/]+)\/time_travel\/bookmark$/, () => ({ bookmark: 'bookmark' })],
+    [
+      /^GET \/d1\/database\/([^/]+)\/time_travel\/bookmark$/,
+      (request, key) => {
+        const isPast = new URL(request.url).searchParams.has('timestamp')
+        // Tests that name a time mean the last state that was asked about.
+        const last = [...bookmarks.keys()].at(-1)
+        return isPast && last !== undefined ? { bookmark: last } : bookmark(database(key!).sqlite)
+      },
+    ],
+    [
+      /^POST \/d1\/database\/([^/]+)\/time_travel\/restore$/,
+      (request, key) => restore(key!, new URL(request.url).searchParams.get('bookmark') ?? ''),
+    ],
+    [
+      /^POST \/d1\/database\/([^/]+)\/export$/,
+      (_, key) => {
+        const sql = "SELECT 1 FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL TABLE%'"
+        if (database(key!).sqlite.prepare(sql).get() === undefined)
+          return { success: false, error: 'not here' }
+        throw new Refusal(400, 7500, 'D1 Export error: cannot export databases with Virtual Tables (fts5)')
+      },
+    ],
 
     [/^GET \/vectorize\/v2\/indexes$/, () => [...indexes].map(([name, { config }]) => ({ name, config }))],
     [
@@ -232,12 +303,13 @@ export async function startCloudflareApi(): Promise<CloudflareApi> {
     ],
     [/^GET \/workers\/scripts\/([^/]+)\/(?:script-)?settings$/, (_, name) => settings(name!)],
     [/^PATCH \/workers\/scripts\/([^/]+)\/script-settings$/, (_, name) => settings(name!)],
-    [/^GET \/workers\/scripts\/([^/]+)\/deployments$/, (_, name) => worker(name!) && { deployments: [] }],
+    [/^GET \/workers\/scripts\/([^/]+)\/deployments$/, (_, name) => ({ deployments: activeOf(name!) })],
+    [/^POST \/workers\/scripts\/([^/]+)\/deployments$/, (request, name) => activate(request, name!)],
     [
-      /^POST \/workers\/scripts\/([^/]+)\/deployments$/,
-      (_, name) => worker(name!) && { id: crypto.randomUUID() },
+      /^GET \/workers\/scripts\/([^/]+)\/versions$/,
+      (_, name) => ({ items: versions(name!).map(({ id }) => versionOf(name!, id)) }),
     ],
-    [/^GET \/workers\/scripts\/([^/]+)\/versions$/, (_, name) => worker(name!) && { items: [] }],
+    [/^GET \/workers\/scripts\/([^/]+)\/versions\/([^/]+)$/, (_, name, id) => versionOf(name!, id!)],
     [/^PUT \/workers\/scripts\/([^/]+)$/, (request, name) => upload(name!, request)],
     [
       /^POST \/workers\/scripts\/([^/]+)\/versions$/,
@@ -270,11 +342,11 @@ export async function startCloudflareApi(): Promise<CloudflareApi> {
   }
 
   const server = createServer(async (incoming, outgoing) => {
-    const { pathname } = new URL(incoming.url!, 'http://fake')
+    const { pathname, search } = new URL(incoming.url!, 'http://fake')
     const call = `${incoming.method} ${pathname.replace('/client/v4', '').replace(`/accounts/${ACCOUNT}`, '')}`
     calls.push(call)
     const body = await read(incoming)
-    const request = new Request('http://fake', {
+    const request = new Request(`http://fake/${search}`, {
       method: incoming.method!,
       headers: { 'content-type': incoming.headers['content-type'] ?? 'text/plain' },
       ...(body.length > 0 ? { body } : {}),

@@ -209,7 +209,7 @@ describe('errors', () => {
     await expect(openai().models.retrieve('gpt-4o')).rejects.toThrow(OpenAI.NotFoundError)
     const model = await assistant('paced-1-1', paced.url)
     await expect(completions.create({ model, messages: [] })).rejects.toThrow(OpenAI.BadRequestError)
-    await expect(openai().embeddings.create({ model, input: 'x' })).rejects.toThrow(OpenAI.NotFoundError)
+    await expect(openai().images.generate({ model, prompt: 'x' })).rejects.toThrow(OpenAI.NotFoundError)
   })
 
   test('of a model are told with their status, in a stream too', async () => {

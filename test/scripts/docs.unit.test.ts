@@ -37,7 +37,7 @@ beforeAll(async () => {
       links: [...all('a[href]', 'href'), ...all('link[href]', 'href')],
     })
   }
-})
+}, 300_000)
 
 describe('the site', () => {
   test('has every page of docs/, once, in the navigation of each page', () => {

@@ -4,10 +4,11 @@ import { env } from 'cloudflare:workers'
 import { expect, it } from 'vitest'
 import { Alarm } from '../../src/alarm'
 import { type Open, openCollection } from '../../src/search/collection/open'
+import { LongSearches } from '../../src/search/run/pace'
 import { executeSearch } from '../../src/search/run/search'
 import { BLOCK, ColumnMemory } from '../../src/search/schema/column-memory'
 import { readSchema } from '../../src/search/schema/stored'
-import { makeCollection } from './make-collection'
+import { idsOf, makeCollection } from './make-collection'
 
 async function inside<Result>(
   fields: Record<string, unknown>[],
@@ -103,5 +104,32 @@ it('leaves to SQL a field whose different strings are too long together', async 
     expect(result.facet_counts![0]!.stats.total_values).toBe(690)
     expect(result.found).toBe(690)
     expect(bytes).toBeLessThanOrEqual(BLOCK * 2)
+  })
+})
+
+it('keeps within its limit while searches that need more than it has run together', async () => {
+  const fields = ['a', 'b', 'c', 'd'].map((name) => ({ name, type: 'int32' }))
+  const documents = numbered(100, (n) => ({ a: n, b: -n, c: n % 7, d: n % 11 }))
+  await inside(fields, documents, async (open) => {
+    const limit = BLOCK * (8 + 2)
+    const columns = new ColumnMemory(limit)
+    const context = Object.create(open.context, { columns: { value: columns } })
+    // Each turn of a search is one block, so that they alternate.
+    const others = new LongSearches({ ms: 1e9, rows: 1, width: 1e9 })
+    const searches = ['a:desc,b:desc', 'c:asc,a:desc', 'd:desc,c:asc', 'b:asc,d:asc'].map((sort) => ({
+      q: '*',
+      sort_by: sort,
+      filter_by: `${sort.slice(0, 1)}:<50`,
+    }))
+    const together = await Promise.all(
+      searches.map(async (params) => {
+        const result = await executeSearch(context, params, {}, { others })
+        expect(columns.bytes).toBeLessThanOrEqual(limit)
+        return idsOf(result)
+      }),
+    )
+    const alone: string[][] = []
+    for (const params of searches) alone.push(idsOf(await executeSearch(open.context, params)))
+    expect(together).toEqual(alone)
   })
 })

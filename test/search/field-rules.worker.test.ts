@@ -45,6 +45,8 @@ describe('stem: true', () => {
     ['de', 'die laufenden Häuser', 'laufende haus'],
     ['fr', 'les élèves abandonnés', 'eleve abandonner'],
     ['es', 'las canciones cantadas', 'canción cantado'],
+    ['it', 'le canzoni abbandonate', 'canzone abbandonato'],
+    ['ru', 'новые машины дороги', 'новая машина'],
   ])('%s: stems by the language of the field', async (locale, text, q) => {
     const fields = [{ name: 'text', type: 'string', stem: true, locale }]
     const things = await makeCollection(fields, [{ id: '1', text }])
@@ -57,8 +59,8 @@ describe('stem: true', () => {
       name: 'x',
       fields: [{ name: 'a', type: 'string', stem: true, locale }],
     })
-    expect(() => parseSchema(schema('ru'))).toThrow(ApiError)
-    expect(() => parseSchema(schema('xx'))).toThrow('Set it to one of en, de, es, fr.')
+    expect(() => parseSchema(schema('el'))).toThrow(ApiError)
+    expect(() => parseSchema(schema('xx'))).toThrow('Set it to one of en, de, es, fr, it, ru.')
     expect(parseSchema(schema('de')).fields[0]).toMatchObject({ stem: true, locale: 'de' })
   })
 })

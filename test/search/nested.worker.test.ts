@@ -225,7 +225,7 @@ describe('names with dots', () => {
       facet_by: 'name.first',
       sort_by: 'size.cm:asc',
     })
-    expect(facet_counts[0]!.counts.map(({ value }) => value)).toEqual(['Ann', 'Bob'])
+    expect(facet_counts[0]!.counts.map(({ value }) => value)).toEqual(['Bob', 'Ann'])
     const auto = await makeCollection(
       [{ name: '.*', type: 'auto' }],
       [{ company: { staff: 1 }, company_staff: 2 }],

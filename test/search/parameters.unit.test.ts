@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import type { Refused } from '../../src/search/refused'
 import { REFUSED_PARAMETERS, requireSupported } from '../../src/search/request/parameters'
-import { REFUSED_OF_COLLECTIONS, REFUSED_OF_FIELDS } from '../../src/search/schema/options'
+import { REFUSED_OF_COLLECTIONS } from '../../src/search/schema/options'
 import { parseSchema } from '../../src/search/schema/schema'
 import { COLLECTION_OPTIONS, FIELD_OPTIONS, PARAMETERS, type Taken } from './typesense-parameters'
 
@@ -62,9 +62,6 @@ describe('what is not implemented', () => {
       fields: [{ name: 'title', type: 'string', ...field }],
       ...more,
     })
-    expect(() => parseSchema(schema({ stem_dictionary: 'irregular' }))).toThrow(
-      'The option `stem_dictionary` of the field `title` is not supported. There are no stemming dictionaries. Leave it out.',
-    )
     expect(() => parseSchema(schema({}, { voice_query_model: { model_name: 'a' } }))).toThrow(
       'The option `voice_query_model`',
     )
@@ -135,7 +132,7 @@ const sections = (): string =>
     "They get a 400 that names them. Names that are not Typesense's are ignored, as they are there.",
     ...table(refusedOf(REFUSED_PARAMETERS)),
     '',
-    ...options('fields', FIELD_OPTIONS, REFUSED_OF_FIELDS),
+    ...options('fields', FIELD_OPTIONS, {}),
     '',
     ...options('collections', COLLECTION_OPTIONS, REFUSED_OF_COLLECTIONS),
   ].join('\n')

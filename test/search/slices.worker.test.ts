@@ -14,6 +14,8 @@ import { readSchema } from '../../src/search/schema/stored'
 import type { SearchParameters, SearchResult } from '../../src/search/types'
 import { idsOf, makeCollection, type TestCollection } from './make-collection'
 
+const opened = ({ storage, id }: DurableObjectState) =>
+  openCollection({ storage, env, objectId: String(id), alarm: new Alarm(storage) }, readSchema(storage.sql)!)
 const FIELDS = [
   { name: 'title', type: 'string' },
   { name: 'text', type: 'string' },
@@ -51,9 +53,8 @@ beforeAll(async () => {
 
 /** A search with slices as they are given, in the object that holds the collection. */
 const search = (params: SearchParameters, slice?: Partial<Slice>): Promise<SearchResult> =>
-  runInDurableObject(stub(), async (_, { storage, id }: DurableObjectState) => {
-    const around = { storage, env, objectId: String(id), alarm: new Alarm(storage) }
-    const { context } = openCollection(around, readSchema(storage.sql)!)
+  runInDurableObject(stub(), async (_, state: DurableObjectState) => {
+    const { context } = opened(state)
     const others = new LongSearches({ ms: 1e9, rows: 1e9, width: 1e9, ...slice })
     return await executeSearch(context, params, {}, { others })
   })
@@ -65,13 +66,12 @@ const TEXT = { query_by: 'title,text' }
 
 /** The statements of a search, with their bound values. */
 const statementsOf = (params: SearchParameters): Promise<{ query: string; bindings: unknown[] }[]> =>
-  runInDurableObject(stub(), async (_, { storage, id }: DurableObjectState) => {
-    const around = { storage, env, objectId: String(id), alarm: new Alarm(storage) }
-    const { context } = openCollection(around, readSchema(storage.sql)!)
+  runInDurableObject(stub(), async (_, state: DurableObjectState) => {
+    const { context } = opened(state)
     const statements: { query: string; bindings: unknown[] }[] = []
     const exec: SqlStorage['exec'] = (query, ...bindings) => {
       statements.push({ query, bindings })
-      return storage.sql.exec(query, ...bindings)
+      return state.storage.sql.exec(query, ...bindings)
     }
     const sql = { exec } as SqlStorage
     const others = new LongSearches({ ms: 1e9, rows: 1e9, width: 1e9 })
@@ -81,11 +81,9 @@ const statementsOf = (params: SearchParameters): Promise<{ query: string; bindin
 
 it('reads the matches of a question that follows another one once', async () => {
   const statements = await statementsOf({ ...TEXT, q: 'wolf hare', context_q: 'owl bee' })
-  const read = statements
-    .filter(({ query }) => query.includes('rank MATCH'))
-    .map(({ bindings }) => bindings[0])
+  const read = statements.filter(({ query }) => query.includes('rank MATCH'))
   expect(read).toHaveLength(2)
-  expect(new Set(read).size).toBe(2)
+  expect(new Set(read.map(({ bindings }) => bindings[0])).size).toBe(2)
 })
 
 it('reads the documents of a filter once for the page, its facets and its groups', async () => {
@@ -347,9 +345,8 @@ describe('a search that takes too long', () => {
 
 describe('long searches of one object', () => {
   it('take turns, and let others in', async () => {
-    await runInDurableObject(stub(), async (_, { storage, id }: DurableObjectState) => {
-      const around = { storage, env, objectId: String(id), alarm: new Alarm(storage) }
-      const { context } = openCollection(around, readSchema(storage.sql)!)
+    await runInDurableObject(stub(), async (_, state: DurableObjectState) => {
+      const { context } = opened(state)
       const others = new LongSearches({ ms: 1e9, rows: 1, width: 8 })
       const ended: string[] = []
       const run = (name: string, params: SearchParameters, sharing = { others }) =>
@@ -364,9 +361,8 @@ describe('long searches of one object', () => {
   })
 
   it('end when they are abandoned', async () => {
-    await runInDurableObject(stub(), async (_, { storage, id }: DurableObjectState) => {
-      const around = { storage, env, objectId: String(id), alarm: new Alarm(storage) }
-      const { context } = openCollection(around, readSchema(storage.sql)!)
+    await runInDurableObject(stub(), async (_, state: DurableObjectState) => {
+      const { context } = opened(state)
       const others = new LongSearches({ ms: 1e9, rows: 1, width: 8 })
       const left = executeSearch(context, { q: '*', filter_by: 'points:>=0' }, {}, { others, ticket: 'a' })
       const stays = executeSearch(context, { q: '*', filter_by: 'points:>=0' }, {}, { others, ticket: 'b' })
@@ -378,9 +374,8 @@ describe('long searches of one object', () => {
   })
 
   it('begin again when the schema changes, and end when the collection is deleted', async () => {
-    await runInDurableObject(stub(), async (_, { storage, id }: DurableObjectState) => {
-      const around = { storage, env, objectId: String(id), alarm: new Alarm(storage) }
-      const { context, store } = openCollection(around, readSchema(storage.sql)!)
+    await runInDurableObject(stub(), async (_, state: DurableObjectState) => {
+      const { context, store } = opened(state)
       const others = new LongSearches({ ms: 1e9, rows: 1, width: 8 })
       let schema = context.schema
       const changing = Object.defineProperty(Object.create(context), 'schema', { get: () => schema })

@@ -125,8 +125,9 @@ export const FIELD_OPTIONS: Readonly<Record<string, Taken>> = {
   range_index: harmless('SQLite compares numbers.'),
   locale: differs('It chooses the stemmer. Words are found by their script, whatever the locale.'),
   stem: differs(
-    'English by Porter, German, Spanish and French by Snowball. Any other `locale` is refused with it.',
+    'English by Porter, German, Spanish, French, Italian and Russian by Snowball. Any other `locale` is refused with it.',
   ),
+  stem_dictionary: differs('A field keeps the words that the dictionary has when the field is made.'),
   reference: differs('Values are compared exactly, with case and accents.'),
   async_reference: WORKS,
   cascade_delete: WORKS,

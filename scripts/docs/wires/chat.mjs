@@ -29,6 +29,9 @@ const uiStream = {
     route('GET', '/ui/:assistant/:chat/stream', 'The same, at the address that `useChat` resumes at.', {
       send: '/ui/default/b9c1d2e8f7a64053/stream',
     }),
+    route('GET', '/ui/:assistant/:chat/messages', 'The chat so far, as messages of the client.', {
+      send: '/ui/default/b9c1d2e8f7a64053/messages',
+    }),
     route('POST', '/ui/:assistant/feedback', 'Rates a message, by its id: 1 is good, 0 is bad.', {
       send: '/ui/default/feedback',
       body: { messageId: 'CONVERSATION.1', vote: 1 },
@@ -90,6 +93,16 @@ const openAi = {
     route('DELETE', '/v1/conversations/:id', 'Deletes a conversation.', {
       send: '/v1/conversations/CONVERSED',
     }),
+    route('POST', '/v1/completions', 'Asks an assistant, in the words of the older API.', {
+      body: { model: 'default', prompt: QUESTION },
+    }),
+    route('POST', '/v1/embeddings', 'Vectors of texts, by the model of a collection or of an assistant.', {
+      body: { model: 'default', input: QUESTION },
+    }),
+    route('POST', '/v1/vector_stores/:store/search', 'What an assistant would find, without an answer.', {
+      send: '/v1/vector_stores/default/search',
+      body: { query: QUESTION, max_num_results: 3 },
+    }),
     route('GET', '/v1/models', 'Lists the assistants that the key may ask.'),
     route('GET', '/v1/models/:model', 'Reads one of them.', { send: '/v1/models/default' }),
   ],
@@ -107,6 +120,14 @@ const aiChat = {
       body: { messages: MESSAGES },
       gives: 'stream',
     }),
+    ...['', '/a/:assistant'].flatMap((prefix) => [
+      route('GET', `${prefix}/config`, 'Which options the front end of the Azure Search demo shows.', {
+        send: `${prefix.replace(':assistant', 'default')}/config`,
+      }),
+      route('GET', `${prefix}/auth_setup`, 'That nobody has to sign in there.', {
+        send: `${prefix.replace(':assistant', 'default')}/auth_setup`,
+      }),
+    ]),
     route('GET', '/content/:label{.+}', 'The text of a document that an answer cites.', {
       send: '/content/how-does-parley-store-history.txt',
       gives: 'stream',

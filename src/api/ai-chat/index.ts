@@ -6,15 +6,22 @@ import { ApiError } from '../../errors'
 import { discardBody } from '../edge/body'
 import { leave } from '../edge/front-door'
 import { newRecord } from '../edge/request-log'
-import type { App } from '../edge/route'
+import { type App, register } from '../edge/route'
 import { type ChatCall, chat, refuse } from './chat'
 import { content } from './content'
+import { authSetup, frontConfig } from './front'
 
 const PREFIXES = ['', '/a/:assistant', '/v/:version', '/a/:assistant/v/:version']
 
 type Handler = (call: ChatCall, label: string) => Promise<Response>
 
 export function mountAiChat(app: App): void {
+  for (const prefix of ['', '/a/:assistant']) {
+    register(app, [
+      { method: 'GET', path: `${prefix}/config`, open: true, handle: frontConfig },
+      { method: 'GET', path: `${prefix}/auth_setup`, open: true, handle: authSetup },
+    ])
+  }
   for (const prefix of PREFIXES) {
     mount(app, 'POST', `${prefix}/chat`, (call) => chat(call, false))
     mount(app, 'POST', `${prefix}/chat/stream`, (call) => chat(call, true))

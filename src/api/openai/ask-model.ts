@@ -1,7 +1,6 @@
 /** Asks an assistant, which the request names as its model. Both of OpenAI's APIs use this. */
 
 import { ApiError } from '../../errors'
-import { textOf } from '../../parts'
 import type { Assistant } from '../../registry/assistants'
 import type { Override } from '../../registry/overrides'
 import { namedUser } from '../edge/admit-turn'
@@ -10,6 +9,7 @@ import { type Chat, type ChatParties, findChat } from '../edge/chat-names'
 import { enter } from '../edge/front-door'
 import { admitAsker, openAssistant } from '../edge/open-assistant'
 import type { OpenCall } from '../edge/route'
+import { askedAgain } from '../turn/asked-again'
 import { type AssistantAnswering, askAssistant, type Changes } from '../turn/assistant'
 import { unknownModel } from './errors'
 import type { ModelQuestion } from './question'
@@ -57,7 +57,7 @@ export async function askModel<Q extends ModelQuestion>(
     ...parties,
     transcript,
     ...chat,
-    ...(chat && name === opened && isAskedAgain(asked) && { replaces: { last: true } }),
+    ...(chat && name === opened && { replaces: askedAgain(asked) }),
     after: asked.after,
     record,
     question,
@@ -67,15 +67,6 @@ export async function askModel<Q extends ModelQuestion>(
     bodyText,
   })
   return { ...answering, asked, assistant }
-}
-
-/**
- * Whether the question may be asked again for another answer, as Open WebUI does without saying so. A client that sends the
- * whole transcript leaves that answer out; somebody who repeats a question has it there.
- */
-function isAskedAgain({ question, transcript }: ModelQuestion): boolean {
-  const before = transcript.findLast(({ role }) => role === 'user')
-  return before === undefined || textOf(before.content) !== question
 }
 
 /** The changes that the assistant allows. Others are ignored, because clients send them by default. */

@@ -132,9 +132,9 @@ export function citedPlaces({ citations }: Turn, sources: readonly AnswerSource[
 const FINISH_REASONS = ['stop', 'length', 'content_filter']
 
 /** Clients know no other reasons. */
-const finishReason = (reason = 'stop'): string => (FINISH_REASONS.includes(reason) ? reason : 'stop')
+export const finishReason = (reason = 'stop'): string => (FINISH_REASONS.includes(reason) ? reason : 'stop')
 
-const usageOf = ({ input_tokens: input = 0, output_tokens: output = 0 }: Partial<Usage> = {}) => ({
+export const usageOf = ({ input_tokens: input = 0, output_tokens: output = 0 }: Partial<Usage> = {}) => ({
   prompt_tokens: input,
   completion_tokens: output,
   total_tokens: input + output,

@@ -12,10 +12,13 @@ import {
   removeItem,
   updateConversation,
 } from './conversations'
+import { embed } from './embeddings'
 import { openAiError } from './errors'
 import { getModel, listModels } from './models'
 import { respond } from './respond'
 import { deleteResponse, getResponse, listInputItems } from './stored'
+import { completeText } from './text-completion'
+import { searchStore } from './vector-stores'
 
 /** A route with all errors in the protocol's shape. */
 const route = (
@@ -57,6 +60,9 @@ export const mountOpenAi = (app: App): void =>
     route('POST', '/v1/conversations/:id/items', createItems),
     route('GET', '/v1/conversations/:id/items/:item', getItem),
     route('DELETE', '/v1/conversations/:id/items/:item', removeItem),
+    route('POST', '/v1/completions', completeText),
+    route('POST', '/v1/embeddings', embed),
+    route('POST', '/v1/vector_stores/:store/search', searchStore),
     route('GET', '/v1/models', listModels),
     route('GET', '/v1/models/:model', getModel),
     ...METHODS.map((method) => route(method, '/v1/*', nowhere)),

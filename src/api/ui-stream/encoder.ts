@@ -111,7 +111,7 @@ const metadataOf = ({ conversationId, turn, finishReason, usage, timings, citati
 })
 
 /** Offsets are in the text without links. */
-const citationOf = ({ collection, document_id, start, end, quote }: Citation) => ({
+export const citationOf = ({ collection, document_id, start, end, quote }: Citation) => ({
   sourceId: sourceId(collection, document_id),
   start,
   end,

@@ -5,6 +5,7 @@
  *     {id, message: {…}}                                                                AI SDK, trimmed
  *     {threadId, messages: [{role, content: [{type: 'text', text}]}]}                   assistant-ui
  *     {conversation_id, messages: [{role, content: '…'}]}                               plain
+ *     {prompt: '…'}                                                                     useCompletion
  */
 
 import * as v from 'valibot'
@@ -37,6 +38,7 @@ const Body = once(() =>
     conversation_id: Name(),
     messages: v.optional(v.array(Message())),
     message: v.optional(Message()),
+    prompt: v.optional(v.string()),
     trigger: v.optional(v.string()),
     messageId: v.nullish(v.string()),
     context: v.optional(v.unknown()),
@@ -54,6 +56,10 @@ export interface UiRequest {
   transcript: TranscriptMessage[]
   /** changes of the assistant for one turn, by the names of the AI Chat Protocol */
   overrides: Record<string, unknown>
+  /** the last answer in the transcript, by its id */
+  held?: string
+  /** true: nothing says whether an answer is asked for again */
+  untold?: true
   /** present if the new answer replaces earlier ones: what the client says about where */
   rewrites?: Rewrite
 }
@@ -78,8 +84,10 @@ export function readUiRequest(body: unknown): UiRequest {
     const place = v.getDotPath(issue)
     throw new ApiError(400, place === null ? issue.message : `\`${place}\`: ${issue.message}`)
   }
-  const { id, threadId, conversation_id, messages, message, trigger, messageId, context } = parsed.output
-  const said = message ? [message] : [...(messages ?? [])]
+  const { id, threadId, conversation_id, messages, prompt, trigger, messageId, context } = parsed.output
+  const message =
+    parsed.output.message ?? (prompt === undefined ? undefined : { role: 'user', content: prompt })
+  const said = message ? [message as Message] : [...(messages ?? [])]
   const again = trigger === 'regenerate-message'
   // Some clients leave the answer to be regenerated in their transcript.
   while (again && said.at(-1)?.role === 'assistant') said.pop()
@@ -91,9 +99,12 @@ export function readUiRequest(body: unknown): UiRequest {
   if (question.trim() === '') throw new ApiError(400, 'The last of `messages` has no text.')
   const edits = messageId != null && messageId === asked.id
   const chat = chatName(id ?? threadId ?? conversation_id ?? undefined)
+  const held = said.findLast(({ role, id }) => role === 'assistant' && id)?.id
   return {
     ...(chat !== undefined && { chat }),
     question,
+    ...(held && { held }),
+    ...(messages && !trigger && { untold: true as const }),
     overrides: v.is(Context(), context) ? context.overrides : {},
     transcript: said.flatMap((each) => {
       const { role } = each

@@ -10,6 +10,7 @@ import { checkEmbedSources, checkFields, isDynamic, parseField } from '../schema
 import { isVector, replacementOf, type StoredSchema, vectorsTable } from '../schema/layout'
 import { planOf } from '../schema/plan'
 import { checkReferences, maskField } from '../schema/schema'
+import { takeStemWords } from '../schema/stem-words'
 import { addField, rebuildTextIndex, removeField } from '../schema/tables'
 import { isObject } from '../schema/values'
 import { curationSets, synonymSets } from '../sets/kept'
@@ -89,7 +90,7 @@ export async function prepareAlteration(
 ): Promise<void> {
   for (const changed of ['added', 'replaced', 'rekeyed'] as const) {
     await discoverDimensions(alteration[changed], env)
-    alteration[changed] = await sealFields(alteration[changed], env)
+    alteration[changed] = await takeStemWords(await sealFields(alteration[changed], env), env)
   }
   await requireSets(alteration, env)
   await checkDocuments(store, alteration.added)

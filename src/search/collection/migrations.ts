@@ -3,6 +3,7 @@ import { readMeta, writeMeta } from '../meta'
 import { liftSealed } from '../schema/embedding-secrets'
 import { readSchema, writeSchema } from '../schema/stored'
 import { createWordIndex } from '../schema/tables'
+import { beginTermFilling } from './term-filling'
 import { beginWordIndexing } from './word-indexing'
 
 /** A change that SQL cannot make. */
@@ -90,6 +91,13 @@ const MIGRATIONS: readonly (readonly (string | Change)[])[] = [
       (SELECT seq AS of, sum(octet_length(event)) OVER (ORDER BY seq) AS total FROM analytics_log) WHERE seq = of`,
     // Documents that analytics rules have made (analytics/kept.ts).
     'CREATE TABLE analytics_documents (seq INTEGER NOT NULL, rule TEXT NOT NULL, PRIMARY KEY (seq, rule)) WITHOUT ROWID',
+  ],
+  [
+    // The words that documents have (text/terms.ts).
+    'CREATE TABLE terms (term TEXT PRIMARY KEY) WITHOUT ROWID',
+    (sql) => {
+      if (readSchema(sql) !== undefined) beginTermFilling(sql)
+    },
   ],
 ]
 

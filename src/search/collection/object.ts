@@ -23,6 +23,7 @@ import { executeSearch } from '../run/search'
 import { resealSchema, sealFields } from '../schema/embedding-secrets'
 import type { Referrer } from '../schema/layout'
 import { parseSchema, summarize } from '../schema/schema'
+import { takeStemWords } from '../schema/stem-words'
 import type {
   CollectionSchema,
   CollectionSummary,
@@ -69,7 +70,7 @@ export class Collection extends DurableObject implements CollectionRpc {
     return attempt(async () => {
       const schema = parseSchema(body)
       await discoverDimensions(schema.fields, this.env)
-      schema.fields = await sealFields(schema.fields, this.env)
+      schema.fields = await takeStemWords(await sealFields(schema.fields, this.env), this.env)
       if (this.#life.open() !== undefined) {
         throw new ApiError(409, `A collection with name \`${schema.name}\` already exists.`)
       }

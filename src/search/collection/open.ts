@@ -15,6 +15,7 @@ import { hasMeta, readMeta } from '../meta'
 import type { SearchContext } from '../run/context'
 import { RecentQuestions } from '../run/recent-questions'
 import type { StoredSchema } from '../schema/layout'
+import { loadStemWords } from '../schema/stem-words'
 import { curationSets, stemmingDictionaries, synonymSets } from '../sets/kept'
 import { Embedders } from '../vectors/embedders'
 import { Reconciler } from '../vectors/vectorize/reconcile'
@@ -23,6 +24,7 @@ import type { Background, Surroundings } from '../work'
 import { BackgroundWorks } from './background'
 import { cascading, joinPort } from './links'
 import { Reindex } from './reindex'
+import { isTermFilling, termFilling } from './term-filling'
 import { isWordIndexing, wordIndexing } from './word-indexing'
 
 export interface Open {
@@ -47,6 +49,7 @@ export interface Open {
 export function openCollection(around: Surroundings, schema: StoredSchema): Open {
   const { storage, env, alarm } = around
   const { sql } = storage
+  loadStemWords(sql, schema.fields)
   const vectors = new VectorMirror(around, () => store.closed)
   const store = new Store(sql, schema, readMeta(sql, 'created_at', v.number()) ?? 0, vectors)
   // Chooses labels if an older version has not.
@@ -70,6 +73,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     count: () => store.count,
     columns: store.columns,
     hasWordIndex: () => hasWords,
+    hasTerms: () => hasTerms,
     vectors: (field) => store.vectors(field),
     embedder: (field) => embedders.model(field),
     reranker: (name) => createReranker(name, env),
@@ -82,7 +86,16 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
   let hasWords = !isWordIndexing(sql)
   const words = wordIndexing(storage, store, () => {
     hasWords = true
+    if (!hasTerms) background.kick(terms)
   })
+  let hasTerms = !isTermFilling(sql)
+  const terms = termFilling(
+    storage,
+    () => hasWords && !store.closed,
+    () => {
+      hasTerms = true
+    },
+  )
   const dropping = discarding(storage)
   const embeddings = new EmbeddingQueues({ storage, store, embedders }, () => background.kick(dropping))
   const cascade = cascading(around, () => open)
@@ -100,6 +113,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
       },
     },
     words,
+    terms,
     dropping,
     ...vectors.works,
     reconciler.work,
@@ -131,6 +145,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
   if (hasMeta(sql, 'history')) mirrorHistory(open, around)
   upgradeEmbeddings(storage, store, env)
   if (!hasWords) background.kick(words)
+  else if (!hasTerms) background.kick(terms)
   // After a crash the alarm may be half a minute away. Pending embeddings start now.
   for (const work of embeddings.waiting()) background.kick(work)
   // Opens each index now, so that Vectorize gets the vectors that are older than its binding.

@@ -4,6 +4,7 @@ import { type FieldSlot, type StoredSchema, textColumn } from '../schema/layout'
 import type { Plan } from '../schema/plan'
 import { analyzerOf, STEMS, type TextIndex, WORDS } from '../text/analyzer'
 import { rulesOf } from '../text/rules'
+import { TERMS, Terms } from '../text/terms'
 import type { Draft } from './document'
 import { textOf } from './index-entries'
 import { stored } from './rows'
@@ -23,6 +24,7 @@ export class TextEntries {
   readonly #sql: SqlStorage
   readonly #schema: StoredSchema
   readonly #plan: Plan
+  readonly #terms: Terms
   // Their texts never change, so SQLite compiles them once.
   readonly #insertStems: string
   readonly #insertWords: string
@@ -31,6 +33,7 @@ export class TextEntries {
     this.#sql = sql
     this.#schema = schema
     this.#plan = plan
+    this.#terms = new Terms(sql)
     const columns = plan.text.map(({ slot }) => textColumn(slot as FieldSlot))
     const into = ({ table }: TextIndex): string =>
       `INSERT INTO ${table} (rowid, ${columns.join(', ')}) VALUES (?, ${columns.map(() => '?').join(', ')})`
@@ -51,6 +54,7 @@ export class TextEntries {
     return () => {
       this.#sql.exec(this.#insertStems, seq, ...stems)
       this.#sql.exec(this.#insertWords, seq, ...words)
+      this.#terms.add(words)
       for (const [slot, found] of infixes) addInfixWords(this.#sql, slot, found)
     }
   }
@@ -58,7 +62,10 @@ export class TextEntries {
   /** Puts a document into the index of words alone: for a collection that is older than this index. */
   indexWords(seq: number, texts: Texts): void {
     this.#sql.exec(`DELETE FROM ${WORDS.table} WHERE rowid = ?`, seq)
-    if (hasText(texts)) this.#sql.exec(this.#insertWords, seq, ...this.#prepared(WORDS, texts))
+    if (!hasText(texts)) return
+    const words = this.#prepared(WORDS, texts)
+    this.#sql.exec(this.#insertWords, seq, ...words)
+    this.#terms.add(words)
   }
 
   remove(seq: number): void {
@@ -69,6 +76,8 @@ export class TextEntries {
     for (const { table } of [STEMS, WORDS]) {
       this.#sql.exec(`INSERT INTO ${table} (${table}) VALUES ('delete-all')`)
     }
+    this.#sql.exec(`DELETE FROM ${TERMS}`)
+    this.#terms.reset()
     for (const { slot } of this.#plan.text) if (slot?.infix) clearInfixIndex(this.#sql, slot)
   }
 

@@ -1,4 +1,5 @@
 /** The order of hits, as SQL over one part of the matches. */
+import type { OnRead } from '../filter/context'
 import type { SqlFragment } from '../fragment'
 import type { Range } from '../range'
 
@@ -24,8 +25,11 @@ export interface Order {
   terms: SqlFragment
   /** orders of related documents: a column of ranks each */
   joined: JoinedKey[]
-  /** `... AS name`: columns computed by a filter, for the documents of a range */
-  columns(range: Range): SqlFragment[]
+  /**
+   * `... AS name`: columns computed by a filter, for the documents of a range.
+   * @param onRead told what filters that run here read
+   */
+  columns(range: Range, onRead?: OnRead): SqlFragment[]
   /** names of those columns, and of bucket columns */
   names: string[]
   /** how the matches are divided into buckets: each way is a column of the relation (sort.ts, `bucketColumn`) */

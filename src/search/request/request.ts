@@ -199,7 +199,7 @@ export function parseRequest(given: SearchParameters, schema: StoredSchema): Sea
     groupMissingValues: params.group_missing_values !== 'false',
     includeFields: params.include_fields ?? '',
     excludeFields: params.exclude_fields ?? '',
-    highlight: parseHighlight(params, numbers),
+    highlight: parseHighlight(params, numbers, schema),
     dropTokensThreshold: numbers.dropTokensThreshold,
     dropTokensMode: parseDropTokensMode(params.drop_tokens_mode),
     typoTokensThreshold: numbers.typoTokensThreshold,
@@ -357,9 +357,10 @@ function checkGroupBy(schema: StoredSchema, groupBy: string[]): void {
 function parseHighlight(
   params: SearchParameters,
   numbers: { affixTokens: number; snippetThreshold: number },
+  schema: StoredSchema,
 ): HighlightOptions {
-  const named = list(params.highlight_fields)
-  const full = list(params.highlight_full_fields)
+  const named = withStars(list(params.highlight_fields), schema)
+  const full = withStars(list(params.highlight_full_fields), schema)
   return {
     fields: named.length === 0 ? undefined : named[0] === 'none' ? [] : named,
     fullFields: full[0] === 'none' ? [] : full,
@@ -370,3 +371,13 @@ function parseHighlight(
     v1: params.enable_highlight_v1 !== 'false',
   }
 }
+
+/** Names of fields, where `user*` stands for all string fields that begin so. */
+const withStars = (names: string[], schema: StoredSchema): string[] =>
+  names.flatMap((name) =>
+    name.endsWith('*')
+      ? schema.fields
+          .filter((field) => field.name.startsWith(name.slice(0, -1)) && isString(field) && !isDynamic(field))
+          .map((field) => field.name)
+      : [name],
+  )

@@ -4,6 +4,7 @@
  */
 import { ApiError } from '../../errors'
 import { compileFilter } from '../filter/compile'
+import type { OnRead } from '../filter/context'
 import { distanceSql } from '../filter/geopoint'
 import { readJoin } from '../filter/parse'
 
@@ -221,9 +222,9 @@ export function orderBy(
   last: SqlFragment[] = [],
 ): Order {
   const evaluated = keys.filter((key) => key.kind === 'eval')
-  const columns = (range: Range) =>
+  const columns = (range: Range, onRead?: OnRead) =>
     evaluated.map((key, index) => {
-      const score = evaluation(key.cases, sql, schema, range)
+      const score = evaluation(key.cases, sql, schema, { range, onRead })
       return { ...score, sql: `${score.sql} AS ${evalColumn(index)}` }
     })
   columns(NOWHERE)
@@ -307,15 +308,21 @@ function term(
   }
 }
 
+/** The documents that a filter runs on. */
+interface Among {
+  range: Range
+  onRead: OnRead | undefined
+}
+
 /** The score of the first case that a document meets. */
 function evaluation(
   cases: { filter: string; score: number }[],
   sql: SqlStorage,
   schema: StoredSchema,
-  range: Range,
+  among: Among,
 ): SqlFragment {
   const whens = cases.map(({ filter, score }) => {
-    const { sql: where, bindings } = shortFilter(sql, schema, filter, range)
+    const { sql: where, bindings } = shortFilter(sql, schema, filter, among)
     return { sql: `WHEN ${where} THEN ${score}`, bindings }
   })
   const { sql: text, bindings } = join(whens, ' ')
@@ -323,8 +330,13 @@ function evaluation(
 }
 
 /** A filter with few bound values: an order may contain many filters, and a statement has a hundred bindings. */
-function shortFilter(sql: SqlStorage, schema: StoredSchema, filter: string, range: Range): SqlFragment {
-  const { where, bindings } = compileFilter(sql, schema, filter, range)
+function shortFilter(
+  sql: SqlStorage,
+  schema: StoredSchema,
+  filter: string,
+  { range, onRead }: Among,
+): SqlFragment {
+  const { where, bindings } = compileFilter(sql, schema, filter, range, undefined, onRead)
   if (bindings.length <= 2) return { sql: where, bindings }
   const rows = sql.exec<{ seq: number }>(
     `SELECT d.seq FROM documents d WHERE d.seq BETWEEN ? AND ? AND (${where})`,

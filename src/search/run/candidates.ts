@@ -115,7 +115,7 @@ export const unscoredMatches = (
   inRanges(sql, (range) =>
     where(
       fragment(
-        `SELECT rowid AS seq FROM ${table} WHERE ${table} MATCH ? AND rowid BETWEEN ? AND ?`,
+        `SELECT +rowid AS seq FROM ${table} WHERE ${table} MATCH ? AND rowid BETWEEN ? AND ?`,
         match,
         range.low,
         range.high,
@@ -160,9 +160,13 @@ export interface Match {
 /** A match with the columns that it is ordered by. */
 export type OrderedMatch = Match & Record<string, SqlStorageValue>
 
-/** Adds the columns that an order needs. */
-export const ordered = ({ relation, range }: Part, { columns }: Order): SqlFragment => {
-  const own = columns(range)
+/** Adds the columns that an order needs. Filters in it may read documents, which `pace` counts. */
+export const ordered = (
+  { relation, range }: Part,
+  { columns }: Order,
+  pace: Pick<Pace, 'countDocuments'>,
+): SqlFragment => {
+  const own = columns(range, pace.countDocuments)
   if (own.length === 0) return relation
   return join([fragment('SELECT d.*, '), join(own, ', '), fragment(' FROM ('), relation, fragment(') d')], '')
 }
@@ -186,7 +190,9 @@ export async function countedWindow(
   let many = false
   let best: OrderedMatch[] = []
   for await (const part of parts(pace)) {
-    const query = known === undefined ? counted(part, order, byScore, wanted) : plain(part, order, wanted)
+    const columns = ordered(part, order, pace)
+    const query =
+      known === undefined ? counted(columns, order, byScore, wanted) : plain(columns, order, wanted)
     const rows = pace.query<OrderedMatch & { found: number }>(sql, query)
     found += rows[0]?.found ?? 0
     many ||= best.length > 0 && rows.length > 0
@@ -204,11 +210,11 @@ export async function countedWindow(
 /** With fewer rows, pruning costs more than it saves. */
 const PRUNED_FROM = 1_000
 
-const plain = (part: Part, order: Order, wanted: number): SqlFragment =>
+const plain = (columns: SqlFragment, order: Order, wanted: number): SqlFragment =>
   join(
     [
       fragment('SELECT d.* FROM ('),
-      ordered(part, order),
+      columns,
       fragment(') d ORDER BY '),
       order.by,
       fragment(' LIMIT ?', wanted),
@@ -216,7 +222,7 @@ const plain = (part: Part, order: Order, wanted: number): SqlFragment =>
     '',
   )
 
-function counted(part: Part, order: Order, byScore: boolean, wanted: number): SqlFragment {
+function counted(columns: SqlFragment, order: Order, byScore: boolean, wanted: number): SqlFragment {
   const asGood = byScore
     ? fragment(
         ' WHERE d.score <= coalesce((SELECT score FROM m ORDER BY score LIMIT 1 OFFSET ?), 0)',
@@ -226,7 +232,7 @@ function counted(part: Part, order: Order, byScore: boolean, wanted: number): Sq
   return join(
     [
       fragment('WITH m AS MATERIALIZED ('),
-      ordered(part, order),
+      columns,
       fragment(') SELECT d.*, (SELECT count(*) FROM m) AS found FROM m d'),
       asGood,
       fragment(' ORDER BY '),

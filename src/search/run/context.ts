@@ -27,6 +27,8 @@ export interface SearchContext {
   columns: ColumnMemory
   /** whether the index of words has all documents */
   hasWordIndex(): boolean
+  /** whether the table of terms has all words of the index of words */
+  hasTerms(): boolean
   /** the index of a vector field */
   vectors(field: Field): VectorIndex
   /** the model of an embedding field */

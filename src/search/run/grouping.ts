@@ -118,7 +118,7 @@ function countGroups(grouping: Grouping, { relation }: Part): void {
 /** A part's matches with their group keys, and with group sizes if the order needs them. */
 function keyed(grouping: Grouping, part: Part): SqlFragment {
   const { sql, pace, order, key } = grouping
-  const rows = wrapped(`SELECT d.*, ${key} AS group_key FROM (`, ordered(part, order), ') d')
+  const rows = wrapped(`SELECT d.*, ${key} AS group_key FROM (`, ordered(part, order, pace), ') d')
   if (!order.byGroupSize) return rows
   const keys = pace.query<Pick<GroupRow, 'group_key'>>(
     sql,

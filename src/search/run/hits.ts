@@ -1,6 +1,8 @@
 /** Turns rows into hits. Only the documents of one page are read. */
 
+import { ApiError } from '../../errors'
 import { isExcluded, isProjected, project } from '../documents/projection'
+import { MAX_PAGE_CHARACTERS } from '../limits'
 import type { RankingRules } from '../request/matching'
 import type { SearchRequest } from '../request/request'
 import { nearestPlace, type SortKey } from '../request/sort'
@@ -58,10 +60,14 @@ export async function buildHits(
   const matchers = new Matchers(search.text ? search.terms : [], (name) =>
     analyzerOf(search.index ?? request.index, rulesOf(schema, findField(schema, name))),
   )
+  let characters = 0
   for (let from = 0; from < rows.length; from += AT_ONCE) {
     // Even a search that was cut off returns what it has found.
     if (from > 0) await pace.rest()
-    addHits(context, request, rows.slice(from, from + AT_ONCE), { ...search, matchers }, hits)
+    const some = rows.slice(from, from + AT_ONCE)
+    addHits(context, request, some, { ...search, matchers }, hits)
+    for (const { seq } of some) characters += lengthOf(hits.get(seq))
+    if (characters > MAX_PAGE_CHARACTERS) throw tooLarge()
   }
   if (context.joins !== undefined) {
     const shown = new Map([...hits].map(([seq, { document }]) => [seq, document]))
@@ -69,6 +75,26 @@ export async function buildHits(
     await attachJoins(context, shown, fields, pace)
   }
   return hits
+}
+
+const tooLarge = (): ApiError =>
+  new ApiError(
+    422,
+    `The hits of this page have more than ${MAX_PAGE_CHARACTERS} characters. Ask for fewer with \`per_page\`, or for less of each with \`include_fields\`.`,
+  )
+
+/** As serialized: what numbers and other short values take. */
+const SHORT_VALUE = 9
+
+/** About how many characters a value has. */
+function lengthOf(value: unknown): number {
+  if (typeof value === 'string') return value.length
+  if (typeof value !== 'object' || value === null) return SHORT_VALUE
+  // Vectors are long.
+  if (Array.isArray(value) && typeof value[0] === 'number') return value.length * SHORT_VALUE
+  let length = 0
+  for (const key in value) length += key.length + lengthOf((value as Record<string, unknown>)[key])
+  return length
 }
 
 function addHits(

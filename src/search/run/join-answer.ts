@@ -221,9 +221,10 @@ async function placesIn(
   }
   const order = orderBy(parseSort(split, schema), sql, schema, false)
   const range = { low: seqs[0] ?? 0, high: seqs.at(-1) ?? 0 }
-  if (order.joined.length === 0) return placed(pace, sql, ordered({ relation, range }, order), order.terms)
+  if (order.joined.length === 0)
+    return placed(pace, sql, ordered({ relation, range }, order, pace), order.terms)
   const ranked = await rankedBy(context, order.joined, seqs, pace)
-  return placed(pace, sql, ordered({ relation: ranked, range }, order), order.terms)
+  return placed(pace, sql, ordered({ relation: ranked, range }, order, pace), order.terms)
 }
 
 function placed(pace: Pace, sql: SqlStorage, relation: SqlFragment, by: SqlFragment): Map<number, number> {

@@ -11,7 +11,6 @@
  * ones (text/typo.ts).
  */
 
-import { editDistance } from '../../nearest'
 import { fragment, type SqlFragment } from '../fragment'
 import type { Range } from '../range'
 import type { SearchRequest } from '../request/request'
@@ -29,9 +28,11 @@ import {
   withoutStopwords,
 } from '../text/query'
 import { rulesOf } from '../text/rules'
-import { distanceToBeginning, similarWords } from '../text/similar'
+import { similarWords, type Vocabulary } from '../text/similar'
 import { hasSynonyms, withoutSynonyms, withSynonyms } from '../text/synonyms'
+import { TERMS } from '../text/terms'
 import { corrections, typosAllowed, vocabularyOf } from '../text/typo'
+import { wordDistance } from '../text/word-distance'
 import type { TokenRules } from '../text/words'
 import {
   countedWindow,
@@ -182,7 +183,7 @@ const RARE = 10
  * @returns undefined if there are none
  */
 export async function withSimilar(
-  { sql, schema }: SearchContext,
+  { sql, schema, hasTerms }: SearchContext,
   { index, typos, queryFields }: SearchRequest,
   terms: readonly Term[],
   pace: Pace,
@@ -192,7 +193,12 @@ export async function withSimilar(
   const isMixed = queryFields.some(
     ({ prefix, typos: own }) => prefix !== queryFields[0]!.prefix || own !== undefined,
   )
-  const read = (query: SqlFragment) => pace.query<{ term: string; doc: number }>(sql, query)
+  const vocabulary: Vocabulary = {
+    index,
+    table: !index.stems && hasTerms() ? TERMS : vocabularyOf(sql, index),
+    read: <Row extends object>(query: SqlFragment) => pace.query<Row>(sql, query),
+    rest: () => pace.rest(),
+  }
   const single = terms.flatMap(({ tokens }) => (tokens.length === 1 ? tokens : []))
   const documentsOf = documentsWith(sql, index, schema, single)
   const rarest = Math.min(...single.map(documentsOf))
@@ -200,7 +206,7 @@ export async function withSimilar(
     const [word, ...more] = term.tokens
     if (word === undefined || more.length > 0) continue
     if (documentsOf(word) >= Math.max(RARE, rarest + 1)) continue
-    const words = similarWords(sql, read, index, word, term.prefix, typos)
+    const words = await similarWords(vocabulary, word, term.prefix, typos)
     any ||= words.length > 0
     all[at] = { ...term, corrections: [...term.corrections, ...words] }
     if (isMixed) all[at].typos = distancesOf(word, words, typosAllowed(word, typos))
@@ -213,9 +219,8 @@ export async function withSimilar(
 const distancesOf = (word: string, words: readonly string[], allowed: number): Term['typos'] =>
   new Map(
     words.map((other) => {
-      const distance = editDistance(word, other, allowed)
-      const whole = distance > allowed ? Number.POSITIVE_INFINITY : distance
-      return [other, { whole, beginning: distanceToBeginning(word, other, allowed) }]
+      const { whole, beginning } = wordDistance(word, other, allowed)
+      return [other, { whole: whole > allowed ? Number.POSITIVE_INFINITY : whole, beginning }]
     }),
   )
 

@@ -17,11 +17,10 @@ export type MatchSet = ReadonlyMap<number, Offsets>
 /** Values in memory take about this part of the time that SQLite takes to read a row. */
 const ROWS_A_BLOCK = BLOCK / 16
 
-/** Values that a search has in its hands, whatever is written or dropped meanwhile. */
+/** The columns that a search reads, by field. */
 export class Columns {
   readonly #context: SearchContext
   readonly #columns = new Map<string, Column>()
-  readonly #blocks = new Map<Column, Map<number, Block>>()
 
   constructor(context: SearchContext, columns: readonly Column[]) {
     this.#context = context
@@ -32,12 +31,8 @@ export class Columns {
 
   /** The values of a column in a block. @throws NotKept */
   block(column: Column, number: number, pace: Pace): Block {
-    const blocks = this.#blocks.get(column) ?? new Map<number, Block>()
-    this.#blocks.set(column, blocks)
     const { sql, columns } = this.#context
-    const block = blocks.get(number) ?? columns.block(sql, column, number, pace.read)
-    blocks.set(number, block)
-    return block
+    return columns.block(sql, column, number, pace.read)
   }
 }
 
@@ -98,14 +93,10 @@ export function filteredSet(
     const columns = columnsOf(context, fields)
     if (columns === undefined) return undefined
     const select = tree && selectOf(tree, schema, columns.of)
-    const [ends] = pace.query<{ low: number | null; high: number | null }>(
-      sql,
-      fragment('SELECT (SELECT min(seq) FROM documents) AS low, (SELECT max(seq) FROM documents) AS high'),
-    )
+    const { low, high } = pace.ends(sql)
     const set = new Map<number, Offsets>()
-    if (ends === undefined || ends.low === null || ends.high === null) return set
     const left = new Set(without)
-    for (let number = Math.floor(ends.high / BLOCK); number >= Math.floor(ends.low / BLOCK); number--) {
+    for (let number = Math.floor(high / BLOCK); number >= Math.floor(low / BLOCK); number--) {
       const present = context.columns.present(sql, schema, context.count(), number, pace.read)
       const passed = select ? select(present, (column) => columns.block(column, number, pace)) : present
       const offsets = left.size > 0 ? passed.filter((at) => !left.has(number * BLOCK + at)) : passed

@@ -239,18 +239,31 @@ export class ColumnMemory {
       this.#refused.add(slot)
       throw error
     }
+    // A column that was dropped while a search still uses it keeps nothing more.
+    if (this.#columns.get(slot) !== column) return block
     column.blocks.set(number, block)
     column.bytes += bytesOf(block)
-    this.#makeRoom(column.used)
+    this.#makeRoom(column, number)
     return block
   }
 
-  /** Drops the columns that no search has used for longest. Those of the present one stay. */
-  #makeRoom(present: number): void {
+  /**
+   * Drops the columns that no search has used for longest. Those of the same search stay: rather than drop one to read the
+   * other, its blocks are read and not kept.
+   */
+  #makeRoom(column: Column, number: number): void {
     while (this.bytes > this.limit) {
-      const [oldest] = [...this.#columns].sort(([, a], [, b]) => a.used - b.used)
-      if (oldest === undefined || oldest[1].used === present) return
-      this.#columns.delete(oldest[0])
+      const [oldest] = [...this.#columns]
+        .filter(([, { used }]) => used !== column.used)
+        .sort(([, a], [, b]) => a.used - b.used)
+      if (oldest === undefined) {
+        this.#drop(column, number)
+        return
+      }
+      const [slot, dropped] = oldest
+      this.#columns.delete(slot)
+      // A search may still hold it.
+      dropped.blocks.clear()
     }
   }
 

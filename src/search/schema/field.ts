@@ -3,7 +3,6 @@ import { ApiError } from '../../errors'
 import { STEMMED_LOCALES, stemmerOf } from '../text/stemmers'
 import { type EmbedConfig, FIELD_TYPES, type Field, type FieldType } from '../types'
 import { requireClear } from './embedding-secrets'
-import { REFUSED_OF_FIELDS, requireOptions } from './options'
 import { isObject } from './values'
 
 type Json = Record<string, unknown>
@@ -90,7 +89,14 @@ export function parseField(raw: unknown, nestedFields: boolean): Field {
   if (stem && type !== 'string' && type !== 'string[]') {
     refuse('The `stem` property is only allowed for string and string[] fields.')
   }
-  if (stem && stemmerOf(locale) === undefined) {
+  const { stem_dictionary: dictionary = '' } = raw
+  if (typeof dictionary !== 'string') {
+    refuse(`The \`stem_dictionary\` property of the field \`${name}\` should be a string.`)
+  }
+  if (dictionary !== '' && type !== 'string' && type !== 'string[]') {
+    refuse('The `stem_dictionary` property is only allowed for string and string[] fields.')
+  }
+  if (stem && dictionary === '' && stemmerOf(locale) === undefined) {
     refuse(
       `The \`locale\` value of the field \`${name}\` is not supported for stemming. Set it to one of ${STEMMED_LOCALES.join(', ')}.`,
     )
@@ -118,8 +124,6 @@ export function parseField(raw: unknown, nestedFields: boolean): Field {
     )
   }
 
-  requireOptions(REFUSED_OF_FIELDS, raw, ` of the field \`${name}\``)
-
   const field: Field = {
     name,
     type: type as FieldType,
@@ -131,7 +135,7 @@ export function parseField(raw: unknown, nestedFields: boolean): Field {
     locale,
     stem,
     store,
-    stem_dictionary: typeof raw.stem_dictionary === 'string' ? raw.stem_dictionary : '',
+    stem_dictionary: dictionary,
   }
   Object.assign(field, characters(raw, 'token_separators'), characters(raw, 'symbols_to_index'))
   if (raw.truncate_len !== undefined) {

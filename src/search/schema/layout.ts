@@ -5,6 +5,7 @@
  *     documents(seq, id, body)                  the document as JSON, without its vectors
  *     text_index(t0, t1, ... )                  contentless FTS5 of stems, a column for each indexed string field
  *     word_index(t0, t1, ... )                  the same for words as they are written (text/analyzer.ts)
+ *     terms(term)                               the words of word_index, for typos (text/terms.ts)
  *     columns(seq, s3, s4, n4, ...)             typed scalars: what filters, sorts and facets read; a row a document
  *     columns_1(seq, s47, ...)                  the same for slots 45 to 89, and so on: SQLite allows 100 columns a table
  *     values_5(seq, pos, value, norm)           a table for each array field that is filtered or faceted

@@ -4,10 +4,6 @@ import { insteadOf, passes, type Refused, refused } from '../refused'
 
 type Refusals = Readonly<Record<string, Refused>>
 
-export const REFUSED_OF_FIELDS: Refusals = {
-  stem_dictionary: refused('There are no stemming dictionaries.', ''),
-}
-
 export const REFUSED_OF_COLLECTIONS: Refusals = {
   voice_query_model: refused('Parley does not transcribe speech.', ''),
 }

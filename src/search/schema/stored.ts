@@ -32,6 +32,7 @@ const field: () => v.GenericSchema<Field> = once(() =>
     stem: v.boolean(),
     store: v.boolean(),
     stem_dictionary: v.string(),
+    stem_words: v.optional(v.string()),
     token_separators: v.optional(v.array(v.string())),
     symbols_to_index: v.optional(v.array(v.string())),
     truncate_len: v.optional(v.number()),

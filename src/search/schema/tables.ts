@@ -23,6 +23,7 @@ import {
   valuesTable,
   vectorsTable,
 } from './layout'
+import { dropStemWords, keepStemWords } from './stem-words'
 
 /** SQLite allows 100 columns a table. For a virtual table it counts the options too. */
 export const MAX_TEXT_COLUMNS = 90
@@ -80,6 +81,7 @@ const needsSlot = (field: Field): boolean =>
 /** Adds a field to a schema and creates the columns or tables for its values. Changes `schema` in place. */
 export function addField(sql: SqlStorage, schema: StoredSchema, field: Field): void {
   schema.fields.push(field)
+  keepStemWords(sql, field)
   if (!needsSlot(field)) return
   const slot: FieldSlot = { slot: schema.nextSlot++ }
   if (isSearchable(field)) slot.text = schema.nextText++
@@ -132,6 +134,7 @@ function addColumns(sql: SqlStorage, slot: FieldSlot, field: Field, type: string
  */
 export function removeField(sql: SqlStorage, schema: StoredSchema, field: Field): void {
   schema.fields = schema.fields.filter((other) => other !== field)
+  dropStemWords(sql, field, schema.fields)
   sql.exec('DELETE FROM join_keys WHERE field = ?', field.name)
   delete schema.linked?.keyed[field.name]
   const slot = Object.hasOwn(schema.slots, field.name) ? schema.slots[field.name] : undefined

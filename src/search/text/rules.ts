@@ -18,18 +18,27 @@ export function rulesOf(schema: Schema, field: Field | undefined): TokenRules {
   return rules
 }
 
-const hasOwnRules = ({ token_separators, symbols_to_index, truncate_len, stem }: Field): boolean =>
+const hasOwnRules = ({
+  token_separators,
+  symbols_to_index,
+  truncate_len,
+  stem,
+  stem_words,
+}: Field): boolean =>
   stem ||
+  stem_words !== undefined ||
   truncate_len !== undefined ||
   (token_separators?.length ?? 0) > 0 ||
   (symbols_to_index?.length ?? 0) > 0
 
 function ownRules(schema: Schema, field: Field): TokenRules {
-  const { token_separators, symbols_to_index, truncate_len, stem, locale } = field
+  const { token_separators, symbols_to_index, truncate_len, stem, stem_words, locale } = field
+  // As in Typesense, a dictionary takes the place of the stemmer.
+  const stemmer = stem_words ?? (stem ? locale : undefined)
   return {
     token_separators: token_separators?.length ? token_separators : schema.token_separators,
     symbols_to_index: symbols_to_index?.length ? symbols_to_index : schema.symbols_to_index,
     ...(truncate_len !== undefined && { truncate_len }),
-    ...(stem && { stem: locale }),
+    ...(stemmer !== undefined && { stem: stemmer }),
   }
 }

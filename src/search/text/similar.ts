@@ -1,17 +1,21 @@
 /**
- * Words of the index of words that are like a mistyped one.
+ * Words of an index that are like a mistyped one.
  *
- * Reading all words of an index would read how often each occurs. Instead only those are looked at that share a
- * beginning: of a word with one typo either the first half is right, or the rest is. So the first half is looked up, and
- * everything that the word may be with one typo in its first half.
+ * Not all words are looked at, only those that share a beginning with the mistyped one: of a word with one typo either
+ * the first half is right, or the rest is. So the first half is looked up, and everything that it may be with one typo.
  */
-import { editDistance } from '../../nearest'
 import { fragment, type SqlFragment } from '../fragment'
 import type { TextIndex } from './analyzer'
-import { type TypoRules, typosAllowed, vocabularyOf } from './typo'
+import { type TypoRules, typosAllowed } from './typo'
+import { wordDistance } from './word-distance'
 
 /** Longer words are not corrected: the variants of one are bound as one value, and SQLite takes 2 MB. */
 const MOST_LETTERS = 32
+/** Beginnings that are looked up before other searches get a turn. */
+const AT_ONCE = 256
+/** Documents of a word that are counted at first, and at most. */
+const FIRST_COUNT = 32
+const LAST_COUNT = 16_384
 /** Letters that may stand in place of one. */
 const MOST_ALPHABET = 128
 /** Words to search for in place of one. */
@@ -21,24 +25,122 @@ const LATIN = [...'abcdefghijklmnopqrstuvwxyz0123456789']
 const A_BLOCK = 64
 const LAST = '\u{10ffff}'
 
+/** Where the words of an index are. */
+export interface Vocabulary {
+  index: TextIndex
+  /** the table of its words, in a column `term`. It may have words that no document has any more */
+  table: string
+  /** runs a query */
+  read<Row extends object>(query: SqlFragment): Row[]
+  /** gives other searches a turn; false when the search has to end */
+  rest(): Promise<boolean>
+}
+
 /**
  * The nearest words: first those that are the word but for a typo, then those that begin with it but for one, and of
  * these the most frequent.
- * @param read runs a query
  * @param isUnfinished whether the word may go on
  * @returns the nearest words, without the word itself; none for words of more than 32 letters
  */
-export function similarWords(
-  sql: SqlStorage,
-  read: (query: SqlFragment) => { term: string; doc: number }[],
-  index: TextIndex,
+export async function similarWords(
+  vocabulary: Vocabulary,
   word: string,
   isUnfinished: boolean,
   rules: TypoRules,
-): string[] {
+): Promise<string[]> {
   const allowed = typosAllowed(word, rules)
+  if (allowed === 0 || [...word].length > MOST_LETTERS) return []
+  const found = await nearWords(vocabulary, word, isUnfinished, allowed)
+  for (let distance = 1; distance <= allowed; distance++) {
+    const near = found.filter((each) => each.distance === distance)
+    const words = mostFrequent(vocabulary, namesOf(near, true), MOST_SIMILAR)
+    if (words.length < MOST_SIMILAR) {
+      words.push(...mostFrequent(vocabulary, namesOf(near, false), MOST_SIMILAR - words.length))
+    }
+    if (words.length > 0) return words
+  }
+  return []
+}
+
+interface NearWord {
+  term: string
+  distance: number
+  /** the word has no more typos as a whole than in its beginning */
+  isWhole: boolean
+}
+
+const namesOf = (words: readonly NearWord[], whole: boolean): string[] =>
+  words.filter(({ isWhole }) => isWhole === whole).map(({ term }) => term)
+
+async function nearWords(
+  { table, read, rest }: Vocabulary,
+  word: string,
+  isUnfinished: boolean,
+  allowed: number,
+): Promise<NearWord[]> {
+  const found = new Map<string, NearWord>()
+  const beginnings = beginningsOf(word, allowed)
+  const least = word.length - allowed
+  const most = isUnfinished ? Number.MAX_SAFE_INTEGER : word.length + allowed
+  for (let from = 0; from < beginnings.length; from += AT_ONCE) {
+    if (from > 0 && !(await rest())) break
+    const rows = read<{ term: string }>(
+      fragment(
+        `SELECT v.term FROM json_each(?) b CROSS JOIN ${table} v
+          ON v.term >= b.value AND v.term < b.value || ? WHERE length(v.term) BETWEEN ? AND ?`,
+        JSON.stringify(beginnings.slice(from, from + AT_ONCE)),
+        LAST,
+        least,
+        most,
+      ),
+    )
+    for (const { term } of rows) {
+      if (term === word || found.has(term)) continue
+      const { whole, beginning } = wordDistance(word, term, allowed)
+      const distance = isUnfinished ? beginning : whole
+      // What begins with the word is found by it.
+      if (distance === 0 || distance > allowed) continue
+      found.set(term, { term, distance, isWhole: whole === distance })
+    }
+  }
+  return [...found.values()]
+}
+
+/**
+ * The words that most documents have, the most frequent first. Words of no document are left out.
+ *
+ * To count the documents of a frequent word takes long. So all are counted up to a number, and those that have more up to
+ * a higher one, until no more of them are left than there is room for.
+ */
+function mostFrequent({ index, read }: Vocabulary, words: readonly string[], most: number): string[] {
+  const counts = new Map<string, number>()
+  let left = words
+  for (let limit = FIRST_COUNT; left.length > 0 && limit <= LAST_COUNT; limit *= 8) {
+    const rows = read<{ term: string; documents: number }>(
+      fragment(
+        `SELECT value AS term, (SELECT count(*) FROM (SELECT 1 FROM ${index.table} WHERE ${index.table} MATCH
+            '"' || replace(value, '"', '""') || '"' LIMIT ?)) AS documents FROM json_each(?)`,
+        limit,
+        JSON.stringify(left),
+      ),
+    )
+    for (const { term, documents } of rows) counts.set(term, documents)
+    left = rows.filter(({ documents }) => documents === limit).map(({ term }) => term)
+    if (left.length <= most) break
+  }
+  return [...counts]
+    .filter(([, documents]) => documents > 0)
+    .sort(([a, some], [b, others]) => others - some || (a < b ? -1 : 1))
+    .slice(0, most)
+    .map(([term]) => term)
+}
+
+/**
+ * What words begin with that may be this one. With one typo, either the first half is right or the rest is. With two,
+ * the first half has no more than one.
+ */
+function beginningsOf(word: string, allowed: number): string[] {
   const letters = [...word]
-  if (allowed === 0 || letters.length > MOST_LETTERS) return []
   const half = letters.slice(0, Math.floor(letters.length / 2))
   const rest = letters.slice(half.length).join('')
   const changed = variantsOf(half, lettersAround(word))
@@ -49,47 +151,13 @@ export function similarWords(
     half.at(-1),
     ...letters.slice(half.length + 1),
   ].join('')
-  const beginnings = [
-    half.join(''),
-    swapped.slice(0, allowed === 1 ? undefined : half.length),
-    ...changed.map((beginning) => (allowed === 1 ? beginning + rest : beginning)),
+  return [
+    ...new Set([
+      half.join(''),
+      swapped.slice(0, allowed === 1 ? undefined : half.length),
+      ...changed.map((beginning) => (allowed === 1 ? beginning + rest : beginning)),
+    ]),
   ]
-  const rows = read(
-    fragment(
-      `SELECT v.term, v.doc FROM json_each(?) b CROSS JOIN ${vocabularyOf(sql, index)} v
-        ON v.term >= b.value AND v.term < b.value || ?`,
-      JSON.stringify([...new Set(beginnings)]),
-      LAST,
-    ),
-  )
-  const distanceTo = isUnfinished ? distanceToBeginning : editDistance
-  const found = new Map<string, { documents: number; distance: number; isWhole: boolean }>()
-  for (const { term, doc } of rows) {
-    const distance = term === word ? 0 : distanceTo(word, term, allowed)
-    // What begins with the word is found by it.
-    if (distance === 0 || distance > allowed) continue
-    const isWhole = !isUnfinished || editDistance(word, term, allowed) === distance
-    found.set(term, { documents: doc, distance, isWhole })
-  }
-  const nearest = Math.min(...[...found.values()].map(({ distance }) => distance))
-  return [...found]
-    .filter(([, { distance }]) => distance === nearest)
-    .sort(
-      ([a, one], [b, other]) =>
-        Number(other.isWhole) - Number(one.isWhole) || other.documents - one.documents || (a < b ? -1 : 1),
-    )
-    .map(([term]) => term)
-    .slice(0, MOST_SIMILAR)
-}
-
-/** Typos between a word and the nearest beginning of another. */
-export function distanceToBeginning(word: string, term: string, limit: number): number {
-  let least = limit + 1
-  const last = Math.min(term.length, word.length + limit)
-  for (let length = Math.max(1, word.length - limit); length <= last; length++) {
-    least = Math.min(least, editDistance(word, term.slice(0, length), limit))
-  }
-  return least
 }
 
 /** Everything that a beginning may be with one typo. */

@@ -1,13 +1,15 @@
 /** Stemmers of fields with `stem: true`: Porter's for English, Snowball's for other languages. */
 import { stemmer as french } from '@orama/stemmers/french'
 import { stemmer as german } from '@orama/stemmers/german'
+import { stemmer as italian } from '@orama/stemmers/italian'
+import { stemmer as russian } from '@orama/stemmers/russian'
 import { stemmer as spanish } from '@orama/stemmers/spanish'
 import { stem } from './words'
 
 /** From a word in small letters, with its accents, to its stem. */
 export type Stemmer = (word: string) => string
 
-/** By locale. */
+/** By locale. Each Snowball stemmer takes about a millisecond of the Worker's start, so there are few. */
 const STEMMERS = new Map<string, Stemmer>([
   ['', stem],
   ['en', stem],
@@ -15,9 +17,29 @@ const STEMMERS = new Map<string, Stemmer>([
   ['de', german],
   ['es', spanish],
   ['fr', french],
+  ['it', italian],
+  ['ru', russian],
 ])
 
 export const STEMMED_LOCALES: readonly string[] = [...STEMMERS.keys()].filter((locale) => /^..$/.test(locale))
 
-/** Undefined for a language without a stemmer. */
-export const stemmerOf = (locale: string): Stemmer | undefined => STEMMERS.get(locale)
+/** Words and their roots, by the name under which a collection keeps them. They stay as long as the isolate. */
+const DICTIONARIES = new Map<string, { words: ReadonlyMap<string, string>; stem: Stemmer }>()
+
+/** Makes a stemmer of a dictionary, under a name that no locale has. Roots of several words are left out. */
+export function holdDictionary(name: string, words: ReadonlyMap<string, string>): void {
+  const roots = new Map([...words].map(([word, root]) => [word.normalize('NFC').toLowerCase(), root.trim()]))
+  const stem: Stemmer = (word) => {
+    const root = roots.get(word)
+    return root === undefined || root === '' || /\s/.test(root) ? word : root
+  }
+  DICTIONARIES.set(name, { words, stem })
+}
+
+/** The words of a dictionary that is in memory. */
+export const dictionaryOf = (name: string): ReadonlyMap<string, string> | undefined =>
+  DICTIONARIES.get(name)?.words
+
+/** Undefined for a language without a stemmer. @param name a locale, or the name of a dictionary in memory */
+export const stemmerOf = (name: string): Stemmer | undefined =>
+  STEMMERS.get(name) ?? DICTIONARIES.get(name)?.stem

@@ -15,7 +15,7 @@ export interface TokenRules {
   symbols_to_index: string[]
   /** characters that a word of word_index is cut to; default: 100 */
   truncate_len?: number
-  /** locale whose stems word_index has instead of words; default: words */
+  /** locale or dictionary whose stems word_index has instead of words; default: words */
   stem?: string
 }
 

@@ -252,7 +252,7 @@ describe('an error', () => {
   })
 
   it.each([
-    ['POST', '/v1/embeddings'],
+    ['POST', '/v1/images/generations'],
     ['DELETE', '/v1/models/guide'],
     ['GET', '/v1/chat/completions'],
   ])('for %s %s, which is not there, has the shape too', async (method, path) => {

@@ -57,7 +57,8 @@ describe('a request of a chat widget', () => {
       ASKED,
     ],
   ])('in the words of %s', (_, body, read) => {
-    expect(readUiRequest(body)).toEqual(read)
+    const { held: _held, untold: _untold, ...request } = readUiRequest(body)
+    expect(request).toEqual(read)
   })
 
   it('leaves instructions of the client unread', () => {
@@ -66,7 +67,14 @@ describe('a request of a chat widget', () => {
       question: 'q',
       transcript: [],
       overrides: {},
+      untold: true,
     })
+  })
+
+  it('tells the last answer that the client holds', () => {
+    const answer = { id: 'c.3', role: 'assistant', content: 'a' }
+    const { held } = readUiRequest({ messages: [user('u1', 'p'), answer, user('u2', 'q')] })
+    expect(held).toBe('c.3')
   })
 
   it.each([

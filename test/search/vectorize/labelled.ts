@@ -173,6 +173,7 @@ export class LabelledCollection {
       columns: new ColumnMemory(),
       count: () => this.store.count,
       hasWordIndex: () => true,
+      hasTerms: () => true,
       vectors: (field) => this.store.vectors(field),
       embedder: () => {
         throw new Error('nothing is embedded')

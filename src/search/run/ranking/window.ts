@@ -317,10 +317,11 @@ const tiesIn = (sorted: readonly Scored[], highest: number, lowest: number): Sco
 function byOtherKeys({ context, sort, pace }: Ranking, tied: readonly Scored[]): number[] {
   if (tied.length === 0) return []
   const seqs = tied.map(({ seq }) => seq)
-  // Only the order within equal ranks counts, so all have one score. They come in the order that decides last.
-  const order = orderBy(sort, context.sql, context.schema, false, [fragment('d.fused DESC')])
+  // Only the order within equal ranks counts, so all have one score. As in Typesense, the newest comes first where all
+  // keys are equal.
+  const order = orderBy(sort, context.sql, context.schema, false)
   const relation = fragment(
-    'SELECT value AS seq, 0.0 AS score, NULL AS distance, -key AS fused FROM json_each(?)',
+    'SELECT value AS seq, 0.0 AS score, NULL AS distance, NULL AS fused FROM json_each(?)',
     JSON.stringify(seqs),
   )
   const range = { low: Math.min(...seqs), high: Math.max(...seqs) }
@@ -343,7 +344,7 @@ function byOtherKeys({ context, sort, pace }: Ranking, tied: readonly Scored[]):
 /** The order in which documents of a tier are read. */
 const orderOf = ({ context, sort }: Ranking, { tied }: Tier) =>
   tied
-    ? orderBy(sort.slice(1), context.sql, context.schema, false, [fragment('d.score')])
+    ? orderBy(sort.slice(1), context.sql, context.schema, false, sort.length > 1 ? [] : [fragment('d.score')])
     : orderBy(sort, context.sql, context.schema, false)
 
 /** The documents that pass a filter and do not match an expression. */

@@ -1,5 +1,6 @@
 /** What is asked: an assistant, or a collection by way of a conversation model. Kept in the tab, and named by a link. */
 import { signal } from '@preact/signals'
+import { many } from '../parts/format'
 
 export interface ChatSettings {
   /** '' where a collection and a model are asked directly */
@@ -63,7 +64,11 @@ export function requestOf({ assistant, collection, model, fields, limit, filter,
 /** Settings in a few words. */
 export function described({ assistant, collection, model, fields, limit, filter }: ChatSettings): string {
   if (assistant !== '') return `the assistant ${assistant}`
-  const more = [fields && `fields ${fields}`, limit && `${limit} documents`, filter && `only ${filter}`]
+  const more = [
+    fields && `fields ${fields}`,
+    limit && many(Number(limit), 'document'),
+    filter && `only ${filter}`,
+  ]
   return [model, collection, ...more].filter(Boolean).join(' · ')
 }
 

@@ -9,7 +9,8 @@ import { download } from '../parts/download'
 import { many, when } from '../parts/format'
 import { Icon } from '../parts/icon'
 import { Page } from '../parts/page'
-import { Empty, Loading, Problem } from '../parts/states'
+import { Prose } from '../parts/prose'
+import { Empty, Shown } from '../parts/states'
 import { shownFigure } from './figures'
 import { readSet } from './store'
 
@@ -28,13 +29,13 @@ export function RunPage({ name, id, before }: RunProps) {
   if (!run) {
     return (
       <Page title="Run" up={up}>
-        {set.loading && <Loading />}
-        {set.error && <Problem error={set.error} retry={set.reload} />}
-        {set.data !== undefined && (
-          <Empty icon="sets" title="There is no such run in this browser">
-            <p>Runs are kept in the browser that they were made in.</p>
-          </Empty>
-        )}
+        <Shown of={set}>
+          {() => (
+            <Empty icon="sets" title="There is no such run in this browser">
+              <p>Runs are kept in the browser that they were made in.</p>
+            </Empty>
+          )}
+        </Shown>
       </Page>
     )
   }
@@ -145,13 +146,18 @@ function Questions({ questions, compares }: { questions: Questions; compares: bo
   )
 }
 
+/** A run keeps which documents an answer cites, and not where in it. One list, so that an answer is set only once. */
+const NO_CITATIONS: [] = []
+
 function OutcomeView({ outcome, label }: { outcome: Outcome; label?: string }) {
   const { answer, error, declined, unanswerable, rank, f1, cited, found } = outcome
   const good = unanswerable ? declined : !declined
   return (
     <div class="outcome">
       {label && <h4>{label}</h4>}
-      {error === undefined ? <p dir="auto">{answer || 'No answer.'}</p> : <p class="bad">{error}</p>}
+      {error !== undefined && <p class="bad">{error}</p>}
+      {error === undefined &&
+        (answer ? <Prose answer={answer} citations={NO_CITATIONS} /> : <p>No answer.</p>)}
       <p class="badges">
         {error === undefined && (
           <span class={good ? 'badge good' : 'badge warn'}>{declined ? 'declined' : 'answered'}</span>

@@ -1,0 +1,72 @@
+/**
+ * What the front end of the Azure Search demo asks before its first question: which of its options to show, and whether it
+ * has to sign in. The types are those of its `api/models.ts` and `authConfig.ts`.
+ */
+import { DEFAULT_ASSISTANT } from '../../registry/assistants'
+import { admitAsker, openAssistant } from '../edge/open-assistant'
+import { json } from '../edge/response'
+import { canRerank } from '../edge/retrieval'
+import { type ChatCall, refuse } from './chat'
+
+/** GET /config. Options that the assistant does not allow are not shown. Never throws. */
+export const frontConfig = (call: ChatCall): Promise<Response> =>
+  answer(call, ({ overrides }) => ({
+    showSemanticRankerOption: overrides.includes('semantic_ranker') && canRerank(call.env),
+    showVectorOption: overrides.includes('retrieval_mode'),
+    showReasoningEffortOption: false,
+    defaultReasoningEffort: '',
+    reasoningEffortOptions: [],
+    defaultRetrievalReasoningEffort: '',
+    streamingEnabled: true,
+    // The browser keeps it. What the demo keeps in Cosmos, Parley keeps anyway.
+    showChatHistoryBrowser: true,
+    showChatHistoryCosmos: false,
+    showQueryRewritingOption: false,
+    showMultimodalOptions: false,
+    showGPT4VOptions: false,
+    showUserUpload: false,
+    showLanguagePicker: false,
+    showSpeechInput: false,
+    showSpeechOutputBrowser: false,
+    showSpeechOutputAzure: false,
+    showAgenticRetrievalOption: false,
+    ragSearchTextEmbeddings: true,
+    ragSearchImageEmbeddings: false,
+    ragSendTextSources: true,
+    ragSendImageSources: false,
+    webSourceEnabled: false,
+    sharepointSourceEnabled: false,
+  }))
+
+/** GET /auth_setup. Nobody signs in: the key says who may ask. Never throws. */
+export const authSetup = (call: ChatCall): Promise<Response> =>
+  answer(call, () => ({
+    useLogin: false,
+    requireAccessControl: false,
+    enableUnauthenticatedAccess: true,
+    msalConfig: {
+      auth: {
+        clientId: '',
+        authority: '',
+        redirectUri: '/',
+        postLogoutRedirectUri: '/',
+        navigateToLoginRequestUrl: false,
+      },
+      cache: { cacheLocation: 'sessionStorage', storeAuthStateInCookie: false },
+    },
+    loginRequest: { scopes: [] },
+    tokenRequest: { scopes: [] },
+  }))
+
+async function answer(
+  call: ChatCall,
+  say: (assistant: Awaited<ReturnType<typeof openAssistant>>) => unknown,
+): Promise<Response> {
+  const { env, request, record, path } = call
+  try {
+    const access = await admitAsker(env, request, record)
+    return json(say(await openAssistant(env, access, path.assistant ?? DEFAULT_ASSISTANT, record)))
+  } catch (error) {
+    return refuse(call, error)
+  }
+}

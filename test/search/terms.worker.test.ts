@@ -1,0 +1,174 @@
+/** The table of terms: it has the words of the index, and typos are looked for in it. */
+import { runInDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import fc from 'fast-check'
+import * as v from 'valibot'
+import { describe, expect, it } from 'vitest'
+import { Alarm } from '../../src/alarm'
+import { migrate } from '../../src/search/collection/migrations'
+import { type Open, openCollection } from '../../src/search/collection/open'
+import { readMeta, writeMeta } from '../../src/search/meta'
+import type { SearchContext } from '../../src/search/run/context'
+import { executeSearch } from '../../src/search/run/search'
+import { readSchema } from '../../src/search/schema/stored'
+import { WORDS } from '../../src/search/text/analyzer'
+import { vocabularyOf } from '../../src/search/text/typo'
+import type { SearchParameters, SearchResult } from '../../src/search/types'
+import { idsOf, makeCollection, type TestCollection } from './make-collection'
+import { importAll } from './object'
+
+const FIELDS = [{ name: 'title', type: 'string' }]
+
+const inObject = <T>(
+  things: TestCollection,
+  work: (state: DurableObjectState) => T | Promise<T>,
+): Promise<T> =>
+  runInDurableObject(env.COLLECTION.get(env.COLLECTION.idFromName(things.objectId)), (_, state) =>
+    work(state),
+  )
+
+const column = (sql: SqlStorage, query: string): string[] =>
+  sql
+    .exec<{ term: string }>(query)
+    .toArray()
+    .map(({ term }) => term)
+
+const termsOf = (sql: SqlStorage): string[] => column(sql, 'SELECT term FROM terms ORDER BY term')
+const indexedWords = (sql: SqlStorage): string[] =>
+  column(sql, `SELECT term FROM ${vocabularyOf(sql, WORDS)} ORDER BY term`)
+
+const opened = ({ storage, id }: DurableObjectState): Open => {
+  const around = { storage, env, objectId: String(id), alarm: new Alarm(storage) }
+  return openCollection(around, readSchema(storage.sql)!)
+}
+
+describe('the table of terms', () => {
+  it('has the words of the index, whatever the texts are', async () => {
+    const things = await makeCollection(
+      [...FIELDS, { name: 'other', type: 'string', optional: true, token_separators: ['-'] }],
+      [],
+    )
+    const piece = fc.oneof(
+      fc.constantFrom('Wolf', 'wi-fi', "O'Neill", 'a\u0000b', 'tab\there', 'x\u007fy', 'ünïcode', 'Straße'),
+      fc.constantFrom('東京都', 'İstanbul', 'ΣΊΣΥΦΟΣ', 'кафé', '👍🏽', 'ｆｕｌｌ', 'z'.repeat(63), '42', '№'),
+      fc.string({ unit: 'grapheme-ascii', maxLength: 9 }),
+    )
+    const text = fc.array(piece, { maxLength: 8 }).map((pieces) => pieces.join(' '))
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.record({ title: text, other: text }), { maxLength: 20 }), async (some) => {
+        await importAll(things.object, some)
+        const { terms, words } = await inObject(things, ({ storage: { sql } }) => ({
+          terms: termsOf(sql),
+          words: indexedWords(sql),
+        }))
+        expect(terms).toEqual(words)
+      }),
+      { numRuns: 30 },
+    )
+  })
+
+  it('grows past what is remembered of it', async () => {
+    const word = (n: number) => `w${n.toString(36)}`
+    const documents = Array.from({ length: 100 }, (_, document) => ({
+      title: Array.from({ length: 1_500 }, (_, n) => word((document * 1_500 + n) % 140_000)).join(' '),
+    }))
+    const things = await makeCollection(FIELDS, documents)
+    const count = await inObject(things, ({ storage: { sql } }) => termsOf(sql).length)
+    expect(count).toBe(140_000)
+  })
+
+  it('leaves out words too long to be typed', async () => {
+    const things = await makeCollection(FIELDS, [{ title: `${'x'.repeat(65)} short` }])
+    expect(await inObject(things, ({ storage: { sql } }) => termsOf(sql))).toEqual(['short'])
+  })
+
+  it('is written again after a rollback and after all documents are gone', async () => {
+    const things = await makeCollection(FIELDS, [])
+    const rolledBack = await inObject(things, (state) => {
+      const { store } = opened(state)
+      const insert = () => store.insert({ id: '1', title: 'wolf' }, new Map())
+      try {
+        state.storage.transactionSync(() => {
+          insert()
+          throw new Error('rolled back')
+        })
+      } catch {
+        store.reset()
+      }
+      const before = termsOf(state.storage.sql)
+      state.storage.transactionSync(insert)
+      return [before, termsOf(state.storage.sql)]
+    })
+    expect(rolledBack).toEqual([[], ['wolf']])
+    const emptied = await makeCollection(FIELDS, [{ title: 'fox' }])
+    await emptied.object.truncate()
+    expect(await inObject(emptied, ({ storage: { sql } }) => termsOf(sql))).toEqual([])
+    await importAll(emptied.object, [{ title: 'fox' }])
+    expect(await inObject(emptied, ({ storage: { sql } }) => termsOf(sql))).toEqual(['fox'])
+  })
+})
+
+describe('a word with a typo', () => {
+  const search = { query_by: 'title', prefix: 'false' }
+
+  it('finds the nearest word that a document still has', async () => {
+    const things = await makeCollection(FIELDS, [
+      { id: 'near', title: 'streaming' },
+      { id: 'far', title: 'screaming' },
+    ])
+    expect(idsOf(await things.search({ ...search, q: 'streamimg' }))).toEqual(['near'])
+    await things.object.remove('near', false)
+    expect(idsOf(await things.search({ ...search, q: 'streamimg' }))).toEqual(['far'])
+  })
+
+  it('finds the same in the table as in the index, before and after the table is filled', async () => {
+    const words = ['stream', 'streams', 'steam', 'scream', 'dream', 'river', 'rivers', 'driver', 'arrived']
+    const documents = words.flatMap((title, n) =>
+      Array.from({ length: 1 + ((7 * n) % 5) }, (_, copy) => ({ id: `${title}-${copy}`, title })),
+    )
+    const things = await makeCollection(FIELDS, documents)
+    const asked: SearchParameters[] = [
+      'strem',
+      'rivr',
+      'drivr',
+      'xtream',
+      'strea',
+      'arived',
+      'srteam',
+    ].flatMap((q) => ['true', 'false'].map((prefix) => ({ ...search, q, prefix, per_page: '250' })))
+    const found = await inObject(things, async (state) => {
+      const { storage } = state
+      const { sql } = storage
+      const version = readMeta(sql, 'version', v.number())!
+      const run = async (context: SearchContext) => {
+        const results: string[][] = []
+        for (const params of asked)
+          results.push(idsOf((await executeSearch(context, params)) as SearchResult))
+        return results
+      }
+      const now = await run(opened(state).context)
+      // As the version before left it.
+      sql.exec('DROP TABLE terms')
+      writeMeta(sql, 'version', TERMS_VERSION - 1)
+      migrate(sql)
+      const { context, background } = opened(state)
+      const isReady = [context.hasTerms()]
+      const empty = termsOf(sql)
+      const before = await run({ ...context, hasTerms: () => false })
+      await background.run()
+      isReady.push(context.hasTerms())
+      const after = await run(context)
+      return { version, now, before, after, isReady, empty, terms: termsOf(sql), words: indexedWords(sql) }
+    })
+    expect(found.version).toBeGreaterThanOrEqual(TERMS_VERSION)
+    expect(found.isReady).toEqual([false, true])
+    expect(found.empty).toEqual([])
+    expect(found.before).toEqual(found.now)
+    expect(found.after).toEqual(found.now)
+    expect(found.terms).toEqual(found.words)
+    expect(asked.filter((_, number) => found.now[number]!.length === 0)).toEqual([])
+  })
+})
+
+/** The version whose migration makes the table. */
+const TERMS_VERSION = 11
