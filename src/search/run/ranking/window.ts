@@ -332,7 +332,7 @@ function byOtherKeys({ context, sort, pace }: Ranking, tied: readonly Scored[]):
         fragment('SELECT json_group_array(d.seq ORDER BY '),
         order.by,
         fragment(') AS list FROM ('),
-        withColumns({ relation, range }, order),
+        withColumns({ relation, range }, order, pace),
         fragment(') d'),
       ],
       '',
