@@ -13,6 +13,7 @@ import { upgradeEmbeddings } from '../embedding/upgrade'
 import { HistoryMirror } from '../history/mirror'
 import { hasMeta, readMeta } from '../meta'
 import type { SearchContext } from '../run/context'
+import { RecentQuestions } from '../run/recent-questions'
 import type { StoredSchema } from '../schema/layout'
 import { loadStemWords } from '../schema/stem-words'
 import { curationSets, stemmingDictionaries, synonymSets } from '../sets/kept'
@@ -68,6 +69,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     requireOpen: () => {
       if (store.closed) throw collectionGone()
     },
+    questions: new RecentQuestions(),
     count: () => store.count,
     columns: store.columns,
     hasWordIndex: () => hasWords,

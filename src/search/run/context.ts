@@ -8,6 +8,7 @@ import type { Synonym } from '../sets/synonym'
 import type { Document, Field } from '../types'
 import type { VectorIndex } from '../vectors/vector-index'
 import type { JoinPort, SearchJoins } from './join-port'
+import type { RecentQuestions } from './recent-questions'
 
 export interface SearchContext {
   sql: SqlStorage
@@ -18,6 +19,8 @@ export interface SearchContext {
   port?: JoinPort
   /** the joins of this search */
   joins?: SearchJoins
+  /** what questions found lately; without it nothing is kept */
+  questions?: RecentQuestions
   /** how many documents the collection has */
   count(): number
   /** values of its fields in memory */

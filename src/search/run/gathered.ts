@@ -3,7 +3,7 @@
  */
 import { ApiError } from '../../errors'
 import type { SqlFragment } from '../fragment'
-import { fragment } from '../fragment'
+import { fragment, join } from '../fragment'
 import { MAX_RANKED } from '../limits'
 import type { Buckets } from '../request/order'
 import { bucketColumn } from '../request/sort'
@@ -143,6 +143,20 @@ export async function gather(
   }
   return into
 }
+
+/**
+ * Loads text matches into memory: `seq` and `score`, which takes half the time of all four columns.
+ * @throws ApiError 422 when there are too many
+ */
+export const gatherScores = (sql: SqlStorage, parts: Candidates['parts'], pace: Pace): Promise<Gathered> =>
+  gather(sql, withColumns(parts, 'd.seq, d.score'), pace)
+
+const withColumns = (parts: Candidates['parts'], columns: string): Candidates['parts'] =>
+  async function* (pace) {
+    for await (const { relation, range } of parts(pace)) {
+      yield { relation: join([fragment(`SELECT ${columns} FROM (`), relation, fragment(') d')], ''), range }
+    }
+  }
 
 /**
  * Rank fusion, as in Typesense:

@@ -1,22 +1,22 @@
 /** What the words of a question find, together with those of what was said before it. */
 
+import { NOWHERE } from '../range'
 import type { SearchRequest } from '../request/request'
 import { orderBy } from '../request/sort'
 import { informativeWords, type ParsedQuery } from '../text/query'
 import { countedWindow, type RangedFilter, textMatches } from './candidates'
 import type { SearchContext } from './context'
 import { blend, type ScoredWords } from './fusion'
-import { Gathered, gather } from './gathered'
+import { Gathered, gatherScores } from './gathered'
 import { idealScore, type KeywordSearch, matchOfAny, queryOf } from './keyword'
 import type { Pace } from './pace'
+import { changesOf, MOST_OF_CONTEXT } from './recent-questions'
 
 /**
  * Weight of `context_q` beside `q`, for words and for meaning. On the 180 follow-ups of MTRAG 0.2 to 0.4 gain nearly the
  * same.
  */
 export const CONTEXT_WEIGHT = 0.3
-/** Of what was said before, so many of the best matches count. */
-const MOST_OF_CONTEXT = 1_000
 /** A question that finds more documents than this is not ranked in memory for the sake of what was said before. */
 const MOST_WITH_CONTEXT = 100_000
 
@@ -49,7 +49,13 @@ export async function questionWords(
   const { sql } = context
   const isEmpty = request.fusion === 'score' && informativeWords(keyword.terms) === 0
   const withContext = hasContext(request, keyword)
-  const load = () => gather(sql, textMatches(sql, keyword.match, filter), pace)
+  const load = async () => {
+    const changes = changesOf(sql)
+    const found = await gatherScores(sql, textMatches(sql, keyword.match, filter), pace)
+    const isWhole = filter(NOWHERE).sql === '1' && !pace.cutoff
+    if (isWhole && request.fusion === 'score') context.questions?.keep(sql, keyword.match, found, changes)
+    return found
+  }
   const asked = {
     matches: isEmpty ? new Gathered() : (keyword.matches ?? (await load())),
     ideal:
@@ -72,6 +78,9 @@ async function saidBefore(
   const { terms } = queryOf(context, { ...request, q: request.contextQ })
   if (informativeWords(terms) === 0) return { matches: said, ideal: 0 }
   const match = matchOfAny(context, request, { ...query, terms }, terms)
+  const ideal = idealScore(context, request.index, terms)
+  const known = filter(NOWHERE).sql === '1' ? context.questions?.find(sql, match) : undefined
+  if (known !== undefined) return { matches: known, ideal }
   const order = orderBy([{ kind: 'text_match', direction: 'DESC', buckets: undefined }], sql, schema, false)
   const best = { offset: 0, limit: MOST_OF_CONTEXT, order, byScore: true }
   const { rows } = await countedWindow(
@@ -81,5 +90,5 @@ async function saidBefore(
     pace,
   )
   for (const { seq, score } of rows) said.add(seq, score ?? Number.NaN, Number.NaN, Number.NaN)
-  return { matches: said, ideal: idealScore(context, request.index, terms) }
+  return { matches: said, ideal }
 }

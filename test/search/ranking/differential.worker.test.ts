@@ -107,7 +107,7 @@ class Query {
     )
   }
 
-  score(row: Row): { rank: number; quality: number; whole: boolean } {
+  score(row: Row): { rank: number; whole: boolean } {
     const readings = texts(row).map((words) => ({
       length: words.length,
       occurrences: words.flatMap((each, token): Occurrence[] => {
@@ -125,10 +125,7 @@ class Query {
         sequence: this.words.map((_, index) => index),
       },
     )
-    const quality = readings.reduce((sum, { length, occurrences: { length: count } }, index) => {
-      return sum + (2 - index) * (count / (count + 1.2 * (0.25 + (0.75 * length) / 100)))
-    }, 0)
-    return { rank, quality, whole: texts(row).some((words) => words.join(' ') === this.words.join(' ')) }
+    return { rank, whole: texts(row).some((words) => words.join(' ') === this.words.join(' ')) }
   }
 
   marked(text: string): string {
@@ -200,7 +197,7 @@ async function inOrder(
   const scores = new Map(rows.map((row) => [row.seq, query.score(row)]))
   const byFit = (a: Row, b: Row): number => {
     const [one, other] = [scores.get(a.seq)!, scores.get(b.seq)!]
-    return other.rank - one.rank || byPoints(a, b) || other.quality - one.quality || b.seq - a.seq
+    return other.rank - one.rank || byPoints(a, b) || b.seq - a.seq
   }
   const matching = found()
   if (matching.length <= FEW) return { rows: matching.toSorted(byFit), needed }
@@ -241,7 +238,7 @@ async function inOrder(
     const isLast = index === matched.length - 1
     const byScore = (a: Row, b: Row) => bm25.get(a.seq)! - bm25.get(b.seq)!
     const byAll = (a: Row, b: Row) =>
-      (tied ? byPoints(a, b) || byScore(a, b) : byScore(a, b) || byPoints(a, b)) || b.seq - a.seq
+      (tied ? byPoints(a, b) : byScore(a, b) || byPoints(a, b)) || b.seq - a.seq
     const here = passing.filter(({ seq }) => bm25.has(seq))
     const left = here.filter(({ seq }) => !taken.has(seq))
     if (index === first && isFew) {

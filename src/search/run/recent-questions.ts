@@ -1,0 +1,69 @@
+/**
+ * The best matches of questions that were searched lately. A follow-up searches the question before it again, and this
+ * spares it a query of many common words.
+ */
+import type { TextMatch } from './candidates'
+import { Gathered } from './gathered'
+
+/** Of what was said before, so many of the best matches count. */
+export const MOST_OF_CONTEXT = 1_000
+/** Questions that are kept. Each takes 32 KB at most. */
+const MOST_QUESTIONS = 32
+
+export class RecentQuestions {
+  /** by expression, the longest unused first */
+  #known = new Map<string, Gathered>()
+  #changes = -1
+
+  /** What a search without a filter found for a question, if nothing was written since. */
+  find(sql: SqlStorage, match: TextMatch): Gathered | undefined {
+    this.#forgetStale(changesOf(sql))
+    const key = keyOf(match)
+    const found = this.#known.get(key)
+    if (found === undefined) return undefined
+    this.#known.delete(key)
+    this.#known.set(key, found)
+    return found
+  }
+
+  /** @param changes what `changesOf` returned before the matches were read */
+  keep(sql: SqlStorage, match: TextMatch, matches: Gathered, changes: number): void {
+    const now = changesOf(sql)
+    this.#forgetStale(now)
+    if (now !== changes) return
+    const key = keyOf(match)
+    this.#known.delete(key)
+    this.#known.set(key, bestByScore(matches, MOST_OF_CONTEXT))
+    if (this.#known.size > MOST_QUESTIONS) this.#known.delete(this.#known.keys().next().value!)
+  }
+
+  #forgetStale(changes: number): void {
+    if (changes !== this.#changes) this.#known.clear()
+    this.#changes = changes
+  }
+}
+
+/** Rows that were written to the object's tables since it woke, those of rolled back transactions too. */
+export const changesOf = (sql: SqlStorage): number =>
+  sql.exec<{ changes: number }>('SELECT total_changes() AS changes').one().changes
+
+const keyOf = ({ match, table, rank, first }: TextMatch): string =>
+  JSON.stringify([match, table, rank, first])
+
+/** The matches with the lowest scores; among equals the newest documents. */
+function bestByScore(matches: Gathered, count: number): Gathered {
+  if (matches.size <= count) return matches
+  const { seqs, scores } = matches
+  const limit = Float64Array.from(scores).sort()[count - 1]!
+  const places: number[] = []
+  const last: number[] = []
+  for (const [at, score] of scores.entries()) {
+    if (score < limit) places.push(at)
+    else if (score === limit) last.push(at)
+  }
+  last.sort((a, b) => seqs[b]! - seqs[a]!)
+  places.push(...last.slice(0, count - places.length))
+  const best = new Gathered()
+  for (const at of places) best.add(seqs[at]!, scores[at]!, Number.NaN, Number.NaN)
+  return best
+}

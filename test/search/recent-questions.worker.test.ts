@@ -1,0 +1,130 @@
+/** A follow-up does not search the question before it again, and finds the same. */
+import { runInDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import fc from 'fast-check'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { Alarm } from '../../src/alarm'
+import { unwrap } from '../../src/errors'
+import { openCollection } from '../../src/search/collection/open'
+import type { SearchContext } from '../../src/search/run/context'
+import { executeSearch } from '../../src/search/run/search'
+import { readSchema } from '../../src/search/schema/stored'
+import type { SearchParameters, SearchResult } from '../../src/search/types'
+import { makeCollection, type TestCollection } from './make-collection'
+
+const FIELDS = [
+  { name: 'title', type: 'string' },
+  { name: 'text', type: 'string' },
+  { name: 'points', type: 'int32' },
+  { name: 'v', type: 'float[]', num_dim: 2 },
+]
+const WORDS = ['wolf', 'hare', 'owl', 'bee', 'yew', 'fern', 'moss', 'crow']
+
+/** More than the matches that are kept of a question. */
+const COUNT = 1_300
+
+const documents = Array.from({ length: COUNT }, (_, n) => ({
+  id: `d${n}`,
+  title: WORDS[(n * 5) % 8]!,
+  text: Array.from({ length: 1 + (n % 7) }, (_, at) => WORDS[(n * at + (n >> 4)) % 8]).join(' '),
+  points: n % 3,
+  v: [Math.cos(n), Math.sin(n)],
+}))
+
+const QUESTION = {
+  query_by: 'title,text',
+  vector_query: 'v:([0.6,0.8])',
+  drop_tokens_threshold: '1000000',
+  prefix: 'false',
+  match_stems: 'true',
+  fusion: 'score',
+  per_page: '40',
+}
+
+let things: TestCollection
+
+beforeAll(async () => {
+  things = await makeCollection(FIELDS, documents)
+})
+
+type Search = (context: SearchContext, params: SearchParameters) => Promise<SearchResult>
+
+/** Runs in the object that holds the collection. `open` gives a context that remembers nothing. */
+const inside = <Result>(work: (open: () => SearchContext, search: Search) => Promise<Result>) =>
+  runInDurableObject(
+    env.COLLECTION.get(env.COLLECTION.idFromName(things.objectId)),
+    (_, { storage, id }: DurableObjectState) => {
+      const around = { storage, env, objectId: String(id), alarm: new Alarm(storage) }
+      const open = () => openCollection(around, readSchema(storage.sql)!).context
+      return work(open, (context, params) => executeSearch(context, { ...QUESTION, ...params }))
+    },
+  )
+
+const told = ({ search_time_ms: _, ...result }: SearchResult) => result
+
+/** The text expressions whose scores a search reads. */
+async function expressionsRead(context: SearchContext, work: (watched: SearchContext) => Promise<unknown>) {
+  const read: string[] = []
+  const exec: SqlStorage['exec'] = (query, ...bindings) => {
+    if (query.includes('rank MATCH')) read.push(String(bindings[0]))
+    return context.sql.exec(query, ...bindings)
+  }
+  await work(Object.create(context, { sql: { value: { exec } as SqlStorage } }))
+  return read
+}
+
+describe('a follow-up', () => {
+  it('reads the matches of its own words alone', () =>
+    inside(async (open, search) => {
+      const context = open()
+      await search(context, { q: 'wolf hare' })
+      const read = await expressionsRead(context, (watched) =>
+        search(watched, { q: 'owl', context_q: 'wolf hare' }),
+      )
+      expect(read).toHaveLength(1)
+      const again = await expressionsRead(open(), (watched) =>
+        search(watched, { q: 'owl', context_q: 'wolf hare' }),
+      )
+      expect(again).toHaveLength(2)
+      expect(read).toEqual(again.slice(0, 1))
+    }))
+
+  it('finds what it finds where nothing was searched before', () =>
+    inside(async (open, search) => {
+      const words = fc.uniqueArray(fc.constantFrom(...WORDS), { minLength: 1, maxLength: 4 })
+      await fc.assert(
+        fc.asyncProperty(words, words, fc.boolean(), async (first, next, isFiltered) => {
+          const context = open()
+          const [q, context_q] = [next.join(' '), first.join(' ')]
+          await search(context, { q: context_q })
+          const filter: SearchParameters = isFiltered ? { filter_by: 'points:>0' } : {}
+          const found = await search(context, { q, context_q, ...filter })
+          expect(told(found)).toEqual(told(await search(open(), { q, context_q, ...filter })))
+        }),
+        { numRuns: 40 },
+      )
+    }))
+
+  it('finds what was written since the question before it', async () => {
+    const asked = { ...QUESTION, vector_query: 'v:([0.6,0.8], alpha: 0.1)' }
+    const first = { ...asked, q: 'crow moss' }
+    const next = { ...asked, q: 'badger', context_q: 'crow moss' }
+    await things.search(first)
+    const before = await things.search(next)
+    unwrap(
+      await things.object.write(
+        JSON.stringify({
+          id: 'new',
+          title: 'crow moss',
+          text: 'crow moss crow moss',
+          points: 0,
+          v: [-0.6, -0.8],
+        }),
+        { action: 'create' },
+      ),
+    )
+    const after = await things.search(next)
+    expect(before.hits!.map(({ document }) => document.id)).not.toContain('new')
+    expect(after.hits!.map(({ document }) => document.id)).toContain('new')
+  })
+})
