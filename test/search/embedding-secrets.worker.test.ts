@@ -132,6 +132,7 @@ it('that were stored as strings once are read as what they are', async () => {
       'analytics_log',
       'join_keys',
       'cascades',
+      'terms',
     ]
     for (const table of later) storage.sql.exec(`DROP TABLE ${table}`)
     migrate(storage.sql)
