@@ -24,6 +24,7 @@ import { countInMemory, isCountable } from './facet-memory'
 import { addParents } from './facet-parents'
 import { Ranges } from './facet-ranges'
 import { type Counting, Values } from './facet-values'
+import { groupKey } from './grouping'
 import { gatheredSet, listed, type MatchSet } from './match-set'
 import type { Pace } from './pace'
 import { FIRST_WIDTH_GROUPED } from './scan'
@@ -41,19 +42,20 @@ export async function countFacets(
 ): Promise<FacetCounts[]> {
   const { schema } = context
   const counts: FacetCounts[] = []
+  const group = request.groupBy.length > 0 ? groupKey(schema, request) : undefined
   let bestFound: Promise<Candidates> | undefined
   for (const facet of request.facets) {
     if (facet.topK) bestFound ??= best()
     const matches = await matchesOf(context, request, (await (facet.topK && bestFound)) || candidates, pace)
     const query = request.facetQuery?.field === facet.field.name ? request.facetQuery : undefined
-    const values = new Values(schema, facet)
-    const counting = facet.ranges.length > 0 ? new Ranges(facet) : values
+    const values = new Values(schema, facet, group)
+    const counting = facet.ranges.length > 0 ? new Ranges(facet, group) : values
     const count = async (wanted: FacetQuery | undefined) => {
       const { set } = matches
       const isCounted =
         set !== undefined &&
         isCountable(facet, wanted) &&
-        (await countInMemory(context, set, facet, wanted, values, pace))
+        (await countInMemory(context, request, set, facet, wanted, values, pace))
       if (!isCounted) await countInSql(context, matches.parts, facet.field, wanted, counting, pace)
     }
     await count(query)
