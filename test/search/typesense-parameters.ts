@@ -31,7 +31,7 @@ export const PARAMETERS: Readonly<Record<string, Taken>> = {
   filter_by: WORKS,
   max_filter_by_candidates: ALL_MATCHES,
   enable_lazy_filter: harmless('SQLite decides how a filter is run.'),
-  sort_by: differs('`_vector_distance(buckets: 2)` is refused.'),
+  sort_by: WORKS,
   rank_tokens_by: harmless('No candidate word is left out.'),
   facet_by: differs('Fields of joined collections are refused.'),
   facet_query: WORKS,

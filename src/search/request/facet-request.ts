@@ -1,5 +1,5 @@
 /** The grammar of facet_by, `field, field(label:[from, to], sort_by: _alpha:asc)`, and of facet_query. */
-import { ApiError } from '../../errors'
+import { ApiError, detailed } from '../../errors'
 import { exactNumber } from '../../exact-json'
 import { splitOutside } from '../fragment'
 import { MAX_FACETS, requireAtMost } from '../limits'
@@ -72,7 +72,9 @@ export function parseFacets(facetBy: string, returnParent: string, schema: Store
 
 function wildcard(name: string, schema: StoredSchema): FacetRequest[] {
   const fields = schema.fields.filter((field) => isFacet(field) && field.name.startsWith(name.slice(0, -1)))
-  if (fields.length === 0) throw unknownFacet(name)
+  if (fields.length === 0) {
+    throw new ApiError(404, `Could not find a facet field for \`${name}\` in the schema.`)
+  }
   return fields.map((field) => plainFacet(field))
 }
 
@@ -112,7 +114,7 @@ function parseOptions(field: Field, text: string, schema: StoredSchema): FacetRe
 function parseOrder(by: string, direction: string, schema: StoredSchema): FacetRequest['order'] {
   const upper = direction.toUpperCase()
   if (upper !== 'ASC' && upper !== 'DESC') {
-    throw new ApiError(400, 'Invalid facet param `sort_by`: the order must be `asc` or `desc`.')
+    throw detailed(400, 'Invalid sort param.', 'The order of a facet must be `asc` or `desc`.')
   }
   if (by === '_alpha') return { by: 'value', direction: upper }
   const field = findField(schema, by)
@@ -125,6 +127,9 @@ function parseOrder(by: string, direction: string, schema: StoredSchema): FacetR
 function parseRange(field: Field, option: string): FacetRange {
   if (!isNumber(field)) {
     throw new ApiError(400, 'Range facet is restricted to only integer and float fields.')
+  }
+  if (/:\s*\[([^,\]]*,[^,\]]*,|[^\]]*$)/.test(option)) {
+    throw new ApiError(400, 'Error splitting the facet range values.')
   }
   const match = /^(.+?)(?<!\s)\s*:\s*\[([^,[\]]*),([^,[\]]*)\]$/s.exec(option)
   const label = match?.[1]?.trim().replace(/^`(.*)`$/s, '$1') ?? ''
