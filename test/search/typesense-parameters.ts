@@ -33,7 +33,7 @@ export const PARAMETERS: Readonly<Record<string, Taken>> = {
   enable_lazy_filter: harmless('SQLite decides how a filter is run.'),
   sort_by: WORKS,
   rank_tokens_by: harmless('No candidate word is left out.'),
-  facet_by: differs('Fields of joined collections are refused.'),
+  facet_by: differs('`facet_query` and `group_by` do not apply to fields of joined collections.'),
   facet_query: WORKS,
   facet_query_num_typos: WORKS,
   facet_return_parent: WORKS,
