@@ -103,10 +103,13 @@ export function joinedRequest({ schema }: SearchContext, question: FacetQuestion
     throw new ApiError(error.status, `${PROBLEM}${error.message}`)
   }
   if (request.joinedFacets.length > 0) throw new ApiError(400, `${PROBLEM}\`${question.facetBy}\`.`)
-  for (const { field, returnParent } of request.facets) {
-    // A field that the key hides looks as if it were none.
-    if (question.hidden || isExcluded(field.name, question.exclude)) {
-      throw new ApiError(404, `${PROBLEM}Could not find a facet field named \`${field.name}\` in the schema.`)
+  for (const { field, order, returnParent } of request.facets) {
+    // A field that the key hides looks as if it were none, also to order values by.
+    const fields = order === undefined || order.by === 'value' ? [field] : [field, order.by]
+    for (const { name } of fields) {
+      if (question.hidden || isExcluded(name, question.exclude)) {
+        throw new ApiError(404, `${PROBLEM}Could not find a facet field named \`${name}\` in the schema.`)
+      }
     }
     if (returnParent) throw new ApiError(400, `${PROBLEM}Invalid facet param \`return_parent\`.`)
   }
