@@ -154,7 +154,28 @@ export interface JoinQuestion {
   cutoffMs: number
   /** levels of joins that may follow */
   depth: number
-  want: 'relation' | 'keys' | RankQuestion | DocumentQuestion
+  want:
+    | 'relation'
+    | 'keys'
+    | RankQuestion
+    | DocumentQuestion
+    | { related: string }
+    | { facets: FacetQuestion }
+}
+
+/** Facets of related documents. */
+export interface FacetQuestion {
+  /** the part of `facet_by` in the parentheses */
+  facetBy: string
+  /** the asker's name for this collection */
+  calls: string
+  /** fields that a scoped key hides */
+  exclude: string
+  /** a scoped key shows no field of this collection */
+  hidden: boolean
+  maxFacetValues: number
+  /** the related documents, by sequence number here. The conditions on them hold again. */
+  seqs: number[]
 }
 
 /** The ranks of related documents in an order, best first, from 0. A key gets that of its best document. */
@@ -184,6 +205,9 @@ export interface JoinAnswer {
   /** for each key its documents' places in `documents`, and how many there are without the limit */
   related?: [key: string, places: number[], count: number][]
   documents?: Document[]
+  /** related documents, by sequence number there */
+  seqs?: number[]
+  facets?: FacetCounts[]
 }
 
 export interface Highlight {
@@ -230,6 +254,8 @@ export interface FacetCounts {
     count: number
     /** facet_return_parent: the object around the value, in one of the documents that have it */
     parent?: unknown
+    /** of a joined collection: the filter that finds the documents with the value */
+    facet_filter?: string
   }[]
   /** `min`, `max` and `sum` of an int64 field are exact */
   stats: {

@@ -26,6 +26,7 @@ import {
   FIELDS,
   filter,
   folded,
+  groupOf,
   matches,
   tokensOf,
   valuesOf,
@@ -180,7 +181,8 @@ function facetOf(found: readonly Doc[], search: Asked, facet: Asked['facets'][nu
   const { field, alpha } = facet
   const ranges = rangesOf(facet)
   const queried = queriedFacet(search) === facet ? tokensOf(search.facetQuery!) : []
-  const counts = new Map<unknown, number>()
+  // In grouped searches a value counts once for each group that has it.
+  const counts = new Map<unknown, Set<string>>()
   const all: unknown[] = []
   for (const doc of found) {
     const values = valuesOf(doc, field).filter((value) =>
@@ -199,9 +201,10 @@ function facetOf(found: readonly Doc[], search: Asked, facet: Asked['facets'][nu
             )
             .map(({ label }) => label)
         : values
-    for (const value of new Set(counted)) counts.set(value, (counts.get(value) ?? 0) + 1)
+    const { name } = groupOf(doc, search)
+    for (const value of counted) counts.set(value, (counts.get(value) ?? new Set()).add(name))
   }
-  const rows = [...counts].map(([value, count]) => ({ value: told(value), count, raw: value }))
+  const rows = [...counts].map(([value, { size }]) => ({ value: told(value), count: size, raw: value }))
   const numbers = all.map(Number)
   const stats =
     isNumeric(field) && rows.length > 0
@@ -228,24 +231,18 @@ function facetOf(found: readonly Doc[], search: Asked, facet: Asked['facets'][nu
   }
 }
 
-function groupsOf(found: readonly Doc[], { group, groupsMissing, groupLimit }: Asked) {
+function groupsOf(found: readonly Doc[], search: Asked) {
   const groups = new Map<string, { key: unknown[]; docs: Doc[] }>()
   for (const doc of found) {
-    const values = group.map((field) => {
-      const value = doc[field]
-      return Array.isArray(value) && value.length === 0 ? undefined : value
-    })
-    const isAlone = !groupsMissing && values.includes(undefined)
-    const name = isAlone ? doc.id : JSON.stringify(values.map((value) => value ?? null))
+    const { name, key } = groupOf(doc, search)
     const known = groups.get(name)
-    const key = isAlone ? [] : values.filter((value) => value !== undefined)
     if (known === undefined) groups.set(name, { key, docs: [doc] })
     else known.docs.push(doc)
   }
   return [...groups.values()].map(({ key, docs }) => ({
     key,
     found: docs.length,
-    ids: docs.slice(0, groupLimit).map(({ id }) => id),
+    ids: docs.slice(0, search.groupLimit).map(({ id }) => id),
   }))
 }
 

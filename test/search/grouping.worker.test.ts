@@ -43,10 +43,131 @@ describe('group_by', () => {
     expect(result.found).toBe(3)
     expect(result.grouped_hits!.map(({ group_key }) => group_key)).toEqual([['Technique']])
   })
+})
 
-  it('leaves pinned documents where their group has them', async () => {
-    const result = await search({ q: '*', group_by: 'genre', pinned_hits: 'fox:1' })
-    expect([result.found, result.found_docs]).toEqual([3, 4])
+describe('pinned documents of a grouped search', () => {
+  let shelf: TestCollection
+
+  beforeAll(async () => {
+    shelf = await makeCollection(
+      [
+        { name: 'title', type: 'string' },
+        { name: 'series', type: 'string', facet: true, optional: true },
+      ],
+      [
+        { id: 'p1', title: 'the stone', series: 'potter' },
+        { id: 'p2', title: 'the chamber', series: 'potter' },
+        { id: 'p3', title: 'the prisoner', series: 'potter' },
+        { id: 'l1', title: 'the ring', series: 'rings' },
+        { id: 'n1', title: 'the nose', series: 'nose' },
+        { id: 'x1', title: 'the loner' },
+      ],
+    )
+  })
+
+  const grouped = async (params: SearchParameters) => {
+    const result = await shelf.search({ q: '*', group_by: 'series', group_limit: '2', ...params })
+    const groups = result.grouped_hits!.map(({ hits }) =>
+      hits.map(({ document: { id }, curated }) => (curated ? `${id}!` : id)).join(' '),
+    )
+    return { found: result.found, documents: result.found_docs, groups }
+  }
+
+  it('put their groups in their positions, and other hits of the group follow', async () => {
+    const expected = ['p1! p3', 'x1', 'n1', 'l1']
+    // As in Typesense, a group with pinned and other matches counts twice.
+    expect(await grouped({ pinned_hits: 'p1:1' })).toEqual({ found: 5, documents: 5, groups: expected })
+    const words = { q: 'the', query_by: 'title', sort_by: '_seq_id:desc' }
+    expect((await grouped({ ...words, pinned_hits: 'p1:1' })).groups).toEqual(expected)
+    expect((await grouped({ pinned_hits: 'p1:3,l1:2' })).groups).toEqual(['x1', 'l1!', 'p1! p3', 'n1'])
+    expect((await grouped({ pinned_hits: 'p1:99' })).groups).toEqual(['x1', 'n1', 'l1', 'p1! p3'])
+  })
+
+  it('share a group, and groups of one position follow each other', async () => {
+    expect((await grouped({ pinned_hits: 'p1:1,p2:1,n1:1' })).groups).toEqual(['p1! p2!', 'n1!', 'x1', 'l1'])
+    const alone = { group_missing_values: 'false', pinned_hits: 'x1:2' }
+    expect((await grouped(alone)).groups).toEqual(['n1', 'x1!', 'l1', 'p3 p2'])
+  })
+
+  it('are there when nothing else is found, and on the page of their position', async () => {
+    const none = { q: 'nothing', query_by: 'title', pinned_hits: 'l1:1,p2:2' }
+    expect(await grouped(none)).toEqual({ found: 2, documents: 0, groups: ['l1!', 'p2!'] })
+    const pages = ['1', '2', '3'].map(async (page) => {
+      const { groups } = await grouped({ pinned_hits: 'p1:2,l1:3', per_page: '2', page })
+      return groups
+    })
+    expect(await Promise.all(pages)).toEqual([['x1', 'p1! p3'], ['l1!', 'n1'], []])
+  })
+
+  it('count in facets', async () => {
+    const counts = async (params: SearchParameters) => {
+      const { facet_counts } = await shelf.search({ q: 'prisoner', query_by: 'title', ...params })
+      return facet_counts[0]!.counts.map(({ value, count }) => `${value} ${count}`)
+    }
+    const pinning = { facet_by: 'series', pinned_hits: 'p1:1,l1:2' }
+    expect(await counts(pinning)).toEqual(['potter 2', 'rings 1'])
+    expect(await counts({ ...pinning, group_by: 'series' })).toEqual(['rings 1', 'potter 1'])
+    expect(await counts({ ...pinning, q: '*', hidden_hits: 'p3' })).toEqual(['potter 2', 'nose 1', 'rings 1'])
+  })
+})
+
+describe('facets of a grouped search', () => {
+  const shelves = [
+    { brand: 'A', size: 1, tags: ['x', 'y'], rating: 1 },
+    { brand: 'A', size: 1, tags: ['x'], rating: 2 },
+    { brand: 'A', size: 2, tags: ['y'], rating: 7 },
+    { brand: 'B', size: 2, tags: ['y', 'y'], rating: 8 },
+    { brand: 'B', tags: [], rating: 9 },
+    { brand: 'B', tags: ['x'], rating: 9 },
+  ]
+  let shelf: TestCollection
+
+  beforeAll(async () => {
+    shelf = await makeCollection(
+      [
+        { name: 'brand', type: 'string', facet: true },
+        { name: 'size', type: 'int32', facet: true, optional: true },
+        { name: 'tags', type: 'string[]', facet: true },
+        { name: 'rating', type: 'int32', facet: true },
+      ],
+      shelves,
+    )
+  })
+
+  const counts = async (params: SearchParameters) => {
+    const { facet_counts } = await shelf.search({ q: '*', ...params })
+    return facet_counts.map(({ counts }) => counts.map(({ value, count }) => `${value} ${count}`))
+  }
+
+  it('counts the groups that have a value, whatever group_limit shows', async () => {
+    const facetBy = 'brand,tags,rating(low:[0,5], high:[5,10])'
+    const expected = [
+      ['B 2', 'A 2'],
+      ['y 2', 'x 2'],
+      ['high 2', 'low 1'],
+    ]
+    for (const limit of ['1', '3']) {
+      const params = { facet_by: facetBy, group_by: 'size', group_limit: limit, per_page: '1' }
+      expect(await counts(params)).toEqual(expected)
+    }
+  })
+
+  it('counts a document without the group’s value by itself if it is a group of its own', async () => {
+    const params = { facet_by: 'brand,tags', group_by: 'size', group_missing_values: 'false' }
+    expect(await counts(params)).toEqual([
+      ['B 3', 'A 2'],
+      ['y 2', 'x 2'],
+    ])
+  })
+
+  it('counts by groups of lists, and with a facet query', async () => {
+    expect(await counts({ facet_by: 'brand', group_by: 'tags' })).toEqual([['B 3', 'A 3']])
+    expect(await counts({ facet_by: 'tags', facet_query: 'tags:y', group_by: 'brand' })).toEqual([['y 2']])
+  })
+
+  it('gives statistics of all documents', async () => {
+    const { facet_counts } = await shelf.search({ q: '*', facet_by: 'rating', group_by: 'brand' })
+    expect(facet_counts[0]!.stats).toMatchObject({ min: 1, max: 9, sum: 36, total_values: 5 })
   })
 })
 

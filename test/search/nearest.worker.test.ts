@@ -56,6 +56,29 @@ describe('vector search', () => {
     expect(idsOf(await search({ ...vector, hidden_hits: 'east' }))).toEqual(['northeast', 'north', 'west'])
   })
 
+  it('puts neighbours into buckets, the nearest in the first', async () => {
+    const sorted = async (key: string) => {
+      const found = await search({
+        q: '*',
+        vector_query: 'direction:([1, 0.1], k: 4)',
+        sort_by: `${key}, _seq_id:asc`,
+      })
+      return idsOf(found)
+    }
+    const nearest = ['east', 'northeast', 'north', 'west']
+    expect(await sorted('_vector_distance:asc')).toEqual(nearest)
+    expect(await sorted('_vector_distance(buckets: 4):asc')).toEqual(nearest)
+    expect(await sorted('_vector_distance(buckets: 2):asc')).toEqual(['east', 'northeast', 'north', 'west'])
+    expect(await sorted('_vector_distance(buckets: 2):desc')).toEqual(['north', 'west', 'east', 'northeast'])
+    expect(await sorted('_vector_distance(buckets: 1):asc')).toEqual(['east', 'north', 'west', 'northeast'])
+    expect(await sorted('_vector_distance(bucket_size: 3):asc')).toEqual([
+      'east',
+      'north',
+      'northeast',
+      'west',
+    ])
+  })
+
   it('asks for what is like a document, without that document', async () => {
     expect(idsOf(await search({ q: '*', vector_query: 'direction:([], id: east, k: 2)' }))).toEqual([
       'northeast',

@@ -74,6 +74,8 @@ describe('functions of a number', () => {
     ).toHaveLength(3)
   })
 
+  const badBuckets = (name: string) =>
+    `400 Invalid value passed for ${name} \`buckets\` or \`bucket_size\` configuration.`
   const scale = '400 sort_by: scale param should be non-zero integer.'
   const mandatory = '400 Bad syntax. origin and scale are mandatory params for decay function linear'
   it.each([
@@ -95,6 +97,13 @@ describe('functions of a number', () => {
     ['at(missing_values: nowhere)', '400 Bad syntax for sorting field `at`'],
     ['at(nonsense: 1)', '400 Bad syntax for sorting field `at`'],
     ['_eval()', '400 The eval expression in sort_by is empty.'],
+    ['_eval(nope:1)', '400 Error parsing eval expression in sort_by clause.'],
+    ['_eval(at:1):desc,_eval(at:2)', '422 Only one sorting eval expression is allowed.'],
+    ['_text_match(bucket: 2)', '400 Invalid sorting parameter passed for _text_match.'],
+    ['_text_match(buckets: x)', badBuckets('_text_match')],
+    ['_vector_distance(2)', '400 Invalid sorting parameter passed for _vector_distance.'],
+    ['_vector_distance(bucket_size: -1)', badBuckets('_vector_distance')],
+    ['_vector_distance(buckets: 4294967296)', badBuckets('_vector_distance')],
     ['_rand(-1)', '400 Only positive integer seed value is allowed.'],
     ['_rand(x)', '400 Only positive integer seed value is allowed.'],
     ['_random()', '404 Could not find a field named `_random` in the schema for sorting.'],

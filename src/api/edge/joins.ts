@@ -13,7 +13,9 @@ const namesIn = ({
   filter_by = '',
   include_fields = '',
   sort_by = '',
-}: Readonly<SearchParameters>): Set<string> => new Set(namesOf(`${filter_by}\n${include_fields}\n${sort_by}`))
+  facet_by = '',
+}: Readonly<SearchParameters>): Set<string> =>
+  new Set(namesOf(`${filter_by}\n${include_fields}\n${sort_by}\n${facet_by}`))
 
 /**
  * The collections that parameters join and that the key may read. All others look as if they did not exist.

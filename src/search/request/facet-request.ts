@@ -1,6 +1,7 @@
 /** The grammar of facet_by, `field, field(label:[from, to], sort_by: _alpha:asc)`, and of facet_query. */
-import { ApiError } from '../../errors'
+import { ApiError, detailed } from '../../errors'
 import { exactNumber } from '../../exact-json'
+import { readJoin } from '../filter/parse'
 import { splitOutside } from '../fragment'
 import { MAX_FACETS, requireAtMost } from '../limits'
 import { isDynamic } from '../schema/field'
@@ -32,6 +33,14 @@ export interface FacetRequest {
   order: { by: 'value' | Field; direction: 'ASC' | 'DESC' } | undefined
 }
 
+/** `$collection(facets)`: facets of related documents. */
+export interface JoinedFacets {
+  collection: string
+  facetBy: string
+  /** how many facets of this collection come before */
+  at: number
+}
+
 export interface FacetQuery {
   field: string
   text: string
@@ -46,33 +55,46 @@ const unknownFacet = (name: string): ApiError =>
  * @param returnParent names of fields, with stars, that tell the object around each value
  * @throws ApiError 404 for a field that is not a facet, 400 for a bad range or order
  */
-export function parseFacets(facetBy: string, returnParent: string, schema: StoredSchema): FacetRequest[] {
+export function parseFacets(
+  facetBy: string,
+  returnParent: string,
+  schema: StoredSchema,
+): { facets: FacetRequest[]; joinedFacets: JoinedFacets[] } {
   const parts = splitOutside(facetBy, ',').filter((part) => part !== '')
   const names = splitOutside(returnParent, ',')
   const hasParent = (name: string): boolean =>
     names.some((wanted) => wanted === name || (wanted.endsWith('*') && name.startsWith(wanted.slice(0, -1))))
-  const facets = parts.flatMap((part) => {
+  const facets: FacetRequest[] = []
+  const joinedFacets: JoinedFacets[] = []
+  for (const part of parts) {
     if (part.startsWith('$')) {
-      throw new ApiError(
-        400,
-        `Facets of joined collections are not supported: \`${part}\`. Search that collection.`,
-      )
+      const join = readJoin(part)
+      if (join === undefined || join.end < part.length) {
+        throw new ApiError(400, `Error parsing reference facet: \`${part}\`.`)
+      }
+      joinedFacets.push({ collection: join.collection, facetBy: join.inside, at: facets.length })
+      continue
     }
     const match = /^([^(]*[^(\s])\s*(?:\((.*)\))?$/s.exec(part)
     if (!match) throw unknownFacet(part)
     const name = match[1]!
-    if (name.endsWith('*') && match[2] === undefined) return wildcard(name, schema)
+    if (name.endsWith('*') && match[2] === undefined) {
+      facets.push(...wildcard(name, schema))
+      continue
+    }
     const field = findField(schema, name)
     if (field === undefined || !isFacet(field)) throw unknownFacet(name)
-    return [parseOptions(field, match[2] ?? '', schema)]
-  })
+    facets.push(parseOptions(field, match[2] ?? '', schema))
+  }
   for (const facet of facets) facet.returnParent ||= hasParent(facet.field.name)
-  return facets
+  return { facets, joinedFacets }
 }
 
 function wildcard(name: string, schema: StoredSchema): FacetRequest[] {
   const fields = schema.fields.filter((field) => isFacet(field) && field.name.startsWith(name.slice(0, -1)))
-  if (fields.length === 0) throw unknownFacet(name)
+  if (fields.length === 0) {
+    throw new ApiError(404, `Could not find a facet field for \`${name}\` in the schema.`)
+  }
   return fields.map((field) => plainFacet(field))
 }
 
@@ -112,7 +134,7 @@ function parseOptions(field: Field, text: string, schema: StoredSchema): FacetRe
 function parseOrder(by: string, direction: string, schema: StoredSchema): FacetRequest['order'] {
   const upper = direction.toUpperCase()
   if (upper !== 'ASC' && upper !== 'DESC') {
-    throw new ApiError(400, 'Invalid facet param `sort_by`: the order must be `asc` or `desc`.')
+    throw detailed(400, 'Invalid sort param.', 'The order of a facet must be `asc` or `desc`.')
   }
   if (by === '_alpha') return { by: 'value', direction: upper }
   const field = findField(schema, by)
@@ -125,6 +147,9 @@ function parseOrder(by: string, direction: string, schema: StoredSchema): FacetR
 function parseRange(field: Field, option: string): FacetRange {
   if (!isNumber(field)) {
     throw new ApiError(400, 'Range facet is restricted to only integer and float fields.')
+  }
+  if (/:\s*\[([^,\]]*,[^,\]]*,|[^\]]*$)/.test(option)) {
+    throw new ApiError(400, 'Error splitting the facet range values.')
   }
   const match = /^(.+?)(?<!\s)\s*:\s*\[([^,[\]]*),([^,[\]]*)\]$/s.exec(option)
   const label = match?.[1]?.trim().replace(/^`(.*)`$/s, '$1') ?? ''

@@ -1,5 +1,5 @@
 /** The parameters that say how words have to match and how matches are compared. */
-import { ApiError } from '../../errors'
+import { ApiError, detailed } from '../../errors'
 import type { Field, SearchParameters } from '../types'
 
 /** A string field of query_by. */
@@ -53,8 +53,9 @@ export function parseRanking(params: SearchParameters): RankingRules {
 export function parseDropTokensMode(text = ''): DropTokensMode {
   const match = /^(right_to_left|left_to_right|both_sides:(\d{1,3}))?$/.exec(text.trim())
   if (!match) {
-    throw new ApiError(
+    throw detailed(
       400,
+      'Invalid format for drop tokens mode.',
       'Parameter `drop_tokens_mode` must be `right_to_left`, `left_to_right` or `both_sides:N`.',
     )
   }

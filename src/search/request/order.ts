@@ -12,8 +12,10 @@ export interface JoinedKey {
   column: string
 }
 
-/** How text matches are put together that count as equal: into so many parts, or so many to a part. */
+/** How matches are put together that count as equal: into so many parts, or so many to a part. */
 export interface Buckets {
+  /** what decides which matches are the best */
+  of: 'text_match' | 'vector_distance'
   by: 'count' | 'size'
   number: number
 }

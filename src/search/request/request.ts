@@ -24,7 +24,13 @@ import type { SynonymRules } from '../text/synonyms'
 import type { TypoRules } from '../text/typo'
 import type { Field, SearchParameters } from '../types'
 import { parseEmbeddingLimits } from './embedding-limits'
-import { type FacetQuery, type FacetRequest, parseFacetQuery, parseFacets } from './facet-request'
+import {
+  type FacetQuery,
+  type FacetRequest,
+  type JoinedFacets,
+  parseFacetQuery,
+  parseFacets,
+} from './facet-request'
 import { type InfixRequest, parseInfix } from './infix'
 import { withKnownFields } from './known-fields'
 import {
@@ -70,6 +76,7 @@ export interface SearchRequest {
   /** as given; undefined for the defaults of sort.ts */
   sort: SortKey[] | undefined
   facets: FacetRequest[]
+  joinedFacets: JoinedFacets[]
   maxFacetValues: number
   facetQuery: FacetQuery | undefined
   perPage: number
@@ -154,7 +161,11 @@ export function parseRequest(given: SearchParameters, schema: StoredSchema): Sea
     queryFields.map(({ field }) => field),
   )
   checkGroupBy(schema, groupBy)
-  const facets = parseFacets(params.facet_by ?? '', params.facet_return_parent ?? '', schema)
+  const { facets, joinedFacets } = parseFacets(
+    params.facet_by ?? '',
+    params.facet_return_parent ?? '',
+    schema,
+  )
   requireAtMost('facet_by', facets.length, MAX_FACETS)
   const facetQuery = parseFacetQuery(params.facet_query ?? '', numbers.facetQueryTypos, facets)
   if (numbers.maxFacetValues > MAX_FACET_VALUES) {
@@ -189,6 +200,7 @@ export function parseRequest(given: SearchParameters, schema: StoredSchema): Sea
     filterBy: params.filter_by ?? '',
     sort,
     facets,
+    joinedFacets,
     maxFacetValues: numbers.maxFacetValues,
     facetQuery,
     perPage: numbers.perPage,

@@ -2,7 +2,7 @@
  * sort_by: its grammar, its defaults, and its ORDER BY. As in Typesense, documents without a number come last in either
  * direction, and those without a string, or with an empty one, as if it were the largest.
  */
-import { ApiError } from '../../errors'
+import { ApiError, detailed } from '../../errors'
 import { compileFilter } from '../filter/compile'
 import type { OnRead } from '../filter/context'
 import { distanceSql } from '../filter/geopoint'
@@ -32,8 +32,8 @@ import { parseVectorQuery, type VectorQuery } from './vector-query'
 type Direction = 'ASC' | 'DESC'
 
 export type SortKey = { direction: Direction } & (
-  | { kind: 'text_match'; buckets: Buckets | undefined }
-  | { kind: 'vector_distance' | 'seq' | 'group_found' }
+  | { kind: 'text_match' | 'vector_distance'; buckets: Buckets | undefined }
+  | { kind: 'seq' | 'group_found' }
   | { kind: 'random'; seed: number }
   | { kind: 'vector_query'; query: VectorQuery }
   | ({ kind: 'field'; field: Field } & FieldOptions)
@@ -51,6 +51,7 @@ export type SortKey = { direction: Direction } & (
 
 const MAX_KEYS = 3
 const MAX_EVAL_CASES = 8
+const MAX_UINT32 = 2 ** 32 - 1
 const MALFORMED = 'Parameter `sort_by` is malformed.'
 
 /** Parses the syntax, without a schema. @throws ApiError 400 for a missing colon or more than three keys */
@@ -75,9 +76,21 @@ function joinPart(part: string): { name: string; direction: string } {
   return { name: part, direction: 'asc' }
 }
 
-/** @throws ApiError 404 for a field that cannot be sorted by, 400 for a bad direction or parameter */
+/**
+ * @throws ApiError 404 for a field that cannot be sorted by, 400 for a bad direction or parameter, 422 for more than one
+ *   `_eval`
+ */
 export function parseSort(keys: { name: string; direction: string }[], schema: StoredSchema): SortKey[] {
-  return keys.map(({ name, direction: text }, index) => {
+  const parsed = keys.map(parseKey(schema))
+  if (parsed.filter(({ kind }) => kind === 'eval').length > 1) {
+    throw new ApiError(422, 'Only one sorting eval expression is allowed.')
+  }
+  return parsed
+}
+
+const parseKey =
+  (schema: StoredSchema) =>
+  ({ name, direction: text }: { name: string; direction: string }, index: number): SortKey => {
     const join = name.startsWith('$') ? readJoin(name) : undefined
     if (join !== undefined) {
       const { collection, inside: sortBy } = join
@@ -92,25 +105,19 @@ export function parseSort(keys: { name: string; direction: string }[], schema: S
       throw new ApiError(400, `Order for field\` ${subject}\` should be either ASC or DESC.`)
     }
     return { ...key, direction: upper }
-  })
-}
+  }
 
 type Undirected<Key> = Key extends SortKey ? Omit<Key, 'direction'> : never
 
 function parseSubject(subject: string, argument: string, schema: StoredSchema): Undirected<SortKey> {
-  if (argument !== '' && ['_vector_distance', '_seq_id', '_group_found'].includes(subject)) {
+  if (argument !== '' && ['_seq_id', '_group_found'].includes(subject)) {
     throw new ApiError(400, `Invalid sorting parameter passed for ${subject}.`)
   }
   switch (subject) {
-    case '_text_match': {
-      const buckets = /^(buckets|bucket_size)\s*:\s*(\d{1,6})$/.exec(argument)
-      if (argument !== '' && !buckets) throw new ApiError(400, MALFORMED)
-      const number = Number(buckets?.[2] ?? 0)
-      if (number === 0) return { kind: 'text_match', buckets: undefined }
-      return { kind: 'text_match', buckets: { by: buckets![1] === 'buckets' ? 'count' : 'size', number } }
-    }
+    case '_text_match':
+      return { kind: 'text_match', buckets: parseBuckets('text_match', argument) }
     case '_vector_distance':
-      return { kind: 'vector_distance' }
+      return { kind: 'vector_distance', buckets: parseBuckets('vector_distance', argument) }
     case '_vector_query':
       if (argument === '') throw new ApiError(400, 'The vector query in sort_by is empty.')
       return { kind: 'vector_query', query: parseVectorQuery(argument, schema) }
@@ -134,6 +141,18 @@ function parseSubject(subject: string, argument: string, schema: StoredSchema): 
     throw new ApiError(404, `Could not find a field named \`${subject}\` in the schema for sorting.`)
   }
   return isGeopoint(field) ? parseGeopoint(field, argument) : parseField(field, argument)
+}
+
+/** @returns undefined for none, which `buckets: 0` also asks for */
+function parseBuckets(of: Buckets['of'], argument: string): Buckets | undefined {
+  if (argument === '') return undefined
+  const match = /^(buckets|bucket_size)\s*:\s*([^:]*)$/.exec(argument)
+  if (!match) throw new ApiError(400, `Invalid sorting parameter passed for _${of}.`)
+  const number = /^\d+$/.test(match[2]!) ? Number(match[2]) : MAX_UINT32 + 1
+  if (number > MAX_UINT32) {
+    throw new ApiError(400, `Invalid value passed for _${of} \`buckets\` or \`bucket_size\` configuration.`)
+  }
+  return number === 0 ? undefined : { of, by: match[1] === 'buckets' ? 'count' : 'size', number }
 }
 
 function parseField(field: Field, argument: string): Undirected<SortKey> {
@@ -201,7 +220,7 @@ export function completeSort(
     if (keys.length < MAX_KEYS && !keys.some(({ kind }) => kind === key.kind)) keys.push(key)
   }
   if (search.text) add({ kind: 'text_match', buckets: undefined, direction: 'DESC' })
-  if (search.vector) add({ kind: 'vector_distance', direction: 'ASC' })
+  if (search.vector) add({ kind: 'vector_distance', buckets: undefined, direction: 'ASC' })
   const field = findField(schema, schema.default_sorting_field)
   if (given === undefined && field !== undefined && hasValues(field)) {
     keys.push({ kind: 'field', field, missing: 'normal', decay: undefined, direction: 'DESC' })
@@ -227,7 +246,12 @@ export function orderBy(
       const score = evaluation(key.cases, sql, schema, { range, onRead })
       return { ...score, sql: `${score.sql} AS ${evalColumn(index)}` }
     })
-  columns(NOWHERE)
+  try {
+    columns(NOWHERE)
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    throw detailed(error.status, 'Error parsing eval expression in sort_by clause.', error.message)
+  }
   const distances = keys.filter(({ kind }) => kind === 'vector_query')
   const terms = keys.map((key) =>
     key.kind === 'eval'
@@ -236,7 +260,7 @@ export function orderBy(
         ? fragment(`d.${distanceColumn(distances.indexOf(key))} ${key.direction} NULLS LAST`)
         : term(key, schema, hybrid),
   )
-  const buckets = keys.flatMap((key) => (key.kind === 'text_match' ? (key.buckets ?? []) : []))
+  const buckets = keys.flatMap((key) => ('buckets' in key ? (key.buckets ?? []) : []))
   const joined = keys.filter((key) => key.kind === 'joined')
   return {
     by: join([...terms, ...last, fragment('d.seq DESC')], ', '),
@@ -262,7 +286,7 @@ const evalColumn = (index: number): string => `e${index}`
 export const distanceColumn = (index: number): string => `distance${index}`
 
 /** The column that tells in which part a match is. 1 is the best. */
-export const bucketColumn = ({ by, number }: Buckets): string => `bucket_${by}_${number}`
+export const bucketColumn = ({ of, by, number }: Buckets): string => `bucket_${of}_${by}_${number}`
 
 function term(
   key: Exclude<SortKey, { kind: 'eval' | 'vector_query' }>,
@@ -282,6 +306,7 @@ function term(
     case 'group_found':
       return fragment(`d.group_found ${direction}`)
     case 'vector_distance':
+      if (key.buckets !== undefined) return fragment(`d.${bucketColumn(key.buckets)} ${direction}`)
       return fragment(`d.distance ${direction} NULLS LAST`)
     case 'text_match': {
       // BM25 of FTS5 is better the lower it is; a fused score is better the higher it is.

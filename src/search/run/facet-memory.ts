@@ -1,12 +1,15 @@
 /** Counts facet values in memory (schema/column-memory.ts). */
 import type { FacetQuery, FacetRequest } from '../request/facet-request'
+import type { SearchRequest } from '../request/request'
 import { type Column, isKept } from '../schema/column-memory'
 import { isString } from '../schema/layout'
 import { rulesOf } from '../text/rules'
 import { tokenize } from '../text/words'
 import type { SearchContext } from './context'
+import { SeenInGroups } from './facet-groups'
 import type { Values } from './facet-values'
 import { columnsOf, eachBlock, ifKept, isWorthKeeping, type MatchSet } from './match-set'
+import { groupsOfBlocks, NO_GROUP } from './memory-page'
 import type { Pace } from './pace'
 
 /** Whether a facet can be counted in memory. Ranges, and orders by another field, are left to SQL. */
@@ -23,6 +26,7 @@ export const isCountable = (
 /** @returns false if SQL has to count */
 export async function countInMemory(
   context: SearchContext,
+  request: SearchRequest,
   set: MatchSet,
   { field }: FacetRequest,
   query: FacetQuery | undefined,
@@ -32,17 +36,23 @@ export async function countInMemory(
   if (!isWorthKeeping(context, set, [field])) return false
   const columns = columnsOf(context, [field])
   if (columns === undefined) return false
+  const isGrouped = request.groupBy.length > 0
+  const groups = isGrouped ? groupsOfBlocks(context, request, set, pace) : undefined
+  if (isGrouped && groups === undefined) return false
   const column = columns.of(field)
   const counter = column.isText ? new TextCounter(column) : new NumberCounter()
   const counted = await ifKept(async () => {
     let document = 0
     await eachBlock(set, pace, (number, offsets) => {
       const { values: all, starts } = columns.block(column, number, pace)
+      const groupOf = groups?.(number)
       for (const at of offsets) {
         document++
-        if (starts === undefined) counter.add(all[at]!, document)
+        const group = groupOf === undefined ? NO_GROUP : groupOf(at)
+        if (starts === undefined) counter.add(all[at]!, document, group)
         else
-          for (let place = starts[at]!; place < starts[at + 1]!; place++) counter.add(all[place]!, document)
+          for (let place = starts[at]!; place < starts[at + 1]!; place++)
+            counter.add(all[place]!, document, group)
       }
     })
     return true
@@ -60,7 +70,7 @@ export async function countInMemory(
 interface Count {
   /** an id, or a number */
   value: number
-  /** documents that have it */
+  /** documents that have it, in grouped searches groups */
   count: number
   /** how often they have it */
   times: number
@@ -72,6 +82,7 @@ class TextCounter {
   #times: Uint32Array
   /** by id: the document that had it last */
   #last: Uint32Array
+  readonly #seen = new SeenInGroups()
 
   constructor({ words }: Column) {
     this.#counts = new Uint32Array(words.length)
@@ -79,11 +90,12 @@ class TextCounter {
     this.#last = new Uint32Array(words.length)
   }
 
-  add(id: number, document: number): void {
+  add(id: number, document: number, group: number): void {
     if (id >= this.#counts.length) this.#grow(id)
     this.#times[id]!++
     if (this.#last[id] === document) return
     this.#last[id] = document
+    if (group !== NO_GROUP && !this.#seen.add(id, group)) return
     this.#counts[id]!++
   }
 
@@ -108,18 +120,22 @@ class TextCounter {
 }
 
 class NumberCounter {
-  readonly #counts = new Map<number, Count & { last: number }>()
+  readonly #counts = new Map<number, Count & { last: number; place: number }>()
+  readonly #seen = new SeenInGroups()
 
-  add(value: number, document: number): void {
+  add(value: number, document: number, group: number): void {
     if (Number.isNaN(value)) return
     const known = this.#counts.get(value)
     if (known === undefined) {
-      this.#counts.set(value, { value, count: 1, times: 1, last: document })
+      const place = this.#counts.size
+      this.#counts.set(value, { value, count: 1, times: 1, last: document, place })
+      if (group !== NO_GROUP) this.#seen.add(place, group)
       return
     }
     known.times++
     if (known.last === document) return
     known.last = document
+    if (group !== NO_GROUP && !this.#seen.add(known.place, group)) return
     known.count++
   }
 

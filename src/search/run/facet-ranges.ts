@@ -4,6 +4,7 @@ import { fragment, join, type SqlFragment } from '../fragment'
 import type { FacetRange, FacetRequest } from '../request/facet-request'
 import { isInt64 } from '../schema/layout'
 import type { Field } from '../types'
+import { SeenInGroups } from './facet-groups'
 import { type Numeric, Totals } from './facet-totals'
 import { type Counted, type Counting, exactly } from './facet-values'
 import type { Pace } from './pace'
@@ -21,14 +22,22 @@ interface RangeRow {
 
 const readNumber = (value: number | string): Numeric => (typeof value === 'string' ? integer(value) : value)
 
+/** SQL: whether a row's value is in the range `r`. */
+const inside = (row: string): string =>
+  `(r.value ->> 0 IS NULL OR ${row}.value >= r.value ->> 0) AND (r.value ->> 1 IS NULL OR ${row}.value < r.value ->> 1)`
+
 /** Counts ranges. Empty ones are left out, like values without documents. */
 export class Ranges implements Counting {
   readonly #field: Field
   readonly #ranges: FacetRange[]
   readonly #counts: number[]
   readonly #totals: Totals
+  readonly #group: string | undefined
+  readonly #seen = new SeenInGroups()
 
-  constructor({ field, ranges }: FacetRequest) {
+  /** @param group SQL over `d` of a document's group key, in grouped searches */
+  constructor({ field, ranges }: FacetRequest, group?: string) {
+    this.#group = group
     this.#field = field
     this.#totals = new Totals(field)
     this.#ranges = ranges
@@ -36,7 +45,6 @@ export class Ranges implements Counting {
   }
 
   #query(values: SqlFragment): SqlFragment {
-    const bounds = this.#ranges.map(({ from, to }) => [from ?? null, to ?? null])
     return join(
       [
         fragment('WITH v AS MATERIALIZED ('),
@@ -44,11 +52,9 @@ export class Ranges implements Counting {
         fragment(
           `), t AS (SELECT ${exactly(this.#field, 'min(value)')} AS min, ${exactly(this.#field, 'max(value)')} AS max,
                            ${this.#sums()}, count(*) AS times FROM v)
-           SELECT r.key AS range, count(DISTINCT v.seq) AS count, t.* FROM t JOIN json_each(?) r LEFT JOIN v
-               ON (r.value ->> 0 IS NULL OR v.value >= r.value ->> 0)
-              AND (r.value ->> 1 IS NULL OR v.value < r.value ->> 1)
+           SELECT r.key AS range, count(DISTINCT v.seq) AS count, t.* FROM t JOIN json_each(?) r LEFT JOIN v ON ${inside('v')}
              WHERE t.times > 0 GROUP BY r.key`,
-          JSON.stringify(bounds),
+          this.#bounds(),
         ),
       ],
       '',
@@ -57,13 +63,36 @@ export class Ranges implements Counting {
 
   add(pace: Pace, sql: SqlStorage, values: SqlFragment): void {
     const rows = pace.query<RangeRow>(sql, this.#query(values))
-    for (const { range, count } of rows) this.#counts[range]! += count
+    if (this.#group === undefined) for (const { range, count } of rows) this.#counts[range]! += count
+    else this.#countGroups(pace, sql, values, this.#group)
     const [first] = rows
     if (first === undefined) return
     this.#totals.bounds(readNumber(first.min), readNumber(first.max))
     this.#totals.times(first.times)
     this.#totals.sum(readNumber(first.sum))
     this.#totals.sum(readNumber(first.high), 2 ** 32)
+  }
+
+  #bounds(): string {
+    return JSON.stringify(this.#ranges.map(({ from, to }) => [from ?? null, to ?? null]))
+  }
+
+  /** A group counts once in each range that it has a value in. */
+  #countGroups(pace: Pace, sql: SqlStorage, values: SqlFragment, group: string): void {
+    const query = join(
+      [
+        fragment(`SELECT DISTINCT r.key AS range, ${group} AS group_key FROM (`),
+        values,
+        fragment(`) d JOIN json_each(?) r ON ${inside('d')}`, this.#bounds()),
+      ],
+      '',
+    )
+    for (const { range, group_key: key } of pace.query<{ range: number; group_key: string | number }>(
+      sql,
+      query,
+    )) {
+      if (typeof key === 'number' || this.#seen.add(range, key)) this.#counts[range]!++
+    }
   }
 
   /**

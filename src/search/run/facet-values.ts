@@ -10,6 +10,7 @@ import { isBool, isInt64, isNumber, type StoredSchema } from '../schema/layout'
 import { rulesOf } from '../text/rules'
 import { tokenize } from '../text/words'
 import type { FacetCounts, Field } from '../types'
+import { SeenInGroups } from './facet-groups'
 import { type Numeric, Totals } from './facet-totals'
 import { type Similar, similarity } from './facet-typos'
 import { highlightFacet } from './highlight'
@@ -51,7 +52,12 @@ export interface Entry {
   rank: Scalar | null
   /** the sequence number of a document with it, where parents are wanted */
   seq: number | null
+  /** its place among the values, in grouped searches */
+  place?: number
 }
+
+/** A value, in grouped searches of one group. */
+type Row = Entry & { group_key?: string | number }
 
 export class Values implements Counting {
   readonly #field: Field
@@ -60,14 +66,18 @@ export class Values implements Counting {
   readonly #rankField: Field | undefined
   readonly #entries = new Map<Scalar, Entry>()
   readonly #seq: string
+  readonly #group: string | undefined
+  readonly #seen = new SeenInGroups()
   /** by the text of a value on the page: a document that has it */
   readonly #documents = new Map<string, number>()
   readonly #beginnings = new Map<Scalar, string[]>()
   /** the first MAX_COMPARED values are enough */
   takesSome = false
 
-  constructor(schema: StoredSchema, { field, order, returnParent }: FacetRequest) {
+  /** @param group SQL over `d` of a document's group key, in grouped searches */
+  constructor(schema: StoredSchema, { field, order, returnParent }: FacetRequest, group?: string) {
     this.#field = field
+    this.#group = group
     this.#seq = returnParent ? 'max(d.seq)' : 'NULL'
     this.#order = order
     // A value ranks where its best document does.
@@ -82,13 +92,14 @@ export class Values implements Counting {
   }
 
   #query(values: SqlFragment): SqlFragment {
+    const group = this.#group === undefined ? '' : `, ${this.#group} AS group_key`
     return join(
       [
         fragment(
-          `SELECT ${exactly(this.#field, 'd.value')} AS value, count(DISTINCT d.seq) AS count, count(*) AS times, ${this.#rank} AS rank, ${this.#seq} AS seq FROM (`,
+          `SELECT ${exactly(this.#field, 'd.value')} AS value, count(DISTINCT d.seq) AS count, count(*) AS times, ${this.#rank} AS rank, ${this.#seq} AS seq${group} FROM (`,
         ),
         values,
-        fragment(') d GROUP BY d.value'),
+        fragment(`) d GROUP BY d.value${group && ', group_key'}`),
       ],
       '',
     )
@@ -97,15 +108,18 @@ export class Values implements Counting {
   add(pace: Pace, sql: SqlStorage, values: SqlFragment): void {
     const isAscending = this.#order?.direction === 'ASC'
     // The rows become the entries. There may be half a million, and copies would double the memory.
-    for (const row of pace.query<Entry>(sql, this.#query(values))) {
+    for (const row of pace.query<Row>(sql, this.#query(values))) {
       row.value = readValue(this.#field, row.value)
       if (this.#rankField) row.rank = readValue(this.#rankField, row.rank)
       const known = this.#entries.get(row.value)
       if (known === undefined) {
         if (this.takesSome && this.#entries.size >= MAX_COMPARED) continue
+        row.place = this.#entries.size
+        this.#countGroup(row, row.place)
         this.#entries.set(row.value, row)
         continue
       }
+      this.#countGroup(row, known.place!)
       known.count += row.count
       known.times += row.times
       if (row.rank === null) continue
@@ -113,6 +127,13 @@ export class Values implements Counting {
       if (isBetter) known.rank = row.rank
     }
     this.#requireFew()
+  }
+
+  /** A group that has the value counts once, and a document that is a group of its own is in one part alone. */
+  #countGroup(row: Row, place: number): void {
+    const { group_key: key } = row
+    if (key === undefined) return
+    row.count = typeof key === 'number' || this.#seen.add(place, key) ? 1 : 0
   }
 
   /** Adds what was counted of a value that is not in yet. */

@@ -24,6 +24,8 @@ import { countInMemory, isCountable } from './facet-memory'
 import { addParents } from './facet-parents'
 import { Ranges } from './facet-ranges'
 import { type Counting, Values } from './facet-values'
+import { groupKey } from './grouping'
+import { countJoinedFacets, inOrder } from './join-facets'
 import { gatheredSet, listed, type MatchSet } from './match-set'
 import type { Pace } from './pace'
 import { FIRST_WIDTH_GROUPED } from './scan'
@@ -41,19 +43,20 @@ export async function countFacets(
 ): Promise<FacetCounts[]> {
   const { schema } = context
   const counts: FacetCounts[] = []
+  const group = request.groupBy.length > 0 ? groupKey(schema, request) : undefined
   let bestFound: Promise<Candidates> | undefined
   for (const facet of request.facets) {
     if (facet.topK) bestFound ??= best()
     const matches = await matchesOf(context, request, (await (facet.topK && bestFound)) || candidates, pace)
     const query = request.facetQuery?.field === facet.field.name ? request.facetQuery : undefined
-    const values = new Values(schema, facet)
-    const counting = facet.ranges.length > 0 ? new Ranges(facet) : values
+    const values = new Values(schema, facet, group)
+    const counting = facet.ranges.length > 0 ? new Ranges(facet, group) : values
     const count = async (wanted: FacetQuery | undefined) => {
       const { set } = matches
       const isCounted =
         set !== undefined &&
         isCountable(facet, wanted) &&
-        (await countInMemory(context, set, facet, wanted, values, pace))
+        (await countInMemory(context, request, set, facet, wanted, values, pace))
       if (!isCounted) await countInSql(context, matches.parts, facet.field, wanted, counting, pace)
     }
     await count(query)
@@ -76,7 +79,10 @@ export async function countFacets(
     counts.push({ field_name: facet.field.name, sampled: false, ...counted })
     await pace.rest()
   }
-  return counts
+  if (request.joinedFacets.length === 0) return counts
+  const { set } = await matchesOf(context, request, candidates, pace)
+  const joined = await countJoinedFacets(context, request, set ?? new Map(), pace)
+  return inOrder(counts, joined, request.joinedFacets)
 }
 
 const FOUND = new WeakMap<Candidates, { set: MatchSet | undefined; parts: Candidates['parts'] }>()
@@ -84,14 +90,17 @@ const FOUND = new WeakMap<Candidates, { set: MatchSet | undefined; parts: Candid
 /** The matches, found once for all facets. */
 async function matchesOf(
   { sql }: SearchContext,
-  { facets }: SearchRequest,
+  { facets, joinedFacets }: SearchRequest,
   candidates: Candidates,
   pace: Pace,
 ): Promise<{ set: MatchSet | undefined; parts: Candidates['parts'] }> {
   const known = FOUND.get(candidates)
   if (known !== undefined) return known
   const needsSet =
-    candidates.set !== undefined || facets.length > 1 || facets.some((facet) => isCountable(facet, undefined))
+    joinedFacets.length > 0 ||
+    candidates.set !== undefined ||
+    facets.length > 1 ||
+    facets.some((facet) => isCountable(facet, undefined))
   const set = needsSet ? (candidates.set ?? gatheredSet(sql, candidates.parts)) : undefined
   const { parts } = await listed({ ...candidates, set }, pace)
   const found = { set: await set?.(pace), parts }

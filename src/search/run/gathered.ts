@@ -86,7 +86,8 @@ export class Gathered {
   /** Divides the matches into equal parts, the best in the first, like SQL's ntile(), or into parts of one size. */
   fill(buckets: Buckets, isFused: boolean): void {
     const count = buckets.by === 'count' ? buckets.number : Math.max(1, Math.ceil(this.size / buckets.number))
-    const goodness = isFused ? this.fused : this.scores.map((score) => -score)
+    const lower = buckets.of === 'vector_distance' ? this.distances : isFused ? undefined : this.scores
+    const goodness = lower?.map((value) => -value) ?? this.fused
     // Native sorting of numbers: a JavaScript comparator would block other requests for too long.
     const sorted = Float64Array.from(goodness, orWorst).sort().reverse()
     const taken = new Uint32Array(this.size)

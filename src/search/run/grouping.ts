@@ -9,6 +9,7 @@ import { findField } from '../schema/find-field'
 import { columnsTable, isArray, isBool, type StoredSchema, scalarColumn, valuesTable } from '../schema/layout'
 import { type Candidates, type OrderedMatch, ordered, type Part, rowsAsRelation } from './candidates'
 import type { SearchContext } from './context'
+import type { HitRow } from './hits'
 import type { Pace } from './pace'
 import { FIRST_WIDTH_GROUPED } from './scan'
 
@@ -19,9 +20,11 @@ export type GroupRow = OrderedMatch & {
   group_found: number
 }
 
+export type GroupHit = HitRow & Pick<GroupRow, 'group_key' | 'group_found'>
+
 export interface Groups {
   /** the hits of the groups on the page, group by group */
-  rows: GroupRow[]
+  rows: GroupHit[]
   /** how many groups there are */
   found: number
 }
@@ -194,7 +197,8 @@ async function members(
   )
 }
 
-function groupKey(schema: StoredSchema, { groupBy, groupMissingValues }: SearchRequest): string {
+/** SQL over `d` of a document's group key. */
+export function groupKey(schema: StoredSchema, { groupBy, groupMissingValues }: SearchRequest): string {
   const values = groupBy.map((name) => groupValue(schema, name))
   const key = `json_array(${values.join(', ')})`
   if (groupMissingValues) return key

@@ -12,10 +12,19 @@ import { orderBy, parseSort, splitSort } from '../request/sort'
 import { referenceOf } from '../schema/field'
 import { findField } from '../schema/find-field'
 import { isArray, isVector } from '../schema/layout'
-import type { DocumentQuestion, JoinAnswer, JoinQuestion, RankQuestion } from '../types'
+import type {
+  DocumentQuestion,
+  FacetCounts,
+  FacetQuestion,
+  JoinAnswer,
+  JoinQuestion,
+  RankQuestion,
+} from '../types'
 import { everything, ordered, type RangedFilter } from './candidates'
 import type { SearchContext } from './context'
+import { countFacets } from './facets'
 import { attachJoins } from './join-attach'
+import { amongSeqs, asJoined, joinedRequest } from './join-facets'
 import { rankedBy } from './join-order'
 import { bracketed, Joins, referring } from './joins'
 import { type LongSearches, Pace, weightOf } from './pace'
@@ -46,7 +55,8 @@ export async function answerJoin(
     filter_by: filterBy,
     include_fields: fields.include,
     exclude_fields: fields.exclude,
-    ...(typeof want === 'object' && { sort_by: want.sortBy }),
+    ...(typeof want === 'object' && 'sortBy' in want && { sort_by: want.sortBy }),
+    ...(typeof want === 'object' && 'facets' in want && { facet_by: want.facets.facetBy }),
   }
   const trusted = question.trusted ? filterBy : question.only
   const limits = { until, depth: question.depth, trusted }
@@ -68,6 +78,8 @@ export async function answerJoin(
     filter(NOWHERE)
     const asked = { context: joined, keyField, filter, pace }
     if (want === 'keys') return { ...answer, keys: await keysWhere(asked) }
+    if ('facets' in want) return { ...answer, facets: await facetsOf(asked, want.facets) }
+    if ('related' in want) return { ...answer, seqs: seqsOf(await relatedPairs(asked, want.related)) }
     const pairs = await relatedPairs(asked, want.keys)
     if ('include' in want) return { ...answer, ...(await documentsOf(asked, pairs, want)) }
     return { ...answer, ranks: await ranksOf(asked, pairs, want) }
@@ -166,8 +178,19 @@ interface Pair {
   key: string
 }
 
+/** Facets of these documents. The conditions on documents here hold for them. */
+async function facetsOf(asked: Asked, question: FacetQuestion): Promise<FacetCounts[]> {
+  const { context, pace } = asked
+  const request = joinedRequest(context, question)
+  const among = amongSeqs(await passing(asked, question.seqs))
+  const counted = await countFacets(context, request, among, async () => among, pace)
+  if (pace.cutoff) throw timedOut()
+  return asJoined(context, request, counted, question)
+}
+
 /** The documents with one of the keys that pass the filter, oldest first. */
-async function relatedPairs({ context, keyField, filter, pace }: Asked, keys: string): Promise<Pair[]> {
+async function relatedPairs(asked: Asked, keys: string): Promise<Pair[]> {
+  const { context, keyField, pace } = asked
   const { sql } = context
   const relation = keysIn(keyField)
   const all = pace.query<Pair>(sql, {
@@ -176,10 +199,21 @@ async function relatedPairs({ context, keyField, filter, pace }: Asked, keys: st
     bindings: [...relation.bindings, keys, MAX_JOIN_KEYS + 1],
   })
   if (all.length > MAX_JOIN_KEYS) throw tooMany(context, MAX_JOIN_KEYS)
-  const passing = new Set<number>()
-  for (let from = 0; from < all.length; from += AT_ONCE) {
+  const kept = new Set(
+    await passing(
+      asked,
+      all.map(({ seq }) => seq),
+    ),
+  )
+  return all.filter(({ seq }) => kept.has(seq))
+}
+
+/** Which of these documents pass the filter. @param seqs in ascending order */
+async function passing({ context, filter, pace }: Asked, seqs: readonly number[]): Promise<number[]> {
+  const passed = new Set<number>()
+  for (let from = 0; from < seqs.length; from += AT_ONCE) {
     if (from > 0 && !(await pace.rest())) throw timedOut()
-    const part = all.slice(from, from + AT_ONCE).map(({ seq }) => seq)
+    const part = seqs.slice(from, from + AT_ONCE)
     const query = join(
       [
         fragment(
@@ -190,9 +224,9 @@ async function relatedPairs({ context, keyField, filter, pace }: Asked, keys: st
       ],
       '',
     )
-    for (const { seq } of pace.query<{ seq: number }>(sql, query)) passing.add(seq)
+    for (const { seq } of pace.query<{ seq: number }>(context.sql, query)) passed.add(seq)
   }
-  return all.filter(({ seq }) => passing.has(seq))
+  return [...passed]
 }
 
 const tooMany = ({ schema }: SearchContext, most: number): ApiError =>

@@ -24,15 +24,17 @@ const KEYS_A_TURN = 5_000
 
 /** Whether parameters name joins at all: all other searches do nothing here. */
 export const hasJoins = (params: SearchParameters): boolean =>
-  [params.filter_by, params.include_fields, params.exclude_fields, params.sort_by].some((text) =>
-    text?.includes('$'),
+  [params.filter_by, params.include_fields, params.exclude_fields, params.sort_by, params.facet_by].some(
+    (text) => text?.includes('$'),
   )
 
 /** @throws ApiError 400 for more joins than one search may have */
 function requireFew(params: SearchParameters): void {
-  const { filter_by = '', include_fields = '', sort_by = '' } = params
+  const { filter_by = '', include_fields = '', sort_by = '', facet_by = '' } = params
   const count = [
-    ...`${filter_by} ${include_fields} ${sort_by}`.replace(/`[^`]*`/g, '').matchAll(/\$[^\s$()]+\s*\(/g),
+    ...`${filter_by} ${include_fields} ${sort_by} ${facet_by}`
+      .replace(/`[^`]*`/g, '')
+      .matchAll(/\$[^\s$()]+\s*\(/g),
   ]
   if (count.length > MAX_JOINS) throw new ApiError(400, `A search takes at most ${MAX_JOINS} joins.`)
 }

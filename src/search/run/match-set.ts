@@ -140,6 +140,16 @@ export function setOf(seqs: readonly number[]): MatchSet {
   return set
 }
 
+/** The same matches and further ones. */
+export function withSeqs(set: MatchSet | undefined, seqs: readonly number[]): MatchSet | undefined {
+  if (set === undefined) return undefined
+  const all = new Map(set)
+  for (const [number, further] of setOf(seqs)) {
+    all.set(number, Uint16Array.from(new Set([...(all.get(number) ?? []), ...further])).sort())
+  }
+  return new Map([...all].sort(([a], [b]) => b - a))
+}
+
 /** Matches as relations without scores. */
 export const partsOf = (set: MatchSet): Candidates['parts'] =>
   async function* (pace) {

@@ -101,8 +101,27 @@ export async function groupsInMemory(
   })
 }
 
+/**
+ * Tells the group of each document of a block as a number, and NO_GROUP of one that is a group of its own.
+ * @returns undefined if SQL has to tell
+ */
+export function groupsOfBlocks(
+  context: SearchContext,
+  { groupBy, groupMissingValues }: SearchRequest,
+  set: MatchSet,
+  pace: Pace,
+): ((number: number) => (at: number) => number) | undefined {
+  const fields = groupBy.map((name) => findField(context.schema, name)!)
+  const columns = fields.length > MOST_FIELDS ? undefined : columnsOf(context, fields)
+  if (columns === undefined || !isWorthKeeping(context, set, fields)) return undefined
+  const by = fields.map((field) => columns.of(field))
+  if (by.some(({ isList }) => isList)) return undefined
+  const grouping = new Grouping(by, columns, groupMissingValues)
+  return (number) => grouping.groupsOf(number, pace)
+}
+
 /** A document without a value is a group of its own. */
-const NO_GROUP = -1
+export const NO_GROUP = -1
 
 class Grouping {
   readonly #by: Column[]
@@ -119,7 +138,7 @@ class Grouping {
   }
 
   /** Tells the group of each document of a block: a number, or NO_GROUP. */
-  #groupsOf(number: number, pace: Pace): (at: number) => number {
+  groupsOf(number: number, pace: Pace): (at: number) => number {
     const parts = this.#by.map((column, index) => {
       const { values } = this.#columns.block(column, number, pace)
       if (column.isText) return (at: number) => values[at]!
@@ -154,7 +173,7 @@ class Grouping {
     const groups = new Map<number, Counted>()
     const alone: Placed[] = []
     await eachBlock(set, pace, (number, offsets) => {
-      const groupOf = this.#groupsOf(number, pace)
+      const groupOf = this.groupsOf(number, pace)
       const parts = goodness(number)
       for (let index = offsets.length - 1; index >= 0; index--) {
         const at = offsets[index]!
@@ -230,7 +249,7 @@ class Grouping {
     const found = new Map(heads.map((head) => [head.key, { head, first: new First<Placed>(limit) }]))
     const known = new Map<number, { first: First<Placed> } | undefined>()
     await eachBlock(set, pace, (number, offsets) => {
-      const groupOf = this.#groupsOf(number, pace)
+      const groupOf = this.groupsOf(number, pace)
       const parts = goodness(number)
       const [main] = parts
       for (let index = offsets.length - 1; index >= 0; index--) {

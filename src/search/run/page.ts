@@ -26,6 +26,7 @@ import { groupsInMemory, windowInMemory } from './memory-page'
 import { distancesTo, type VectorSearch } from './nearest'
 import type { Pace } from './pace'
 import { besidePinned, type Pinned, withPinned } from './pinned'
+import { groupsWithPinned } from './pinned-groups'
 import type { TextScore } from './ranking/score'
 
 /** The matches, and how they were found. */
@@ -82,6 +83,7 @@ export async function makePage(
       order,
       hitContext,
       pace,
+      pinned,
       groups: quick?.groups,
     })
     return { ...groups, found_docs: found, seqs: [] }
@@ -107,6 +109,7 @@ async function pageInMemory(
 ): Promise<{ groups?: Groups; window?: Windowed } | undefined> {
   if (candidates.set === undefined) return undefined
   if (request.groupBy.length > 0) {
+    if (pinned.length > 0) return undefined
     const groups = await groupsInMemory(context, request, candidates, sort, pace)
     return groups && { groups }
   }
@@ -189,10 +192,21 @@ async function groupedPage(
     order,
     hitContext,
     pace,
+    pinned,
     groups: known,
-  }: { order: Order; hitContext: HitContext; pace: Pace; groups: Groups | undefined },
+  }: {
+    order: Order
+    hitContext: HitContext
+    pace: Pace
+    pinned: readonly Pinned[]
+    groups: Groups | undefined
+  },
 ): Promise<Pick<SearchResult, 'found' | 'grouped_hits'>> {
-  const groups = known ?? (await groupHits(context, request, candidates, order, pace))
+  const groups =
+    known ??
+    (pinned.length > 0
+      ? await groupsWithPinned(context, request, candidates, { order, pinned }, pace)
+      : await groupHits(context, request, candidates, order, pace))
   const hits = await buildHits(context, request, groups.rows, hitContext, pace)
   const grouped: NonNullable<SearchResult['grouped_hits']> = []
   let key: GroupRow['group_key'] | undefined

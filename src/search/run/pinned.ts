@@ -1,8 +1,12 @@
 /** Documents that a search, or a curation, puts in their places. */
 import { compileFilter } from '../filter/compile'
+import { fragment } from '../fragment'
+import { EVERYWHERE } from '../range'
 import type { SearchRequest } from '../request/request'
+import type { Candidates } from './candidates'
 import type { SearchContext } from './context'
 import type { HitRow } from './hits'
+import { withSeqs } from './match-set'
 
 /** A pinned document. Positions begin with 1. */
 export interface Pinned {
@@ -12,8 +16,7 @@ export interface Pinned {
 
 /** The documents that a search pins, by position. Of two at one position, the one named first comes first. */
 export function pinnedDocuments({ sql, schema, joins }: SearchContext, request: SearchRequest): Pinned[] {
-  // In a grouped search only groups have positions, so no hit can be pinned.
-  if (request.pinnedHits.length === 0 || request.groupBy.length > 0) return []
+  if (request.pinnedHits.length === 0) return []
   const seqs = sequenceNumbers(
     sql,
     request.pinnedHits.map(({ id }) => id),
@@ -83,13 +86,32 @@ export function withPinned(
   return { rows, found }
 }
 
-const pinnedRow = (seq: number): HitRow => ({
+export const pinnedRow = (seq: number): HitRow => ({
   seq,
   score: null,
   distance: null,
   fused: null,
   curated: true,
 })
+
+/** The matches and the pinned documents together, for facets. */
+export function includingPinned(candidates: Candidates, pinned: readonly Pinned[]): Candidates {
+  if (pinned.length === 0) return candidates
+  const seqs = pinned.map(({ seq }) => seq)
+  const { parts, set } = candidates
+  return {
+    ...candidates,
+    found: undefined,
+    set: set && (async (pace) => withSeqs(await set(pace), seqs)),
+    async *parts(pace, width) {
+      yield* parts(pace, width)
+      yield {
+        relation: fragment('SELECT value AS seq FROM json_each(?)', JSON.stringify(seqs)),
+        range: EVERYWHERE,
+      }
+    },
+  }
+}
 
 /** The sequence numbers of documents, by id. */
 export const sequenceNumbers = (sql: SqlStorage, ids: string[]): Map<string, number> =>

@@ -36,7 +36,7 @@ import {
 } from './nearest'
 import { LongSearches, Pace, weightOf } from './pace'
 import { bestMatches, type Found, makePage } from './page'
-import { pinnedDocuments, sequenceNumbers } from './pinned'
+import { includingPinned, pinnedDocuments, sequenceNumbers } from './pinned'
 import { contextFits, hasContext, questionWords } from './question-words'
 import { findPlain, isPlain } from './ranking/found'
 import { readBest } from './reading'
@@ -119,8 +119,10 @@ async function run(
   const found = await find(context, wide, { query, vector, seeking: candidates }, pace)
   const search = { ...found, sortVectors }
   const { seqs, ...page } = await makePage(context, wide, search, pace)
-  const best = () => bestMatches(context, wide, search, pace)
-  const facets = await countFacets(context, request, search.candidates, best, pace)
+  const { pinned } = search
+  const best = async () => includingPinned(await bestMatches(context, wide, search, pace), pinned)
+  const counted = includingPinned(search.candidates, pinned)
+  const facets = await countFacets(context, request, counted, best, pace)
   // As in Typesense, partial results count as a result, none at all do not.
   if (pace.cutoff && page.found === 0) throw new ApiError(408, 'Request Timeout')
   const result: SearchResult = {

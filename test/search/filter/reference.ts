@@ -211,3 +211,19 @@ export const byValue = (a: unknown, b: unknown) => (a === b ? 0 : (a as string) 
 export const byTie = (a: unknown, b: unknown) =>
   typeof a === 'string' && typeof b === 'string' ? a.length - b.length || byValue(b, a) : byValue(a, b)
 export const folded = (value: unknown) => (typeof value === 'string' ? value.toLowerCase() : value)
+
+/** A document's group. Without `group_by` it is the document's own. */
+export function groupOf(
+  doc: Doc,
+  { group, groupsMissing }: { group: string[]; groupsMissing: boolean },
+): { name: string; key: unknown[] } {
+  const values = group.map((field) => {
+    const value = doc[field]
+    return Array.isArray(value) && value.length === 0 ? undefined : value
+  })
+  const isAlone = group.length === 0 || (!groupsMissing && values.includes(undefined))
+  return {
+    name: isAlone ? doc.id : JSON.stringify(values.map((value) => value ?? null)),
+    key: isAlone ? [] : values.filter((value) => value !== undefined),
+  }
+}
