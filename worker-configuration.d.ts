@@ -8,6 +8,7 @@ interface __BaseEnv_Env {
 	RATE_LIMIT_EVENTS: RateLimit;
 	RATE_LIMIT_MODELS: RateLimit;
 	AI: Ai;
+	CF_VERSION_METADATA: WorkerVersionMetadata;
 	ASSETS: Fetcher;
 	AI_BACKEND: string;
 	VECTORS: string;

@@ -1,6 +1,7 @@
 /** Everything that a Conversation object stores, from its first turn until it is deleted. */
 
 import type { Asker, AskRequest } from '../turn/request'
+import { logTurn } from '../turn/turn-line'
 import { isCreated, migrate, readMeta, writeMeta } from './migrations'
 import { Outbox } from './outbox'
 import { ADMIN, mayOpen, type Owner, ownerOf } from './ownership'
@@ -29,11 +30,13 @@ export class Memory {
 
   /** Loads what the object stores when it wakes; undefined if it stores nothing. */
   static load(...given: ConstructorParameters<typeof Memory>): Memory | undefined {
-    const [sql, , conversationId] = given
+    const [sql, env, conversationId] = given
     if (!isCreated(sql)) return undefined
     const memory = new Memory(...given)
     const now = Date.now()
-    if (memory.log.interrupt(conversationId, now) && !memory.closed)
+    const left = memory.log.interrupt(conversationId, now)
+    for (const turn of left) logTurn(env, turn)
+    if (left.some(({ status }) => status !== 'done') && !memory.closed)
       memory.records.putInterruption({
         id: conversationId,
         createdAt: memory.#self.created_at,

@@ -2,6 +2,7 @@
 import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { admitTurn } from '../../../src/api/edge/admit-turn'
+import { newRecord } from '../../../src/api/edge/request-log'
 import { ADMIN } from '../../../src/auth/access'
 import { database } from '../../../src/db/client'
 import { recordCost } from '../../../src/db/turns'
@@ -290,6 +291,7 @@ describe('the same question of two visitors', () => {
           method: 'POST',
           headers,
         }),
+        record: newRecord(new Request('http://parley/')),
         accesses: [ADMIN],
         body: '{}',
         userId: undefined,
