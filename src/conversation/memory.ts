@@ -11,6 +11,13 @@ import { TurnLog } from './turn-log'
 
 const LONGEST_TITLE = 200
 
+/**
+ * Turn logs have expired, but messages remain because the model's ttl was raised. Check again after this long, and twice as
+ * long each time: an alarm is billed, and the ttl may have been raised by months.
+ */
+const LINGER_MS = 600_000
+const LONGEST_LINGER_MS = 6 * 3_600_000
+
 /** `begun`, of a conversation that began before, wins over the asker, the title and the moment. */
 type Introduction = Pick<AskRequest, 'asker' | 'protocol' | 'historyId' | 'foundUntil' | 'begun'> & {
   /** what it is named after: its first question */
@@ -157,6 +164,13 @@ export class Memory {
   /** Until when a request for another conversation may be led to this id; undefined: the id is random. */
   get foundUntil(): number | undefined {
     return this.#self.found_until
+  }
+
+  /** How long to wait until the next check whether messages remain, in milliseconds. It counts the checks. */
+  linger(): number {
+    const checks = readMeta(this.#sql, 'lingering') ?? 0
+    writeMeta(this.#sql, 'lingering', checks + 1)
+    return Math.min(LINGER_MS * 2 ** checks, LONGEST_LINGER_MS)
   }
 
   /** Objects of the history collections that hold its messages. */
