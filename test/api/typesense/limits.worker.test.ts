@@ -283,6 +283,7 @@ describe('GET /usage', () => {
 })
 
 describe('the same question of two visitors', () => {
+  const record = newRecord(new Request('http://parley/'))
   const admitted = (headers: Record<string, string>) =>
     admitTurn(
       {
@@ -291,7 +292,7 @@ describe('the same question of two visitors', () => {
           method: 'POST',
           headers,
         }),
-        record: newRecord(new Request('http://parley/')),
+        record,
         accesses: [ADMIN],
         body: '{}',
         userId: undefined,
