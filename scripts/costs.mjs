@@ -1,4 +1,13 @@
-/** `node scripts/costs.mjs`: what a thousand conversations cost, as docs/costs.md and the README show it, and the worst day of a key of docs/keys.md. */
-import { costsArithmetic, costsSentence, costsTable, worstDayTable } from './costs/table.mjs'
+/** `node scripts/costs.mjs`: the tables of docs/costs.md, the sentence of the README, and the worst day of docs/keys.md. */
+import {
+  costsArithmetic,
+  costsSentence,
+  costsTable,
+  idleTable,
+  importTable,
+  worstDayTable,
+} from './costs/table.mjs'
 
-console.log(`${costsTable()}\n\n${costsSentence()}\n\n${costsArithmetic()}\n\n${worstDayTable()}`)
+console.log(
+  `${costsTable()}\n\n${costsSentence()}\n\n${costsArithmetic()}\n\n${importTable()}\n\n${idleTable()}\n\n${worstDayTable()}`,
+)

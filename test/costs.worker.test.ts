@@ -1,9 +1,13 @@
 /** The rows that a turn writes: what the costs in docs/costs.md are worked out from. */
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { expect, it, vi } from 'vitest'
+import { afterEach, expect, it, vi } from 'vitest'
+import { IMPORT } from '../scripts/costs/deployment.mjs'
 import { CONVERSATION } from '../scripts/costs/model.mjs'
 import { ask, setStage } from './api/parley/stage'
+import { call, send } from './api/typesense/api'
+
+afterEach(() => vi.restoreAllMocks())
 
 /** Cursors over the SQLite of all objects that were opened since, by the prototype that they share. */
 async function watchObjects(): Promise<SqlStorageCursor<Record<string, SqlStorageValue>>[]> {
@@ -57,4 +61,40 @@ it('a turn writes as many rows as the costs are worked out from', async () => {
     expect(measured).toBeGreaterThan(0.75 * assumed)
   }
   expect(read).toBeLessThan(CONVERSATION.rowsRead)
+})
+
+it('an import writes as many rows a document as the costs are worked out from', async () => {
+  const fields = [
+    { name: 'title', type: 'string' },
+    { name: 'text', type: 'string' },
+    { name: 'price', type: 'int32' },
+    { name: 'brand', type: 'string', facet: true },
+    {
+      name: 'embedding',
+      type: 'float[]',
+      embed: { from: ['text'], model_config: { model_name: 'ts/all-MiniLM-L12-v2' } },
+    },
+  ]
+  expect((await call('POST', '/collections', { body: { name: 'imported', fields } }))[0]).toBe(201)
+  const cursors = await watchObjects()
+  const count = 300
+  const body = Array.from({ length: count }, (_, at) =>
+    JSON.stringify({
+      id: `d${at}`,
+      title: `Lamp ${at}`,
+      text: 'A lamp of glass. '.repeat(55),
+      price: at,
+      brand: `b${at % 9}`,
+    }),
+  ).join('\n')
+  const response = await send('POST', '/collections/imported/documents/import', { body })
+  expect((await response.text()).match(/"success":true/g)).toHaveLength(count)
+  await expect
+    .poll(async () => (await call('GET', '/collections/imported'))[1].pending_embeddings ?? 0, {
+      timeout: 20_000,
+    })
+    .toBe(0)
+  const rows = cursors.reduce((sum, { rowsWritten }) => sum + rowsWritten, 0) / count
+  expect(rows).toBeLessThanOrEqual(IMPORT.rows)
+  expect(rows).toBeGreaterThan(0.75 * IMPORT.rows)
 })

@@ -16,12 +16,16 @@ export const CONVERSATION = {
   searches: { first: 1, followUp: 2 },
   /** calls of Durable Objects by a turn: the conversation, each search, the history's reading and writing, an alarm */
   objectCalls: { first: 5, followUp: 6 },
-  /** seconds that a turn keeps an object busy: the answer is read by the conversation as it is written */
+  /** seconds that a turn keeps the conversation's object busy, which reads the answer as it is written */
   objectSeconds: 6,
+  /** seconds of all other objects together: searches, the history, and alarms */
+  besideSeconds: 0.5,
   /** of the Worker, which waits for the rest of the time */
   cpuMilliseconds: 10,
-  /** rows that a turn writes: in its objects, alarms included, and in D1 */
+  /** rows that a turn writes: in its objects, alarms included, and in D1, if its answer is there at once */
   rowsWritten: { objects: 36, database: 14 },
+  /** rows for each second that an answer takes: a write of its log, and every other second a note of what it has cost */
+  rowsASecond: 1.5,
   /** with half as many again for the day on which it expires */
   expiry: 1.5,
   /** rows that a turn reads, of both kinds of database */
@@ -96,23 +100,30 @@ const line = (what, unit, { value, working }, price) => ({
 /** Of a conversation. @param {{ first: number, followUp: number }} each of a turn */
 const byConversation = ({ first, followUp }) => sum(first, times(CONVERSATION.turns - 1, followUp))
 
+/** Seconds for which a turn keeps objects busy. */
+export const secondsATurn = () => sum(CONVERSATION.objectSeconds, CONVERSATION.besideSeconds)
+
+/** Rows that a turn writes in its objects. */
+export const objectRowsATurn = () =>
+  sum(CONVERSATION.rowsWritten.objects, times(CONVERSATION.objectSeconds, CONVERSATION.rowsASecond))
+
 /**
  * What the platform charges for a number of conversations, but for the language model; nothing taken off.
  * @param {number} conversations
  * @returns {(Line & { included: number })[]} `included` by the month, in the unit
  */
 export function platformCosts(conversations) {
-  const { turns, searches, objectCalls, objectSeconds, rowsWritten, expiry, rowsRead } = CONVERSATION
+  const { turns, searches, objectCalls, expiry, rowsWritten, rowsRead } = CONVERSATION
   const queries = times(conversations, byConversation(searches))
-  /** @param {...number} each of a turn */
+  /** @param {...(number | import('./amount.mjs').Amount)} each of a turn */
   const byTurn = (...each) => times(conversations, turns, ...each)
   /** @type {[string, string, keyof typeof PRICES, import('./amount.mjs').Amount][]} */
   const used = [
     ['Worker requests', '', 'requests', byTurn()],
     ['Worker CPU', 'ms', 'cpu', byTurn(CONVERSATION.cpuMilliseconds)],
     ['Durable Object requests', '', 'objectRequests', times(conversations, byConversation(objectCalls))],
-    ['Durable Object duration', 'GB-s', 'objectSeconds', byTurn(objectSeconds, GIGABYTES)],
-    ['Durable Object rows written', '', 'rowsWritten', byTurn(rowsWritten.objects, expiry)],
+    ['Durable Object duration', 'GB-s', 'objectSeconds', byTurn(secondsATurn(), GIGABYTES)],
+    ['Durable Object rows written', '', 'rowsWritten', byTurn(objectRowsATurn(), expiry)],
     ['D1 rows written', '', 'rowsWritten', byTurn(rowsWritten.database, expiry)],
     ['Rows read', '', 'rowsRead', byTurn(rowsRead)],
     [

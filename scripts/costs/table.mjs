@@ -1,4 +1,5 @@
 /** The costs as docs/costs.md and the README show them. */
+import { idleCosts, importCosts } from './deployment.mjs'
 import { includedConversations, modelCosts, platformCosts, worstDay } from './model.mjs'
 
 const CONVERSATIONS = 1_000
@@ -115,3 +116,22 @@ export function worstDayTable() {
     ...models.map(({ model, cost }) => [`All with ${model}`, '', '', dollars(bill + cost)]),
   ])
 }
+
+/** @param {string} what @param {import('./deployment.mjs').Line[]} lines */
+const listed = (what, lines) =>
+  markdown([
+    [what, 'How many', 'Price', 'Cost'],
+    ...lines.map(({ what, unit, amount, working, price, cost }) => [
+      what,
+      `${working === whole(amount) ? working : `${working} = ${whole(amount)}`}${unit && ` ${unit}`}`,
+      `$${price} a ${unit === 'GB' ? 'GB' : 'million'}`,
+      dollars(cost),
+    ]),
+    ['All', '', '', dollars(lines.reduce((total, { cost }) => total + cost, 0))],
+  ])
+
+/** The import of a million documents for docs/costs.md, in Markdown. */
+export const importTable = () => listed('A million documents', importCosts())
+
+/** A month in which nobody asks for docs/costs.md, in Markdown. */
+export const idleTable = () => listed('A month of idling', idleCosts())

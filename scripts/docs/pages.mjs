@@ -41,6 +41,7 @@ export const GROUPS = [
       'regions',
       'free-plan',
       'first-account',
+      'operating',
     ],
   },
   {

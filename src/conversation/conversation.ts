@@ -48,8 +48,6 @@ const HEARTBEAT_MS = 30_000
 /** How long a deletion waits for running writes, and when it is retried, in milliseconds. */
 const ERASE_PATIENCE_MS = 5_000
 const ERASE_RETRY_MS = 10_000
-/** Turn logs have expired, but messages remain because the model's ttl was raised. Check again after this long. */
-const LINGER_MS = 600_000
 
 /** Seconds after which a reader who waits for D1 should retry. */
 const RETRY_READING = 5
@@ -343,7 +341,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
     const remembered = await isRemembered(this.env, memory, this.#id).catch(() => true)
     if (memory.closed || !memory.log.empty || !this.#atRest(memory)) return
     if (remembered) {
-      this.#alarm.set(Date.now() + LINGER_MS)
+      this.#alarm.set(Date.now() + memory.linger())
     } else {
       await this.#clear()
     }

@@ -1,6 +1,7 @@
 /** Everything that a Conversation object stores, from its first turn until it is deleted. */
 
 import type { Asker, AskRequest } from '../turn/request'
+import { logTurn } from '../turn/turn-line'
 import { isCreated, migrate, readMeta, writeMeta } from './migrations'
 import { Outbox } from './outbox'
 import { ADMIN, mayOpen, type Owner, ownerOf } from './ownership'
@@ -9,6 +10,13 @@ import { costShape, readStored, type Self } from './stored'
 import { TurnLog } from './turn-log'
 
 const LONGEST_TITLE = 200
+
+/**
+ * Turn logs have expired, but messages remain because the model's ttl was raised. Check again after this long, and twice as
+ * long each time: an alarm is billed, and the ttl may have been raised by months.
+ */
+const LINGER_MS = 600_000
+const LONGEST_LINGER_MS = 6 * 3_600_000
 
 /** `begun`, of a conversation that began before, wins over the asker, the title and the moment. */
 type Introduction = Pick<AskRequest, 'asker' | 'protocol' | 'historyId' | 'foundUntil' | 'begun'> & {
@@ -29,11 +37,13 @@ export class Memory {
 
   /** Loads what the object stores when it wakes; undefined if it stores nothing. */
   static load(...given: ConstructorParameters<typeof Memory>): Memory | undefined {
-    const [sql, , conversationId] = given
+    const [sql, env, conversationId] = given
     if (!isCreated(sql)) return undefined
     const memory = new Memory(...given)
     const now = Date.now()
-    if (memory.log.interrupt(conversationId, now) && !memory.closed)
+    const left = memory.log.interrupt(conversationId, now)
+    for (const turn of left) logTurn(env, turn)
+    if (left.some(({ status }) => status !== 'done') && !memory.closed)
       memory.records.putInterruption({
         id: conversationId,
         createdAt: memory.#self.created_at,
@@ -154,6 +164,13 @@ export class Memory {
   /** Until when a request for another conversation may be led to this id; undefined: the id is random. */
   get foundUntil(): number | undefined {
     return this.#self.found_until
+  }
+
+  /** How long to wait until the next check whether messages remain, in milliseconds. It counts the checks. */
+  linger(): number {
+    const checks = readMeta(this.#sql, 'lingering') ?? 0
+    writeMeta(this.#sql, 'lingering', checks + 1)
+    return Math.min(LINGER_MS * 2 ** checks, LONGEST_LINGER_MS)
   }
 
   /** Objects of the history collections that hold its messages. */

@@ -6,8 +6,10 @@ import { dayOf } from '../db/usage'
 import { ApiError, reasonOf } from '../errors'
 import { withSettings } from '../models/sampling'
 import { isForReaders, isNumbered, isTerminal, type LogEvent, type LogEventBody } from '../turn/events'
+import { emptyTurn, fold } from '../turn/fold'
 import type { AskRequest } from '../turn/request'
 import { runTurn } from '../turn/run'
+import { logTurn, TurnClock } from '../turn/turn-line'
 import { languageModelOf, rewriterOf } from './turn-models'
 
 export type Single = Omit<AskRequest, 'conversationId' | 'continues' | 'named' | 'replaces' | 'searches'>
@@ -25,6 +27,8 @@ export function answerOnce(
   const { model, asker } = request
   const encoder = new TextEncoder()
   const left = new AbortController()
+  const clock = new TurnClock()
+  const turn = emptyTurn()
   let seq = 0
   let ended = false
   return new ReadableStream<Uint8Array>({
@@ -32,6 +36,8 @@ export function answerOnce(
       const emit = (body: LogEventBody): void => {
         if (left.signal.aborted || ended) return
         const event: LogEvent = { ...body, conversation_id: conversationId, turn: 1, seq }
+        fold(turn, event)
+        clock.see(body)
         // Operators' events hold prompts, and no log is kept of this turn.
         if (!isForReaders(event)) return
         if (isNumbered(event)) seq++
@@ -59,6 +65,7 @@ export function answerOnce(
       }
       const work = runTurn(request, ports, left.signal).then(async (spent) => {
         if (!left.signal.aborted) controller.close()
+        logTurn(env, turn, request, clock)
         const day = dayOf(Date.now())
         const [usage, ...others] = spent.map((spending) => ({ day, owner: asker.owner, ...spending }))
         await recordCost(database(env), { usage: usage!, ...(others.length > 0 && { others }) })

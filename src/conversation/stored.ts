@@ -58,6 +58,8 @@ export interface Meta {
   successor: string
   /** true while it is being deleted: nothing may be read any more */
   erasing: boolean
+  /** how often messages were found to outlive the log */
+  lingering: number
 }
 
 export const metaShapes: () => { [Key in keyof Meta]: v.GenericSchema<Meta[Key]> } = once(() => ({
@@ -72,6 +74,7 @@ export const metaShapes: () => { [Key in keyof Meta]: v.GenericSchema<Meta[Key]>
   }),
   successor: v.string(),
   erasing: v.boolean(),
+  lingering: v.number(),
 }))
 
 const spentShape: () => v.GenericSchema<Spent> = once(() =>

@@ -277,9 +277,9 @@ export class TurnLog extends EventLog {
    * Ends the turns that an earlier life of this object left running: nobody writes them any more. A turn that
    * had become history is done, and gets the `done` that its answer still needs. Any other gets the error that
    * its readers wait for.
-   * @returns whether any turn was interrupted
+   * @returns those turns
    */
-  interrupt(conversationId: string, now: number): boolean {
+  interrupt(conversationId: string, now: number): Turn[] {
     type Left = {
       turn: number
       expires_at: number | null
@@ -302,7 +302,7 @@ export class TurnLog extends EventLog {
       // Its readers lost the stream and may ask again.
       this.finish(turn, done ? 'done' : 'interrupted', now, expires_at ?? now + DAY_MS, true)
     }
-    return left.some(({ said_at }) => said_at === null)
+    return left.flatMap(({ turn }) => this.turn(turn) ?? [])
   }
 
   forget(turn: number): void {

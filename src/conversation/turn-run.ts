@@ -14,7 +14,8 @@ import { type DoneEvent, isTerminal, type LogEventBody } from '../turn/events'
 import { emptyTurn, foldBody, messagesOf, recordOf, type Turn, type TurnStatus, traceOf } from '../turn/fold'
 import type { TurnPorts } from '../turn/ports'
 import { runTurn } from '../turn/run'
-import { type Spending, spendingOf } from '../turn/spending'
+import { isNothing, type Spending, spendingOf } from '../turn/spending'
+import { logTurn, TurnClock } from '../turn/turn-line'
 import { conversationObject } from './conversation-object'
 import { copyTurn, withoutRepeats } from './copy'
 import { identityOf } from './joins'
@@ -34,9 +35,6 @@ export interface Surroundings {
 
 /** A turn's spending is recorded at least this often, in milliseconds. */
 const NOTE_MS = 2_000
-
-const isNothing = (spent: Spending[]): boolean =>
-  spent.every(({ inputTokens, outputTokens }) => inputTokens + outputTokens === 0)
 
 /** A collection's reply. If one collection is unavailable, only its own search fails, not those beside it. */
 async function told<T>(ask: () => Promise<Outcome<T>>): Promise<Outcome<T>> {
@@ -64,6 +62,7 @@ export class TurnRun {
   #spent: () => Spending[] = () => []
   #noted = ''
   #over = false
+  readonly #clock = new TurnClock()
 
   constructor(queued: QueuedTurn, env: Cloudflare.Env, around: Surroundings) {
     this.#queued = queued
@@ -72,14 +71,17 @@ export class TurnRun {
     this.#id = queued.request.conversationId
   }
 
-  /** Runs the turn to its end. Never throws. */
+  /** Runs the turn to its end, and logs it. Never throws. */
   async run(): Promise<void> {
+    this.#clock.run()
     try {
       await this.#run()
     } catch (error) {
       console.error('turn could not run', reasonOf(error))
       this.#refuse(coded('internal', 500, 'The turn could not be run through a fault of the server.'))
     }
+    const { request, stream } = this.#queued
+    logTurn(this.#env, { ...this.#turn, turn: stream?.turn ?? 0 }, request, this.#clock)
   }
 
   async #run(): Promise<void> {
@@ -101,6 +103,7 @@ export class TurnRun {
       if (stream.ended) return
       foldBody(this.#turn, event)
       stream.emit(event)
+      this.#clock.see(event)
       if (!isTerminal(event) || memory.closed) return
       const ended = Date.now()
       memory.log.finish(stream.turn, this.#turn.status, ended, this.#expiry(ended), this.#queued.abandoned)
@@ -119,7 +122,8 @@ export class TurnRun {
     work.catch(() => {})
     const { memory, stream } = this.#begin()
     begun = { memory, stream }
-    emit({ type: 'begin', question: withoutFileTexts(request.question) })
+    const { question, requestId } = request
+    emit({ type: 'begin', question: withoutFileTexts(question), ...(requestId && { request_id: requestId }) })
     const noting = setInterval(() => this.#note(memory, stream.turn), NOTE_MS)
     const spent = await work.finally(() => clearInterval(noting))
     this.#over = true
@@ -201,7 +205,10 @@ export class TurnRun {
   }
 
   #refuse(error: ApiError): void {
-    this.#queued.refuse(errorOf(error))
+    const event = errorOf(error)
+    // A turn that has ended keeps its end.
+    if (this.#status === 'running') foldBody(this.#turn, event)
+    this.#queued.refuse(event)
   }
 
   /** Reads the history ahead. For an unknown id nothing is begun or stored. */

@@ -16,7 +16,13 @@ import type { Reader } from './reader'
 const GATHER_MS = 32
 const GATHER_CHARACTERS = 4_096
 const LOG_EVENTS = 32
-const LOG_MS = 250
+/**
+ * How long lines wait for the log, in milliseconds: those of a turn's beginning, and those after. Each write is a row
+ * that is billed. Readers of a running turn get its lines from memory. So the log is read only once the turn has ended or
+ * its object has died, and then the turn ends as interrupted however much the log holds.
+ */
+const FIRST_LOG_MS = 250
+const LOG_MS = 1_000
 /** Characters of one write to a reader who has fallen behind. */
 const MOST_AT_ONCE = 64 * 1024
 
@@ -41,6 +47,8 @@ export class TurnStream {
   #unlogged: string[] = []
   #unkept: Aside[] = []
   #logTimer: ReturnType<typeof setTimeout> | undefined
+  /** whether the log has any lines */
+  #logged = false
   #text = ''
   /** set if readers were written within the last 32 ms */
   #gathering: ReturnType<typeof setTimeout> | undefined
@@ -144,7 +152,7 @@ export class TurnStream {
       else reader.wake()
     }
     if (this.#unlogged.length >= LOG_EVENTS) this.flush()
-    else this.#logTimer ??= setTimeout(() => this.flush(), LOG_MS)
+    else this.#logTimer ??= setTimeout(() => this.flush(), this.#logged ? LOG_MS : FIRST_LOG_MS)
   }
 
   #lineOf(body: LogEventBody): string {
@@ -161,6 +169,7 @@ export class TurnStream {
     const results = this.#unkept
     this.#unlogged = []
     this.#unkept = []
+    this.#logged = true
     this.#log(lines, results)
   }
 }

@@ -107,13 +107,16 @@ export function codeOf(failure: ApiError | Pick<Failure, 'status' | 'code'>): Er
 /** Whether a model's provider failed, through no fault of the request. */
 const isUpstream = (code: ErrorCode): boolean => code === 'model_failed' || code === 'model_denied'
 
-/** The event of a turn that ends in this error. @param plain whether it hides what is the operator's (errors.ts) */
-export function errorOf(error: ApiError, plain = false): ErrorEvent {
+/**
+ * The event of a turn that ends in this error.
+ * @param plain whether it hides what is the operator's (errors.ts) @param reference id of the request, for the log
+ */
+export function errorOf(error: ApiError, plain = false, reference?: string): ErrorEvent {
   const code = codeOf(error)
   return {
     type: 'error',
     status: error.status,
-    message: plain ? plainFailure(failed(error)).message : error.message,
+    message: plain ? plainFailure(failed(error), reference).message : error.message,
     retryable: retryOf(code) !== 'never',
     ...(isUpstream(code) && { upstream: true }),
     code,

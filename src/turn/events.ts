@@ -118,8 +118,8 @@ export interface MessageDetails {
 
 /** Events for operators. The log keeps them and the trace shows them; readers never get them. */
 export type OperatorEventBody =
-  /** the turn has begun */
-  | { type: 'begin'; question: Part[] }
+  /** the turn has begun. `request_id`: of the HTTP request that asked */
+  | { type: 'begin'; question: Part[]; request_id?: string }
   /** what the caller says was said before, oldest first; it becomes history together with the answer */
   | { type: 'transcript'; messages: HistoryMessage[] }
   /** `index` is its place among the turn's searches (or calls), in the order they began */

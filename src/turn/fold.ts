@@ -57,6 +57,8 @@ export interface Turn {
   /** for operators: finished searches and calls */
   searches: { index: number; search: SearchTrace }[]
   calls: { index: number; call: CallTrace }[]
+  /** the HTTP request that asked */
+  requestId?: string
   /** the conversation from which the answer is copied */
   copyOf?: string
   /** what its message carries besides its question and its answer */
@@ -90,6 +92,7 @@ export function foldBody(turn: Turn, event: LogEventBody): Turn {
   switch (event.type) {
     case 'begin':
       turn.question = event.question
+      if (event.request_id !== undefined) turn.requestId = event.request_id
       break
     case 'transcript':
       turn.transcript.push(...event.messages)

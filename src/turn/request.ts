@@ -105,6 +105,8 @@ export interface AskRequest {
   plain?: boolean
   /** the wire it came in on: `typesense`, `parley`, ... Only a label for records; nothing depends on it */
   protocol: string
+  /** id of the HTTP request that asks, for the log; absent: from a Worker of the version before */
+  requestId?: string
   /** random id of this one `ask` call; if the call is repeated (object-calls.ts) it finds its turn by it */
   attempt?: string
   /** the caller's own name for this turn; a second request with it joins the turn, running or finished */

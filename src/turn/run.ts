@@ -92,9 +92,9 @@ export const stopOf = (signal: AbortSignal): Promise<never> =>
     else signal.addEventListener('abort', stop, { once: true })
   })
 
-export function errorEvent(error: unknown, signal: AbortSignal, { plain }: AskRequest): ErrorEvent {
+export function errorEvent(error: unknown, signal: AbortSignal, request: AskRequest): ErrorEvent {
   if (signal.aborted) return errorOf(stopped())
-  if (error instanceof ApiError) return errorOf(error, plain)
+  if (error instanceof ApiError) return errorOf(error, request.plain, request.requestId)
   console.error('turn failed', reasonOf(error))
   return errorOf(coded('internal', 500, 'The turn failed through a fault of the server.'))
 }

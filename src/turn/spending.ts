@@ -8,6 +8,10 @@ export interface Spending {
   outputTokens: number
 }
 
+/** Whether nothing has been spent. */
+export const isNothing = (spent: Spending[]): boolean =>
+  spent.every(({ inputTokens, outputTokens }) => inputTokens + outputTokens === 0)
+
 /**
  * Sums what a turn has spent, by model, including failed calls. Calls that are charged already do not count.
  * @param asked the model that was asked; it comes first, even if others did all the work

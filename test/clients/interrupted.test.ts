@@ -10,8 +10,8 @@ import { OwnParley } from './own-parley'
 import { type Paced, startPaced, words } from './paced'
 
 const WORDS = 40
-/** The log is written every 250 ms: these are deltas that come before it, and after it has been written some times. */
-const DELTAS = [1, 3, 9, 20]
+/** The log is written after 250 ms and then each second: deltas that come before it, between two writes, and after both. */
+const DELTAS = [1, 9, 20, 35]
 
 let paced: Paced
 let server: OwnParley

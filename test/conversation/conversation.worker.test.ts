@@ -2,6 +2,7 @@ import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'c
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { traceConversation } from '../../src/conversation/conversations'
+import { Memory } from '../../src/conversation/memory'
 import { migrate } from '../../src/conversation/migrations'
 import { TurnLog } from '../../src/conversation/turn-log'
 import { QUEUE_LIMIT } from '../../src/conversation/turn-queue'
@@ -259,6 +260,25 @@ describe('the log', () => {
     expect(await conversation(request.conversationId).events(ADMIN)).toMatchObject({ ok: false })
     // Numbers are never used twice, or the history would take a new turn for an old one.
     expect((await take(request))[0]?.turn).toBe(2)
+  })
+
+  it('looks for messages that outlive its turns, less often each time', async () => {
+    const request = await asking('Who directed Alien?')
+    await take(request)
+    const object = stub(request.conversationId)
+    await runInDurableObject(object, (_, { storage }) => {
+      storage.sql.exec('UPDATE turns SET expires_at = 1')
+    })
+    await runDurableObjectAlarm(object)
+    const minutes = await runInDurableObject(object, async (_, { storage }) => {
+      expect(await storage.getAlarm()).not.toBeNull()
+      // Another life of the object counts on.
+      const memory = () => new Memory(storage.sql, env, request.conversationId, () => {})
+      return Array.from({ length: 7 }, () => memory().linger() / 60_000)
+    })
+    expect(minutes).toEqual([20, 40, 80, 160, 320, 360, 360])
+    // The conversation is still known, with its owner, and goes on.
+    expect((await take({ ...request, continues: true }))[0]?.turn).toBe(2)
   })
 })
 

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { CONVERSATION } from '../../scripts/costs/model.mjs'
 import { Reader } from '../../src/conversation/reader'
 import { TurnStream } from '../../src/conversation/turn-stream'
 import { contentOf } from '../../src/parts'
@@ -76,6 +77,20 @@ describe('the stream of a turn', () => {
     stream.emit({ type: 'delta', text: 'late' })
     vi.advanceTimersByTime(1000)
     expect(logged.join('')).not.toContain('late')
+  })
+
+  it('logs an answer as often as its costs are worked out from, and at once when it is flushed', () => {
+    const { stream, logged } = makeStream()
+    const { objectSeconds, rowsASecond } = CONVERSATION
+    for (let ms = 0; ms < objectSeconds * 1_000; ms += 50) {
+      stream.emit({ type: 'delta', text: 'word ' })
+      vi.advanceTimersByTime(50)
+    }
+    // Every other second adds a note of what the turn has cost so far (turn-run.ts), also a row.
+    expect(logged.length).toBeLessThanOrEqual(objectSeconds * (rowsASecond - 0.5) + 1)
+    expect(logged.length).toBeGreaterThan(objectSeconds / 2)
+    stream.flush()
+    expect(texts(parse(logged.join(''))).join('')).toHaveLength(5 * 20 * objectSeconds)
   })
 
   it('gives whoever joins, from wherever, what they have not seen', async () => {

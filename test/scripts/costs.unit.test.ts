@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { idleCosts, importCosts } from '../../scripts/costs/deployment.mjs'
 import {
   includedConversations,
   modelCosts,
@@ -11,14 +12,23 @@ import {
   SPENT_REMEMBERED,
   worstDay,
 } from '../../scripts/costs/model.mjs'
-import { costsArithmetic, costsSentence, costsTable, worstDayTable } from '../../scripts/costs/table.mjs'
+import {
+  costsArithmetic,
+  costsSentence,
+  costsTable,
+  idleTable,
+  importTable,
+  worstDayTable,
+} from '../../scripts/costs/table.mjs'
 
 const read = (name: string) => readFileSync(join(import.meta.dirname, '../..', name), 'utf8')
 
 test('the page on costs and the README show what comes out: node scripts/costs.mjs', () => {
   expect(read('docs/costs.md')).toContain(costsTable())
   expect(read('README.md')).toContain(costsSentence())
-  expect(read('docs/costs.md')).toContain(costsArithmetic())
+  for (const table of [costsArithmetic(), importTable(), idleTable()]) {
+    expect(read('docs/costs.md')).toContain(table)
+  }
 })
 
 test('the page on keys shows the worst day of a bound key, at the rates that are deployed', () => {
@@ -77,12 +87,17 @@ test('what the plan includes lasts for as many conversations as it says, and for
 })
 
 test('each amount is what its working comes to', () => {
+  const quotient = (factor: string) =>
+    factor
+      .split(' / ')
+      .map(Number)
+      .reduce((left, right) => left / right)
   const value = (working: string): number => {
     const [, before, inner, after] = /^(.*)\(([^()]*)\)(.*)$/.exec(working) ?? []
     if (inner !== undefined) return value(`${before}${value(inner)}${after}`)
     return working
       .split(' + ')
-      .map((summand) => summand.split(' × ').reduce((product, factor) => product * Number(factor), 1))
+      .map((summand) => summand.split(' × ').reduce((product, factor) => product * quotient(factor), 1))
       .reduce((total, summand) => total + summand, 0)
   }
   const { models, platform } = worstDay()
@@ -91,6 +106,8 @@ test('each amount is what its working comes to', () => {
     ...modelCosts(1_000).flatMap((model) => [model.in, model.out]),
     ...models,
     ...platform,
+    ...importCosts(),
+    ...idleCosts(),
   ]
   for (const { what, working, amount } of lines) {
     expect(value(working.replaceAll(',', '')), what).toBeCloseTo(amount, 6)

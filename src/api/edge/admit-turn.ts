@@ -8,6 +8,7 @@ import type { ConversationModelConfig } from '../../models/language-model'
 import type { Asker } from '../../turn/request'
 import { askerOf, type Caller } from './asker'
 import { begun, enter } from './front-door'
+import type { RequestRecord } from './request-log'
 
 const LONGEST_IDEMPOTENCY_KEY = 255
 
@@ -20,6 +21,8 @@ const TRAITS = ['cf-connecting-ip', 'x-forwarded-for', 'user-agent', 'accept-lan
 /** Permission to begin a turn. */
 export interface Admission {
   asker: Asker
+  /** of the request, for the log */
+  requestId: string
   idempotencyKey?: string
   fingerprint: string
   /** present if a key is made for pages */
@@ -29,6 +32,8 @@ export interface Admission {
 /** The request that asks. */
 export interface TurnCaller extends Caller {
   env: Cloudflare.Env
+  /** the request's entry in the log */
+  record: RequestRecord
   /** the request's body */
   body: string
 }
@@ -44,7 +49,7 @@ export const namedUser = (
  *   or the key asks too often, 503 when too many are asked at once
  */
 export async function admitTurn(
-  { env, body, ...caller }: TurnCaller,
+  { env, body, record, ...caller }: TurnCaller,
   model: ConversationModelConfig,
 ): Promise<Admission> {
   const { request, accesses } = caller
@@ -75,6 +80,7 @@ export async function admitTurn(
   )
   return {
     asker,
+    requestId: record.requestId,
     fingerprint,
     ...(idempotencyKey !== undefined && { idempotencyKey }),
     ...(accesses.some(({ forPages }) => forPages) && { plain: true }),

@@ -1,7 +1,7 @@
 /**
  * Logs requests: one line of JSON when the answer begins, and an audit line for administrators' changes, deleted
  * conversations and traces that were read. Paths, queries, bodies and keys are never logged; the route is its pattern.
- * LOG_CONTENT=on, for debugging, adds the question.
+ * LOG_CONTENT=on, for debugging, adds the question. A turn has a line of its own (turn/turn-line.ts).
  */
 import type { Note } from '../../auth/admit'
 import { foreignOrigin } from '../../origins'

@@ -47,7 +47,7 @@ export async function askModel<Q extends ModelQuestion>(
     user: namedUser(request, query) ?? asked.user ?? header('x-openwebui-user-id'),
   }
   if (isTask(asked, access.forPages)) {
-    return { ...(await askTask(parties, asked, bodyText)), asked, assistant }
+    return { ...(await askTask({ ...parties, record }, asked, bodyText)), asked, assistant }
   }
   const opened = header('x-openwebui-chat-id')
   const name = asked.conversation ?? header('x-conversation-id') ?? opened

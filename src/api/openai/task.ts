@@ -9,6 +9,7 @@ import { byteLength } from '../../turn/serialise'
 import { admitTurn } from '../edge/admit-turn'
 import type { ChatParties } from '../edge/chat-names'
 import { findOpenModel } from '../edge/open-model'
+import type { RequestRecord } from '../edge/request-log'
 import type { AssistantAnswering } from '../turn/assistant'
 import type { ModelQuestion } from './question'
 
@@ -31,7 +32,7 @@ export const isTask = ({ question }: Pick<ModelQuestion, 'question'>, forPages: 
 
 /** @throws ApiError 400, 401, 429 */
 export async function askTask(
-  { env, request, access, assistant, user }: ChatParties,
+  { env, request, record, access, assistant, user }: ChatParties & { record: RequestRecord },
   { question, form }: Pick<ModelQuestion, 'question' | 'form'>,
   bodyText: string,
 ): Promise<AssistantAnswering> {
@@ -53,7 +54,7 @@ export async function askTask(
       onSearchError: 'fail',
       ...(form && { form }),
       protocol: 'openai',
-      ...(await admitTurn({ env, request, accesses: [access], body: bodyText, userId: user }, model)),
+      ...(await admitTurn({ env, request, record, accesses: [access], body: bodyText, userId: user }, model)),
     },
     conversationId,
   )

@@ -58,7 +58,7 @@ export async function admitRag(
   const historyId =
     memory?.historyId ?? (namespaceOf(model.model_name) === 'connector' ? '' : await findHistory(env, model))
   const admission = await admitTurn(
-    { env, request, accesses: [access], userId: undefined, query, body: text },
+    { env, request, record: call.record, accesses: [access], userId: undefined, query, body: text },
     model,
   )
   const until = began + generative.timeout * 1000

@@ -50,7 +50,7 @@ export async function askDirectly(served: Served<typeof operations.ask>): Promis
       ...(body.followups !== undefined && { suggests: body.followups }),
       protocol: 'parley',
       ...(await admitTurn(
-        { env, request, accesses: [access], body: text, userId: user, query: parameters },
+        { env, request, record, accesses: [access], body: text, userId: user, query: parameters },
         model,
       )),
     },

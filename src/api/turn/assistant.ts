@@ -120,7 +120,7 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
       ...(access.owner !== 'admin' && { instructions: instructionsOf(changes) }),
       ...(asked.labels && { labels: field === undefined ? {} : { field } }),
       protocol,
-      ...(await admitTurn({ env, request, accesses: [access], body: bodyText, userId: user }, model)),
+      ...(await admitTurn({ env, request, record, accesses: [access], body: bodyText, userId: user }, model)),
     },
     request.signal,
   )

@@ -37,7 +37,7 @@ const LONGEST_ID = 512
 
 /** GET search with conversation=true. @throws ApiError */
 export async function converseOnce(
-  { env, request, access }: Call,
+  { env, request, access, record }: Call,
   collection: string,
   query: SearchParameters,
 ): Promise<Response> {
@@ -60,7 +60,7 @@ export async function converseOnce(
     stream: isTrue(query.conversation_stream),
     ...(query.conversation_id ? { conversationId: query.conversation_id } : {}),
   }
-  const caller = { env, request, accesses, body: '', userId: namedUser(request, query) }
+  const caller = { env, request, record, accesses, body: '', userId: namedUser(request, query) }
   return converse(caller, conversing, 'single', [search], showsHistory(query))
 }
 

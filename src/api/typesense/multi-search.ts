@@ -58,7 +58,7 @@ async function multiSearch(call: OpenCall): Promise<Response> {
   const pinned = pinnedParameters(accesses)
   if (query.q !== undefined) record.question = query.q
   const conversing = await checkConversation(env, accesses, override(query, pinned), isUnion)
-  const caller = { env, request, accesses, body: text, userId: namedUser(request, query) }
+  const caller = { env, request, record, accesses, body: text, userId: namedUser(request, query) }
   const own = await ownParameters(caller, searches, conversing)
   const planned = await Promise.all(own.map((lower, index) => plan(env, query, lower, accesses[index]!)))
 

@@ -2,6 +2,7 @@
 import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { admitTurn } from '../../../src/api/edge/admit-turn'
+import { newRecord } from '../../../src/api/edge/request-log'
 import { ADMIN } from '../../../src/auth/access'
 import { database } from '../../../src/db/client'
 import { recordCost } from '../../../src/db/turns'
@@ -282,6 +283,7 @@ describe('GET /usage', () => {
 })
 
 describe('the same question of two visitors', () => {
+  const record = newRecord(new Request('http://parley/'))
   const admitted = (headers: Record<string, string>) =>
     admitTurn(
       {
@@ -290,6 +292,7 @@ describe('the same question of two visitors', () => {
           method: 'POST',
           headers,
         }),
+        record,
         accesses: [ADMIN],
         body: '{}',
         userId: undefined,

@@ -1,0 +1,78 @@
+/**
+ * Logs turns: one line of JSON at the end of each, whatever its end. `request_id` joins it with the request's own line
+ * (api/edge/request-log.ts). No line holds text of the question, the answer or the documents, nor a key.
+ * LOG_REQUESTS=on turns it on, as it does the lines of requests.
+ */
+import { isTerminal, type LogEventBody } from './events'
+import type { Turn } from './fold'
+import type { AskRequest } from './request'
+
+/** What a turn took, in milliseconds from when it was asked for. */
+export class TurnClock {
+  readonly #asked = Date.now()
+  #ran = this.#asked
+  #spoke: number | undefined
+  #ended: number | undefined
+
+  /** The turn begins to run: the turns before it have ended. */
+  run(): void {
+    this.#ran = Date.now()
+  }
+
+  /** Takes an event of the turn as it is emitted. */
+  see(event: LogEventBody): void {
+    if (event.type === 'delta') this.#spoke ??= Date.now()
+    if (isTerminal(event)) this.#ended ??= Date.now()
+  }
+
+  /** `first_token_ms`: until the first text of the answer, if there was any. */
+  get times(): { waited_ms: number; first_token_ms: number | undefined; ms: number } {
+    return {
+      waited_ms: this.#ran - this.#asked,
+      first_token_ms: this.#spoke === undefined ? undefined : this.#spoke - this.#asked,
+      ms: (this.#ended ?? Date.now()) - this.#asked,
+    }
+  }
+}
+
+type Asked = Pick<AskRequest, 'requestId' | 'conversationId' | 'protocol' | 'model'>
+
+/**
+ * The fields of a turn's line that its events and its request tell. An undefined one is left out.
+ * @param request absent: the turn's object died before its end, and only its log is left
+ */
+export function turnLine(turn: Turn, request?: Asked): Record<string, unknown> {
+  const calls = turn.calls.map(({ call }) => call)
+  const searches = turn.searches.map(({ search }) => search)
+  const tokens = (name: 'input_tokens' | 'output_tokens'): number =>
+    calls.flatMap((call) => [...(call.failed ?? []), call]).reduce((sum, call) => sum + (call[name] ?? 0), 0)
+  return {
+    request_id: request?.requestId ?? turn.requestId,
+    conversation_id: request?.conversationId ?? turn.conversationId,
+    turn: turn.turn,
+    protocol: request?.protocol,
+    model: request?.model.id,
+    // Another one than `model` names, if that one failed.
+    answered_by: calls.find(({ purpose }) => purpose === 'answer' || purpose === 'task')?.model,
+    outcome: turn.error?.code ?? turn.status,
+    status: turn.error?.status,
+    finish_reason: turn.finishReason,
+    copy_of: turn.copyOf,
+    searches: searches.length,
+    failed_searches: searches.filter(({ error }) => error !== undefined).length,
+    // Documents in the prompt.
+    hits: turn.passages.length,
+    input_tokens: tokens('input_tokens'),
+    output_tokens: tokens('output_tokens'),
+    // The slowest one.
+    search_ms: searches.length === 0 ? undefined : Math.max(...searches.map(({ took }) => took)),
+  }
+}
+
+/** Writes the line of a turn that has ended. @param request, @param clock absent: see `turnLine` */
+export function logTurn(env: Cloudflare.Env, turn: Turn, request?: Asked, clock?: TurnClock): void {
+  if (env.LOG_REQUESTS !== 'on') return
+  const ts = new Date().toISOString()
+  const version = env.CF_VERSION_METADATA?.id
+  console.log(JSON.stringify({ type: 'turn', ts, version, ...turnLine(turn, request), ...clock?.times }))
+}
