@@ -4,6 +4,7 @@ import { env } from 'cloudflare:workers'
 import { expect, it } from 'vitest'
 import { Alarm } from '../../src/alarm'
 import { type Open, openCollection } from '../../src/search/collection/open'
+import { MemoryBudget } from '../../src/search/memory-budget'
 import { LongSearches } from '../../src/search/run/pace'
 import { executeSearch } from '../../src/search/run/search'
 import { BLOCK, ColumnMemory } from '../../src/search/schema/column-memory'
@@ -131,5 +132,107 @@ it('keeps within its limit while searches that need more than it has run togethe
     const alone: string[][] = []
     for (const params of searches) alone.push(idsOf(await executeSearch(open.context, params)))
     expect(together).toEqual(alone)
+  })
+})
+
+it('leaves to SQL a field whose strings are few but long', async () => {
+  const documents = numbered(1_500, (n) => ({ kind: `${n % 3}${'x'.repeat(3_000)}` }))
+  await inside([{ name: 'kind', type: 'string', facet: true }], documents, async (open) => {
+    const { result, bytes } = await searchWith(open, 24 << 20, { q: '*', facet_by: 'kind', group_by: 'kind' })
+    expect(result.facet_counts![0]!.counts.map(({ count }) => count)).toEqual([500, 500, 500])
+    expect(result.found).toBe(3)
+    expect(bytes).toBeLessThanOrEqual(BLOCK * 2)
+  })
+})
+
+it.each([
+  ['strings', 'string[]', (n: number) => Array.from({ length: 100 }, (_, at) => `the tag ${(n + at) % 200}`)],
+  ['numbers', 'int32[]', (n: number) => Array.from({ length: 900 }, (_, at) => (n + at) % 1_000)],
+  ['fractions', 'float[]', (n: number) => Array.from({ length: 100 }, (_, at) => ((n + at) % 200) / 7)],
+])('leaves to SQL a field with long lists of %s', async (_, type, listOf) => {
+  const documents = numbered(900, (n) => ({ tags: listOf(n) }))
+  await inside([{ name: 'tags', type, facet: true }], documents, async (open) => {
+    const asked = { q: '*', facet_by: 'tags', max_facet_values: '1000' }
+    const { result, bytes } = await searchWith(open, 24 << 20, asked)
+    const counted = result.facet_counts![0]!.counts.reduce((sum, { count }) => sum + count, 0)
+    expect(counted).toBe(900 * listOf(0).length)
+    expect(bytes).toBeLessThanOrEqual(BLOCK * 2)
+  })
+})
+
+it('keeps a field again when the strings that were too many are gone', async () => {
+  const strings = (round: number) => numbered(250, (n) => ({ kind: `${round} ${n} ${'x'.repeat(3_000)}` }))
+  await inside([{ name: 'kind', type: 'string', facet: true }], strings(0), async (open) => {
+    const { columns } = open.store
+    const asked = { q: '*', facet_by: 'kind', max_facet_values: '1' }
+    for (let round = 0; round < 5; round++) {
+      const { facet_counts } = await executeSearch(open.context, asked)
+      expect(facet_counts![0]!.stats.total_values).toBe(250)
+      const documents = strings(round + 1).map((document) => JSON.stringify(document))
+      open.writer.write(documents.map((document) => ({ document, action: 'update' })))
+    }
+    await executeSearch(open.context, asked)
+    await executeSearch(open.context, asked)
+    expect(columns.bytes).toBeGreaterThan(BLOCK * 4)
+  })
+})
+
+it('shares one budget with the other collections of the isolate', async () => {
+  const documents = numbered(300, (n) => ({ kind: `k${n % 3}`, points: n % 10 }))
+  await inside(FIELDS, documents, async (open) => {
+    const limit = BLOCK * (2 + 8 + 2) + 1_000
+    const budget = new MemoryBudget(limit)
+    const memories = Array.from({ length: 3 }, () => new ColumnMemory(limit, budget))
+    const alone = await executeSearch(open.context, ALL)
+    for (const columns of [...memories, ...memories]) {
+      const context = Object.create(open.context, { columns: { value: columns } })
+      const found = await executeSearch(context, ALL)
+      expect({ ...found, search_time_ms: 0 }).toEqual({ ...alone, search_time_ms: 0 })
+      expect(columns.bytes).toBeGreaterThan(BLOCK * (2 + 8))
+      expect(memories.reduce((sum, { bytes }) => sum + bytes, 0)).toBeLessThanOrEqual(limit)
+    }
+  })
+})
+
+it('takes the values that a waiting search holds, when all documents are removed', async () => {
+  const documents = numbered(300, (n) => ({ kind: 'k', points: n }))
+  await inside(FIELDS, documents, async ({ context, store }) => {
+    await executeSearch(context, { q: '*', sort_by: 'points:desc' })
+    const fields = store.schema.fields.filter(({ name }) => name === 'points')
+    const [held] = store.columns.columns(store.schema, fields, 300)!
+    expect(store.columns.has(held!, 0)).toBe(true)
+    store.truncate()
+    expect(store.columns.has(held!, 0)).toBe(false)
+  })
+})
+
+const among = (name: string, count: number, value: (n: number) => string) =>
+  `${name}:[${Array.from({ length: count }, (_, n) => value(n)).join(',')}]`
+
+it.each([
+  ['words', among('kind', 65, (n) => `w${n}`), 65],
+  ['beginnings', among('kind', 65, (n) => `w${n} *`).replace(':', ':='), 300],
+  ['ranges', among('points', 65, (n) => `${n}..${n}`), 65],
+  ['clauses', Array.from({ length: 65 }, (_, n) => `points:>${n}`).join(' || '), 299],
+])('leaves to SQL a filter with many %s', async (_, filter_by, found) => {
+  const documents = numbered(300, (n) => ({ kind: `w${n} x`, points: n }))
+  await inside(FIELDS, documents, async (open) => {
+    const { result, bytes } = await searchWith(open, 24 << 20, { q: '*', filter_by })
+    expect(result.found).toBe(found)
+    expect(bytes).toBeLessThanOrEqual(BLOCK * 2)
+  })
+})
+
+it('looks many equal values up in memory', async () => {
+  const documents = numbered(300, (n) => ({ kind: `w${n} x`, points: n }))
+  await inside(FIELDS, documents, async (open) => {
+    for (const filter_by of [
+      among('points', 100, String),
+      among('kind', 100, (n) => `w${n} x`).replace(':', ':='),
+    ]) {
+      const { result, bytes } = await searchWith(open, 24 << 20, { q: '*', filter_by })
+      expect(result.found).toBe(100)
+      expect(bytes).toBeGreaterThan(BLOCK * 4 - 1)
+    }
   })
 })

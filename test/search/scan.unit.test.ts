@@ -35,3 +35,14 @@ it('does not narrow them where a statement takes as long for few documents', asy
   expect(widths.length).toBeLessThan(10)
   expect(widths.slice(2, -1).every((width) => width >= FIRST)).toBe(true)
 })
+
+it.each([0.2, 0.4, 0.6, 0.8])(
+  'pays for statements no more than for documents, where %d of the first range is the statement',
+  async (part) => {
+    const documents = (width: number) => ((1 - part) * 10_000 * width) / FIRST
+    const widths = await widthsWhere((width) => part * 10_000 + documents(width))
+    const cost = widths.reduce((sum, width) => sum + part * 10_000 + documents(width), 0)
+    // The first two ranges show what costs so much.
+    expect(cost).toBeLessThan(2 * documents(DOCUMENTS) + (DOCUMENTS / FIRST + 3) * part * 10_000)
+  },
+)

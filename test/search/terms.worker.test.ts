@@ -77,6 +77,13 @@ describe('the table of terms', () => {
     expect(count).toBe(140_000)
   })
 
+  it('takes more words of one document than SQLite takes in one value', async () => {
+    const title = Array.from({ length: 380_000 }, (_, n) => n.toString(36)).join(' ')
+    const things = await makeCollection(FIELDS, [{ title }])
+    const count = await inObject(things, ({ storage: { sql } }) => termsOf(sql).length)
+    expect(count).toBe(380_000)
+  })
+
   it('leaves out words too long to be typed', async () => {
     const things = await makeCollection(FIELDS, [{ title: `${'x'.repeat(65)} short` }])
     expect(await inObject(things, ({ storage: { sql } }) => termsOf(sql))).toEqual(['short'])

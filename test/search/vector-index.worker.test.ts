@@ -2,7 +2,7 @@ import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { MatrixBudget } from '../../src/search/vectors/matrix-budget'
+import { MemoryBudget } from '../../src/search/memory-budget'
 import { type Neighbour, ScannedIndex, type VectorIndex } from '../../src/search/vectors/vector-index'
 
 /** Runs in an object of its own, with an empty table for vectors. */
@@ -75,7 +75,7 @@ describe('a vector index', () => {
       sql.exec('CREATE TABLE vectors_2 (seq INTEGER PRIMARY KEY, vector BLOB NOT NULL)')
       const measure = { distance: 'cosine', dimensions: 64, matrixBytes: 1 << 20 } as const
       // Room for one of the two.
-      const budget = new MatrixBudget(300 * (64 + 64))
+      const budget = new MemoryBudget(300 * (64 + 64))
       const evicted: string[] = []
       class Watched extends ScannedIndex {
         readonly table: string

@@ -15,9 +15,15 @@ import { comparesWhole, matches, patternsOf } from './string'
 /** Chooses the documents of a block that pass. @param blockOf the values of a column in this block */
 export type Select = (offsets: Offsets, blockOf: (column: Column) => Block) => Offsets
 
-/** The fields of a filter that can be evaluated in memory; undefined if it cannot. */
+/** Comparisons that one document may take. Nobody else has a turn within a block of documents. */
+const MOST_TESTS = 64
+
+/**
+ * The fields of a filter that can be evaluated in memory; undefined if it cannot, or if it compares each value with too
+ * many others.
+ */
 export function fieldsInMemory(schema: StoredSchema, tree: FilterNode): Field[] | undefined {
-  if (!isEvaluable(tree)) return undefined
+  if (!isEvaluable(tree) || testsIn(tree) > MOST_TESTS) return undefined
   const fields = new Set<Field>()
   for (const name of fieldsOf(tree)) {
     const field = name === 'id' ? undefined : findField(schema, name)
@@ -29,6 +35,21 @@ export function fieldsInMemory(schema: StoredSchema, tree: FilterNode): Field[] 
 
 const isEvaluable = (node: FilterNode): boolean =>
   node.kind === 'clause' || ((node.kind === 'and' || node.kind === 'or') && node.children.every(isEvaluable))
+
+/** How often a filter compares a document's value. Values that have to be equal are looked up together. */
+function testsIn(node: FilterNode): number {
+  if (node.kind === 'and' || node.kind === 'or') {
+    return node.children.reduce((sum, child) => sum + testsIn(child), 0)
+  }
+  if (node.kind !== 'clause') return Number.POSITIVE_INFINITY
+  const isEquality =
+    comparesWhole(node) || node.values.every(({ text }) => Number.isSafeInteger(Number(text)))
+  return isEquality ? 1 + node.values.filter(isCompared).length : node.values.length
+}
+
+/** Whether a value is a beginning, a phrase, a range, a bound or a number beyond 2^53, so that it is not looked up. */
+const isCompared = ({ text, phrase }: FilterClause['values'][number]): boolean =>
+  phrase === true || /\*$|\.\.|^[<>!]|^-?\d{16,}$/.test(text)
 
 /**
  * @param tree a filter that compiles, with fields in memory alone

@@ -101,7 +101,7 @@ export function filteredSet(
       const passed = select ? select(present, (column) => columns.block(column, number, pace)) : present
       const offsets = left.size > 0 ? passed.filter((at) => !left.has(number * BLOCK + at)) : passed
       if (offsets.length > 0) set.set(number, offsets)
-      pace.countRows(ROWS_A_BLOCK)
+      pace.countRows(ROWS_A_BLOCK * pace.weight)
       if (!(await pace.rest())) break
     }
     return set

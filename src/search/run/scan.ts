@@ -9,8 +9,8 @@ export const FIRST_WIDTH_GROUPED = 2_048
 
 const LEAST_WIDTH = 4
 const LAST_WIDTH = 1_024
-/** A range of less than this part of the one before ought to cost less than the other part of it. */
-const [LESS, NEARLY] = [0.9, 0.7]
+/** Two ranges tell what documents cost if one has less than this part of the other's. */
+const LESS = 0.9
 /** If a slice uses less than this part of its time, the next one is wider. */
 const QUICK = 0.5
 const VERY_QUICK = 0.15
@@ -24,7 +24,7 @@ export async function* ranges(sql: SqlStorage, pace: Pace, first: number): Async
   // After a cutoff only the newest documents are read.
   let width = Math.ceil(Math.min(pace.cutoff ? LAST_WIDTH : first, pace.slice.width) / pace.weight)
   let least = LEAST_WIDTH
-  let last: { width: number; cost: number } | undefined
+  let last: Read | undefined
   for (let high = highest; high >= lowest; ) {
     const low = Math.max(lowest, high - width + 1)
     // The clock takes a while to read, so nobody looks at it for the last range.
@@ -34,14 +34,30 @@ export async function* ranges(sql: SqlStorage, pace: Pace, first: number): Async
     if (high < lowest) return
     const cost = pace.used - before
     if (!(await pace.rest())) return
-    // Part of a statement's cost does not depend on its range: FTS5 collects all words with a beginning first. Where half of
-    // the documents cost nearly as much, narrower ranges would only pay that part more often.
-    if (last !== undefined && cost > 1 && width < last.width * LESS && cost > last.cost * NEARLY) {
-      least = Math.max(least, last.width)
+    const read = { width, cost }
+    if (last !== undefined && cost > 1 && width < last.width * LESS) {
+      least = Math.max(least, leastWidth(read, last))
     }
-    last = { width, cost }
+    last = read
     width = Math.min(pace.slice.width, Math.max(least, Math.floor(width * widening(cost))))
   }
+}
+
+/** A range that was read, and what it cost in slices. */
+interface Read {
+  width: number
+  cost: number
+}
+
+/**
+ * The width from which on a range's documents cost as much as its statement does for any range. FTS5 first collects all words
+ * with a beginning, and counts the documents of each word for BM25. Narrower ranges would pay mostly for that.
+ * @returns at most the width of the wider range
+ */
+function leastWidth(narrow: Read, wide: Read): number {
+  const aDocument = (wide.cost - narrow.cost) / (wide.width - narrow.width)
+  const aStatement = narrow.cost - narrow.width * aDocument
+  return aStatement >= wide.width * aDocument ? wide.width : Math.floor(Math.max(0, aStatement / aDocument))
 }
 
 /** The factor by which the next slice is wider. @param cost of the last one, in slices */

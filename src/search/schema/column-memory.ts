@@ -6,12 +6,13 @@
  * of its document, so nothing here is ever written back, and a rollback does no harm. Strings are numbers of a
  * dictionary, 2 bytes a document; numbers and booleans take 8 bytes.
  *
- * Some fields cannot be kept: those with too many different strings, and those with numbers that a double would round
- * or that are infinite. Then SQL reads them, as it does whenever memory is short.
+ * Some fields cannot be kept: those with too many different strings, with long strings or lists, and those with numbers
+ * that a double would round or that are infinite. Then SQL reads them, as it does whenever memory is short.
  */
 import type { SqlFragment } from '../fragment'
 import { fragment } from '../fragment'
 import { MAX_COLUMN_BYTES } from '../limits'
+import { MemoryBudget } from '../memory-budget'
 import { rulesOf } from '../text/rules'
 import { normalForm } from '../text/words'
 import type { Field } from '../types'
@@ -34,6 +35,10 @@ export const BLOCK = 4_096
 const MOST_WORDS = 65_535
 /** Characters of a field's different strings. */
 const MOST_CHARACTERS = 2_000_000
+/** Bytes of a block's values as JSON: it is read as one JSON value, and SQLite takes 2 MB. */
+const MOST_BLOCK_BYTES = 1_000_000
+/** Bytes of an offset as JSON, with its comma. */
+const OFFSET_BYTES = 5
 /** Bytes of a different string in memory, besides its characters, and of a character in both of its forms. */
 const [WORD_BYTES, CHARACTER_BYTES] = [150, 4]
 
@@ -64,6 +69,8 @@ export class Column {
   bytes = 0
   /** when a search last used it */
   used = 0
+  /** a block was forgotten, so some of its strings may be of values that are gone */
+  isStale = false
   readonly #ids = new Map<string, number>()
   readonly #norms: string[] = []
   #characters = 0
@@ -95,6 +102,7 @@ export class Column {
     const isExact = this.field.type.startsWith('float')
     const rows = `SELECT seq - ? AS at, ${value} AS value FROM ${table} WHERE seq BETWEEN ? AND ? AND ${value} IS NOT NULL ORDER BY seq${this.isList ? ', pos' : ''}`
     const bindings = [low, low, low + BLOCK - 1]
+    if (this.isText || this.isList) this.#requireShort(sql, { table, value, low }, read)
     // SQLite writes a fraction as JSON with the loss of its last digits, so fractions are read one by one.
     if (isExact) {
       const found = read<{ at: number; value: number }>(sql, fragment(rows, ...bindings))
@@ -111,6 +119,23 @@ export class Column {
       ),
     )
     return this.#block(JSON.parse(row!.ats) as number[], JSON.parse(row!.found) as (string | number)[])
+  }
+
+  /** @throws NotKept for a block with more than fits into one value */
+  #requireShort(
+    sql: SqlStorage,
+    { table, value, low }: { table: string; value: string; low: number },
+    read: Read,
+  ): void {
+    const [row] = read<{ bytes: number }>(
+      sql,
+      fragment(
+        `SELECT total(max(octet_length(json_quote(${value})) + 1, ${OFFSET_BYTES})) AS bytes FROM ${table} WHERE seq BETWEEN ? AND ? AND ${value} IS NOT NULL`,
+        low,
+        low + BLOCK - 1,
+      ),
+    )
+    if (row!.bytes > MOST_BLOCK_BYTES) throw new NotKept()
   }
 
   #block(ats: number[], found: (string | number)[]): Block {
@@ -159,6 +184,9 @@ const wholeBlock = (): Offsets => {
   return whole
 }
 
+/** of this isolate */
+const values = new MemoryBudget(MAX_COLUMN_BYTES)
+
 /** The values of one collection. */
 export class ColumnMemory {
   readonly #columns = new Map<number, Column>()
@@ -168,7 +196,11 @@ export class ColumnMemory {
   #presentTable: string | undefined
   #clock = 0
 
-  constructor(readonly limit = MAX_COLUMN_BYTES) {}
+  /** @param budget that all collections share */
+  constructor(
+    readonly limit = MAX_COLUMN_BYTES,
+    readonly budget = values,
+  ) {}
 
   /** Forgets what is known of a document. */
   forget(seq: number): void {
@@ -179,15 +211,24 @@ export class ColumnMemory {
 
   /** Forgets everything: the schema has changed, or there are no more documents. */
   clear(): void {
-    this.#columns.clear()
+    this.evict()
+    this.budget.release(this)
     this.#refused.clear()
-    this.#present.clear()
     this.#presentTable = undefined
+  }
+
+  /** Frees the memory. Searches read again what they need. */
+  evict(): void {
+    // A search may still hold a column.
+    for (const column of this.#columns.values()) column.blocks.clear()
+    this.#columns.clear()
+    this.#present.clear()
   }
 
   #drop(column: Column, number: number): void {
     const block = column.blocks.get(number)
     if (block === undefined) return
+    column.isStale = true
     column.blocks.delete(number)
     column.bytes -= bytesOf(block)
   }
@@ -213,6 +254,7 @@ export class ColumnMemory {
     }
     if (needed > this.limit) return undefined
     this.#clock++
+    this.budget.use(this, this.bytes)
     return fields.map((field) => {
       const { slot } = schema.slots[field.name]!
       const column = this.#columns.get(slot) ?? new Column(field, schema)
@@ -236,7 +278,8 @@ export class ColumnMemory {
     } catch (error) {
       if (!(error instanceof NotKept)) throw error
       this.#columns.delete(slot)
-      this.#refused.add(slot)
+      // Without the strings of former values, it may be kept yet.
+      if (!column.isStale) this.#refused.add(slot)
       throw error
     }
     // A column that was dropped while a search still uses it keeps nothing more.
@@ -244,6 +287,7 @@ export class ColumnMemory {
     column.blocks.set(number, block)
     column.bytes += bytesOf(block)
     this.#makeRoom(column, number)
+    this.budget.use(this, this.bytes)
     return block
   }
 

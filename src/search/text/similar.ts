@@ -16,6 +16,8 @@ const AT_ONCE = 256
 /** Documents of a word that are counted at first, and at most. */
 const FIRST_COUNT = 32
 const LAST_COUNT = 16_384
+/** Documents that are counted before other searches get a turn. */
+const COUNTED_AT_ONCE = 65_536
 /** Letters that may stand in place of one. */
 const MOST_ALPHABET = 128
 /** Words to search for in place of one. */
@@ -53,9 +55,9 @@ export async function similarWords(
   const found = await nearWords(vocabulary, word, isUnfinished, allowed)
   for (let distance = 1; distance <= allowed; distance++) {
     const near = found.filter((each) => each.distance === distance)
-    const words = mostFrequent(vocabulary, namesOf(near, true), MOST_SIMILAR)
+    const words = await mostFrequent(vocabulary, namesOf(near, true), MOST_SIMILAR)
     if (words.length < MOST_SIMILAR) {
-      words.push(...mostFrequent(vocabulary, namesOf(near, false), MOST_SIMILAR - words.length))
+      words.push(...(await mostFrequent(vocabulary, namesOf(near, false), MOST_SIMILAR - words.length)))
     }
     if (words.length > 0) return words
   }
@@ -112,22 +114,46 @@ async function nearWords(
  * To count the documents of a frequent word takes long. So all are counted up to a number, and those that have more up to
  * a higher one, until no more of them are left than there is room for.
  */
-function mostFrequent({ index, read }: Vocabulary, words: readonly string[], most: number): string[] {
+async function mostFrequent(
+  vocabulary: Vocabulary,
+  words: readonly string[],
+  most: number,
+): Promise<string[]> {
   const counts = new Map<string, number>()
   let left = words
   for (let limit = FIRST_COUNT; left.length > 0 && limit <= LAST_COUNT; limit *= 8) {
-    const rows = read<{ term: string; documents: number }>(
-      fragment(
-        `SELECT value AS term, (SELECT count(*) FROM (SELECT 1 FROM ${index.table} WHERE ${index.table} MATCH
-            '"' || replace(value, '"', '""') || '"' LIMIT ?)) AS documents FROM json_each(?)`,
-        limit,
-        JSON.stringify(left),
-      ),
-    )
-    for (const { term, documents } of rows) counts.set(term, documents)
-    left = rows.filter(({ documents }) => documents === limit).map(({ term }) => term)
+    const frequent: string[] = []
+    const some = Math.max(1, Math.floor(COUNTED_AT_ONCE / limit))
+    for (let from = 0; from < left.length; from += some) {
+      if (counts.size > 0 && !(await vocabulary.rest())) return mostOf(counts, most)
+      for (const { term, documents } of counted(vocabulary, left.slice(from, from + some), limit)) {
+        counts.set(term, documents)
+        if (documents === limit) frequent.push(term)
+      }
+    }
+    left = frequent
     if (left.length <= most) break
   }
+  return mostOf(counts, most)
+}
+
+/** How many documents have each of some words, up to a limit. */
+const counted = (
+  { index, read }: Vocabulary,
+  words: readonly string[],
+  limit: number,
+): { term: string; documents: number }[] =>
+  read(
+    fragment(
+      `SELECT value AS term, (SELECT count(*) FROM (SELECT 1 FROM ${index.table} WHERE ${index.table} MATCH
+          '"' || replace(value, '"', '""') || '"' LIMIT ?)) AS documents FROM json_each(?)`,
+      limit,
+      JSON.stringify(words),
+    ),
+  )
+
+/** The words with the highest counts. */
+function mostOf(counts: ReadonlyMap<string, number>, most: number): string[] {
   return [...counts]
     .filter(([, documents]) => documents > 0)
     .sort(([a, some], [b, others]) => others - some || (a < b ? -1 : 1))

@@ -17,6 +17,9 @@ const SECOND_SEED = 0x9747b28c | 0
 const FIRST_PRIME = 0x01000193
 const SECOND_PRIME = 0x5bd1e995
 
+/** Words in one bound value. SQLite takes 2 MB, and a word has 64 units of at most three bytes. */
+const AT_ONCE = 8_192
+
 const FEWEST_SLOTS = 1 << 12
 const MOST_SLOTS = 1 << 17
 
@@ -40,11 +43,12 @@ export class Terms {
   add(texts: readonly (string | null)[]): void {
     const added: string[] = []
     for (const text of texts) if (text !== null) this.#collect(text, added)
-    if (added.length === 0) return
-    this.#sql.exec(
-      `INSERT OR IGNORE INTO ${TERMS} (term) SELECT value FROM json_each(?)`,
-      JSON.stringify(added),
-    )
+    for (let from = 0; from < added.length; from += AT_ONCE) {
+      this.#sql.exec(
+        `INSERT OR IGNORE INTO ${TERMS} (term) SELECT value FROM json_each(?)`,
+        JSON.stringify(added.slice(from, from + AT_ONCE)),
+      )
+    }
   }
 
   /** Forgets what it has written: after a rollback, and after the table was emptied. */

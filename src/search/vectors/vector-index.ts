@@ -9,10 +9,10 @@
 import type { Condition } from '../filter/conditions'
 import type { SqlFragment } from '../fragment'
 import { MAX_MATRIX_BYTES } from '../limits'
+import { MemoryBudget } from '../memory-budget'
 import { type FieldSlot, type StoredSchema, vectorsTable } from '../schema/layout'
 import type { Field } from '../types'
 import { Int8Matrix, matrixBytes } from './int8-matrix'
-import { MatrixBudget } from './matrix-budget'
 import { cosineDistance, dot, fromBlob, norm, toBlob } from './vector-math'
 
 export interface Neighbour {
@@ -99,7 +99,7 @@ const oversampled = (k: number): number => 4 * k + 100
 const READ_BATCH = 500
 
 /** of this isolate */
-const matrices = new MatrixBudget(MAX_MATRIX_BYTES)
+const matrices = new MemoryBudget(MAX_MATRIX_BYTES)
 
 export interface Measure {
   /** `vec_dist` of the field */
@@ -113,7 +113,7 @@ export class ScannedIndex implements VectorIndex {
   #sql: SqlStorage
   #table: string
   #measure: Measure
-  #budget: MatrixBudget
+  #budget: MemoryBudget
   #matrix: Int8Matrix | undefined
   /** cached: counting the rows of a large table takes as long as a search */
   #size: number | undefined

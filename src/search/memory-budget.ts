@@ -1,32 +1,32 @@
 /**
- * Bounds the memory of all vector matrices in an isolate. The platform may run several objects of a class in one
- * isolate of 128 MB, and each of them alone would be within its limit.
+ * Bounds what all objects of an isolate keep in memory of one kind: matrices of vectors, or values of fields. The platform
+ * may run several objects of a class in one isolate of 128 MB, and each of them alone would be within its limit.
  *
- * A matrix can be loaded again from its rows, so the one that was searched longest ago makes room.
+ * All of it can be read again from storage. So the holder that was used longest ago makes room.
  */
 export interface Holder {
-  /** Frees the matrix. */
+  /** Frees the memory. */
   evict(): void
 }
 
-/** An object that is gone leaves its matrix to the garbage collector, so the budget must not keep it. */
+/** An object that is gone leaves its memory to the garbage collector, so the budget must not keep it. */
 interface Entry {
   holder: WeakRef<Holder>
   bytes: number
 }
 
-export class MatrixBudget {
+export class MemoryBudget {
   readonly #most: number
   /** the one used last is last */
   #entries: Entry[] = []
 
-  /** @param most bytes of all matrices together */
+  /** @param most bytes of all holders together */
   constructor(most: number) {
     this.#most = most
   }
 
   /**
-   * Call this before a matrix is loaded, searched or grown. Evicts others until it fits. One that is larger than the
+   * Call this before a holder takes memory, and when it is used. Evicts others until it fits. One that is larger than the
    * budget stays alone.
    * @param bytes that it will take
    */
@@ -41,7 +41,7 @@ export class MatrixBudget {
     this.#entries = [...others, { holder: new WeakRef(holder), bytes }]
   }
 
-  /** The matrix was freed. */
+  /** The holder has freed its memory. */
   release(holder: Holder): void {
     this.#entries = this.#without(holder)
   }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { MatrixBudget } from '../../src/search/vectors/matrix-budget'
+import { MemoryBudget } from '../../src/search/memory-budget'
 
 const MOST = 100
 
@@ -8,8 +8,8 @@ const MOST = 100
 class Loaded {
   bytes = 0
   evictions = 0
-  readonly #budget: MatrixBudget
-  constructor(budget: MatrixBudget) {
+  readonly #budget: MemoryBudget
+  constructor(budget: MemoryBudget) {
     this.#budget = budget
   }
   search(bytes: number): void {
@@ -35,7 +35,7 @@ const step = fc.record({
 test('all matrices together take no more than the budget, and the one in use is there', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
-      const budget = new MatrixBudget(MOST)
+      const budget = new MemoryBudget(MOST)
       const all = Array.from({ length: 5 }, () => new Loaded(budget))
       for (const { of, bytes, clears } of steps) {
         const one = all[of]!
@@ -49,7 +49,7 @@ test('all matrices together take no more than the budget, and the one in use is 
 })
 
 test('the one that was searched longest ago makes room, and no more of them than have to', () => {
-  const budget = new MatrixBudget(MOST)
+  const budget = new MemoryBudget(MOST)
   const [a, b, c] = [new Loaded(budget), new Loaded(budget), new Loaded(budget)]
   a!.search(40)
   b!.search(40)
@@ -61,7 +61,7 @@ test('the one that was searched longest ago makes room, and no more of them than
 })
 
 test('one that is larger than the budget stays alone', () => {
-  const budget = new MatrixBudget(MOST)
+  const budget = new MemoryBudget(MOST)
   const [a, b] = [new Loaded(budget), new Loaded(budget)]
   a!.search(50)
   b!.search(150)
