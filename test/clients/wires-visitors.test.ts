@@ -151,6 +151,8 @@ test('what was said is read, and deleted, by nobody else', async () => {
       expect(text, `${method} ${path}`).not.toContain('Ann')
     }
   }
+  const { text: own } = await send('POST', `/a2a/${assistant}`, ann, rpc('GetTask', { id: task }))
+  expect(JSON.parse(own).result).toMatchObject({ id: task, status: { state: 'TASK_STATE_COMPLETED' } })
   const items = await send('GET', `/v1/conversations/${id}/items`, ann)
   expect(JSON.parse(items.text).data).toHaveLength(2)
 })
@@ -170,15 +172,15 @@ test('the ids of messages that somebody holds open no chat of another visitor', 
 describe('a running answer', () => {
   /** Begins an answer that takes half a minute. */
   async function begin(headers: Headers, as: string) {
-    const thread = crypto.randomUUID()
     const leaving = new AbortController()
-    const response = await fetch(`${url}/agui/${slow}`, {
+    const message = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'an action series' }] }
+    const response = await fetch(`${url}/a2a/${slow}`, {
       method: 'POST',
       headers: { authorization: `Bearer ${as}`, 'content-type': 'application/json', ...headers },
-      body: JSON.stringify({ threadId: thread, runId: 'r', messages: said('an action series') }),
+      body: JSON.stringify(rpc('SendStreamingMessage', { message })),
       signal: leaving.signal,
     })
-    return { thread, id: response.headers.get('x-parley-conversation-id')!, leave: () => leaving.abort() }
+    return { id: response.headers.get('x-parley-conversation-id')!, leave: () => leaving.abort() }
   }
   const stopped = async (path: string, headers: Headers, as: string) =>
     JSON.parse((await send('POST', path, headers, {}, as)).text).stopped

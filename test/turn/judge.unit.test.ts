@@ -43,7 +43,7 @@ describe('a guardrail', () => {
     makeWorld({
       speak: ({ purpose, question, messages }) => {
         if (purpose === 'standalone') return says(`rewritten ${question}`)
-        if (purpose !== 'guardrail') return says('An answer.')
+        if (purpose !== 'guardrail') return says('"An answer."')
         return says(verdict(messages.at(-1)!.content) ? 'SAFE' : 'UNSAFE')
       },
     })
