@@ -4,7 +4,7 @@ import { getPathNoStrict } from 'hono/utils/url'
 import { mountA2a } from './api/a2a'
 import { mountAgUi } from './api/agui'
 import { mountAiChat } from './api/ai-chat'
-import { mountAiSearch } from './api/ai-search'
+import { mountAiSearch, withoutKey } from './api/ai-search'
 import { mountDeepChat } from './api/deep-chat'
 import { meantPath } from './api/edge/base-address'
 import { discardBody } from './api/edge/body'
@@ -88,7 +88,7 @@ function wrongMethod(request: Request, path: string, { status, headers }: Respon
 
 /** A 405 in the words of the path's protocol. */
 function notAllowed(request: Request, path: string, allowed: string): Response {
-  const error = new ApiError(405, `${path} takes ${allowed}, not ${request.method}.`)
+  const error = new ApiError(405, `${withoutKey(path)} takes ${allowed}, not ${request.method}.`)
   const response = isOpenSearch(path)
     ? incorrectMethod(request, allowed)
     : /^\/v1\//.test(path)

@@ -126,6 +126,9 @@ describe('rates', () => {
       settings: turns,
     })
     expect([response.status, response.headers.get('retry-after')]).toEqual([429, '60'])
+    // An empty conversation costs what a first question stores.
+    const opened = await send('POST', '/v1/conversations', { body: {}, settings: turns })
+    expect([opened.status, opened.headers.get('retry-after')]).toEqual([429, '60'])
   })
 
   it('hold for an address that tries keys; who has none is not counted', async () => {

@@ -4,7 +4,9 @@
  *
  * MINIMUM is the size of the prompt's own words. The system prompt is not counted.
  */
+
 import { coded } from '../errors'
+import type { AnswerForm } from '../models/answer-form'
 import type { ChatMessage, Source } from '../models/language-model'
 import { type PromptFamily, promptDocument } from './prompt'
 import { arrayBytes, byteLength, serialise } from './serialise'
@@ -59,6 +61,10 @@ export function fitDocuments<T extends Pick<Source, 'document' | 'label'>>(
 /** Bytes of the prompt that attached documents take. They come before all others. */
 export const attachedBytes = (documents: Pick<Source, 'document'>[]): number =>
   documents.reduce((sum, { document }) => sum + byteLength(serialise(document)) + 2, 0)
+
+/** Bytes that the schema of the answer adds to the prompt. */
+export const formBytes = (form: AnswerForm | undefined): number =>
+  form?.type === 'schema' ? byteLength(serialise(form.schema)) : 0
 
 /**
  * Returns the newest messages that fit beside the question in the prompt for a standalone question.

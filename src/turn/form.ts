@@ -36,6 +36,21 @@ const PLAIN = [
   'maxProperties',
   '$ref',
 ]
+/** Keywords that say something of a schema, and demand nothing of a value. */
+const ANNOTATIONS = [
+  'title',
+  'description',
+  'default',
+  'examples',
+  'deprecated',
+  'readOnly',
+  'writeOnly',
+  '$schema',
+  '$id',
+  'id',
+  '$anchor',
+  '$comment',
+]
 /** Keywords that apply schemas to the same value, to values in it, and that only name them. */
 const ALTERNATIVES = ['anyOf', 'oneOf', 'allOf', 'prefixItems']
 const SINGLE = ['not', 'items', 'additionalProperties']
@@ -44,20 +59,49 @@ const NAMED = ['properties', '$defs', 'definitions']
 const isObject = (value: unknown): value is Schema =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** The schema with the keywords that are checked. */
-function checkedPart(schema: unknown): unknown {
-  if (!isObject(schema)) return schema !== false
-  const part: Schema = {}
-  for (const [word, value] of Object.entries(schema)) {
-    if (PLAIN.includes(word)) part[word] = value
-    else if (SINGLE.includes(word)) part[word] = checkedPart(value)
-    else if (ALTERNATIVES.includes(word) && Array.isArray(value)) part[word] = value.map(checkedPart)
-    else if (NAMED.includes(word) && isObject(value)) {
-      part[word] = Object.fromEntries(Object.entries(value).map(([name, each]) => [name, checkedPart(each)]))
-    }
-  }
-  return part
+const isChecked = (word: string): boolean =>
+  [PLAIN, ALTERNATIVES, SINGLE, NAMED].some((some) => some.includes(word))
+
+/** Whether a keyword anywhere in a schema is left to the provider. */
+function isPartly(schema: unknown): boolean {
+  if (!isObject(schema)) return false
+  return Object.entries(schema).some(([word, value]) => {
+    if (SINGLE.includes(word)) return isPartly(value)
+    if (ALTERNATIVES.includes(word) && Array.isArray(value)) return value.some(isPartly)
+    if (NAMED.includes(word) && isObject(value)) return Object.values(value).some(isPartly)
+    return !isChecked(word) && !ANNOTATIONS.includes(word)
+  })
 }
+
+/**
+ * The schema with the keywords that are checked. It must refuse nothing that the whole schema takes. Where it lacks a
+ * keyword, it takes more values. So `not` would refuse too many, and several alternatives of a `oneOf` could fit at once.
+ */
+function checkedPart(schema: unknown): unknown {
+  const partly = isPartly(schema)
+  const part = (given: unknown): unknown => {
+    if (!isObject(given)) return given !== false
+    const kept: Schema = {}
+    for (const [word, value] of Object.entries(given)) {
+      if (PLAIN.includes(word)) kept[word] = value
+      else if (SINGLE.includes(word)) {
+        const isUnsure =
+          word === 'not' ? partly : word === 'additionalProperties' && 'patternProperties' in given
+        if (!isUnsure) kept[word] = part(value)
+      } else if (ALTERNATIVES.includes(word) && Array.isArray(value)) {
+        const alternatives = value.map(part)
+        if (word === 'oneOf' && partly) kept.allOf = [...listIn(kept.allOf), { anyOf: alternatives }]
+        else kept[word] = word === 'allOf' ? [...listIn(kept.allOf), ...alternatives] : alternatives
+      } else if (NAMED.includes(word) && isObject(value)) {
+        kept[word] = Object.fromEntries(Object.entries(value).map(([name, each]) => [name, part(each)]))
+      }
+    }
+    return kept
+  }
+  return part(schema)
+}
+
+const listIn = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
 
 /** @throws ApiError 400 for a schema that is too long, refers to what it does not hold, or could branch without end */
 export function requireSchema(schema: Schema): void {
@@ -82,28 +126,48 @@ function workOf(root: Schema, schema: unknown, depth: number, known: Map<unknown
   // Whoever comes here again before this is known goes in a circle.
   works[depth] = Number.POSITIVE_INFINITY
   const { $ref, not, items, additionalProperties, properties } = schema
-  const each = (value: unknown) => (Array.isArray(value) ? value : [])
-  const here = [not, ...each(schema.anyOf), ...each(schema.oneOf), ...each(schema.allOf)]
+  const here = [not, ...listIn(schema.anyOf), ...listIn(schema.oneOf), ...listIn(schema.allOf)]
   if ($ref !== undefined) here.push(referred(root, $ref))
-  const below = [items, additionalProperties, ...each(schema.prefixItems), ...Object.values(properties ?? {})]
+  const below = [
+    items,
+    additionalProperties,
+    ...listIn(schema.prefixItems),
+    ...Object.values(properties ?? {}),
+  ]
   const sum = (of: unknown[], at: number) =>
     of.reduce<number>((total, one) => total + workOf(root, one, at, known), 0)
   works[depth] = 1 + sum(here, depth) + sum(below, depth - 1)
   return works[depth]
 }
 
-/** @throws ApiError 400 */
+/** The schema that a `$ref` names. @throws ApiError 400 if there is none at that place */
 function referred(root: Schema, ref: unknown): unknown {
   const path = String(ref)
-  const found = /^#(\/.*)?$/.test(path)
-    ? path
-        .split('/')
-        .slice(1)
-        .map((step) => decodeURIComponent(step).replaceAll('~1', '/').replaceAll('~0', '~'))
-        .reduce<unknown>((at, step) => (isObject(at) && Object.hasOwn(at, step) ? at[step] : undefined), root)
-    : undefined
+  const found = /^#(\/.*)?$/.test(path) ? schemaAt(root, stepsOf(path)) : undefined
   if (found === undefined) throw new ApiError(400, `The schema has no \`${path}\`, which its \`$ref\` names.`)
   return found
+}
+
+/** The steps of a JSON pointer; undefined if its percent signs encode nothing. */
+function stepsOf(path: string): string[] | undefined {
+  try {
+    const steps = path.split('/').slice(1).map(decodeURIComponent)
+    return steps.map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
+  } catch {
+    return undefined
+  }
+}
+
+/** Values such as that of `const` are no schemas, even if they look like one. */
+function schemaAt(root: Schema, steps: string[] | undefined): unknown {
+  let at: unknown = steps && root
+  let isNames = false
+  for (const step of steps ?? []) {
+    if (!isObject(at) || !Object.hasOwn(at, step) || (!isNames && PLAIN.includes(step))) return undefined
+    at = at[step]
+    isNames = !isNames && NAMED.includes(step)
+  }
+  return isNames ? undefined : at
 }
 
 /** @throws ApiError 400 for an answer that is not of the form. One that was cut off is not checked */

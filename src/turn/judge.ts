@@ -1,7 +1,7 @@
 /**
  * The guardrail: judges what a visitor brings, if the model has an `input_guardrail_prompt`. That is the
- * question, its rewritten form, the attached files, the changes to the prompt, and a transcript that begins the
- * conversation. Earlier turns of this conversation were judged when they were asked.
+ * question, its rewritten form, the attached files, the changes to the prompt, the schema of the answer, and a
+ * transcript that begins the conversation. Earlier turns of this conversation were judged when they were asked.
  *
  * It is one call, made while the search runs. Text longer than the model's `max_bytes` is judged in pieces.
  */
@@ -82,9 +82,15 @@ function instructionOf({ input_guardrail_prompt: instruction }: AskRequest['mode
   return typeof instruction === 'string' ? instruction : ''
 }
 
+/** The schema that the answer has to fit. Its names and descriptions reach the model as a prompt does. */
+const schemaOf = ({ form }: AskRequest) =>
+  form?.type === 'schema' ? { name: form.name, schema: form.schema } : undefined
+
 /** Whether the turn brings nothing but the question. */
-const isAlone = ({ question, instructions = [] }: AskRequest, { standalone, transcript }: Brought): boolean =>
-  standalone === promptText(question) && [instructions, transcript].every(({ length }) => length === 0)
+const isAlone = (request: AskRequest, { standalone, transcript }: Brought): boolean =>
+  standalone === promptText(request.question) &&
+  schemaOf(request) === undefined &&
+  [request.instructions ?? [], transcript].every(({ length }) => length === 0)
 
 /** With more than the question the text is JSON, so that no part can fake its own end. */
 function judgedText(request: AskRequest, brought: Brought): string {
@@ -92,11 +98,13 @@ function judgedText(request: AskRequest, brought: Brought): string {
   const { standalone, transcript } = brought
   const question = textOf(request.question)
   const files = filesOf(request.question)
+  const schema = schemaOf(request)
   if (isAlone(request, brought)) return question
   return serialise({
     question,
     ...(standalone !== question && { rewritten_question: standalone }),
     ...(instructions.length > 0 && { instructions }),
+    ...(schema && { answer_format: schema }),
     ...(files.length > 0 && { files: files.map(({ name, text }) => ({ name, text })) }),
     ...(transcript.length > 0 && {
       earlier_messages: transcript.map(({ role, content }) => ({ [role]: promptText(content) })),

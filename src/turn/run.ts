@@ -13,7 +13,7 @@ import { contentOf, filesOf, lasting, textOf, withoutFileTexts } from '../parts'
 import { isShort } from '../search/text/query'
 import { settlesWithin } from '../settles'
 import { answerQuestion } from './answer'
-import { attachedBytes } from './budget'
+import { attachedBytes, formBytes } from './budget'
 import { resolveCitations } from './citations'
 import { errorOf, stopped, unknownConversation } from './errors'
 import type { DoneEvent, ErrorEvent, HistoryMessage, Timings, Usage } from './events'
@@ -162,7 +162,7 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
     : fitSources(
         sourcesOf(retrieved, request.labels),
         question,
-        request.model.max_bytes - attachedBytes(attached),
+        request.model.max_bytes - attachedBytes(attached) - formBytes(request.form),
         family,
       )
   const sources = [...attached, ...found]

@@ -5,16 +5,7 @@ import { promisify } from 'node:util'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import {
-  createAssistant,
-  createModel,
-  createShows,
-  KEY,
-  request,
-  client as typesense,
-  unique,
-  url,
-} from './harness'
+import { createAssistant, createModel, createShows, KEY, request, unique, url } from './harness'
 import { type Llm, startLlm } from './llm'
 import { type Paced, startPaced, words } from './paced'
 
@@ -227,65 +218,6 @@ describe("the SDK's client", () => {
       resource: `${url}/mcp/${assistant}`,
       bearer_methods_supported: ['header'],
     })
-  })
-})
-
-describe('a key', () => {
-  const makeKey = async (key: Record<string, unknown>): Promise<string> => {
-    const { status, body } = await request('POST', '/keys', { description: 'a page', ...key })
-    expect(status).toBe(201)
-    return body.value
-  }
-
-  test('that is bound to an assistant reaches it alone, at the address without a name too', async () => {
-    const key = await makeKey({ actions: ['assistants:ask'], collections: ['*'], limits: { assistant } })
-    const client = await connect('/mcp', key)
-    expect(client.getServerVersion()?.title).toBe(`Parley: ${assistant}`)
-    expect((await ask(client, { question: 'an action series' })).answer).toContain('You asked')
-    await client.close()
-    await expect(connect(`/mcp/${slow}`, key)).rejects.toThrow(/not found/i)
-  })
-
-  test('that fixes a filter finds, reads and lists nothing else', async () => {
-    const parent = await makeKey({ actions: ['documents:search'], collections: [shows] })
-    const scoped = typesense().keys().generateScopedSearchKey(parent, { filter_by: 'points:>70' })
-    const client = await connect(`/mcp/${assistant}`, scoped)
-    const { resources } = await client.listResources()
-    expect(resources.map(({ title }) => title).sort()).toEqual(['Galactic Quest', 'Starship Salvage'])
-    const { structuredContent } = await client.callTool({
-      name: 'search',
-      arguments: { query: 'cooking with old recipes', limit: 50 },
-    })
-    expect(JSON.stringify(structuredContent)).not.toContain('Kitchen')
-    const hidden = await client.callTool({ name: 'fetch', arguments: { id: `${shows}/kitchen` } })
-    expect(hidden).toMatchObject({ isError: true })
-    const uri = `parley://documents/${shows}/kitchen`
-    await expect(client.readResource({ uri })).rejects.toMatchObject({ code: -32002 })
-    await client.close()
-  })
-
-  test('of two visitors shows each their own conversations', async () => {
-    const key = await makeKey({ actions: ['documents:search'], collections: [shows] })
-    const visitor = () => ({
-      'x-parley-visitor': `${crypto.randomUUID()}${crypto.randomUUID()}`.replaceAll('-', ''),
-    })
-    const [ann, bob] = [await connect(undefined, key, visitor()), await connect(undefined, key, visitor())]
-    const first = await ask(ann, { question: 'My name is Ann.' })
-    await ask(bob, { question: 'My name is Bob.' })
-    const listed = await ann.callTool({ name: 'list_conversations', arguments: {} })
-    const { conversations } = listed.structuredContent as { conversations: { id: string; title: string }[] }
-    expect(conversations).toMatchObject([{ id: first.conversation_id, title: 'My name is Ann.' }])
-    const stolen = await bob.callTool({
-      name: 'ask',
-      arguments: { question: 'Who am I?', conversation_id: first.conversation_id },
-    })
-    expect(stolen).toMatchObject({ isError: true })
-    expect(textIn(stolen)).not.toContain('Ann')
-    const nobody = await connect(undefined, key)
-    expect(await nobody.callTool({ name: 'list_conversations', arguments: {} })).toMatchObject({
-      isError: true,
-    })
-    await Promise.all([ann.close(), bob.close(), nobody.close()])
   })
 })
 

@@ -3,7 +3,7 @@ import { TextStreamChatTransport } from 'ai'
 import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Counterpart, startCounterpart } from './counterpart'
-import { createAssistant, createModel, createShows, KEY, request, SHOWS, url } from './harness'
+import { client, createAssistant, createModel, createShows, KEY, request, SHOWS, url } from './harness'
 import { type Paced, startPaced, words } from './paced'
 
 let paced: Paced
@@ -132,6 +132,12 @@ describe('a search of a vector store', () => {
     const search = (key: string, store: string, more: object = {}) =>
       openai(key).vectorStores.search(store, { query: 'series', ...more })
     await expect(search(body.value, talker)).rejects.toThrow(OpenAI.NotFoundError)
+    const bound = await makeKey({ actions: ['*'], collections: ['*'], limits: { assistant: talker } })
+    await expect(search(bound, talker)).rejects.toThrow(OpenAI.AuthenticationError)
+    const parent = await makeKey({ collections: [shows] })
+    const scoped = client().keys().generateScopedSearchKey(parent, { filter_by: 'points:>70' })
+    const { data } = await search(scoped, talker)
+    expect(data.map(({ filename }) => filename).sort()).toEqual(['Galactic Quest', 'Starship Salvage'])
     await expect(search(KEY, 'vs_nobody')).rejects.toThrow(OpenAI.NotFoundError)
     const filters = { type: 'eq' as const, key: 'title', value: 'x' }
     await expect(search(KEY, talker, { filters })).rejects.toMatchObject({ status: 400, param: 'filters' })

@@ -175,6 +175,34 @@ describe("Cloudflare's snippet", () => {
     })
   })
 
+  test('searches with no key that may only ask, and for no endless question', async () => {
+    const { body } = await request('POST', '/keys', {
+      description: 'a chat',
+      actions: ['*'],
+      collections: ['*'],
+      limits: { assistant },
+    })
+    expect((await post(at('chat/completions', body.value), { messages }, NO_KEY)).status).toBe(200)
+    expect((await post(at('search', body.value), { messages }, NO_KEY)).status).toBe(401)
+    const endless = [{ role: 'user', content: 'long '.repeat(20_001) }]
+    const refused = await post(at('search'), { messages: endless }, NO_KEY)
+    expect([refused.status, refused.json.message]).toEqual([400, expect.stringContaining('is longer than')])
+  })
+
+  test('is not told its key again', async () => {
+    const response = await fetch(url + at('search'))
+    expect(response.status).toBe(405)
+    expect(await response.json()).toEqual({
+      message: `/ai-search/KEY/${assistant}/search takes POST, not GET.`,
+    })
+  })
+
+  test('refuses a body of another protocol', async () => {
+    const run = { threadId: 't', runId: 'r', messages, tools: [], context: [] }
+    const { status, json } = await post(at('chat/completions'), run, NO_KEY)
+    expect([status, json.message]).toEqual([400, expect.stringContaining('a request of AG-UI')])
+  })
+
   test('takes a key that is made for pages only, from the origins of that key only', async () => {
     expect((await post(at('search', KEY), { messages }, NO_KEY)).status).toBe(401)
     expect((await post(at('search', 'wrong'), { messages }, NO_KEY)).status).toBe(401)

@@ -48,6 +48,33 @@ describe('an answer of a form', () => {
   })
 })
 
+describe('a keyword that is left to the provider', () => {
+  it('does not make the rest of the schema refuse what the whole one takes', async () => {
+    const either = {
+      oneOf: [
+        { type: 'string', pattern: '^a' },
+        { type: 'string', pattern: '^b' },
+      ],
+    }
+    expect(await fits(either, '"b"')).toBe(true)
+    expect(await fits(either, '1')).toBe(false)
+    expect(await fits({ type: 'string', not: { pattern: '^a' } }, '"b"')).toBe(true)
+    const named = {
+      type: 'object',
+      patternProperties: { '^n': { type: 'integer' } },
+      additionalProperties: false,
+    }
+    expect(await fits(named, '{"n1": 1}')).toBe(true)
+  })
+
+  it('may be a description, which changes nothing', async () => {
+    const one = { description: 'd', oneOf: [{ type: 'number' }, { type: 'integer', title: 't' }] }
+    expect(await fits(one, '1')).toBe(false)
+    expect(await fits(one, '1.5')).toBe(true)
+    expect(await fits({ not: { type: 'string', description: 'd' } }, '"x"')).toBe(false)
+  })
+})
+
 describe('a schema', () => {
   it('may refer to itself below a property', async () => {
     const node = {
@@ -68,6 +95,9 @@ describe('a schema', () => {
     expect(() => requireSchema(twice)).toThrow(/too many alternatives/)
     expect(() => requireSchema({ $ref: '#/$defs/none' })).toThrow(/has no/)
     expect(() => requireSchema({ $ref: 'other.json' })).toThrow(/has no/)
+    expect(() => requireSchema({ $ref: '#/%' })).toThrow(/has no `#\/%`/)
+    expect(() => requireSchema({ $ref: '#/const', const: { type: 'string' } })).toThrow(/has no/)
+    expect(() => requireSchema({ $ref: '#/properties', properties: { type: {} } })).toThrow(/has no/)
     expect(() => requireSchema({ enum: ['x'.repeat(70_000)] })).toThrow(/longer than/)
   })
 })

@@ -87,8 +87,11 @@ async function dispatch(
     case 'GetTask':
       return storedTask(parties, params)
     case 'CancelTask': {
-      const { context } = placeOf(params)
-      if (await stopChat(parties, context)) return task(context, String(params.id), 'TASK_STATE_CANCELED')
+      const { context, turn } = placeOf(params)
+      // What runs there is another task, if this one has ended.
+      const hasEnded = (await turnsOf(parties, context)).turns.some((each) => each.turn === turn)
+      if (!hasEnded && (await stopChat(parties, context)))
+        return task(context, String(params.id), 'TASK_STATE_CANCELED')
       throw new RpcError(TASK_NOT_CANCELABLE, 'This task is not running.')
     }
     default:

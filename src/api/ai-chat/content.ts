@@ -9,7 +9,8 @@ import { DEFAULT_ASSISTANT } from '../../registry/assistants'
 import type { Document } from '../../search/types'
 import { labelOf, meaningOf } from '../../turn/labels'
 import { admitAsker, openAssistant } from '../edge/open-assistant'
-import { lookUp, quoted, wholeText } from '../turn/documents'
+import { quoted } from '../edge/retrieval'
+import { lookUp, wholeText } from '../turn/documents'
 import { type ChatCall, refuse } from './chat'
 
 /** Documents of one citation: the pages of a file. */

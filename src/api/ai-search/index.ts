@@ -5,11 +5,9 @@
 import * as v from 'valibot'
 import { type Access, ASK_ACTIONS } from '../../auth/access'
 import { admit } from '../../auth/admit'
-import { countSearches } from '../../auth/searches'
 import { ApiError } from '../../errors'
 import { once } from '../../once'
 import { contentOf, textOf } from '../../parts'
-import { searchesOf } from '../../registry/assistants'
 import { parseJson, readJson, readText } from '../edge/body'
 import { openParties } from '../edge/chat-parties'
 import { deliver } from '../edge/deliver'
@@ -17,6 +15,7 @@ import { json } from '../edge/response'
 import { type App, type OpenCall, register } from '../edge/route'
 import { askChat } from '../turn/chats'
 import { searchDocuments } from '../turn/documents'
+import { requireOwn } from '../turn/foreign'
 import { textIn } from '../turn/message-text'
 import { chatReader } from '../turn/read'
 import { streamTurn, wholeTurn } from '../turn/stream'
@@ -68,7 +67,9 @@ async function admitPageKey({ env, path, record }: OpenCall): Promise<Access> {
 async function chat(call: OpenCall): Promise<Response> {
   const parties = await openParties(call, () => admitPageKey(call))
   const bodyText = await readText(call.request)
-  const { question, before, stream } = read(parseJson(bodyText))
+  const body = parseJson(bodyText)
+  requireOwn(body, 'ai-search', parties.assistant.name)
+  const { question, before, stream } = read(body)
   const { events, resume, conversationId, delivery } = await askChat(call, parties, {
     question,
     transcript: before.flatMap(({ role, content }) =>
@@ -90,12 +91,9 @@ async function chat(call: OpenCall): Promise<Response> {
 }
 
 async function search(call: OpenCall): Promise<Response> {
-  const { env, access, assistant } = await openParties(call, () => admitPageKey(call))
+  const parties = await openParties(call, () => admitPageKey(call))
   const { question, limit } = read(await readJson(call.request))
-  call.record.question = question
-  await countSearches(env, Array(Math.max(0, searchesOf(assistant).length - 1)).fill(access))
-  const query = access.embedded.q ?? question
-  const found = await searchDocuments(env, access, assistant, query, limit)
+  const { query, found } = await searchDocuments({ ...parties, record: call.record }, question, limit)
   return json({
     success: true,
     result: {
@@ -111,6 +109,9 @@ async function search(call: OpenCall): Promise<Response> {
 }
 
 const BASE = '/ai-search/:key/:assistant'
+
+/** A path as an error may name it: without the key. */
+export const withoutKey = (path: string): string => path.replace(/^\/ai-search\/[^/]+/, '/ai-search/KEY')
 
 export const mountAiSearch = (app: App): void =>
   register(app, [

@@ -39,6 +39,9 @@ export interface Chat {
 /** A conversation's own id, not a name. */
 const ID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
+/** Whether a name has the form of a conversation's own id. */
+export const isConversationId = (name: string): boolean => ID.test(name)
+
 /**
  * The conversation of a name. A conversation that began on another protocol can be continued by its id. A scoped key that
  * fixes a conversation always leads to that one.

@@ -135,7 +135,7 @@ function requirePossible(outlines: Outline[], changes: SearchChanges, categoryFi
 }
 
 /** A value in backticks is plain text. A backtick in it is punctuation, which comparisons ignore. */
-const quoted = (value: string): string => `\`${value.replaceAll('`', ' ')}\``
+export const quoted = (value: string): string => `\`${value.replaceAll('`', ' ')}\``
 
 function filterOf(
   { indexed }: Outline,

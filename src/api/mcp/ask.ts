@@ -90,10 +90,10 @@ export class AskEncoder implements TurnEncoder {
   }
 
   /** @param steps how far this goes. The total is unknown: nobody knows how long an answer becomes */
-  #notify(message: string, steps: number): string {
-    if (this.#before === undefined || message === '') return ''
+  #notify(text: string, steps: number): string {
+    if (this.#before === undefined || text === '') return ''
     this.#progress += steps
-    return `${this.#before}${this.#progress},"message":${JSON.stringify(message)}}}\n\n`
+    return `${this.#before}${this.#progress},"message":${JSON.stringify(text)}}}\n\n`
   }
 }
 

@@ -3,7 +3,8 @@ import { ApiError } from '../../errors'
 import { titleOf } from '../../models/extractive/sentences'
 import { once } from '../../once'
 import { INVALID_PARAMS, RpcError } from '../edge/json-rpc'
-import { type FoundDocument, lookUp, quoted, wholeText } from '../turn/documents'
+import { quoted } from '../edge/retrieval'
+import { type FoundDocument, lookUp, requireSearch, wholeText } from '../turn/documents'
 import { sourceId } from '../turn/sources'
 import type { Session } from './session'
 
@@ -25,19 +26,25 @@ export const TEMPLATES = once(() => [
 const addressOf = (collection: string, id: string): string =>
   `${PREFIX}${encodeURIComponent(collection)}/${encodeURIComponent(id)}`
 
-/** A page of the assistant's documents. The cursor is the number of the next page. */
+/**
+ * A page of the assistant's documents. The cursor is the number of the next page.
+ * @throws ApiError 401 for a key that may ask the assistant, but not search
+ */
 export async function listResources(
-  { env, access, assistant }: Session,
+  { env, access, assistant, call: { record } }: Session,
   { cursor }: Record<string, unknown>,
 ) {
+  requireSearch({ access, assistant, record })
   const page = cursor === undefined ? 1 : Number(cursor)
   if (!Number.isInteger(page) || page < 1) {
     throw new RpcError(INVALID_PARAMS, '`cursor` must be the `nextCursor` of the page before.')
   }
-  const found = await lookUp(env, access, assistant, { perPage: PAGE, page })
+  const { per_page, limit, page: fixed, offset = fixed } = access.embedded
+  const perPage = Math.min(PAGE, Number(per_page ?? limit ?? PAGE) || PAGE)
+  const found = await lookUp(env, access, assistant, { perPage, page })
   // Every collection has a page of its own.
   const counts = Map.groupBy(found, ({ collection }) => collection)
-  const more = [...counts.values()].some(({ length }) => length >= PAGE)
+  const more = offset === undefined && [...counts.values()].some(({ length }) => length >= perPage)
   return {
     resources: found.map(({ collection, document }) => ({
       uri: addressOf(collection, document.id),

@@ -6,6 +6,7 @@
  * so these few methods are written by the specification; tests hold them with the SDK's own client.
  */
 import { requireRate } from '../../auth/rate-limit'
+import { requireFewSearches } from '../../auth/searches'
 import { ApiError } from '../../errors'
 import { parseJson, readText } from '../edge/body'
 import { openParties } from '../edge/chat-parties'
@@ -64,6 +65,9 @@ function parsed(text: string): unknown {
   }
 }
 
+/** Methods that search. */
+const SEARCHING = ['tools/call', 'resources/list', 'resources/read']
+
 /** Each request counts towards the key's rate. A question needs a request of its own. */
 async function serveBatch(session: Session, body: unknown[]): Promise<Response> {
   if (body.length === 0 || body.length > MOST_MESSAGES) {
@@ -73,6 +77,8 @@ async function serveBatch(session: Session, body: unknown[]): Promise<Response> 
   if (messages.some((message) => message?.params.name === 'ask')) {
     throw new RpcError(INVALID_REQUEST, 'Send a call of `ask` in a request of its own.')
   }
+  const searching = messages.filter((message) => message && SEARCHING.includes(message.method))
+  requireFewSearches(session.access, searching.length)
   await requireRate(session.env, 'RATE_LIMIT', session.access, messages.length - 1)
   const replies: unknown[] = []
   for (const message of messages) {
@@ -97,7 +103,7 @@ async function dispatch(session: Session, { method, params }: RpcRequest): Promi
     case 'ping':
       return {}
     case 'tools/list':
-      return { tools: listTools() }
+      return { tools: listTools(session) }
     case 'tools/call':
       return callTool(session, params)
     case 'resources/list':

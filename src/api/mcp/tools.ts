@@ -1,16 +1,14 @@
 /** The tools of the MCP server: what they take and what they give. */
 import * as v from 'valibot'
 import { requireAccess } from '../../auth/admit'
-import { countSearches } from '../../auth/searches'
 import { listConversations } from '../../conversation/conversations'
 import { ApiError } from '../../errors'
 import { once } from '../../once'
-import { searchesOf } from '../../registry/assistants'
 import { passagesOf } from '../../turn/passage'
 import { LONGEST_QUESTION } from '../../turn/question-length'
 import { askerOf } from '../edge/asker'
 import { INVALID_PARAMS, RpcError, type RpcRequest } from '../edge/json-rpc'
-import { searchDocuments } from '../turn/documents'
+import { maySearch, searchDocuments } from '../turn/documents'
 import { sourcesOf } from '../turn/sources'
 import { askStreaming, askWhole } from './ask'
 import { fetchDocument } from './resources'
@@ -44,7 +42,9 @@ export const INPUTS = once(() => ({
 type Name = keyof ReturnType<typeof INPUTS>
 type Input<N extends Name> = v.InferOutput<ReturnType<typeof INPUTS>[N]>
 
-export const listTools = () => definitions()
+/** The tools that the key may call. */
+export const listTools = (session: Session) =>
+  definitions().filter(({ name }) => name !== 'search' || maySearch(session))
 
 /**
  * Calls a tool. What goes wrong is its result, so that the model that called it can read why.
@@ -120,9 +120,7 @@ async function search(
   { query, limit = USUAL_RESULTS }: Input<'search'>,
 ): Promise<ToolResult> {
   const { env, access, assistant, call } = session
-  call.record.question = query
-  await countSearches(env, Array(Math.max(0, searchesOf(assistant).length - 1)).fill(access))
-  const found = await searchDocuments(env, access, assistant, access.embedded.q ?? query, limit)
+  const { found } = await searchDocuments({ env, access, assistant, record: call.record }, query, limit)
   return structured({
     results: found.map(({ id, title, url, text }) => ({
       id,

@@ -1,6 +1,7 @@
 /** `/v1/conversations`: conversations and their items. A conversation may exist before anything is said in it. */
 import * as v from 'valibot'
 import type { Access } from '../../auth/access'
+import { requireRate } from '../../auth/rate-limit'
 import { deleteConversation } from '../../conversation/conversations'
 import { deleteItem, type Item, itemsOf, storedMessages } from '../../conversation/items'
 import { addMessage, changeMemory, isJudged, type MemoryRow } from '../../conversation/memories'
@@ -54,6 +55,8 @@ const readBody = async ({ request }: OpenCall): Promise<unknown> => {
 export async function createConversation(call: OpenCall): Promise<Response> {
   const { env } = call
   const caller = await callerOf(call, 'say')
+  // Each makes an object and a row, as a first question does.
+  await requireRate(env, 'RATE_LIMIT_TURNS', caller.access)
   const { metadata, items } = checkBody(bodies().New, await readBody(call))
   const said = messagesIn(items ?? [])
   const home = await homeOf(env, caller.access)

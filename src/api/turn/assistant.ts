@@ -92,7 +92,7 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
   await countSearches(env, Array(Math.max(0, retrievals.length - 1)).fill(access))
   const model = await modelOf(env, access, assistant, changes)
   const settings = settingsOf(model, changes)
-  requireRoom(files, model)
+  requireRoom(files, model, asked.form)
   if (asked.form) requireFormOf(model, asked.form)
   const conversationId = embedded.conversation_id ?? asked.conversationId
   const named = asked.named && embedded.conversation_id === undefined

@@ -4,6 +4,7 @@ import { getConversation } from '../../conversation/conversations'
 import { ApiError, type Outcome, unwrap } from '../../errors'
 import type { RecordedTurn } from '../../turn/fold'
 import type { Asker } from '../../turn/request'
+import { askerOf } from '../edge/asker'
 import { type ChatParties, chatIds, findChat } from '../edge/chat-names'
 import type { OpenCall } from '../edge/route'
 import { type AssistantAnswering, type AssistantQuestion, askAssistant } from './assistant'
@@ -36,9 +37,15 @@ export async function runningTurn(parties: ChatParties, chat: string) {
   return events && chatReader(events)
 }
 
-/** Stops the running answer of a chat for all its readers. @returns whether one was running */
+/**
+ * Stops the running answer of a chat for all its readers. A key that may only read what others asked does not stop their
+ * answers.
+ * @returns whether one was running
+ */
 export async function stopChat(parties: ChatParties, chat: string): Promise<boolean> {
-  const stopped = await atChat(parties, chat, (id, asker) => conversationObject(parties.env, id).stop(asker))
+  const { env, request, access, user: userId } = parties
+  const asker = await askerOf({ request, accesses: [access], userId }, 'conversations:stop')
+  const stopped = await atChat(parties, chat, (id) => conversationObject(env, id).stop(asker))
   return stopped ?? false
 }
 

@@ -1,12 +1,18 @@
 /** An assistant's documents for clients that search or read them without asking a model. */
 
-import type { Access } from '../../auth/access'
-import type { Assistant } from '../../registry/assistants'
+import { type Access, SEARCH_ACTION } from '../../auth/access'
+import { requireCollections } from '../../auth/admit'
+import { countSearches } from '../../auth/searches'
+import { coded } from '../../errors'
+import { type Assistant, searchesOf } from '../../registry/assistants'
 import { retrieverOf } from '../../registry/engines'
 import type { Document, SearchParameters } from '../../search/types'
 import { passagesOf } from '../../turn/passage'
-import { allFailed, hitsOf, retrieve } from '../../turn/retrieve'
+import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../../turn/question-length'
+import { allFailed, fatalError, hitsOf, retrieve } from '../../turn/retrieve'
+import { override } from '../edge/parameters'
 import { runSearches } from '../edge/plan'
+import type { RequestRecord } from '../edge/request-log'
 import { planRetrieval } from '../edge/retrieval'
 import { type AnswerSource, sourcesOf } from './sources'
 
@@ -16,20 +22,48 @@ export interface FoundDocument {
   document: Document
 }
 
+/** Who searches which assistant's documents. */
+export interface Searcher {
+  env: Cloudflare.Env
+  access: Access
+  /** open to the key (edge/open-assistant.ts) */
+  assistant: Assistant
+  record: RequestRecord
+}
+
+/** Whether a key may search all collections of an assistant. A key that may only ask it may not. */
+export const maySearch = ({ access, assistant }: Pick<Searcher, 'access' | 'assistant'>): boolean =>
+  searchesOf(assistant).every(({ collection }) => access.allows(SEARCH_ACTION, collection))
+
+/** @throws ApiError 401 for a key that may ask the assistant, but not search */
+export const requireSearch = ({ access, assistant, record }: Omit<Searcher, 'env'>): void =>
+  requireCollections(
+    access,
+    SEARCH_ACTION,
+    searchesOf(assistant).map(({ collection }) => collection),
+    record,
+  )
+
 /**
  * Searches as a question to the assistant does, without asking a model.
+ * @param asked the query, unless the key fixes one
  * @param top documents from all collections together
- * @returns the best of each collection in turn, so that no collection's scores outweigh another's
- * @throws ApiError 400, 404, 408 if no search succeeds
+ * @returns what was searched for, and the best of each collection in turn, so that no collection's scores outweigh
+ *   another's
+ * @throws ApiError 400 for a query that is too long, 401 for a key that may not search, 429; 400, 404 if no search
+ *   succeeds, 408 if one takes too long
  */
 export async function searchDocuments(
-  env: Cloudflare.Env,
-  access: Access,
-  assistant: Assistant,
-  query: string,
+  { env, access, assistant, record }: Searcher,
+  asked: string,
   top: number,
-): Promise<(AnswerSource & { score: number })[]> {
+): Promise<{ query: string; found: (AnswerSource & { score: number })[] }> {
+  requireSearch({ access, assistant, record })
+  const query = access.embedded.q ?? asked
+  if (query.length > LONGEST_QUESTION) throw coded('too_long', 400, QUESTION_TOO_LONG)
+  record.question = query
   const planned = await planRetrieval(env, access, assistant, { top })
+  await countSearches(env, Array(Math.max(0, planned.length - 1)).fill(access))
   const retrieved = await retrieve(
     planned.map(({ search }) => search),
     query,
@@ -38,13 +72,14 @@ export async function searchDocuments(
       schema: (place) => retrieverOf(env, place).schema(),
     },
   )
-  const failure = allFailed(retrieved)
+  const failure = fatalError(retrieved, 'go_on') ?? allFailed(retrieved)
   if (failure) throw failure
   const lists = retrieved.map(({ documents }) => documents)
   const longest = Math.max(0, ...lists.map(({ length }) => length))
   const inTurn = Array.from({ length: longest }, (_, rank) => lists.flatMap((list) => list[rank] ?? []))
   const passages = passagesOf(inTurn.flat().slice(0, top))
-  return sourcesOf(passages, assistant).map((source, at) => ({ ...source, score: passages[at]!.score }))
+  const sources = sourcesOf(passages, assistant)
+  return { query, found: sources.map((source, at) => ({ ...source, score: passages[at]!.score })) }
 }
 
 /** Which documents to look up. */
@@ -57,7 +92,11 @@ export interface LookUp {
   page?: number
 }
 
-/** Finds documents of the assistant by a filter, with the fields that its searches show. @throws ApiError 400, 404 */
+/**
+ * Finds documents of the assistant by a filter, with the fields that its searches show. What hides documents or fixes the
+ * query in the key or in the assistant does so here too. A key that fixes a page gets no other page of a list.
+ * @throws ApiError 400, 404, 429
+ */
 export async function lookUp(
   env: Cloudflare.Env,
   access: Access,
@@ -65,9 +104,15 @@ export async function lookUp(
   { filterBy, perPage, page = 1 }: LookUp,
 ): Promise<FoundDocument[]> {
   const planned = await planRetrieval(env, access, assistant, filterBy === undefined ? {} : { filterBy })
+  await countSearches(env, Array(Math.max(0, planned.length - 1)).fill(access))
+  const { q = '*', ...embedded } = access.embedded
+  const fixed = filterBy === undefined ? only(PAGING, embedded) : {}
   const searches = planned.map(({ search }) => ({
     ...search,
-    params: asLookUp(search.params, perPage, page),
+    params: override(
+      { ...only(KEPT, search.params), q, per_page: String(perPage), page: String(page) },
+      fixed,
+    ),
   }))
   const replies = await runSearches(env, searches)
   return replies.flatMap((reply, index) => {
@@ -77,25 +122,20 @@ export async function lookUp(
   })
 }
 
-/** The search with only its filters and its shown fields. */
-function asLookUp(
-  { filter_by, query_by, include_fields, exclude_fields }: SearchParameters,
-  perPage: number,
-  page: number,
-): SearchParameters {
-  return {
-    q: '*',
-    per_page: String(perPage),
-    page: String(page),
-    ...(query_by !== undefined && { query_by }),
-    ...(filter_by !== undefined && { filter_by }),
-    ...(include_fields !== undefined && { include_fields }),
-    ...(exclude_fields !== undefined && { exclude_fields }),
-  }
-}
+/** Parameters of a search that decide which documents and fields it shows, and how long it takes. */
+const KEPT = [
+  'query_by',
+  'filter_by',
+  'filter_curated_hits',
+  'hidden_hits',
+  'include_fields',
+  'exclude_fields',
+  'search_cutoff_ms',
+]
+const PAGING = ['per_page', 'limit', 'page', 'offset']
 
-/** A value in backticks is plain text in a filter. A backtick in it is punctuation, which comparisons ignore. */
-export const quoted = (value: string): string => `\`${value.replaceAll('`', ' ')}\``
+const only = (names: readonly string[], given: Readonly<SearchParameters>): SearchParameters =>
+  Object.fromEntries(Object.entries(given).filter(([name]) => names.includes(name)))
 
 /** The document's texts, one below the other, with their line breaks: they may be code, or a poem. */
 export const wholeText = (document: Document, hidden: readonly (string | undefined)[]): string =>

@@ -1,9 +1,11 @@
 /** Text files that come with a question: which are taken, and how much room they have. */
 import { ApiError } from '../../errors'
+import type { AnswerForm } from '../../models/answer-form'
 import type { ConversationModelConfig } from '../../models/language-model'
 import type { FilePart } from '../../parts'
 import type { Assistant } from '../../registry/assistants'
 import { isTextFile } from '../../text-file'
+import { formBytes } from '../../turn/budget'
 import { byteLength } from '../../turn/serialise'
 
 /** A file in a JSON body. */
@@ -27,16 +29,29 @@ export function partsOf(files: readonly SentFile[] = []): FilePart[] {
   })
 }
 
-/** Bytes of UTF-8 that the names and texts of a question's files may take: half of the prompt. Documents need the rest. */
+/**
+ * Bytes of UTF-8 that the names and texts of a question's files and the schema of its answer may take: half of the prompt.
+ * Documents need the rest.
+ */
 export const roomForFiles = ({ max_bytes: maxBytes }: Pick<ConversationModelConfig, 'max_bytes'>): number =>
   Math.floor(maxBytes / 2)
 
 /** @throws ApiError 400 */
-export function requireRoom(files: readonly FilePart[], model: ConversationModelConfig): void {
+export function requireRoom(
+  files: readonly FilePart[],
+  model: ConversationModelConfig,
+  form?: AnswerForm | undefined,
+): void {
   const most = roomForFiles(model)
   const bytes = files.reduce((sum, { name, text = '' }) => sum + byteLength(name) + byteLength(text), 0)
   if (bytes > most) {
     throw new ApiError(400, `The files are too long for this assistant: it takes ${most} bytes of them.`)
+  }
+  if (bytes + formBytes(form) > most) {
+    throw new ApiError(
+      400,
+      `The schema is too long for this assistant: it takes ${most} bytes of it and of files together.`,
+    )
   }
 }
 

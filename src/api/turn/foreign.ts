@@ -27,7 +27,8 @@ const MARKS: Mark[] = [
     name: 'A2A',
     route: '/a2a/*',
     fits: ({ jsonrpc, method }) =>
-      jsonrpc === '2.0' && typeof method === 'string' && /^(Send(Streaming)?Message|message\/)/.test(method),
+      // Methods of MCP begin with a small letter. The last alternative is that of earlier revisions.
+      jsonrpc === '2.0' && typeof method === 'string' && /^([A-Z]|message\/)/.test(method),
   },
   {
     protocol: 'mcp',
@@ -57,13 +58,13 @@ const MARKS: Mark[] = [
 ]
 
 /** A message of deep-chat: a role and a text, where others have contents or parts. */
-const isBareText = (message: unknown): boolean =>
-  typeof message === 'object' &&
-  message !== null &&
-  'role' in message &&
-  'text' in message &&
-  !('content' in message) &&
-  !('parts' in message)
+const isBareText = (said: unknown): boolean =>
+  typeof said === 'object' &&
+  said !== null &&
+  'role' in said &&
+  'text' in said &&
+  !('content' in said) &&
+  !('parts' in said)
 
 /**
  * @param own the protocol that the body was sent to

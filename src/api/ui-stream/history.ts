@@ -1,32 +1,23 @@
 /** GET /ui/ASSISTANT/CHAT/messages: the chat so far, as the client's own messages. */
-import { getConversation } from '../../conversation/conversations'
-import { ApiError } from '../../errors'
 import type { RecordedTurn } from '../../turn/fold'
-import { chatIds } from '../edge/chat-names'
+import { openParties } from '../edge/chat-parties'
 import { json } from '../edge/response'
 import type { OpenCall } from '../edge/route'
+import { turnsOf } from '../turn/chats'
 import { citationOf } from './encoder'
 import { messageId } from './message-id'
 import { chatName } from './request'
-import { partiesOf } from './routes'
 
 /**
  * Answers with a list for `messages` of `useChat`, oldest first: the last 100 answered turns. An unknown chat has none. The
  * running answer is not there; resuming sends it.
  */
 export async function history(call: OpenCall): Promise<Response> {
-  const parties = await partiesOf(call)
+  const parties = await openParties(call)
   const name = chatName(call.path.chat)
-  const { asker, ids } = name === undefined ? { asker: undefined, ids: [] } : await chatIds(parties, name)
-  for (const id of ids) {
-    const found = await getConversation(call.env, asker!, id).catch(unlessUnknown)
-    if (found) return json(found.turns.flatMap((turn) => messagesOf(id, turn)))
-  }
-  return json([])
-}
-
-function unlessUnknown(error: unknown): undefined {
-  if (!(error instanceof ApiError) || error.status !== 404) throw error
+  if (name === undefined) return json([])
+  const { conversationId, turns } = await turnsOf(parties, name)
+  return json(turns.flatMap((turn) => messagesOf(conversationId, turn)))
 }
 
 /** A question and its answer. What the answer's parts were is in its stream alone: here it is text. */

@@ -1,17 +1,15 @@
 /** Asking, resuming and stopping on the UI message stream. */
 
-import { conversationObject } from '../../conversation/conversation-object'
-import { ApiError, type Outcome, unwrap } from '../../errors'
+import { ApiError } from '../../errors'
 import type { Assistant } from '../../registry/assistants'
-import type { Asker } from '../../turn/request'
-import { namedUser } from '../edge/admit-turn'
 import { parseJson, readText } from '../edge/body'
-import { type ChatParties, chatIds, findChat } from '../edge/chat-names'
-import { admitAsker, openAssistant } from '../edge/open-assistant'
+import { type ChatParties, findChat, isConversationId } from '../edge/chat-names'
+import { openParties } from '../edge/chat-parties'
 import { json } from '../edge/response'
 import type { OpenCall } from '../edge/route'
 import { askedAgain } from '../turn/asked-again'
 import { askAssistant } from '../turn/assistant'
+import { runningTurn, stopChat } from '../turn/chats'
 import { requireOwn } from '../turn/foreign'
 import { overrideRights, planOverrides } from '../turn/overrides'
 import { chatReader } from '../turn/read'
@@ -30,7 +28,7 @@ export const askText = (call: OpenCall): Promise<Response> => answer(call, true)
 
 async function answer(call: OpenCall, isText: boolean): Promise<Response> {
   const { record } = call
-  const parties = await partiesOf(call)
+  const parties = await openParties(call)
   const bodyText = await readText(call.request)
   const body = parseJson(bodyText)
   requireOwn(body, 'ui-stream', parties.assistant.name)
@@ -76,28 +74,22 @@ async function answer(call: OpenCall, isText: boolean): Promise<Response> {
 
 /** Streams the running answer from its beginning, because clients rebuild its message; 204 if none is running. */
 export async function resume(call: OpenCall): Promise<Response> {
-  const parties = await partiesOf(call)
+  const parties = await openParties(call)
   const encoder = encoderFor(parties.assistant, citationsOf(call))
-  const events = await atChat(call, parties, (id, asker) => conversationObject(call.env, id).running(asker))
-  if (!events) return new Response(null, { status: 204 })
-  return streamTurn(chatReader(events), encoder, {
-    headers: VERSION,
-    opensAt: 'once',
-  })
+  const name = nameIn(call)
+  const running = name === undefined ? undefined : await runningTurn(parties, name)
+  if (!running) return new Response(null, { status: 204 })
+  return streamTurn(running, encoder, { headers: VERSION, opensAt: 'once' })
 }
 
 /** Stops the running answer for all its readers. */
 export async function stop(call: OpenCall): Promise<Response> {
-  const parties = await partiesOf(call)
-  const stopped = await atChat(call, parties, (id, asker) => conversationObject(call.env, id).stop(asker))
-  return json({ stopped: stopped ?? false })
+  const parties = await openParties(call)
+  const name = nameIn(call)
+  return json({ stopped: name !== undefined && (await stopChat(parties, name)) })
 }
 
-export async function partiesOf({ env, request, record, path, query }: OpenCall): Promise<ChatParties> {
-  const access = await admitAsker(env, request, record)
-  const assistant = await openAssistant(env, access, path.assistant ?? '', record)
-  return { env, request, access, assistant, user: namedUser(request, query) }
-}
+const nameIn = ({ path, query }: OpenCall): string | undefined => chatName(path.chat ?? query.chatId)
 
 /**
  * The chat of a client that names none, by the last answer in its transcript. The question goes on after that answer.
@@ -105,28 +97,11 @@ export async function partiesOf({ env, request, record, path, query }: OpenCall)
  */
 async function heldChat(parties: ChatParties, held: string | undefined) {
   const place = held === undefined ? undefined : placeOfMessage(held)
-  if (place === undefined) return undefined
+  // Other ids are messages of some other program, and name no chat.
+  if (place === undefined || !isConversationId(place.conversationId)) return undefined
   const { conversationId, named } = await findChat(parties, place.conversationId)
   if (named || conversationId !== place.conversationId) return undefined
   return { conversationId, named, after: place.turn }
-}
-
-/** Calls the conversation of a chat. @returns undefined if there is none, or if it returns nothing */
-async function atChat<T>(
-  { path, query }: OpenCall,
-  parties: ChatParties,
-  call: (conversationId: string, asker: Asker) => Promise<Outcome<T | null>>,
-): Promise<T | undefined> {
-  const name = chatName(path.chat ?? query.chatId)
-  if (name === undefined) return undefined
-  const { asker, ids } = await chatIds(parties, name)
-  for (const id of ids) {
-    const outcome = await call(id, asker)
-    if (!outcome.ok && outcome.error.status === 404) continue
-    const value = unwrap(outcome)
-    if (value) return value
-  }
-  return undefined
 }
 
 const TEXT = 'text/plain; charset=utf-8'

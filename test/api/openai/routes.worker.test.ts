@@ -95,6 +95,14 @@ describe('a chat completion', () => {
     expect(chunks.at(-1)).toMatchObject({ choices: [], usage: { total_tokens: expect.any(Number) } })
   })
 
+  it('takes no schema that leaves no room for documents', async () => {
+    const schema = { type: 'string', enum: ['x'.repeat(9_000)] }
+    const format = { type: 'json_schema', json_schema: { name: 'answer', schema } }
+    const response = await complete({ response_format: format }, { key: pageKey })
+    expect(response.status).toBe(400)
+    expect((await json(response)).error.message).toMatch(/schema is too long .* 8192 bytes/)
+  })
+
   it('has the transcript for its history', async () => {
     const messages = [
       { role: 'user', content: QUESTION },

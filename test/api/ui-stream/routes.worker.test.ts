@@ -260,6 +260,12 @@ describe('a chat', () => {
     expect(message).toBe(`${conversation}.2`)
   })
 
+  it('is not looked for by the id of a message that another program wrote', async () => {
+    const said = { ...user('Hello.', 'msg.1'), role: 'assistant' }
+    const { parts } = await ask(undefined, { messages: [said, user(QUESTION)] }, { key: pageKey })
+    expect(parts.at(-1)?.type).toBe('finish')
+  })
+
   it('needs a name that nobody guesses, unless it is shown who asks', async () => {
     const messages = [user(QUESTION)]
     const guessed = await ask('1', { messages }, { key: pageKey })
