@@ -28,13 +28,17 @@ const STATUSES: Record<string, number> = {
   5035: 403, // model needs the Workers Paid plan
 }
 
-const ADVICE: Record<string, string> = {
-  5028: 'The model was retired: give the conversation model another `model_name`',
-  5035: 'The model needs the Workers Paid plan: upgrade the account, or give the conversation model another `model_name`',
-}
+const ADVICE = new Map<unknown, string>([
+  ['5028', 'The model was retired: give the conversation model another `model_name`'],
+  [
+    '5035',
+    'The model needs the Workers Paid plan: upgrade the account, or give the conversation model another `model_name`',
+  ],
+])
 
 /** What to do about an error. @param code the internal one @returns undefined if the error says all that is known */
-export const workersAiAdvice = (code: unknown): string | undefined => ADVICE[String(code)]
+export const workersAiAdvice = (code: unknown): string | undefined =>
+  ADVICE.get(typeof code === 'number' ? String(code) : code)
 
 /** @param thrown what `run` rejected with. @returns its message, and what it means for a retry */
 export function workersAiError(thrown: unknown): { message: string; code?: string; upstream: Upstream } {

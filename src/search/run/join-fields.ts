@@ -66,8 +66,8 @@ function readInclude({ collection, inside, alias }: Named): JoinInclude {
   }
   const fields: string[] = []
   for (const part of splitOutside(inside, ',')) {
-    const option = part.startsWith('$') ? null : /^([^:]+?)\s*:\s*(.*)$/s.exec(part)
-    if (option) readOption(include, option[1]!, option[2]!, inside)
+    const option = part.startsWith('$') ? null : /^([^:]+):(.*)$/s.exec(part)
+    if (option) readOption(include, option[1]!.trim(), option[2]!.trim(), inside)
     else if (part !== '') fields.push(part)
   }
   // With joins alone all fields are shown, as in the list around it.
