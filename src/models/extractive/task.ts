@@ -7,6 +7,8 @@ import { contentStems, wordsOf } from '../words'
 const LONGEST_TITLE = 60
 const MOST_WORDS = 7
 const MOST_TAGS = 3
+/** Signs that no title ends with. */
+const SIGNS = '?!.,;:…'
 
 /** @param task the prompt, with the chat in it as `USER: ...` and `ASSISTANT: ...` */
 export function taskFrom(task: string): string {
@@ -36,8 +38,13 @@ function firstQuestion(task: string): string {
 function titleOf(question: string): string {
   const words = question.split(/\s+/).filter(Boolean)
   let title = words.slice(0, MOST_WORDS).join(' ')
-  if (title.length > LONGEST_TITLE) title = title.slice(0, LONGEST_TITLE).replace(/\s+\S*$/, '')
-  const short = title.replace(/[?!.,;:…]+$/, '')
+  if (title.length > LONGEST_TITLE) {
+    const last = title.lastIndexOf(' ', LONGEST_TITLE)
+    title = title.slice(0, last > 0 ? last : LONGEST_TITLE)
+  }
+  let end = title.length
+  while (SIGNS.includes(title[end - 1] ?? ' ')) end -= 1
+  const short = title.slice(0, end)
   return short === '' ? 'New chat' : `${short[0]!.toUpperCase()}${short.slice(1)}`
 }
 
