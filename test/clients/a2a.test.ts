@@ -128,6 +128,20 @@ describe('a task', () => {
     }
   })
 
+  test('that nobody reads any more ends when its context is asked again', async () => {
+    const writer = await connectA2a(slow)
+    const gone = new AbortController()
+    const stream = writer.sendMessageStream(messageOf(unique('an action series')), { signal: gone.signal })
+    const { value } = await stream.next()
+    const first = value?.payload?.$case === 'task' ? value.payload.value : undefined
+    gone.abort()
+    await stream.return()
+    const next = await begin(writer, unique('another'), { contextId: first!.contextId })
+    expect(next.task.contextId).toBe(first!.contextId)
+    await cancel(writer, next.task.id)
+    expect(await next.ended).toBe(TaskState.TASK_STATE_CANCELED)
+  })
+
   test('a client may make up the name of a context', async () => {
     const contextId = crypto.randomUUID()
     const first = await ask(client, 'an action series', { contextId })

@@ -19,7 +19,7 @@ import {
 } from '../edge/json-rpc'
 import { json } from '../edge/response'
 import type { OpenCall } from '../edge/route'
-import { askAssistant } from '../turn/assistant'
+import { type AssistantQuestion, askAssistant } from '../turn/assistant'
 import { runningTurn, stopChat, turnsOf } from '../turn/chats'
 import { requireOwn } from '../turn/foreign'
 import { chatReader } from '../turn/read'
@@ -118,19 +118,27 @@ async function ask(
       'A task takes no further message. Leave out `taskId`: `contextId` goes on from its answer.',
     )
   }
-  const chat = contextId ? await findContext(parties, contextId) : {}
   const question = parts.map(({ text }) => text).join('\n')
-  return askAssistant({ ...parties, record, question, protocol: 'a2a', bodyText, ...chat })
+  const asked = { ...parties, record, question, protocol: 'a2a', bodyText }
+  return contextId ? askIn(contextId, asked) : askAssistant(asked)
 }
 
 /**
- * The conversation of a context. A client may make up the name of a new one.
+ * Asks in a context. A client may make up the name of a new one. An id that this server made may be that of a first
+ * answer that is being written: nothing is stored of it, and only its conversation knows whether it is the caller's.
  * @throws RpcError for an id that this server made and that is not open to the caller
  */
-async function findContext(parties: ChatParties, contextId: string) {
-  const chat = await findChat(parties, contextId)
-  if (chat.conversationId === contextId || !(await isSealed(parties.env, contextId))) return chat
-  throw new RpcError(TASK_NOT_FOUND, 'There is no such context. Leave out `contextId` to begin one.')
+async function askIn(contextId: string, asked: AssistantQuestion) {
+  const chat = await findChat(asked, contextId)
+  if (chat.conversationId === contextId || !(await isSealed(asked.env, contextId))) {
+    return askAssistant({ ...asked, ...chat })
+  }
+  try {
+    return await askAssistant({ ...asked, conversationId: contextId })
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 404) throw error
+    throw new RpcError(TASK_NOT_FOUND, 'There is no such context. Leave out `contextId` to begin one.')
+  }
 }
 
 const noTask = (): RpcError => new RpcError(TASK_NOT_FOUND, 'There is no such task.')
