@@ -181,6 +181,7 @@ describe('a body of another protocol', () => {
   const bodies = {
     'AG-UI': input(crypto.randomUUID()),
     'the Model Context Protocol': { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+    A2A: { jsonrpc: '2.0', id: 1, method: 'GetTask', params: { id: 'task-1' } },
     "n8n's chat": { action: 'sendMessage', sessionId: crypto.randomUUID(), chatInput: 'x' },
     'deep-chat': { messages: [{ role: 'user', text: 'x' }] },
   }

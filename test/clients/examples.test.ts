@@ -27,6 +27,9 @@ async function run(program: string, file: string, more: Record<string, string> =
 test.each([
   ['typesense.mjs', 'typesense'],
   ['openai.mjs', 'openai'],
+  ['mcp.mjs', 'mcp'],
+  ['agui.mjs', 'agui'],
+  ['a2a.mjs', 'a2a'],
 ])('%s gets an answer and goes on with the conversation', async (file, protocol) => {
   expect(await run(process.execPath, file)).toContain(ANSWER)
   const { body } = await request('GET', '/conversations?limit=100')

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { serve } from '../serve'
 import { createAssistant, createModel, createShows, request, url } from './harness'
+import { type Ask, type Asked, send, waysToAsk, waysToAskInNamedChats } from './ways-to-ask'
 
 /** What the model was sent, a text for each answer that it began. */
 let prompts: string[] = []
@@ -52,116 +53,53 @@ function forget(): void {
   calls = []
 }
 
-interface Asking {
-  key: string
-  question: string
-  /** the conversation to go on with */
-  conversation?: string | undefined
-  headers?: Record<string, string>
-}
-
-interface Asked {
-  status: number
-  conversation: string
-  text: string
-}
-
-/** The same client in every request, as two visitors behind one proxy have it. */
-const CLIENT = { 'user-agent': 'a browser', 'accept-language': 'en', 'content-type': 'application/json' }
-
-async function send(path: string, { key, headers }: Asking, body?: unknown): Promise<Asked> {
-  const response = await fetch(url + path, {
-    method: body === undefined ? 'GET' : 'POST',
-    headers: { ...CLIENT, 'x-typesense-api-key': key, ...headers },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  })
-  const text = await response.text()
-  const named = /"conversation_id": ?"([^"]+)"/.exec(text)?.[1] ?? ''
-  return {
-    status: response.status,
-    conversation: response.headers.get('x-parley-conversation-id') ?? named,
-    text,
-  }
-}
-
-const conversing = ({ question, conversation }: Asking) =>
-  new URLSearchParams({
-    q: question,
-    conversation: 'true',
-    conversation_model_id: model,
-    ...(conversation !== undefined && { conversation_id: conversation }),
-  })
-
-/** Every way to ask. */
-const PROTOCOLS: [name: string, ask: (asking: Asking) => Promise<Asked>][] = [
-  [
-    'search',
-    (asking) => send(`/collections/${shows}/documents/search?query_by=title&${conversing(asking)}`, asking),
-  ],
-  [
-    'multi_search',
-    (asking) =>
-      send(`/multi_search?${conversing(asking)}`, asking, {
-        searches: [{ collection: shows, query_by: 'title' }],
-      }),
-  ],
-  [
-    '/conversations',
-    (asking) =>
-      send('/conversations', asking, {
-        question: asking.question,
-        model,
-        collections: [shows],
-        conversation_id: asking.conversation,
-      }),
-  ],
-  [
-    '/v1/chat/completions',
-    (asking) =>
-      send('/v1/chat/completions', asking, {
-        model: assistant,
-        messages: [{ role: 'user', content: asking.question }],
-        metadata: asking.conversation && { conversation_id: asking.conversation },
-      }),
-  ],
-  [
-    '/v1/responses',
-    (asking) =>
-      send('/v1/responses', asking, {
-        model: assistant,
-        input: asking.question,
-        previous_response_id: asking.conversation && `resp_${asking.conversation}.1`,
-      }),
-  ],
-  [
-    '/a/ASSISTANT/chat',
-    (asking) =>
-      send(`/a/${assistant}/chat`, asking, {
-        messages: [{ role: 'user', content: asking.question }],
-        session_state: asking.conversation,
-      }),
-  ],
-  [
-    '/ui/ASSISTANT',
-    (asking) =>
-      send(`/ui/${assistant}`, asking, {
-        id: asking.conversation,
-        message: { role: 'user', content: asking.question },
-      }),
-  ],
-]
+const stage = () => ({ model, shows, assistant })
 
 const secret = () => crypto.randomUUID().repeat(2)
 const visitor = (value: string) => ({ 'x-parley-visitor': value })
 const later = () => new Promise((resolve) => setTimeout(resolve, 2_500))
 
-describe.each(PROTOCOLS)('%s', (name, ask) => {
-  const keys = async (): Promise<string[]> => [
-    await makeKey({ actions: ['documents:search'], collections: [shows] }),
-    ...(name.startsWith('/') && name !== '/conversations'
-      ? [await makeKey({ actions: ['documents:search'], collections: ['*'], limits: { assistant } })]
-      : []),
-  ]
+/** Keys that may ask by a protocol. */
+const keysFor = async (protocol: string): Promise<string[]> => [
+  await makeKey({ actions: ['documents:search'], collections: [shows] }),
+  ...(protocol.startsWith('/') && protocol !== '/conversations'
+    ? [await makeKey({ actions: ['documents:search'], collections: ['*'], limits: { assistant } })]
+    : []),
+]
+
+/** Goes on in Ann's conversation, and in Bob's: nothing of hers is in his. */
+async function goOnApart(ask: Ask, key: string, ann: Asked, bob: Asked): Promise<void> {
+  const follow = await ask({ key, question: 'My name is Ann Onymous.', conversation: ann.chat })
+  expect(follow.conversation).toBe(ann.conversation)
+  forget()
+  const next = await ask({ key, question: 'And then?', conversation: bob.chat })
+  expect(next.conversation).toBe(bob.conversation)
+  expect(prompts).toHaveLength(1)
+  expect(calls.join()).not.toContain('Onymous')
+  expect(next.text).not.toContain('Onymous')
+}
+
+/** Begins a conversation with a visitor's secret, and tries to go on in it with another and without. */
+async function closedToOthers(ask: Ask, key: string): Promise<void> {
+  const [mine, other] = [visitor(secret()), visitor(secret())]
+  const { conversation, chat } = await ask({ key, question: 'an action series', headers: mine })
+  const follow = (headers: Record<string, string>, name: string) =>
+    ask({ key, question: 'More?', conversation: name, headers })
+  forget()
+  for (const headers of [other, {}]) {
+    for (const name of new Set([conversation, chat])) {
+      const { conversation: opened, text } = await follow(headers, name)
+      expect(opened === conversation && text.includes('An answer')).toBe(false)
+      expect(calls.join()).not.toContain('an action series')
+    }
+  }
+  for (const name of new Set([conversation, chat])) {
+    expect((await follow(mine, name)).conversation).toBe(conversation)
+  }
+}
+
+describe.each(waysToAsk(stage))('%s', (name, ask) => {
+  const keys = () => keysFor(name)
 
   test('the same question at once: one answer is paid, and each has a conversation of its own', async () => {
     for (const key of await keys()) {
@@ -173,14 +111,7 @@ describe.each(PROTOCOLS)('%s', (name, ask) => {
       expect(ann.conversation).not.toBe(bob.conversation)
       expect(prompts).toHaveLength(1)
 
-      const follow = await ask({ key, question: 'My name is Ann Onymous.', conversation: ann.conversation })
-      expect(follow.conversation).toBe(ann.conversation)
-      forget()
-      const next = await ask({ key, question: 'And then?', conversation: bob.conversation })
-      expect(next.conversation).toBe(bob.conversation)
-      expect(prompts).toHaveLength(1)
-      expect(calls.join()).not.toContain('Onymous')
-      expect(next.text).not.toContain('Onymous')
+      await goOnApart(ask, key, ann, bob)
     }
   })
 
@@ -202,17 +133,7 @@ describe.each(PROTOCOLS)('%s', (name, ask) => {
 
   test('what is asked with a visitor’s secret is closed to everybody else with the key', async () => {
     const [key] = (await keys()) as [string]
-    const [mine, other] = [visitor(secret()), visitor(secret())]
-    const asked = await ask({ key, question: 'an action series', headers: mine })
-    const conversation = asked.conversation
-    const follow = (headers: Record<string, string>) => ask({ key, question: 'More?', conversation, headers })
-    forget()
-    for (const headers of [other, {}]) {
-      const { conversation: opened, text } = await follow(headers)
-      expect(opened === conversation && text.includes('An answer')).toBe(false)
-      expect(calls.join()).not.toContain('an action series')
-    }
-    expect((await follow(mine)).conversation).toBe(conversation)
+    await closedToOthers(ask, key)
   })
 
   test('a question asked again later, with the answer in hand, is a new one', async () => {
@@ -221,6 +142,27 @@ describe.each(PROTOCOLS)('%s', (name, ask) => {
     await later()
     await ask({ key, question: 'an action series' })
     expect(prompts).toHaveLength(2)
+  })
+})
+
+describe.each(waysToAskInNamedChats(stage))('%s, whose clients name each chat', (name, ask) => {
+  test('the same question at once: each has an answer and a conversation of its own', async () => {
+    for (const key of await keysFor(name)) {
+      forget()
+      const asking = { key, question: 'an action series' }
+      const [ann, bob] = await Promise.all([ask(asking), ask(asking)])
+      for (const { status, text } of [ann, bob]) {
+        expect(status).toBe(200)
+        expect(text).toContain('An answer to all.')
+      }
+      expect(ann.conversation).not.toBe(bob.conversation)
+      await goOnApart(ask, key, ann, bob)
+    }
+  })
+
+  test('what is asked with a visitor’s secret is closed to everybody else with the key', async () => {
+    const [key] = (await keysFor(name)) as [string]
+    await closedToOthers(ask, key)
   })
 })
 

@@ -1,9 +1,11 @@
 /** POST /a2a/{assistant}: messages to an assistant, as tasks that end with an artifact, the answer. */
 import * as v from 'valibot'
+import { isSealed } from '../../conversation/sealed-id'
 import { ApiError } from '../../errors'
 import { once } from '../../once'
+import { isTerminal } from '../../turn/events'
 import { parseJson, readText } from '../edge/body'
-import type { ChatParties } from '../edge/chat-names'
+import { type ChatParties, findChat } from '../edge/chat-names'
 import { openParties } from '../edge/chat-parties'
 import {
   INVALID_PARAMS,
@@ -17,7 +19,8 @@ import {
 } from '../edge/json-rpc'
 import { json } from '../edge/response'
 import type { OpenCall } from '../edge/route'
-import { askChat, stopChat, turnsOf } from '../turn/chats'
+import { type AssistantQuestion, askAssistant } from '../turn/assistant'
+import { runningTurn, stopChat, turnsOf } from '../turn/chats'
 import { requireOwn } from '../turn/foreign'
 import { chatReader } from '../turn/read'
 import { streamTurn, wholeTurn } from '../turn/stream'
@@ -26,6 +29,7 @@ import { artifact, finishedTask, TaskEncoder, task } from './encoder'
 /** A2A's numbers for its own errors. */
 const TASK_NOT_FOUND = -32001
 const TASK_NOT_CANCELABLE = -32002
+const UNSUPPORTED_OPERATION = -32004
 
 const Id = v.pipe(v.string(), v.maxLength(512))
 
@@ -33,6 +37,7 @@ const Message = once(() =>
   v.looseObject({
     messageId: v.pipe(Id, v.nonEmpty()),
     contextId: v.optional(Id),
+    taskId: v.optional(Id),
     role: v.literal('ROLE_USER'),
     parts: v.pipe(
       v.array(v.looseObject({ text: v.string('Only parts with `text` can be read here.') })),
@@ -85,34 +90,55 @@ async function dispatch(
       })
     }
     case 'GetTask':
-      return storedTask(parties, params)
-    case 'CancelTask': {
-      const { context, turn } = placeOf(params)
-      // What runs there is another task, if this one has ended.
-      const hasEnded = (await turnsOf(parties, context)).turns.some((each) => each.turn === turn)
-      if (!hasEnded && (await stopChat(parties, context)))
-        return task(context, String(params.id), 'TASK_STATE_CANCELED')
-      throw new RpcError(TASK_NOT_CANCELABLE, 'This task is not running.')
-    }
+      return readTask(parties, params)
+    case 'CancelTask':
+      return cancelTask(parties, params)
     default:
       throw new RpcError(METHOD_NOT_FOUND, `There is no method \`${method}\` here.`)
   }
 }
 
-function ask(call: OpenCall, parties: ChatParties, params: Record<string, unknown>, bodyText: string) {
+async function ask(
+  { record }: OpenCall,
+  parties: ChatParties,
+  params: Record<string, unknown>,
+  bodyText: string,
+) {
   const read = v.safeParse(Message(), params.message, { abortEarly: true })
   if (!read.success) {
     const [issue] = read.issues
     const place = ['message', v.getDotPath(issue)].filter(Boolean).join('.')
     throw new RpcError(INVALID_PARAMS, `\`${place}\`: ${issue.message}`)
   }
-  const { contextId, parts } = read.output
-  return askChat(call, parties, {
-    chat: contextId || undefined,
-    question: parts.map(({ text }) => text).join('\n'),
-    protocol: 'a2a',
-    bodyText,
-  })
+  const { contextId, taskId, parts } = read.output
+  if (taskId) {
+    await readTask(parties, { id: taskId })
+    throw new RpcError(
+      UNSUPPORTED_OPERATION,
+      'A task takes no further message. Leave out `taskId`: `contextId` goes on from its answer.',
+    )
+  }
+  const question = parts.map(({ text }) => text).join('\n')
+  const asked = { ...parties, record, question, protocol: 'a2a', bodyText }
+  return contextId ? askIn(contextId, asked) : askAssistant(asked)
+}
+
+/**
+ * Asks in a context. A client may make up the name of a new one. An id that this server made may be that of a first
+ * answer that is being written: nothing is stored of it, and only its conversation knows whether it is the caller's.
+ * @throws RpcError for an id that this server made and that is not open to the caller
+ */
+async function askIn(contextId: string, asked: AssistantQuestion) {
+  const chat = await findChat(asked, contextId)
+  if (chat.conversationId === contextId || !(await isSealed(asked.env, contextId))) {
+    return askAssistant({ ...asked, ...chat })
+  }
+  try {
+    return await askAssistant({ ...asked, conversationId: contextId })
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 404) throw error
+    throw new RpcError(TASK_NOT_FOUND, 'There is no such context. Leave out `contextId` to begin one.')
+  }
 }
 
 const noTask = (): RpcError => new RpcError(TASK_NOT_FOUND, 'There is no such task.')
@@ -124,14 +150,38 @@ function placeOf({ id }: Record<string, unknown>): { context: string; turn: numb
   return { context, turn: Number(turn) }
 }
 
-/** A task that has ended, as the record has it. */
-async function storedTask(parties: ChatParties, params: Record<string, unknown>) {
+/** The number of the turn that is being written in a context. @returns undefined if none is */
+async function runningIn(parties: ChatParties, context: string): Promise<number | undefined> {
+  const read = await runningTurn(parties, context)
+  if (!read) return undefined
+  try {
+    const last = (await read())?.at(-1)
+    return last && !isTerminal(last) ? last.turn : undefined
+  } finally {
+    await read.stop()
+  }
+}
+
+/** @throws RpcError for a task that does not exist, that is not the caller's, or that has no record */
+async function readTask(parties: ChatParties, params: Record<string, unknown>) {
   const { context, turn } = placeOf(params)
+  const id = String(params.id)
+  if ((await runningIn(parties, context)) === turn) return task(context, id, 'TASK_STATE_WORKING')
   const { turns } = await turnsOf(parties, context)
   const found = turns.find((each) => each.turn === turn)
   if (!found) throw noTask()
   const state = found.finish_reason === 'error' ? 'TASK_STATE_FAILED' : 'TASK_STATE_COMPLETED'
-  return task(context, String(params.id), state, {
+  return task(context, id, state, {
     ...(found.answer !== '' && { artifacts: [artifact(found.answer)] }),
   })
+}
+
+/** Stops the answer of this task, and of no later one. @throws RpcError for a task that is unknown or has ended */
+async function cancelTask(parties: ChatParties, params: Record<string, unknown>) {
+  const { context, turn } = placeOf(params)
+  if ((await runningIn(parties, context)) === turn && (await stopChat(parties, context))) {
+    return task(context, String(params.id), 'TASK_STATE_CANCELED')
+  }
+  await readTask(parties, params)
+  throw new RpcError(TASK_NOT_CANCELABLE, 'This task has ended.')
 }

@@ -27,14 +27,19 @@ const MARKS: Mark[] = [
     name: 'A2A',
     route: '/a2a/*',
     fits: ({ jsonrpc, method }) =>
-      // Methods of MCP begin with a small letter. The last alternative is that of earlier revisions.
+      // Revision 1.0 has names such as `GetTask`; before it they began with `message/`. MCP's names are all small.
       jsonrpc === '2.0' && typeof method === 'string' && /^([A-Z]|message\/)/.test(method),
   },
   {
     protocol: 'mcp',
     name: 'the Model Context Protocol',
     route: '/mcp/*',
-    fits: ({ jsonrpc, method }) => jsonrpc === '2.0' && typeof method === 'string',
+    fits: ({ jsonrpc, method }) =>
+      jsonrpc === '2.0' &&
+      typeof method === 'string' &&
+      /^(initialize$|ping$|tools\/|resources\/|prompts\/|completion\/|logging\/|notifications\/)/.test(
+        method,
+      ),
   },
   {
     protocol: 'n8n',

@@ -1,16 +1,11 @@
 /** Clients of every wire, each behind the same few calls: how they ask, what they show, and what they cannot do. */
-import { SendMessageRequest, TaskState } from '@a2a-js/sdk'
-import {
-  ClientFactory,
-  ClientFactoryOptions,
-  DefaultAgentCardResolver,
-  JsonRpcTransportFactory,
-} from '@a2a-js/sdk/client'
+import { type Task, TaskState } from '@a2a-js/sdk'
 import { HttpAgent } from '@ag-ui/client'
 import { AIChatProtocolClient } from '@microsoft/ai-chat-protocol'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import OpenAI from 'openai'
+import { answerIn, connectA2a, messageOf, textIn } from '../a2a-client'
 import { KEY, url } from '../harness'
 import { makeChat, textOf } from '../headless-chat'
 import { bearer, type Options, type Row, type Said } from './row'
@@ -206,27 +201,8 @@ const a2a: Row = {
   lacks: { Resume: '`SubscribeToTask` is not served; `GetTask` has the finished answer' },
   open(assistant) {
     let contextId = ''
-    const fetchImpl: typeof fetch = (input, init) =>
-      fetch(input, { ...init, headers: { ...Object.fromEntries(new Headers(init?.headers)), ...bearer } })
-    const factory = new ClientFactory(
-      ClientFactoryOptions.createFrom(ClientFactoryOptions.default, {
-        transports: [new JsonRpcTransportFactory({ fetchImpl })],
-        cardResolver: new DefaultAgentCardResolver({ fetchImpl }),
-      }),
-    )
-    const connect = () => factory.createFromUrl(`${url}/a2a/${assistant}/`)
-    const message = (text: string) =>
-      SendMessageRequest.fromJSON({
-        message: {
-          messageId: crypto.randomUUID(),
-          ...(contextId !== '' && { contextId }),
-          role: 'ROLE_USER',
-          parts: [{ text }],
-        },
-      })
-    type Parts = { content?: { $case: string; value: unknown } | undefined }[]
-    const textIn = (parts: Parts = []) =>
-      parts.map(({ content }) => (content?.$case === 'text' ? String(content.value) : '')).join('')
+    const connect = () => connectA2a(assistant)
+    const message = (text: string) => messageOf(text, contextId === '' ? {} : { contextId })
     return {
       async ask(question, { onText, signal } = {}) {
         const client = await connect()
@@ -255,12 +231,9 @@ const a2a: Row = {
         return { text, sources }
       },
       async whole(question) {
-        const result = (await (await connect()).sendMessage(message(question))) as {
-          artifacts?: { parts: Parts }[]
-          contextId: string
-        }
-        contextId = result.contextId
-        return (result.artifacts ?? []).map(({ parts }) => textIn(parts)).join('')
+        const task = (await (await connect()).sendMessage(message(question))) as Task
+        contextId = task.contextId
+        return answerIn(task)
       },
     }
   },

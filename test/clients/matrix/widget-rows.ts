@@ -89,7 +89,10 @@ export const n8n: Row = {
 /** The key for pages that the snippet has in its address. Its tests make one. */
 export const snippet = (pageKey: () => string): Row => ({
   name: 'Cloudflare AI Search snippet',
-  lacks: { Resume: 'the snippet names no conversation' },
+  lacks: {
+    Resume: 'the snippet names no conversation',
+    Sources: 'the chat passes over the documents that it is sent; the search of the same package shows them',
+  },
   open(assistant) {
     const said: { role: string; content: string }[] = []
     const path = () => `/ai-search/${encodeURIComponent(pageKey())}/${assistant}/chat/completions`
@@ -99,24 +102,19 @@ export const snippet = (pageKey: () => string): Row => ({
         const body = { messages: said, stream: true }
         const response = await post(path(), body, { accept: 'text/event-stream', authorization: '' }, options)
         let text = ''
-        let sources: string[] = []
         for await (const part of partsOf(response, '\n\n')) {
           const data = part.slice(part.indexOf('data: ') + 'data: '.length)
-          if (part.startsWith('event: chunks')) {
-            sources = JSON.parse(data).map(
-              ({ item }: { item: { metadata: { title: string } } }) => item.metadata.title,
-            )
-          } else if (data.startsWith('{')) {
-            const piece = JSON.parse(data).choices[0].delta.content
-            options.onText?.(piece)
-            text += piece
-          }
+          // As the snippet does, this passes over `event: chunks`.
+          if (part.startsWith('event: ') || !data.startsWith('{')) continue
+          const piece = JSON.parse(data).choices[0].delta.content
+          options.onText?.(piece)
+          text += piece
         }
         // It takes any end for a success. What failed is the end of the text.
         const failure = /\n\n\*\*(.+)\*\*$/.exec(text)?.[1]
         if (failure !== undefined) throw new Error(failure)
         said.push({ role: 'assistant', content: text })
-        return { text, sources }
+        return { text, sources: [] }
       },
     }
   },
