@@ -118,7 +118,7 @@ test('after a failure it says what to do, and the next run goes on with the same
   expect(atUpload.output).toContain('Workers Scripts Edit')
   expect(api.workers.size).toBe(0)
   expect(tables()).toContain('conversation_models')
-  const [file] = readdirSync(join(folder, 'kept'))
+  const file = readdirSync(join(folder, 'kept')).find((name) => name.endsWith('-parley.json'))
   const path = join(folder, 'kept', file!)
   const kept = JSON.parse(readFileSync(path, 'utf8'))
   expect(statSync(path).mode & 0o077).toBe(0)

@@ -139,7 +139,8 @@ it('leaves to SQL a field whose strings are few but long', async () => {
   const documents = numbered(1_500, (n) => ({ kind: `${n % 3}${'x'.repeat(3_000)}` }))
   await inside([{ name: 'kind', type: 'string', facet: true }], documents, async (open) => {
     const { result, bytes } = await searchWith(open, 24 << 20, { q: '*', facet_by: 'kind', group_by: 'kind' })
-    expect(result.facet_counts![0]!.counts.map(({ count }) => count)).toEqual([500, 500, 500])
+    // Each value is in one group.
+    expect(result.facet_counts![0]!.counts.map(({ count }) => count)).toEqual([1, 1, 1])
     expect(result.found).toBe(3)
     expect(bytes).toBeLessThanOrEqual(BLOCK * 2)
   })
