@@ -8,7 +8,7 @@
 import { ApiError } from '../../errors'
 import { compileFilter } from '../filter/compile'
 import { impliedConditions } from '../filter/conditions'
-import { balanced, fragment, not, oneOf, type SqlFragment, splitOutside } from '../fragment'
+import { splitOutside } from '../fragment'
 import { EVERYWHERE, NOWHERE } from '../range'
 import { parseRequest, type SearchRequest } from '../request/request'
 import { completeSort, orderBy } from '../request/sort'
@@ -18,12 +18,13 @@ import type { SearchParameters, SearchResult, SearchScope } from '../types'
 import { type Candidates, VectorsUnavailable, type Wanted } from '../vectors/vector-index'
 import { everything, type RangedFilter, type Top, textMatches } from './candidates'
 import type { SearchContext } from './context'
+import { effectiveFilter } from './effective-filter'
 import { countFacets } from './facets'
 import { fuseScores } from './fusion'
 import { fuse, neighboursGathered } from './gathered'
 import { requireInfix, withInfix } from './infix'
 import { searchJoins } from './joining'
-import { matchOfAny, planKeywordSearch, queryOf, withoutExcluded } from './keyword'
+import { matchOfAny, planKeywordSearch, queryOf } from './keyword'
 import { filteredSet, gatheredSet } from './match-set'
 import { concerns, parseReranking, type Reranking, rerankHits, textsToRead, widened } from './model-rerank'
 import { applyNamedSets, readNamedSets } from './named-sets'
@@ -375,32 +376,6 @@ function all(
 /** What vectors weigh beside words where their scores are joined. */
 const meaningOf = (context: SearchContext, { field, alpha }: VectorSearch): number =>
   alpha ?? (field.embed && context.embedder(field).weight) ?? STRONG
-
-/** filter_by, minus hidden and pinned documents and those with an excluded word. */
-function effectiveFilter(
-  context: SearchContext,
-  request: SearchRequest,
-  query: ParsedQuery,
-  pinned: { seq: number }[],
-  pace?: Pace,
-): RangedFilter {
-  const { sql, schema } = context
-  const [joined, onRead] = [context.joins?.documents, pace?.countDocuments]
-  const always: SqlFragment[] = []
-  if (request.hiddenHits.length > 0) {
-    const hidden = sequenceNumbers(sql, request.hiddenHits)
-    always.push(not(oneOf([...hidden.values()])))
-  }
-  if (pinned.length > 0) always.push(not(oneOf(pinned.map(({ seq }) => seq))))
-  const excluded = query.terms.length === 0 ? withoutExcluded(context, request, query) : undefined
-  return (range) => {
-    const { where, bindings } = compileFilter(sql, schema, request.filterBy, range, joined, onRead)
-    const conditions: SqlFragment[] = where === '1' ? [] : [{ sql: `(${where})`, bindings }]
-    conditions.push(...always)
-    if (excluded !== undefined) conditions.push(excluded(range))
-    return conditions.length === 0 ? fragment('1') : balanced(conditions, 'AND')
-  }
-}
 
 function withoutExcludedParts(result: SearchResult, { excludeFields }: SearchRequest): SearchResult {
   const names = splitOutside(excludeFields, ',')

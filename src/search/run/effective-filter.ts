@@ -1,0 +1,36 @@
+/** The condition that every hit of a search meets. */
+import { compileFilter } from '../filter/compile'
+import { balanced, fragment, not, oneOf, type SqlFragment } from '../fragment'
+import type { SearchRequest } from '../request/request'
+import type { ParsedQuery } from '../text/query'
+import type { RangedFilter } from './candidates'
+import type { SearchContext } from './context'
+import { withoutExcluded } from './keyword'
+import type { Pace } from './pace'
+import { sequenceNumbers } from './pinned'
+
+/** filter_by, minus hidden and pinned documents and those with an excluded word. */
+export function effectiveFilter(
+  context: SearchContext,
+  request: SearchRequest,
+  query: ParsedQuery,
+  pinned: { seq: number }[],
+  pace?: Pace,
+): RangedFilter {
+  const { sql, schema } = context
+  const [joined, onRead] = [context.joins?.documents, pace?.countDocuments]
+  const always: SqlFragment[] = []
+  if (request.hiddenHits.length > 0) {
+    const hidden = sequenceNumbers(sql, request.hiddenHits)
+    always.push(not(oneOf([...hidden.values()])))
+  }
+  if (pinned.length > 0) always.push(not(oneOf(pinned.map(({ seq }) => seq))))
+  const excluded = query.terms.length === 0 ? withoutExcluded(context, request, query) : undefined
+  return (range) => {
+    const { where, bindings } = compileFilter(sql, schema, request.filterBy, range, joined, onRead)
+    const conditions: SqlFragment[] = where === '1' ? [] : [{ sql: `(${where})`, bindings }]
+    conditions.push(...always)
+    if (excluded !== undefined) conditions.push(excluded(range))
+    return conditions.length === 0 ? fragment('1') : balanced(conditions, 'AND')
+  }
+}
