@@ -2,11 +2,10 @@
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { Client } from '@modelcontextprotocol/sdk/client/index.js'
-import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createAssistant, createModel, createShows, KEY, request, unique, url } from './harness'
 import { type Llm, startLlm } from './llm'
+import { ask, connect as connectTo, post as postTo, rpc, textIn } from './mcp-client'
 import { type Paced, startPaced, words } from './paced'
 
 let llm: Llm
@@ -26,54 +25,10 @@ beforeAll(async () => {
 })
 afterAll(() => Promise.all([llm.stop(), paced.stop()]))
 
-const at = (path: string) => new URL(url + path)
-
-/** A client that has connected. It checks structured content against the tools' schemas. */
-async function connect(path = `/mcp/${assistant}`, key = KEY, headers: Record<string, string> = {}) {
-  const client = new Client({ name: 'a test', version: '1' })
-  const transport = new StreamableHTTPClientTransport(at(path), {
-    requestInit: { headers: { authorization: `Bearer ${key}`, ...headers } },
-  })
-  await client.connect(transport)
-  await client.listTools()
-  return client
-}
-
-const textIn = ({ content }: Record<string, unknown>): string =>
-  (content as { text: string }[]).map(({ text }) => text).join('')
-
-interface Answer {
-  conversation_id: string
-  turn: number
-  answer: string
-  sources: { id: string; title: string; cited: boolean }[]
-}
-
-async function ask(client: Client, args: Record<string, unknown>): Promise<Answer> {
-  const result = await client.callTool({ name: 'ask', arguments: args })
-  expect(result.isError, textIn(result)).toBeUndefined()
-  return result.structuredContent as unknown as Answer
-}
-
-/** A message as a program without the SDK sends it. */
-async function post(body: unknown, headers: Record<string, string> = {}, path = `/mcp/${assistant}`) {
-  const response = await fetch(at(path), {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${KEY}`,
-      'content-type': 'application/json',
-      accept: 'application/json, text/event-stream',
-      ...headers,
-    },
-    body: typeof body === 'string' ? body : JSON.stringify(body),
-  })
-  const text = await response.text()
-  // biome-ignore lint/suspicious/noExplicitAny: replies are checked field by field
-  const json: any = response.headers.get('content-type')?.includes('json') ? JSON.parse(text) : undefined
-  return { status: response.status, headers: response.headers, text, json }
-}
-
-const rpc = (method: string, params: unknown = {}, id = 1) => ({ jsonrpc: '2.0', id, method, params })
+const connect = (path = `/mcp/${assistant}`, key = KEY, headers: Record<string, string> = {}) =>
+  connectTo(path, key, headers)
+const post = (body: unknown, headers: Record<string, string> = {}, path = `/mcp/${assistant}`) =>
+  postTo(body, headers, path)
 const notification = (method: string) => ({ jsonrpc: '2.0', method })
 
 describe("the SDK's client", () => {
