@@ -18,7 +18,7 @@ import type { ConversationModelConfig } from '../models/language-model'
 import { checkParameters, withoutNulls } from '../models/parameters'
 import { destinationOf, providerOf } from '../models/providers'
 import { partSecrets, requireSecrets } from '../models/secrets'
-import { collectionObject } from '../search/collection/handle'
+import { ownObject } from './engines'
 import { checkHistorySchema } from './history-schema'
 import { changeSecrets, keptSecrets, openSecrets, sealSecrets, shownSecrets } from './model-secrets'
 import { checkNamedModels } from './named-models'
@@ -222,8 +222,7 @@ const historyNameOf = ({ config }: ConversationModelRow): string =>
 
 async function historyOf(env: Cloudflare.Env, name: string) {
   try {
-    const { objectId } = await findCollection(env, name)
-    return collectionObject(env, objectId)
+    return ownObject(env, await findCollection(env, name))
   } catch (error) {
     // Here a missing collection is a wrong property, not a wrong address.
     if (error instanceof ApiError && error.status === 404) throw collectionMissing(name, 400)

@@ -53,8 +53,11 @@ export async function planSearch(
   if (access.forPages && (!asked || Number(asked) > PAGE_CUTOFF_MS)) {
     params.search_cutoff_ms = `${PAGE_CUTOFF_MS}`
   }
-  if (params.stopwords) params.stopwords = (await wordsOfSet(env, params.stopwords)).join('\n')
   const [place, joins] = await Promise.all([findCollection(env, collection), joinScope(env, access, params)])
+  // A cluster has sets of its own.
+  if (params.stopwords && place.engine === 'object') {
+    params.stopwords = (await wordsOfSet(env, params.stopwords)).join('\n')
+  }
   const scope = { ...scopeOf(access, collection, filter), ...joins }
   return { collection, place, params, scope, plain: access.forPages }
 }

@@ -1,0 +1,110 @@
+/** The `engine` of a collection in an existing cluster, as callers give it and as the registry stores it. */
+import * as v from 'valibot'
+import { ApiError } from '../../errors'
+import { maskSecret } from '../../mask'
+import { type Egress, requireAllowed } from '../../models/egress'
+import { once } from '../../once'
+
+export const ENGINE_TYPES = ['typesense'] as const
+
+/** A cluster call that takes longer is given up, in milliseconds. */
+const DEFAULT_TIMEOUT_MS = 5_000
+const LONGEST_TIMEOUT_MS = 60_000
+const MOST_NODES = 20
+const LONGEST_TEXT = 2_048
+
+const Text = () => v.pipe(v.string(), v.minLength(1), v.maxLength(LONGEST_TEXT))
+
+const Engine = once(() =>
+  v.strictObject({
+    type: v.picklist(ENGINE_TYPES),
+    nodes: v.pipe(v.array(Text()), v.minLength(1), v.maxLength(MOST_NODES)),
+    credentials: v.strictObject({ api_key: Text() }),
+    collection: v.optional(Text()),
+    timeout_ms: v.optional(
+      v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(LONGEST_TIMEOUT_MS)),
+      DEFAULT_TIMEOUT_MS,
+    ),
+  }),
+)
+
+/** Where a collection lives, without the credentials. This is stored as JSON. */
+const Stored = once(() =>
+  v.object({
+    type: v.picklist(ENGINE_TYPES),
+    nodes: v.array(v.string()),
+    collection: v.string(),
+    timeout_ms: v.number(),
+    /** the credentials, masked */
+    masked: v.record(v.string(), v.string()),
+  }),
+)
+
+export type StoredEngine = v.InferOutput<ReturnType<typeof Stored>>
+
+const Credentials = once(() => v.object({ api_key: v.string() }))
+export type Credentials = v.InferOutput<ReturnType<typeof Credentials>>
+
+/** What an adapter needs to reach its cluster. */
+export interface Connection {
+  /** the collection's name here */
+  name: string
+  engine: StoredEngine
+  credentials: Credentials
+  env: Egress
+}
+
+/**
+ * Checks an `engine` of a request.
+ * @param name of the collection; in the cluster it is called the same unless `collection` says otherwise
+ * @throws ApiError 400 that names the property, or the host that may not be called
+ */
+export function parseEngine(
+  given: unknown,
+  name: string,
+  env: Egress,
+): { engine: StoredEngine; credentials: Credentials } {
+  const parsed = v.safeParse(Engine(), given)
+  if (!parsed.success) {
+    const [issue] = parsed.issues
+    const path = ['engine', ...(issue.path ?? []).map(({ key }) => String(key))].join('.')
+    throw new ApiError(400, `\`${path}\`: ${sentence(issue)}`)
+  }
+  const { credentials, nodes, collection = name, ...rest } = parsed.output
+  const addresses = nodes.map((node) => addressOf(node, env))
+  const masked = Object.fromEntries(
+    Object.entries(credentials).map(([property, secret]) => [property, maskSecret(secret)]),
+  )
+  return { engine: { ...rest, nodes: addresses, collection, masked }, credentials }
+}
+
+function sentence({ type, received, message }: v.BaseIssue<unknown>): string {
+  if (type === 'strict_object') return `There is no such property. ${ENGINE_HELP}`
+  if (type === 'picklist') {
+    return `${received} is no engine. Use one of ${ENGINE_TYPES.map((one) => `\`${one}\``).join(', ')}.`
+  }
+  return received === 'undefined' ? `It is missing. ${ENGINE_HELP}` : `${message}.`
+}
+
+const ENGINE_HELP =
+  'An engine has `type`, `nodes` (URLs), `credentials` with an `api_key`, and optionally `collection` and `timeout_ms`.'
+
+/** The URL of a node without a slash at its end. @throws ApiError 400 */
+function addressOf(node: string, env: Egress): string {
+  requireAllowed(node, env, 'The URL of the node')
+  const { origin, pathname, search, hash } = new URL(node)
+  if (search !== '' || hash !== '') {
+    throw new ApiError(400, '`engine.nodes`: A node is a URL without a query and a fragment.')
+  }
+  return origin + pathname.replace(/\/+$/, '')
+}
+
+export const parseStoredEngine = (json: string): StoredEngine => v.parse(Stored(), JSON.parse(json))
+
+export const parseCredentials = (json: string): Credentials => v.parse(Credentials(), JSON.parse(json))
+
+/** An engine as replies show it: its credentials are masked. */
+export const shownEngine = ({ masked, ...engine }: StoredEngine): Record<string, unknown> => ({
+  ...engine,
+  credentials: masked,
+})

@@ -1,0 +1,55 @@
+/** A node of a cluster that passes requests on to another server, until it is told to fail. */
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse, request as send } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+/** `cut`: the connection breaks. `stall`: nothing comes. A number: this status. */
+export type Fault = 'cut' | 'stall' | number
+
+export class Relay {
+  url = ''
+  /** paths of the requests so far, with their queries */
+  asked: string[] = []
+  fault: Fault | undefined
+  readonly #target: string
+  readonly #server = createServer((request, response) => this.#answer(request, response))
+
+  /** @param target where requests go */
+  constructor(target: string) {
+    this.#target = target
+  }
+
+  async open(): Promise<this> {
+    this.#server.listen(0, '127.0.0.1')
+    await once(this.#server, 'listening')
+    this.url = `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+    return this
+  }
+
+  async close(): Promise<void> {
+    this.#server.closeAllConnections()
+    if (!this.#server.listening) return
+    this.#server.close()
+    await once(this.#server, 'close')
+  }
+
+  #answer(request: IncomingMessage, response: ServerResponse): void {
+    this.asked.push(`${request.method} ${request.url}`)
+    if (this.fault === 'cut') return void request.socket.destroy()
+    if (this.fault === 'stall') return
+    if (this.fault !== undefined) {
+      response.writeHead(this.fault, { 'content-type': 'application/json', location: 'http://127.0.0.1:1/' })
+      return void response.end('{"message":"told to fail"}')
+    }
+    const onward = send(
+      new URL(request.url ?? '/', this.#target),
+      { method: request.method ?? 'GET', headers: request.headers },
+      (answer) => {
+        response.writeHead(answer.statusCode ?? 502, answer.headers)
+        answer.pipe(response)
+      },
+    )
+    onward.on('error', () => response.destroy())
+    request.pipe(onward)
+  }
+}
