@@ -5,7 +5,8 @@ import { RowCache } from '../db/row-cache'
 import { open, seal } from '../db/sealing'
 import { collectionGone } from '../errors'
 import { type Connection, parseCredentials, parseEngine, parseStoredEngine } from '../search/engine/config'
-import { TypesenseStore } from '../search/engine/typesense'
+import { OpenSearchStore } from '../search/engine/opensearch/store'
+import { TypesenseStore } from '../search/engine/typesense/store'
 
 /** How long another isolate may use credentials that were replaced, in milliseconds. */
 const CACHE_MS = 10_000
@@ -14,7 +15,9 @@ const CACHE_MS = 10_000
 const connections = new RowCache<Connection>('the cluster of a collection', CACHE_MS)
 
 /** The adapter of each type of cluster. To add an engine, add an entry. */
-const ADAPTERS = { typesense: TypesenseStore } as const
+const ADAPTERS = { typesense: TypesenseStore, opensearch: OpenSearchStore } as const
+
+export type ClusterStore = InstanceType<(typeof ADAPTERS)[keyof typeof ADAPTERS]>
 
 export const isCluster = (engine: string): engine is keyof typeof ADAPTERS => Object.hasOwn(ADAPTERS, engine)
 
@@ -23,7 +26,7 @@ export const clusterStore = (
   env: Cloudflare.Env,
   engine: keyof typeof ADAPTERS,
   objectId: string,
-): InstanceType<(typeof ADAPTERS)[typeof engine]> => new ADAPTERS[engine](() => connectionOf(env, objectId))
+): ClusterStore => new ADAPTERS[engine](() => connectionOf(env, objectId))
 
 /** @throws ApiError 404, 400 when the credentials cannot be opened */
 async function connectionOf(env: Cloudflare.Env, objectId: string): Promise<Connection> {
@@ -46,7 +49,7 @@ type EngineColumns = Pick<CollectionRow, 'engine' | 'engineConfig' | 'sealedCred
 export interface NewConnection {
   columns: EngineColumns
   /** the adapter, before the row exists */
-  store: TypesenseStore
+  store: ClusterStore
 }
 
 /**

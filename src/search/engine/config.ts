@@ -5,8 +5,6 @@ import { maskSecret } from '../../mask'
 import { type Egress, requireAllowed } from '../../models/egress'
 import { once } from '../../once'
 
-export const ENGINE_TYPES = ['typesense'] as const
-
 /** A cluster call that takes longer is given up, in milliseconds. */
 const DEFAULT_TIMEOUT_MS = 5_000
 const LONGEST_TIMEOUT_MS = 60_000
@@ -15,35 +13,59 @@ const LONGEST_TEXT = 2_048
 
 const Text = () => v.pipe(v.string(), v.minLength(1), v.maxLength(LONGEST_TEXT))
 
+const Nodes = () => v.pipe(v.array(Text()), v.minLength(1), v.maxLength(MOST_NODES))
+const Timeout = () =>
+  v.optional(
+    v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(LONGEST_TIMEOUT_MS)),
+    DEFAULT_TIMEOUT_MS,
+  )
+
+const TypesenseCredentials = once(() => v.strictObject({ api_key: Text() }))
+/** An open cluster has none. */
+const OpenSearchCredentials = once(() =>
+  v.union([
+    v.strictObject({ username: Text(), password: Text() }),
+    v.strictObject({ api_key: Text() }),
+    v.strictObject({}),
+  ]),
+)
+
 const Engine = once(() =>
-  v.strictObject({
-    type: v.picklist(ENGINE_TYPES),
-    nodes: v.pipe(v.array(Text()), v.minLength(1), v.maxLength(MOST_NODES)),
-    credentials: v.strictObject({ api_key: Text() }),
-    collection: v.optional(Text()),
-    timeout_ms: v.optional(
-      v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(LONGEST_TIMEOUT_MS)),
-      DEFAULT_TIMEOUT_MS,
-    ),
-  }),
+  v.variant('type', [
+    v.strictObject({
+      type: v.literal('typesense'),
+      nodes: Nodes(),
+      credentials: TypesenseCredentials(),
+      collection: v.optional(Text()),
+      timeout_ms: Timeout(),
+    }),
+    v.strictObject({
+      type: v.literal('opensearch'),
+      nodes: Nodes(),
+      credentials: v.optional(OpenSearchCredentials(), {}),
+      index: v.optional(Text()),
+      timeout_ms: Timeout(),
+    }),
+  ]),
 )
 
 /** Where a collection lives, without the credentials. This is stored as JSON. */
-const Stored = once(() =>
-  v.object({
-    type: v.picklist(ENGINE_TYPES),
+const Stored = once(() => {
+  const shared = {
     nodes: v.array(v.string()),
-    collection: v.string(),
     timeout_ms: v.number(),
     /** the credentials, masked */
     masked: v.record(v.string(), v.string()),
-  }),
-)
+  }
+  return v.variant('type', [
+    v.object({ type: v.literal('typesense'), collection: v.string(), ...shared }),
+    v.object({ type: v.literal('opensearch'), index: v.string(), ...shared }),
+  ])
+})
 
 export type StoredEngine = v.InferOutput<ReturnType<typeof Stored>>
 
-const Credentials = once(() => v.object({ api_key: v.string() }))
-export type Credentials = v.InferOutput<ReturnType<typeof Credentials>>
+export type Credentials = v.InferOutput<ReturnType<typeof OpenSearchCredentials>>
 
 /** What an adapter needs to reach its cluster. */
 export interface Connection {
@@ -70,24 +92,25 @@ export function parseEngine(
     const path = ['engine', ...(issue.path ?? []).map(({ key }) => String(key))].join('.')
     throw new ApiError(400, `\`${path}\`: ${sentence(issue)}`)
   }
-  const { credentials, nodes, collection = name, ...rest } = parsed.output
-  const addresses = nodes.map((node) => addressOf(node, env))
+  const { credentials, ...engine } = parsed.output
   const masked = Object.fromEntries(
     Object.entries(credentials).map(([property, secret]) => [property, maskSecret(secret)]),
   )
-  return { engine: { ...rest, nodes: addresses, collection, masked }, credentials }
+  const shared = { masked, nodes: engine.nodes.map((node) => addressOf(node, env)) }
+  if (engine.type === 'typesense') {
+    return { engine: { ...engine, collection: engine.collection ?? name, ...shared }, credentials }
+  }
+  return { engine: { ...engine, index: engine.index ?? name, ...shared }, credentials }
 }
 
 function sentence({ type, received, message }: v.BaseIssue<unknown>): string {
+  if (type === 'variant') return `Use \`typesense\` or \`opensearch\`, not ${received}.`
   if (type === 'strict_object') return `There is no such property. ${ENGINE_HELP}`
-  if (type === 'picklist') {
-    return `${received} is no engine. Use one of ${ENGINE_TYPES.map((one) => `\`${one}\``).join(', ')}.`
-  }
   return received === 'undefined' ? `It is missing. ${ENGINE_HELP}` : `${message}.`
 }
 
 const ENGINE_HELP =
-  'An engine has `type`, `nodes` (URLs), `credentials` with an `api_key`, and optionally `collection` and `timeout_ms`.'
+  'An engine has `type`, `nodes` (URLs), `credentials`, and optionally `collection` (Typesense) or `index` (OpenSearch) and `timeout_ms`.'
 
 /** The URL of a node without a slash at its end. @throws ApiError 400 */
 function addressOf(node: string, env: Egress): string {
@@ -101,7 +124,8 @@ function addressOf(node: string, env: Egress): string {
 
 export const parseStoredEngine = (json: string): StoredEngine => v.parse(Stored(), JSON.parse(json))
 
-export const parseCredentials = (json: string): Credentials => v.parse(Credentials(), JSON.parse(json))
+export const parseCredentials = (json: string): Credentials =>
+  v.parse(OpenSearchCredentials(), JSON.parse(json))
 
 /** An engine as replies show it: its credentials are masked. */
 export const shownEngine = ({ masked, ...engine }: StoredEngine): Record<string, unknown> => ({

@@ -1,7 +1,7 @@
 /** Reads what a Typesense cluster replies: its errors, fields and hits. */
-import { ApiError, collectionGone } from '../../errors'
-import type { Field, Hit, SearchResult } from '../types'
-import { ofCluster } from './cluster'
+import { ApiError, collectionGone } from '../../../errors'
+import type { Field, Hit, SearchResult } from '../../types'
+import { ofCluster } from '../cluster'
 
 /** The cluster's error as the caller reads it: its messages are this wire's own. */
 export function refusalOf(status: number, message: string): ApiError {

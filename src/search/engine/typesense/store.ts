@@ -2,8 +2,8 @@
  * A collection in a Typesense cluster, releases 27 to 30. Requests are passed on unchanged, except for what a key fixes. Replies
  * are passed back as the cluster wrote them, under the collection's name here.
  */
-import { ApiError, attempt, type Outcome } from '../../errors'
-import { parseExact } from '../../exact-json'
+import { ApiError, attempt, type Outcome } from '../../../errors'
+import { parseExact } from '../../../exact-json'
 import type {
   CollectionSchema,
   CollectionSummary,
@@ -17,13 +17,13 @@ import type {
   SearchScope,
   Step,
   WriteOptions,
-} from '../types'
-import { Cluster, type ClusterRequest, ofCluster } from './cluster'
-import { type Connection, type StoredEngine, shownEngine } from './config'
-import type { DocumentStore } from './port'
-import { requireNoJoin, scopedFilter } from './scoped'
-import { readText } from './text'
-import { asField, messageOf, refusalOf, withScores } from './typesense-replies'
+} from '../../types'
+import { Cluster, type ClusterRequest, ofCluster } from '../cluster'
+import { type Connection, type StoredEngine, shownEngine } from '../config'
+import type { DocumentStore } from '../port'
+import { requireNoJoin, scopedFilter } from '../scoped'
+import { readText } from '../text'
+import { asField, messageOf, refusalOf, withScores } from './replies'
 
 /** Parameters of searches for questions that only Parley's own engine has. */
 const OWN_PARAMETERS = ['match_stems', 'context_q', 'fusion']
@@ -34,7 +34,7 @@ const JSONL = 'text/plain'
 
 interface Opened {
   name: string
-  engine: StoredEngine
+  engine: StoredEngine & { type: 'typesense' }
   cluster: Cluster
   /** of the collection in the cluster */
   path: string
@@ -52,19 +52,24 @@ export class TypesenseStore implements DocumentStore {
   }
 
   #open(): Promise<Opened> {
-    this.#opened ??= this.#connect().then(({ name, engine, credentials, env }) => ({
-      name,
-      engine,
-      path: `/collections/${encodeURIComponent(engine.collection)}`,
-      cluster: new Cluster({
-        label: 'The Typesense cluster',
-        nodes: engine.nodes,
-        headers: { 'x-typesense-api-key': credentials.api_key },
-        secrets: [credentials.api_key],
-        timeoutMs: engine.timeout_ms,
-        env,
-      }),
-    }))
+    this.#opened ??= this.#connect().then(({ name, engine, credentials, env }) => {
+      if (engine.type !== 'typesense' || !('api_key' in credentials)) {
+        throw new Error('The engine is not a Typesense cluster.')
+      }
+      return {
+        name,
+        engine,
+        path: `/collections/${encodeURIComponent(engine.collection)}`,
+        cluster: new Cluster({
+          label: 'The Typesense cluster',
+          nodes: engine.nodes,
+          headers: { 'x-typesense-api-key': credentials.api_key },
+          secrets: [credentials.api_key],
+          timeoutMs: engine.timeout_ms,
+          env,
+        }),
+      }
+    })
     return this.#opened
   }
 
