@@ -1,5 +1,8 @@
 /** Collections with more string fields than a full-text index has columns: from the 91st on, fields share one. */
+import { evictDurableObject, runInDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
 import { describe, expect, it } from 'vitest'
+import { readSchema, writeSchema } from '../../src/search/schema/stored'
 import type { SearchParameters } from '../../src/search/types'
 import { idsOf, makeCollection, type TestCollection } from './make-collection'
 
@@ -157,5 +160,28 @@ describe('a schema that changes', () => {
     expect((await object.write(JSON.stringify({ id: 'w', ...wide }), { action: 'create' })).ok).toBe(true)
     for (;;) if ((await object.reindex()).done) break
     expect(await ids(collection, { q: 'word199', query_by: 'f199', num_typos: '0' })).toEqual(['w'])
+  })
+
+  it('grows where the version before has made all columns that it could', async () => {
+    const collection = await makeCollection(strings(0, 90), [{ id: 'w', f89: 'old', f90: 'new' }])
+    const stub = env.COLLECTION.get(env.COLLECTION.idFromName(collection.objectId))
+    // It made 90 at most, and no column that fields share.
+    await runInDurableObject(stub, (_, { storage: { sql } }) => {
+      const columns = Array.from({ length: 90 }, (_, at) => `t${at}`).join(', ')
+      for (const table of ['word_index', 'text_index']) {
+        const [row] = sql
+          .exec<{ sql: string }>('SELECT sql FROM sqlite_master WHERE name = ?', table)
+          .toArray()
+        sql.exec(`DROP TABLE ${table}`)
+        sql.exec(row!.sql.replace(/t0, .*t90/, columns))
+        sql.exec(`INSERT INTO ${table} (rowid, t89) VALUES (0, 'old')`)
+      }
+      writeSchema(sql, { ...readSchema(sql)!, textColumns: 90 })
+    })
+    await evictDurableObject(stub)
+    expect(await ids(collection, { q: 'old', query_by: 'f89' })).toEqual(['w'])
+    await alter(collection, strings(90, 91))
+    expect(await ids(collection, { q: 'new', query_by: 'f90' })).toEqual(['w'])
+    expect(await ids(collection, { q: 'old', query_by: 'f89' })).toEqual(['w'])
   })
 })
