@@ -13,6 +13,9 @@ const CLI = join(import.meta.dirname, '../../scripts/parley/cli.mjs')
 const folder = mkdtempSync(join(tmpdir(), 'parley-backup-'))
 const SECRET = 'sk-1234567890'
 
+// Each run of the command line is a process of its own.
+vi.setConfig({ testTimeout: 180_000 })
+
 // biome-ignore lint/suspicious/noExplicitAny: replies are checked field by field
 type Json = any
 
@@ -276,7 +279,7 @@ test('a deployment goes into a folder, and from there into a fresh one', async (
   ]) {
     expect([path, await done(fresh, 'GET', path)]).toEqual([path, await done(old, 'GET', path)])
   }
-}, 180_000)
+})
 
 test('a restored conversation goes on, with what was said before', async () => {
   const { conversation_id } = made.asked
