@@ -4,6 +4,7 @@ import { type CollectionRow, changeEngine, findCollectionByObject } from '../db/
 import { RowCache } from '../db/row-cache'
 import { open, seal } from '../db/sealing'
 import { collectionGone } from '../errors'
+import { AiSearchStore } from '../search/engine/ai-search/store'
 import { type Connection, parseCredentials, parseEngine, parseStoredEngine } from '../search/engine/config'
 import { OpenSearchStore } from '../search/engine/opensearch/store'
 import { TypesenseStore } from '../search/engine/typesense/store'
@@ -15,7 +16,11 @@ const CACHE_MS = 10_000
 const connections = new RowCache<Connection>('the cluster of a collection', CACHE_MS)
 
 /** The adapter of each type of cluster. To add an engine, add an entry. */
-const ADAPTERS = { typesense: TypesenseStore, opensearch: OpenSearchStore } as const
+const ADAPTERS = {
+  typesense: TypesenseStore,
+  opensearch: OpenSearchStore,
+  'ai-search': AiSearchStore,
+} as const
 
 export type ClusterStore = InstanceType<(typeof ADAPTERS)[keyof typeof ADAPTERS]>
 

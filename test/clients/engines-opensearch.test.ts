@@ -1,13 +1,18 @@
 /**
- * Collections that live in an OpenSearch cluster. Parley's own OpenSearch wire plays the cluster, or a real one:
- * `npm run reference:opensearch -- start`, then OPENSEARCH_URL is where it answers.
+ * Collections that live in an OpenSearch cluster. The cluster's replies were recorded from a real one, and are recorded anew by
+ * `npm run reference:opensearch -- start` and this test with OPENSEARCH_URL, where that answers.
  */
-import { beforeAll, describe, expect, test } from 'vitest'
-import { client, createHistory, createModel, KEY, query, type Reply, request, unique, url } from './harness'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { client, createHistory, createModel, KEY, query, type Reply, request, unique } from './harness'
+import { Recorded } from './recorded'
 
-const real = process.env.OPENSEARCH_URL
-const node = real ?? url
-const credentials = real ? {} : { api_key: KEY }
+const cluster = new Recorded(
+  join(import.meta.dirname, '../fixtures/opensearch-cluster.json'),
+  process.env.OPENSEARCH_URL,
+)
+/** A fixed name: it is part of the recorded requests. */
+const INDEX = 'parley_books'
 
 const BOOKS = [
   {
@@ -56,10 +61,11 @@ const BOOKS = [
 let books: string
 
 beforeAll(async () => {
+  await cluster.open()
   books = unique('books')
   const reply = await request('POST', '/collections', {
     name: books,
-    engine: { type: 'opensearch', nodes: [node], credentials, timeout_ms: 30_000 },
+    engine: { type: 'opensearch', nodes: [cluster.url], index: INDEX, timeout_ms: 30_000 },
     fields: [
       { name: 'title', type: 'string' },
       { name: 'text', type: 'string' },
@@ -80,6 +86,8 @@ beforeAll(async () => {
   }
 })
 
+afterAll(() => cluster.close())
+
 const search = (parameters: Record<string, string | number>, key = KEY): Promise<Reply> =>
   request('GET', query(`/collections/${books}/documents/search`, parameters), undefined, key)
 
@@ -91,7 +99,7 @@ async function ids(parameters: Record<string, string | number>): Promise<string[
 
 test('has the mapping as its schema', async () => {
   const { body } = await request('GET', `/collections/${books}`)
-  expect(body).toMatchObject({ name: books, num_documents: 4, engine: { type: 'opensearch', index: books } })
+  expect(body).toMatchObject({ name: books, num_documents: 4, engine: { type: 'opensearch', index: INDEX } })
   const types = Object.fromEntries(body.fields.map(({ name, type }: Record<string, string>) => [name, type]))
   expect(types).toEqual({
     title: 'string',
@@ -190,24 +198,33 @@ test('says like Typesense what is not in the schema', async () => {
 test('imports, exports, changes and removes documents', async () => {
   const documents = client().collections(books).documents()
   const novel = { id: 'novel', title: 'A Novel', year: 2000 }
-  const results = await documents.import([novel, { id: 'bad', title: 'Bad', year: 'many' }] as never, {
-    action: 'create',
-    throwOnFail: false,
-  } as never)
+  const results = await documents.import(
+    [novel, { id: 'bad', title: 'Bad', year: 'many' }] as never,
+    {
+      action: 'create',
+      throwOnFail: false,
+    } as never,
+  )
   expect(results).toMatchObject([{ success: true }, { success: false }])
-  expect(await client().collections(books).documents('novel').update({ year: 2001 })).toMatchObject({ year: 2001 })
+  expect(await client().collections(books).documents('novel').update({ year: 2001 })).toMatchObject({
+    year: 2001,
+  })
   await expect(documents.create(novel as never)).rejects.toMatchObject({ httpStatus: 409 })
   const exported = (await documents.export({ filter_by: 'year:>2000' })).split('\n')
   expect(exported.map((line) => JSON.parse(line))).toEqual([{ ...novel, year: 2001 }])
   expect(await client().collections(books).documents('novel').delete()).toMatchObject({ id: 'novel' })
-  await expect(client().collections(books).documents('novel').retrieve()).rejects.toMatchObject({ httpStatus: 404 })
+  await expect(client().collections(books).documents('novel').retrieve()).rejects.toMatchObject({
+    httpStatus: 404,
+  })
 })
 
 test('shows a key with a filter nothing else', async () => {
   const { value } = await client()
     .keys()
     .create({ description: 'a page', actions: ['documents:search'], collections: [books] } as never)
-  const key = client().keys().generateScopedSearchKey(value!, { filter_by: 'genre:=sea', exclude_fields: 'text' })
+  const key = client()
+    .keys()
+    .generateScopedSearchKey(value!, { filter_by: 'genre:=sea', exclude_fields: 'text' })
   const all = await search({ q: '*', filter_by: 'year:>0 || year:<9999' }, key)
   const shown = all.body.hits.map(({ document }: { document: { id: string } }) => document.id)
   expect(shown.sort()).toEqual(['island', 'whale'])

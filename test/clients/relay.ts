@@ -11,12 +11,16 @@ export class Relay {
   /** paths of the requests so far, with their queries */
   asked: string[] = []
   fault: Fault | undefined
+  /** replies of its own, by the end of the path */
+  readonly replies: Record<string, unknown> = {}
   readonly #target: string
+  readonly #path: (path: string) => string
   readonly #server = createServer((request, response) => this.#answer(request, response))
 
-  /** @param target where requests go */
-  constructor(target: string) {
+  /** @param target where requests go @param path theirs there */
+  constructor(target: string, path = (same: string) => same) {
     this.#target = target
+    this.#path = path
   }
 
   async open(): Promise<this> {
@@ -41,8 +45,13 @@ export class Relay {
       response.writeHead(this.fault, { 'content-type': 'application/json', location: 'http://127.0.0.1:1/' })
       return void response.end('{"message":"told to fail"}')
     }
+    const own = Object.keys(this.replies).find((end) => request.url?.endsWith(end))
+    if (own !== undefined) {
+      response.writeHead(200, { 'content-type': 'application/json' })
+      return void response.end(JSON.stringify(this.replies[own]))
+    }
     const onward = send(
-      new URL(request.url ?? '/', this.#target),
+      new URL(this.#path(request.url ?? '/'), this.#target),
       { method: request.method ?? 'GET', headers: request.headers },
       (answer) => {
         response.writeHead(answer.statusCode ?? 502, answer.headers)

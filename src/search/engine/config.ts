@@ -30,6 +30,10 @@ const OpenSearchCredentials = once(() =>
   ]),
 )
 
+/** With the binding AI_SEARCH there are none. */
+const AiSearchCredentials = once(() => v.union([v.strictObject({ api_token: Text() }), v.strictObject({})]))
+const CLOUDFLARE = 'https://api.cloudflare.com'
+
 const Engine = once(() =>
   v.variant('type', [
     v.strictObject({
@@ -37,6 +41,14 @@ const Engine = once(() =>
       nodes: Nodes(),
       credentials: TypesenseCredentials(),
       collection: v.optional(Text()),
+      timeout_ms: Timeout(),
+    }),
+    v.strictObject({
+      type: v.literal('ai-search'),
+      nodes: v.optional(Nodes(), [CLOUDFLARE]),
+      credentials: v.optional(AiSearchCredentials(), {}),
+      account_id: v.optional(Text()),
+      instance: v.optional(Text()),
       timeout_ms: Timeout(),
     }),
     v.strictObject({
@@ -60,12 +72,19 @@ const Stored = once(() => {
   return v.variant('type', [
     v.object({ type: v.literal('typesense'), collection: v.string(), ...shared }),
     v.object({ type: v.literal('opensearch'), index: v.string(), ...shared }),
+    v.object({
+      type: v.literal('ai-search'),
+      account_id: v.optional(v.string()),
+      instance: v.string(),
+      ...shared,
+    }),
   ])
 })
 
 export type StoredEngine = v.InferOutput<ReturnType<typeof Stored>>
 
-export type Credentials = v.InferOutput<ReturnType<typeof OpenSearchCredentials>>
+const Credentials = once(() => v.union([AiSearchCredentials(), OpenSearchCredentials()]))
+export type Credentials = v.InferOutput<ReturnType<typeof Credentials>>
 
 /** What an adapter needs to reach its cluster. */
 export interface Connection {
@@ -73,7 +92,7 @@ export interface Connection {
   name: string
   engine: StoredEngine
   credentials: Credentials
-  env: Egress
+  env: Egress & Pick<Cloudflare.Env, 'AI_SEARCH'>
 }
 
 /**
@@ -100,17 +119,26 @@ export function parseEngine(
   if (engine.type === 'typesense') {
     return { engine: { ...engine, collection: engine.collection ?? name, ...shared }, credentials }
   }
-  return { engine: { ...engine, index: engine.index ?? name, ...shared }, credentials }
+  if (engine.type === 'opensearch') {
+    return { engine: { ...engine, index: engine.index ?? name, ...shared }, credentials }
+  }
+  if ('api_token' in credentials && engine.account_id === undefined) {
+    throw new ApiError(
+      400,
+      '`engine.account_id`: It is missing. An `api_token` is for the REST API of an account.',
+    )
+  }
+  return { engine: { ...engine, instance: engine.instance ?? name, ...shared }, credentials }
 }
 
 function sentence({ type, received, message }: v.BaseIssue<unknown>): string {
-  if (type === 'variant') return `Use \`typesense\` or \`opensearch\`, not ${received}.`
+  if (type === 'variant') return `Use \`typesense\`, \`opensearch\` or \`ai-search\`, not ${received}.`
   if (type === 'strict_object') return `There is no such property. ${ENGINE_HELP}`
   return received === 'undefined' ? `It is missing. ${ENGINE_HELP}` : `${message}.`
 }
 
 const ENGINE_HELP =
-  'An engine has `type`, `nodes` (URLs), `credentials`, and optionally `collection` (Typesense) or `index` (OpenSearch) and `timeout_ms`.'
+  'An engine has `type`, `nodes` (URLs), `credentials`, and optionally `collection` (Typesense), `index` (OpenSearch) or `instance` (AI Search), and `timeout_ms`.'
 
 /** The URL of a node without a slash at its end. @throws ApiError 400 */
 function addressOf(node: string, env: Egress): string {
@@ -124,8 +152,7 @@ function addressOf(node: string, env: Egress): string {
 
 export const parseStoredEngine = (json: string): StoredEngine => v.parse(Stored(), JSON.parse(json))
 
-export const parseCredentials = (json: string): Credentials =>
-  v.parse(OpenSearchCredentials(), JSON.parse(json))
+export const parseCredentials = (json: string): Credentials => v.parse(Credentials(), JSON.parse(json))
 
 /** An engine as replies show it: its credentials are masked. */
 export const shownEngine = ({ masked, ...engine }: StoredEngine): Record<string, unknown> => ({
