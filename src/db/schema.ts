@@ -18,6 +18,11 @@ export const collections = sqliteTable('collections', {
   /** the credentials of its cluster, sealed */
   sealedCredentials: text('sealed_credentials'),
   createdAt: integer('created_at').notNull(),
+  /**
+   * JSON: what a question needs to know of its fields (search/collection/outline.ts). Its object writes it when the
+   * schema changes; null until then
+   */
+  outline: text('outline'),
 })
 
 export const aliases = sqliteTable('aliases', {

@@ -32,7 +32,7 @@ beforeAll(async () => {
       description: 'a page',
       actions: ['documents:search', 'conversations:ask'],
       collections: ['*'],
-      limits: { questions_per_minute: 1000 },
+      limits: { assistant },
     } as never)
   service = await new Relay(url, (path) =>
     path.endsWith('/search') ? `/ai-search/${encodeURIComponent(value!)}/${assistant}/search` : path,

@@ -8,6 +8,7 @@ import {
   listCollections,
   reconnectCollection,
 } from '../../registry/collections'
+import { forgetNames } from '../../registry/names'
 import { isObject } from '../../search/schema/values'
 import type { CollectionSummary } from '../../search/types'
 import { readExactJson } from '../edge/body'
@@ -70,6 +71,7 @@ async function alter({ env, request, path }: Call): Promise<Response> {
   if (isObject(body) && body.engine !== undefined) return changeEngine(env, path.collection!, body)
   const echo = unwrap(await collection.alter(body))
   for (let done = false; !done; ) done = (await collection.reindex()).done
+  forgetNames()
   return json(echo)
 }
 
