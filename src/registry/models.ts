@@ -172,7 +172,7 @@ export async function keepHistoriesOf(
   for (const { config } of rows) {
     const { history_collection: name } = JSON.parse(String(config)) as Record<string, unknown>
     const history = typeof name === 'string' ? await lookUp(env, name) : undefined
-    if (history) await collectionObject(env, history.objectId).keepHistory()
+    if (history) await ownObject(env, history).keepHistory()
   }
 }
 

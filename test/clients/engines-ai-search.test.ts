@@ -65,7 +65,7 @@ test('shows how many documents it has, and no token', async () => {
 
 test('finds passages for words, at the address of the instance', async () => {
   const { body } = await search({ q: 'a judge and her clerks', query_by: 'title,text', per_page: 1 })
-  expect(body.hits).toHaveLength(1)
+  expect(body).toMatchObject({ hits: [{}] })
   expect(body.hits[0].document).toMatchObject({ text: expect.stringContaining('judge') })
   expect(service.asked).toContain('POST /client/v4/accounts/account/ai-search/instances/handbook/search')
 })

@@ -81,17 +81,19 @@ describe('a collection of a cluster', () => {
     }
     const without = ({ search_time_ms: _, request_params: __, ...rest }: object & Record<string, unknown>) =>
       rest
-    const there = await client().collections(remote).documents().search(parameters)
-    const here = await searchClient().collections(name).documents().search(parameters)
+    const there = await client().collections(remote).documents().search(parameters, {})
+    const here = await searchClient().collections(name).documents().search(parameters, {})
     expect(without(here as never)).toEqual(without(there as never))
     expect(here.request_params?.collection_name).toBe(name)
-    const { results } = await client().multiSearch.perform({
-      searches: [
-        { collection: name, ...parameters },
-        { collection: name, q: 'reef', query_by: 'nothing' },
-      ],
-    } as never)
-    expect(without(results[0] as never)).toEqual(without(there as never))
+    const { results } = (
+      await request('POST', '/multi_search', {
+        searches: [
+          { collection: name, ...parameters },
+          { collection: name, q: 'reef', query_by: 'nothing' },
+        ],
+      })
+    ).body
+    expect(without(results[0])).toEqual(without(there as never))
     expect(results[1]).toMatchObject({ code: 404, error: expect.stringContaining('nothing') })
   })
 
@@ -308,13 +310,12 @@ describe('a cluster that fails', () => {
 
 test('one multi_search asks a cluster and an object', async () => {
   const name = await connect()
-  const { results } = await client().multiSearch.perform({
-    searches: [name, remote].map((collection) => ({ collection, q: 'judge', query_by: 'overview' })),
-  } as never)
-  expect(results.map((result) => (result as { found: number }).found)).toEqual([1, 1])
+  const searches = [name, remote].map((collection) => ({ collection, q: 'judge', query_by: 'overview' }))
+  const { results } = (await request('POST', '/multi_search', { searches })).body
+  expect(results.map(({ found: count }: { found: number }) => count)).toEqual([1, 1])
   const union = await client().multiSearch.perform({
     union: true,
-    searches: [name, remote].map((collection) => ({ collection, q: 'judge', query_by: 'overview' })),
+    searches,
     remove_duplicates: false,
   } as never)
   expect((union as { hits: object[] }).hits).toHaveLength(2)

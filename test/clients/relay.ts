@@ -50,9 +50,11 @@ export class Relay {
       response.writeHead(200, { 'content-type': 'application/json' })
       return void response.end(JSON.stringify(this.replies[own]))
     }
+    // Of another service: what plays it knows nothing of its tokens.
+    const { authorization: _, ...headers } = request.headers
     const onward = send(
-      new URL(this.#path(request.url ?? '/'), this.#target),
-      { method: request.method ?? 'GET', headers: request.headers },
+      new URL(this.#path(request.url ?? '/'), this.#target).href,
+      { method: request.method ?? 'GET', headers },
       (answer) => {
         response.writeHead(answer.statusCode ?? 502, answer.headers)
         answer.pipe(response)
