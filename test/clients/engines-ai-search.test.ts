@@ -30,9 +30,9 @@ beforeAll(async () => {
     .keys()
     .create({
       description: 'a page',
-      actions: ['documents:search', 'conversations:ask'],
+      actions: ['documents:search'],
       collections: ['*'],
-      limits: { assistant },
+      limits: { turns_per_day: 100_000 },
     } as never)
   service = await new Relay(url, (path) =>
     path.endsWith('/search') ? `/ai-search/${encodeURIComponent(value!)}/${assistant}/search` : path,
