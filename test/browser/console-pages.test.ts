@@ -217,7 +217,26 @@ describe.runIf(CHROMIUM)('the pages of the console', () => {
     await page.getByLabel('What is plotted').selectOption('dollars')
     await page.locator('.chart text', { hasText: '$' }).first().waitFor()
     await expectSound(page, 'usage')
-    expect(await page.getByRole('link', { name: 'Failed answers' }).getAttribute('href')).toContain('failed')
+    // What failed is counted by its reason, and leads to the conversation.
+    const user = unique('user')
+    const headers = { 'x-typesense-user-id': user }
+    const failed = await ask('How is it stored?', {}, headers)
+    const field = unique('nothing')
+    for (const question of ['Why?', 'Why not?']) {
+      await ask(question, { conversation_id: failed, query_by: field }, headers)
+    }
+    const failures = async () =>
+      (await request('GET', `/conversations?failed=true&user_id=${user}`)).body.conversations.length
+    await expect.poll(failures, { timeout: 10_000 }).toBe(1)
+    await page.goto(`${url}/#/keys`)
+    await page.goto(`${url}/#/usage`)
+    const fault = page.locator('.faults li', { hasText: field })
+    await fault.getByText('2 times').waitFor()
+    await expectSound(page, 'errors')
+    await page.getByRole('link', { name: 'All failed answers' }).waitFor()
+    await fault.getByRole('link').click()
+    await page.locator('.faults .bad', { hasText: field }).first().waitFor()
+    expect(new URL(page.url()).hash).toContain(failed)
   })
 
   test('the first run leads from content to a snippet', async () => {

@@ -2,10 +2,17 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import type { Refused } from '../../src/search/refused'
+import { PARAMETER_NAMES } from '../../src/search/request/parameter-names'
 import { REFUSED_PARAMETERS, requireSupported } from '../../src/search/request/parameters'
 import { REFUSED_OF_COLLECTIONS } from '../../src/search/schema/options'
 import { parseSchema } from '../../src/search/schema/schema'
-import { COLLECTION_OPTIONS, FIELD_OPTIONS, PARAMETERS, type Taken } from './typesense-parameters'
+import {
+  COLLECTION_OPTIONS,
+  FIELD_OPTIONS,
+  OWN_PARAMETERS,
+  PARAMETERS,
+  type Taken,
+} from './typesense-parameters'
 
 /** What Typesense 30 reads from a search request. */
 const RELEASE_30 =
@@ -39,6 +46,11 @@ test('every parameter of Typesense has its place', () => {
     (name) => !Object.hasOwn(PARAMETERS, name) && !Object.hasOwn(REFUSED_PARAMETERS, name),
   )
   expect(missing).toEqual([])
+})
+
+test("Parley's own routes know every parameter by its name, and no other", () => {
+  const names = [...Object.keys(PARAMETERS), ...Object.keys(REFUSED_PARAMETERS), ...OWN_PARAMETERS]
+  expect([...PARAMETER_NAMES()].sort()).toEqual([...new Set(names)].sort())
 })
 
 describe('what is not implemented', () => {
