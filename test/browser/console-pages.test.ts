@@ -217,6 +217,10 @@ describe.runIf(CHROMIUM)('the pages of the console', () => {
     await page.getByLabel('What is plotted').selectOption('dollars')
     await page.locator('.chart text', { hasText: '$' }).first().waitFor()
     await expectSound(page, 'usage')
+    // A window that is narrower than the names of the axis is no fault.
+    await page.setViewportSize({ width: 90, height: 600 })
+    await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))')
+    await page.setViewportSize({ width: 1360, height: 860 })
     // What failed is counted by its reason, and leads to the conversation.
     const user = unique('user')
     const headers = { 'x-typesense-user-id': user }
