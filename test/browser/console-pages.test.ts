@@ -1,5 +1,7 @@
 /** Conversations, assistants, models, keys, usage and the first run in the console. */
-import { readFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { loadSample } from '../../scripts/sample.mjs'
@@ -243,19 +245,29 @@ describe.runIf(CHROMIUM)('the pages of the console', () => {
     expect(new URL(page.url()).hash).toContain(failed)
   })
 
-  test('the first run leads from content to a snippet', async () => {
+  test('the first run leads from a folder that is dropped to a snippet', async () => {
     const page = await stage.tab({}, '#/start')
     const name = unique('first')
-    await page.getByRole('link', { name: 'Import files' }).click()
-    await page.getByLabel('Files').setInputFiles({
-      name: 'tides.md',
-      mimeType: 'text/markdown',
-      buffer: Buffer.from('# Tides\n\nThe moon pulls the sea, which makes the tides.'),
-    })
+    const folder = mkdtempSync(join(tmpdir(), `parley-${name}-`))
+    mkdirSync(join(folder, 'sea'))
+    writeFileSync(
+      join(folder, 'sea', 'tides.md'),
+      '# Tides\n\nThe moon pulls the sea, which makes the tides.',
+    )
+    await page.getByRole('link', { name: 'Import files' }).waitFor()
+    // Only the browser itself can drop a folder.
+    const session = await page.context().newCDPSession(page)
+    const data = { items: [], files: [folder], dragOperationsMask: 1 }
+    for (const type of ['dragEnter', 'dragOver', 'drop'] as const) {
+      await session.send('Input.dispatchDragEvent', { type, x: 600, y: 300, data })
+    }
+    await page.getByText('The collection is made with').waitFor()
+    await page.getByLabel('The first documents').getByText('sea/tides.md').waitFor()
     await page.getByLabel('Collection').fill(name)
     await page.getByText('The collection is made with').waitFor()
     await page.getByRole('button', { name: 'Import', exact: true }).click()
     await page.getByRole('link', { name: 'Go on' }).click()
+    rmSync(folder, { recursive: true })
     await page.getByRole('button', { name: 'Make the assistant' }).click()
     await page.getByLabel('A question that your content answers').fill('What makes the tides?')
     await expectSound(page, 'start')
