@@ -3,17 +3,28 @@ import { ApiError } from '../../errors'
 import { nearest } from '../../nearest'
 import { isObject } from '../../search/schema/values'
 
+/** Search parameters whose mistyped name does most harm: a search without its filter finds everything. */
+export const COMMON_PARAMETERS = [
+  'query_by',
+  'filter_by',
+  'sort_by',
+  'per_page',
+  'include_fields',
+  'exclude_fields',
+  'vector_query',
+]
+
 /** What an operation needs, by where it stands: typing one of these names wrong is what refuses the request. */
 export const NEEDED = {
   collection: ['name', 'fields'],
   field: ['name', 'type'],
   key: ['description', 'actions', 'collections'],
-  model: ['model_name', 'max_bytes', 'history_collection', 'system_prompt'],
+  model: ['model_name', 'max_bytes', 'history_collection'],
   alias: ['collection_name'],
   preset: ['value'],
   stopwords: ['stopwords'],
   set: ['items'],
-  search: ['q', 'query_by', 'filter_by', 'sort_by', 'facet_by', 'group_by', 'vector_query'],
+  search: COMMON_PARAMETERS,
 } as const
 
 /**

@@ -3,9 +3,9 @@
  * another one is missing.
  */
 import { ApiError } from '../../errors'
-import { meant } from '../../nearest'
-import { PARAMETER_NAMES } from '../../search/request/parameter-names'
+import { meant, nearest } from '../../nearest'
 import { isObject } from '../../search/schema/values'
+import { COMMON_PARAMETERS } from '../edge/hint'
 import type { Operation, Schema } from './operations'
 
 /** What valibot's schemas of objects, lists and optional values have in common. */
@@ -20,7 +20,7 @@ interface Node {
 
 /**
  * Looks at the properties of a body, those of objects inside it too. Where a schema takes further properties, they are
- * search parameters.
+ * search parameters: then only a name that is nearly a known one is refused.
  *
  * @throws ApiError 400 for what is no object, or for the first unknown name, with the one that may be meant
  */
@@ -40,8 +40,9 @@ function look(schema: Partial<Node>, given: unknown, place: string): void {
     const entry = Object.hasOwn(entries, name) ? entries[name] : undefined
     if (entry) look(entry, value, `${place}${name}.`)
     else if (type === 'strict_object') refuse('property', place, name, Object.keys(entries))
-    else if (type === 'object_with_rest' && !PARAMETER_NAMES().has(name)) {
-      refuse('property', place, name, [...Object.keys(entries), ...PARAMETER_NAMES()])
+    else if (type === 'object_with_rest' && !COMMON_PARAMETERS.includes(name)) {
+      const known = [...Object.keys(entries), ...COMMON_PARAMETERS]
+      if (nearest(name, known) !== undefined) refuse('property', place, name, known)
     }
   }
 }
