@@ -14,7 +14,7 @@
 import { fragment, type SqlFragment } from '../fragment'
 import type { Range } from '../range'
 import type { SearchRequest } from '../request/request'
-import { textColumn } from '../schema/layout'
+import { textCode, textColumn, textNumber } from '../schema/shared-column'
 import { analyzerOf, type TextIndex } from '../text/analyzer'
 import { mostTelling } from '../text/long-query'
 import {
@@ -167,15 +167,19 @@ export const columnsOf = (
 ): SearchedColumn[] =>
   queryFields.map(({ field, prefix, typos }) => ({
     column: textColumn(schema.slots[field.name]!),
+    code: textCode(schema.slots[field.name]!),
     prefix,
     typos,
     analyzer: analyzerOf(index, rulesOf(schema, field)),
   }))
 
-/** The weights of the text columns, up to the last one that is searched. */
+/** The weights of the text columns, up to the last one that is searched. Fields that share one have their largest. */
 export function rankOf({ schema }: SearchContext, { queryFields }: SearchRequest): string {
   const weights: number[] = []
-  for (const { field, weight } of queryFields) weights[schema.slots[field.name]!.text!] = weight
+  for (const { field, weight } of queryFields) {
+    const number = textNumber(schema.slots[field.name]!)
+    weights[number] = Math.max(weight, weights[number] ?? 0)
+  }
   return `bm25(${Array.from(weights, (weight) => (weight ?? 1).toFixed(4)).join(', ')})`
 }
 
