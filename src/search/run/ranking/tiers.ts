@@ -4,8 +4,16 @@
  *
  * Each tier is a part of the next, and nothing in a tier can fit worse than what the tiers after it add.
  */
-import type { Analyzer } from '../../text/analyzer'
-import { groupsOf, matchExpression, type SearchedColumn, type Term, termsFor, typed } from '../../text/query'
+import {
+  type ColumnGroup,
+  groupsOf,
+  inQuotes,
+  matchExpression,
+  type SearchedColumn,
+  type Term,
+  termsFor,
+  typed,
+} from '../../text/query'
 import { hasSynonyms } from '../../text/synonyms'
 import type { TextMatch } from '../candidates'
 
@@ -105,11 +113,13 @@ function together(
 ): string {
   const expressions = groupsOf(columns).map((group) => {
     const taken = termsFor(terms, group)
-    const words = writings(taken, group.analyzer).map((strings) =>
-      how !== 'near'
-        ? `${how === 'initial' ? '^ ' : ''}"${strings.join(' ')}"${taken.at(-1)!.prefix ? ' *' : ''}`
-        : `NEAR(${strings.map((each) => `"${each}"`).join(' ')}, ${NEAR})`,
-    )
+    const words = writings(taken, group).map((strings) => {
+      if (how === 'near') return `NEAR(${strings.map((each) => `"${each}"`).join(' ')}, ${NEAR})`
+      const phrase = strings.join(' ')
+      // In a shared column, the code alone is where the field begins.
+      const initial = group.code ? `"${group.code} ${phrase}"` : `^ "${phrase}"`
+      return `${how === 'initial' ? initial : `"${phrase}"`}${taken.at(-1)!.prefix ? ' *' : ''}`
+    })
     return `${group.names} : ${words.length === 1 ? words[0] : `(${words.join(' OR ')})`}`
   })
   return expressions.length === 1 ? expressions[0]! : `(${expressions.join(' OR ')})`
@@ -119,10 +129,12 @@ const waysOf = (terms: readonly Term[]): number =>
   terms.reduce((ways, { corrections }) => ways * (1 + corrections.length), 1)
 
 /** The words in each way to write them: as typed, or with similar words in their place. */
-const writings = (terms: readonly Term[], analyzer: Analyzer): string[][] =>
+const writings = (terms: readonly Term[], group: ColumnGroup): string[][] =>
   terms.reduce<string[][]>(
     (ways, term) => {
-      const words = [analyzer.phrase(typed(term)).text, ...term.corrections]
+      const { words: own, text } = group.analyzer.phrase(typed(term))
+      const typedText = group.code ? inQuotes(own, group) : text
+      const words = [typedText, ...term.corrections.map((word) => inQuotes([word], group))]
       return ways.flatMap((way) => words.map((word) => [...way, word]))
     },
     [[]],
