@@ -15,7 +15,7 @@ import type { RangedFilter } from '../candidates'
 import type { SearchContext } from '../context'
 import { columnsOf, vocabularyFor } from '../keyword'
 import type { Pace } from '../pace'
-import { fewMatches, wordsIn } from './matches'
+import { fewMatches, hasLength, wordsIn } from './matches'
 
 /** A query that finds as many documents is not looked at again. */
 export const ENOUGH_AS_TYPED = 10
@@ -44,7 +44,14 @@ export async function almostWhole(
   const at = queryFields.findIndex(({ rank }) => rank === heaviest)
   const column = columnsOf(context, request)[at]!
   const isPlain = terms.every((term) => term.tokens.length === 1 && !term.quoted && !term.synonyms)
-  if (!isPlain || excluded.length > 0 || terms.length > MOST_WORDS || column.typos === 0) return undefined
+  if (
+    !isPlain ||
+    excluded.length > 0 ||
+    terms.length > MOST_WORDS ||
+    column.typos === 0 ||
+    !hasLength(column)
+  )
+    return undefined
   const { analyzer } = column
   const words = terms.map((term) => analyzer.phrase(typed(term)).text)
   const expressions: string[] = []
