@@ -150,7 +150,9 @@ export class WordMatcher {
         const word = lower.slice(start, end)
         const match = this.match(isWhole ? word : this.#analyzer.phrase(word).words[0]!)
         if (match !== undefined) {
-          const marked = isWhole ? start + match.length : end
+          // All letters of a word that is cut end where the word ends.
+          const isAll = match.length >= Math.min(parts, mostLetters)
+          const marked = isAll ? end : endOfLetters(lower, start, end, match.length, classes)
           marks.push({ token: starts.length, word: match.word, start, end: marked })
         }
       }
@@ -175,6 +177,20 @@ export class WordMatcher {
     }
     return marked
   }
+}
+
+/** Where so many letters of a word end, with signs between them. */
+function endOfLetters(
+  text: string,
+  start: number,
+  end: number,
+  letters: number,
+  classes: Uint8Array,
+): number {
+  let left = letters
+  for (let at = start; at < end; at++)
+    if (classes[text.charCodeAt(at)] === PART && --left === 0) return at + 1
+  return end
 }
 
 /** Matchers of the same terms for texts of different fields. */
