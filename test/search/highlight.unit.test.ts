@@ -44,7 +44,7 @@ const STEMS = stemAnalyzer(RULES)
 const WORDS = wordAnalyzer(RULES)
 
 const matcherOf = (q: string, analyzer = WORDS): Matchers =>
-  new Matchers(parseQuery(q, analyzer, true).terms, () => analyzer)
+  new Matchers(parseQuery(q, analyzer, true).terms, () => ({ analyzer, prefix: true }))
 
 function highlight(
   document: Record<string, unknown>,
