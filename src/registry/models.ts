@@ -22,7 +22,7 @@ import { collectionObject } from '../search/collection/handle'
 import { checkHistorySchema } from './history-schema'
 import { changeSecrets, keptSecrets, openSecrets, sealSecrets, shownSecrets } from './model-secrets'
 import { checkNamedModels } from './named-models'
-import { findCollection } from './names'
+import { findCollection, lookUp } from './names'
 import { findRemoteModel } from './resources'
 
 const DEFAULT_TTL = 86_400
@@ -162,6 +162,18 @@ export async function findModel(
   const row = await findRow(env, id)
   if (!row) return findRemoteModel(env, id)
   return { ...JSON.parse(row.config), ...(await openSecrets(row, env)) }
+}
+
+/** Has the history collections of restored models copied to D1. @param rows of D1's table */
+export async function keepHistoriesOf(
+  env: Cloudflare.Env,
+  rows: Record<string, string | number | null>[],
+): Promise<void> {
+  for (const { config } of rows) {
+    const { history_collection: name } = JSON.parse(String(config)) as Record<string, unknown>
+    const history = typeof name === 'string' ? await lookUp(env, name) : undefined
+    if (history) await collectionObject(env, history.objectId).keepHistory()
+  }
 }
 
 function asObject(body: unknown): Record<string, unknown> {

@@ -91,12 +91,6 @@ export async function planKeywordSearch(
 ): Promise<KeywordSearch | undefined> {
   if (query.terms.length === 0 || request.queryFields.length === 0) return undefined
   const { sql } = context
-  if (ranked && request.fusion === 'score' && request.dropTokensThreshold > context.count()) {
-    // Any word will do, whatever all of them find.
-    const terms = (request.typoTokensThreshold > 0 && correct(context, request, query.terms)) || query.terms
-    const match = matchOfAny(context, request, query, terms)
-    return { terms: relax(terms), match, found: undefined, rows: undefined }
-  }
   const attempt = async (terms: Term[], operator: 'AND' | 'OR'): Promise<Counted> => {
     const match = matchOf(context, request, query, terms, operator)
     const parts = textMatches(sql, match, filter)
@@ -110,6 +104,17 @@ export async function planKeywordSearch(
     return { terms, match, found: await countOf(sql, parts, pace), rows: undefined }
   }
 
+  // A question wants any of its words, however many documents have all of them.
+  if (request.fusion === 'score' && request.dropTokensThreshold > context.count()) {
+    const terms = (request.typoTokensThreshold > 0 && correct(context, request, query.terms)) || query.terms
+    const anyWord = relax(terms)
+    if (ranked) {
+      const match = matchOf(context, request, query, anyWord, 'OR')
+      return { terms: anyWord, match, found: undefined, rows: undefined }
+    }
+    const search = await attempt(anyWord, 'OR')
+    if (!splitsAndJoins(request, search.found)) return search
+  }
   let search = await attempt(query.terms, 'AND')
   if (search.found < request.typoTokensThreshold) {
     const corrected = correct(context, request, query.terms)
