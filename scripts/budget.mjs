@@ -1,5 +1,5 @@
 /**
- * What the Worker may weigh: a bundle of at most 381 KB of gzip, and a start-up within twice a bare Hono Worker's: with the
+ * What the Worker may weigh: a bundle of at most 384 KB of gzip, and a start-up within twice a bare Hono Worker's: with the
  * bindings of a deployment on both sides, and with nothing bound.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
