@@ -229,6 +229,9 @@ test('shows a key with a filter nothing else', async () => {
   const shown = all.body.hits.map(({ document }: { document: { id: string } }) => document.id)
   expect(shown.sort()).toEqual(['island', 'whale'])
   expect(all.text).not.toContain('pirates')
+  const words = await search({ q: 'pirates', query_by: 'text' }, key)
+  expect(words.body.found).toBe(1)
+  expect(words.text).not.toContain('map')
 })
 
 test('answers questions in a conversation', async () => {

@@ -1,5 +1,6 @@
 /** A search in Typesense's parameters as OpenSearch's request. What it has no form for is refused by name. */
 import { ApiError } from '../../../errors'
+import { isExcluded } from '../../documents/projection'
 import type { FacetRequest } from '../../request/facet-request'
 import { parseRequest, type SearchRequest } from '../../request/request'
 import type { SortKey } from '../../request/sort'
@@ -208,8 +209,10 @@ function facetOf({ field, ranges, topK, order }: FacetRequest, { exact }: IndexF
   return { terms: { field: exact ?? field.name, size: Math.max(1, size), ...by } }
 }
 
-function highlightOf({ highlight, queryFields }: SearchRequest): Query {
-  const names = highlight.fields ?? queryFields.map(({ field }) => field.name)
+/** As in Typesense: fields in exclude_fields are highlighted only if highlight_fields names them. */
+function highlightOf({ highlight, queryFields, excludeFields }: SearchRequest): Query {
+  const shown = queryFields.map(({ field }) => field.name).filter((name) => !isExcluded(name, excludeFields))
+  const names = highlight.fields ?? shown
   const full = (name: string): boolean => highlight.fullFields.includes(name)
   const options = (name: string) =>
     full(name) ? { number_of_fragments: 0 } : { number_of_fragments: 1, fragment_size: 150, no_match_size: 0 }
