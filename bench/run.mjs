@@ -1,10 +1,11 @@
 /**
- * `npm run bench [import|embedding|search|busy|growth|mixed|memory|stream|encoders|adapters|history|listings|sweep|load|hostile|hostile-models|quality|ranking|start|widget]`:
+ * `npm run bench [import|embedding|search|busy|growth|mixed|memory|stream|encoders|adapters|history|listings|sweep|load|engines|hostile|hostile-models|quality|ranking|start|widget]`:
  * all without a name. Prints ratios and a table.
  */
 import { benchAdapters } from './adapters.mjs'
 import { benchEmbedding } from './embedding.mjs'
 import { benchEncoders } from './encoders.mjs'
+import { benchEngines } from './engines.mjs'
 import { benchGrowth } from './growth.mjs'
 import { benchHistory } from './history.mjs'
 import { benchHostile } from './hostile.mjs'
@@ -39,6 +40,7 @@ const benches = {
   listings: benchListings,
   sweep: benchSweep,
   load: benchLoad,
+  engines: benchEngines,
   quality: benchQuality,
   ranking: benchRanking,
   start: benchStart,

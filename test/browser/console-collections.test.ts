@@ -8,6 +8,7 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { loadSample } from '../../scripts/sample.mjs'
 import { KEY, request, unique, url } from '../clients/harness'
+import { serve } from '../serve'
 import { CHROMIUM } from './chromium'
 import { ConsoleStage, expectSound, SIZES } from './console-stage'
 
@@ -103,6 +104,40 @@ describe.runIf(CHROMIUM)('collections in the console', () => {
     await page.getByText('2 documents imported').waitFor()
     expect(await page.locator('.faults li').allTextContents()).toEqual([expect.stringMatching(/^b.*`n`/)])
     expect((await request('GET', `/collections/${name}`)).body.num_documents).toBe(2)
+  })
+
+  test('say where they live, and what cannot be done there', async () => {
+    const [linked, there] = [unique('linked'), unique('there')]
+    await request('POST', '/collections', { name: there, fields: [{ name: 'title', type: 'string' }] })
+    const engine = { type: 'typesense', nodes: [url], credentials: { api_key: KEY }, collection: there }
+    await request('POST', '/collections', { name: linked, engine })
+    const page = await stage.tab({}, `#/collections/${linked}`)
+    await page.getByText('Lives in Typesense as').waitFor()
+    expect(await page.locator('main').textContent()).toContain(there)
+    expect(await page.getByRole('link', { name: 'Import files' }).count()).toBe(1)
+    const service = await serve((asked, reply) => {
+      asked.resume()
+      reply.setHeader('content-type', 'application/json')
+      reply.end('{"success":true,"result":{"completed":3}}')
+    })
+    try {
+      const searched = unique('searched')
+      await request('POST', '/collections', {
+        name: searched,
+        engine: {
+          type: 'ai-search',
+          nodes: [service.url],
+          credentials: { api_token: 't' },
+          account_id: 'a',
+          instance: 'i',
+        },
+      })
+      const other = await stage.tab({}, `#/collections/${searched}`)
+      await other.getByText('Lives in AI Search as').waitFor()
+      expect(await other.getByRole('link', { name: 'Import files' }).count()).toBe(0)
+    } finally {
+      await service.stop()
+    }
   })
 
   test('say what cannot be read, and take a drop', async () => {

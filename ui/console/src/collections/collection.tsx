@@ -10,9 +10,10 @@ import { Empty, Shown } from '../parts/states'
 import { Tabs } from '../parts/tabs'
 import { Documents } from './documents'
 import { EmbeddingFault, EmbeddingState } from './embedding-state'
+import { EngineLine } from './engine-line'
 import { Schema } from './schema'
 import { Search } from './search'
-import { type Collection, pathOf, vectorField } from './wire'
+import { type Collection, hasDocuments, pathOf, vectorField } from './wire'
 
 const LOOK_MS = 2_000
 
@@ -45,10 +46,12 @@ export function CollectionPage({ name, tab }: { name: string; tab: string }) {
       actions={
         data && (
           <>
-            <a class="button" href={to(['import'], { into: name })}>
-              <Icon name="upload" />
-              Import files
-            </a>
+            {hasDocuments(data) && (
+              <a class="button" href={to(['import'], { into: name })}>
+                <Icon name="upload" />
+                Import files
+              </a>
+            )}
             <a class="button primary" href={`./?collection=${encodeURIComponent(name)}`}>
               <Icon name="chat" />
               Ask
@@ -58,12 +61,15 @@ export function CollectionPage({ name, tab }: { name: string; tab: string }) {
       }
     >
       {data && <EmbeddingFault collection={data} />}
+      {data?.engine && <EngineLine engine={data.engine} />}
       <Tabs
         label="Views of the collection"
         current={tab}
         tabs={[
           { id: 'search', title: 'Search', href: to(['collections', name]) },
-          { id: 'documents', title: 'Documents', href: to(['collections', name, 'documents']) },
+          ...(data && !hasDocuments(data)
+            ? []
+            : [{ id: 'documents', title: 'Documents', href: to(['collections', name, 'documents']) }]),
           { id: 'schema', title: 'Schema', href: to(['collections', name, 'schema']) },
         ]}
       />

@@ -33,14 +33,16 @@ export function CollectionList() {
           key={each.name}
           name={each.name}
           href={to(['collections', each.name])}
-          about={`${many(each.num_documents, 'document')} · ${many(each.fields.length, 'field')} · made ${ago(each.created_at * 1_000)}`}
+          about={aboutOf(each)}
           called={`the collection ${each.name}`}
           remove={() => setRemoving(each)}
         >
           {vectorField(each) ? (
             <EmbeddingState collection={each} />
           ) : (
-            <span class="badge">{isHistory(each) ? 'conversations' : 'words only'}</span>
+            <span class="badge">
+              {each.engine?.type ?? (isHistory(each) ? 'conversations' : 'words only')}
+            </span>
           )}
         </Item>
       )}
@@ -56,14 +58,24 @@ export function CollectionList() {
           close={() => setRemoving(undefined)}
         >
           <p>
-            {many(removing.num_documents, 'document')} and their vectors are deleted for good. Answers that
-            were written from them stay.
+            {removing.engine
+              ? 'Parley forgets the name. The documents stay in the cluster.'
+              : `${many(removing.num_documents, 'document')} and their vectors are deleted for good.`}{' '}
+            Answers that were written from them stay.
           </p>
         </Confirm>
       )}
     </ListPage>
   )
 }
+
+/** An index of OpenSearch does not tell when it was made. */
+const aboutOf = ({ num_documents, fields, created_at }: Collection): string =>
+  [
+    many(num_documents, 'document'),
+    many(fields.length, 'field'),
+    ...(created_at === undefined ? [] : [`made ${ago(created_at * 1_000)}`]),
+  ].join(' · ')
 
 /** Where conversations are kept comes last. */
 const byUse = (collections: Collection[]): Collection[] =>

@@ -10,13 +10,26 @@ export interface Field {
   embed?: { from: string[]; model_config: { model_name: string }; served_by?: string }
 }
 
+export interface Engine {
+  type: string
+  nodes?: string[]
+  /** what it is called there: one of the three */
+  collection?: string
+  index?: string
+  instance?: string
+  /** why the cluster says nothing of it */
+  error?: string
+}
+
 export interface Collection {
   name: string
   num_documents: number
-  /** in seconds since 1970 */
-  created_at: number
+  /** in seconds since 1970; absent for some clusters */
+  created_at?: number
   fields: Field[]
   metadata?: Record<string, unknown>
+  /** where its documents are, if not in Parley */
+  engine?: Engine
   /** vectors that are still to be made */
   pending_embeddings?: number
   /** documents whose text the embedding model does not take */
@@ -51,6 +64,9 @@ export const pathOf = (collection: string): string => `/collections/${encodeURIC
 /** Fields of text that can be searched by their words. */
 export const textFields = ({ fields }: Collection): string[] =>
   fields.filter(({ type, index }) => index && /^string(\[\])?$/.test(type)).map(({ name }) => name)
+
+/** Whether documents are read and written by Parley. AI Search manages its own. */
+export const hasDocuments = ({ engine }: Collection): boolean => engine?.type !== 'ai-search'
 
 export const vectorField = ({ fields }: Collection): Field | undefined =>
   fields.find(({ type, embed }) => type === 'float[]' && embed)
