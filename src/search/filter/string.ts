@@ -9,6 +9,7 @@
  * words, as stems. It gives a superset, and the documents decide.
  */
 import { balanced, fragment, oneOf, type SqlFragment } from '../fragment'
+import { ROWID_IN_RANGE } from '../range'
 import { hasValues, textColumn } from '../schema/layout'
 import { stringsAt } from '../schema/values'
 import { rulesOf } from '../text/rules'
@@ -162,7 +163,7 @@ function candidates(context: FilterContext, field: Field, { written, prefix }: P
   const column = textColumn(context.schema.slots[field.name]!)
   return context.sql.exec<{ seq: number; body: string }>(
     `SELECT seq, body FROM ${table}
-      WHERE seq IN (SELECT rowid FROM text_index WHERE text_index MATCH ? AND rowid BETWEEN ? AND ?)`,
+      WHERE seq IN (SELECT rowid FROM text_index WHERE text_index MATCH ? AND ${ROWID_IN_RANGE})`,
     `{${column}} : (${words.join(' AND ')})`,
     low,
     high,
