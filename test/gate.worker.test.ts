@@ -2,7 +2,7 @@
 import { expect, it, vi } from 'vitest'
 import { app } from '../src/app'
 import { call, send } from './api/typesense/api'
-import { scopedKey } from './api/typesense/conversing'
+import { HISTORY, scopedKey } from './api/typesense/conversing'
 
 // Every test asks all routes.
 vi.setConfig({ testTimeout: 180_000 })
@@ -169,6 +169,62 @@ it.each(KINDS)('lets a key %s go where it may, and nowhere else', async (_, key,
     }),
   )
   expect(entered.sort()).toEqual(['GET /health', ...METADATA, ...expected].sort())
+})
+
+const SHOP = 'https://shop.example'
+const EVIL = { origin: 'https://evil.example' }
+/** What an open route of any protocol needs to come as far as its assistant. */
+const ASKED = JSON.stringify({
+  model: 'x',
+  input: 'a',
+  query: 'a',
+  prompt: 'a',
+  messages: [{ role: 'user', content: 'a' }],
+})
+const QUESTION = JSON.stringify({ question: 'a' })
+
+/** All routes with this key, from a page that may not use it or what it asks for. */
+async function asEvil(key: string, among: (route: (typeof routes)[number]) => boolean) {
+  const asked = routes.filter((route) => route.isHandled && route.path !== '/' && among(route))
+  return Promise.all(
+    asked.map(async ({ method, path }) => {
+      const response = await send(method, path.replace('/ai-search/x/', `/ai-search/${key}/`), {
+        key,
+        headers: { ...EVIL, 'content-type': 'application/json' },
+        ...(method === 'GET' ? {} : { body: path === '/a/x/conversations' ? QUESTION : ASKED }),
+      })
+      const isReadable = response.headers.has('access-control-allow-origin')
+      return { route: `${method} ${path}`, status: response.status, isReadable, text: await response.text() }
+    }),
+  )
+}
+
+it('keeps a page that a key does not list out of every route', async () => {
+  const key = { description: '', actions: ['*'], collections: ['*'], limits: { allowed_origins: [SHOP] } }
+  const [, { value }] = await call('POST', '/keys', { body: key })
+  const answers = await asEvil(value, ({ method, path }) => !METADATA.includes(`${method} ${path}`))
+  const entered = answers.filter(({ status, isReadable }) => status !== 403 || isReadable)
+  expect(entered.map(({ route }) => route)).toEqual(['GET /health'])
+  expect(answers.length).toBeGreaterThan(100)
+})
+
+it('keeps a page that an assistant does not list out of every route that asks it', async () => {
+  await call('POST', '/collections', { body: HISTORY })
+  await call('POST', '/collections', { body: { name: 'facts', fields: [{ name: 'text', type: 'string' }] } })
+  const model = { id: 'm', model_name: 'local/extractive', history_collection: 'history', max_bytes: 16_384 }
+  await call('POST', '/conversations/models', { body: model })
+  const assistant = { model: 'm', collections: ['facts'], allowed_origins: [SHOP] }
+  for (const name of ['x', 'default']) {
+    expect((await send('PUT', `/assistants/${name}`, { body: JSON.stringify(assistant) })).status).toBe(200)
+  }
+  const isAsking = ({ method, path }: { method: string; path: string }) =>
+    [...ASKING, 'POST /v1/embeddings', 'POST /v1/conversations'].includes(`${method} ${path}`)
+  const answers = await asEvil('xyz', isAsking)
+  const entered = answers.filter(({ status, isReadable }) => status !== 403 || isReadable)
+  // Lists leave it out.
+  const lists = ['GET /copilotkit/info', 'GET /v1/models']
+  expect(entered.map(({ route }) => route).sort()).toEqual(lists)
+  for (const { text } of entered) expect(text).not.toMatch(/"(x|default)"/)
 })
 
 it('lets a key for another collection touch nothing of this one', async () => {

@@ -28,6 +28,8 @@ import { mayHaveHistory } from './sealed-id'
 export interface Question extends Omit<AskRequest, 'conversationId' | 'continues' | 'copies' | 'foundUntil'> {
   /** absent: begin a new conversation */
   conversationId?: string
+  /** true if this server gave the id out (sealed-id.ts) */
+  vouched?: boolean
 }
 
 export interface Answering {
@@ -67,11 +69,15 @@ const MOST_HOPS = 5
  * @throws ApiError 429 and 503 with `retryAfter`; 422; 400 for a question that is too long, and for an unknown
  *   conversation or another asker's
  */
-export async function ask(env: Cloudflare.Env, question: Question, signal?: AbortSignal): Promise<Answering> {
+export async function ask(
+  env: Cloudflare.Env,
+  { vouched, ...question }: Question,
+  signal?: AbortSignal,
+): Promise<Answering> {
   const began = Date.now()
   if (textOf(question.question).length > LONGEST_QUESTION) throw coded('too_long', 400, QUESTION_TOO_LONG)
   const { conversationId: given } = question
-  const mayBeUnknown = given !== undefined && !question.named && !question.replaces
+  const mayBeUnknown = given !== undefined && !question.named && !question.replaces && !vouched
   if (mayBeUnknown && !(await mayHaveHistory(env, given, question.historyId))) throw unknownConversation()
   const attempt = crypto.randomUUID()
   let request: AskRequest =

@@ -6,21 +6,24 @@ import { unknownConversation } from '../turn/errors'
 import type { Asker } from '../turn/request'
 import { conversationObject } from './conversation-object'
 import { mayOpen } from './ownership'
-import { isSealed } from './sealed-id'
+import { idOfHandle, isSealed } from './sealed-id'
 
 /**
  * Returns D1's row of a conversation, once its object has delivered what D1 lacks: the beginning, or turns that ended
  * while D1 was unavailable. Both refusals take the same queries and calls, so that their time does not tell one from
  * the other.
+ * @param handle the id, or a handle of it (sealed-id.ts)
  * @returns `unknown` if there is none, `foreign` if the asker may not open it
  * @throws ApiError 503 while D1 is unavailable
  */
 export async function openRow(
   env: Cloudflare.Env,
   asker: Asker,
-  id: string,
+  handle: string,
 ): Promise<ConversationRow | 'unknown' | 'foreign'> {
-  const refusal = await refusalOf(env, asker, id)
+  const ours = await idOfHandle(env, handle)
+  const id = ours ?? handle
+  const refusal = ours === undefined ? await refusalOf(env, asker, id) : undefined
   if (refusal !== undefined) return refusal
   const recorded = await conversationObject(env, id).recorded(asker)
   const row = await findConversationRow(database(env), id, Date.now())

@@ -34,6 +34,26 @@ export async function isSealed(env: Cloudflare.Env, id: string): Promise<boolean
   return id === beginning + (await seal(env, beginning))
 }
 
+/** An id without a seal of its own, and its seal after it. */
+const HANDLE = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})-([0-9a-f]{8})$/
+
+/**
+ * An id as a caller is told it who has to come back before anything is recorded. The id of a conversation that a client
+ * named is a digest without a seal, so the seal follows it.
+ */
+export async function handleOf(env: Cloudflare.Env, id: string): Promise<string> {
+  return (await isSealed(env, id)) ? id : `${id}-${await seal(env, id)}`
+}
+
+/** The id in a handle, sealed or not. */
+export const idIn = (handle: string): string => HANDLE.exec(handle)?.[1] ?? handle
+
+/** The id of a handle that this server gave out with a seal; undefined for any other text, plain ids too. */
+export async function idOfHandle(env: Cloudflare.Env, handle: string): Promise<string | undefined> {
+  const id = idIn(handle)
+  return id !== handle && handle === `${id}-${await seal(env, id)}` ? id : undefined
+}
+
 /** Whether an id may belong to a conversation with messages in a history collection. */
 export async function mayHaveHistory(env: Cloudflare.Env, id: string, historyId: string): Promise<boolean> {
   if (await isSealed(env, id)) return true

@@ -21,6 +21,8 @@ export interface Heading {
   text: string
 }
 
+/** Characters. If a prompt has little room, a text longer than this is cut into passages. */
+export const LONG_TEXT = 1_200
 /** Passages grow to about this many characters: some 200 words, a few paragraphs. */
 const USUAL = 900
 /** A block longer than this is cut. */

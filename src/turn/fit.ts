@@ -6,15 +6,13 @@
  * dropped, as Typesense drops them (contract 1.5). The `retrieval` event reports what was cut.
  */
 import type { Source } from '../models/language-model'
-import { joinPassages, type Passage, passagesOf } from '../models/passages'
+import { joinPassages, LONG_TEXT, type Passage, passagesOf } from '../models/passages'
 import { isContent, wordsOf } from '../models/words'
 import { documentBudget, fitDocuments } from './budget'
 import type { CutDocument } from './events'
 import { type PromptFamily, promptDocument } from './prompt'
 import { arrayBytes, byteLength, serialise } from './serialise'
 
-/** Characters. If room is short, a text longer than this is cut into passages. */
-const LONG_TEXT = 1_200
 /**
  * Characters of long texts searched for passages per prompt. Of documents after that, only the beginning
  * counts.

@@ -2,7 +2,7 @@
 import { type Message, type Task, TaskState } from '@a2a-js/sdk'
 import type { Client } from '@a2a-js/sdk/client'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { answerIn, connectA2a, messageOf } from './a2a-client'
+import { answerIn, connectA2a, messageOf, textIn } from './a2a-client'
 import { createAssistant, createHistory, createModel, createShows, request, unique } from './harness'
 import { type Llm, startLlm } from './llm'
 import { type Paced, startPaced } from './paced'
@@ -68,6 +68,20 @@ async function begin(by: Client, ...message: Parameters<typeof messageOf>) {
     return state
   })()
   return { task: begun!, ended }
+}
+
+/** Subscribes to a task. `text` is the artifact so far, `ended` the state in which the stream ends. */
+function follow(by: Client, id: string) {
+  let text = ''
+  const ended = (async () => {
+    let state: TaskState | undefined
+    for await (const { payload } of by.resubscribeTask(named(id))) {
+      if (payload?.$case === 'artifactUpdate') text += textIn(payload.value.artifact?.parts)
+      if (payload?.$case === 'statusUpdate') state = payload.value.status?.state
+    }
+    return state
+  })()
+  return { text: () => text, ended }
 }
 
 describe('a task', () => {
@@ -142,6 +156,42 @@ describe('a task', () => {
     expect(await next.ended).toBe(TaskState.TASK_STATE_CANCELED)
   })
 
+  test('of a context that its client named is read, followed and canceled while its first answer is written', async () => {
+    const writer = await connectA2a(slow)
+    const { task, ended } = await begin(writer, unique('an action series'), {
+      contextId: crypto.randomUUID(),
+    })
+    const read = await writer.getTask(named(task.id))
+    expect(read).toMatchObject({ id: task.id, contextId: task.contextId })
+    expect(read.status?.state).toBe(TaskState.TASK_STATE_WORKING)
+    const followed = follow(writer, task.id)
+    await expect.poll(() => followed.text().length, { timeout: 20_000 }).toBeGreaterThan(0)
+    expect((await cancel(writer, task.id)).status?.state).toBe(TaskState.TASK_STATE_CANCELED)
+    expect(await ended).toBe(TaskState.TASK_STATE_CANCELED)
+    expect(await followed.ended).toBe(TaskState.TASK_STATE_CANCELED)
+  })
+
+  test('of such a context goes on, while its first answer is written and later', async () => {
+    const writer = await connectA2a(slow)
+    const gone = new AbortController()
+    const place = { contextId: crypto.randomUUID() }
+    const stream = writer.sendMessageStream(messageOf(unique('a film'), place), { signal: gone.signal })
+    const { value } = await stream.next()
+    const first = value?.payload?.$case === 'task' ? value.payload.value : undefined
+    gone.abort()
+    await stream.return()
+    const next = await begin(writer, unique('another'), { contextId: first!.contextId })
+    expect(next.task.contextId).toBe(first!.contextId)
+    await cancel(writer, next.task.id)
+    expect(await next.ended).toBe(TaskState.TASK_STATE_CANCELED)
+  })
+
+  test('that has ended is not followed', async () => {
+    const { id } = await ask(client, 'an action series')
+    await expect(follow(client, id).ended).rejects.toMatchObject(error('UNSUPPORTED_OPERATION'))
+    await expect(follow(client, `${crypto.randomUUID()}.1`).ended).rejects.toMatchObject(NOT_FOUND)
+  })
+
   test('a client may make up the name of a context', async () => {
     const contextId = crypto.randomUUID()
     const first = await ask(client, 'an action series', { contextId })
@@ -200,6 +250,7 @@ describe("somebody else's task", () => {
     for (const other of others) {
       await expect(other.getTask(named(task.id))).rejects.toMatchObject(NOT_FOUND)
       await expect(cancel(other, task.id)).rejects.toMatchObject(NOT_FOUND)
+      await expect(follow(other, task.id).ended).rejects.toMatchObject(NOT_FOUND)
     }
     expect((await owner.getTask(named(task.id))).status?.state).toBe(TaskState.TASK_STATE_WORKING)
     await cancel(owner, task.id)

@@ -22,7 +22,9 @@ export const isStandalone = (content: string): boolean => content.includes('<Con
 
 /** The question inside a prompt of the contract's shape. */
 export const questionIn = (content: string): string =>
-  /<Question>\n([\s\S]*?)\n\n<(?:Answer|Standalone question)>/.exec(content)?.[1] ?? ''
+  /<Question>\n([\s\S]*?)\n\n<(?:Answer|Standalone question)>/.exec(content)?.[1] ??
+  /QUESTION: ([^\n]*)\nANSWER:$/.exec(content)?.[1] ??
+  ''
 
 /** The documents inside an answer's prompt. */
 export const documentsIn = (content: string): Record<string, unknown>[] =>

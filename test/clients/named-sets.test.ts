@@ -166,10 +166,7 @@ describe('curation sets', () => {
       'Only one of `replace_query` or `remove_matched_tokens` can be specified.',
     ],
     [{ rule, metadata: 'a' }, 'The `metadata` must be a JSON object.'],
-    [
-      { rule, diversity: { similarity_metric: [] } },
-      'The property `diversity` of a curation is not supported. Parley does not diversify results. Leave it out.',
-    ],
+    [{ rule, diversity: { similarity_metric: [] } }, 'Invalid `similarity_metric` format: []'],
   ])('a wrong one is refused: %j', async (item, message) => {
     const name = unique('curations')
     await client().curationSets(name).upsert({ items: [] })

@@ -8,11 +8,12 @@ let paced: Paced
 let shows: string
 /**
  * An assistant whose model says five words, one whose turns are never recorded within the same second, one that takes its
- * time, and one that answers with citations.
+ * time, one that writes for a minute if nobody stops it, and one that answers with citations.
  */
 let talker: string
 let steady: string
 let slow: string
+let endless: string
 let citing: string
 
 beforeAll(async () => {
@@ -26,6 +27,7 @@ beforeAll(async () => {
   talker = await assistant('openai/paced-5-1', paced.url)
   steady = await assistant('openai/paced-6-250', paced.url)
   slow = await assistant('openai/paced-200-20', paced.url)
+  endless = await assistant('openai/paced-6000-10', paced.url)
   const pages = unique('pages')
   await request('POST', '/collections', { name: pages, fields: [{ name: 'text', type: 'string' }] })
   await request('POST', `/collections/${pages}/documents`, {
@@ -89,6 +91,68 @@ describe('a response', () => {
     }
     expect(text).toBe(words(200).join(''))
     expect(await responses.retrieve(id)).toMatchObject({ status: 'completed', output_text: text })
+  })
+
+  /** Asks, and returns the id of the response once its answer is being written. */
+  async function begin(more: { conversation?: string } = {}) {
+    const stream = await openai().responses.create({
+      model: endless,
+      input: unique('an action series'),
+      stream: true,
+      ...more,
+    })
+    const events = stream[Symbol.asyncIterator]()
+    let id = ''
+    for (;;) {
+      const { value } = await events.next()
+      if (value?.type === 'response.created') id = value.response.id
+      if (value?.type === 'response.output_text.delta') return { id, events }
+    }
+  }
+
+  test.each([
+    ['that begins a conversation', () => ({})],
+    ['that begins one which its client named', () => ({ conversation: crypto.randomUUID() })],
+  ])('%s is read and cancelled while it is written', async (_, place) => {
+    const { responses } = openai()
+    const { id, events } = await begin(place())
+    expect(await responses.retrieve(id)).toMatchObject({ id, status: 'in_progress' })
+    expect(await responses.cancel(id)).toMatchObject({ id, status: 'cancelled', output: [] })
+    let last: OpenAI.Responses.ResponseStreamEvent | undefined
+    for (;;) {
+      const { value, done } = await events.next()
+      if (done) break
+      last = value
+    }
+    expect(last?.type).toBe('response.failed')
+    // Nothing of a stopped answer is stored.
+    const more = { model: talker, input: 'more', previous_response_id: id }
+    await expect(responses.create(more)).rejects.toMatchObject({ code: 'previous_response_not_found' })
+  })
+
+  test('that has ended is not cancelled, and that of somebody else is not found', async () => {
+    const { responses } = openai()
+    const ended = await responses.create({ model: talker, input: 'an action series' })
+    await expect(responses.cancel(ended.id)).rejects.toMatchObject({ status: 400 })
+    const { id } = await begin({ conversation: crypto.randomUUID() })
+    const other = openai(await makeKey({ actions: ['documents:search'], collections: [shows] })).responses
+    await expect(other.cancel(id)).rejects.toMatchObject({ status: 404 })
+    await expect(other.retrieve(id)).rejects.toMatchObject({ status: 404 })
+    expect(await responses.cancel(id)).toMatchObject({ status: 'cancelled' })
+  })
+
+  test('of a conversation that its client named keeps its id', async () => {
+    const { responses } = openai()
+    const made = await responses.create({
+      model: talker,
+      input: 'an action series',
+      conversation: crypto.randomUUID(),
+    })
+    expect(await responses.retrieve(made.id)).toMatchObject({ id: made.id, status: 'completed' })
+    const next = await responses.create({ model: talker, input: 'more', previous_response_id: made.id })
+    expect(next).toMatchObject({ previous_response_id: made.id, conversation: made.conversation })
+    expect(await responses.retrieve(next.id)).toMatchObject({ previous_response_id: made.id })
+    expect(await responses.delete(made.id)).toMatchObject({ id: made.id, deleted: true })
   })
 
   test('that is deleted is gone, from prompts as well', async () => {

@@ -172,7 +172,13 @@ const protocols: Record<string, Protocol> = {
   },
 
   'openai responses': async (log, cuts) => {
-    const encoder = new ResponseEncoder({ model: 'm', created: 0, fields: {}, previous: null })
+    const encoder = new ResponseEncoder({
+      model: 'm',
+      created: 0,
+      fields: {},
+      previous: null,
+      handle: CONVERSATION,
+    })
     const client = new OpenAI({
       apiKey: 'k',
       maxRetries: 0,

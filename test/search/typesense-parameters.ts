@@ -81,7 +81,7 @@ export const PARAMETERS: Readonly<Record<string, Taken>> = {
   enable_overrides: WORKS,
   curation_tags: WORKS,
   override_tags: WORKS,
-  diversity_lambda: harmless('It belongs to `diversity` of a curation, which is refused.'),
+  diversity_lambda: differs('A text match counts as a share of the best one. Typesense leaves it out.'),
   curation_sets: differs('Sets beside those of the collection. Typesense has no such parameter.'),
   synonym_sets: WORKS,
   enable_synonyms: WORKS,

@@ -65,6 +65,10 @@ const openAi = {
     route('GET', '/v1/responses/:response/input_items', 'The question that it answers.', {
       send: '/v1/responses/RESPONSE/input_items',
     }),
+    route('POST', '/v1/responses/:response/cancel', 'Stops a response that is being written.', {
+      send: '/v1/responses/RESPONSE/cancel',
+      refused: true,
+    }),
     route('DELETE', '/v1/responses/:response', 'Deletes a response with its question.', {
       send: '/v1/responses/RESPONSE',
     }),

@@ -7,9 +7,7 @@ import { type RpcId, rpcResult } from '../edge/json-rpc'
 import { type SourceFields, sourcesOf } from '../turn/sources'
 import type { TurnEncoder } from '../turn/stream'
 
-/** `<conversation id>.<turn>` */
-const taskId = ({ conversationId, turn }: Pick<Turn, 'conversationId' | 'turn'>): string =>
-  `${conversationId}.${turn}`
+const taskId = (context: string, { turn }: Pick<Turn, 'turn'>): string => `${context}.${turn}`
 
 export const task = (contextId: string, id: string, state: string, more: Record<string, unknown> = {}) => ({
   id,
@@ -29,24 +27,27 @@ const metadataOf = ({ passages, suggestions }: Turn, fields: SourceFields) => ({
   ...(suggestions && { followups: suggestions }),
 })
 
-/** @param turn one that is done */
-export const finishedTask = (turn: Turn, fields: SourceFields) =>
-  task(turn.conversationId, taskId(turn), 'TASK_STATE_COMPLETED', {
+/** @param turn one that is done @param context its conversation, as the client is told it */
+export const finishedTask = (turn: Turn, fields: SourceFields, context: string) =>
+  task(context, taskId(context, turn), 'TASK_STATE_COMPLETED', {
     artifacts: [artifact(textOf(turn.answer), metadataOf(turn, fields))],
   })
 
 export class TaskEncoder implements TurnEncoder {
   readonly #id: RpcId
   readonly #fields: SourceFields
+  readonly #context: string
   readonly #turn: Turn = emptyTurn()
   #written = false
   /** an update of the artifact, before and after its text */
   #before = ''
   #after = ''
 
-  constructor(id: RpcId, fields: SourceFields) {
+  /** @param context the turn's conversation, as the client is told it */
+  constructor(id: RpcId, fields: SourceFields, context: string) {
     this.#id = id
     this.#fields = fields
+    this.#context = context
   }
 
   encode(event: TurnEvent): string {
@@ -55,7 +56,7 @@ export class TaskEncoder implements TurnEncoder {
       case 'question':
         this.#begin()
         return this.#frame({
-          task: task(this.#turn.conversationId, taskId(this.#turn), 'TASK_STATE_WORKING'),
+          task: task(this.#context, taskId(this.#context, this.#turn), 'TASK_STATE_WORKING'),
         })
       case 'delta':
         return this.#piece(event.text)
@@ -69,7 +70,11 @@ export class TaskEncoder implements TurnEncoder {
   fail({ code, message }: Failure): string {
     if (code === 'stopped') return this.#status('TASK_STATE_CANCELED')
     return this.#status('TASK_STATE_FAILED', {
-      message: { messageId: `${taskId(this.#turn)}.error`, role: 'ROLE_AGENT', parts: [{ text: message }] },
+      message: {
+        messageId: `${taskId(this.#context, this.#turn)}.error`,
+        role: 'ROLE_AGENT',
+        parts: [{ text: message }],
+      },
     })
   }
 
@@ -107,7 +112,7 @@ export class TaskEncoder implements TurnEncoder {
   }
 
   #place() {
-    return { taskId: taskId(this.#turn), contextId: this.#turn.conversationId }
+    return { taskId: taskId(this.#context, this.#turn), contextId: this.#context }
   }
 
   #frame(result: unknown): string {

@@ -1,6 +1,6 @@
 /** POST /a2a/{assistant}: messages to an assistant, as tasks that end with an artifact, the answer. */
 import * as v from 'valibot'
-import { isSealed } from '../../conversation/sealed-id'
+import { handleOf, isSealed } from '../../conversation/sealed-id'
 import { ApiError } from '../../errors'
 import { once } from '../../once'
 import { isTerminal } from '../../turn/events'
@@ -12,6 +12,7 @@ import {
   METHOD_NOT_FOUND,
   PARSE_ERROR,
   RpcError,
+  type RpcId,
   type RpcRequest,
   readMessage,
   rpcError,
@@ -78,17 +79,20 @@ async function dispatch(
 ): Promise<unknown> {
   switch (method) {
     case 'SendMessage': {
-      const { events, resume } = await ask(call, parties, params, bodyText)
+      const { events, resume, conversationId } = await ask(call, parties, params, bodyText)
       const turn = await wholeTurn(chatReader(events, resume))
-      return { task: finishedTask(turn, parties.assistant) }
+      return { task: finishedTask(turn, parties.assistant, await handleOf(parties.env, conversationId)) }
     }
     case 'SendStreamingMessage': {
       const { events, resume, conversationId } = await ask(call, parties, params, bodyText)
-      return streamTurn(chatReader(events, resume), new TaskEncoder(id!, parties.assistant), {
+      const context = await handleOf(parties.env, conversationId)
+      return streamTurn(chatReader(events, resume), new TaskEncoder(id!, parties.assistant, context), {
         headers: { 'x-parley-conversation-id': conversationId },
         opensAt: 'event',
       })
     }
+    case 'SubscribeToTask':
+      return followTask(parties, params, id!)
     case 'GetTask':
       return readTask(parties, params)
     case 'CancelTask':
@@ -130,11 +134,10 @@ async function ask(
  */
 async function askIn(contextId: string, asked: AssistantQuestion) {
   const chat = await findChat(asked, contextId)
-  if (chat.conversationId === contextId || !(await isSealed(asked.env, contextId))) {
-    return askAssistant({ ...asked, ...chat })
-  }
+  const isNew = chat.named && !(await isSealed(asked.env, contextId))
+  if (isNew || chat.conversationId === contextId) return askAssistant({ ...asked, ...chat })
   try {
-    return await askAssistant({ ...asked, conversationId: contextId })
+    return await askAssistant({ ...asked, ...(chat.vouched ? chat : { conversationId: contextId }) })
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 404) throw error
     throw new RpcError(TASK_NOT_FOUND, 'There is no such context. Leave out `contextId` to begin one.')
@@ -145,7 +148,7 @@ const noTask = (): RpcError => new RpcError(TASK_NOT_FOUND, 'There is no such ta
 
 /** The place of a task's turn. @throws RpcError for an id that is none of ours */
 function placeOf({ id }: Record<string, unknown>): { context: string; turn: number } {
-  const [, context, turn] = /^([0-9a-f-]{36})\.(\d{1,9})$/.exec(String(id)) ?? []
+  const [, context, turn] = /^([0-9a-f-]{36,45})\.(\d{1,9})$/.exec(String(id)) ?? []
   if (context === undefined) throw noTask()
   return { context, turn: Number(turn) }
 }
@@ -174,6 +177,22 @@ async function readTask(parties: ChatParties, params: Record<string, unknown>) {
   return task(context, id, state, {
     ...(found.answer !== '' && { artifacts: [artifact(found.answer)] }),
   })
+}
+
+/** The running answer of a task, from its beginning. @throws RpcError for a task that is unknown or has ended */
+async function followTask(
+  parties: ChatParties,
+  params: Record<string, unknown>,
+  id: RpcId,
+): Promise<Response> {
+  const { context, turn } = placeOf(params)
+  if ((await runningIn(parties, context)) === turn) {
+    const read = await runningTurn(parties, context)
+    const encoder = new TaskEncoder(id, parties.assistant, context)
+    if (read) return streamTurn(read, encoder, { headers: {}, opensAt: 'once' })
+  }
+  await readTask(parties, params)
+  throw new RpcError(UNSUPPORTED_OPERATION, 'This task has ended. Read it with `GetTask`.')
 }
 
 /** Stops the answer of this task, and of no later one. @throws RpcError for a task that is unknown or has ended */

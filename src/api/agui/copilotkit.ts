@@ -2,7 +2,7 @@
 import { listAssistants } from '../../registry/assistants'
 import { readJson } from '../edge/body'
 import { openParties } from '../edge/chat-parties'
-import { admitAsker, openTo } from '../edge/open-assistant'
+import { admitAsker, openHere } from '../edge/open-assistant'
 import { json } from '../edge/response'
 import type { OpenCall } from '../edge/route'
 import { runningTurn, stopChat, turnsOf } from '../turn/chats'
@@ -13,7 +13,7 @@ import { type Run, readRun } from './request'
 /** GET /info: the assistants that the key may ask, as agents. */
 export async function info({ env, request, record }: OpenCall): Promise<Response> {
   const access = await admitAsker(env, request, record)
-  const open = (await listAssistants(env)).filter((assistant) => openTo(access, assistant) !== undefined)
+  const open = (await listAssistants(env)).filter((assistant) => openHere(access, assistant, record))
   return json({
     version: '1.0',
     mode: 'sse',

@@ -9,7 +9,7 @@ import { storedMessages } from '../../conversation/items'
 import { begunOf } from '../../conversation/memories'
 import { openRow } from '../../conversation/open-row'
 import { isToldApart, isUnguessable } from '../../conversation/ownership'
-import { isSealed, mayBeConversation } from '../../conversation/sealed-id'
+import { idOfHandle, isSealed, mayBeConversation } from '../../conversation/sealed-id'
 import { ApiError } from '../../errors'
 import type { Assistant } from '../../registry/assistants'
 import type { Asker, Begun } from '../../turn/request'
@@ -31,6 +31,8 @@ export interface Chat {
   conversationId: string
   /** true if a conversation without history begins */
   named: boolean
+  /** true if this server gave the id out: its first answer may be running */
+  vouched?: boolean
   /** of a conversation that was opened before anything was asked in it: how it began, and what was told it since */
   begun?: Begun
   transcript?: TranscriptMessage[]
@@ -58,6 +60,8 @@ export async function findChat(parties: ChatParties, name: string): Promise<Chat
       'The id of a chat must be random, of 16 characters or more, such as `crypto.randomUUID()`: others with the same key must not come upon it. Any id will do with a secret of the visitor in `X-Parley-Visitor`, or with a key that fixes the user.',
     )
   }
+  const ours = await idOfHandle(parties.env, name)
+  if (ours !== undefined) return { conversationId: ours, named: false, vouched: true }
   if (ID.test(name)) {
     if (await isKnown(parties, asker, name)) return { conversationId: name, named: false }
     const opened = await openedChat(parties.env, asker, name)
@@ -73,6 +77,8 @@ export async function chatIds(parties: ChatParties, name: string): Promise<{ ask
   const fixed = access.embedded.conversation_id
   if (fixed !== undefined) return { asker, ids: [fixed] }
   if (!mayName(asker, name)) return { asker, ids: [] }
+  const ours = await idOfHandle(env, name)
+  if (ours !== undefined) return { asker, ids: [ours] }
   const named = await namedConversationId(asker, assistant.name, name)
   const isId = ID.test(name) && (await mayBeConversation(env, name))
   return { asker, ids: isId ? [named, name] : [named] }

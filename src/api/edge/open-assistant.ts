@@ -2,6 +2,7 @@
 import { type Access, ASK_ACTIONS, mayAskAssistant } from '../../auth/access'
 import { admit, requireOrigin } from '../../auth/admit'
 import { mayAsk } from '../../auth/pins'
+import { matchesOrigin } from '../../origins'
 import { type Assistant, assistantNotFound, findAssistant, searchesOf } from '../../registry/assistants'
 import { presentedKey } from './presented-key'
 import type { RequestRecord } from './request-log'
@@ -34,6 +35,25 @@ export function openTo(access: Access, assistant: Assistant): Assistant | undefi
 }
 
 /**
+ * For lists: `openTo`, and nothing for a page whose origin the assistant does not list.
+ * @param record of the request
+ */
+export function openHere(
+  access: Access,
+  assistant: Assistant,
+  { origin }: RequestRecord,
+): Assistant | undefined {
+  const { allowed_origins: allowed } = assistant
+  const isListed = allowed === undefined || origin === undefined || matchesOrigin(allowed, origin)
+  return isListed ? openTo(access, assistant) : undefined
+}
+
+/** @param assistant one that is open to the key @throws ApiError 403 for a page whose origin it does not list */
+export function requireListed({ allowed_origins: allowed }: Assistant, record: RequestRecord): void {
+  requireOrigin('This assistant', allowed, record)
+}
+
+/**
  * An assistant to be asked.
  * @param record of the request
  * @throws ApiError 404 if it is unknown, and in the same words if the key may not ask it; 403 for a page whose origin it
@@ -48,6 +68,6 @@ export async function openAssistant(
   const assistant = await findAssistant(env, name)
   const open = assistant && openTo(access, assistant)
   if (!open) throw assistantNotFound()
-  requireOrigin('This assistant', open.allowed_origins, record)
+  requireListed(open, record)
   return open
 }

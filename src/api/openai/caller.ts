@@ -18,7 +18,7 @@ export interface Caller {
 /** @param does what is done to the conversation; `say` adds to it or begins it. @throws ApiError 401, 429 */
 export async function callerOf(
   { env, request, query, path, record }: OpenCall,
-  does: 'get' | 'update' | 'delete' | 'say',
+  does: 'get' | 'update' | 'delete' | 'stop' | 'say',
 ): Promise<Caller> {
   const action = `conversations:${does === 'say' ? 'create' : does}`
   record.action = action

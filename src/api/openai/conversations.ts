@@ -12,8 +12,9 @@ import { once } from '../../once'
 import { type Assistant, DEFAULT_ASSISTANT, findAssistant, listAssistants } from '../../registry/assistants'
 import type { StoredMessage } from '../../search/types'
 import { parseJson, readText } from '../edge/body'
-import { openTo } from '../edge/open-assistant'
+import { openHere, openTo, requireListed } from '../edge/open-assistant'
 import { findHistory, findOpenModel } from '../edge/open-model'
+import type { RequestRecord } from '../edge/request-log'
 import { json } from '../edge/response'
 import type { OpenCall } from '../edge/route'
 import { textIn } from '../turn/message-text'
@@ -59,7 +60,7 @@ export async function createConversation(call: OpenCall): Promise<Response> {
   await requireRate(env, 'RATE_LIMIT_TURNS', caller.access)
   const { metadata, items } = checkBody(bodies().New, await readBody(call))
   const said = messagesIn(items ?? [])
-  const home = await homeOf(env, caller.access)
+  const home = await homeOf(env, caller.access, call.record)
   if (said.length > 0) await requireTrusted(env, caller, home)
   const id = await openConversation(env, caller.asker, {
     protocol: 'openai',
@@ -193,7 +194,7 @@ interface Home {
  * Where a new conversation keeps its messages: in the history of the assistant that the key is most likely to ask. That is
  * the one that it is bound to, or `default`, or the first one. Another one goes on from what it holds (edge/chat-names.ts).
  */
-async function homeOf(env: Cloudflare.Env, access: Access): Promise<Home> {
+async function homeOf(env: Cloudflare.Env, access: Access, record: RequestRecord): Promise<Home> {
   const { assistant: bound } = access.limits
   const usual = await findAssistant(env, bound ?? DEFAULT_ASSISTANT)
   const candidates = function* (others: Assistant[]) {
@@ -202,9 +203,10 @@ async function homeOf(env: Cloudflare.Env, access: Access): Promise<Home> {
   }
   const isUsual = usual !== undefined && openTo(access, usual) !== undefined
   for (const assistant of candidates(isUsual ? [] : await listAssistants(env))) {
-    const model = openTo(access, assistant) && (await findOpenModel(env, [access], assistant.model))
+    const model = openHere(access, assistant, record) && (await findOpenModel(env, [access], assistant.model))
     if (model) return { historyId: await findHistory(env, model), modelId: model.id, ttl: model.ttl }
   }
+  if (isUsual) requireListed(usual, record)
   throw new ApiError(400, 'This key may ask no assistant, so there is nobody to converse with.')
 }
 

@@ -12,7 +12,7 @@ import type { Field } from '../../search/types'
 import { Embedders } from '../../search/vectors/embedders'
 import { byteLength } from '../../turn/serialise'
 import { parseJson, readText } from '../edge/body'
-import { openTo } from '../edge/open-assistant'
+import { openTo, requireListed } from '../edge/open-assistant'
 import { presentedKey } from '../edge/presented-key'
 import { json } from '../edge/response'
 import type { OpenCall } from '../edge/route'
@@ -94,6 +94,7 @@ async function fieldOf(
 ): Promise<Field> {
   const assistant = await findAssistant(env, name)
   const open = assistant && openTo(access, assistant)
+  if (open) requireListed(open, record)
   const unknown = new InvalidParameter(
     `\`${name}\` names no assistant and no collection with an embedding field that this key may search.`,
     'model',

@@ -16,7 +16,7 @@ import { embed } from './embeddings'
 import { openAiError } from './errors'
 import { getModel, listModels } from './models'
 import { respond } from './respond'
-import { deleteResponse, getResponse, listInputItems } from './stored'
+import { cancelResponse, deleteResponse, getResponse, listInputItems } from './stored'
 import { completeText } from './text-completion'
 import { searchStore } from './vector-stores'
 
@@ -51,6 +51,7 @@ export const mountOpenAi = (app: App): void =>
     route('POST', '/v1/responses', respond),
     route('GET', '/v1/responses/:response', getResponse),
     route('DELETE', '/v1/responses/:response', deleteResponse),
+    route('POST', '/v1/responses/:response/cancel', cancelResponse),
     route('GET', '/v1/responses/:response/input_items', listInputItems),
     route('POST', '/v1/conversations', createConversation),
     route('GET', '/v1/conversations/:id', getConversation),

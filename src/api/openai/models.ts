@@ -1,8 +1,7 @@
 /** Lists as models the assistants that a key may ask. */
-import type { Access } from '../../auth/access'
 import { ApiError } from '../../errors'
 import { getAssistant, listAssistants, type ShownAssistant } from '../../registry/assistants'
-import { admitAsker, openTo } from '../edge/open-assistant'
+import { admitAsker, openHere, openTo, requireListed } from '../edge/open-assistant'
 import { json } from '../edge/response'
 import type { OpenCall } from '../edge/route'
 import { unknownModel } from './errors'
@@ -10,7 +9,10 @@ import { unknownModel } from './errors'
 export async function listModels({ env, request, record }: OpenCall): Promise<Response> {
   const access = await admitAsker(env, request, record)
   const all = await listAssistants(env)
-  return json({ object: 'list', data: all.filter((assistant) => isOpen(access, assistant)).map(modelOf) })
+  return json({
+    object: 'list',
+    data: all.filter((assistant) => openHere(access, assistant, record)).map(modelOf),
+  })
 }
 
 export async function getModel({ env, request, record, path }: OpenCall): Promise<Response> {
@@ -20,11 +22,10 @@ export async function getModel({ env, request, record, path }: OpenCall): Promis
     if (error instanceof ApiError && error.code === 'unknown_assistant') throw unknownModel(name)
     throw error
   })
-  if (!isOpen(access, assistant)) throw unknownModel(name)
+  if (openTo(access, assistant) === undefined) throw unknownModel(name)
+  requireListed(assistant, record)
   return json(modelOf(assistant))
 }
-
-const isOpen = (access: Access, assistant: ShownAssistant): boolean => openTo(access, assistant) !== undefined
 
 const modelOf = ({ name, created_at }: ShownAssistant) => ({
   id: name,

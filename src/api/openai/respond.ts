@@ -1,4 +1,5 @@
 /** POST /v1/responses */
+import { handleOf, idIn } from '../../conversation/sealed-id'
 import { ApiError } from '../../errors'
 import { deliver } from '../edge/deliver'
 import type { OpenCall } from '../edge/route'
@@ -15,10 +16,12 @@ export async function respond(call: OpenCall): Promise<Response> {
     if (previous !== undefined) missing = previousNotFound(previous)
     else if (referred !== undefined) missing = itemNotFound(referred)
     // A name could begin a new conversation. An earlier response has to be in an existing one.
-    const isThere = chat?.named === false && chat.conversationId === conversation
+    const isThere =
+      chat?.named === false && conversation !== undefined && chat.conversationId === idIn(conversation)
     if (missing !== undefined && !isThere) throw missing
   }).catch((error) => {
-    const isMissing = error instanceof ApiError && error.code === 'unknown_turn'
+    const isMissing =
+      error instanceof ApiError && (error.code === 'unknown_turn' || error.code === 'unknown_conversation')
     throw (isMissing && missing) || error
   })
   const { asked, assistant, conversationId, events, resume, delivery } = answering
@@ -27,6 +30,7 @@ export async function respond(call: OpenCall): Promise<Response> {
     created: Math.floor(call.record.started / 1000),
     fields: assistant,
     previous: asked.previous ?? null,
+    handle: await handleOf(call.env, conversationId),
   }
   const headers = { 'x-parley-conversation-id': conversationId }
   const read = chatReader(events, resume)

@@ -20,9 +20,11 @@ import { messageId, responseId } from './ids'
 export interface ResponseShape extends CompletionShape {
   /** the response that this one goes on after */
   previous: string | null
+  /** the conversation in the id of the response (conversation/sealed-id.ts) */
+  handle: string
 }
 
-type Status = 'in_progress' | 'completed' | 'incomplete' | 'failed'
+type Status = 'in_progress' | 'completed' | 'incomplete' | 'failed' | 'cancelled'
 
 /** Finish reasons of an answer that was cut off. */
 const INCOMPLETE: Record<string, string> = { length: 'max_output_tokens', content_filter: 'content_filter' }
@@ -135,7 +137,7 @@ export function responseOf(turn: Turn, shape: ResponseShape) {
 
 /** What a response has in every state. Clients expect all of it. */
 export const frameOf = ({ conversationId, turn }: Turn, shape: ResponseShape, status: Status) => ({
-  id: responseId(conversationId, turn),
+  id: responseId(shape.handle, turn),
   object: 'response',
   created_at: shape.created,
   status,

@@ -3,6 +3,7 @@ import { conversationObject } from '../../conversation/conversation-object'
 import { getTurn } from '../../conversation/conversations'
 import { deleteTurnOf } from '../../conversation/items'
 import type { MemoryRow } from '../../conversation/memories'
+import { handleOf } from '../../conversation/sealed-id'
 import { ApiError, type Failure, unwrap } from '../../errors'
 import { contentOf, textOf } from '../../parts'
 import { isTerminal } from '../../turn/events'
@@ -23,8 +24,8 @@ import { frameOf, ResponseEncoder, type ResponseShape, responseOf } from './resp
 export async function getResponse(call: OpenCall): Promise<Response> {
   const { env, query } = call
   const { asker } = await callerOf(call, 'get')
-  const { place, row } = await openResponse(call, asker)
-  if (query.stream !== 'true') return json(await storedResponse(env, asker, row, place))
+  const { place, row, handle } = await openResponse(call, asker)
+  if (query.stream !== 'true') return json(await storedResponse(env, asker, row, place, handle))
   if (query.starting_after) {
     throw new InvalidParameter(
       'Events are numbered anew in each stream. Leave `starting_after` out: the stream begins with the first event.',
@@ -35,7 +36,7 @@ export async function getResponse(call: OpenCall): Promise<Response> {
     conversationObject(env, place.conversation).events(asker, after).then(unwrap)
   const events = await resume().catch(expired(place))
   if (!events) throw responseNotFound(place)
-  return streamTurn(chatReader(events, resume), new ResponseEncoder(shapeOf(row, place)), {
+  return streamTurn(chatReader(events, resume), new ResponseEncoder(shapeOf(row, place, handle)), {
     headers: {},
     opensAt: 'once',
   })
@@ -45,7 +46,21 @@ export async function deleteResponse(call: OpenCall): Promise<Response> {
   const { asker } = await callerOf(call, 'delete')
   const { place, row } = await openResponse(call, asker)
   if (!(await deleteTurnOf(call.env, asker, row, place.turn))) throw responseNotFound(place)
-  return json({ id: responseId(place.conversation, place.turn), object: 'response', deleted: true })
+  return json({ id: call.path.response, object: 'response', deleted: true })
+}
+
+/** Stops an answer that is being written. Nothing of it is stored. */
+export async function cancelResponse(call: OpenCall): Promise<Response> {
+  const { env } = call
+  const { asker } = await callerOf(call, 'stop')
+  const { place, row, handle } = await openResponse(call, asker)
+  const running = await runningTurn(env, asker, place.conversation)
+  if (running?.turn !== place.turn || running.status !== 'running') {
+    await readTurn(env, asker, place, row)
+    throw new InvalidParameter('This response has ended, so it cannot be cancelled.', null)
+  }
+  unwrap(await conversationObject(env, place.conversation).stop(asker))
+  return json({ ...frameOf(running, shapeOf(row, place, handle), 'cancelled'), output: [] })
 }
 
 /** The question. What was said before it belongs to earlier responses. */
@@ -64,12 +79,13 @@ export async function listInputItems(call: OpenCall): Promise<Response> {
 async function openResponse(
   { env, path }: OpenCall,
   asker: Asker,
-): Promise<{ place: Place; row: MemoryRow }> {
+): Promise<{ place: Place; row: MemoryRow; handle: string }> {
   const id = path.response ?? ''
   const place = readPlace(id, 'resp_')
   const unknown = new InvalidParameter(`Response with id '${id}' not found.`, null, undefined, 404)
   if (place === undefined) throw unknown
-  return { place, row: await openConversationRow(env, asker, place.conversation, unknown) }
+  const row = await openConversationRow(env, asker, place.conversation, unknown)
+  return { place: { ...place, conversation: row.id }, row, handle: await handleOf(env, row.id) }
 }
 
 const responseNotFound = ({ conversation, turn }: Place): InvalidParameter =>
@@ -85,16 +101,28 @@ const expired = (place: Place) => (error: unknown) => {
 }
 
 /** Which assistant was asked is not recorded: `model` is the conversation model that answered. */
-const shapeOf = (row: MemoryRow, { conversation, turn }: Place, created = row.updatedAt): ResponseShape => ({
+const shapeOf = (
+  row: MemoryRow,
+  { turn }: Place,
+  handle: string,
+  created = row.updatedAt,
+): ResponseShape => ({
   model: row.modelId,
   created: Math.floor(created / 1000),
   fields: {},
-  previous: turn > 1 ? responseId(conversation, turn - 1) : null,
+  previous: turn > 1 ? responseId(handle, turn - 1) : null,
+  handle,
 })
 
-async function storedResponse(env: Cloudflare.Env, asker: Asker, row: MemoryRow, place: Place) {
+async function storedResponse(
+  env: Cloudflare.Env,
+  asker: Asker,
+  row: MemoryRow,
+  place: Place,
+  handle: string,
+) {
   const turn = await readTurn(env, asker, place, row)
-  const shape = shapeOf(row, place, turn.created)
+  const shape = shapeOf(row, place, handle, turn.created)
   if (turn.status === 'done') return responseOf(turn, shape)
   const state = turn.error ? 'failed' : 'in_progress'
   return {

@@ -43,6 +43,8 @@ export interface AssistantQuestion {
   conversationId?: string | undefined
   /** true if the id stands for the client's own name: a conversation without history then begins (edge/chat-names.ts) */
   named?: boolean
+  /** true if this server gave the id out (conversation/sealed-id.ts) */
+  vouched?: boolean
   /** how the conversation began, where it was opened before anything was asked in it */
   begun?: Begun
   /** the turn after which the question goes on; absent: the last one */
@@ -102,6 +104,7 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
     {
       ...(conversationId !== undefined && { conversationId }),
       ...(named && { named, ...(asked.begun && { begun: asked.begun }) }),
+      ...(asked.vouched && { vouched: true }),
       ...(asked.after !== undefined && { after: asked.after }),
       ...(asked.replaces && { replaces: asked.replaces }),
       question: [...contentOf(question), ...files],

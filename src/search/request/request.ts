@@ -23,6 +23,7 @@ import { STEMS, type TextIndex, WORDS } from '../text/analyzer'
 import type { SynonymRules } from '../text/synonyms'
 import type { TypoRules } from '../text/typo'
 import type { Field, SearchParameters } from '../types'
+import { type DiversityRequest, parseLambda } from './diversity'
 import { parseEmbeddingLimits } from './embedding-limits'
 import {
   type FacetQuery,
@@ -111,6 +112,8 @@ export interface SearchRequest {
   /** filter_by applies to pinned documents too */
   filterPinned: boolean
   hiddenHits: string[]
+  /** how hits are made to differ, where a curation asks for it */
+  diversity: DiversityRequest
   /** milliseconds after which the search returns what it has found so far */
   cutoffMs: number
 }
@@ -226,6 +229,7 @@ export function parseRequest(given: SearchParameters, schema: StoredSchema): Sea
     pinnedHits: parsePinned(params.pinned_hits ?? ''),
     filterPinned: params.filter_curated_hits === 'true',
     hiddenHits: list(params.hidden_hits),
+    diversity: { lambda: parseLambda(params.diversity_lambda) },
     cutoffMs: Math.min(CUTOFF_MS, numbers.cutoffMs),
   }
 }

@@ -9,6 +9,7 @@ import { ApiError } from '../../errors'
 import { compileFilter } from '../filter/compile'
 import { NOWHERE } from '../range'
 import type { Curation } from '../sets/curation'
+import type { Diversity } from '../sets/diversity'
 import { type Token, type TokenRules, tokenize } from '../text/words'
 import type { SearchParameters } from '../types'
 import type { SearchContext } from './context'
@@ -21,6 +22,8 @@ export interface Curated {
   /** whether pinned documents have to pass the filter */
   filtersPins: boolean
   metadata: Record<string, unknown> | undefined
+  /** of the last curation that has some */
+  diversity: Diversity | undefined
 }
 
 const EVERYTHING = '*'
@@ -70,7 +73,14 @@ export function curate(
   lists: Pick<RuleWords, 'synonyms' | 'dictionaries'>,
 ): Curated {
   const params = { ...given }
-  const curated: Curated = { params, pins: [], hidden: [], filtersPins: false, metadata: undefined }
+  const curated: Curated = {
+    params,
+    pins: [],
+    hidden: [],
+    filtersPins: false,
+    metadata: undefined,
+    diversity: undefined,
+  }
   if (curations.length === 0) return curated
   const query = new Query(params.q ?? EVERYTHING, context.schema)
   const known: RuleWords = { ...lists, tokens: context.schema, firstValue: valuesOf(context) }
@@ -91,6 +101,7 @@ export function curate(
         curated.pins.push({ id, position: Math.max(1, position) })
       curated.filtersPins ||= curation.filter_curated_hits
       curated.metadata ??= curation.metadata
+      curated.diversity = curation.diversity ?? curated.diversity
       if (curation.replace_query !== '') replaced = curation.replace_query
       else if (curation.remove_matched_tokens) query.remove(met.places)
       if (curation.stop_processing) break

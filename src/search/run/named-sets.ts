@@ -3,6 +3,7 @@ import { ApiError, detailed } from '../../errors'
 import { checkLimits } from '../limits'
 import { parseRequest, type SearchRequest } from '../request/request'
 import type { Curation } from '../sets/curation'
+import type { Diversity } from '../sets/diversity'
 import type { Synonym } from '../sets/synonym'
 import { analyzerOf, STEMS, type TextIndex, WORDS } from '../text/analyzer'
 import { rulesOf } from '../text/rules'
@@ -94,11 +95,13 @@ export interface WithSets {
   request: SearchRequest
   /** of the first curation that has some */
   metadata: Record<string, unknown> | undefined
+  diversity: Diversity | undefined
 }
 
 /** @throws ApiError for wrong parameters */
 export function applyNamedSets(context: SearchContext, given: SearchParameters, sets: NamedSets): WithSets {
-  if (sets === NONE) return { params: given, request: parsed(context, given), metadata: undefined }
+  if (sets === NONE)
+    return { params: given, request: parsed(context, given), metadata: undefined, diversity: undefined }
   checkLimits(given)
   const { schema } = context
   const synonyms = synonymRules(given, sets.synonyms)
@@ -106,7 +109,7 @@ export function applyNamedSets(context: SearchContext, given: SearchParameters, 
     synonyms: synonyms?.(WORDS, schema, ''),
     dictionaries: sets.dictionaries,
   })
-  const { params, pins, hidden, filtersPins, metadata } = curated
+  const { params, pins, hidden, filtersPins, metadata, diversity } = curated
   const request = parsed(context, params)
   const pinned = new Set(request.pinnedHits.map(({ id }) => id))
   for (const pin of pins) {
@@ -119,7 +122,7 @@ export function applyNamedSets(context: SearchContext, given: SearchParameters, 
     const field = request.queryFields[0]?.field
     request.synonyms = synonyms(request.index, rulesOf(schema, field), field?.locale ?? '')
   }
-  return { params, request, metadata }
+  return { params, request, metadata, diversity }
 }
 
 function parsed(context: SearchContext, params: SearchParameters): SearchRequest {

@@ -17,6 +17,7 @@ import {
 } from './candidates'
 import { fieldsOfOrder } from './column-order'
 import type { SearchContext } from './context'
+import { diversified } from './diversity'
 import { gather } from './gathered'
 import { type GroupRow, type Groups, groupHits, groupValues } from './grouping'
 import { buildHits, type HitContext, type HitRow } from './hits'
@@ -95,7 +96,9 @@ export async function makePage(
     (pinned.length > 0
       ? await arrange(sql, candidates, pinned, page, pace)
       : await countedWindow(sql, candidates, page, pace))
-  const hits = await buildHits(context, request, rows.map(withDistance), hitContext, pace)
+  const { by, lambda } = request.diversity
+  const shown = by === undefined ? rows : await diversified(context, lambda, by, rows, hitContext, pace)
+  const hits = await buildHits(context, request, shown.map(withDistance), hitContext, pace)
   return { found, hits: [...hits.values()], seqs: [...hits.keys()] }
 }
 

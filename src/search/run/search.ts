@@ -10,6 +10,7 @@ import { compileFilter } from '../filter/compile'
 import { impliedConditions } from '../filter/conditions'
 import { splitOutside } from '../fragment'
 import { EVERYWHERE, NOWHERE } from '../range'
+import { diversifying } from '../request/diversity'
 import { parseRequest, type SearchRequest } from '../request/request'
 import { completeSort, orderBy } from '../request/sort'
 import type { StoredSchema } from '../schema/layout'
@@ -172,13 +173,17 @@ async function prepare(
 ): Promise<Prepared> {
   const sets = await readNamedSets(context, given)
   const { schema } = context
-  const { params, request, metadata } = applyNamedSets(context, given, sets)
+  const { params, request, metadata, diversity } = applyNamedSets(context, given, sets)
   requireInfix(schema, request.infix.always)
   const query = queryOf(context, request)
   const hasWords = query.terms.length > 0
   const reranking = parseReranking(params, request, context.reranker)
   const reranked = reranking && concerns(request, reranking, hasWords) ? reranking : undefined
-  const wide = reranked ? widened(request, reranked) : request
+  if (diversity && reranking) {
+    throw new ApiError(400, '`rerank_model` cannot be combined with the `diversity` of a curation.')
+  }
+  const found = diversity ? diversifying(request, diversity, schema) : request
+  const wide = reranked ? widened(found, reranked) : found
   // Checks the filter before an embedder is paid. What it matches is read after the wait.
   if (request.vectorQuery !== undefined || request.embeddingField !== undefined) {
     compileFilter(context.sql, context.schema, request.filterBy, NOWHERE, context.joins?.documents)

@@ -2,6 +2,7 @@
 import { ApiError } from '../../errors'
 import { type FilterNode, parseFilter } from '../filter/parse'
 import { isObject } from '../schema/values'
+import { type Diversity, diversityOf } from './diversity'
 
 export interface CurationRule {
   /** words, and placeholders like `{brand}` for values of a field; '' for none */
@@ -32,6 +33,7 @@ export interface Curation {
   effective_from_ts?: number
   effective_to_ts?: number
   metadata?: Record<string, unknown>
+  diversity?: Diversity
 }
 
 type Json = Record<string, unknown>
@@ -48,6 +50,7 @@ const EFFECTS = [
   'remove_matched_tokens',
   'metadata',
   'replace_query',
+  'diversity',
 ]
 
 /** @throws ApiError 400 */
@@ -58,11 +61,6 @@ export function curationOf(body: unknown): Curation {
   const hasQuery = rule.query !== undefined && rule.match !== undefined
   if (rule.filter_by === undefined && rule.tags === undefined && !hasQuery) {
     refuse('The `rule` definition must contain either a `tags` or a `query` and `match`.')
-  }
-  if (body.diversity !== undefined) {
-    refuse(
-      'The property `diversity` of a curation is not supported. Parley does not diversify results. Leave it out.',
-    )
   }
   if (EFFECTS.every((name) => body[name] === undefined)) {
     refuse(
@@ -87,6 +85,7 @@ export function curationOf(body: unknown): Curation {
   if (body.metadata !== undefined && !isObject(body.metadata)) refuse('The `metadata` must be a JSON object.')
   const from = secondsOf(body, 'effective_from_ts')
   const to = secondsOf(body, 'effective_to_ts')
+  const diversity = diversityOf(body.diversity)
   return {
     id: body.id,
     rule: parsedRule,
@@ -101,6 +100,7 @@ export function curationOf(body: unknown): Curation {
     ...(from === undefined ? {} : { effective_from_ts: from }),
     ...(to === undefined ? {} : { effective_to_ts: to }),
     ...(body.metadata === undefined ? {} : { metadata: body.metadata }),
+    ...(diversity === undefined ? {} : { diversity }),
   }
 }
 

@@ -6,7 +6,13 @@ import type { TurnEventBody } from '../../../src/turn/events'
 import { foldTurn } from '../../../src/turn/fold'
 import { ANSWER, TURN, turnOf } from '../turn-events'
 
-const SHAPE: ResponseShape = { model: 'docs', created: 1_700_000_000, fields: {}, previous: null }
+const SHAPE: ResponseShape = {
+  model: 'docs',
+  created: 1_700_000_000,
+  fields: {},
+  previous: null,
+  handle: 'c-1',
+}
 
 const PLACE = '"item_id":"msg_c-1.3","output_index":0,"content_index":0'
 

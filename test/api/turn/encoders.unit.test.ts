@@ -111,14 +111,14 @@ const protocols: Record<string, Protocol> = {
     },
   },
   responses: {
-    encoder: () => new ResponseEncoder({ ...MODEL, previous: null }),
+    encoder: () => new ResponseEncoder({ ...MODEL, previous: null, handle: 'c' }),
     streamed: (stream) => {
       const all = jsonOf(stream)
       const deltas = all.filter(({ type }) => type === 'response.output_text.delta')
       return { text: deltas.map(({ delta }) => delta).join(''), beside: all.at(-1).response }
     },
     whole: (turn) => {
-      const response = responseOf(turn, { ...MODEL, previous: null })
+      const response = responseOf(turn, { ...MODEL, previous: null, handle: 'c' })
       return { text: response.output[0].content[0]!.text, beside: response }
     },
   },

@@ -30,7 +30,28 @@ export interface Row {
   name: string
   /** Why a cell cannot be. */
   lacks?: Partial<Record<Column, string>>
+  /** What to know of a cell that holds. */
+  notes?: Partial<Record<Column, string>>
+  /** true if its sources are the places that an answer cites, with an address */
+  citesOnly?: true
   open(assistant: string): Chat
+}
+
+export const NO_RESUME =
+  'the API has no request for a running answer; `GET /conversations/ID/events` follows it'
+
+/** Parts of a stream between separators, as they come. */
+export async function* partsOf(
+  body: AsyncIterable<Uint8Array> | null,
+  separator: string,
+): AsyncGenerator<string> {
+  let rest = ''
+  const decoder = new TextDecoder()
+  for await (const bytes of body ?? []) {
+    const parts = (rest + decoder.decode(bytes, { stream: true })).split(separator)
+    rest = parts.pop() ?? ''
+    yield* parts
+  }
 }
 
 export const bearer = { authorization: `Bearer ${KEY}` }

@@ -8,7 +8,8 @@ import OpenAI from 'openai'
 import { answerIn, connectA2a, messageOf, textIn } from '../a2a-client'
 import { KEY, url } from '../harness'
 import { makeChat, textOf } from '../headless-chat'
-import { bearer, type Options, type Row, type Said } from './row'
+import { openSearch, responses, typesense } from './api-rows'
+import { bearer, NO_RESUME, type Options, type Row, type Said } from './row'
 import { deepChat, n8n, own } from './widget-rows'
 
 const uiStream: Row = {
@@ -43,8 +44,6 @@ const uiStream: Row = {
 }
 
 const openai = () => new OpenAI({ baseURL: `${url}/v1`, apiKey: KEY, maxRetries: 0 })
-
-const NO_RESUME = 'the API has no request for a running answer; `GET /conversations/ID/events` follows it'
 
 const completions: Row = {
   name: 'OpenAI SDK, chat completions',
@@ -198,9 +197,9 @@ const agUi: Row = {
 
 const a2a: Row = {
   name: 'A2A (`@a2a-js/sdk`)',
-  lacks: { Resume: '`SubscribeToTask` is not served; `GetTask` has the finished answer' },
   open(assistant) {
     let contextId = ''
+    let taskId = ''
     const connect = () => connectA2a(assistant)
     const message = (text: string) => messageOf(text, contextId === '' ? {} : { contextId })
     return {
@@ -210,7 +209,10 @@ const a2a: Row = {
         let sources: string[] = []
         const stream = client.sendMessageStream(message(question), signal ? { signal } : {})
         for await (const { payload } of stream) {
-          if (payload?.$case === 'task') contextId = payload.value.contextId
+          if (payload?.$case === 'task') {
+            contextId = payload.value.contextId
+            taskId = payload.value.id
+          }
           if (payload?.$case === 'artifactUpdate') {
             const piece = textIn(payload.value.artifact?.parts)
             if (piece !== '') onText?.(piece)
@@ -235,8 +237,28 @@ const a2a: Row = {
         contextId = task.contextId
         return answerIn(task)
       },
+      async resume() {
+        let text = ''
+        for await (const { payload } of (await connect()).resubscribeTask({ tenant: '', id: taskId })) {
+          if (payload?.$case === 'artifactUpdate') text += textIn(payload.value.artifact?.parts)
+        }
+        return text
+      },
     }
   },
 }
 
-export const ROWS: Row[] = [own, uiStream, completions, aiChat, mcp, agUi, a2a, deepChat, n8n]
+export const ROWS: Row[] = [
+  own,
+  typesense,
+  openSearch,
+  uiStream,
+  completions,
+  responses,
+  aiChat,
+  mcp,
+  agUi,
+  a2a,
+  deepChat,
+  n8n,
+]

@@ -1,6 +1,6 @@
 /** Clients whose bytes are written and read here: widgets that need a browser, and Parley's own routes. */
 import { request, url } from '../harness'
-import { bearer, type Options, type Row, type Said } from './row'
+import { bearer, type Options, partsOf, type Row, type Said } from './row'
 
 /** A request as a widget in a page sends it, and its pieces as they come. */
 async function post(path: string, body: unknown, headers: Record<string, string>, options: Options = {}) {
@@ -13,17 +13,6 @@ async function post(path: string, body: unknown, headers: Record<string, string>
   })
   if (!response.ok) throw new Error(await response.text())
   return response
-}
-
-/** Parts of a stream between separators, as they come. */
-async function* partsOf(response: Response, separator: string): AsyncGenerator<string> {
-  let rest = ''
-  const decoder = new TextDecoder()
-  for await (const bytes of response.body ?? []) {
-    const parts = (rest + decoder.decode(bytes, { stream: true })).split(separator)
-    rest = parts.pop() ?? ''
-    yield* parts
-  }
 }
 
 const WIDGET_RESUME =
@@ -41,7 +30,7 @@ export const deepChat: Row = {
         const response = await post(`/deep-chat/${assistant}`, body(question), accept, options)
         let text = ''
         let sources: string[] = []
-        for await (const part of partsOf(response, '\n\n')) {
+        for await (const part of partsOf(response.body, '\n\n')) {
           if (!part.startsWith('data: {')) continue
           const frame = JSON.parse(part.slice('data: '.length))
           if (frame.error) throw new Error(frame.error)
@@ -71,7 +60,7 @@ export const n8n: Row = {
         const accept = { accept: 'text/plain' }
         const response = await post(`/n8n/${assistant}`, body(question), accept, options)
         let text = ''
-        for await (const line of partsOf(response, '\n')) {
+        for await (const line of partsOf(response.body, '\n')) {
           if (line === '') continue
           const { type, content = '' } = JSON.parse(line)
           if (type === 'error') throw new Error(content)
@@ -102,7 +91,7 @@ export const snippet = (pageKey: () => string): Row => ({
         const body = { messages: said, stream: true }
         const response = await post(path(), body, { accept: 'text/event-stream', authorization: '' }, options)
         let text = ''
-        for await (const part of partsOf(response, '\n\n')) {
+        for await (const part of partsOf(response.body, '\n\n')) {
           const data = part.slice(part.indexOf('data: ') + 'data: '.length)
           // As the snippet does, this passes over `event: chunks`.
           if (part.startsWith('event: ') || !data.startsWith('{')) continue
@@ -129,7 +118,7 @@ export const own: Row = {
     const read = async (response: Response, onText?: (piece: string) => void): Promise<Said> => {
       let text = ''
       let sources: string[] = []
-      for await (const part of partsOf(response, '\n\n')) {
+      for await (const part of partsOf(response.body, '\n\n')) {
         // Not by regular expressions: their lines also end at U+2028, which an answer may hold.
         const lines = part.split('\n')
         const type = lines.find((line) => line.startsWith('event: '))?.slice('event: '.length)

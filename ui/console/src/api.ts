@@ -121,7 +121,11 @@ export function useLoaded<T>(name: string | undefined, load: (signal: AbortSigna
     setState(({ name: of, data }) => ({ name: of, ...(data !== undefined && { data }) }))
     setAgain((count) => count + 1)
   }, [])
-  const set = useCallback((data: T) => setState({ name, data }), [name])
+  // Data that comes late, when something else is shown already, is not shown.
+  const set = useCallback(
+    (data: T) => setState((before) => (before.name === name ? { name, data } : before)),
+    [name],
+  )
   return {
     data: current.data,
     error: current.error,
@@ -129,6 +133,14 @@ export function useLoaded<T>(name: string | undefined, load: (signal: AbortSigna
     reload,
     set,
   }
+}
+
+/** Loaded data that keeps what it shows while other data is on its way; `loading` tells that it is. */
+export function useKept<T>(loaded: Loaded<T>): Loaded<T> {
+  const last = useRef<T | undefined>(undefined)
+  if (loaded.data !== undefined) last.current = loaded.data
+  const data = loaded.data ?? last.current
+  return { ...loaded, data }
 }
 
 /** Loaded data as a page wants it. */
@@ -161,5 +173,39 @@ export function useAction<A extends unknown[]>(run: (...args: A) => Promise<unkn
         setState({ busy: false, error: Refusal.of(fault) })
       }
     },
+  }
+}
+
+/** A list of which the server gives a part at a time. */
+export interface PagedList<T> extends Loaded<T[]> {
+  /** loads the next part; absent at the end */
+  more: Action<[]> | undefined
+}
+
+export interface Part<T> {
+  items: T[]
+  /** where the next part begins; absent at the end */
+  next?: string | undefined
+}
+
+/**
+ * A list, part after part.
+ * @param name what is listed, as for `useLoaded`
+ * @param load a part. @param cursor where it begins; '' for the first
+ */
+export function usePagedList<T>(
+  name: string,
+  load: (cursor: string, signal?: AbortSignal) => Promise<Part<T>>,
+): PagedList<T> {
+  const { data, set, ...loaded } = useLoaded(name, (signal) => load('', signal))
+  const more = useAction(async () => {
+    const { items, next } = await load(data?.next ?? '')
+    set({ items: [...(data?.items ?? []), ...items], next })
+  })
+  return {
+    ...loaded,
+    data: data?.items,
+    set: (items) => set({ ...data, items }),
+    more: data?.next === undefined ? undefined : more,
   }
 }

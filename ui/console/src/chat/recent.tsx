@@ -1,7 +1,7 @@
 /** The latest conversations, in the menu: to open, rename and delete. */
 import { useRef, useState } from 'preact/hooks'
 import { go, NEW, place, toConversation } from '../address'
-import { Refusal, read, send, useLoaded } from '../api'
+import { Refusal, read, send, useKept, useLoaded } from '../api'
 import { key } from '../key'
 import { Confirm } from '../parts/dialog'
 import { Icon } from '../parts/icon'
@@ -13,11 +13,12 @@ const MOST = 30
 export function Recent() {
   const chat = currentChat()
   // A conversation that begins is listed as soon as it has an id.
-  const list = useLoaded(`recent ${key.value} ${chat.ended.value} ${chat.turns.value.length > 0}`, (signal) =>
-    read<{ conversations: Summary[] }>(`/conversations?limit=${MOST}`, signal),
+  const list = useKept(
+    useLoaded(`recent ${key.value} ${chat.ended.value} ${chat.turns.value.length > 0}`, (signal) =>
+      read<{ conversations: Summary[] }>(`/conversations?limit=${MOST}`, signal),
+    ),
   )
-  const shown = useRef<Summary[]>([])
-  if (list.data) shown.current = list.data.conversations
+  const shown = list.data?.conversations ?? []
   const [renaming, setRenaming] = useState<string>()
   const [removing, setRemoving] = useState<Summary>()
   const [problem, setProblem] = useState('')
@@ -49,11 +50,11 @@ export function Recent() {
         </p>
       )}
       {list.error && <p class="recent-note">{list.error.message}</p>}
-      {!list.error && !list.loading && shown.current.length === 0 && (
+      {!list.error && !list.loading && shown.length === 0 && (
         <p class="recent-note">Conversations that you begin are listed here.</p>
       )}
       <ul>
-        {shown.current.map((each) => (
+        {shown.map((each) => (
           <li key={each.id} class={each.id === open ? 'recent-item current' : 'recent-item'}>
             {renaming === each.id ? (
               <Rename

@@ -1,25 +1,31 @@
 /** One collection. */
+import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { to } from '../address'
 import { read, useLoaded } from '../api'
 import { many } from '../parts/format'
 import { Icon } from '../parts/icon'
 import { Page } from '../parts/page'
-import { Empty, Loading, Problem } from '../parts/states'
+import { Empty, Shown } from '../parts/states'
 import { Tabs } from '../parts/tabs'
 import { Documents } from './documents'
-import { EmbeddingState } from './embedding-state'
+import { EmbeddingFault, EmbeddingState } from './embedding-state'
 import { Schema } from './schema'
 import { Search } from './search'
 import { type Collection, pathOf, vectorField } from './wire'
 
 const LOOK_MS = 2_000
-const TABS = ['search', 'documents', 'schema']
+
+const VIEWS: Record<string, (collection: Collection, changed: () => void) => ComponentChildren> = {
+  search: (collection) => <Search collection={collection} />,
+  documents: (collection, changed) => <Documents collection={collection} changed={changed} />,
+  schema: (collection) => <Schema collection={collection} />,
+}
 
 export function CollectionPage({ name, tab }: { name: string; tab: string }) {
   const loaded = useLoaded(`collection ${name}`, (signal) => read<Collection>(pathOf(name), signal))
-  const { data, error, set } = loaded
-  const isPending = (data?.pending_embeddings ?? 0) > 0
+  const { data, set } = loaded
+  const isPending = (data?.pending_embeddings ?? 0) > 0 || data?.replacing_embeddings !== undefined
   useEffect(() => {
     if (!isPending) return
     const timer = setInterval(() => read<Collection>(pathOf(name)).then(set, () => {}), LOOK_MS)
@@ -51,6 +57,7 @@ export function CollectionPage({ name, tab }: { name: string; tab: string }) {
         )
       }
     >
+      {data && <EmbeddingFault collection={data} />}
       <Tabs
         label="Views of the collection"
         current={tab}
@@ -60,12 +67,9 @@ export function CollectionPage({ name, tab }: { name: string; tab: string }) {
           { id: 'schema', title: 'Schema', href: to(['collections', name, 'schema']) },
         ]}
       />
-      {loaded.loading && <Loading />}
-      {error && <Problem error={error} retry={loaded.reload} />}
-      {data && tab === 'search' && <Search collection={data} />}
-      {data && tab === 'documents' && <Documents collection={data} changed={loaded.reload} />}
-      {data && tab === 'schema' && <Schema collection={data} />}
-      {!TABS.includes(tab) && (
+      {Object.hasOwn(VIEWS, tab) ? (
+        <Shown of={loaded}>{(collection) => VIEWS[tab]?.(collection, loaded.reload)}</Shown>
+      ) : (
         <Empty icon="search" title="There is nothing at this address">
           <a class="button" href={to(['collections', name])}>
             Search {name}

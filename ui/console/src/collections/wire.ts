@@ -19,6 +19,12 @@ export interface Collection {
   metadata?: Record<string, unknown>
   /** vectors that are still to be made */
   pending_embeddings?: number
+  /** documents whose text the embedding model does not take */
+  refused_embeddings?: number
+  /** why the model makes no progress, or what it refused last */
+  embedding_error?: string
+  /** fields on their way to another model */
+  replacing_embeddings?: { name: string; model_name?: string; pending: number }[]
 }
 
 export type Doc = Record<string, unknown> & { id: string }

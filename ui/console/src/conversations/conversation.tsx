@@ -9,7 +9,7 @@ import { duration, many, when } from '../parts/format'
 import { Icon } from '../parts/icon'
 import { Page } from '../parts/page'
 import { Prose } from '../parts/prose'
-import { Loading, Problem } from '../parts/states'
+import { Shown } from '../parts/states'
 import { asMarkdown, failedTurns, isUnanswered, type RecordedTurn, readConversation } from './record'
 import { Said } from './said'
 
@@ -62,11 +62,9 @@ export function ConversationPage({ id }: { id: string }) {
         )
       }
     >
-      {loaded.loading && <Loading lines={8} />}
-      {loaded.error && <Problem error={loaded.error} retry={loaded.reload} />}
-      {data?.turns.map((turn) => (
-        <Turn key={turn.turn} turn={turn} />
-      ))}
+      <Shown of={loaded} lines={8}>
+        {({ turns }) => turns.map((turn) => <Turn key={turn.turn} turn={turn} />)}
+      </Shown>
       {(failed.data?.length ?? 0) > 0 && (
         <section class="panel-card">
           <h2>Failed: {failed.data?.length}</h2>

@@ -2,9 +2,9 @@
 import { NEW, toConversation } from '../address'
 import { useLoaded } from '../api'
 import { ago, many } from '../parts/format'
+import { List } from '../parts/list'
 import { Item } from '../parts/list-page'
 import { Page } from '../parts/page'
-import { Empty, Shown } from '../parts/states'
 import { ConversationTabs } from './list'
 import { grouped, listConversations, type RecordedConversation, readConversation } from './record'
 
@@ -34,34 +34,35 @@ export function Unanswered() {
       lead={`Questions whose answers cite nothing, from the latest ${READ} conversations that have one. They show what to write next.`}
     >
       <ConversationTabs current="unanswered" />
-      <Shown of={loaded} lines={6} label="Reading conversations">
-        {(groups) =>
-          groups.length === 0 ? (
-            <Empty icon="check" title="Nothing is left unanswered">
-              <p>Answers that cite no document are listed here, so that you see what your documents lack.</p>
-              <a class="button primary" href={NEW}>
-                Ask a question
-              </a>
-            </Empty>
-          ) : (
-            <ul class="cards">
-              {groups.map(({ question, turns }) => {
-                const last = turns.reduce((best, each) => (each.at > best.at ? each : best))
-                return (
-                  <Item
-                    key={question}
-                    name={question}
-                    href={toConversation(last.conversation)}
-                    about={`asked ${ago(last.at)}`}
-                  >
-                    <span class="badge">{many(turns.length, 'time')}</span>
-                  </Item>
-                )
-              })}
-            </ul>
+      <List
+        of={loaded}
+        lines={6}
+        label="Reading conversations"
+        class="cards"
+        empty={{
+          icon: 'check',
+          title: 'Nothing is left unanswered',
+          text: 'Answers that cite no document are listed here, so that you see what your documents lack.',
+          action: (
+            <a class="button primary" href={NEW}>
+              Ask a question
+            </a>
+          ),
+        }}
+        item={({ question, turns }) => {
+          const last = turns.reduce((best, each) => (each.at > best.at ? each : best))
+          return (
+            <Item
+              key={question}
+              name={question}
+              href={toConversation(last.conversation)}
+              about={`asked ${ago(last.at)}`}
+            >
+              <span class="badge">{many(turns.length, 'time')}</span>
+            </Item>
           )
-        }
-      </Shown>
+        }}
+      />
     </Page>
   )
 }

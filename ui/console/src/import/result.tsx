@@ -1,6 +1,7 @@
 /** What an import leaves to be told: faults, and vectors that are still being made. */
 import { useEffect, useState } from 'preact/hooks'
 import { read } from '../api'
+import { EmbeddingFault } from '../collections/embedding-state'
 import { type Collection, pathOf } from '../collections/wire'
 import { count, many } from '../parts/format'
 
@@ -35,7 +36,7 @@ export function Faults({ title, faults }: { title: string; faults: Fault[] }) {
 
 /** Words are found at once, meaning when the vectors are there. */
 export function Embedding({ collection }: { collection: string }) {
-  const [pending, setPending] = useState<{ left: number; most: number }>()
+  const [pending, setPending] = useState<{ left: number; most: number; found?: Collection | undefined }>()
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout>
     let isOver = false
@@ -43,7 +44,7 @@ export function Embedding({ collection }: { collection: string }) {
       const found = await read<Collection>(pathOf(collection)).catch(() => undefined)
       if (isOver) return
       const left = found?.pending_embeddings ?? 0
-      setPending((before) => ({ left, most: Math.max(left, before?.most ?? 0) }))
+      setPending((before) => ({ left, most: Math.max(left, before?.most ?? 0), found }))
       if (left > 0) timer = setTimeout(look, LOOK_MS)
     }
     look()
@@ -52,14 +53,19 @@ export function Embedding({ collection }: { collection: string }) {
       clearTimeout(timer)
     }
   }, [collection])
-  if (!pending || pending.most === 0) return null
+  if (!pending) return null
+  const fault = pending.found && <EmbeddingFault collection={pending.found} />
+  if (pending.most === 0) return fault
   return (
     <div class="panel-card" role="status">
       <p>
         {pending.left > 0
           ? `Vectors are being made: ${count(pending.most - pending.left)} of ${count(pending.most)}. Words are found already.`
-          : 'All vectors are made: documents are found by meaning too.'}
+          : pending.found?.refused_embeddings
+            ? 'All other vectors are made: those documents are found by meaning too.'
+            : 'All vectors are made: documents are found by meaning too.'}
       </p>
+      {fault}
       <progress max={pending.most} value={pending.most - pending.left} aria-label="Vectors made" />
     </div>
   )

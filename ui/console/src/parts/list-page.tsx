@@ -1,16 +1,16 @@
 /** A page that lists things of one kind, and what each of them can do. */
 import type { ComponentChildren } from 'preact'
 import type { Loaded } from '../api'
-import { Icon, type IconName } from './icon'
+import { Icon } from './icon'
+import { type EmptyProps, List } from './list'
 import { Page } from './page'
-import { Empty, Shown } from './states'
 
 interface ListPageProps<T> {
   title: string
   lead: string
   list: Omit<Loaded<T[]>, 'set'>
   /** what the page says while there is nothing to list */
-  empty: { icon: IconName; title: string; text: string }
+  empty: Omit<EmptyProps, 'action'>
   /** makes one more */
   action: ComponentChildren
   item: (each: T) => ComponentChildren
@@ -18,25 +18,12 @@ interface ListPageProps<T> {
   children?: ComponentChildren
 }
 
-export function ListPage<T>({ title, lead, list, empty, action, item, children }: ListPageProps<T>) {
-  return (
-    <Page title={title} lead={lead} actions={list.data && list.data.length > 0 && action}>
-      <Shown of={list}>
-        {(all) =>
-          all.length === 0 ? (
-            <Empty icon={empty.icon} title={empty.title}>
-              <p>{empty.text}</p>
-              {action}
-            </Empty>
-          ) : (
-            <ul class="cards">{all.map(item)}</ul>
-          )
-        }
-      </Shown>
-      {children}
-    </Page>
-  )
-}
+export const ListPage = <T,>({ title, lead, list, empty, action, item, children }: ListPageProps<T>) => (
+  <Page title={title} lead={lead} actions={list.data && list.data.length > 0 && action}>
+    <List of={list} empty={{ ...empty, action }} class="cards" item={item} />
+    {children}
+  </Page>
+)
 
 interface ItemProps {
   name: string

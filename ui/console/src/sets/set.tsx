@@ -2,62 +2,64 @@
 import { useState } from 'preact/hooks'
 import { summaryOf } from '../../../../scripts/parley/eval/outcomes.mjs'
 import { to } from '../address'
-import { useAction, useLoaded } from '../api'
+import { useAction, useKept, useLoaded } from '../api'
 import { loadChoices } from '../chat/choices'
 import { type ChatSettings, described, settings } from '../chat/settings'
 import { SettingsFields } from '../chat/settings-fields'
 import { many, when } from '../parts/format'
 import { Page } from '../parts/page'
-import { Empty, Loading, Problem } from '../parts/states'
+import { Empty, Problem, Shown } from '../parts/states'
 import { shownFigure } from './figures'
 import { kept, running, runSet, stopRun } from './running'
 import { type QuestionSet, readSet } from './store'
 
 export function SetPage({ name }: { name: string }) {
-  const set = useLoaded(`set ${name} ${kept.value}`, () => readSet(name))
-  const [last, setLast] = useState<QuestionSet>()
   // The page keeps what it shows while a run adds to it.
-  if (set.data && set.data !== last) setLast(set.data)
-  const shown = set.data === null ? undefined : (set.data ?? last)
+  const set = useKept(useLoaded(`set ${name} ${kept.value}`, () => readSet(name)))
   return (
     <Page
       title={name}
       up={{ title: 'Question sets', href: to(['sets']) }}
-      lead={shown && many(shown.questions.length, 'question')}
+      lead={set.data && many(set.data.questions.length, 'question')}
     >
-      {!shown && set.loading && <Loading />}
-      {set.error && <Problem error={set.error} retry={set.reload} />}
-      {set.data === null && (
-        <Empty icon="sets" title="There is no such set in this browser">
-          <p>Sets are kept in the browser that they were made in.</p>
-          <a class="button" href={to(['sets'])}>
-            All sets
-          </a>
-        </Empty>
-      )}
-      {shown && (
-        <>
-          <NewRun set={shown} />
-          <Runs set={shown} />
-          <section class="panel-card">
-            <h2>Questions</h2>
-            <ol class="set-questions">
-              {shown.questions.map(({ question, relevant, unanswerable }, index) => (
-                // biome-ignore lint/suspicious/noArrayIndexKey: a question can come twice
-                <li key={index}>
-                  <span dir="auto">{question}</span>
-                  <span class="soft">
-                    {unanswerable ? 'should be declined' : (relevant?.join(', ') ?? 'nothing is expected')}
-                  </span>
-                </li>
-              ))}
-            </ol>
-          </section>
-        </>
-      )}
+      <Shown of={set}>
+        {(found) =>
+          found ? (
+            <>
+              <NewRun set={found} />
+              <Runs set={found} />
+              <Questions of={found} />
+            </>
+          ) : (
+            <Empty icon="sets" title="There is no such set in this browser">
+              <p>Sets are kept in the browser that they were made in.</p>
+              <a class="button" href={to(['sets'])}>
+                All sets
+              </a>
+            </Empty>
+          )
+        }
+      </Shown>
     </Page>
   )
 }
+
+const Questions = ({ of: { questions } }: { of: QuestionSet }) => (
+  <section class="panel-card">
+    <h2>Questions</h2>
+    <ol class="set-questions">
+      {questions.map(({ question, relevant, unanswerable }, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: a question can come twice
+        <li key={index}>
+          <span dir="auto">{question}</span>
+          <span class="soft">
+            {unanswerable ? 'should be declined' : (relevant?.join(', ') ?? 'nothing is expected')}
+          </span>
+        </li>
+      ))}
+    </ol>
+  </section>
+)
 
 function NewRun({ set }: { set: QuestionSet }) {
   const choices = useLoaded('choices', loadChoices)

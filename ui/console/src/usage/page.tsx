@@ -6,7 +6,7 @@ import { Refusal, read, useLoaded } from '../api'
 import { count, money } from '../parts/format'
 import { Icon } from '../parts/icon'
 import { Page } from '../parts/page'
-import { Empty, Loading, Problem } from '../parts/states'
+import { Empty, Shown } from '../parts/states'
 import { Chart } from './chart'
 import { type Budget, budgetsOf, byDay, byName, daysOf, type Measure, total, type UsageRow } from './sums'
 
@@ -115,16 +115,18 @@ export default function UsagePage() {
         </>
       }
     >
-      {loaded.loading && <Loading lines={6} />}
-      {loaded.error && <Problem error={loaded.error} retry={loaded.reload} />}
-      {loaded.data && rows.length === 0 && (
-        <Empty icon="usage" title="Nothing was asked in this time">
-          <p>Each question that is answered adds a turn here, with the tokens that its model reports.</p>
-          <a class="button primary" href={NEW}>
-            Ask a question
-          </a>
-        </Empty>
-      )}
+      <Shown of={loaded} lines={6}>
+        {() =>
+          rows.length === 0 && (
+            <Empty icon="usage" title="Nothing was asked in this time">
+              <p>Each question that is answered adds a turn here, with the tokens that its model reports.</p>
+              <a class="button primary" href={NEW}>
+                Ask a question
+              </a>
+            </Empty>
+          )
+        }
+      </Shown>
       {rows.length > 0 && (
         <>
           <dl class="tiles">

@@ -1,0 +1,175 @@
+/**
+ * Puts the best hits in an order in which neighbours differ, where a curation asks for it. This is maximal marginal
+ * relevance (Carbonell and Goldstein, 1998): the best hit stays first, and each next one is that with the highest
+ *
+ *     lambda * relevance - (1 - lambda) * highest similarity to a hit before it
+ *
+ * Relevance is the text match or the rank fusion score as a share of the best one, or 1 minus the vector distance. In
+ * any other order all hits are equally relevant. Similarity is the sum of what the metrics of the curation say of two
+ * documents, each times its weight. Of equals, the first in the order of the search comes first.
+ */
+import { DIVERSIFIED, type Diversification, type Metric } from '../request/diversity'
+import type { SortKey } from '../request/sort'
+import { columnsTable, isArray, isGeopoint, isString, valuesTable } from '../schema/layout'
+import type { Field } from '../types'
+import { cosineDistance, dot, norm } from '../vectors/vector-math'
+import type { SearchContext } from './context'
+import type { HitRow } from './hits'
+import type { Pace } from './pace'
+import type { TextScore } from './ranking/score'
+
+/** The asked page of the rows, of which the first are diversified. Pinned documents keep their places. */
+export async function diversified(
+  context: SearchContext,
+  lambda: number,
+  { metrics, page }: Diversification,
+  rows: readonly HitRow[],
+  { sort, texts }: { sort: readonly SortKey[]; texts?: ReadonlyMap<number, TextScore> | undefined },
+  pace: Pace,
+): Promise<HitRow[]> {
+  const end = page.offset + page.limit
+  const places = [...rows.slice(0, DIVERSIFIED).keys()].filter((place) => !rows[place]!.curated)
+  const pool = places.map((place) => rows[place]!)
+  const seqs = pool.map(({ seq }) => seq)
+  const alike = await similarities(context, metrics, seqs, pace)
+  const order = await marginalRelevance(relevances(pool, sort, texts), alike, lambda, () => pace.rest())
+  const arranged = [...rows]
+  for (const [index, place] of places.entries()) arranged[place] = pool[order[index]!]!
+  return arranged.slice(page.offset, end)
+}
+
+/** How relevant rows are, 1 for the best. */
+function relevances(
+  rows: readonly HitRow[],
+  [first]: readonly SortKey[],
+  texts: ReadonlyMap<number, TextScore> | undefined,
+): number[] {
+  const isByText = first?.kind === 'text_match' && first.buckets === undefined && first.direction === 'DESC'
+  if (isByText) {
+    const values = rows.map(({ seq, fused, score }) => fused ?? texts?.get(seq)?.rank ?? -(score ?? 0))
+    const best = Math.max(...values)
+    return values.map((value) => (best > 0 ? value / best : 0))
+  }
+  const isByDistance =
+    first?.kind === 'vector_distance' && first.buckets === undefined && first.direction === 'ASC'
+  return rows.map(({ distance }) => (isByDistance && distance !== null ? 1 - distance : 0))
+}
+
+/** Items that are placed before others get a turn. */
+const PLACED_AT_ONCE = 50
+
+/**
+ * Orders items by maximal marginal relevance.
+ * @param relevance of each item, in the order that decides between equals. The first item stays first
+ * @param alike how alike two items are
+ * @param lambda between 0 (only differences count) and 1 (only relevance counts)
+ * @returns the places of the items, in their new order
+ */
+export async function marginalRelevance(
+  relevance: readonly number[],
+  alike: (one: number, other: number) => number,
+  lambda: number,
+  rest: () => Promise<unknown> = async () => {},
+): Promise<number[]> {
+  const left = new Set(relevance.keys())
+  const highest = relevance.map(() => Number.NEGATIVE_INFINITY)
+  const order: number[] = []
+  let next = 0
+  while (left.delete(next)) {
+    order.push(next)
+    if (order.length % PLACED_AT_ONCE === 0) await rest()
+    let best = Number.NEGATIVE_INFINITY
+    const last = next
+    for (const item of left) {
+      highest[item] = Math.max(highest[item]!, alike(item, last))
+      const value = lambda * relevance[item]! - (1 - lambda) * highest[item]!
+      // The set is in the order of the search, so the first of equals is found first.
+      if (value <= best) continue
+      best = value
+      next = item
+    }
+  }
+  return order
+}
+
+type Similarity = (one: number, other: number) => number
+
+/** How alike two documents are, by their places among `seqs`. */
+async function similarities(
+  context: SearchContext,
+  metrics: readonly Metric[],
+  seqs: readonly number[],
+  pace: Pace,
+): Promise<Similarity> {
+  const each: Similarity[] = []
+  for (const metric of metrics) {
+    await pace.rest()
+    const { field, method, weight } = metric
+    const alike =
+      method === 'vector_distance' ? byVector(context, field, seqs) : byValues(context, field, method, seqs)
+    each.push((one, other) => weight * alike(one, other))
+  }
+  return (one, other) => each.reduce((sum, alike) => sum + alike(one, other), 0)
+}
+
+/** 1 minus the distance of two vectors; 0 where one is missing. */
+function byVector(context: SearchContext, field: Field, seqs: readonly number[]): Similarity {
+  const index = context.vectors(field)
+  const vectors = seqs.map((seq) => index.get(seq))
+  const norms = vectors.map((vector) => (vector ? norm(vector) : 0))
+  return (one, other) => {
+    const [a, b] = [vectors[one], vectors[other]]
+    if (a === undefined || b === undefined) return 0
+    return field.vec_dist === 'ip' ? dot(a, b) : 1 - cosineDistance(a, norms[one]!, b)
+  }
+}
+
+/** Compares the values of two documents as sets; 0 where one has none. */
+function byValues(
+  context: SearchContext,
+  field: Field,
+  method: 'equality' | 'jaccard',
+  seqs: readonly number[],
+): Similarity {
+  const bySeq = valuesOf(context, field, seqs)
+  const sets = seqs.map((seq) => bySeq.get(seq))
+  return (one, other) => {
+    const [a, b] = [sets[one], sets[other]]
+    if (a === undefined || b === undefined) return 0
+    let shared = 0
+    for (const value of a) if (b.has(value)) shared++
+    const all = a.size + b.size - shared
+    return method === 'jaccard' ? shared / all : Number(shared === all)
+  }
+}
+
+/** The values of a field as texts that are equal where the values are, by sequence number. */
+function valuesOf(
+  { sql, schema }: SearchContext,
+  field: Field,
+  seqs: readonly number[],
+): Map<number, Set<string>> {
+  const slot = schema.slots[field.name]!
+  const asText = (column: string) => `CAST(${column} AS TEXT)`
+  const value = (plain: string, normal: string): string =>
+    isGeopoint(field)
+      ? `${asText(plain)} || ',' || ${asText(normal)}`
+      : isString(field)
+        ? normal
+        : asText(plain)
+  const [table, read] = isArray(field)
+    ? [valuesTable(slot), value('value', 'norm')]
+    : [columnsTable(slot), value(`s${slot.slot}`, `n${slot.slot}`)]
+  const rows = sql.exec<{ seq: number; value: string }>(
+    `SELECT seq, ${read} AS value FROM ${table}
+       WHERE seq IN (SELECT value FROM json_each(?)) AND ${read} IS NOT NULL`,
+    JSON.stringify(seqs),
+  )
+  const values = new Map<number, Set<string>>()
+  for (const { seq, value: text } of rows) {
+    const known = values.get(seq)
+    if (known) known.add(text)
+    else values.set(seq, new Set([text]))
+  }
+  return values
+}
