@@ -52,9 +52,12 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     weight: 4,
     arbitrary: fc
       .record({
-        q: words(1, 3).chain((q) => fc.constantFrom(q, q.slice(0, -1), `${q} -lake`)),
+        q: fc.oneof(
+          words(1, 3).chain((q) => fc.constantFrom(q, q.slice(0, -1), `${q} -lake`)),
+          fc.shuffledSubarray(WORDS, { minLength: 5 }).map((question) => question.join(' ')),
+        ),
         prefix: fc.constantFrom('true', 'false'),
-        page: fc.integer({ min: 1, max: 9 }),
+        page: fc.integer({ min: 1, max: 25 }),
         facet_by: fc.constantFrom('', 'kind'),
         sort_by: fc.constantFrom('', '_text_match:desc,points:asc', 'points:desc', '_text_match:asc'),
         filter_by: fc.constantFrom('', '', 'points:>1'),

@@ -140,21 +140,13 @@ export const unscoredIn = (
     high,
   )
 
-/** A slice has time for so many rows more. */
-const ROWS_A_MATCH = 10
-
-/** @param found how many they are at most, if that is known */
+/** @param atOnce whether one statement finds all: so few are wanted, or it takes long for any range */
 export const unscoredMatches = (
   sql: SqlStorage,
   match: Pick<TextMatch, 'match' | 'table'>,
   filter: RangedFilter,
-  found?: number,
-): Candidates['parts'] =>
-  inRanges(
-    sql,
-    (range) => where(unscoredIn(match, range), filter(range)),
-    ({ slice }) => found !== undefined && found * ROWS_A_MATCH <= slice.rows,
-  )
+  atOnce: (pace: Pace) => boolean = () => false,
+): Candidates['parts'] => inRanges(sql, (range) => where(unscoredIn(match, range), filter(range)), atOnce)
 
 /** Counts the matches, up to where the search is cut off. */
 export async function countOf(sql: SqlStorage, parts: Candidates['parts'], pace: Pace): Promise<number> {

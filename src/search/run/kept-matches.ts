@@ -8,7 +8,7 @@ import { BLOCK, type Offsets } from '../schema/block'
 import { type KeptMatches, type Packed, packed, unpacked } from '../schema/match-memory'
 import { type RangedFilter, type TextMatch, unscoredIn } from './candidates'
 import type { SearchContext } from './context'
-import { type MatchSet, MOST_AT_ONCE, setOf } from './match-set'
+import { type MatchSet, setOf } from './match-set'
 import type { Pace } from './pace'
 import { FIRST_WIDTH, ranges } from './scan'
 
@@ -118,17 +118,9 @@ async function readInto(
   const { sql, columns } = context
   /** the part of a block that the range before had */
   let upper: { number: number; offsets: Offsets; writes: number } | undefined
-  for await (const range of ranges(sql, pace, FIRST_WIDTH, {
-    within: missing,
-    collects,
-    widest: MOST_AT_ONCE,
-  })) {
+  for await (const range of ranges(sql, pace, FIRST_WIDTH, { within: missing, atOnce: collects })) {
     const { writes } = columns.matches
-    const [row] = pace.query<{ seqs: string }>(
-      sql,
-      join([fragment('SELECT json_group_array(seq) AS seqs FROM ('), relation(range), fragment(')')], ''),
-    )
-    const found = setOf(JSON.parse(row!.seqs) as number[])
+    const found = setOf(listOf(sql, relation, range, pace))
     for (const number of numbersIn(range)) {
       let offsets = found.get(number) ?? new Uint16Array(0)
       let since = writes
@@ -141,5 +133,24 @@ async function readInto(
       blocks.set(number, isWhole ? kept.keep(number, offsets, since) : packed(offsets, since))
     }
     columns.keptMatches()
+  }
+}
+
+/** Sequence numbers that fit into one value: SQLite takes 2 MB. */
+const MOST_IN_A_LIST = 150_000
+
+/** Sequence numbers in few rows: a list is read more quickly than many rows. FTS5 finds the oldest documents first. */
+function listOf(sql: SqlStorage, relation: Asked['relation'], { low, high }: Range, pace: Pace): number[] {
+  const lists: number[][] = []
+  for (let from = low; ; ) {
+    const query = [fragment('SELECT json_group_array(seq) AS list FROM ('), relation({ low: from, high })]
+    const [row] = pace.query<{ list: string }>(
+      sql,
+      join([...query, fragment(' LIMIT ?)', MOST_IN_A_LIST)], ''),
+    )
+    const list = JSON.parse(row!.list) as number[]
+    lists.push(list)
+    if (list.length < MOST_IN_A_LIST) return lists.flat()
+    from = list.at(-1)! + 1
   }
 }

@@ -110,7 +110,7 @@ export function filteredSet(
 }
 
 /** Sequence numbers of so many documents fit into one value: SQLite takes 2 MB. */
-export const MOST_AT_ONCE = 131_072
+const MOST_AT_ONCE = 131_072
 
 /** The matches of candidates that come as relations. */
 export const gatheredSet = (sql: SqlStorage, parts: Candidates['parts']): NonNullable<Candidates['set']> =>

@@ -21,10 +21,6 @@ const VERY_QUICK = 0.15
 interface Division {
   /** the part of it to read; all of it by default */
   within?: Range
-  /** Each statement takes long before it has the first row. */
-  collects?: boolean
-  /** the widest range, if it matters */
-  widest?: number
   /** One statement returns so little that no slices are needed, however many documents it looks at. */
   atOnce?: boolean
 }
@@ -37,7 +33,7 @@ export async function* ranges(
   sql: SqlStorage,
   pace: Pace,
   first: number,
-  { within, collects = false, atOnce = false, widest = Number.POSITIVE_INFINITY }: Division = {},
+  { within, atOnce = false }: Division = {},
 ): AsyncGenerator<Range> {
   const { low: lowest, high: highest } = within ?? pace.ends(sql)
   // After a cutoff only the newest documents are read.
@@ -56,10 +52,9 @@ export async function* ranges(
     if (!(await pace.rest())) return
     const read = { width, cost }
     if (last !== undefined && cost > 1) least = leastWidth(read, last) ?? least
-    else if (collects && cost > 1) least = width * MOST_WIDENING
     last = read
     const wanted = Math.min(pace.slice.width, Math.floor(width * widening(cost)))
-    width = Math.min(widest, Math.max(least, wanted))
+    width = Math.max(least, wanted)
   }
 }
 

@@ -9,7 +9,7 @@
  * ordered by how well they match, any informative word is enough and BM25 ranks. `drop_tokens_mode` turns that off.
  */
 import type { SearchRequest } from '../../request/request'
-import { completeSort, orderBy, type SortKey } from '../../request/sort'
+import { completeSort, orderBy } from '../../request/sort'
 import { STEMS, type TextIndex } from '../../text/analyzer'
 import { informativeWords, matchExpression, type ParsedQuery, relax, type Term } from '../../text/query'
 import type { OrderedMatch, RangedFilter, TextMatch, Top } from '../candidates'
@@ -17,10 +17,8 @@ import type { SearchContext } from '../context'
 import { columnsOf, rankOf, withSimilar, withSpacing } from '../keyword'
 import type { Pace } from '../pace'
 import { splitsAndJoins } from '../split-join'
-import { bestMatches, type Counted, countedMatches, fewMatches } from './matches'
+import { BY_TEXT, bestMatches, bestOfQuestion, type Counted, countedMatches, fewMatches } from './matches'
 import { type Tier, tiersOf } from './tiers'
-
-const BY_TEXT: SortKey = { kind: 'text_match', buckets: undefined, direction: 'DESC' }
 
 /** With this many informative words, a query counts as a question. */
 const QUESTION_WORDS = 5
@@ -102,7 +100,7 @@ export async function planPlainSearch(
     const asked = columnsOf(context, { ...request, index: STEMS })
     const words = matchExpression(any, query.excluded, asked, 'OR')
     const match = { match: words, table: STEMS.table, rank }
-    const ranked = await bestMatches(context, match, filter, {}, top, pace)
+    const ranked = await bestOfQuestion(context, match, filter, top, pace)
     if (ranked.found > found) {
       return {
         terms: any,
