@@ -42,6 +42,7 @@ export const GROUPS = [
       'free-plan',
       'first-account',
       'operating',
+      'backup',
     ],
   },
   {

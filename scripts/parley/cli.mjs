@@ -3,10 +3,12 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import { ask, search, sourceLines } from './commands/ask.mjs'
+import { backup } from './commands/backup.mjs'
 import { examine } from './commands/doctor.mjs'
 import { comparison, evaluate, readQuestions, summaryLines, summaryOf } from './commands/eval.mjs'
 import { importInto } from './commands/import.mjs'
 import { DEFAULT_NAME, init } from './commands/init.mjs'
+import { restore } from './commands/restore.mjs'
 import { traceLines, traceOf } from './commands/trace.mjs'
 import { pricesFrom, usage, usageLines } from './commands/usage.mjs'
 import { EXIT, Failure } from './failure.mjs'
@@ -213,6 +215,58 @@ program
       if (checks.some(({ ok }) => !ok)) process.exitCode = EXIT.partial
     }),
   )
+
+program
+  .command('backup')
+  .description('write collections, conversations, models, assistants and keys into a folder')
+  .argument('<folder>', 'a new folder, or one whose backup broke off')
+  .action(
+    action(async ({ server, json, options }, folder) => {
+      const done = await backup(server, folder, options)
+      if (json) return print(done)
+      print(`${total(done.documents)} documents of ${Object.keys(done.documents).length} collections,`)
+      print(`${total(done.rows)} rows: ${countsOf(done.rows)}`)
+      if (done.secrets.length > 0)
+        say(
+          `\nNot in the backup, to be set again after a restore:\n${done.secrets.map((one) => `  ${one}`).join('\n')}`,
+        )
+    }),
+  )
+
+program
+  .command('restore')
+  .description('store a backup in a deployment')
+  .argument('<folder>')
+  .option('--merge', 'also into a deployment that is not empty; what is there stays as it is', false)
+  .option('--secrets <file>', 'JSON with secrets of models and collections, which a backup does not have')
+  .action(
+    action(async ({ server, json, options }, folder) => {
+      const done = await restore(server, folder, options, (keys) => {
+        if (!json)
+          for (const { id, description, value } of keys)
+            print(`New value of key ${id} (${description}): ${value}`)
+      })
+      if (json) print(done)
+      else {
+        print(
+          `${total(done.documents)} documents and ${total(done.rows)} rows stored: ${countsOf(done.rows)}`,
+        )
+        if (done.expired > 0) say(`${done.expired} rows had expired and were left out.`)
+        for (const secret of done.unset) say(`Set again: ${secret}`)
+        for (const { collection, id, error } of done.refused) say(`${collection}/${id} was refused: ${error}`)
+        for (const difference of done.differences) say(`Differs: ${difference}`)
+      }
+      if (done.refused.length + done.differences.length > 0) process.exitCode = EXIT.partial
+    }),
+  )
+
+/** @param {Record<string, number>} counts */
+const total = (counts) => Object.values(counts).reduce((sum, count) => sum + count, 0)
+/** @param {Record<string, number>} counts */
+const countsOf = (counts) =>
+  Object.entries(counts)
+    .map(([kind, count]) => `${count} ${kind}`)
+    .join(', ')
 
 /** @param {string} file */
 async function saved(file) {

@@ -7,6 +7,7 @@ import {
   type KeyLimits,
   listApiKeys,
 } from '../db/api-keys'
+import { type BackupRow, restoreRows } from '../db/backup'
 import { database } from '../db/client'
 import { seal } from '../db/sealing'
 import { isLimited } from '../db/usage'
@@ -67,6 +68,73 @@ export async function createKey(env: Cloudflare.Env, body: unknown): Promise<Api
   forgetKeys()
   const { value_prefix: _, ...shown } = view(stored)
   return { ...shown, value }
+}
+
+/** A key's new value, shown once. */
+export interface RestoredKey {
+  id: number
+  description: string
+  value: string
+}
+
+/**
+ * Stores the keys of a backup under their ids, because conversations and usage name them. A backup has no values, so each key
+ * gets a new one: its `value`, or a random one. The row of a deleted key is kept too: its id must not be used again.
+ * @returns how many were stored, and their values. A key that is there already keeps its own, which is not among them
+ * @throws ApiError 409 if an id belongs to another key; 400 for a row that is none of a key
+ */
+export async function restoreKeys(
+  env: Cloudflare.Env,
+  rows: BackupRow[],
+): Promise<{ stored: number; keys: RestoredKey[] }> {
+  const db = database(env)
+  const keys: RestoredKey[] = []
+  let stored = 0
+  for (const row of rows) {
+    const isDeleted = row.actions === NO_ACTIONS
+    const value = typeof row.value === 'string' && row.value !== '' ? row.value : randomValue()
+    const hash = isDeleted ? `deleted ${row.id}` : await sha256(value)
+    const isNew = await restoreRows(db, 'keys', [
+      {
+        ...row,
+        prefix: isDeleted ? '' : value.slice(0, PREFIX_LENGTH),
+        hash,
+        sealed_value: canSign(row) ? await seal(value, env) : null,
+      },
+    ])
+    stored += isNew
+    const isStored = isNew > 0 || (await isSame(env, row, hash))
+    if (isStored && !isDeleted) keys.push({ id: Number(row.id), description: String(row.description), value })
+  }
+  forgetKeys()
+  return { stored, keys }
+}
+
+const NO_ACTIONS = '[]'
+
+function canSign({ actions }: BackupRow): boolean {
+  try {
+    return canSignScopedKeys({ actions: JSON.parse(String(actions)) as string[] })
+  } catch {
+    throw new ApiError(400, 'The `actions` of a key must be a JSON list.')
+  }
+}
+
+/**
+ * Whether a key is there with this hash, because the reply to an earlier request was lost.
+ * @throws ApiError 409 if its id belongs to another key
+ */
+async function isSame(env: Cloudflare.Env, row: BackupRow, hash: string): Promise<boolean> {
+  const found = await getApiKey(database(env), Number(row.id))
+  const isOther =
+    found === undefined
+      ? row.actions !== NO_ACTIONS
+      : found.description !== row.description || JSON.stringify(found.actions) !== row.actions
+  if (!isOther) return found?.hash === hash
+  throw new ApiError(
+    409,
+    `Another key has the id ${row.id} here. Conversations would belong to the wrong key: restore into an empty deployment.`,
+  )
 }
 
 export const listKeys = async (env: Cloudflare.Env): Promise<ApiKeyView[]> =>

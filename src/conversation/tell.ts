@@ -38,6 +38,8 @@ export type Told = Whose &
     | { what: 'answer'; turn: number; answer: string }
     /** the turn is being deleted */
     | { what: 'forget'; turn: number }
+    /** it comes from a backup; D1 has its turns up to this one. `begun` says whose it is */
+    | { what: 'restored'; turn: number; expiresAt: number }
   )
 
 export interface SaidMessage {
@@ -65,6 +67,13 @@ export async function tell(memory: Memory, env: Cloudflare.Env, told: Told): Pro
   if (memory.closed || !memory.mayContinue(told.asker)) throw unknownConversation()
   const now = Date.now()
   if (told.what === 'message') return say(memory, env, told, now)
+  if (told.what === 'restored') {
+    // What this object knows of its conversation is newer than any backup.
+    if (memory.owner !== undefined) return 0
+    memory.introduce({ ...told, title: '' }, now)
+    if (told.turn > 0) memory.log.continueAfter(told.turn, now, told.expiresAt)
+    return 0
+  }
   if (told.what === 'title') {
     memory.introduce(told, now)
     memory.title = told.title

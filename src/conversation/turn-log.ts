@@ -69,6 +69,20 @@ export class TurnLog extends EventLog {
   }
 
   /**
+   * Continues the numbers of a conversation from elsewhere: its last turn stands for all, without a log. Times are in
+   * milliseconds since 1970.
+   */
+  continueAfter(turn: number, now: number, expiresAt: number): void {
+    this.#sql.exec(
+      `INSERT INTO turns (turn, status, started_at, ended_at, expires_at) VALUES (?, 'done', ?, ?, ?)`,
+      turn,
+      now,
+      now,
+      expiresAt,
+    )
+  }
+
+  /**
    * Records that a turn's messages become history.
    * @param timestamp theirs, in unix seconds @param finishReason why the answer ended
    */

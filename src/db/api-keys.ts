@@ -5,7 +5,9 @@
  * an empty row remains, which nobody sees and no value matches.
  */
 import { and, asc, eq, lt, ne, type SQL, sql } from 'drizzle-orm'
+import * as v from 'valibot'
 import { once } from '../once'
+import { readStored } from '../stored-json'
 import type { Database } from './client'
 import { apiKeys } from './schema'
 
@@ -41,17 +43,31 @@ export interface KeyLimits {
   turns_per_day?: number
 }
 
+const Strings = once(() => v.array(v.string()))
+
+const Limits: () => v.GenericSchema<KeyLimits> = once(() =>
+  v.object({
+    conversation_model_id: v.exactOptional(v.string()),
+    assistant: v.exactOptional(v.string()),
+    user_id: v.exactOptional(v.string()),
+    allowed_origins: v.exactOptional(Strings()),
+    tokens_per_day: v.exactOptional(v.number()),
+    turns_per_day: v.exactOptional(v.number()),
+  }),
+)
+
 type Row = typeof apiKeys.$inferSelect
 
 /** The actions of a deleted key. Any other key has at least one. */
 const NONE = '[]'
 const alive = once(() => ne(apiKeys.actions, NONE))
 
-const fromRow = (row: Row): ApiKeyRecord => ({
+/** A key as it is stored. */
+export const recordOf = (row: Row): ApiKeyRecord => ({
   ...row,
-  actions: JSON.parse(row.actions) as string[],
-  collections: JSON.parse(row.collections) as string[],
-  limits: row.limits === null ? {} : (JSON.parse(row.limits) as KeyLimits),
+  actions: readStored(Strings(), row.actions),
+  collections: readStored(Strings(), row.collections),
+  limits: row.limits === null ? {} : readStored(Limits(), row.limits),
 })
 
 /** Stores a key under the next id, counting from 0. @returns undefined when another key has the same value */
@@ -70,11 +86,11 @@ export async function insertApiKey(
     })
     .onConflictDoNothing({ target: apiKeys.hash })
     .returning()
-  return rows[0] && fromRow(rows[0])
+  return rows[0] && recordOf(rows[0])
 }
 
 export async function listApiKeys(db: Database): Promise<ApiKeyRecord[]> {
-  return (await db.select().from(apiKeys).where(alive()).orderBy(asc(apiKeys.id))).map(fromRow)
+  return (await db.select().from(apiKeys).where(alive()).orderBy(asc(apiKeys.id))).map(recordOf)
 }
 
 export async function getApiKey(db: Database, id: number): Promise<ApiKeyRecord | undefined> {
@@ -83,7 +99,7 @@ export async function getApiKey(db: Database, id: number): Promise<ApiKeyRecord 
     .from(apiKeys)
     .where(and(eq(apiKeys.id, id), alive()))
     .get()
-  return row && fromRow(row)
+  return row && recordOf(row)
 }
 
 /** @returns false when there is no such key */
@@ -112,13 +128,12 @@ async function deleteWhere(db: Database, which: SQL | undefined): Promise<number
   return emptied.meta.changes
 }
 
-export async function findApiKeyByHash(db: Database, hash: string): Promise<ApiKeyRecord | undefined> {
-  const row = await db.select().from(apiKeys).where(eq(apiKeys.hash, hash)).get()
-  return row && fromRow(row)
-}
+/** A statement that finds the key with a hash. */
+export const apiKeyByHash = (db: Database, hash: string) =>
+  db.select().from(apiKeys).where(eq(apiKeys.hash, hash))
 
 export async function findApiKeysByPrefix(db: Database, prefix: string): Promise<ApiKeyRecord[]> {
-  return (await db.select().from(apiKeys).where(eq(apiKeys.prefix, prefix))).map(fromRow)
+  return (await db.select().from(apiKeys).where(eq(apiKeys.prefix, prefix))).map(recordOf)
 }
 
 /** Deletes keys with `autodelete` that expired before `now` (unix seconds). */

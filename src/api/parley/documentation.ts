@@ -2,6 +2,7 @@
  * Descriptions of Parley's own routes. scripts/openapi.mjs joins them with operations.ts. They are in a file of their own to
  * keep them out of the Worker's bundle. The type makes sure that no operation is missing.
  */
+import * as backup from './backup-responses.ts'
 import type { operations, Schema } from './operations.ts'
 import * as responses from './response-schemas.ts'
 
@@ -189,6 +190,38 @@ export const documentation: Record<keyof typeof operations, Documentation> = {
     failures: {
       404: 'There is no such collection',
       503: 'Vectorize does not answer',
+    },
+  },
+  countBackup: {
+    summary: 'Count what a backup holds besides collections',
+    description:
+      'The command line backs up and restores with these routes: `parley backup`, `parley restore`.',
+    success: { description: 'Rows by kind', schema: backup.BackupCounts },
+  },
+  readBackup: {
+    summary: 'Read rows for a backup',
+    description:
+      'Rows of one kind, whoever they belong to, in the order of their primary key. Secrets, and the values of API keys, are ' +
+      'not among them. Collections and their documents have routes of their own.',
+    success: { description: 'A page of rows', schema: backup.BackupPage },
+  },
+  readDocuments: {
+    summary: 'Read documents for a backup',
+    description:
+      'Pages of about 4 MB, so a collection of any size can be read, and reading can go on where it broke off. Vectors are ' +
+      'among the fields.',
+    success: { description: 'A page of documents', schema: backup.BackupDocuments },
+    failures: { 404: 'There is no such collection' },
+  },
+  restoreBackup: {
+    summary: 'Store rows of a backup',
+    description:
+      'A row that is there already stays as it is, so a request can be repeated. Store `conversations` after their history ' +
+      'collections, and `turns` and `feedback` after `conversations`. A key gets its old id and a new value.',
+    success: { description: 'How many were stored', schema: backup.Restored },
+    failures: {
+      404: 'The history collection of a conversation is missing',
+      409: 'Another key has the id of a restored one',
     },
   },
 }

@@ -1,6 +1,7 @@
 /** Parley's own API: conversations of all protocols, assistants, and maintenance. */
 import { type App, register } from '../edge/route'
 import * as assistants from './assistants'
+import { count, documents, page, restore } from './backup'
 import { follow, get, list, remove, removeOfUser, rename, stop, trace } from './conversations'
 import { rate, withdraw } from './feedback'
 import { reconcile, reseal } from './maintenance'
@@ -32,4 +33,8 @@ export const mountParley = (app: App): void =>
     route(operations.listUsage, usage),
     route(operations.reseal, reseal),
     route(operations.reconcileVectors, reconcile),
+    route(operations.countBackup, count),
+    route(operations.readBackup, page),
+    route(operations.readDocuments, documents),
+    route(operations.restoreBackup, restore),
   ])

@@ -5,6 +5,7 @@
 import type { BaseIssue, BaseSchema, ObjectEntries, ObjectSchema } from 'valibot'
 // Imports have file endings because Node runs this file as it is to generate the document.
 import * as assistants from './assistant-schemas.ts'
+import * as backup from './backup-schemas.ts'
 import * as schemas from './schemas.ts'
 
 export type Schema = BaseSchema<unknown, unknown, BaseIssue<unknown>>
@@ -161,5 +162,31 @@ export const operations = {
     path: '/operations/vectorize/reconcile',
     actions: ['operations:reconcile'],
     query: schemas.ReconcileQuery,
+  }),
+  countBackup: operation({
+    method: 'GET',
+    path: '/operations/backup',
+    actions: ['operations:backup'],
+  }),
+  readBackup: operation({
+    method: 'GET',
+    path: '/operations/backup/{kind}',
+    actions: ['operations:backup'],
+    params: backup.BackupPath,
+    query: backup.BackupQuery,
+  }),
+  readDocuments: operation({
+    method: 'GET',
+    path: '/operations/backup/documents/{collection}',
+    actions: ['operations:backup'],
+    params: backup.BackupDocumentsPath,
+    query: backup.BackupDocumentsQuery,
+  }),
+  restoreBackup: operation({
+    method: 'POST',
+    path: '/operations/restore/{kind}',
+    actions: ['operations:restore'],
+    params: backup.BackupPath,
+    body: backup.Restore,
   }),
 }

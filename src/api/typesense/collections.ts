@@ -3,8 +3,10 @@ import { requireCollections } from '../../auth/admit'
 import { plainFailure, unwrap } from '../../errors'
 import { cloneCollection } from '../../registry/clone'
 import { createCollection, dropCollection, listCollections } from '../../registry/collections'
+import { forgetNames } from '../../registry/names'
 import type { CollectionSummary } from '../../search/types'
 import { readExactJson } from '../edge/body'
+import { hinting, NEEDED } from '../edge/hint'
 import { isTrue, listed } from '../edge/parameters'
 import { json } from '../edge/response'
 import type { Call, Route } from '../edge/route'
@@ -31,7 +33,11 @@ async function create(call: Call): Promise<Response> {
   // The name is in the body, so the table could only check the action.
   if (typeof name === 'string') requireCollections(access, 'collections:create', [name], record)
   const source = query.src_name
-  if (source === undefined) return json(await createCollection(env, body), 201)
+  if (source === undefined) {
+    const fields = (body as { fields?: unknown } | null)?.fields
+    const create = () => hinting(fields, NEEDED.field, () => createCollection(env, body))
+    return json(await hinting(body, NEEDED.collection, create), 201)
+  }
   const copies = isTrue(query.copy_documents)
   requireCollections(access, 'collections:get', [source], record)
   // A copy is an export to whoever may read the new collection.
@@ -62,6 +68,7 @@ async function alter({ env, request, path }: Call): Promise<Response> {
   const collection = await openCollection(env, path.collection!)
   const echo = unwrap(await collection.alter(await readExactJson(request)))
   for (let done = false; !done; ) done = (await collection.reindex()).done
+  forgetNames()
   return json(echo)
 }
 

@@ -6,7 +6,7 @@
  * page, so no document is on two pages or on none.
  */
 
-import { fragment, join } from '../../fragment'
+import { fragment, join, type SqlFragment } from '../../fragment'
 import { ROWID_IN_RANGE } from '../../range'
 import { orderBy } from '../../request/sort'
 import {
@@ -20,7 +20,7 @@ import { allMatches, wordsOf } from '../kept-matches'
 import { withoutSeqs } from '../match-set'
 import { windowInMemory } from '../memory-page'
 import type { Scored } from './documents'
-import { bestMatches, type Counted, countMatches, FEW, fewMatches, lacking } from './matches'
+import { bestMatches, type Counted, countMatches, FEW, fewMatches, lacking, wordsIn } from './matches'
 import type { Ranking } from './ranking'
 import type { TextScore } from './score'
 import type { Tier } from './tiers'
@@ -239,11 +239,13 @@ function bestBy(
   window: { offset: number; limit: number },
   size?: number,
 ): Promise<Counted> {
-  const { context, filter: all, pace } = ranking
+  const { context, filter: all, sort, pace } = ranking
   const top = { ...window, order: orderOf(ranking, tier), byScore: !tier.tied }
+  const isScored = !tier.tied || (sort.length === 1 && tier.shortest === undefined)
+  const known = { found: size, isScored }
   return lacks === undefined
-    ? bestMatches(context, tier.match, filter, { lacks: without, found: size }, top, pace)
-    : bestMatches(context, tier.match, all, { lacks: [...lacks, ...without], found: size }, top, pace)
+    ? bestMatches(context, tier.match, filter, { ...known, lacks: without }, top, pace)
+    : bestMatches(context, tier.match, all, { ...known, lacks: [...lacks, ...without] }, top, pace)
 }
 
 async function* noParts() {}
@@ -272,7 +274,9 @@ function ordered(
   offset: number,
   limit: number,
 ): { row: OrderedMatch; text: TextScore }[] {
-  const sorted = read.toSorted((a, b) => b.text.rank - a.text.rank || b.quality - a.quality || b.seq - a.seq)
+  const sorted = read.toSorted(
+    (a, b) => b.text.rank - a.text.rank || b.shape - a.shape || b.quality - a.quality || b.seq - a.seq,
+  )
   const last = sorted[Math.min(offset + limit, sorted.length) - 1]
   if (last === undefined) return []
   const first = sorted[offset]
@@ -329,10 +333,13 @@ function byOtherKeys({ context, sort, pace }: Ranking, tied: readonly Scored[]):
 }
 
 /** The order in which documents of a tier are read. */
-const orderOf = ({ context, sort }: Ranking, { tied }: Tier) =>
-  tied
-    ? orderBy(sort.slice(1), context.sql, context.schema, false, sort.length > 1 ? [] : [fragment('d.score')])
+const orderOf = ({ context, sort }: Ranking, tier: Tier) =>
+  tier.tied
+    ? orderBy(sort.slice(1), context.sql, context.schema, false, sort.length > 1 ? [] : [lastKeyOf(tier)])
     : orderBy(sort, context.sql, context.schema, false)
+
+const lastKeyOf = ({ match, shortest }: Tier): SqlFragment =>
+  fragment(shortest === undefined ? 'd.score' : wordsIn(match.table, shortest))
 
 /** The documents that pass a filter and do not match an expression. */
 const without =

@@ -1,0 +1,149 @@
+/** `parley backup`: a deployment into a folder. */
+import {
+  appendLines,
+  beginBackup,
+  closePart,
+  finishBackup,
+  keepProgress,
+  openPart,
+} from '../backup/folder.mjs'
+import { secretsOfFields, secretsOfModels } from '../backup/secrets.mjs'
+import { progress } from '../progress.mjs'
+
+/** @typedef {import('../backup/folder.mjs').Part} Part */
+/** @typedef {import('../backup/folder.mjs').Manifest} Manifest */
+
+/**
+ * Kinds of rows in the order in which they are read. What refers to another row is read before it, so a turn in the backup has
+ * its conversation, although the deployment goes on working.
+ */
+const KINDS = [
+  'feedback',
+  'turns',
+  'conversations',
+  'assistants',
+  'models',
+  'resources',
+  'aliases',
+  'keys',
+  'usage',
+  'erasures',
+]
+
+/**
+ * @typedef {object} BackedUp
+ * @property {string} folder
+ * @property {Record<string, number>} rows by kind
+ * @property {Record<string, number>} documents by collection
+ * @property {string[]} secrets what has to be set again after a restore
+ */
+
+/**
+ * @param {import('../server.mjs').Server} server
+ * @param {string} folder
+ * @param {{ json: boolean }} options
+ * @returns {Promise<BackedUp>}
+ * @throws Failure
+ */
+export async function backup(server, folder, { json }) {
+  const manifest = await beginBackup(folder, server.url)
+  const { counts } = await server.call('GET', '/operations/backup')
+  for (const kind of KINDS) {
+    if (kind in counts) await backUpKind(server, folder, manifest, kind, { total: counts[kind], json })
+  }
+  await backUpCollections(server, folder, manifest, json)
+  await finishBackup(folder, manifest)
+  return {
+    folder,
+    rows: Object.fromEntries(Object.entries(manifest.parts).map(([kind, { rows }]) => [kind, rows])),
+    documents: Object.fromEntries(Object.entries(manifest.documents).map(([name, { rows }]) => [name, rows])),
+    secrets: [...(await secretsOfModels(folder, manifest)), ...(await secretsOfFields(folder, manifest))].map(
+      ({ path }) => path.join('.'),
+    ),
+  }
+}
+
+/**
+ * @param {import('../server.mjs').Server} server
+ * @param {string} folder
+ * @param {Manifest} manifest
+ * @param {string} kind
+ * @param {{ total: number, json: boolean }} shown
+ */
+async function backUpKind(server, folder, manifest, kind, { total, json }) {
+  manifest.parts[kind] ??= newPart(`${kind}.jsonl`)
+  const part = manifest.parts[kind]
+  if (part.sha256) return
+  await openPart(folder, part)
+  const bar = progress(kind, total, 'rows', json)
+  try {
+    for (let more = true; more; ) {
+      const query = part.after === undefined ? '' : `?${new URLSearchParams({ after: part.after })}`
+      const { rows, next } = await server.call('GET', `/operations/backup/${kind}${query}`)
+      await appendLines(
+        folder,
+        part,
+        rows.map((/** @type {unknown} */ row) => JSON.stringify(row)),
+      )
+      more = next !== undefined
+      if (more) part.after = next
+      await keepProgress(folder, manifest)
+      bar.to(part.rows)
+    }
+  } finally {
+    bar.stop()
+  }
+  await closePart(folder, part)
+  await keepProgress(folder, manifest)
+}
+
+/**
+ * @param {import('../server.mjs').Server} server
+ * @param {string} folder
+ * @param {Manifest} manifest
+ * @param {boolean} json
+ */
+async function backUpCollections(server, folder, manifest, json) {
+  const collections = await server.call('GET', '/collections')
+  // The list is newest first. It is restored in the order in which collections were made.
+  collections.reverse()
+  const part = newPart('collections.jsonl')
+  manifest.parts.collections = part
+  await openPart(folder, part)
+  await appendLines(
+    folder,
+    part,
+    collections.map((/** @type {unknown} */ collection) => JSON.stringify(collection)),
+  )
+  await closePart(folder, part)
+  for (const { name, num_documents: total } of collections) {
+    const count = Object.keys(manifest.documents).length
+    manifest.documents[name] ??= newPart(`documents-${count + 1}.jsonl`)
+    const documents = manifest.documents[name]
+    if (documents.sha256) continue
+    await openPart(folder, documents)
+    const bar = progress(name, total, 'documents', json)
+    const path = `/operations/backup/documents/${encodeURIComponent(name)}`
+    try {
+      for (let more = true; more; ) {
+        const { lines, next } = await server.call('GET', `${path}?after=${documents.after ?? 0}`)
+        await appendLines(
+          folder,
+          documents,
+          lines.split('\n').filter((/** @type {string} */ line) => line !== ''),
+        )
+        more = next !== undefined
+        if (more) documents.after = String(next)
+        await keepProgress(folder, manifest)
+        bar.to(documents.rows)
+      }
+    } finally {
+      bar.stop()
+    }
+    await closePart(folder, documents)
+    await keepProgress(folder, manifest)
+  }
+}
+
+/** @param {string} file @returns {Part} */
+const newPart = (file) => ({ file, rows: 0, bytes: 0 })

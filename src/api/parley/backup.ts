@@ -1,0 +1,91 @@
+/** Backup and restore: rows as they are, for the admin key (docs/backup.md). */
+import { type Access, ADMIN } from '../../auth/access'
+import { restoreKeys } from '../../auth/keys'
+import { restoreConversations } from '../../conversation/restore'
+import { backupCounts, backupPage, restoreRows } from '../../db/backup'
+import { database } from '../../db/client'
+import { ApiError, unwrap } from '../../errors'
+import { keepHistoriesOf } from '../../registry/models'
+import { findCollection, forgetNames } from '../../registry/names'
+import { collectionObject } from '../../search/collection/handle'
+import { json } from '../edge/response'
+import type { operations } from './operations'
+import type { Served } from './route'
+
+type Serving<Name extends keyof typeof operations> = Served<(typeof operations)[Name]>
+
+/**
+ * A backup is of everybody's conversations, and a restored key can be one that may do everything. So no other key has these
+ * actions, `*` included.
+ * @throws ApiError 401
+ */
+function requireAdmin({ owner }: Access): void {
+  if (owner === ADMIN.owner) return
+  throw new ApiError(401, 'Forbidden - only the admin key backs up and restores.')
+}
+
+/** How many rows of each kind there are. */
+export async function count({ env, access }: Serving<'countBackup'>): Promise<Response> {
+  requireAdmin(access)
+  return json({ counts: await backupCounts(database(env)) })
+}
+
+export async function page({ env, access, path, query }: Serving<'readBackup'>): Promise<Response> {
+  requireAdmin(access)
+  const after = query.after === undefined ? undefined : positionOf(query.after)
+  const { rows, next } = await backupPage(database(env), path.kind, after)
+  return json({ rows, ...(next && { next: JSON.stringify(next) }) })
+}
+
+/** @throws ApiError 400 */
+function positionOf(text: string): (string | number | null)[] {
+  try {
+    const values: unknown = JSON.parse(text)
+    if (Array.isArray(values) && values.every((value) => ['string', 'number'].includes(typeof value)))
+      return values
+  } catch {
+    // said below
+  }
+  throw new ApiError(400, '`after`: Expected `next` of an earlier answer.')
+}
+
+/** Characters of documents in an answer, and one call's more. */
+const DOCUMENTS = 4_000_000
+
+export async function documents({ env, access, path, query }: Serving<'readDocuments'>): Promise<Response> {
+  requireAdmin(access)
+  const { objectId } = await findCollection(env, path.collection)
+  const collection = collectionObject(env, objectId)
+  const lines: string[] = []
+  let characters = 0
+  let after = query.after ?? 0
+  while (characters < DOCUMENTS) {
+    const some = unwrap(await collection.exportPage({ filterBy: '', include: '', exclude: '' }, after))
+    if (some.lines !== '') lines.push(some.lines)
+    characters += some.lines.length
+    after = some.cursor
+    if (some.done) return json({ lines: lines.join('\n') })
+  }
+  return json({ lines: lines.join('\n'), next: after })
+}
+
+export async function restore({ env, access, path, body }: Serving<'restoreBackup'>): Promise<Response> {
+  requireAdmin(access)
+  const { rows } = body
+  switch (path.kind) {
+    case 'keys':
+      return json(await restoreKeys(env, rows))
+    case 'conversations':
+      return json({ stored: await restoreConversations(env, rows) })
+    case 'models': {
+      const stored = await restoreRows(database(env), 'models', rows)
+      await keepHistoriesOf(env, rows)
+      return json({ stored })
+    }
+    default: {
+      const stored = await restoreRows(database(env), path.kind, rows)
+      forgetNames()
+      return json({ stored })
+    }
+  }
+}

@@ -1,0 +1,62 @@
+/** Takes conversations from a backup. */
+import { type BackupRow, historyIds, restoreRows } from '../db/backup'
+import { database } from '../db/client'
+import { ApiError, collectionMissing, unwrap } from '../errors'
+import { mapFew } from '../few'
+import { historyStore } from '../registry/engines'
+import { conversationObject } from './conversation-object'
+import { ADMIN } from './ownership'
+
+/** Objects called at the same time. */
+const AT_ONCE = 5
+
+/**
+ * Stores the rows of conversations, and tells each object whose its conversation is and how its turns are numbered. Without
+ * that, whoever continued it first would own it. Their messages are documents of the history collection, which has to be there.
+ * @returns how many rows were stored. A conversation that is there already is left as it is
+ * @throws ApiError 400 for a row that is none of a conversation, 404 for a missing history collection
+ */
+export async function restoreConversations(env: Cloudflare.Env, rows: BackupRow[]): Promise<number> {
+  const db = database(env)
+  const ids = await historyIds(db, [...new Set(rows.map(historyOf))])
+  const known = rows.map((row) => {
+    const historyId = ids.get(historyOf(row))
+    if (historyId === undefined) throw collectionMissing(historyOf(row))
+    return { row: { ...row, history_id: historyId } as BackupRow, historyId }
+  })
+  for (const historyId of new Set(ids.values())) await historyStore(env, historyId).keepHistory()
+  const stored = await restoreRows(
+    db,
+    'conversations',
+    known.map(({ row }) => row),
+  )
+  await mapFew(known, AT_ONCE, async ({ row, historyId }) => {
+    const { id, owner, user_id, proof, protocol, model_id, title } = row as Record<string, string>
+    const createdAt = Number(row.created_at)
+    const expiresAt = Number(row.expires_at)
+    unwrap(
+      await conversationObject(env, id!).tell({
+        what: 'restored',
+        conversationId: id!,
+        asker: ADMIN,
+        protocol: protocol!,
+        historyId,
+        modelId: model_id!,
+        ttl: 0,
+        begun: {
+          owner: { owner: owner!, userId: user_id!, ...(proof && { proof }) },
+          title: title!,
+          createdAt,
+        },
+        turn: Number(row.last_turn ?? 0),
+        expiresAt,
+      }),
+    )
+  })
+  return stored
+}
+
+function historyOf({ history_collection: name }: BackupRow): string {
+  if (typeof name === 'string') return name
+  throw new ApiError(400, '`history_collection` of a conversation must name a collection.')
+}

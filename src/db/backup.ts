@@ -1,0 +1,231 @@
+/**
+ * Rows of D1 as a backup holds them, by their columns' names in the database. Secrets are left out: a sealed value opens only
+ * with the key of its deployment, and the hash of an API key's value would let a guess be tried.
+ */
+import { getTableColumns, getTableName, sql } from 'drizzle-orm'
+import type { SQLiteTable } from 'drizzle-orm/sqlite-core'
+import { ApiError } from '../errors'
+import { once } from '../once'
+import { BACKUP_KINDS, type BackupKind } from './backup-kinds'
+import type { Database } from './client'
+import {
+  aliases,
+  apiKeys,
+  assistants,
+  collections,
+  conversationModels,
+  conversations,
+  erasures,
+  feedback,
+  resources,
+  turns,
+  usage,
+} from './schema'
+
+type Value = string | number | null
+export type BackupRow = Record<string, Value>
+
+interface Source {
+  table: SQLiteTable
+  /** columns of the primary key */
+  key: string[]
+  /** columns that a backup does not have */
+  without: string[]
+  /** columns that it has instead: SQL over the table, named `t` */
+  instead?: Record<string, string>
+  /** columns that hold JSON */
+  json?: string[]
+  /** rows of one answer. A turn can have 2 MB */
+  page: number
+}
+
+const PAGE = 500
+const TURNS_A_PAGE = 20
+
+/** An object's id is of its deployment, so a backup names the collection. */
+const HISTORY = '(SELECT c.name FROM collections c WHERE c.object_id = t.history_id)'
+
+/** The names of a model's secrets, as JSON. Rows from before there were several have the masked `api_key` alone. */
+const SECRETS = `CASE WHEN json_valid(t.masked_api_key) THEN (SELECT json_group_array(key) FROM json_each(t.masked_api_key))
+  WHEN t.masked_api_key IS NOT NULL THEN '["api_key"]' END`
+
+const SOURCES = once(
+  (): Record<BackupKind, Source> => ({
+    aliases: { table: aliases, key: ['name'], without: [], page: PAGE },
+    assistants: { table: assistants, key: ['name'], without: [], json: ['config'], page: PAGE },
+    conversations: {
+      table: conversations,
+      key: ['id'],
+      without: ['history_id'],
+      instead: {
+        history_collection: HISTORY,
+        last_turn: '(SELECT coalesce(max(r.turn), 0) FROM turns r WHERE r.conversation_id = t.id)',
+      },
+      json: ['details'],
+      page: PAGE,
+    },
+    erasures: { table: erasures, key: ['id'], without: [], page: PAGE },
+    feedback: {
+      table: feedback,
+      key: ['conversation_id', 'turn', 'giver'],
+      without: [],
+      json: ['reasons'],
+      page: PAGE,
+    },
+    keys: {
+      table: apiKeys,
+      key: ['id'],
+      without: ['prefix', 'hash', 'sealed_value'],
+      json: ['actions', 'collections', 'limits'],
+      page: PAGE,
+    },
+    models: {
+      table: conversationModels,
+      key: ['id'],
+      without: ['sealed_api_key', 'masked_api_key'],
+      instead: { secrets: SECRETS },
+      json: ['config'],
+      page: PAGE,
+    },
+    resources: {
+      table: resources,
+      key: ['kind', 'id'],
+      without: ['sealed'],
+      instead: { had_secrets: 't.sealed IS NOT NULL' },
+      json: ['body'],
+      page: TURNS_A_PAGE,
+    },
+    turns: {
+      table: turns,
+      key: ['conversation_id', 'turn'],
+      without: [],
+      json: ['citations', 'usage', 'timings', 'trace', 'followups'],
+      page: TURNS_A_PAGE,
+    },
+    usage: { table: usage, key: ['day', 'owner', 'model_id'], without: [], page: PAGE },
+  }),
+)
+
+const columnsOf = ({ table, without }: Source) =>
+  Object.values(getTableColumns(table)).filter(({ name }) => !without.includes(name))
+
+/** Conversations without a history collection cannot be continued or read: their collection was dropped. */
+const rowsOf = (kind: BackupKind): string =>
+  kind === 'conversations' ? `${HISTORY} IS NOT NULL AND t.expires_at > 0` : 'true'
+
+/** How many rows of each kind a backup has. */
+export async function backupCounts(db: Database): Promise<Record<BackupKind, number>> {
+  const counts = BACKUP_KINDS.map((kind) => {
+    const table = getTableName(SOURCES()[kind].table)
+    return `(SELECT count(*) FROM ${table} t WHERE ${rowsOf(kind)}) AS ${kind}`
+  })
+  return db.get<Record<BackupKind, number>>(sql.raw(`SELECT ${counts.join(', ')}`))
+}
+
+/**
+ * Reads a page of a kind, in the order of the primary key.
+ * @param after the values of the primary key of the last row before the page
+ * @returns `next`: the same of its own last row, if another page may follow
+ * @throws ApiError 400 for a position that no page has
+ */
+export async function backupPage(
+  db: Database,
+  kind: BackupKind,
+  after: Value[] | undefined,
+): Promise<{ rows: BackupRow[]; next?: Value[] }> {
+  const source = SOURCES()[kind]
+  const { table, key, instead = {}, page } = source
+  if (after !== undefined && after.length !== key.length)
+    throw new ApiError(400, '`after`: Not of this kind.')
+  const columns = [
+    ...columnsOf(source).map(({ name }) => `t.${name}`),
+    ...Object.entries(instead).map(([name, expression]) => `${expression} AS ${name}`),
+  ]
+  const keys = key.map((name) => `t.${name}`).join(', ')
+  const position =
+    after &&
+    sql`AND (${sql.raw(keys)}) > (${sql.join(
+      after.map((value) => sql`${value}`),
+      sql`, `,
+    )})`
+  const rows = await db.all<BackupRow>(
+    sql`${sql.raw(`SELECT ${columns.join(', ')} FROM ${getTableName(table)} t WHERE ${rowsOf(kind)}`)}
+      ${position} ORDER BY ${sql.raw(keys)} LIMIT ${page}`,
+  )
+  const last = rows.length < page ? undefined : rows.at(-1)
+  return { rows, ...(last && { next: key.map((name) => last[name]!) }) }
+}
+
+/** Characters of JSON in one statement: D1 takes 2 MB in a parameter. */
+const MOST_CHARACTERS = 500_000
+
+/**
+ * Stores rows of a backup. A row whose primary key is taken is left as it is.
+ * @returns how many were stored
+ * @throws ApiError 400 for a row that does not have the columns of its table, or no JSON where there should be some
+ */
+export async function restoreRows(db: Database, kind: BackupKind, rows: BackupRow[]): Promise<number> {
+  const { table, json = [] } = SOURCES()[kind]
+  for (const [index, row] of rows.entries()) {
+    requireColumns(table, row, index)
+    for (const name of json)
+      if (!isJson(row[name])) throw new ApiError(400, `\`rows.${index}.${name}\`: Expected JSON.`)
+  }
+  const names = Object.values(getTableColumns(table)).map(({ name }) => name)
+  const values = names.map((name) => `value->>'${name}'`)
+  const insert = `INSERT INTO ${getTableName(table)} (${names.join(', ')}) SELECT ${values.join(', ')} FROM json_each(`
+  let stored = 0
+  for (const some of portions(rows)) {
+    // Not `meta.changes`: D1 also counts the rows that triggers write.
+    const written = await db.all(
+      sql`${sql.raw(insert)}${some}) WHERE true ON CONFLICT DO NOTHING RETURNING 1`,
+    )
+    stored += written.length
+  }
+  return stored
+}
+
+function isJson(value: Value | undefined): boolean {
+  if (typeof value !== 'string') return true
+  try {
+    JSON.parse(value)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Lists of rows as JSON, each short enough for a statement or with one row. */
+function portions(rows: BackupRow[]): string[] {
+  const lists: string[][] = [[]]
+  let characters = 0
+  for (const row of rows) {
+    const text = JSON.stringify(row)
+    if (characters > 0 && characters + text.length > MOST_CHARACTERS) {
+      lists.push([])
+      characters = 0
+    }
+    lists.at(-1)!.push(text)
+    characters += text.length
+  }
+  return lists.filter((list) => list.length > 0).map((list) => `[${list.join(',')}]`)
+}
+
+/** @throws ApiError 400 */
+function requireColumns(table: SQLiteTable, row: BackupRow, index: number): void {
+  for (const { name, notNull, dataType } of Object.values(getTableColumns(table))) {
+    const value = row[name] ?? null
+    const wanted = dataType === 'string' ? 'string' : 'number'
+    if (value === null ? notNull : typeof value !== wanted)
+      throw new ApiError(400, `\`rows.${index}.${name}\`: Expected a ${wanted}.`)
+  }
+}
+
+/** The objects of collections, by name. */
+export async function historyIds(db: Database, names: string[]): Promise<Map<string, string>> {
+  const rows = await db
+    .select({ name: collections.name, objectId: collections.objectId })
+    .from(collections)
+    .where(sql`${collections.name} IN (SELECT value FROM json_each(${JSON.stringify(names)}))`)
+  return new Map(rows.map(({ name, objectId }) => [name, objectId]))
+}
