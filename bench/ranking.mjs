@@ -55,10 +55,30 @@ function misspelt(title) {
   return title.slice(0, at) + title.slice(at + 1)
 }
 
+/** The share of films that any order of ten titles finds: many titles begin with "The". */
+function ceiling(corpus, ask) {
+  const wanted = new Map()
+  for (const { title } of corpus) {
+    const q = ask(title).toLowerCase()
+    const titles = wanted.get(q) ?? new Map()
+    wanted.set(q, titles.set(title.toLowerCase(), (titles.get(title.toLowerCase()) ?? 0) + 1))
+  }
+  let found = 0
+  for (const titles of wanted.values()) {
+    const mostWanted = [...titles.values()].sort((a, b) => b - a).slice(0, 10)
+    found += mostWanted.reduce((sum, count) => sum + count, 0)
+  }
+  return found / corpus.length
+}
+
 async function movies(server) {
   const corpus = readLines(join(shared, 'wiki-movies/corpus.jsonl'))
   await setTimeout(100)
   await load(server, 'movies', corpus)
+  const half = (title) => title.slice(0, Math.ceil(title.length / 2)).trim()
+  console.log(
+    `half a title: no order puts more than ${ceiling(corpus, half).toFixed(3)} of them in the first ten`,
+  )
   const share = async (ask, isRight) => {
     const results = []
     for (const film of corpus) {
@@ -79,10 +99,7 @@ async function movies(server) {
       (hits, film) => isFilm(hits[0], film),
     ),
     'wiki-movies: title with a typo in the first ten': await share(misspelt, inTen),
-    'wiki-movies: half a title in the first ten': await share(
-      (title) => title.slice(0, Math.ceil(title.length / 2)).trim(),
-      inTen,
-    ),
+    'wiki-movies: half a title in the first ten': await share(half, inTen),
   }
 }
 

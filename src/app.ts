@@ -12,7 +12,8 @@ import { allowOrigin, preflight, refuseHost, refuseOrigin } from './api/edge/cor
 import { rpcRefusal } from './api/edge/json-rpc'
 import { methodsOf, options } from './api/edge/methods'
 import { findPage, isLost } from './api/edge/pages'
-import { logRequest, newRecord } from './api/edge/request-log'
+import { presentedKey } from './api/edge/presented-key'
+import { logRequest, newRecord, type RequestRecord } from './api/edge/request-log'
 import { errorResponse, notFound } from './api/edge/response'
 import type { App } from './api/edge/route'
 import { LazyRouter } from './api/edge/router'
@@ -26,7 +27,8 @@ import { incorrectMethod, mountOpenSearch, noHandler } from './api/opensearch'
 import { mountParley } from './api/parley'
 import { mountTypesense } from './api/typesense'
 import { mountUiStream } from './api/ui-stream'
-import { requireNoForeignDatabase } from './db/owner'
+import { authenticate } from './auth/authenticate'
+import { isVerified, requireNoForeignDatabase } from './db/owner'
 import { ApiError } from './errors'
 
 export const app: App = new Hono({
@@ -47,7 +49,7 @@ app.use(async (context, next) => {
     asked.headers.set('x-request-id', record.requestId)
     return asked
   }
-  const refused = refuseOrigin(env, request) ?? (await refuseDatabase(env, context.req.path))
+  const refused = refuseOrigin(env, request) ?? (await refuseDatabase(env, request, context.req.path, record))
   if (refused) {
     await discardBody(request)
     context.res = refused
@@ -103,10 +105,22 @@ function notAllowed(request: Request, path: string, allowed: string): Response {
 /** Paths with a part that begins with an underscore belong to OpenSearch. */
 const isOpenSearch = (path: string): boolean => /\/_/.test(path)
 
-/** Refuses everything but /health if the database belongs to another Worker. */
-async function refuseDatabase(env: Cloudflare.Env, path: string): Promise<Response | undefined> {
-  if (path === '/health') return undefined
-  return requireNoForeignDatabase(env).then(() => undefined, errorResponse)
+/**
+ * Refuses everything but /health if the database belongs to another Worker. An isolate's first request looks up its key at
+ * the same time, and finds it in the cache afterwards.
+ */
+async function refuseDatabase(
+  env: Cloudflare.Env,
+  request: Request,
+  path: string,
+  { address }: RequestRecord,
+): Promise<Response | undefined> {
+  if (path === '/health' || isVerified(env)) return undefined
+  const [refused] = await Promise.all([
+    requireNoForeignDatabase(env).then(() => undefined, errorResponse),
+    authenticate(env, presentedKey(request), address).catch(() => {}),
+  ])
+  return refused
 }
 
 mountTypesense(app)

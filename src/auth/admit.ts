@@ -14,6 +14,8 @@ export interface Note {
   readonly address: string
   /** of the page that asks, unless it is one of Parley's own; undefined for none */
   readonly origin?: string | undefined
+  /** what the request needs besides its key, to be read at the same time */
+  beside?: () => Promise<unknown>
   key?: string
   /** true once any key of the request is one for pages: its errors reveal no details of the operation */
   plain?: boolean
@@ -35,7 +37,7 @@ export async function admit(
   collection: string | undefined,
   note: Note,
 ): Promise<Access> {
-  const access = await authenticate(env, presented, note.address)
+  const access = await authenticate(env, presented, note.address, note.beside)
   const admitted = requireAccess(access, presented, actions, collection, note)
   await requireRate(env, 'RATE_LIMIT', admitted)
   return admitted

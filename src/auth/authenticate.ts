@@ -5,9 +5,10 @@
  * and a key that was tried before its creation is refused that much longer. A key that is not in the cache is counted
  * before it is looked up: otherwise trying keys would cost the caller nothing, and D1 a query each.
  */
-import { type ApiKeyRecord, findApiKeyByHash, findApiKeysByPrefix } from '../db/api-keys'
+import { type ApiKeyRecord, apiKeyByHash, findApiKeysByPrefix, recordOf } from '../db/api-keys'
 import { database } from '../db/client'
 import { open } from '../db/sealing'
+import { dayOf, isLimited, readingSpent, spentByHash } from '../db/usage'
 import { type Access, ADMIN, accessOf, canSignScopedKeys, maySign } from './access'
 import { sameDigest, sha256, sha256Bytes } from './digest'
 import { Latest } from './latest'
@@ -46,6 +47,7 @@ export function forgetKeys(): void {
 /**
  * @param presented the key as it was sent
  * @param address where it came from
+ * @param beside reads something else at the same time, unless the key is refused without a look-up. Must not throw
  * @throws ApiError 429 when too many keys were tried from there
  * @returns undefined for a missing, unknown, expired or wrongly signed key
  */
@@ -53,6 +55,7 @@ export async function authenticate(
   env: Cloudflare.Env,
   presented: string | undefined,
   address: string,
+  beside: () => Promise<unknown> = async () => {},
 ): Promise<Access | undefined> {
   if (!env.ADMIN_API_KEY) {
     if (!warned) console.error('ADMIN_API_KEY is not set: every request that needs a key is refused.')
@@ -61,7 +64,10 @@ export async function authenticate(
   }
   if (!presented || presented.length > LONGEST_KEY) return undefined
   const hash = await sha256(presented)
-  if (sameDigest(hash, await adminDigest(env.ADMIN_API_KEY))) return ADMIN
+  if (sameDigest(hash, await adminDigest(env.ADMIN_API_KEY))) {
+    await beside()
+    return ADMIN
+  }
 
   const now = Date.now()
   let entry = found.get(hash)
@@ -69,7 +75,7 @@ export async function authenticate(
     if ((unknown.get(hash) ?? 0) > now) return undefined
     // A key that worked a moment ago is not an attempt: its entry has only expired.
     if (!entry) await requireLookUps(env, address)
-    const fresh = (await findScoped(env, presented)) ?? (await findOrdinary(env, hash))
+    const [fresh] = await Promise.all([findKey(env, presented, hash), beside()])
     if (!fresh) {
       found.delete(hash)
       unknown.set(hash, now + REMEMBERED_MS)
@@ -77,7 +83,7 @@ export async function authenticate(
     }
     entry = { ...fresh, until: now + REMEMBERED_MS }
     found.set(hash, entry)
-  }
+  } else await beside()
   return now / 1000 > entry.expiresAt ? undefined : entry.access
 }
 
@@ -88,9 +94,20 @@ function adminDigest(key: string): Promise<string> {
   return admin.digest
 }
 
+const findKey = async (env: Cloudflare.Env, presented: string, hash: string) =>
+  (await findScoped(env, presented)) ?? (await findOrdinary(env, hash))
+
+/** Finds a key, and reads what it has spent in the same query, if it has a budget. */
 async function findOrdinary(env: Cloudflare.Env, hash: string): Promise<Omit<Found, 'until'> | undefined> {
-  const key = await findApiKeyByHash(database(env), hash)
-  return key && { access: accessOf(key), expiresAt: key.expiresAt }
+  const db = database(env)
+  const day = dayOf(Date.now())
+  const { byOwner } = readingSpent()
+  const [[row], [spent]] = await db.batch([apiKeyByHash(db, hash), spentByHash(db, day, hash)])
+  const key = row && recordOf(row)
+  if (!key) return undefined
+  const access = accessOf(key)
+  if (isLimited(access.limits)) byOwner(day, access.owner, spent)
+  return { access, expiresAt: key.expiresAt }
 }
 
 async function findScoped(env: Cloudflare.Env, presented: string): Promise<Omit<Found, 'until'> | undefined> {

@@ -8,6 +8,7 @@ import { type ApiError, attempt, coded, type Outcome, reasonOf } from '../errors
 import { withSettings } from '../models/sampling'
 import { textOf, toStored, withoutFileTexts } from '../parts'
 import { historyStore, retrieverOf } from '../registry/engines'
+import { lookUpAnew } from '../registry/names'
 import type { RecentMessages } from '../search/types'
 import { errorOf, stopped, unknownConversation } from '../turn/errors'
 import { type DoneEvent, isTerminal, type LogEventBody } from '../turn/events'
@@ -89,6 +90,8 @@ export class TurnRun {
     const { replaces } = request
     if (replaces)
       this.#replaced = this.#around.memory()?.log.givingWay(replaces, textOf(request.question)) ?? []
+    // The model that rewrites a follow-up is read beside the history.
+    if (request.continues) rewriterOf(request.model, this.#env).catch(() => {})
     const known = await this.#lookUp()
     // No await from here until the turn begins: the conversation's owner must not change in between.
     if (abort.signal.aborted) return this.#refuse(stopped())
@@ -129,8 +132,7 @@ export class TurnRun {
     this.#over = true
     if (this.#status === 'done' || this.#counted) return
     const cost = isNothing(spent) ? undefined : this.#cost(Date.now(), spent)
-    // The conversation was deleted while the turn ran. Nothing is stored here any more, but the cost is still
-    // owed.
+    // The conversation was deleted while the turn ran. Nothing is stored here any more, but the cost is owed.
     if (memory.closed) {
       memory.forgetSpent(stream.turn)
       if (cost) await this.#owe(cost)
@@ -176,8 +178,8 @@ export class TurnRun {
   }
 
   /** Counts a cost that is stored nowhere here. */
-  async #owe(cost: Cost): Promise<void> {
-    await recordCost(database(this.#env), cost).catch((error) =>
+  #owe(cost: Cost): Promise<void> {
+    return recordCost(database(this.#env), cost).catch((error) =>
       console.error('what a deleted turn cost could not be counted', reasonOf(error)),
     )
   }
@@ -267,6 +269,7 @@ export class TurnRun {
       rewriter: () => rewriterOf(request.model, env),
       search: (place, params, scope) => told(() => retrieverOf(env, place).search(params, scope)),
       schema: (place) => told(() => retrieverOf(env, place).schema()),
+      placeOf: (collection) => lookUpAnew(env, collection).catch(() => undefined),
       known,
       messages: async (bytes) =>
         bytes === request.model.max_bytes && known ? known : await this.#messages(bytes),

@@ -47,7 +47,8 @@ type Row = typeof apiKeys.$inferSelect
 const NONE = '[]'
 const alive = once(() => ne(apiKeys.actions, NONE))
 
-const fromRow = (row: Row): ApiKeyRecord => ({
+/** A key as it is stored. */
+export const recordOf = (row: Row): ApiKeyRecord => ({
   ...row,
   actions: JSON.parse(row.actions) as string[],
   collections: JSON.parse(row.collections) as string[],
@@ -70,11 +71,11 @@ export async function insertApiKey(
     })
     .onConflictDoNothing({ target: apiKeys.hash })
     .returning()
-  return rows[0] && fromRow(rows[0])
+  return rows[0] && recordOf(rows[0])
 }
 
 export async function listApiKeys(db: Database): Promise<ApiKeyRecord[]> {
-  return (await db.select().from(apiKeys).where(alive()).orderBy(asc(apiKeys.id))).map(fromRow)
+  return (await db.select().from(apiKeys).where(alive()).orderBy(asc(apiKeys.id))).map(recordOf)
 }
 
 export async function getApiKey(db: Database, id: number): Promise<ApiKeyRecord | undefined> {
@@ -83,7 +84,7 @@ export async function getApiKey(db: Database, id: number): Promise<ApiKeyRecord 
     .from(apiKeys)
     .where(and(eq(apiKeys.id, id), alive()))
     .get()
-  return row && fromRow(row)
+  return row && recordOf(row)
 }
 
 /** @returns false when there is no such key */
@@ -112,13 +113,12 @@ async function deleteWhere(db: Database, which: SQL | undefined): Promise<number
   return emptied.meta.changes
 }
 
-export async function findApiKeyByHash(db: Database, hash: string): Promise<ApiKeyRecord | undefined> {
-  const row = await db.select().from(apiKeys).where(eq(apiKeys.hash, hash)).get()
-  return row && fromRow(row)
-}
+/** A statement that finds the key with a hash. */
+export const apiKeyByHash = (db: Database, hash: string) =>
+  db.select().from(apiKeys).where(eq(apiKeys.hash, hash))
 
 export async function findApiKeysByPrefix(db: Database, prefix: string): Promise<ApiKeyRecord[]> {
-  return (await db.select().from(apiKeys).where(eq(apiKeys.prefix, prefix))).map(fromRow)
+  return (await db.select().from(apiKeys).where(eq(apiKeys.prefix, prefix))).map(recordOf)
 }
 
 /** Deletes keys with `autodelete` that expired before `now` (unix seconds). */

@@ -6,7 +6,10 @@ import { assistants } from './schema'
 
 export type AssistantRow = typeof assistants.$inferSelect
 
-/** how long another isolate may use an assistant that was changed or deleted, in milliseconds */
+/**
+ * how long another isolate may use an assistant that was changed or deleted, in milliseconds. It says who may ask, so it is held no
+ * longer than keys
+ */
 const CACHE_MS = 5_000
 
 const cache = new RowCache<AssistantRow>('an assistant', CACHE_MS)
@@ -15,6 +18,12 @@ export const findAssistantRow = (
   env: Pick<Cloudflare.Env, 'DB'>,
   name: string,
 ): Promise<AssistantRow | undefined> => cache.find(name, () => readAssistantRow(database(env), name))
+
+/** Whether `findAssistantRow` waits for no read. */
+export const isAssistantFresh = (name: string): boolean => cache.isFresh(name)
+
+/** See `RowCache.reading`. */
+export const readingAssistants = () => cache.reading()
 
 /** Reads an assistant past the cache, for its administrator. */
 export const readAssistantRow = (db: Database, name: string): Promise<AssistantRow | undefined> =>

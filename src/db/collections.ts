@@ -31,6 +31,12 @@ export async function findCollectionByObject(
   return row
 }
 
+/** Stores the outline of an object's collection. @returns false when no name leads to the object */
+export async function saveOutline(db: Database, objectId: string, outline: string): Promise<boolean> {
+  const saved = await db.update(collections).set({ outline }).where(eq(collections.objectId, objectId))
+  return saved.meta.changes === 1
+}
+
 /** Deletes a name, unless it belongs to another object by now. */
 export async function deleteCollection(db: Database, name: string, objectId: string): Promise<void> {
   await db.delete(collections).where(and(eq(collections.name, name), eq(collections.objectId, objectId)))

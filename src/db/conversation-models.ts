@@ -1,21 +1,34 @@
 /** Rows of conversation models. Turns read them through the isolate's cache (row-cache.ts). */
+import { waitUntil } from 'cloudflare:workers'
 import { and, eq, isNotNull, isNull, sql } from 'drizzle-orm'
-import { type Database, database } from './client'
+import { type Database, nearby, noteWrite } from './client'
 import { RowCache } from './row-cache'
 import { conversationModels } from './schema'
 
 export type ConversationModelRow = typeof conversationModels.$inferSelect
 
-/** how long another isolate may use a model that was changed or deleted, in milliseconds */
+/** From this age on, in milliseconds, a row is read again while turns go on with it. */
 export const MODEL_CACHE_MS = 5_000
 
 const cache = new RowCache<ConversationModelRow>('a conversation model', MODEL_CACHE_MS)
 
-/** Finds a model that is not deleted. */
+/** Finds a model that is not deleted. Another isolate may use one that was changed or deleted for a minute more. */
 export const findModel = (
   env: Pick<Cloudflare.Env, 'DB'>,
   id: string,
-): Promise<ConversationModelRow | undefined> => cache.find(id, () => readModel(database(env), id))
+): Promise<ConversationModelRow | undefined> => cache.held(id, () => readModel(nearby(env), id), waitUntil)
+
+/** Whether `findModel` waits for no read. */
+export const isModelHeld = (id: string): boolean => cache.isHeld(id)
+
+/** See `RowCache.reading`. */
+export const readingModels = () => cache.reading()
+
+/** A model was written. */
+function forgetModel(id: string): void {
+  noteWrite()
+  cache.forget(id)
+}
 
 /** Reads a model that is not deleted past the cache, before changing it. */
 export async function readModel(db: Database, id: string): Promise<ConversationModelRow | undefined> {
@@ -47,7 +60,7 @@ export async function insertModel(db: Database, row: ConversationModelRow): Prom
       setWhere: isNotNull(conversationModels.deletedAt),
     })
     .returning({ id: conversationModels.id })
-  cache.forget(row.id)
+  forgetModel(row.id)
   return written.length === 1
 }
 
@@ -68,8 +81,8 @@ export async function replaceModel(
   try {
     return await writeReplacement(db, read, row, now)
   } finally {
-    cache.forget(read.id)
-    cache.forget(row.id)
+    forgetModel(read.id)
+    forgetModel(row.id)
   }
 }
 
@@ -125,7 +138,7 @@ export async function markDeleted(db: Database, id: string, now: number): Promis
     .set({ deletedAt: now, sealedSecrets: null })
     .where(and(eq(conversationModels.id, id), isNull(conversationModels.deletedAt)))
     .returning({ id: conversationModels.id })
-  cache.forget(id)
+  forgetModel(id)
   return deleted.length === 1
 }
 

@@ -30,13 +30,20 @@ interface Owner {
 /** The namespace that this isolate has verified as the database's owner. */
 let verified: string | undefined
 
+/** The identity of this Worker's objects. */
+const ownOf = (env: Bound): string =>
+  objectId(env.CONVERSATION as DurableObjectNamespace, env, 'owner').toString()
+
+/** Whether this isolate has verified its database, so that requests need not wait for that. */
+export const isVerified = (env: Bound): boolean => verified === ownOf(env)
+
 /**
  * Makes sure, once an isolate, that the database belongs to this Worker.
  * @throws ApiError 503 when it is another Worker's; D1's own error when it does not answer
  */
 export async function requireOwnDatabase(env: Bound): Promise<void> {
   const { DB } = env
-  const own = objectId(env.CONVERSATION as DurableObjectNamespace, env, 'owner').toString()
+  const own = ownOf(env)
   if (verified === own) return
   const { worker, namespace } = (await read(DB, true)) ?? (await claim(DB, own))
   if (namespace !== own) {

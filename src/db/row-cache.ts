@@ -4,19 +4,39 @@ import { reasonOf } from '../errors'
 /** Entries of one cache. A full cache is emptied. */
 const MOST_CACHED = 1_000
 
+/** How long `held` uses an entry, in milliseconds. */
+export const HELD_MS = 60_000
+
+/** After this long a renewal counts as lost: workerd ends it with the request that began it. In milliseconds. */
+const RENEWAL_MS = 5_000
+
+interface Entry<Row> {
+  row: Row
+  /** when it was read, in unix milliseconds */
+  read: number
+  /** when its renewal began; 0: it has not */
+  renewed: number
+}
+
 /**
  * A cache of D1's rows by key.
  *
- * - An entry is used for `ms`. Another isolate sees a change that much later.
+ * - `find` uses an entry for `ms`. Another isolate sees a change that much later.
+ * - `held` uses it for a minute. From `ms` on it reads the row again, while the caller goes on with the old one.
  * - An unknown key is never cached, so a new row is found at once.
  * - While D1 does not answer, an old entry is used further: it is better than none, and seldom wrong. Budgets turn this off.
  * - Code that writes a row must forget its key after the write. Before the write, a reader could cache the old row again.
+ *   A read that was under way then is not cached.
+ *
+ * No caller waits for another's read: if the request that began it ends, workerd never settles it.
  */
 export class RowCache<Row> {
-  readonly #entries = new Map<string, { row: Row; until: number }>()
+  readonly #entries = new Map<string, Entry<Row>>()
   readonly #what: string
   readonly #ms: number
   readonly #outlives: boolean
+  /** counts what was forgotten */
+  #changes = 0
 
   /**
    * @param what names a row in the log: `a conversation model`
@@ -35,28 +55,80 @@ export class RowCache<Row> {
    */
   async find(key: string, read: () => Promise<Row | undefined>): Promise<Row | undefined> {
     const known = this.#entries.get(key)
-    if (known && known.until > Date.now()) return known.row
-    let row: Row | undefined
+    return known && this.isFresh(key) ? known.row : this.#read(key, read)
+  }
+
+  /**
+   * For questions, which wait for as little as possible.
+   * @param behind keeps a renewal alive beyond the request: `waitUntil`
+   * @throws what `read` throws where nothing is remembered of the key
+   */
+  async held(
+    key: string,
+    read: () => Promise<Row | undefined>,
+    behind: (renewal: Promise<unknown>) => void,
+  ): Promise<Row | undefined> {
+    const known = this.#entries.get(key)
+    if (!known || !this.isHeld(key)) return this.find(key, read)
+    const now = Date.now()
+    if (!this.isFresh(key) && now >= known.renewed + RENEWAL_MS) {
+      known.renewed = now
+      behind(this.#read(key, read).catch(() => {}))
+    }
+    return known.row
+  }
+
+  async #read(key: string, read: () => Promise<Row | undefined>): Promise<Row | undefined> {
+    const keep = this.reading()
     try {
-      row = await read()
+      const row = await read()
+      keep(key, row)
+      return row
     } catch (error) {
+      const known = this.#entries.get(key)
       if (!known || !this.#outlives) throw error
       console.error(`${this.#what} could not be read anew`, reasonOf(error))
       return known.row
     }
-    this.#entries.delete(key)
-    if (row !== undefined) {
+  }
+
+  /**
+   * Call this before rows are read, and the returned function with each row and its key. It keeps none if a key was
+   * forgotten meanwhile: the row may be the old one.
+   */
+  reading(): (key: string, row: Row | undefined) => void {
+    const changes = this.#changes
+    return (key, row) => {
+      if (changes !== this.#changes) return
+      this.#entries.delete(key)
+      if (row === undefined) return
       if (this.#entries.size >= MOST_CACHED) this.#entries.clear()
-      this.#entries.set(key, { row, until: Date.now() + this.#ms })
+      this.#entries.set(key, { row, read: Date.now(), renewed: 0 })
     }
-    return row
+  }
+
+  /** Whether `find` needs no read. */
+  isFresh(key: string): boolean {
+    return this.#isYounger(key, this.#ms)
+  }
+
+  /** Whether `held` waits for no read. */
+  isHeld(key: string): boolean {
+    return this.#isYounger(key, HELD_MS)
+  }
+
+  #isYounger(key: string, ms: number): boolean {
+    const known = this.#entries.get(key)
+    return known !== undefined && Date.now() - known.read < ms
   }
 
   forget(key: string): void {
     this.#entries.delete(key)
+    this.#changes += 1
   }
 
   clear(): void {
     this.#entries.clear()
+    this.#changes += 1
   }
 }

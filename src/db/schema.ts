@@ -14,6 +14,11 @@ export const collections = sqliteTable('collections', {
   /** the engine that stores its documents (registry/engines.ts) */
   engine: text('engine').notNull().default('object'),
   createdAt: integer('created_at').notNull(),
+  /**
+   * JSON: what a question needs to know of its fields (search/collection/outline.ts). Its object writes it when the
+   * schema changes; null until then
+   */
+  outline: text('outline'),
 })
 
 export const aliases = sqliteTable('aliases', {

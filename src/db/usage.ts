@@ -1,9 +1,9 @@
 /** Usage by day, key and model. turns.ts writes it; budgets and reports read it. */
-import { and, asc, between, desc, eq, sql } from 'drizzle-orm'
+import { and, asc, between, desc, eq, type SQL, sql } from 'drizzle-orm'
 import { once } from '../once'
 import { type Database, database } from './client'
 import { RowCache } from './row-cache'
-import { usage } from './schema'
+import { apiKeys, conversationModels, usage } from './schema'
 
 export interface UsageRow {
   /** UTC, YYYY-MM-DD */
@@ -67,6 +67,44 @@ const NOTHING: Spent = { turns: 0, tokens: 0 }
 
 const cached = async (key: string, query: () => Promise<Spent | undefined>): Promise<Spent> =>
   (await sums.find(key, async () => (await query()) ?? NOTHING)) ?? NOTHING
+
+/** See `RowCache.reading`. */
+export function readingSpent(): { byOwner: KeepSpent; onModel: KeepSpent } {
+  const keep = sums.reading()
+  return {
+    byOwner: (day, owner, spent = NOTHING) => keep(ownerKey(day, owner), spent),
+    onModel: (day, modelId, spent = NOTHING) => keep(modelKey(day, modelId), spent),
+  }
+}
+
+type KeepSpent = (day: string, of: string, spent?: Spent) => void
+
+/** A statement that sums what the key with this hash has spent on a day, if it has a budget. */
+export const spentByHash = (db: Database, day: string, hash: string) =>
+  db
+    .select(SUMS())
+    .from(usage)
+    .where(
+      and(
+        eq(usage.day, day),
+        sql`${usage.owner} = (SELECT CAST(${apiKeys.id} AS TEXT) FROM ${apiKeys}
+          WHERE ${apiKeys.hash} = ${hash} AND instr(${apiKeys.limits}, '_per_day'))`,
+      ),
+    )
+
+/** A statement that sums what was spent on a day on each of these models that has a budget. @param ids SQL of a list */
+export const spentOnLimited = (db: Database, day: string, ids: SQL) =>
+  db
+    .select({ modelId: usage.modelId, ...SUMS() })
+    .from(usage)
+    .where(
+      and(
+        eq(usage.day, day),
+        sql`${usage.modelId} IN (SELECT ${conversationModels.id} FROM ${conversationModels}
+          WHERE ${conversationModels.id} IN (${ids}) AND instr(${conversationModels.config}, '_per_day'))`,
+      ),
+    )
+    .groupBy(usage.modelId)
 
 /** What a key has spent on a day, on all models. */
 export const spentByOwner = (env: Pick<Cloudflare.Env, 'DB'>, day: string, owner: string): Promise<Spent> =>

@@ -3,6 +3,7 @@ import { database } from '../db/client'
 import { deleteCollection, findCollectionRow, insertCollection, listCollectionRows } from '../db/collections'
 import { ApiError, unwrap } from '../errors'
 import { collectionObject } from '../search/collection/handle'
+import { outlineOf } from '../search/collection/outline'
 import { parseSchema } from '../search/schema/schema'
 import type { CollectionSummary } from '../search/types'
 import { forgetName, forgetNames, lookUp } from './names'
@@ -28,7 +29,8 @@ export async function createCollection(env: Cloudflare.Env, body: unknown): Prom
   const createdAt = Math.floor(Date.now() / 1000)
   const object = collectionObject(env, objectId)
   const summary = unwrap(await object.create(body, createdAt))
-  if (!(await insertCollection(db, { name, objectId, createdAt }))) {
+  const outline = JSON.stringify(outlineOf(unwrap(await object.schema())))
+  if (!(await insertCollection(db, { name, objectId, createdAt, outline }))) {
     await object.destroy()
     throw nameTaken(name)
   }

@@ -1,13 +1,19 @@
 /** Finds the object of a collection by name or alias. */
-import { database } from '../db/client'
-import { findCollectionRow } from '../db/collections'
+import { waitUntil } from 'cloudflare:workers'
+import * as v from 'valibot'
+import { database, nearby, noteWrite } from '../db/client'
+import { type CollectionRow, findCollectionRow } from '../db/collections'
 import { RowCache } from '../db/row-cache'
 import { collectionMissing } from '../errors'
+import { once } from '../once'
+import type { Outline } from '../search/collection/outline'
 import type { CollectionPlace } from '../search/types'
 
 export interface CollectionHandle extends CollectionPlace {
   /** the collection's own name, also when an alias was given */
   name: string
+  /** absent if an earlier version made the collection and its object has not been called since */
+  outline?: Outline
 }
 
 /**
@@ -18,12 +24,35 @@ const CACHE_MS = 3_000
 
 const names = new RowCache<CollectionHandle>('a collection', CACHE_MS)
 
+const Stored = once(() =>
+  v.object({
+    name: v.string(),
+    texts: v.array(v.string()),
+    embeddings: v.array(v.string()),
+    vectors: v.array(v.string()),
+    indexed: v.array(v.string()),
+  }),
+)
+
+const handleOf = ({ name, engine, objectId, outline }: CollectionRow): CollectionHandle => ({
+  name,
+  engine,
+  objectId,
+  ...(outline !== null && { outline: v.parse(Stored(), JSON.parse(outline)) }),
+})
+
 /** The collection of a name or alias, if there is one. */
 export const lookUp = (env: Cloudflare.Env, name: string): Promise<CollectionHandle | undefined> =>
   names.find(name, async () => {
     const row = await findCollectionRow(database(env), name)
-    return row && { name: row.name, engine: row.engine, objectId: row.objectId }
+    return row && handleOf(row)
   })
+
+/** The same past the cache, for a name that turned out to be out of date. */
+export function lookUpAnew(env: Cloudflare.Env, name: string): Promise<CollectionHandle | undefined> {
+  forgetName(name)
+  return lookUp(env, name)
+}
 
 /** @throws ApiError 404 `Collection not found` */
 export async function findCollection(env: Cloudflare.Env, name: string): Promise<CollectionHandle> {
@@ -32,8 +61,37 @@ export async function findCollection(env: Cloudflare.Env, name: string): Promise
   return handle
 }
 
+/**
+ * The same for a question. It may get what the name stood for a minute ago, while that is read again behind it.
+ * @throws ApiError 404 `Collection not found`
+ */
+export async function findForQuestion(env: Cloudflare.Env, name: string): Promise<CollectionHandle> {
+  const read = async () => {
+    const row = await findCollectionRow(nearby(env), name)
+    return row && handleOf(row)
+  }
+  const handle = await names.held(name, read, waitUntil)
+  if (handle === undefined) throw collectionMissing(name)
+  return handle
+}
+
+/** Whether `findForQuestion` waits for no read. */
+export const isNameHeld = (name: string): boolean => names.isHeld(name)
+
+/** See `RowCache.reading`. */
+export function readingNames(): (name: string, row: CollectionRow) => void {
+  const keep = names.reading()
+  return (name, row) => keep(name, handleOf(row))
+}
+
 /** Has a name looked up anew: after what it stands for was changed. */
-export const forgetName = (name: string): void => names.forget(name)
+export function forgetName(name: string): void {
+  noteWrite()
+  names.forget(name)
+}
 
 /** The same for all names: aliases may have stood for a collection that is gone. */
-export const forgetNames = (): void => names.clear()
+export function forgetNames(): void {
+  noteWrite()
+  names.clear()
+}

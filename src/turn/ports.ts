@@ -27,6 +27,8 @@ export interface TurnPorts {
     scope?: SearchScope,
   ): Promise<Outcome<SearchResult>>
   schema(place: CollectionPlace): Promise<Outcome<CollectionSchema>>
+  /** Where a collection of this name is now, in case the turn was given a place that is gone. */
+  placeOf?(collection: string): Promise<CollectionPlace | undefined>
   /** The result of `messages` for the model's `max_bytes`, if it was read before the turn began. */
   known?: RecentMessages | undefined
   /**

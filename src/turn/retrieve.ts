@@ -6,7 +6,7 @@ import { MAX_Q_BYTES } from '../search/limits'
 import { forQuestion } from '../search/request/question'
 import { isVector } from '../search/schema/layout'
 import { asQuery } from '../search/text/long-query'
-import type { CollectionSchema, Hit, SearchParameters, SearchResult } from '../search/types'
+import type { CollectionPlace, CollectionSchema, Hit, SearchParameters, SearchResult } from '../search/types'
 import { searchFailed } from './errors'
 import type { SearchReply, SearchSummary } from './events'
 import { type Labelling, labelOf } from './labels'
@@ -20,7 +20,7 @@ export interface Retrieved {
   documents: Source[]
 }
 
-type SearchPorts = Pick<TurnPorts, 'search' | 'schema'>
+type SearchPorts = Pick<TurnPorts, 'search' | 'schema' | 'placeOf'>
 
 /** Searches of a turn that run at once. More would hold up other callers' searches. */
 const AT_ONCE = 4
@@ -45,10 +45,17 @@ async function retrieveOne(
   const { collection: name } = search
   if (search.error) return failed(name, search.error)
   if (search.place === undefined) return failed(name, { status: 404, message: 'Collection not found' })
-  const [outcome, schema] = await Promise.all([
-    ports.search(search.place, asked(search.params, question, said), search.scope),
-    ports.schema(search.place),
-  ])
+  const searchIn = (place: CollectionPlace) =>
+    Promise.all([
+      ports.search(place, asked(search.params, question, said), search.scope),
+      ports.schema(place),
+    ])
+  let [outcome, schema] = await searchIn(search.place)
+  if (!outcome.ok && outcome.error.code === 'unknown_collection') {
+    // The place may be a minute old. Meanwhile the collection may have been made again, or its alias moved.
+    const place = await ports.placeOf?.(name)
+    if (place && place.objectId !== search.place.objectId) [outcome, schema] = await searchIn(place)
+  }
   const reply = replyOf(search, outcome)
   if (!outcome.ok || 'error' in reply) return { reply, summary: summaryOf(reply, name), documents: [] }
   const vectors = schema.ok ? vectorPaths(schema.value) : []

@@ -56,6 +56,7 @@ export class Tracer {
       generate: (request, signal, onText) => this.#generate(request, signal, onText),
       hasRewriter: async () => (await this.#rewriter()) !== undefined,
       schema: (place) => ports.schema(place),
+      placeOf: async (collection) => ports.placeOf?.(collection),
       known: ports.known,
       messages: (bytes) => ports.messages(bytes),
       ttls: (ids) => ports.ttls(ids),

@@ -3,11 +3,14 @@
  * once are one hop. Timings vary with the machine; this does not.
  */
 import { env } from 'cloudflare:workers'
-import { afterEach, beforeAll, expect, it, vi } from 'vitest'
+import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import HOPS from '../../bench/first-token/hops.json'
+import { forgetKeys } from '../../src/auth/authenticate'
 import * as conversations from '../../src/conversation/conversation-object'
+import * as owner from '../../src/db/owner'
 import * as collections from '../../src/search/collection/handle'
 import { makeKey, QUESTION, setStage } from './parley/stage'
-import { call, queryString } from './typesense/api'
+import { call, queryString, send } from './typesense/api'
 
 const MODEL = {
   id: 'far',
@@ -20,8 +23,6 @@ const MODEL = {
 const REWRITTEN = 'How high is the Brandenburg Gate?'
 /** Longer than any row is cached. */
 const LATER_MS = 3_600_000
-
-let key: string
 
 /** The hops of a turn: those that begin before any of the same hop has ended. */
 class Hops {
@@ -43,6 +44,22 @@ class Hops {
 }
 
 const reads = (query: string): boolean => /^\s*(select|with)\b/i.test(query)
+
+/** What a query of D1 is for. */
+function purposeOf(query: string): string {
+  const tables = [
+    'owner',
+    'json_each',
+    'api_keys',
+    'usage',
+    'assistants',
+    'conversation_models',
+    'collections',
+  ]
+  const names: Record<string, string> = { json_each: 'registry', api_keys: 'key', usage: 'budget' }
+  const table = tables.find((name) => new RegExp(`(from|join) "?${name}\\b`, 'i').test(query)) ?? 'D1'
+  return names[table] ?? table
+}
 
 function watch(): Hops {
   const watched = new Hops()
@@ -69,19 +86,22 @@ function watch(): Hops {
       lost: (turn) => object.lost(turn),
     }
   })
-  const database = Object.getPrototypeOf(env.DB) as D1Database
-  const batch = database.batch
-  vi.spyOn(database, 'batch').mockImplementation(function (this: D1Database, statements) {
-    const queries = statements as unknown as { statement: string }[]
-    const asked = batch.call(this, statements)
-    return (queries.every(({ statement }) => reads(statement)) ? watched.around('D1', asked) : asked) as never
-  })
+  for (const source of [env.DB, env.DB.withSession('first-unconstrained')]) {
+    const database = Object.getPrototypeOf(source) as D1Database
+    const batch = database.batch
+    vi.spyOn(database, 'batch').mockImplementation(function (this: D1Database, statements) {
+      const queries = (statements as unknown as { statement: string }[]).map(({ statement }) => statement)
+      const asked = batch.call(this, statements)
+      if (!queries.every(reads)) return asked as never
+      return watched.around(purposeOf(queries.join('; ')), asked) as never
+    })
+  }
   const prepared = Object.getPrototypeOf(env.DB.prepare('SELECT 1')) as D1PreparedStatement
   for (const name of ['all', 'raw', 'first'] as const) {
     const run = prepared[name] as (...args: unknown[]) => Promise<unknown>
     vi.spyOn(prepared, name).mockImplementation(function (this: { statement: string }, ...args: unknown[]) {
       const asked = run.apply(this, args)
-      return (reads(this.statement) ? watched.around('D1', asked) : asked) as never
+      return (reads(this.statement) ? watched.around(purposeOf(this.statement), asked) : asked) as never
     })
   }
   vi.spyOn(globalThis, 'fetch').mockImplementation(async (_, init) => {
@@ -95,30 +115,86 @@ function watch(): Hops {
   return watched
 }
 
-/** Asks a question. @returns the hops up to the call for its answer */
-async function hopsOf(more: Record<string, unknown>): Promise<{ id: string; hops: string[][] }> {
-  const watched = watch()
-  const body = {
-    question: `${QUESTION} ${crypto.randomUUID()}`,
-    model: 'far',
-    collections: ['facts'],
-    ...more,
-  }
-  const [status, answer] = await call('POST', '/conversations', { key, body })
-  expect([status, answer.answer]).toEqual([200, '330 metres.'])
-  vi.restoreAllMocks()
-  const last = watched.hops.findIndex((hop) => hop.includes('answer'))
-  return { id: answer.conversation_id, hops: watched.hops.slice(0, last + 1) }
-}
-
 const realNow = Date.now
 let later = 0
 
-/** Lets every row in the isolate's memory expire. */
-function expireRows(): void {
+/** Whose the database is, as an isolate reads it that has not met it yet. */
+const readOwner = async (): Promise<void> => void (await env.DB.prepare('SELECT worker FROM owner').first())
+
+/** Empties the caches of all isolates. */
+function beginAnew(): void {
   later += LATER_MS
   vi.spyOn(Date, 'now').mockImplementation(() => realNow() + later)
+
+  vi.spyOn(owner, 'isVerified').mockReturnValue(false)
+  vi.spyOn(owner, 'requireNoForeignDatabase').mockImplementation(readOwner)
+  forgetKeys()
 }
+
+const questionOf = (follows: string | undefined): string =>
+  `${follows === undefined ? QUESTION : 'And how high is the gate in Berlin, then?'} ${crypto.randomUUID()}`
+
+const ofTypesense = (follows: string | undefined) =>
+  queryString({
+    q: questionOf(follows),
+    conversation: true,
+    conversation_model_id: 'far',
+    ...(follows && { conversation_id: follows }),
+  })
+
+const BEFORE = [
+  { role: 'user', content: QUESTION },
+  { role: 'assistant', content: '330 metres.' },
+]
+
+/** How each wire asks a question, or follows up on a conversation. */
+const wires: Record<string, (follows?: string) => Promise<Response>> = {
+  "Parley's own route": (follows) =>
+    send('POST', '/conversations', {
+      key,
+      body: {
+        question: questionOf(follows),
+        model: 'far',
+        collections: ['facts'],
+        ...(follows && { conversation_id: follows }),
+      },
+    }),
+  'a search of Typesense': (follows) =>
+    send('GET', `/collections/facts/documents/search${ofTypesense(follows)}&query_by=text`, { key }),
+  'a multi_search of Typesense': (follows) =>
+    send('POST', `/multi_search${ofTypesense(follows)}`, {
+      key,
+      body: { searches: [{ collection: 'facts', query_by: 'text' }] },
+    }),
+  "OpenAI's chat completions": (follows) =>
+    send('POST', '/v1/chat/completions', {
+      key,
+      body: {
+        model: 'guide',
+        messages: [...(follows ? BEFORE : []), { role: 'user', content: questionOf(follows) }],
+      },
+    }),
+  "a page's key, bound to an assistant": (follows) =>
+    send('POST', '/a/guide/conversations', {
+      key: pageKey,
+      body: { question: questionOf(follows), ...(follows && { conversation_id: follows }) },
+    }),
+}
+
+/** @returns the hops up to the call for the answer, each without repetitions, and the conversation */
+async function hopsOf(asking: () => Promise<Response>): Promise<{ hops: string[]; id: string }> {
+  const watched = watch()
+  const response = await asking()
+  const body = await response.text()
+  expect([response.status, body]).toEqual([200, expect.stringContaining('330 metres.')])
+  vi.restoreAllMocks()
+  const [, id = ''] = /"(?:conversation_id|id)": ?"(?:chatcmpl-)?([0-9a-f-]{36})/.exec(body) ?? []
+  const last = watched.hops.findIndex((hop) => hop.includes('answer'))
+  return { id, hops: watched.hops.slice(0, last + 1).map((hop) => [...new Set(hop)].join()) }
+}
+
+let key: string
+let pageKey: string
 
 beforeAll(async () => {
   await setStage()
@@ -126,45 +202,31 @@ beforeAll(async () => {
     Response.json({ choices: [{ message: { content: 'yes' }, finish_reason: 'stop' }] }),
   )
   expect((await call('POST', '/conversations/models', { body: MODEL }))[0]).toBe(201)
+  const guide = { model: 'far', collections: ['facts'] }
+  expect((await call('PUT', '/assistants/guide', { body: guide }))[0]).toBe(200)
   vi.restoreAllMocks()
-  key = await makeKey({ actions: ['documents:search'] })
-  await hopsOf({})
+  key = await makeKey({ actions: ['documents:search', 'conversations:create'] })
+  pageKey = await makeKey({ actions: ['assistants:ask'], limits: { assistant: 'guide' } })
 })
 afterEach(() => vi.restoreAllMocks())
 
-it('a first question waits for its conversation and its search', async () => {
-  const { hops } = await hopsOf({})
-  expect(hops).toEqual([['ask'], ['schema', 'search'], ['answer']])
-})
-
-it('a follow-up waits for its history, for its rewriting, and for one search after it', async () => {
-  const { id } = await hopsOf({})
-  const { hops } = await hopsOf({
-    conversation_id: id,
-    question: 'And how high is the gate in Berlin, then?',
+describe.each(Object.entries(wires))('%s', (name, ask) => {
+  it('asks a first question from a cold isolate in at most 5 hops, a follow-up in at most 7', async () => {
+    beginAnew()
+    const first = await hopsOf(ask)
+    beginAnew()
+    const followUp = await hopsOf(() => ask(first.id))
+    expect(first.hops.length).toBeLessThanOrEqual(5)
+    expect(followUp.hops.length).toBeLessThanOrEqual(7)
+    const { warm: _, warmFollowUp, ...cold } = HOPS[name as keyof typeof HOPS].now
+    expect({ first: first.hops, followUp: followUp.hops }).toEqual(cold)
   })
-  expect(hops).toEqual([
-    ['ask'],
-    ['recentMessages'],
-    ['rewrite', 'schema', 'search'],
-    ['schema', 'search'],
-    ['answer'],
-  ])
-})
 
-/** What a first question waits for with nothing cached: one entry a hop, without repetitions. */
-const coldHops = ({ hops }: { hops: string[][] }) => hops.map((hop) => [...new Set(hop)].join())
-
-it('with nothing cached, a question waits for its key, its model, and the collections', async () => {
-  expireRows()
-  const query = { q: QUESTION, query_by: 'text', conversation: true, conversation_model_id: 'far' }
-  const watched = watch()
-  const [status] = await call('GET', `/collections/facts/documents/search${queryString(query)}`, { key })
-  expect(status).toBe(200)
-  expect(coldHops(watched).slice(0, 6)).toEqual(['D1', 'D1', 'D1', 'ask', 'schema,search', 'answer'])
-})
-
-it("on Parley's own route the model is read beside the fields of the collection", async () => {
-  expireRows()
-  expect(coldHops(await hopsOf({}))).toEqual(['D1', 'D1', 'D1,schema', 'ask', 'schema,search', 'answer'])
+  it('waits for no row that is in the memory of the isolate', async () => {
+    await hopsOf(ask)
+    const first = await hopsOf(ask)
+    const followUp = await hopsOf(() => ask(first.id))
+    const { warm, warmFollowUp } = HOPS[name as keyof typeof HOPS].now
+    expect({ warm: first.hops, warmFollowUp: followUp.hops }).toEqual({ warm, warmFollowUp })
+  })
 })

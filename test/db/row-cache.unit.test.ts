@@ -1,6 +1,6 @@
 /** The isolate's memory of what D1 holds: what it answers while a row changes, and while D1 is away. */
-import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { RowCache } from '../../src/db/row-cache'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { HELD_MS, RowCache } from '../../src/db/row-cache'
 
 beforeEach(() => {
   vi.useFakeTimers()
@@ -69,4 +69,83 @@ it('holds a bounded number of rows', async () => {
   const again = gives('x')
   await cache.find('row 0', again)
   expect(again).toHaveBeenCalledTimes(1)
+})
+
+describe('held', () => {
+  /** Renewals that are under way. */
+  let behind: Promise<unknown>[]
+  const keep = (renewal: Promise<unknown>) => void behind.push(renewal)
+  beforeEach(() => {
+    behind = []
+  })
+
+  it('uses an old entry at once, and has the new one for whoever asks next', async () => {
+    const cache = new RowCache<string>('a row', 1_000)
+    await cache.find('a', gives('old'))
+    vi.advanceTimersByTime(1_000)
+    const read = gives('new')
+    const asked = [cache.held('a', read, keep), cache.held('a', read, keep)]
+    expect(await Promise.all(asked)).toEqual(['old', 'old'])
+    await Promise.all(behind)
+    expect(await cache.held('a', away, keep)).toBe('new')
+    expect(read).toHaveBeenCalledTimes(1)
+  })
+
+  it('waits for the row when the entry is a minute old', async () => {
+    const cache = new RowCache<string>('a row', 1_000)
+    await cache.find('a', gives('old'))
+    vi.advanceTimersByTime(HELD_MS - 1)
+    expect(await cache.held('a', away, keep)).toBe('old')
+    vi.advanceTimersByTime(1)
+    expect(await cache.held('a', gives('new'), keep)).toBe('new')
+  })
+
+  it('renews again if a renewal never ends', async () => {
+    const cache = new RowCache<string>('a row', 1_000)
+    await cache.find('a', gives('old'))
+    vi.advanceTimersByTime(1_000)
+    await cache.held('a', () => new Promise(() => {}), keep)
+    vi.advanceTimersByTime(5_000)
+    expect(await cache.held('a', gives('new'), keep)).toBe('old')
+    await behind.at(-1)
+    expect(await cache.held('a', away, keep)).toBe('new')
+  })
+
+  it('goes on with the old entry if D1 is away, and renews it later', async () => {
+    const cache = new RowCache<string>('a row', 1_000)
+    await cache.find('a', gives('old'))
+    vi.advanceTimersByTime(1_000)
+    expect(await cache.held('a', away, keep)).toBe('old')
+    await Promise.all(behind)
+    expect(await cache.held('a', away, keep)).toBe('old')
+  })
+
+  it('forgets a row that is gone', async () => {
+    const cache = new RowCache<string>('a row', 1_000)
+    await cache.find('a', gives('there'))
+    vi.advanceTimersByTime(1_000)
+    await cache.held('a', gives(undefined), keep)
+    await Promise.all(behind)
+    expect(await cache.held('a', gives(undefined), keep)).toBeUndefined()
+  })
+})
+
+it('does not cache what was read before a key was forgotten', async () => {
+  const cache = new RowCache<string>('a row', 1_000)
+  let answer = (_: string): void => {}
+  const slow = cache.find('a', () => new Promise<string>((resolve) => (answer = resolve)))
+  cache.forget('a')
+  answer('old')
+  expect(await slow).toBe('old')
+  expect(await cache.find('a', gives('new'))).toBe('new')
+})
+
+it('keeps rows that were read ahead', async () => {
+  const cache = new RowCache<string>('a row', 1_000)
+  const keep = cache.reading()
+  keep('a', 'ahead')
+  expect(await cache.find('a', away)).toBe('ahead')
+  expect([cache.isFresh('a'), cache.isFresh('b')]).toEqual([true, false])
+  vi.advanceTimersByTime(1_000)
+  expect([cache.isFresh('a'), cache.isHeld('a')]).toEqual([false, true])
 })

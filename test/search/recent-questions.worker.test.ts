@@ -89,6 +89,26 @@ describe('a follow-up', () => {
       expect(read).toEqual(again.slice(0, 1))
     }))
 
+  it('reads what was said before once for its own wording and its rewritten form', () =>
+    inside(async (open, search) => {
+      const context = open()
+      const said = { context_q: 'wolf hare owl' }
+      const own = await expressionsRead(context, (watched) => search(watched, { q: 'owl', ...said }))
+      expect(own).toHaveLength(2)
+      const rewritten = { q: 'owl fern', ...said }
+      const read = await expressionsRead(context, (watched) => search(watched, rewritten))
+      expect(read).toHaveLength(1)
+      expect(told(await search(context, rewritten))).toEqual(told(await search(open(), rewritten)))
+    }))
+
+  it('reads the matches of its words once where they are searched alone', () =>
+    inside(async (open, search) => {
+      const asked = { vector_query: '', q: 'wolf hare owl', context_q: 'fern' }
+      const read = await expressionsRead(open(), (watched) => search(watched, asked))
+      expect(read).toHaveLength(2)
+      expect(new Set(read).size).toBe(2)
+    }))
+
   it('finds what it finds where nothing was searched before', () =>
     inside(async (open, search) => {
       const words = fc.uniqueArray(fc.constantFrom(...WORDS), { minLength: 1, maxLength: 4 })

@@ -3,6 +3,7 @@ import { type Access, ASK_ACTIONS, mayAskAssistant } from '../../auth/access'
 import { admit, requireOrigin } from '../../auth/admit'
 import { mayAsk } from '../../auth/pins'
 import { matchesOrigin } from '../../origins'
+import { readAhead } from '../../registry/ahead'
 import { type Assistant, assistantNotFound, findAssistant, searchesOf } from '../../registry/assistants'
 import { presentedKey } from './presented-key'
 import type { RequestRecord } from './request-log'
@@ -65,6 +66,7 @@ export async function openAssistant(
   name: string,
   record: RequestRecord,
 ): Promise<Assistant> {
+  await readAhead(env, { assistant: name })
   const assistant = await findAssistant(env, name)
   const open = assistant && openTo(access, assistant)
   if (!open) throw assistantNotFound()

@@ -4,7 +4,7 @@ import { mayAsk } from '../../auth/pins'
 import { ApiError } from '../../errors'
 import type { ConversationModelConfig } from '../../models/language-model'
 import { findModel } from '../../registry/models'
-import { findCollection } from '../../registry/names'
+import { findForQuestion } from '../../registry/names'
 
 /** @returns undefined if the model is unknown or the key may not ask it: callers cannot tell which */
 export const findOpenModel = async (
@@ -15,7 +15,7 @@ export const findOpenModel = async (
 
 export async function findHistory(env: Cloudflare.Env, model: ConversationModelConfig): Promise<string> {
   try {
-    return (await findCollection(env, model.history_collection)).objectId
+    return (await findForQuestion(env, model.history_collection)).objectId
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
     throw new ApiError(

@@ -3,7 +3,7 @@ import type { Access } from '../../auth/access'
 import { ApiError } from '../../errors'
 import { mapFew } from '../../few'
 import { retrieverOf } from '../../registry/engines'
-import { findCollection } from '../../registry/names'
+import { findCollection, findForQuestion } from '../../registry/names'
 import { getPreset, wordsOfSet } from '../../registry/search-sets'
 import type { SearchParameters, SearchScope } from '../../search/types'
 import type { SearchReply } from '../../turn/events'
@@ -38,6 +38,7 @@ export const SEARCHES_AT_ONCE = 4
  * A search of a collection.
  * @param access the key that searches
  * @param collection its name as the key was checked for it
+ * @param find a question's search may use a place that is a minute old
  * @throws ApiError 404 when the collection, the preset or the stopword set is unknown
  */
 export async function planSearch(
@@ -45,6 +46,7 @@ export async function planSearch(
   access: Access,
   collection: string,
   parameters: SearchParameters,
+  find: typeof findCollection = findCollection,
 ): Promise<PlannedSearch> {
   const { params, filter } = await withPreset(env, access, parameters)
   for (const name of REQUEST_ONLY) delete params[name]
@@ -54,10 +56,21 @@ export async function planSearch(
     params.search_cutoff_ms = `${PAGE_CUTOFF_MS}`
   }
   if (params.stopwords) params.stopwords = (await wordsOfSet(env, params.stopwords)).join('\n')
-  const [place, joins] = await Promise.all([findCollection(env, collection), joinScope(env, access, params)])
+  const [{ engine, objectId }, joins] = await Promise.all([
+    find(env, collection),
+    joinScope(env, access, params),
+  ])
   const scope = { ...scopeOf(access, collection, filter), ...joins }
-  return { collection, place, params, scope, plain: access.forPages }
+  return { collection, place: { engine, objectId }, params, scope, plain: access.forPages }
 }
+
+/** The same for a question. @throws ApiError as `planSearch` */
+export const planForQuestion = (
+  env: Cloudflare.Env,
+  access: Access,
+  collection: string,
+  parameters: SearchParameters,
+): Promise<PlannedSearch> => planSearch(env, access, collection, parameters, findForQuestion)
 
 /**
  * The parameters, with missing ones from the preset that they name. If the key names it, its filter holds beside the

@@ -8,7 +8,7 @@ import { weightsOf } from '../../search/request/question'
 import type { SearchParameters } from '../../search/types'
 import type { PlannedSearch } from '../../turn/request'
 import { asParameters, listed, override, searchParametersOf } from './parameters'
-import { planSearch } from './plan'
+import { planForQuestion } from './plan'
 
 /** Words alone, meaning alone, or both fused. */
 export type RetrievalMode = 'text' | 'vectors' | 'hybrid'
@@ -78,7 +78,7 @@ export async function planRetrieval(
         ...(changes.rerank && canRerank(env) && own.group_by === undefined && RERANKING),
       }
       const { params, mode } = inMode(override(asParameters(own), changed), outline, changes)
-      const planned = await planSearch(env, access, collection, override(params, embedded))
+      const planned = await planForQuestion(env, access, collection, override(params, embedded))
       const { minimumScore, minimumRerankScore } = changes
       return {
         search: {

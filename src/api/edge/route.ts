@@ -2,6 +2,7 @@
 import type { Hono } from 'hono'
 import type { Access } from '../../auth/access'
 import { admit } from '../../auth/admit'
+import { type Named, readAhead } from '../../registry/ahead'
 import type { SearchParameters } from '../../search/types'
 import { discardBody } from './body'
 import { enter, leave } from './front-door'
@@ -30,6 +31,8 @@ interface RouteBase {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** Hono's syntax. A key has to allow `:collection` as well as the action */
   path: string
+  /** what a question here names of the registry, besides `:assistant`; it is read beside the key */
+  names?: (path: Record<string, string>, query: SearchParameters) => Named | undefined
   /** whether the request may begin a turn, judged by its parameters: such requests queue first (front-door.ts). Absent: no */
   begins?: (query: SearchParameters) => boolean
 }
@@ -68,6 +71,9 @@ async function serve(
   const queryStart = request.url.indexOf('?')
   const query = parseQuery(queryStart < 0 ? '' : request.url.slice(queryStart))
   if (route.begins?.(query)) await enter(request)
+  const named =
+    route.names?.(path, query) ?? (path.assistant === undefined ? undefined : { assistant: path.assistant })
+  if (named) record.beside = () => readAhead(env, named)
   if (route.open) return route.handle({ env, request, path, query, record })
   record.action = route.action
   if (path.collection !== undefined) record.collection = path.collection

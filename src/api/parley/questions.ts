@@ -4,6 +4,7 @@ import { pinnedModel } from '../../auth/pins'
 import { ask } from '../../conversation/ask'
 import { ApiError, modelMissing } from '../../errors'
 import { contentOf } from '../../parts'
+import { readAhead } from '../../registry/ahead'
 import { admitTurn } from '../edge/admit-turn'
 import { openAssistant } from '../edge/open-assistant'
 import { findHistory, findOpenModel } from '../edge/open-model'
@@ -22,6 +23,8 @@ export async function askDirectly(served: Served<typeof operations.ask>): Promis
   const question = embedded.q ?? body.question
   record.question = question
   const modelId = embedded.conversation_model_id ?? body.model ?? pinnedModel([access])
+  const collections = (body.searches ?? []).map(({ collection }) => collection)
+  await readAhead(env, { model: modelId, collections: body.collections ?? collections })
   // Read beside the plan of the searches, and awaited after it, so that an error of a search comes first.
   const reading = modelId === undefined ? undefined : findOpenModel(env, [access], modelId)
   const history = reading?.then((found) => found && findHistory(env, found))

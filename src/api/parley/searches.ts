@@ -10,7 +10,7 @@ import { weightsOf } from '../../search/request/question'
 import type { SearchParameters } from '../../search/types'
 import type { PlannedSearch } from '../../turn/request'
 import { asParameters, fill, override, searchParametersOf } from '../edge/parameters'
-import { planSearch } from '../edge/plan'
+import { planForQuestion } from '../edge/plan'
 import { operations } from './operations'
 import type { Ask } from './schemas'
 
@@ -50,7 +50,7 @@ export async function planSearches(
     wanted.map(async ({ collection, ...own }) => {
       const name = embedded.collection ?? collection
       const given = override(fill(asParameters(own), asParameters(common)), embedded)
-      return planSearch(env, access, name, given.query_by ? given : await withDefaults(env, name, given))
+      return planForQuestion(env, access, name, given.query_by ? given : await withDefaults(env, name, given))
     }),
   )
 }

@@ -3,6 +3,7 @@ import { requireCollections } from '../../auth/admit'
 import { plainFailure, unwrap } from '../../errors'
 import { cloneCollection } from '../../registry/clone'
 import { createCollection, dropCollection, listCollections } from '../../registry/collections'
+import { forgetNames } from '../../registry/names'
 import type { CollectionSummary } from '../../search/types'
 import { readExactJson } from '../edge/body'
 import { isTrue, listed } from '../edge/parameters'
@@ -62,6 +63,7 @@ async function alter({ env, request, path }: Call): Promise<Response> {
   const collection = await openCollection(env, path.collection!)
   const echo = unwrap(await collection.alter(await readExactJson(request)))
   for (let done = false; !done; ) done = (await collection.reindex()).done
+  forgetNames()
   return json(echo)
 }
 

@@ -9,13 +9,14 @@ import { ask, mayContinue } from '../../conversation/ask'
 import { ApiError, modelMissing } from '../../errors'
 import type { ConversationModelConfig } from '../../models/language-model'
 import { contentOf } from '../../parts'
+import { readAhead } from '../../registry/ahead'
 import type { SearchParameters } from '../../search/types'
 import type { PlannedSearch } from '../../turn/request'
 import { admitTurn, namedUser, type TurnCaller } from '../edge/admit-turn'
 import { askerOf } from '../edge/asker'
 import { findHistory, findOpenModel } from '../edge/open-model'
 import { isTrue, listed } from '../edge/parameters'
-import { planSearch } from '../edge/plan'
+import { planForQuestion } from '../edge/plan'
 import type { Call } from '../edge/route'
 import type { AnswerShape } from './encoder'
 import { type Shape, toldError } from './errors'
@@ -46,12 +47,14 @@ export async function converseOnce(
   if (!modelId) {
     throw new ApiError(400, 'Conversation is enabled but no conversation model ID is provided.')
   }
+  // Read before, unless the key names the model or another collection.
+  await readAhead(env, { model: modelId, collections: [collection] })
   const model = await findOpenModel(env, accesses, modelId)
   if (!model) throw modelMissing(400)
   if (isOverlong(query.conversation_id)) throw new ApiError(400, 'Conversation not found')
   const [historyId, search] = await Promise.all([
     findHistory(env, model),
-    planSearch(env, access, collection, query),
+    planForQuestion(env, access, collection, query),
   ])
   const conversing: Conversing = {
     question: query.q ?? '',
@@ -69,6 +72,7 @@ export async function converseOnce(
  *
  * @param accesses the keys of the searches
  * @param query the parameters of the query string, overridden by those of scoped keys
+ * @param collections that the searches name; they are read with the model
  * @returns undefined when there is no conversation
  * @throws ApiError 400
  */
@@ -77,6 +81,7 @@ export async function checkConversation(
   accesses: readonly Access[],
   query: SearchParameters,
   isUnion: boolean,
+  collections: string[],
 ): Promise<Conversing | undefined> {
   const conversationId = query.conversation_id
   if (!isTrue(query.conversation) || isUnion) {
@@ -93,6 +98,7 @@ export async function checkConversation(
   if (modelId === undefined) {
     throw new ApiError(400, '`conversation_model_id` is needed if conversation is enabled.')
   }
+  await readAhead(env, { model: modelId, collections })
   const model = await findOpenModel(env, accesses, modelId)
   if (!model) throw new ApiError(400, '`conversation_model_id` is invalid.')
   if (conversationId === '' || isOverlong(conversationId)) throw invalidId()

@@ -14,7 +14,7 @@ import { namedUser, type TurnCaller } from '../edge/admit-turn'
 import { capture } from '../edge/analytics'
 import { parseJson, readText } from '../edge/body'
 import { fill, override, parameterValue } from '../edge/parameters'
-import { planSearch, SEARCHES_AT_ONCE } from '../edge/plan'
+import { planForQuestion, planSearch, SEARCHES_AT_ONCE } from '../edge/plan'
 import { typesenseKey } from '../edge/presented-key'
 import { forbidden } from '../edge/response'
 import type { OpenCall, Route } from '../edge/route'
@@ -57,7 +57,8 @@ async function multiSearch(call: OpenCall): Promise<Response> {
   const isUnion = union === true
   const pinned = pinnedParameters(accesses)
   if (query.q !== undefined) record.question = query.q
-  const conversing = await checkConversation(env, accesses, override(query, pinned), isUnion)
+  const collections = accesses.map((access, index) => collectionOf(query, searches[index], access) ?? '')
+  const conversing = await checkConversation(env, accesses, override(query, pinned), isUnion, collections)
   const caller = { env, request, record, accesses, body: text, userId: namedUser(request, query) }
   const own = await ownParameters(caller, searches, conversing)
   const planned = await Promise.all(own.map((lower, index) => plan(env, query, lower, accesses[index]!)))
@@ -116,14 +117,23 @@ async function authorize({ env, request, query, record }: OpenCall, searches: un
 
   const accesses = keys.map((key, index) => {
     const access = known.get(key)
-    const search = searches[index]
-    const named = query.collection ?? (isObject(search) ? parameterValue(search.collection) : undefined)
-    return requireAccess(access, key, SEARCH_ACTION, access?.embedded.collection ?? named, record)
+    const named = collectionOf(query, searches[index], access)
+    return requireAccess(access, key, SEARCH_ACTION, named, record)
   })
   // Searches over the limit are refused, but the allowed number is counted.
   await countSearches(env, accesses.slice(0, searchLimit(accesses, query) || 1))
   return accesses
 }
+
+/** The collection that a search names: the key's first, then the query string's, then its own. */
+const collectionOf = (
+  { collection }: SearchParameters,
+  search: unknown,
+  access: Access | undefined,
+): string | undefined =>
+  access?.embedded.collection ??
+  collection ??
+  (isObject(search) ? parameterValue(search.collection) : undefined)
 
 /** The smallest limit of all keys, because the request is made with all of them. */
 const searchLimit = (accesses: Access[], { limit_multi_searches: asked }: SearchParameters): number =>
@@ -160,7 +170,8 @@ async function plan(
 ): Promise<PlannedSearch> {
   const collection = access.embedded.collection ?? query.collection ?? own.collection ?? ''
   try {
-    return await planSearch(env, access, collection, override(fill(query, own), access.embedded))
+    const planned = isConversing(query) ? planForQuestion : planSearch
+    return await planned(env, access, collection, override(fill(query, own), access.embedded))
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
     return { collection, params: { ...own, ...query, ...access.embedded }, error: failed(error) }

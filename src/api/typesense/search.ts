@@ -46,6 +46,8 @@ export const searchRoutes: Route[] = [
     path: '/collections/:collection/documents/search',
     action: 'documents:search',
     begins: isConversing,
+    names: ({ collection }, query) =>
+      isConversing(query) ? { model: query.conversation_model_id, collections: [collection!] } : undefined,
     handle: search,
   },
 ]

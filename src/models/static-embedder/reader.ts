@@ -52,6 +52,15 @@ interface ReadPassage {
   words: Int32Array
 }
 
+/** A word of a question. */
+interface AskedWord {
+  stem: string
+  /** its first WORD_DIMENSIONS */
+  vector: Float32Array
+}
+
+/** Questions whose readings are kept: those of one turn's searches, and a few more. */
+const MOST_QUESTIONS = 8
 /** Words of a question that are looked for: those that say the most. More would take long and say little. */
 const MOST_ASKED = 32
 /** Words that are less alike than this say different things. */
@@ -75,14 +84,28 @@ export class PassageReader {
   #vectors = new Int8Array(0)
   #scales: number[] = []
   #kept = new Map<string, ReadPassage[]>()
+  /** by question, the longest unused first */
+  #asked = new Map<string, (document: Written) => Reading>()
   #characters = 0
 
   constructor(table: StaticTable) {
     this.#table = table
   }
 
-  /** Starts to read for a question. */
-  ask({ text, words }: Asked): (document: Written) => Reading {
+  /**
+   * Starts to read for a question. The searches of one turn ask some questions twice: what was said before belongs to
+   * both the follow-up as it was asked and the rewritten one. So what the last questions found in each text is kept.
+   */
+  ask(asked: Asked): (document: Written) => Reading {
+    const key = JSON.stringify(asked)
+    const reads = this.#asked.get(key) ?? this.#reads(asked)
+    this.#asked.delete(key)
+    this.#asked.set(key, reads)
+    if (this.#asked.size > MOST_QUESTIONS) this.#asked.delete(this.#asked.keys().next().value!)
+    return reads
+  }
+
+  #reads({ text, words }: Asked): (document: Written) => Reading {
     const vector = this.#table.embed(text)
     const asked = heaviest(
       words.map(({ word, says }) => ({ word, weight: says * this.#table.length(word) })),
@@ -93,15 +116,11 @@ export class PassageReader {
     }))
     const whole = asked.reduce((sum, { weight }) => sum + weight, 0) || 1
     let lexicon = this.#stems
-    let likes = new Map<number, Float32Array>()
-    /** How alike a word of the lexicon is to each word of the question. */
-    const likenesses = (number: number): Float32Array => {
-      let found = likes.get(number)
-      if (found === undefined) {
-        found = Float32Array.from(asked, (word) => this.#likeness(number, word))
-        likes.set(number, found)
-      }
-      return found
+    let likes = new Map<number, Float32Array | undefined>()
+    const readings = new WeakMap<ReadPassage[], Reading>()
+    const likenessesOf = (number: number): Float32Array | undefined => {
+      if (!likes.has(number)) likes.set(number, this.#likenesses(number, asked))
+      return likes.get(number)
     }
     const best = new Float32Array(asked.length)
     const last = new Int32Array(asked.length)
@@ -111,14 +130,17 @@ export class PassageReader {
         lexicon = this.#stems
         likes = new Map()
       }
+      const known = readings.get(passages)
+      if (known !== undefined) return known
       const reading = { likeness: -1, words: 0, pairs: 0 }
       for (const passage of passages) {
         reading.likeness = Math.max(reading.likeness, dot(vector, passage.vector))
         best.fill(0)
         last.fill(-NEAR - 1)
         const near = new Set<number>()
-        for (const [place, number] of passage.words.entries()) {
-          const like = likenesses(number)
+        for (let place = 0; place < passage.words.length; place++) {
+          const like = likenessesOf(passage.words[place]!)
+          if (like === undefined) continue
           for (let index = 0; index < like.length; index++) {
             if (like[index]! > best[index]!) best[index] = like[index]!
             if (like[index]! < 1) continue
@@ -131,12 +153,25 @@ export class PassageReader {
         reading.words = Math.max(reading.words, said / whole)
         if (asked.length > 1) reading.pairs = Math.max(reading.pairs, near.size / (asked.length - 1))
       }
+      readings.set(passages, reading)
       return reading
     }
   }
 
+  /** How alike a word of the lexicon is to each word of a question; undefined if to none, as most words are. */
+  #likenesses(number: number, asked: readonly AskedWord[]): Float32Array | undefined {
+    let found: Float32Array | undefined
+    for (let index = 0; index < asked.length; index++) {
+      const like = this.#likeness(number, asked[index]!)
+      if (like === 0) continue
+      found ??= new Float32Array(asked.length)
+      found[index] = like
+    }
+    return found
+  }
+
   /** 1 for a word of the same stem, 0 for one that is hardly alike. */
-  #likeness(number: number, { stem, vector }: { stem: string; vector: Float32Array }): number {
+  #likeness(number: number, { stem, vector }: AskedWord): number {
     if (this.#stems[number] === stem) return 1
     const start = number * WORD_DIMENSIONS
     let product = 0
@@ -183,6 +218,7 @@ export class PassageReader {
     this.#stems = []
     this.#scales = []
     this.#vectors = new Int8Array(0)
+    this.#asked.clear()
     this.#kept.clear()
     this.#characters = 0
   }

@@ -11,7 +11,7 @@ import { isVector, replacementOf, type StoredSchema, vectorsTable } from '../sch
 import { planOf } from '../schema/plan'
 import { checkReferences, maskField } from '../schema/schema'
 import { takeStemWords } from '../schema/stem-words'
-import { addField, rebuildTextIndex, removeField } from '../schema/tables'
+import { addField, outgrowsTextIndex, rebuildTextIndex, removeField } from '../schema/tables'
 import { isObject } from '../schema/values'
 import { curationSets, synonymSets } from '../sets/kept'
 import type { Field } from '../types'
@@ -272,7 +272,7 @@ export function applyAlteration(
   if (alteration.metadata !== undefined) schema.metadata = alteration.metadata
   if (alteration.synonym_sets !== undefined) schema.synonym_sets = alteration.synonym_sets
   if (alteration.curation_sets !== undefined) schema.curation_sets = alteration.curation_sets
-  const rebuilt = schema.nextText > schema.textColumns
+  const rebuilt = outgrowsTextIndex(schema)
   if (rebuilt) rebuildTextIndex(store.sql, schema)
   store.saveSchema(schema)
   return { carried, reindexing: rebuilt || alteration.added.length > 0 || carried.length > 0 }

@@ -13,7 +13,7 @@ export class Altering {
    * @returns its echo @throws ApiError 400, 422 while another one runs
    */
   async run(
-    { store, reindex, embeddings, dropping, background }: Open,
+    { store, reindex, embeddings, dropping, background, outline }: Open,
     { storage, env, alarm }: Surroundings,
     body: unknown,
   ): Promise<Record<string, unknown>> {
@@ -39,6 +39,8 @@ export class Altering {
     }
     if (reindex.pending) alarm.within(ABANDONED_MS)
     for (const work of [...embeddings.works(), dropping]) background.kick(work, true)
+    // The next question reads it. If D1 does not answer, the work goes on.
+    await outline.step().catch(() => {})
     return alteration.echo
   }
 }

@@ -12,6 +12,7 @@ import { VectorMirror } from '../vectors/vectorize/vector-mirror'
 import type { Surroundings } from '../work'
 import { isCreated, migrate } from './migrations'
 import { type Open, openCollection } from './open'
+import { noteOutline } from './outlining'
 import { checkRegistration, REGISTRATION_MS } from './registration'
 
 /** When the alarm takes over what a caller began, or retries what another service refused. */
@@ -36,6 +37,7 @@ export class CollectionLife {
       const made = createTables(this.#sql, schema)
       writeSchema(this.#sql, made)
       writeMeta(this.#sql, 'created_at', createdAt)
+      noteOutline(this.#sql, made)
       return made
     })
     this.around.alarm.within(REGISTRATION_MS)

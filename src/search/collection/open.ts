@@ -23,6 +23,7 @@ import { VectorMirror } from '../vectors/vectorize/vector-mirror'
 import type { Background, Surroundings } from '../work'
 import { BackgroundWorks } from './background'
 import { cascading, joinPort } from './links'
+import { isOutdated, outlining } from './outlining'
 import { Reindex } from './reindex'
 import { isTermFilling, termFilling } from './term-filling'
 import { isWordIndexing, wordIndexing } from './word-indexing'
@@ -42,6 +43,8 @@ export interface Open {
   reconciler: Reconciler
   /** counts and logs of analytics rules */
   ledger: Ledger
+  /** keeps the outline in the registry up to date */
+  outline: Background
   /** only in a history collection */
   mirror: HistoryMirror | undefined
 }
@@ -99,6 +102,10 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
   const dropping = discarding(storage)
   const embeddings = new EmbeddingQueues({ storage, store, embedders }, () => background.kick(dropping))
   const cascade = cascading(around, () => open)
+  const outline = outlining(around, store)
+  store.onSchema = () => {
+    if (isOutdated(store)) background.kick(outline)
+  }
   const ledger: Ledger = new Ledger(storage, { store, writer, embedders }, () =>
     background.kick(ledger.work, true),
   )
@@ -118,6 +125,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     ...vectors.works,
     reconciler.work,
     ledger.work,
+    outline,
   ]
   const background = new BackgroundWorks(
     () => [...works, ...embeddings.works()],
@@ -140,12 +148,14 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     reconciler,
     cascade,
     ledger,
+    outline,
     mirror: undefined,
   }
   if (hasMeta(sql, 'history')) mirrorHistory(open, around)
   upgradeEmbeddings(storage, store, env)
   if (!hasWords) background.kick(words)
   else if (!hasTerms) background.kick(terms)
+  store.onSchema()
   // After a crash the alarm may be half a minute away. Pending embeddings start now.
   for (const work of embeddings.waiting()) background.kick(work)
   // Opens each index now, so that Vectorize gets the vectors that are older than its binding.

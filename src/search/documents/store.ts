@@ -61,6 +61,9 @@ export class Store {
   /** Called inside the transaction, with the id of each document that is written or removed. */
   onChange: ((id: string) => void) | undefined
 
+  /** Called inside the transaction that changes the schema. */
+  onSchema: () => void = () => {}
+
   constructor(
     sql: SqlStorage,
     schema: StoredSchema,
@@ -102,6 +105,7 @@ export class Store {
     writeSchema(this.#sql, schema)
     this.#adopt(schema)
     this.vectorFields.describe(schema)
+    this.onSchema()
   }
 
   #adopt(schema: StoredSchema): void {

@@ -1,7 +1,8 @@
 /** Writes what the full-text indexes have of a document: the text of each searched field, as the index takes it. */
 import { addInfixWords, clearInfixIndex } from '../schema/infix-index'
-import { type FieldSlot, type StoredSchema, textColumn } from '../schema/layout'
+import type { FieldSlot, StoredSchema } from '../schema/layout'
 import type { Plan } from '../schema/plan'
+import { isShared, sharedText, textCode, textColumn } from '../schema/shared-column'
 import { analyzerOf, STEMS, type TextIndex, WORDS } from '../text/analyzer'
 import { rulesOf } from '../text/rules'
 import { TERMS, Terms } from '../text/terms'
@@ -25,6 +26,8 @@ export class TextEntries {
   readonly #schema: StoredSchema
   readonly #plan: Plan
   readonly #terms: Terms
+  /** each column, and the numbers of its texts */
+  readonly #columns: [column: string, texts: number[]][]
   // Their texts never change, so SQLite compiles them once.
   readonly #insertStems: string
   readonly #insertWords: string
@@ -34,7 +37,8 @@ export class TextEntries {
     this.#schema = schema
     this.#plan = plan
     this.#terms = new Terms(sql)
-    const columns = plan.text.map(({ slot }) => textColumn(slot as FieldSlot))
+    this.#columns = [...Map.groupBy(plan.text.keys(), (number) => textColumn(plan.text[number]!.slot!))]
+    const columns = this.#columns.map(([column]) => column)
     const into = ({ table }: TextIndex): string =>
       `INSERT INTO ${table} (rowid, ${columns.join(', ')}) VALUES (?, ${columns.map(() => '?').join(', ')})`
     this.#insertStems = into(STEMS)
@@ -82,10 +86,16 @@ export class TextEntries {
   }
 
   #prepared(index: TextIndex, texts: Texts): (string | null)[] {
-    return texts.map((text, number) => {
-      if (text === undefined) return null
-      const rules = rulesOf(this.#schema, this.#plan.text[number]!.field)
-      return stored(analyzerOf(index, rules).prepare(text))
+    return this.#columns.map(([column, numbers]) => {
+      const found = numbers.flatMap((number) => {
+        const text = texts[number]
+        if (text === undefined) return []
+        const { field, slot } = this.#plan.text[number]!
+        return [{ text, code: textCode(slot!), analyzer: analyzerOf(index, rulesOf(this.#schema, field)) }]
+      })
+      const [first] = found
+      if (first === undefined) return null
+      return stored(isShared(column) ? sharedText(found) : first.analyzer.prepare(first.text))
     })
   }
 

@@ -7,7 +7,7 @@
 import { ApiError, reasonOf } from '../../errors'
 import type { FieldSlot, StoredSchema } from '../schema/layout'
 import { type FieldPlan, type Plan, planOf } from '../schema/plan'
-import { addField, rebuildTextIndex, textColumnsFor } from '../schema/tables'
+import { addField, outgrowsTextIndex, rebuildTextIndex, textColumnsFor } from '../schema/tables'
 import { leaves, merge, replace } from '../schema/values'
 import type { DirtyValues, Field, WriteAction } from '../types'
 import type { Embedders } from '../vectors/embedders'
@@ -167,7 +167,7 @@ export class Writer {
     // Checked before any table changes: without this document the transaction continues, and would keep such changes.
     textColumnsFor([...schema.fields, ...added])
     for (const field of added) addField(this.#store.sql, schema, field)
-    if (schema.nextText > schema.textColumns) {
+    if (outgrowsTextIndex(schema)) {
       rebuildTextIndex(this.#store.sql, schema)
       this.#onTextRebuilt()
     }

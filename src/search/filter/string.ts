@@ -9,7 +9,8 @@
  * words, as stems. It gives a superset, and the documents decide.
  */
 import { balanced, fragment, oneOf, type SqlFragment } from '../fragment'
-import { hasValues, textColumn } from '../schema/layout'
+import { hasValues } from '../schema/layout'
+import { textCode, textColumn } from '../schema/shared-column'
 import { stringsAt } from '../schema/values'
 import { rulesOf } from '../text/rules'
 import { normalForm, prepare, type TokenRules, tokenize } from '../text/words'
@@ -142,9 +143,14 @@ function compareDocuments(
 }
 
 function candidates(context: FilterContext, field: Field, { written, prefix }: Pattern) {
+  const slot = context.schema.slots[field.name]!
+  const rules = rulesOf(context.schema, field)
   const words = written.slice(0, MAX_INDEX_WORDS).map((each, index) => {
-    const word = prepare(each, rulesOf(context.schema, field)).trim()
-    if (!prefix || index < written.length - 1) return `"${word}"`
+    const isUnfinished = prefix && index === written.length - 1
+    const code = textCode(slot)
+    if (code !== '') return inSharedColumn(each, rules, code, isUnfinished)
+    const word = prepare(each, rules).trim()
+    if (!isUnfinished) return `"${word}"`
     // A stem can be shorter than what was typed and end differently (happily, happi). But it keeps the first two
     // letters, and words of two letters are not stemmed.
     return `"${[...word].slice(0, 2).join('')}"*`
@@ -159,7 +165,7 @@ function candidates(context: FilterContext, field: Field, { written, prefix }: P
       high,
     )
   }
-  const column = textColumn(context.schema.slots[field.name]!)
+  const column = textColumn(slot)
   return context.sql.exec<{ seq: number; body: string }>(
     `SELECT seq, body FROM ${table}
       WHERE seq IN (SELECT rowid FROM text_index WHERE text_index MATCH ? AND rowid BETWEEN ? AND ?)`,
@@ -167,6 +173,13 @@ function candidates(context: FilterContext, field: Field, { written, prefix }: P
     low,
     high,
   )
+}
+
+/** A word as FTS5 is asked for it in the column that fields share. */
+function inSharedColumn(word: string, rules: TokenRules, code: string, isUnfinished: boolean): string {
+  const words = tokenize(word, rules).map(({ text }) => code + prepare(text, rules).trim())
+  // With its code, a word of two letters is stemmed, too. But it keeps the first one.
+  return isUnfinished ? `"${[...(words[0] ?? code)].slice(0, 2).join('')}"*` : `"${words.join(' ')}"`
 }
 
 /** Whether a value's normal form matches. @param whole the value is compared as a whole, unless it is a phrase */

@@ -14,7 +14,7 @@
 import { fragment, type SqlFragment } from '../fragment'
 import type { Range } from '../range'
 import type { SearchRequest } from '../request/request'
-import { textColumn } from '../schema/layout'
+import { textCode, textColumn, textNumber } from '../schema/shared-column'
 import { analyzerOf, type TextIndex } from '../text/analyzer'
 import { mostTelling } from '../text/long-query'
 import {
@@ -91,12 +91,6 @@ export async function planKeywordSearch(
 ): Promise<KeywordSearch | undefined> {
   if (query.terms.length === 0 || request.queryFields.length === 0) return undefined
   const { sql } = context
-  if (ranked && request.fusion === 'score' && request.dropTokensThreshold > context.count()) {
-    // Any word will do, whatever all of them find.
-    const terms = (request.typoTokensThreshold > 0 && correct(context, request, query.terms)) || query.terms
-    const match = matchOfAny(context, request, query, terms)
-    return { terms: relax(terms), match, found: undefined, rows: undefined }
-  }
   const attempt = async (terms: Term[], operator: 'AND' | 'OR'): Promise<Counted> => {
     const match = matchOf(context, request, query, terms, operator)
     const parts = textMatches(sql, match, filter)
@@ -110,6 +104,17 @@ export async function planKeywordSearch(
     return { terms, match, found: await countOf(sql, parts, pace), rows: undefined }
   }
 
+  // A question wants any of its words, however many documents have all of them.
+  if (request.fusion === 'score' && request.dropTokensThreshold > context.count()) {
+    const terms = (request.typoTokensThreshold > 0 && correct(context, request, query.terms)) || query.terms
+    const anyWord = relax(terms)
+    if (ranked) {
+      const match = matchOf(context, request, query, anyWord, 'OR')
+      return { terms: anyWord, match, found: undefined, rows: undefined }
+    }
+    const search = await attempt(anyWord, 'OR')
+    if (!splitsAndJoins(request, search.found)) return search
+  }
   let search = await attempt(query.terms, 'AND')
   if (search.found < request.typoTokensThreshold) {
     const corrected = correct(context, request, query.terms)
@@ -162,15 +167,19 @@ export const columnsOf = (
 ): SearchedColumn[] =>
   queryFields.map(({ field, prefix, typos }) => ({
     column: textColumn(schema.slots[field.name]!),
+    code: textCode(schema.slots[field.name]!),
     prefix,
     typos,
     analyzer: analyzerOf(index, rulesOf(schema, field)),
   }))
 
-/** The weights of the text columns, up to the last one that is searched. */
+/** The weights of the text columns, up to the last one that is searched. Fields that share one have their largest. */
 export function rankOf({ schema }: SearchContext, { queryFields }: SearchRequest): string {
   const weights: number[] = []
-  for (const { field, weight } of queryFields) weights[schema.slots[field.name]!.text!] = weight
+  for (const { field, weight } of queryFields) {
+    const number = textNumber(schema.slots[field.name]!)
+    weights[number] = Math.max(weight, weights[number] ?? 0)
+  }
   return `bm25(${Array.from(weights, (weight) => (weight ?? 1).toFixed(4)).join(', ')})`
 }
 

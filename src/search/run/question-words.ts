@@ -79,8 +79,10 @@ async function saidBefore(
   if (informativeWords(terms) === 0) return { matches: said, ideal: 0 }
   const match = matchOfAny(context, request, { ...query, terms }, terms)
   const ideal = idealScore(context, request.index, terms)
-  const known = filter(NOWHERE).sql === '1' ? context.questions?.find(sql, match) : undefined
+  const isWhole = filter(NOWHERE).sql === '1'
+  const known = isWhole ? context.questions?.find(sql, match) : undefined
   if (known !== undefined) return { matches: known, ideal }
+  const changes = changesOf(sql)
   const order = orderBy([{ kind: 'text_match', direction: 'DESC', buckets: undefined }], sql, schema, false)
   const best = { offset: 0, limit: MOST_OF_CONTEXT, order, byScore: true }
   const { rows } = await countedWindow(
@@ -90,5 +92,7 @@ async function saidBefore(
     pace,
   )
   for (const { seq, score } of rows) said.add(seq, score ?? Number.NaN, Number.NaN, Number.NaN)
+  // A turn asks this twice: beside its own wording, and beside the rewritten question.
+  if (isWhole && !pace.cutoff) context.questions?.keep(sql, match, said, changes)
   return { matches: said, ideal }
 }

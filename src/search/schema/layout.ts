@@ -3,7 +3,8 @@
  *
  *     meta(key, value)                          schema, slots, counters: a few rows of JSON
  *     documents(seq, id, body)                  the document as JSON, without its vectors
- *     text_index(t0, t1, ... )                  contentless FTS5 of stems, a column for each indexed string field
+ *     text_index(t0, t1, ... )                  contentless FTS5 of stems, a column for each indexed string field; t90 is
+ *                                               shared by all from the 91st on (shared-column.ts)
  *     word_index(t0, t1, ... )                  the same for words as they are written (text/analyzer.ts)
  *     terms(term)                               the words of word_index, for typos (text/terms.ts)
  *     columns(seq, s3, s4, n4, ...)             typed scalars: what filters, sorts and facets read; a row a document
@@ -28,7 +29,7 @@ import type { CollectionSchema, Field } from '../types'
 export interface FieldSlot {
   /** names s<slot>, n<slot>, values_<slot> and vectors_<slot> */
   slot: number
-  /** number of its column in text_index and word_index; only for indexed string fields */
+  /** number of its text in text_index and word_index, 0 to 89 that of its column; only for indexed string fields */
   text?: number
   /** it has an index of the parts of its words (infix-index.ts) */
   infix?: true
@@ -132,5 +133,3 @@ export const normColumn = (slot: FieldSlot): string => `n${slot.slot}`
 export const valuesTable = (slot: FieldSlot): string => `values_${slot.slot}`
 
 export const vectorsTable = (slot: FieldSlot): string => `vectors_${slot.slot}`
-
-export const textColumn = (slot: FieldSlot): string => `t${slot.text}`

@@ -23,27 +23,36 @@ import {
   valuesTable,
   vectorsTable,
 } from './layout'
+import { MOST_TEXT_COLUMNS, MOST_TEXTS, OWN_TEXT_COLUMNS } from './shared-column'
 import { dropStemWords, keepStemWords } from './stem-words'
 
-/** SQLite allows 100 columns a table. For a virtual table it counts the options too. */
-export const MAX_TEXT_COLUMNS = 90
+/** Documents with more fields than this are written too slowly for others to get a turn. */
+export const MAX_TEXT_FIELDS = 1_000
 
 /** Columns created in advance, for fields added later: FTS5 cannot add a column. */
 const SPARE_TEXT_COLUMNS = 16
 const SPARE_TEXT_COLUMNS_WITH_PATTERNS = 64
 
+const textsOf = (fields: Field[]): number =>
+  fields.filter((field) => !isDynamic(field) && isSearchable(field)).length
+
 /** How many columns text_index needs for these fields. @throws ApiError 400 past the limit */
 export function textColumnsFor(fields: Field[]): number {
-  const needed = fields.filter((field) => !isDynamic(field) && isSearchable(field)).length
-  if (needed > MAX_TEXT_COLUMNS) {
-    throw new ApiError(400, `A collection can have at most ${MAX_TEXT_COLUMNS} indexed string fields.`)
+  const needed = textsOf(fields)
+  if (needed > MAX_TEXT_FIELDS) {
+    throw new ApiError(400, `A collection can have at most ${MAX_TEXT_FIELDS} indexed string fields.`)
   }
   const open = fields.some(
     (field) => isDynamic(field) || isFallback(field) || field.type.startsWith('object'),
   )
   const spare = open ? SPARE_TEXT_COLUMNS_WITH_PATTERNS : SPARE_TEXT_COLUMNS
-  return Math.min(MAX_TEXT_COLUMNS, needed + spare)
+  return Math.min(MOST_TEXT_COLUMNS, needed + spare)
 }
+
+/** Whether fields have numbers that text_index has no room for, or a share of a column where there is room for a whole one. */
+export const outgrowsTextIndex = ({ fields, nextText, textColumns }: StoredSchema): boolean =>
+  nextText > textColumns &&
+  (textColumns < MOST_TEXT_COLUMNS || textsOf(fields) <= OWN_TEXT_COLUMNS || nextText > MOST_TEXTS)
 
 function createTextIndexes(sql: SqlStorage, textColumns: number): void {
   createFullText(sql, 'text_index', textColumns, TOKENIZER)

@@ -32,6 +32,8 @@ export interface Analyzer {
   mostLetters: number
   /** Text as the index takes it. */
   prepare(text: string): string
+  /** A folded word as the index takes it. */
+  indexed(word: string): string
   /** The pieces of an unquoted part of a query: each is a phrase of its own. */
   pieces(part: string): string[]
   phrase(text: string): Phrase
@@ -51,6 +53,7 @@ export function wordAnalyzer(rules: TokenRules): Analyzer {
     classes: written.classes,
     mostLetters: written.mostLetters,
     prepare: (text) => written.prepare(text),
+    indexed: (word) => word,
     pieces: (part) => {
       const words = written.words(part)
       const starts = words.filter(({ continues }) => !continues).map(({ start }) => start)
@@ -79,6 +82,7 @@ export function stemAnalyzer(rules: TokenRules): Analyzer {
     classes: rules.symbols_to_index.length === 0 ? LETTERS : undefined,
     mostLetters: Number.POSITIVE_INFINITY,
     prepare: (text) => prepare(text, rules),
+    indexed: (word) => prepare(word, rules).trim(),
     pieces: (part) => [part],
     phrase: (text) => ({
       words: tokenize(text, rules).map((token) => token.text),

@@ -89,29 +89,28 @@ const SHORT = 5
 export const isShort = (question: string): boolean =>
   informativeWords(parseQuery(question, stemAnalyzer(PLAIN), false).terms) <= SHORT
 
+/** Words for FTS5, between double quotes: in a shared column, each with its code (schema/shared-column.ts). */
+export const inQuotes = (words: readonly string[], { analyzer, code = '' }: InColumn): string =>
+  words
+    .map((word) => (code === '' ? word : code + analyzer.indexed(word)))
+    .join(' ')
+    .replaceAll('"', '""')
+
 /**
- * A term as an FTS5 expression.
- * @param prefix whether the last word may match by its beginning
- * @param typos that a correction may have; undefined: any number
+ * A term as an FTS5 expression for a column.
  * @returns undefined if the analyzer finds no words in it
  */
-export function termExpression(
-  term: Term,
-  analyzer: Analyzer,
-  prefix: boolean,
-  typos?: number,
-): string | undefined {
-  const { text, begins } = analyzer.phrase(typed(term))
+export function termExpression(term: Term, column: InColumn): string | undefined {
+  const { analyzer, prefix, typos, code } = column
+  const { words, text, begins } = analyzer.phrase(typed(term))
   if (text === '') return undefined
-  const others = correctionsFor(term, prefix, typos)
-  const alternatives = [`"${text}"`]
-  if (begins || (prefix && term.prefix)) alternatives[0] += '*'
-  if (prefix && term.prefix) {
-    if (term.tokens.length === 1) {
-      alternatives.push(...analyzer.completions(term.tokens[0]!).map((word) => `"${word}"`))
-    }
+  const alternatives = [`"${code ? inQuotes(words, column) : text}"`]
+  const isUnfinished = prefix && term.prefix
+  if (begins || isUnfinished) alternatives[0] += '*'
+  const completed = isUnfinished && term.tokens.length === 1 ? analyzer.completions(term.tokens[0]!) : []
+  for (const word of [...completed, ...correctionsFor(term, prefix, typos)]) {
+    alternatives.push(`"${inQuotes([word], column)}"`)
   }
-  alternatives.push(...others.map((word) => `"${word.replaceAll('"', '""')}"`))
   return alternatives.length === 1 ? alternatives[0]! : `(${alternatives.join(' OR ')})`
 }
 
@@ -126,13 +125,17 @@ export interface SearchedColumn {
   analyzer: Analyzer
   /** typos that its words may have; undefined: as many as the search allows */
   typos?: number | undefined
+  /** what the words of the field begin with there (schema/shared-column.ts) */
+  code?: string
 }
 
+type InColumn = Omit<SearchedColumn, 'column'>
+
 /** Columns with the same rules. */
-export type ColumnGroup = Omit<SearchedColumn, 'column'> & { names: string }
+export type ColumnGroup = InColumn & { names: string }
 
 /** The terms as some columns take them: unfinished only where prefixes count, and with no more typos than allowed. */
-export const termsFor = (terms: readonly Term[], { prefix, typos }: Omit<SearchedColumn, 'column'>): Term[] =>
+export const termsFor = (terms: readonly Term[], { prefix, typos }: InColumn): Term[] =>
   terms.map((term) => ({
     ...term,
     prefix: term.prefix && prefix,
@@ -177,17 +180,22 @@ export function matchExpression(
   return `${all} : ((${wanted}) NOT (${unwanted}))`
 }
 
-const names = (columns: { column: string }[]): string => `{${columns.map(({ column }) => column).join(' ')}}`
+const names = (columns: { column: string }[]): string =>
+  `{${[...new Set(columns.map(({ column }) => column))].join(' ')}}`
 
 /** Columns that take the same words, together. */
 export function groupsOf(columns: readonly SearchedColumn[]): ColumnGroup[] {
-  const groups: (Omit<SearchedColumn, 'column'> & { columns: SearchedColumn[] })[] = []
+  const groups: (InColumn & { columns: SearchedColumn[] })[] = []
   for (const column of columns) {
-    const { analyzer, prefix, typos } = column
+    const { column: _, ...rules } = column
     const group = groups.find(
-      (other) => other.analyzer === analyzer && other.prefix === prefix && other.typos === typos,
+      (other) =>
+        other.analyzer === rules.analyzer &&
+        other.prefix === rules.prefix &&
+        other.typos === rules.typos &&
+        other.code === rules.code,
     )
-    if (group === undefined) groups.push({ analyzer, prefix, typos, columns: [column] })
+    if (group === undefined) groups.push({ ...rules, columns: [column] })
     else group.columns.push(column)
   }
   return groups.map(({ columns: some, ...group }) => ({ ...group, names: names(some) }))
@@ -196,9 +204,9 @@ export function groupsOf(columns: readonly SearchedColumn[]): ColumnGroup[] {
 /** A term in any of the columns. Undefined if it has no word in any of them. */
 function inColumns(term: Term, groups: ColumnGroup[]): string | undefined {
   const [only] = groups
-  if (groups.length === 1) return termExpression(term, only!.analyzer, only!.prefix, only!.typos)
-  const either = groups.flatMap(({ analyzer, prefix, typos, names: some }) => {
-    const expression = termExpression(term, analyzer, prefix, typos)
+  if (groups.length === 1) return termExpression(term, only!)
+  const either = groups.flatMap(({ names: some, ...rules }) => {
+    const expression = termExpression(term, rules)
     return expression === undefined ? [] : [`${some} : (${expression})`]
   })
   return either.length === 0 ? undefined : `(${either.join(' OR ')})`

@@ -108,13 +108,13 @@ class Query {
   }
 
   score(row: Row): { rank: number; whole: boolean } {
-    const readings = texts(row).map((words) => ({
-      length: words.length,
-      occurrences: words.flatMap((each, token): Occurrence[] => {
+    const readings = texts(row).map((words) => {
+      const occurrences = words.flatMap((each, token): Occurrence[] => {
         const found = this.read(each)
         return found === undefined ? [] : [{ token, ...found }]
-      }),
-    }))
+      })
+      return { length: words.length, occurrences, begins: occurrences[0]?.token === 0 }
+    })
     const { rank } = scoreDocument(
       readings.map((reading, index) => ({ weight: 15 - index, texts: [reading] })),
       {
@@ -148,8 +148,15 @@ class Query {
     if (quoted.length > 1) {
       const near = both(`NEAR(${quoted.join(' ')}, 9)`)
       const phrase = both(`"${this.words.join(' ')}"`)
-      const tiers = [tier(phrase), tier(near)]
-      return [...tiers, ...(this.prefix ? [tier(`(${near}) OR (${phrase} *)`)] : []), tier(all)]
+      if (!this.prefix) return [tier(phrase), tier(near), tier(all)]
+      const begun = `^ "${this.words.join(' ')}" *`
+      return [
+        tier(phrase),
+        tier(`(${phrase}) OR ({t0} : ${begun})`, true),
+        tier(`(${near}) OR (${both(begun)})`),
+        tier(`(${near}) OR (${phrase} *)`),
+        tier(all),
+      ]
     }
     const [word] = quoted
     const title = tier(`{t0} : (${word})`, true)

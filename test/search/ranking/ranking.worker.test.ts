@@ -84,6 +84,43 @@ describe('the best match', () => {
       ['title', 'text'],
     ],
     [
+      'begins with what is being typed',
+      [
+        ['scattered', 'Rated', `${LONG} the film is rated r`],
+        ['begun', 'The Rookie', LONG],
+        ['inside', 'Inside the Rookie', LONG],
+      ],
+      { q: 'the r' },
+      ['begun', 'scattered', 'inside'],
+    ],
+    [
+      'has the words in a row before a longer word at the beginning',
+      [
+        ['begun', 'The Rookie', 'x'],
+        ['row', 'Call the r', 'x'],
+      ],
+      { q: 'the r' },
+      ['row', 'begun'],
+    ],
+    [
+      'begins with the word, of those that are equal in all keys',
+      [
+        ['end', 'A red fox', LONG],
+        ['begin', 'Fox hunters of the north', 'fox fox'],
+      ],
+      { q: 'fox' },
+      ['begin', 'end'],
+    ],
+    [
+      'is short, of those that begin with the word',
+      [
+        ['long', 'Hood and all of his merry men', 'x'],
+        ['short', 'Hook', LONG],
+      ],
+      { q: 'hoo' },
+      ['short', 'long'],
+    ],
+    [
       'has the word in the field that the caller weighs more',
       [
         ['title', 'A title with fox', 'x'],
@@ -217,6 +254,21 @@ describe('a search that finds more than it reads', () => {
     expect(whole.hits!.map(({ document }) => document.id)).toEqual(
       hits.slice(0, 250).map(({ document }) => document.id),
     )
+  })
+
+  it('puts short titles that begin with an unfinished word first', async () => {
+    const films: Row[] = Array.from({ length: 300 }, (_, n) => [
+      `f${n}`,
+      `${n % 2 === 0 ? 'A tale of ' : ''}the hound ${n} and many more of them`,
+      'nothing',
+    ])
+    films.splice(150, 0, ['hook', 'The Hook', LONG])
+    for (const q of ['the ho', 'the h']) expect((await order(films, { q }))[0]).toBe('hook')
+    const alone: Row[] = films.map(([id, title, text]) => [id, title.replace(/^the /i, ''), text])
+    for (const q of ['hoo', 'ho']) expect((await order(alone, { q }))[0]).toBe('hook')
+    // The length of a column is found behind those of others, short and long.
+    const swapped = alone.map(([id, title], n): Row => [id, 'x '.repeat((n * 53) % 300), title])
+    expect((await order(swapped, { q: 'ho', query_by: 'text,title' }))[0]).toBe('hook')
   })
 
   it('puts the title that is the query first', async () => {

@@ -52,6 +52,53 @@ describe('scoreDocument', () => {
     expect(rank([field(15, 0, 1, -1)])).toBe(rank([field(15, -1, -1, 0, 1, -1, -1, -1)]))
   })
 
+  describe('with an unfinished last word', () => {
+    const [THE, ROOK] = [0, 1]
+    /** A title by its words: the number of the query's word, what it costs, or no query word. */
+    const title = (...words: ([word: number, cost: number] | undefined)[]): ReadField[] => {
+      const occurrences = words.flatMap((each, token) =>
+        each === undefined ? [] : [{ token, word: each[0], cost: each[1] }],
+      )
+      return [{ weight: 15, texts: [{ length: words.length, occurrences, begins: words[0] !== undefined }] }]
+    }
+    const [the, rook, rookie, typo] = [
+      [THE, 0],
+      [ROOK, 0],
+      [ROOK, 1],
+      [ROOK, 3],
+    ] as [number, number][]
+
+    // Each is better than the next.
+    const titles: [string, ReadField[]][] = [
+      ['the query itself', title(the, rook)],
+      ['both words in a row', title(undefined, the, rook)],
+      ['a title that begins with what was typed', title(the, rookie, undefined)],
+      ['both words apart', title(the, undefined, rook)],
+      ['a longer word in a row, but later', title(undefined, the, rookie)],
+      ['a longer word apart', title(undefined, the, undefined, rookie)],
+      ['a typo at the beginning', title(the, typo)],
+    ]
+
+    it.each(
+      titles.slice(1).map(([name, fields], index) => [titles[index]![0], name, titles[index]![1], fields]),
+    )('puts %s before %s', (_, __, better, worse) => {
+      expect(rank(better as ReadField[])).toBeGreaterThan(rank(worse as ReadField[]))
+    })
+
+    it('does not take a word far away for the longer one beside the others', () => {
+      const far = Array.from({ length: 40 }, () => undefined)
+      expect(rank(title(undefined, the, rookie, ...far, rook))).toBe(rank(title(undefined, the, rookie)))
+      expect(rank(title(the, undefined, rook))).toBeGreaterThan(
+        rank(title(undefined, the, rookie, ...far, rook)),
+      )
+    })
+
+    it('does not take the beginning for a whole word where the query is one word', () => {
+      const rules = { sequence: [ROOK] }
+      expect(rank(title(undefined, rook), rules)).toBeGreaterThan(rank(title(rookie), rules))
+    })
+  })
+
   it('compares as it is told', () => {
     const inTitle = [field(15, 0, -1), field(14, -1)]
     const whole = [field(15, 0, -1), field(14, 0, 1, -1)]

@@ -22,7 +22,11 @@ const USUAL_LENGTH = 100
 export interface Scored {
   seq: number
   text: TextScore
-  /** orders documents that fit equally well: more of the words in shorter fields. Higher is better */
+  /**
+   * Order documents that fit equally well and are equal in all keys of the sort: fields that begin with the words first,
+   * then shorter fields; then more of the words in shorter fields. Higher is better.
+   */
+  shape: number
   quality: number
 }
 
@@ -77,7 +81,8 @@ export class DocumentScorer {
       fields.push({ weight: rank, texts })
       for (const { length, occurrences } of texts) quality += weight * saturated(occurrences.length, length)
     }
-    return { text: scoreDocument(fields, rules), quality }
+    const text = scoreDocument(fields, rules)
+    return { text, shape: shapeOf(text), quality }
   }
 
   /** Scores documents by sequence number, in this order. Deleted ones are left out. */
@@ -137,6 +142,12 @@ const textsAt = (document: Record<string, unknown>, name: string): string[] => {
   const own = Object.hasOwn(document, name) ? document[name] : undefined
   return typeof own === 'string' ? [own] : stringsAt(document, name)
 }
+
+/** Fields of more words than this are equally long. Lengths of long texts are estimates. */
+const LONG = 16
+
+const shapeOf = ({ best }: TextScore): number =>
+  best === undefined ? 0 : (best.begins ? LONG + 1 : 0) + LONG - Math.min(LONG, best.length)
 
 /** BM25's share of a word that a text has so often. */
 const saturated = (count: number, length: number): number =>

@@ -1,6 +1,6 @@
 /** The matches of an expression without their scores: which they are, if they are few, and how many. */
 import { fragment, join, type SqlFragment } from '../../fragment'
-import { countIn, type RangedFilter, type TextMatch, unscoredMatches } from '../candidates'
+import { type Candidates, countIn, type RangedFilter, type TextMatch, unscoredMatches } from '../candidates'
 import type { Pace } from '../pace'
 
 /** All matches of an expression, if there are at most so many; undefined otherwise. */
@@ -52,4 +52,29 @@ function listOf(sql: SqlStorage, relation: SqlFragment, pace: Pace): number[] {
     join([fragment('SELECT json_group_array(seq) AS list FROM ('), relation, fragment(')')], ''),
   )
   return JSON.parse(row!.list)
+}
+
+/** Text matches with the columns of a match, for orders that do not ask for the score. */
+export const withoutScores = (sql: SqlStorage, match: TextMatch, filter: RangedFilter): Candidates['parts'] =>
+  async function* (pace, width) {
+    for await (const { relation, range } of unscoredMatches(sql, match, filter)(pace, width)) {
+      const columns = 'SELECT d.seq, NULL AS score, NULL AS distance, NULL AS fused FROM ('
+      yield { range, relation: join([fragment(columns), relation, fragment(') d')], '') }
+    }
+  }
+
+/**
+ * How many words document `d.seq` has in a column of an index, to order by: a byte, which is exact up to 127.
+ *
+ * FTS5 keeps the numbers of a document's columns in a row of the table `<index>_docsize`, as a blob of varints one after the
+ * other: seven bits a byte, and the high bit is set in all bytes of a number but the last.
+ */
+export function wordsIn(table: TextMatch['table'], column: string): string {
+  let place = `SELECT sz, 1 AS at FROM ${table}_docsize WHERE id = d.seq`
+  for (let before = Number(column.slice(1)); before > 0; before--) {
+    // OFFSET keeps SQLite from writing the inner query into each place that uses it.
+    place = `SELECT sz, at + CASE WHEN substr(sz, at, 1) < x'80' THEN 1
+      WHEN substr(sz, at + 1, 1) < x'80' THEN 2 ELSE 3 END AS at FROM (${place} LIMIT 1 OFFSET 0)`
+  }
+  return `(SELECT substr(sz, at, 1) FROM (${place}))`
 }

@@ -136,6 +136,7 @@ export async function planPlainSearch(
     terms = spaced
     search = await attempt(expression(terms))
   }
+  const isLast = completeSort(request.sort, context.schema, { text: true, vector: false }).length === 1
   const needed = [terms]
   const isTooLittle = () => foundBy(search) < request.dropTokensThreshold
   const drops = isTooLittle() ? dropped(terms, request) : []
@@ -146,7 +147,7 @@ export async function planPlainSearch(
   }
   const weighed = columns.map((column, index) => ({ ...column, rank: request.queryFields[index]!.rank }))
   const whole = needed.length === 1 ? terms : []
-  return { terms, ...search, tiers: () => tiersOf(search.match, whole, query.excluded, weighed) }
+  return { terms, ...search, tiers: () => tiersOf(search.match, whole, query.excluded, weighed, isLast) }
 }
 
 const foundBy = ({ seqs }: { seqs: number[] | undefined }): number => seqs?.length ?? Number.POSITIVE_INFINITY

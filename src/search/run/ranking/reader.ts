@@ -77,7 +77,8 @@ export class WordReader {
         else if (longer !== undefined) found.push({ at, word, cost: longer })
       }
     }
-    return { length: this.#lengthOf(words), occurrences: numbered(words, found, this.#countsAll) }
+    const occurrences = numbered(words, found, this.#countsAll)
+    return { length: this.#lengthOf(words), occurrences, begins: found[0]?.at === 0 }
   }
 
   /** Words of a text; of a long one about how many. */

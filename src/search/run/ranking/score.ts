@@ -26,6 +26,8 @@ export interface Reading {
   length: number
   /** by `token`, ascending */
   occurrences: Occurrence[]
+  /** the text begins with the first of them */
+  begins?: boolean
 }
 
 export interface ReadField {
@@ -57,6 +59,10 @@ export interface FieldMatch {
   order: 0 | 1 | 2
   /** where the window ends, if that counts: 0 for the beginning */
   position: number
+  /** the window is the beginning of the text */
+  begins: boolean
+  /** tokens of the text */
+  length: number
 }
 
 export interface TextScore {
@@ -73,6 +79,8 @@ export interface TextScore {
 }
 
 const WINDOW = 10
+/** The cost of a longer word in the place of an unfinished one. */
+const COMPLETION = 1
 const MOST_WORDS = 15
 const MOST_WEIGHT = 15
 const MOST_FIELDS = 7
@@ -123,7 +131,9 @@ function rankOf(
   return pack([tokens, 4], [field, FIELD_BITS], [weight, 4], [fields, 3])
 }
 
-const fieldValue = ({ together, present, cost, distance, order, position }: FieldMatch): number =>
+type Graded = Omit<FieldMatch, 'begins' | 'length'>
+
+const fieldValue = ({ together, present, cost, distance, order, position }: Graded): number =>
   pack(
     [together, 4],
     [present, 4],
@@ -163,30 +173,65 @@ const asAsked = (words: number, { sequence, insteadOf }: MatchRules): number =>
     : Math.max(1, Math.round((words * insteadOf) / sequence.length))
 
 export function matchOfText(text: Reading, rules: MatchRules, found: Set<number> = new Set()): FieldMatch {
-  const { sequence, exactMatch, tokenPosition, insteadOf = sequence.length } = rules
   const { occurrences } = text
   const costs = new Map<number, number>()
+  let isMixed = false
   for (const { word, cost } of occurrences) {
     found.add(word)
     const known = costs.get(word)
+    isMixed ||= known !== undefined && known !== cost
     if (known === undefined || cost < known) costs.set(word, cost)
   }
-  const window = bestWindow(occurrences, costs.size)
-  const cost = [...costs.values()].reduce((sum, each) => sum + each, 0)
+  const all = matchOf(text, occurrences, costs, rules)
+  if (!isMixed) return all
+  // A word itself somewhere does not make up for a longer one that stands beside the other words.
+  const cheapest = occurrences.filter(({ word, cost }) => cost === costs.get(word))
+  const own = matchOf(text, cheapest, costs, rules)
+  return fieldValue(own) >= fieldValue(all) ? own : all
+}
+
+/** @param costs the least cost of each word in the text */
+function matchOf(
+  text: Reading,
+  occurrences: readonly Occurrence[],
+  costs: ReadonlyMap<number, number>,
+  rules: MatchRules,
+): FieldMatch {
+  const { sequence, exactMatch, tokenPosition, insteadOf = sequence.length } = rules
+  const window = bestWindow(occurrences, costs)
+  let { cost } = window
+  for (const each of costs.values()) cost += each
+  const isTyping = cost === COMPLETION && insteadOf === sequence.length && isBeginning(text, sequence)
   return {
     together: Math.min(MOST_WORDS, asAsked(window.words, rules)),
     present: Math.min(MOST_WORDS, asAsked(costs.size, rules)),
-    cost: Math.min(MOST_COST, cost),
+    cost: isTyping ? 0 : Math.min(MOST_COST, cost),
     distance: Math.min(MOST_DISTANCE, Math.max(0, window.distance + insteadOf - sequence.length)),
     order:
       exactMatch && isWhole(text, sequence)
         ? 2
-        : window.inOrder && insteadOf > 1 && (window.words > 1 || sequence.length === 1)
+        : !isTyping && window.inOrder && insteadOf > 1 && (window.words > 1 || sequence.length === 1)
           ? 1
           : 0,
     position: tokenPosition ? Math.min(LAST_POSITION, window.last) : LAST_POSITION,
+    begins: text.begins === true && window.first === 0,
+    length: text.length,
   }
 }
+
+/**
+ * Whether a text begins with a query of several words whose last one is unfinished. Somebody is typing that text then. It
+ * comes after texts that have the whole words in a row, and before those that have them scattered.
+ */
+const isBeginning = ({ begins, occurrences }: Reading, sequence: readonly number[]): boolean =>
+  begins === true &&
+  sequence.length > 1 &&
+  sequence.every((word, at) => {
+    const found = occurrences[at]
+    return (
+      found?.token === at && found.word === word && found.cost <= (at < sequence.length - 1 ? 0 : COMPLETION)
+    )
+  })
 
 /** Whether a text is the query, word by word. */
 const isWhole = ({ length, occurrences }: Reading, sequence: readonly number[]): boolean =>
@@ -194,12 +239,19 @@ const isWhole = ({ length, occurrences }: Reading, sequence: readonly number[]):
   occurrences.length === length &&
   occurrences.every(({ word, cost }, at) => cost === 0 && word === sequence[at])
 
+interface Window {
+  words: number
+  distance: number
+  first: number
+  last: number
+  inOrder: boolean
+  /** what its words cost more than the cheapest ones of the text */
+  cost: number
+}
+
 /** The window with the most words, and of those the shortest; of equal ones the first. */
-function bestWindow(
-  occurrences: readonly Occurrence[],
-  most: number,
-): { words: number; distance: number; last: number; inOrder: boolean } {
-  let best = { words: 0, distance: 0, last: 0, inOrder: false }
+function bestWindow(occurrences: readonly Occurrence[], costs: ReadonlyMap<number, number>): Window {
+  let best: Window = { words: 0, distance: 0, first: 0, last: 0, inOrder: false, cost: 0 }
   for (let first = 0; first < occurrences.length; first++) {
     const { token } = occurrences[first]!
     let seen = 0
@@ -207,13 +259,18 @@ function bestWindow(
     let last = token
     let word = -1
     let inOrder = true
-    const later = new Set<number>()
+    let cost = 0
+    let later: Set<number> | undefined
     for (let at = first; at < occurrences.length && occurrences[at]!.token - token <= WINDOW; at++) {
       const each = occurrences[at]!
-      if (each.word < 32 ? (seen & (1 << each.word)) !== 0 : later.has(each.word)) continue
+      if (each.word < 32 ? (seen & (1 << each.word)) !== 0 : later?.has(each.word)) continue
       if (each.word < 32) seen |= 1 << each.word
-      else later.add(each.word)
+      else {
+        later ??= new Set()
+        later.add(each.word)
+      }
       words++
+      cost += each.cost - costs.get(each.word)!
       // A compound can be two words at one place.
       inOrder &&= each.word === (word < 0 ? each.word : word + 1) && (words === 1 || each.token === last + 1)
       word = each.word
@@ -224,8 +281,8 @@ function bestWindow(
       words > best.words ||
       (words === best.words &&
         (distance < best.distance || (distance === best.distance && inOrder && !best.inOrder)))
-    if (isBetter) best = { words, distance, last, inOrder }
-    if (best.words === most && best.inOrder) break
+    if (isBetter) best = { words, distance, first: token, last, inOrder, cost }
+    if (best.words === costs.size && best.inOrder) break
   }
   return best
 }
@@ -245,7 +302,7 @@ export function wireScore(
 }
 
 /** Typesense's number for the best field: 48 bits. */
-export const wireFieldScore = ({ together, present, cost, distance, order, position }: FieldMatch): bigint =>
+export const wireFieldScore = ({ together, present, cost, distance, order, position }: Graded): bigint =>
   (BigInt(together) << 40n) |
   (BigInt(present) << 32n) |
   (BigInt(LAST_POSITION - cost) << 24n) |

@@ -4,8 +4,16 @@
  *
  * Each tier is a part of the next, and nothing in a tier can fit worse than what the tiers after it add.
  */
-import type { Analyzer } from '../../text/analyzer'
-import { groupsOf, matchExpression, type SearchedColumn, type Term, termsFor, typed } from '../../text/query'
+import {
+  type ColumnGroup,
+  groupsOf,
+  inQuotes,
+  matchExpression,
+  type SearchedColumn,
+  type Term,
+  termsFor,
+  typed,
+} from '../../text/query'
 import { hasSynonyms } from '../../text/synonyms'
 import type { TextMatch } from '../candidates'
 
@@ -13,6 +21,8 @@ export interface Tier {
   match: TextMatch
   /** its documents fit equally well, so the other keys of the sort decide which of them are read */
   tied: boolean
+  /** where there are no other keys, those are read whose text in this column is shortest */
+  shortest?: string
   /** fields that begin with the query; the first tier has it */
   initial?: TextMatch
 }
@@ -38,6 +48,7 @@ export function tiersOf(
   terms: readonly Term[],
   excluded: readonly Term[],
   columns: readonly Column[],
+  isLast: boolean,
 ): Tier[] {
   const all = { match: whole, tied: false }
   if (terms.length === 0 || terms.length > MOST_NEAR || hasSynonyms(terms)) return [all]
@@ -50,16 +61,37 @@ export function tiersOf(
   const own = terms.map((term) => ({ ...term, prefix: false, corrections: [] }))
   const initial = tier(together(own, columns, 'initial'), false).match
   const isExact = terms.every(({ prefix, corrections }) => !prefix && corrections.length === 0)
+  const heaviest = Math.max(...columns.map(({ rank }) => rank))
+  const best = columns.filter(({ rank }) => rank === heaviest)
+  // What fields begin with that are being typed.
+  const begun = own.with(-1, { ...own.at(-1)!, prefix: terms.at(-1)!.prefix })
+  const typed = (some: readonly Column[]) => together(begun, some, 'initial')
+  const [only] = best
+  const shortest = best.length === 1 && isLast ? { shortest: only!.column } : {}
   if (terms.length > 1) {
     const near = together(own, columns, 'near')
-    const tiers = [{ ...tier(together(own, columns, 'phrase'), false), initial }, tier(near, false)]
+    const phrase = together(own, columns, 'phrase')
+    const tiers: Tier[] = [{ ...tier(phrase, false), initial }]
+    if (terms.at(-1)!.prefix) {
+      tiers.push({ ...tier(either(phrase, typed(best)), true), ...shortest })
+      tiers.push(tier(either(near, typed(columns)), false))
+    } else tiers.push(tier(near, false))
     if (!isExact && waysOf(terms) <= MOST_WAYS) {
       tiers.push(tier(either(near, together(terms, columns, 'phrase')), false))
     }
     return [...tiers, all]
   }
-  const heaviest = Math.max(...columns.map(({ rank }) => rank))
-  const best = columns.filter(({ rank }) => rank === heaviest)
+  if (isLast && best.length < columns.length) {
+    const exact = matchExpression(own, [], [...columns], 'AND')
+    const tiers: Tier[] = [
+      { ...tier(together(own, best, 'initial'), true), ...shortest, initial },
+      tier(matchExpression(own, [], best, 'AND'), true),
+    ]
+    if (isExact) return [...tiers, all]
+    tiers.push(tier(exact, false))
+    if (terms[0]!.prefix) tiers.push({ ...tier(either(exact, typed(best)), true), ...shortest })
+    return [...tiers, tier(either(exact, matchExpression([...terms], [], best, 'AND')), false), all]
+  }
   if (best.length === columns.length) {
     const only = { ...tier(matchExpression(own, [], best, 'AND'), true), initial }
     return isExact ? [{ ...all, tied: true, initial }] : [only, all]
@@ -81,11 +113,13 @@ function together(
 ): string {
   const expressions = groupsOf(columns).map((group) => {
     const taken = termsFor(terms, group)
-    const words = writings(taken, group.analyzer).map((strings) =>
-      how !== 'near'
-        ? `${how === 'initial' ? '^ ' : ''}"${strings.join(' ')}"${taken.at(-1)!.prefix ? ' *' : ''}`
-        : `NEAR(${strings.map((each) => `"${each}"`).join(' ')}, ${NEAR})`,
-    )
+    const words = writings(taken, group).map((strings) => {
+      if (how === 'near') return `NEAR(${strings.map((each) => `"${each}"`).join(' ')}, ${NEAR})`
+      const phrase = strings.join(' ')
+      // In a shared column, the code alone is where the field begins.
+      const initial = group.code ? `"${group.code} ${phrase}"` : `^ "${phrase}"`
+      return `${how === 'initial' ? initial : `"${phrase}"`}${taken.at(-1)!.prefix ? ' *' : ''}`
+    })
     return `${group.names} : ${words.length === 1 ? words[0] : `(${words.join(' OR ')})`}`
   })
   return expressions.length === 1 ? expressions[0]! : `(${expressions.join(' OR ')})`
@@ -95,10 +129,12 @@ const waysOf = (terms: readonly Term[]): number =>
   terms.reduce((ways, { corrections }) => ways * (1 + corrections.length), 1)
 
 /** The words in each way to write them: as typed, or with similar words in their place. */
-const writings = (terms: readonly Term[], analyzer: Analyzer): string[][] =>
+const writings = (terms: readonly Term[], group: ColumnGroup): string[][] =>
   terms.reduce<string[][]>(
     (ways, term) => {
-      const words = [analyzer.phrase(typed(term)).text, ...term.corrections]
+      const { words: own, text } = group.analyzer.phrase(typed(term))
+      const typedText = group.code ? inQuotes(own, group) : text
+      const words = [typedText, ...term.corrections.map((word) => inQuotes([word], group))]
       return ways.flatMap((way) => words.map((word) => [...way, word]))
     },
     [[]],

@@ -21,7 +21,7 @@ import {
 import type { SearchContext } from '../context'
 import type { Pace } from '../pace'
 import type { DocumentScorer, Scored } from './documents'
-import { fewMatches } from './matches'
+import { fewMatches, withoutScores, wordsIn } from './matches'
 import type { TextScore } from './score'
 import type { Tier } from './tiers'
 
@@ -237,7 +237,8 @@ async function addRanked(
   const { context, scorer, pace } = ranking
   const best = async (among: RangedFilter, offset: number, limit: number) => {
     const window = { offset, limit, order: orderOf(ranking, tier), byScore: !tier.tied }
-    const parts = textMatches(context.sql, tier.match, among)
+    const isScored = !tier.tied || (ranking.sort.length === 1 && tier.shortest === undefined)
+    const parts = (isScored ? textMatches : withoutScores)(context.sql, tier.match, among)
     return (await countedWindow(context.sql, { parts, found: size }, window, pace)).rows
   }
   const read = scorer.scoreAll((known ?? (await best(filter, 0, FEW))).map(({ seq }) => seq))
@@ -285,7 +286,9 @@ function ordered(
   offset: number,
   limit: number,
 ): { row: OrderedMatch; text: TextScore }[] {
-  const sorted = read.toSorted((a, b) => b.text.rank - a.text.rank || b.quality - a.quality || b.seq - a.seq)
+  const sorted = read.toSorted(
+    (a, b) => b.text.rank - a.text.rank || b.shape - a.shape || b.quality - a.quality || b.seq - a.seq,
+  )
   const last = sorted[Math.min(offset + limit, sorted.length) - 1]
   if (last === undefined) return []
   const first = sorted[offset]
@@ -342,10 +345,13 @@ function byOtherKeys({ context, sort, pace }: Ranking, tied: readonly Scored[]):
 }
 
 /** The order in which documents of a tier are read. */
-const orderOf = ({ context, sort }: Ranking, { tied }: Tier) =>
-  tied
-    ? orderBy(sort.slice(1), context.sql, context.schema, false, sort.length > 1 ? [] : [fragment('d.score')])
+const orderOf = ({ context, sort }: Ranking, tier: Tier) =>
+  tier.tied
+    ? orderBy(sort.slice(1), context.sql, context.schema, false, sort.length > 1 ? [] : [lastKeyOf(tier)])
     : orderBy(sort, context.sql, context.schema, false)
+
+const lastKeyOf = ({ match, shortest }: Tier): SqlFragment =>
+  fragment(shortest === undefined ? 'd.score' : wordsIn(match.table, shortest))
 
 /** The documents that pass a filter and do not match an expression. */
 const without =

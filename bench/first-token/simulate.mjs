@@ -1,0 +1,58 @@
+/**
+ * Simulates how long a question waits for calls before its first words, from the calls that test/api/hops.worker.test.ts
+ * counts (hops.json). The time that D1, objects and models need for their own work is left out.
+ *
+ * `node bench/first-token/simulate.mjs` prints the table of docs/benchmarks.md.
+ */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { argv } from 'node:process'
+import { fileURLToPath } from 'node:url'
+
+/** @typedef {{ first: string[], followUp: string[] }} Hops */
+/** @type {Record<string, { before: Hops, now: Hops & { warm: string[], warmFollowUp: string[] } }>} */
+export const HOPS = JSON.parse(readFileSync(join(import.meta.dirname, 'hops.json'), 'utf8'))
+
+/** Milliseconds of a call there and back. */
+export const NEARBY_MS = 25
+export const OCEAN_MS = 100
+
+/** Calls to what is near the user in any case: the conversation's new object, and the model. */
+const NEAR = new Set(['ask', 'answer', 'rewrite'])
+
+/**
+ * @param {string[]} hops each a list of the calls that it makes at once
+ * @param {boolean} isFar whether D1 and the collections are across an ocean
+ * @returns {number} milliseconds
+ */
+export const waitOf = (hops, isFar) =>
+  hops
+    .map((hop) => (isFar && hop.split(',').some((call) => !NEAR.has(call)) ? OCEAN_MS : NEARBY_MS))
+    .reduce((sum, ms) => sum + ms, 0)
+
+/** @param {Hops} hops */
+const cells = ({ first, followUp }) =>
+  [first, followUp].map((hops) => `${hops.length}: ${waitOf(hops, false)} / ${waitOf(hops, true)} ms`)
+
+/** @returns {string} */
+export function hopsTable() {
+  const rows = Object.entries(HOPS).map(([wire, { before, now }]) => {
+    const { warm, warmFollowUp } = now
+    return [wire, ...cells(before), ...cells(now), ...cells({ first: warm, followUp: warmFollowUp })]
+  })
+  const heads = [
+    'Asked by',
+    'First, before',
+    'Follow-up, before',
+    'First',
+    'Follow-up',
+    'First, cached',
+    'Follow-up, cached',
+  ]
+  const widths = heads.map((head, at) => Math.max(head.length, ...rows.map((row) => row[at].length)))
+  const line = (/** @type {string[]} */ row) =>
+    `| ${row.map((cell, at) => cell.padEnd(widths[at])).join(' | ')} |`
+  return [line(heads), line(widths.map((width) => '-'.repeat(width))), ...rows.map(line)].join('\n')
+}
+
+if (argv[1] === fileURLToPath(import.meta.url)) console.log(hopsTable())

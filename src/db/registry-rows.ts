@@ -1,0 +1,63 @@
+/** Reads everything that a question needs of the registry in one batch: an assistant, its model, their collections. */
+import { and, getTableColumns, isNull, type SQL, sql } from 'drizzle-orm'
+import type { AssistantRow } from './assistants'
+import type { Database } from './client'
+import type { CollectionRow } from './collections'
+import type { ConversationModelRow } from './conversation-models'
+import { aliases, assistants, collections, conversationModels } from './schema'
+
+/** What a request names. */
+export interface Named {
+  assistant?: string | undefined
+  /** a conversation model's id */
+  model?: string | undefined
+  /** names or aliases of collections */
+  collections?: readonly string[] | undefined
+}
+
+export interface RegistryRows {
+  assistant: AssistantRow | undefined
+  /** the named model and the assistant's */
+  models: ConversationModelRow[]
+  /** the named collections, the assistant's, and those of the models' history, each with the name that led to it */
+  collections: (CollectionRow & { asked: string })[]
+}
+
+/** SQL of a list: the ids of the named model and of the assistant's. */
+export const modelIds = ({ assistant, model }: Named): SQL =>
+  sql`${model ?? null}, (SELECT json_extract(${assistants.config}, '$.model') FROM ${assistants}
+    WHERE ${assistants.name} = ${assistant ?? null})`
+
+/** Unknown names are left out. */
+export async function readRegistry(db: Database, named: Named): Promise<RegistryRows> {
+  const { assistant = null } = named
+  const isNamed = sql`${conversationModels.id} IN (${modelIds(named)})`
+  const own = sql`assistants WHERE assistants.name = ${assistant}`
+  const listed = (path: string) => sql`assistants, json_each(assistants.config, ${path}) AS listed
+    WHERE assistants.name = ${assistant}`
+  const asked = sql`(
+    SELECT value AS name FROM json_each(${JSON.stringify(named.collections ?? [])})
+    UNION SELECT listed.value FROM ${listed('$.collections')}
+    UNION SELECT json_extract(listed.value, '$.collection') FROM ${listed('$.searches')}
+    UNION SELECT json_extract(conversation_models.config, '$.history_collection') FROM conversation_models
+      WHERE conversation_models.deleted_at IS NULL AND conversation_models.id
+        IN (${named.model ?? null}, (SELECT json_extract(assistants.config, '$.model') FROM ${own}))
+  ) AS asked`
+  // An alias never has the name of a collection, except one that was made before the collection.
+  const leadsTo = sql`${collections.name} = CASE
+    WHEN EXISTS (SELECT 1 FROM collections AS own WHERE own.name = asked.name) THEN asked.name
+    ELSE (SELECT ${aliases.collectionName} FROM ${aliases} WHERE ${aliases.name} = asked.name) END`
+  const [found, models, places] = await db.batch([
+    db.select().from(assistants).where(sql`${assistants.name} = ${assistant}`),
+    db
+      .select()
+      .from(conversationModels)
+      .where(and(isNamed, isNull(conversationModels.deletedAt))),
+    db
+      // D1 returns a batch's rows as objects: two columns of one name would be one.
+      .select({ ...getTableColumns(collections), asked: sql<string>`asked.name`.as('asked') })
+      .from(asked)
+      .innerJoin(collections, leadsTo),
+  ])
+  return { assistant: found[0], models, collections: places }
+}

@@ -1,0 +1,54 @@
+/**
+ * Reads the registry ahead. A question needs an assistant, its model, the model's history and some collections, and each
+ * of these names the next. One query finds all of them and puts them into their caches, where the code that needs them
+ * finds them.
+ */
+import { isAssistantFresh, readingAssistants } from '../db/assistants'
+import { database, nearby } from '../db/client'
+import { isModelHeld, readingModels } from '../db/conversation-models'
+import { modelIds, type Named, readRegistry } from '../db/registry-rows'
+import { dayOf, isLimited, readingSpent, spentOnLimited } from '../db/usage'
+import { reasonOf } from '../errors'
+import { isNameHeld, readingNames } from './names'
+
+export type { Named }
+
+/**
+ * Call it beside another read, and wait for both. Does nothing if everything is in the caches. Never throws: what could not
+ * be read is read again where it is needed.
+ */
+export async function readAhead(env: Cloudflare.Env, named: Named): Promise<void> {
+  const { assistant, model, collections = [] } = named
+  const isKnown =
+    (assistant === undefined || isAssistantFresh(assistant)) &&
+    (model === undefined || isModelHeld(model)) &&
+    collections.every(isNameHeld)
+  if (isKnown) return
+  try {
+    await readAll(env, named)
+  } catch (error) {
+    console.error('the registry could not be read ahead', reasonOf(error))
+  }
+}
+
+async function readAll(env: Cloudflare.Env, named: Named): Promise<void> {
+  const keep = { assistant: readingAssistants(), model: readingModels(), name: readingNames() }
+  const spent = readingSpent()
+  const day = dayOf(Date.now())
+  // A replica may not know yet that an assistant is gone, or what was spent a moment ago.
+  const [rows, sums] = await Promise.all([
+    readRegistry(named.assistant === undefined ? nearby(env) : database(env), named),
+    spentOnLimited(database(env), day, modelIds(named)),
+  ])
+  if (rows.assistant) keep.assistant(rows.assistant.name, rows.assistant)
+  for (const row of rows.models) {
+    keep.model(row.id, row)
+    if (!isLimited(JSON.parse(row.config))) continue
+    spent.onModel(
+      day,
+      row.id,
+      sums.find(({ modelId }) => modelId === row.id),
+    )
+  }
+  for (const { asked, ...row } of rows.collections) keep.name(asked, row)
+}
