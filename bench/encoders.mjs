@@ -18,7 +18,7 @@ const post = (body, headers = {}) => ({
 })
 
 /** How each protocol asks, and how its streams end. */
-const protocols = (question) => {
+const protocols = (question, pageKey) => {
   const messages = [{ role: 'user', content: question }]
   const search = new URLSearchParams({
     q: question,
@@ -40,6 +40,39 @@ const protocols = (question) => {
       path: '/v1/chat/completions',
       init: post({ model: 'docs', messages, stream: true }),
       end: '[DONE]',
+    },
+    responses: {
+      path: '/v1/responses',
+      init: post({ model: 'docs', input: question, stream: true }),
+      end: 'event: response.completed',
+    },
+    completions: {
+      path: '/v1/completions',
+      init: post({ model: 'docs', prompt: question, stream: true }),
+      end: '[DONE]',
+    },
+    opensearch: {
+      path: '/docs/_search?search_pipeline=rag',
+      init: post({
+        query: { match: { text: question } },
+        ext: { generative_qa_parameters: { llm_question: question } },
+        stream: true,
+      }),
+      end: 'event: done',
+    },
+    'ai-search': {
+      path: `/ai-search/${encodeURIComponent(pageKey)}/docs/chat/completions`,
+      init: post({ messages, stream: true }),
+      end: '[DONE]',
+    },
+    agents: {
+      path: `/agents/docs/${crypto.randomUUID()}?x-typesense-api-key=xyz`,
+      message: JSON.stringify({
+        type: 'cf_agent_use_chat_request',
+        id: '1',
+        init: { method: 'POST', body: JSON.stringify({ messages, trigger: 'submit-message' }) },
+      }),
+      end: '"done":true',
     },
     'ai-chat': { path: '/a/docs/chat/stream', init: post({ messages }), end: '{"delta":{},' },
     mcp: {
@@ -88,16 +121,37 @@ const protocols = (question) => {
 }
 
 /** Reads a stream to its end. @throws when it is not whole */
-async function read(server, { path, init, end }) {
+async function read(server, { path, init, message, end }) {
+  if (message !== undefined) return converse(server, path, message, end)
   const response = await fetch(server.url + path, init)
   const text = await response.text()
   if (!response.ok || !text.includes(end) || !text.includes(`word${CHUNKS - 1}`))
     throw new Error(`${path}: ${response.status}, and the stream is not whole`)
 }
 
+/** The same over a WebSocket. */
+async function converse(server, path, message, end) {
+  const socket = new WebSocket(server.url.replace('http', 'ws') + path)
+  let text = ''
+  await new Promise((resolve, reject) => {
+    socket.addEventListener('open', () => socket.send(message))
+    socket.addEventListener('error', () => reject(new Error(`${path}: the socket failed`)))
+    socket.addEventListener('message', ({ data }) => {
+      text += data
+      if (data.includes(end)) resolve()
+    })
+  })
+  socket.close()
+  if (!text.includes(`word${CHUNKS - 1}`)) throw new Error(`${path}: the stream is not whole`)
+}
+
 async function prepare(server, upstream) {
   const create = (path, body, method = 'POST') =>
-    call(server, path, { method, body: typeof body === 'string' ? body : JSON.stringify(body) })
+    call(server, path, {
+      method,
+      headers: { 'content-type': 'application/json' },
+      body: typeof body === 'string' ? body : JSON.stringify(body),
+    })
   await create('/collections', { name: 'docs', ...SCHEMA })
   const documents = Array.from({ length: 1000 }, (_, n) => JSON.stringify(makeDocument(n)))
   await create('/collections/docs/documents/import', documents.join('\n'))
@@ -113,16 +167,29 @@ async function prepare(server, upstream) {
   })
   const searches = [{ collection: 'docs', query_by: 'title,text' }]
   await create('/assistants/docs', { model: 'paced', searches }, 'PUT')
+  const rag = { model_id: 'paced', context_field_list: ['text'] }
+  await create(
+    '/_search/pipeline/rag',
+    { response_processors: [{ retrieval_augmented_generation: rag }] },
+    'PUT',
+  )
+  const made = await create('/keys', {
+    description: 'a page',
+    actions: ['documents:search'],
+    collections: ['docs'],
+    limits: { turns_per_day: 100_000 },
+  })
+  return JSON.parse(made).value
 }
 
 export async function benchEncoders(server) {
   const upstream = await startUpstream()
   try {
-    await prepare(server, upstream)
+    const pageKey = await prepare(server, upstream)
     // Each request asks something else. A question that was just asked gets a copy of that answer.
     let asked = 0
-    const ask = (name) => read(server, protocols(makeDocument(asked++).title)[name])
-    const names = Object.keys(protocols(''))
+    const ask = (name) => read(server, protocols(makeDocument(asked++).title, pageKey)[name])
+    const names = Object.keys(protocols('', ''))
     for (const name of names) await ask(name)
     const spent = new Map(names.map((name) => [name, 0]))
     // In turns, so that whatever else the machine does falls on all of them.

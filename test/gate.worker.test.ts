@@ -91,6 +91,8 @@ const ASKING = [
   'GET /deep-chat/x/x',
   'POST /n8n/x',
   'POST /ui/x/text',
+  'GET /agents/x/x',
+  'GET /agents/x/x/get-messages',
 ]
 /** Paths that each of some methods takes. */
 function methods(names: string[], paths: string[]): string[] {

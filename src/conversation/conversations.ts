@@ -18,6 +18,7 @@ import { ratingsOf } from '../db/feedback'
 import { findTurn, latestTraces, latestTurns, type StoredTurn, type TracedRow } from '../db/turns'
 import { ApiError, unwrap } from '../errors'
 import { splitWords } from '../search/text/words'
+import { readStored } from '../stored-json'
 import { unknownConversation, unknownTurn } from '../turn/errors'
 import type { RecordedTurn, TracedTurn, TurnTrace } from '../turn/fold'
 import type { Asker } from '../turn/request'
@@ -32,7 +33,7 @@ import {
 } from './feedback'
 import { openRow, requireConversationId } from './open-row'
 import { mayOpen, type Scope, scopeOf } from './ownership'
-import { citationsShape, readStored, stringsShape, timingsShape, traceShape, usageShape } from './stored'
+import { citationsShape, stringsShape, timingsShape, traceShape, usageShape } from './stored'
 
 /** A conversation in a list. Times are in milliseconds since 1970. */
 export interface ConversationSummary {

@@ -16,11 +16,12 @@ import {
 } from '../db/feedback'
 import { findTurn } from '../db/turns'
 import { ApiError } from '../errors'
+import { readStored } from '../stored-json'
 import { unknownTurn } from '../turn/errors'
 import type { RecordedTurn } from '../turn/fold'
 import type { Asker } from '../turn/request'
 import { type Owner, seesAll } from './ownership'
-import { readStored, stringsShape } from './stored'
+import { stringsShape } from './stored'
 
 /** What somebody says of an answer. Without a rating, a score of 4 or 5 counts as up, and 1 or 2 as down. */
 export interface Feedback {

@@ -1,12 +1,13 @@
 /** Everything that a Conversation object stores, from its first turn until it is deleted. */
 
+import { readStored } from '../stored-json'
 import type { Asker, AskRequest } from '../turn/request'
 import { logTurn } from '../turn/turn-line'
 import { isCreated, migrate, readMeta, writeMeta } from './migrations'
 import { Outbox } from './outbox'
 import { ADMIN, mayOpen, type Owner, ownerOf } from './ownership'
 import { clip, Records } from './records'
-import { costShape, readStored, type Self } from './stored'
+import { costShape, type Self } from './stored'
 import { TurnLog } from './turn-log'
 
 const LONGEST_TITLE = 200

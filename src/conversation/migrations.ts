@@ -25,7 +25,8 @@
  * a row may be.
  */
 
-import { type Meta, metaShapes, readStored } from './stored'
+import { readStored } from '../stored-json'
+import { type Meta, metaShapes } from './stored'
 
 /** Append only: an object that has run one of these never runs it again. */
 const MIGRATIONS = [

@@ -10,7 +10,8 @@ import { fromStored } from '../parts'
 import { historyStore } from '../registry/engines'
 import { MESSAGES_A_TURN } from '../search/limits'
 import type { StoredMessage } from '../search/types'
-import { documentsShape, type HistoryDocument, readStored, stringsShape } from './stored'
+import { readStored } from '../stored-json'
+import { documentsShape, type HistoryDocument, stringsShape } from './stored'
 
 type Row = { turn: number; history_id: string; documents: string; replaced: string }
 

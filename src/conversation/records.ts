@@ -19,8 +19,9 @@ import { requireOwnDatabase } from '../db/owner'
 import { type Cost, recordCost, recordTurn, type TurnRecord } from '../db/turns'
 import { reasonOf } from '../errors'
 import { settlesWithin } from '../settles'
+import { readStored } from '../stored-json'
 import { byteLength } from '../turn/serialise'
-import { costShape, type Note, noteShape, readStored } from './stored'
+import { costShape, type Note, noteShape } from './stored'
 
 /** How long a turn waits for D1 before it ends, in milliseconds. After that the alarm delivers it. */
 const PATIENCE_MS = 1_500

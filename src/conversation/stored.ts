@@ -12,17 +12,6 @@ import type { Citation, HistoryMessage, Timings, Usage } from '../turn/events'
 import type { TurnTrace } from '../turn/fold'
 import type { Owner } from './ownership'
 
-/**
- * Reads JSON that a conversation has stored.
- * @returns the value itself, since valibot's copy would drop properties that the shape does not name
- * @throws ValiError for a value that no version has written
- */
-export function readStored<Value>(shape: v.GenericSchema<Value>, text: string): Value {
-  const value: unknown = JSON.parse(text)
-  v.assert(shape, value)
-  return value
-}
-
 const ownerShape: () => v.GenericSchema<Owner> = once(() =>
   v.object({
     owner: v.string(),

@@ -5,7 +5,9 @@
  * an empty row remains, which nobody sees and no value matches.
  */
 import { and, asc, eq, lt, ne, type SQL, sql } from 'drizzle-orm'
+import * as v from 'valibot'
 import { once } from '../once'
+import { readStored } from '../stored-json'
 import type { Database } from './client'
 import { apiKeys } from './schema'
 
@@ -41,6 +43,19 @@ export interface KeyLimits {
   turns_per_day?: number
 }
 
+const Strings = once(() => v.array(v.string()))
+
+const Limits: () => v.GenericSchema<KeyLimits> = once(() =>
+  v.object({
+    conversation_model_id: v.exactOptional(v.string()),
+    assistant: v.exactOptional(v.string()),
+    user_id: v.exactOptional(v.string()),
+    allowed_origins: v.exactOptional(Strings()),
+    tokens_per_day: v.exactOptional(v.number()),
+    turns_per_day: v.exactOptional(v.number()),
+  }),
+)
+
 type Row = typeof apiKeys.$inferSelect
 
 /** The actions of a deleted key. Any other key has at least one. */
@@ -50,9 +65,9 @@ const alive = once(() => ne(apiKeys.actions, NONE))
 /** A key as it is stored. */
 export const recordOf = (row: Row): ApiKeyRecord => ({
   ...row,
-  actions: JSON.parse(row.actions) as string[],
-  collections: JSON.parse(row.collections) as string[],
-  limits: row.limits === null ? {} : (JSON.parse(row.limits) as KeyLimits),
+  actions: readStored(Strings(), row.actions),
+  collections: readStored(Strings(), row.collections),
+  limits: row.limits === null ? {} : readStored(Limits(), row.limits),
 })
 
 /** Stores a key under the next id, counting from 0. @returns undefined when another key has the same value */

@@ -2,6 +2,8 @@
  * Assistants: what a chat on somebody's page is made of. Collections to search, a conversation model, a prompt, and
  * what visitors may change of it, under one name that a page can be given.
  */
+
+import * as v from 'valibot'
 import {
   type AssistantRow,
   deleteAssistantRow,
@@ -13,11 +15,13 @@ import {
 import { database } from '../db/client'
 import { findModel } from '../db/conversation-models'
 import { ApiError, coded, unwrap } from '../errors'
+import { once } from '../once'
 import { collectionObject } from '../search/collection/handle'
 import { isSearchable } from '../search/schema/layout'
 import type { CollectionSchema } from '../search/types'
+import { readStored } from '../stored-json'
 import { findCollection } from './names'
-import type { Override } from './overrides'
+import { OVERRIDES, type Override } from './overrides'
 
 /** A search with parameters of its own, by their Typesense names. */
 export type AssistantSearch = { collection: string } & Record<string, string | number | boolean>
@@ -76,6 +80,31 @@ export async function putAssistant(
   return shown(await upsertAssistantRow(database(env), { name, config: JSON.stringify(config) }, Date.now()))
 }
 
+const Stored: () => v.GenericSchema<AssistantConfig> = once(() =>
+  v.object({
+    model: v.string(),
+    collections: v.exactOptional(v.array(v.string())),
+    searches: v.exactOptional(
+      v.array(v.objectWithRest({ collection: v.string() }, v.union([v.string(), v.number(), v.boolean()]))),
+    ),
+    system_prompt: v.exactOptional(v.string()),
+    questions: v.array(v.string()),
+    overrides: v.array(v.picklist(OVERRIDES)),
+    allowed_origins: v.exactOptional(v.array(v.string())),
+    citation_field: v.exactOptional(v.string()),
+    title_field: v.exactOptional(v.string()),
+    url_field: v.exactOptional(v.string()),
+    category_field: v.string(),
+    followups: v.boolean(),
+    followup_style: v.picklist(['list', 'inline']),
+    attachments: v.exactOptional(v.boolean()),
+    strict: v.boolean(),
+  }),
+)
+
+const storedConfig = ({ config }: Pick<AssistantRow, 'config'>): AssistantConfig =>
+  readStored(Stored(), config)
+
 export const listAssistants = async (env: Cloudflare.Env): Promise<ShownAssistant[]> =>
   (await listAssistantRows(database(env))).map(shown)
 
@@ -89,7 +118,7 @@ export async function getAssistant(env: Cloudflare.Env, name: string): Promise<S
 /** An assistant past the cache, for whoever is about to change it; undefined for an unknown name. */
 export async function readAssistant(env: Cloudflare.Env, name: string): Promise<AssistantConfig | undefined> {
   const row = await readAssistantRow(database(env), name)
-  return row && (JSON.parse(row.config) as AssistantConfig)
+  return row && storedConfig(row)
 }
 
 /** Its conversations stay. @throws ApiError 404 */
@@ -102,7 +131,7 @@ export async function deleteAssistant(env: Cloudflare.Env, name: string): Promis
 /** An assistant to be asked; undefined for an unknown name. Remembered for a few seconds. */
 export async function findAssistant(env: Cloudflare.Env, name: string): Promise<Assistant | undefined> {
   const row = await findAssistantRow(env, name)
-  return row && { ...(JSON.parse(row.config) as AssistantConfig), name: row.name }
+  return row && { ...storedConfig(row), name: row.name }
 }
 
 /** The searches of an assistant, those without parameters of their own included. */
@@ -111,7 +140,7 @@ export const searchesOf = ({ collections = [], searches }: AssistantConfig): Ass
 
 const shown = (row: AssistantRow): ShownAssistant => ({
   name: row.name,
-  ...(JSON.parse(row.config) as AssistantConfig),
+  ...storedConfig(row),
   created_at: row.createdAt,
   updated_at: row.updatedAt,
 })

@@ -5,10 +5,23 @@
  * Rows from before there were several hold the `api_key` alone, sealed and masked as bare strings. A bare mask
  * ends in an asterisk and the JSON of an object in a brace, so the two are never mistaken for each other.
  */
+
+import * as v from 'valibot'
 import type { ConversationModelRow } from '../db/conversation-models'
 import { open, seal } from '../db/sealing'
 import { maskSecret } from '../mask'
 import { mapSecrets, type Secrets } from '../models/secrets'
+import { once } from '../once'
+import { readStored } from '../stored-json'
+
+const Stored: () => v.GenericSchema<Secrets> = once(() =>
+  v.object({
+    api_key: v.exactOptional(v.string()),
+    secret_access_key: v.exactOptional(v.string()),
+    session_token: v.exactOptional(v.string()),
+    headers: v.exactOptional(v.record(v.string(), v.string())),
+  }),
+)
 
 type Sealed = Pick<ConversationModelRow, 'sealedSecrets' | 'maskedSecrets'>
 
@@ -30,13 +43,13 @@ export async function openSecrets(
 ): Promise<Secrets> {
   if (sealedSecrets === null || maskedSecrets === null) return {}
   const opened = await open(sealedSecrets, env)
-  return isBare(maskedSecrets) ? { api_key: opened } : JSON.parse(opened)
+  return isBare(maskedSecrets) ? { api_key: opened } : readStored(Stored(), opened)
 }
 
 /** The secrets as they may be shown. */
 export function shownSecrets({ maskedSecrets }: Sealed): Secrets {
   if (maskedSecrets === null) return {}
-  return isBare(maskedSecrets) ? { api_key: maskedSecrets } : JSON.parse(maskedSecrets)
+  return isBare(maskedSecrets) ? { api_key: maskedSecrets } : readStored(Stored(), maskedSecrets)
 }
 
 /**

@@ -3,6 +3,7 @@
  * contract's order and speak its sentences, because scripts compare both.
  */
 
+import * as v from 'valibot'
 import { database } from '../db/client'
 import {
   type ConversationModelRow,
@@ -18,7 +19,9 @@ import type { ConversationModelConfig } from '../models/language-model'
 import { checkParameters, withoutNulls } from '../models/parameters'
 import { destinationOf, providerOf } from '../models/providers'
 import { partSecrets, requireSecrets } from '../models/secrets'
+import { once } from '../once'
 import { collectionObject } from '../search/collection/handle'
+import { readStored } from '../stored-json'
 import { checkHistorySchema } from './history-schema'
 import { changeSecrets, keptSecrets, openSecrets, sealSecrets, shownSecrets } from './model-secrets'
 import { checkNamedModels } from './named-models'
@@ -90,6 +93,21 @@ export async function updateModel(
   throw busyModel()
 }
 
+/** What every version has stored of a model, besides what is its provider's. */
+const Stored = once(() =>
+  v.looseObject({
+    id: v.string(),
+    model_name: v.string(),
+    history_collection: v.string(),
+    max_bytes: v.number(),
+    ttl: v.number(),
+  }),
+)
+
+/** A model as it is stored, without its secrets. */
+const storedConfig = ({ config }: Pick<ConversationModelRow, 'config'>): ConversationModelConfig =>
+  readStored(Stored(), config)
+
 /** A model with properties merged into it, checked. @throws ApiError as createModel does */
 async function merged(
   env: Cloudflare.Env,
@@ -101,12 +119,13 @@ async function merged(
   if (id !== row.id && (await readModel(database(env), id))) throw taken()
   const { secrets, rest } = partSecrets(given)
   const kept = await changeSecrets(row, secrets, env)
-  const stored = { ...JSON.parse(row.config), ...(await openSecrets(row, env)) }
+  const before = storedConfig(row)
+  const stored = { ...before, ...(await openSecrets(row, env)) }
   const requireSent = (config: ConversationModelConfig): void => {
     const names = keptSecrets(row, secrets)
     if (names.length > 0) requireSameDestination(stored, config, names, env)
   }
-  const changed = { ...JSON.parse(row.config), ...rest, ...kept, id }
+  const changed = { ...before, ...rest, ...kept, id }
   return toRow(env, await check(env, changed, requireHistory, requireSent))
 }
 
@@ -161,7 +180,7 @@ export async function findModel(
 ): Promise<ConversationModelConfig | undefined> {
   const row = await findRow(env, id)
   if (!row) return findRemoteModel(env, id)
-  return { ...JSON.parse(row.config), ...(await openSecrets(row, env)) }
+  return { ...storedConfig(row), ...(await openSecrets(row, env)) }
 }
 
 /** Has the history collections of restored models copied to D1. @param rows of D1's table */
@@ -229,8 +248,7 @@ async function check(
 
 const isUnsigned = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0
 
-const historyNameOf = ({ config }: ConversationModelRow): string =>
-  (JSON.parse(config) as ConversationModelConfig).history_collection
+const historyNameOf = (row: ConversationModelRow): string => storedConfig(row).history_collection
 
 async function historyOf(env: Cloudflare.Env, name: string) {
   try {
@@ -255,7 +273,7 @@ async function toRow(env: Cloudflare.Env, config: ConversationModelConfig): Prom
 }
 
 const shown = (row: ConversationModelRow): ShownModel => ({
-  ...JSON.parse(row.config),
+  ...storedConfig(row),
   ...shownSecrets(row),
 })
 

@@ -16,6 +16,7 @@ import { isObject } from '../search/schema/values'
 import { newCurationOf, shownCuration } from '../search/sets/curation'
 import { CURATION_SET, curationSets, type KeptSets, SYNONYM_SET, synonymSets } from '../search/sets/kept'
 import { synonymOf } from '../search/sets/synonym'
+import { readStoredObject } from '../stored-json'
 
 /** Bytes of a set as stored JSON: a row of D1 holds 2 MB. */
 export const MAX_SET_BYTES = 1_000_000
@@ -59,7 +60,7 @@ export const CURATIONS: SetKind = {
 
 const missing = ({ title }: SetKind): ApiError => new ApiError(404, `${title} index not found`)
 
-const itemsIn = (entries: Entries): unknown[] => [...entries.values()].map((entry) => JSON.parse(entry))
+const itemsIn = (entries: Entries): unknown[] => [...entries.values()].map((entry) => readStoredObject(entry))
 
 /** @throws ApiError 422 for a set that would be too large, or one too many */
 function requireRoom({ title }: SetKind, { others, bytes }: Pick<Sizes, 'others' | 'bytes'>): void {
@@ -167,7 +168,7 @@ export async function getItem(
 ): Promise<unknown> {
   const entry = (await requireSet(env, kind, name)).get(id)
   if (entry === undefined) throw new ApiError(404, 'Not Found')
-  return JSON.parse(entry)
+  return readStoredObject(entry)
 }
 
 /**

@@ -125,6 +125,69 @@ describe('an unknown name', () => {
     expect(other.message).toMatch(/^Unknown property `temperature`; the known ones are `model`, /)
   })
 
+  it('of a property of a question is corrected, and never searched with', async () => {
+    const asked = { question: 'x', model: 'm', collections: ['facts'] }
+    const told = async (body: object) => (await call('POST', '/conversations', { body }))[1].message
+    expect(await told({ ...asked, question: undefined, questoin: 'x' })).toBe(
+      'Unknown property `questoin`; did you mean `question`?',
+    )
+    expect(await told({ ...asked, collections: undefined, colections: ['facts'] })).toBe(
+      'Unknown property `colections`; did you mean `collections`?',
+    )
+    expect(await told({ ...asked, fliter_by: 'a:1' })).toBe(
+      'Unknown property `fliter_by`; did you mean `filter_by`?',
+    )
+    const searches = [{ collection: 'facts' }, { collection: 'facts', per_pgae: 3 }]
+    expect(await told({ question: 'x', model: 'm', searches })).toBe(
+      'Unknown property `searches.1.per_pgae`; did you mean `per_page`?',
+    )
+    expect(await told({ ...asked, files: [{ name: 'a', texts: 'b' }] })).toBe(
+      'Unknown property `files.0.texts`; did you mean `text`?',
+    )
+    expect(await told({ model: 'm', collections: ['facts'] })).toBe('`question`: It is missing.')
+  })
+
+  it("of a parameter of Parley's own routes is corrected", async () => {
+    const told = async (path: string) => (await call('GET', path))[1].message
+    expect(await told('/conversations?lmit=3')).toBe('Unknown parameter `lmit`; did you mean `limit`?')
+    expect(await told('/usage?form=2026-01-01')).toBe('Unknown parameter `form`; did you mean `from`?')
+    expect(await told('/assistants?page=1')).toMatch(/^Unknown parameter `page`; the known ones are /)
+  })
+
+  it("of what Typesense's routes need is named beside its message", async () => {
+    const detailOf = async (method: string, path: string, body?: object) =>
+      (await call(method, path, body && { body }))[1].detail
+    expect(await detailOf('POST', '/collections', { name: 'x', feilds: [] })).toBe(
+      'Unknown property `feilds`; did you mean `fields`?',
+    )
+    expect(
+      await detailOf('POST', '/collections', { name: 'x', fields: [{ name: 'a', tpye: 'string' }] }),
+    ).toBe('Unknown property `tpye`; did you mean `type`?')
+    expect(await detailOf('POST', '/keys', { description: 'd', actoins: ['*'], collections: ['*'] })).toBe(
+      'Unknown property `actoins`; did you mean `actions`?',
+    )
+    expect(await detailOf('PUT', '/aliases/a', { colection_name: 'facts' })).toBe(
+      'Unknown property `colection_name`; did you mean `collection_name`?',
+    )
+    expect(await detailOf('PUT', '/presets/a', { valeu: {} })).toBe(
+      'Unknown property `valeu`; did you mean `value`?',
+    )
+    expect(await detailOf('PUT', '/stopwords/a', { stopword: ['b'] })).toBe(
+      'Unknown property `stopword`; did you mean `stopwords`?',
+    )
+    expect(await detailOf('PUT', '/synonym_sets/a', { itmes: [] })).toBe(
+      'Unknown property `itmes`; did you mean `items`?',
+    )
+    expect(await detailOf('POST', '/conversations/models', { model_nam: 'local/extractive' })).toBe(
+      'Unknown property `model_nam`; did you mean `model_name`?',
+    )
+    expect(await detailOf('GET', '/collections/facts/documents/search?q=a&query_bi=text')).toBe(
+      'Unknown property `query_bi`; did you mean `query_by`?',
+    )
+    // What is refused for another reason gets no hint.
+    expect(await detailOf('POST', '/collections', { name: 'x', fields: 3, metadatas: {} })).toBeUndefined()
+  })
+
   it('of a limit is corrected', async () => {
     const body = { description: 'd', actions: ['*'], collections: ['*'], limits: { turn_per_day: 5 } }
     const [, { message }] = await call('POST', '/keys', { body })

@@ -1,5 +1,7 @@
 /** Conversations, assistants, models, keys, usage and the first run in the console. */
-import { readFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { loadSample } from '../../scripts/sample.mjs'
@@ -217,22 +219,55 @@ describe.runIf(CHROMIUM)('the pages of the console', () => {
     await page.getByLabel('What is plotted').selectOption('dollars')
     await page.locator('.chart text', { hasText: '$' }).first().waitFor()
     await expectSound(page, 'usage')
-    expect(await page.getByRole('link', { name: 'Failed answers' }).getAttribute('href')).toContain('failed')
+    // A window that is narrower than the names of the axis is no fault.
+    await page.setViewportSize({ width: 90, height: 600 })
+    await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))')
+    await page.setViewportSize({ width: 1360, height: 860 })
+    // What failed is counted by its reason, and leads to the conversation.
+    const user = unique('user')
+    const headers = { 'x-typesense-user-id': user }
+    const failed = await ask('How is it stored?', {}, headers)
+    const field = unique('nothing')
+    for (const question of ['Why?', 'Why not?']) {
+      await ask(question, { conversation_id: failed, query_by: field }, headers)
+    }
+    const failures = async () =>
+      (await request('GET', `/conversations?failed=true&user_id=${user}`)).body.conversations.length
+    await expect.poll(failures, { timeout: 10_000 }).toBe(1)
+    await page.goto(`${url}/#/keys`)
+    await page.goto(`${url}/#/usage`)
+    const fault = page.locator('.faults li', { hasText: field })
+    await fault.getByText('2 times').waitFor()
+    await expectSound(page, 'errors')
+    await page.getByRole('link', { name: 'All failed answers' }).waitFor()
+    await fault.getByRole('link').click()
+    await page.locator('.faults .bad', { hasText: field }).first().waitFor()
+    expect(new URL(page.url()).hash).toContain(failed)
   })
 
-  test('the first run leads from content to a snippet', async () => {
+  test('the first run leads from a folder that is dropped to a snippet', async () => {
     const page = await stage.tab({}, '#/start')
     const name = unique('first')
-    await page.getByRole('link', { name: 'Import files' }).click()
-    await page.getByLabel('Files').setInputFiles({
-      name: 'tides.md',
-      mimeType: 'text/markdown',
-      buffer: Buffer.from('# Tides\n\nThe moon pulls the sea, which makes the tides.'),
-    })
+    const folder = mkdtempSync(join(tmpdir(), `parley-${name}-`))
+    mkdirSync(join(folder, 'sea'))
+    writeFileSync(
+      join(folder, 'sea', 'tides.md'),
+      '# Tides\n\nThe moon pulls the sea, which makes the tides.',
+    )
+    await page.getByRole('link', { name: 'Import files' }).waitFor()
+    // Only the browser itself can drop a folder.
+    const session = await page.context().newCDPSession(page)
+    const data = { items: [], files: [folder], dragOperationsMask: 1 }
+    for (const type of ['dragEnter', 'dragOver', 'drop'] as const) {
+      await session.send('Input.dispatchDragEvent', { type, x: 600, y: 300, data })
+    }
+    await page.getByText('The collection is made with').waitFor()
+    await page.getByLabel('The first documents').getByText('sea/tides.md').waitFor()
     await page.getByLabel('Collection').fill(name)
     await page.getByText('The collection is made with').waitFor()
     await page.getByRole('button', { name: 'Import', exact: true }).click()
     await page.getByRole('link', { name: 'Go on' }).click()
+    rmSync(folder, { recursive: true })
     await page.getByRole('button', { name: 'Make the assistant' }).click()
     await page.getByLabel('A question that your content answers').fill('What makes the tides?')
     await expectSound(page, 'start')

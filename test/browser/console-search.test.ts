@@ -180,6 +180,63 @@ describe.runIf(CHROMIUM)('a collection in the console', () => {
     await page.getByRole('button', { name: 'One' }).waitFor()
   })
 
+  test('has room for long names and shows markup as text, on the narrowest of phones', async () => {
+    const name = `${unique('long')}-${'without-any-end-'.repeat(6)}`
+    const fields = ['title', 'text', 'tag'].map((field) => ({
+      name: field,
+      type: 'string',
+      facet: field === 'tag',
+    }))
+    await request('POST', '/collections', { name, fields })
+    const markup = '<img src=x onerror="document.title=1"><b>Bold</b>'
+    const documents = [
+      { id: '<b>1</b>', title: markup, text: `Corals build ${markup} reefs.`, tag: markup },
+      {
+        id: 'x'.repeat(200),
+        title: 'Donaudampfschiff'.repeat(20),
+        text: 'y'.repeat(500),
+        tag: 'z'.repeat(90),
+      },
+      { id: 'rtl', title: 'مرحبا بالعالم', text: 'الشعاب المرجانية تنمو ببطء', tag: 'بحر' },
+    ]
+    for (const document of documents) await request('POST', `/collections/${name}/documents`, document)
+    const page = await stage.tab({ ...SIZES.phone, viewport: { width: 320, height: 640 } }, '#/collections')
+    await page.getByRole('link', { name, exact: true }).waitFor()
+    await expectSound(page, 'list')
+    await page.goto(`${url}/#/collections/${name}/documents`)
+    await page.getByText('مرحبا بالعالم').waitFor()
+    expect(await page.evaluate("document.querySelectorAll('.row-title:dir(rtl)').length")).toBe(1)
+    await expectSound(page, 'documents')
+    for (const { id, title } of documents) {
+      await page.locator('.row', { hasText: title }).click()
+      await page.getByRole('dialog').getByRole('heading', { name: id, exact: true }).waitFor()
+      await expectSound(page, `document ${id}`)
+      await page.keyboard.press('Escape')
+      await page.getByRole('dialog').waitFor({ state: 'detached' })
+    }
+    await page.goto(`${url}/#/collections/${name}?q=corals`)
+    await page.locator('.result mark').first().waitFor()
+    await expectSound(page, 'search')
+    await page.locator('.facets button').first().click()
+    await expect.poll(() => decodeURIComponent(page.url())).toContain('tag:=')
+    expect(await page.locator('main :is(img, b)').count()).toBe(0)
+    expect(await page.title()).toContain(name)
+  })
+
+  test('shows the filters of conversations that its address names', async () => {
+    const page = await stage.tab({}, '#/conversations')
+    const words = page.getByRole('searchbox', { name: 'Search questions and answers' })
+    await words.waitFor()
+    await page.evaluate("location.hash = '#/conversations?q=tides&user=ann&rating=down'")
+    await expect.poll(() => words.inputValue()).toBe('tides')
+    expect(await page.getByLabel('User').inputValue()).toBe('ann')
+    await page.goBack()
+    await expect.poll(() => words.inputValue()).toBe('')
+    expect(await page.getByLabel('User').inputValue()).toBe('')
+    await words.fill('reefs')
+    await expect.poll(() => new URL(page.url()).hash).toBe('#/conversations?q=reefs')
+  })
+
   test('keeps to the filter that is set last, whatever part of a list comes late', async () => {
     const page = await stage.tab({}, '#/nowhere')
     const gate = Promise.withResolvers<void>()

@@ -1,11 +1,19 @@
 /** What Parley does with each of Typesense's parameters and options, and the tables of docs/typesense.md that tell it. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
+import { COMMON_PARAMETERS } from '../../src/api/edge/hint'
+import { nearest } from '../../src/nearest'
 import type { Refused } from '../../src/search/refused'
 import { REFUSED_PARAMETERS, requireSupported } from '../../src/search/request/parameters'
 import { REFUSED_OF_COLLECTIONS } from '../../src/search/schema/options'
 import { parseSchema } from '../../src/search/schema/schema'
-import { COLLECTION_OPTIONS, FIELD_OPTIONS, PARAMETERS, type Taken } from './typesense-parameters'
+import {
+  COLLECTION_OPTIONS,
+  FIELD_OPTIONS,
+  OWN_PARAMETERS,
+  PARAMETERS,
+  type Taken,
+} from './typesense-parameters'
 
 /** What Typesense 30 reads from a search request. */
 const RELEASE_30 =
@@ -39,6 +47,14 @@ test('every parameter of Typesense has its place', () => {
     (name) => !Object.hasOwn(PARAMETERS, name) && !Object.hasOwn(REFUSED_PARAMETERS, name),
   )
   expect(missing).toEqual([])
+})
+
+test('no parameter looks like a mistyped one', () => {
+  const own = ['question', 'model', 'collections', 'searches', 'replaces', 'files', 'followups', 'stream']
+  const names = [...Object.keys(PARAMETERS), ...Object.keys(REFUSED_PARAMETERS), ...OWN_PARAMETERS]
+  const known = [...COMMON_PARAMETERS, ...own]
+  const mistaken = names.filter((name) => !known.includes(name) && nearest(name, known) !== undefined)
+  expect(mistaken).toEqual([])
 })
 
 describe('what is not implemented', () => {

@@ -108,6 +108,16 @@ export const PARAMETERS: Readonly<Record<string, Taken>> = {
   limit_multi_searches: differs('It lowers the number for any key and raises it for the admin key alone.'),
 }
 
+/** Search parameters that Typesense does not have. */
+export const OWN_PARAMETERS = [
+  'fusion',
+  'match_stems',
+  'context_q',
+  'rerank_model',
+  'rerank_top',
+  'rerank_timeout_ms',
+]
+
 export const FIELD_OPTIONS: Readonly<Record<string, Taken>> = {
   name: WORKS,
   type: WORKS,

@@ -11,6 +11,7 @@ import {
   byName,
   ceiling,
   daysOf,
+  groupedFailures,
   total,
   type UsageRow,
 } from '../../ui/console/src/usage/sums'
@@ -23,6 +24,22 @@ const row = fc.record<UsageRow>({
   input_tokens: fc.nat(1_000_000),
   output_tokens: fc.nat(1_000_000),
   dollars: fc.nat(1_000),
+})
+
+describe('errors', () => {
+  test('are grouped by what they say, the most frequent first', () => {
+    const turn = (message: string, at: number) => ({
+      conversation: `${at}`,
+      created_at: at,
+      error: { message },
+    })
+    const groups = groupedFailures([turn('a', 1), turn('b', 5), turn('b', 3), turn('c', 9)])
+    expect(groups.map(({ message, count, last }) => [message, count, last.conversation])).toEqual([
+      ['b', 2, '5'],
+      ['c', 1, '9'],
+      ['a', 1, '1'],
+    ])
+  })
 })
 
 describe('usage', () => {

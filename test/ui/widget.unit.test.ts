@@ -1,5 +1,5 @@
 /** What of the widget needs no browser: the marks of citations, unfinished Markdown, and what the script weighs. */
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -168,6 +168,24 @@ describe('the script', () => {
       expect(first).toContain(part)
       expect(first).toContain(integrityOf(files[part] ?? ''))
     }
+  })
+
+  test('has a documentation that names its parts and events, and no others', () => {
+    const folder = join(import.meta.dirname, '../../ui/widget/src')
+    const source = readdirSync(folder)
+      .filter((name) => name.endsWith('.ts'))
+      .map((name) => readFileSync(join(folder, name), 'utf8'))
+      .join('\n')
+    const docs = readFileSync(join(import.meta.dirname, '../../docs/widget.md'), 'utf8')
+    const named = (text: string, expression: RegExp) =>
+      [...new Set([...text.matchAll(expression)].map(([, name]) => name!))].sort()
+    const [, parts = ''] = /`::part\(\)`: ([\s\S]*?)\. Light/.exec(docs) ?? []
+    expect(named(parts, /`([a-z]+)`/g).length).toBeGreaterThan(20)
+    expect(named(parts, /`([a-z]+)`/g)).toEqual(named(source, /\bpart: '([a-z]+)/g))
+    const [, events = ''] = /## Which properties.*?\n([\s\S]*?)\n## /.exec(docs) ?? []
+    expect(named(events, /`parley-([a-z]+)`/g)).toEqual(
+      named(source, /'parley-(question|answer|citation|feedback|error|open|close)'/g),
+    )
   })
 
   test('has words for every language, and as many in each', () => {

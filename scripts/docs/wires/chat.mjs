@@ -37,6 +37,13 @@ const uiStream = {
       body: { prompt: QUESTION },
       gives: 'stream',
     }),
+    route('GET', '/agents/:assistant{[^_/]+}/:chat', 'The WebSocket of `useAgentChat`. Others are refused.', {
+      send: '/agents/default/b9c1d2e8f7a64053',
+      refused: true,
+    }),
+    route('GET', '/agents/:assistant{[^_/]+}/:chat/get-messages', 'The chat so far, as that hook loads it.', {
+      send: '/agents/default/b9c1d2e8f7a64053/get-messages',
+    }),
     route('POST', '/ui/:assistant/feedback', 'Rates a message, by its id: 1 is good, 0 is bad.', {
       send: '/ui/default/feedback',
       body: { messageId: 'CONVERSATION.1', vote: 1 },

@@ -34,6 +34,9 @@ export class ResponseEncoder implements TurnEncoder {
   readonly #turn: Turn = emptyTurn()
   #sequence = 0
   #begun = false
+  /** a delta's frame, before its number, and between that and its text */
+  #before = ''
+  #between = ''
 
   constructor(shape: ResponseShape) {
     this.#shape = shape
@@ -46,11 +49,7 @@ export class ResponseEncoder implements TurnEncoder {
         this.#begun = true
         return this.#begin()
       case 'delta':
-        return this.#frame('response.output_text.delta', {
-          ...this.#place(),
-          delta: event.text,
-          logprobs: [],
-        })
+        return this.#delta(event.text)
       case 'done':
         return this.#end()
       default:
@@ -67,6 +66,16 @@ export class ResponseEncoder implements TurnEncoder {
       error: { code: code ?? type, message },
     }
     return this.#frame('response.failed', { response })
+  }
+
+  /** What all deltas have in common is written once. */
+  #delta(text: string): string {
+    if (this.#before === '') {
+      const type = 'response.output_text.delta'
+      this.#before = `event: ${type}\ndata: {"type":"${type}","sequence_number":`
+      this.#between = `,${JSON.stringify(this.#place()).slice(1, -1)},"delta":`
+    }
+    return `${this.#before}${this.#sequence++}${this.#between}${JSON.stringify(text)},"logprobs":[]}\n\n`
   }
 
   #begin(): string {

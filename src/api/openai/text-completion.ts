@@ -69,13 +69,19 @@ const frame = (content: unknown): string => `data: ${JSON.stringify(content)}\n\
 
 class TextCompletionEncoder implements TurnEncoder {
   readonly #shape: object
+  /** a piece's frame before and after its text. All pieces have them in common */
+  readonly #before: string
+  readonly #after: string
 
   constructor(shape: object) {
     this.#shape = shape
+    const { text: _, ...rest } = choiceOf('', null)
+    this.#before = `data: ${JSON.stringify(shape).slice(0, -1)},"choices":[{"text":`
+    this.#after = `,${JSON.stringify(rest).slice(1)}]}\n\n`
   }
 
   encode(event: TurnEvent): string {
-    if (event.type === 'delta') return frame({ ...this.#shape, choices: [choiceOf(event.text, null)] })
+    if (event.type === 'delta') return this.#before + JSON.stringify(event.text) + this.#after
     if (event.type !== 'done') return ''
     const choices = [choiceOf('', finishReason(event.finish_reason))]
     return `${frame({ ...this.#shape, choices })}data: [DONE]\n\n`

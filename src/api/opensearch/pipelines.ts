@@ -1,5 +1,6 @@
 /** Search pipelines: checked on arrival, stored as sent, and chosen by a search. */
 import { deleteOne, findAll, findOne, storeOne } from '../../registry/resources'
+import { readStoredObject } from '../../stored-json'
 import type { Call } from '../edge/route'
 import { answer, illegalArgument, OpenSearchError } from './errors'
 import { starPattern } from './pattern'
@@ -234,7 +235,7 @@ const matching = (expression: string): ((id: string) => boolean) => {
 export async function getPipelines({ env, path }: Call): Promise<unknown> {
   const matches = matching(path.id ?? '*')
   const rows = (await findAll(env, 'pipeline')).filter(({ id }) => matches(id))
-  const found = Object.fromEntries(rows.map(({ id, body }) => [id, JSON.parse(body) as unknown]))
+  const found = Object.fromEntries(rows.map(({ id, body }) => [id, readStoredObject(body)]))
   return rows.length === 0 ? answer({}, 404) : found
 }
 
@@ -268,5 +269,5 @@ export async function pipelineOf(
   if (name === undefined || name === '_none') return undefined
   const row = await findOne(env, 'pipeline', name)
   if (row === undefined) throw illegalArgument(`Pipeline ${name} is not defined`)
-  return parsePipeline(JSON.parse(row.body) as Json, name)
+  return parsePipeline(readStoredObject(row.body), name)
 }

@@ -3,7 +3,6 @@ import { getDotPath, type InferOutput, safeParse } from 'valibot'
 import type { Access } from '../../auth/access'
 import { admit } from '../../auth/admit'
 import { ApiError } from '../../errors'
-import { meant } from '../../nearest'
 import type { SearchParameters } from '../../search/types'
 import { namedUser } from '../edge/admit-turn'
 import { parseJson, readText } from '../edge/body'
@@ -13,6 +12,7 @@ import { notFound } from '../edge/response'
 import type { Route } from '../edge/route'
 import { parleyError } from './errors'
 import type { Operation, Schema } from './operations'
+import { requireKnown, requireKnownParameters } from './unknown'
 
 type Checked<S> = S extends () => Schema ? InferOutput<ReturnType<S>> : undefined
 
@@ -52,6 +52,7 @@ export const route = <O extends Operation>(
       record.target = Object.values(path).join('/')
       const access = await admit(env, presentedKey(request), operation.actions, undefined, record)
       const headers = Object.fromEntries(request.headers)
+      requireKnownParameters(operation.query, query)
       const text = operation.body ? await readText(request) : ''
       return await handle({
         env,
@@ -76,18 +77,11 @@ export const route = <O extends Operation>(
 function check(schemaOf: (() => Schema) | undefined, given: unknown): unknown {
   if (!schemaOf) return undefined
   const schema = schemaOf()
+  requireKnown(schema, given)
   const result = safeParse(schema, given, { abortEarly: true })
   if (result.success) return result.output
   const [issue] = result.issues
   const place = getDotPath(issue)
-  const isUnknown = issue.type === 'strict_object' && issue.expected === 'never'
-  if (isUnknown && issue.path?.length !== 1) throw new ApiError(400, `\`${place}\`: Unknown property.`)
-  if (isUnknown && 'entries' in schema) {
-    const name = String(issue.input)
-    throw new ApiError(
-      400,
-      `Unknown property \`${name}\`; ${meant(name, Object.keys(schema.entries as object))}`,
-    )
-  }
+  if (issue.input === undefined && place !== null) throw new ApiError(400, `\`${place}\`: It is missing.`)
   throw new ApiError(400, place === null ? issue.message : `\`${place}\`: ${issue.message}`)
 }

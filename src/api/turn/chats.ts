@@ -1,6 +1,6 @@
 /** What protocols share whose clients choose the ids of their chats (edge/chat-names.ts). */
 import { conversationObject } from '../../conversation/conversation-object'
-import { getConversation } from '../../conversation/conversations'
+import { deleteConversation, getConversation } from '../../conversation/conversations'
 import { ApiError, type Outcome, unwrap } from '../../errors'
 import type { RecordedTurn } from '../../turn/fold'
 import type { Asker } from '../../turn/request'
@@ -79,4 +79,18 @@ async function atChat<T>(
     if (value) return value
   }
   return undefined
+}
+
+/** Deletes the conversation of a chat, for whoever may. Nothing happens if there is none. */
+export async function deleteChat(parties: ChatParties, chat: string): Promise<void> {
+  const { env, request, access, user: userId } = parties
+  const asker = await askerOf({ request, accesses: [access], userId }, 'conversations:delete')
+  const { ids } = await chatIds(parties, chat)
+  for (const id of ids) {
+    try {
+      await deleteConversation(env, asker, id)
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 404) throw error
+    }
+  }
 }

@@ -5,6 +5,7 @@
 import { requireCollections } from '../../auth/admit'
 import { deleteAlias, getAlias, listAliases, putAlias } from '../../registry/aliases'
 import { readJson } from '../edge/body'
+import { hinting, NEEDED } from '../edge/hint'
 import { json } from '../edge/response'
 import type { Call, Route } from '../edge/route'
 
@@ -19,7 +20,7 @@ async function upsert(call: Call): Promise<Response> {
   const body = await readJson(request)
   const target = (body as { collection_name?: unknown } | null)?.collection_name
   if (typeof target === 'string') requireCollections(access, record.action!, [target], record)
-  return json(await putAlias(env, path.alias!, body))
+  return json(await hinting(body, NEEDED.alias, () => putAlias(env, path.alias!, body)))
 }
 
 async function list({ env, access }: Call): Promise<Response> {

@@ -6,6 +6,7 @@ import { createCollection, dropCollection, listCollections } from '../../registr
 import { forgetNames } from '../../registry/names'
 import type { CollectionSummary } from '../../search/types'
 import { readExactJson } from '../edge/body'
+import { hinting, NEEDED } from '../edge/hint'
 import { isTrue, listed } from '../edge/parameters'
 import { json } from '../edge/response'
 import type { Call, Route } from '../edge/route'
@@ -32,7 +33,11 @@ async function create(call: Call): Promise<Response> {
   // The name is in the body, so the table could only check the action.
   if (typeof name === 'string') requireCollections(access, 'collections:create', [name], record)
   const source = query.src_name
-  if (source === undefined) return json(await createCollection(env, body), 201)
+  if (source === undefined) {
+    const fields = (body as { fields?: unknown } | null)?.fields
+    const create = () => hinting(fields, NEEDED.field, () => createCollection(env, body))
+    return json(await hinting(body, NEEDED.collection, create), 201)
+  }
   const copies = isTrue(query.copy_documents)
   requireCollections(access, 'collections:get', [source], record)
   // A copy is an export to whoever may read the new collection.

@@ -1,6 +1,7 @@
 /** API keys. */
 import { createKey, deleteKey, getKey, listKeys } from '../../auth/keys'
 import { readJson } from '../edge/body'
+import { hinting, NEEDED } from '../edge/hint'
 import { forbidden, json } from '../edge/response'
 import type { Route } from '../edge/route'
 
@@ -16,7 +17,7 @@ export const keyRoutes: Route[] = [
       if (Array.isArray(patterns) && !patterns.every((pattern) => access.covers(String(pattern)))) {
         throw forbidden()
       }
-      const key = await createKey(env, body)
+      const key = await hinting(body, NEEDED.key, () => createKey(env, body))
       record.target = String(key.id)
       return json(key, 201)
     },

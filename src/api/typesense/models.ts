@@ -9,6 +9,7 @@ import {
   updateModel,
 } from '../../registry/models'
 import { readJson } from '../edge/body'
+import { hinting, NEEDED } from '../edge/hint'
 import { json } from '../edge/response'
 import type { Call, Route } from '../edge/route'
 
@@ -27,7 +28,8 @@ export const modelRoutes: Route[] = [
     path: MODELS,
     action: 'conversations/models:create',
     handle: async (call) => {
-      const model = await createModel(call.env, await readJson(call.request), requireHistory(call))
+      const body = await readJson(call.request)
+      const model = await hinting(body, NEEDED.model, () => createModel(call.env, body, requireHistory(call)))
       call.record.target = model.id
       return json(model, 201)
     },

@@ -21,6 +21,7 @@ import { findCollection } from '../../registry/names'
 import { deleteDictionary, getDictionary, importDictionary, listDictionaries } from '../../registry/stemming'
 import { collectionObject } from '../../search/collection/handle'
 import { readJson, readText } from '../edge/body'
+import { hinting, NEEDED } from '../edge/hint'
 import { json } from '../edge/response'
 import type { Call, Route } from '../edge/route'
 import { unsigned } from './unsigned'
@@ -46,8 +47,10 @@ function routesOf(resource: string, kind: SetKind): Route[] {
       method: 'PUT',
       path: set,
       action: `${resource}:upsert`,
-      handle: async ({ env, path, request }) =>
-        json(await putSet(env, kind, path.name!, await readJson(request))),
+      handle: async ({ env, path, request }) => {
+        const body = await readJson(request)
+        return json(await hinting(body, NEEDED.set, () => putSet(env, kind, path.name!, body)))
+      },
     },
     {
       method: 'DELETE',

@@ -10,6 +10,7 @@ import {
   putStopwords,
 } from '../../registry/search-sets'
 import { readJson } from '../edge/body'
+import { hinting, NEEDED } from '../edge/hint'
 import { json } from '../edge/response'
 import type { Route } from '../edge/route'
 
@@ -21,7 +22,10 @@ export const searchSetRoutes: Route[] = [
     method: 'PUT',
     path: PRESET,
     action: 'presets:upsert',
-    handle: async ({ env, request, path }) => json(await putPreset(env, path.name!, await readJson(request))),
+    handle: async ({ env, request, path }) => {
+      const body = await readJson(request)
+      return json(await hinting(body, NEEDED.preset, () => putPreset(env, path.name!, body)))
+    },
   },
   {
     method: 'GET',
@@ -45,8 +49,10 @@ export const searchSetRoutes: Route[] = [
     method: 'PUT',
     path: STOPWORDS,
     action: 'stopwords:upsert',
-    handle: async ({ env, request, path }) =>
-      json(await putStopwords(env, path.name!, await readJson(request))),
+    handle: async ({ env, request, path }) => {
+      const body = await readJson(request)
+      return json(await hinting(body, NEEDED.stopwords, () => putStopwords(env, path.name!, body)))
+    },
   },
   {
     method: 'GET',

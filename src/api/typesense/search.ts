@@ -2,6 +2,7 @@
 import { ApiError } from '../../errors'
 import { namedUser } from '../edge/admit-turn'
 import { capture } from '../edge/analytics'
+import { hinting, NEEDED } from '../edge/hint'
 import { isTrue, override } from '../edge/parameters'
 import { planSearch } from '../edge/plan'
 import { forbidden, json } from '../edge/response'
@@ -48,6 +49,6 @@ export const searchRoutes: Route[] = [
     begins: isConversing,
     names: ({ collection }, query) =>
       isConversing(query) ? { model: query.conversation_model_id, collections: [collection!] } : undefined,
-    handle: search,
+    handle: (call) => hinting(call.query, NEEDED.search, () => search(call)),
   },
 ]

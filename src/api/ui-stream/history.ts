@@ -1,5 +1,6 @@
 /** GET /ui/ASSISTANT/CHAT/messages: the chat so far, as the client's own messages. */
 import type { RecordedTurn } from '../../turn/fold'
+import type { ChatParties } from '../edge/chat-names'
 import { openParties } from '../edge/chat-parties'
 import { json } from '../edge/response'
 import type { OpenCall } from '../edge/route'
@@ -15,9 +16,13 @@ import { chatName } from './request'
 export async function history(call: OpenCall): Promise<Response> {
   const parties = await openParties(call)
   const name = chatName(call.path.chat)
-  if (name === undefined) return json([])
+  return json(name === undefined ? [] : await messagesOfChat(parties, name))
+}
+
+/** @returns none for an unknown chat */
+export async function messagesOfChat(parties: ChatParties, name: string) {
   const { conversationId, turns } = await turnsOf(parties, name)
-  return json(turns.flatMap((turn) => messagesOf(conversationId, turn)))
+  return turns.flatMap((turn) => messagesOf(conversationId, turn))
 }
 
 /** A question and its answer. What the answer's parts were is in its stream alone: here it is text. */

@@ -1,8 +1,12 @@
 /** The UI message stream: the protocol of the AI SDK's chat widgets (contract 3.2). */
 import { type App, register } from '../edge/route'
+import { connect, messages } from './agent-routes'
 import { rate } from './feedback'
 import { history } from './history'
 import { ask, askText, resume, stop } from './routes'
+
+/** The hook writes no underscores. An index of OpenSearch may be named `agents`: its addresses go on with one. */
+const AGENT = '/agents/:assistant{[^_/]+}/:chat'
 
 export const mountUiStream = (app: App): void =>
   register(app, [
@@ -13,4 +17,6 @@ export const mountUiStream = (app: App): void =>
     { method: 'GET', path: '/ui/:assistant/:chat/stream', open: true, handle: resume },
     { method: 'GET', path: '/ui/:assistant/:chat/messages', open: true, handle: history },
     { method: 'POST', path: '/ui/:assistant/:chat/stop', open: true, handle: stop },
+    { method: 'GET', path: AGENT, open: true, handle: connect },
+    { method: 'GET', path: `${AGENT}/get-messages`, open: true, handle: messages },
   ])

@@ -52,6 +52,8 @@ interface ReadPassage {
   words: Int32Array
 }
 
+const NONE = new Float32Array(0)
+
 /** A word of a question. */
 interface AskedWord {
   stem: string
@@ -116,11 +118,15 @@ export class PassageReader {
     }))
     const whole = asked.reduce((sum, { weight }) => sum + weight, 0) || 1
     let lexicon = this.#stems
-    let likes = new Map<number, Float32Array | undefined>()
+    let likes = new Map<number, Float32Array>()
     const readings = new WeakMap<ReadPassage[], Reading>()
-    const likenessesOf = (number: number): Float32Array | undefined => {
-      if (!likes.has(number)) likes.set(number, this.#likenesses(number, asked))
-      return likes.get(number)
+    const likenessesOf = (number: number): Float32Array => {
+      let found = likes.get(number)
+      if (found === undefined) {
+        found = this.#likenesses(number, asked)
+        likes.set(number, found)
+      }
+      return found
     }
     const best = new Float32Array(asked.length)
     const last = new Int32Array(asked.length)
@@ -140,7 +146,6 @@ export class PassageReader {
         const near = new Set<number>()
         for (let place = 0; place < passage.words.length; place++) {
           const like = likenessesOf(passage.words[place]!)
-          if (like === undefined) continue
           for (let index = 0; index < like.length; index++) {
             if (like[index]! > best[index]!) best[index] = like[index]!
             if (like[index]! < 1) continue
@@ -158,13 +163,13 @@ export class PassageReader {
     }
   }
 
-  /** How alike a word of the lexicon is to each word of a question; undefined if to none, as most words are. */
-  #likenesses(number: number, asked: readonly AskedWord[]): Float32Array | undefined {
-    let found: Float32Array | undefined
+  /** How alike a word of the lexicon is to each word of a question. Empty if to none, as most words are. */
+  #likenesses(number: number, asked: readonly AskedWord[]): Float32Array {
+    let found: Float32Array = NONE
     for (let index = 0; index < asked.length; index++) {
       const like = this.#likeness(number, asked[index]!)
       if (like === 0) continue
-      found ??= new Float32Array(asked.length)
+      if (found === NONE) found = new Float32Array(asked.length)
       found[index] = like
     }
     return found

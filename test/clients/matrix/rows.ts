@@ -5,7 +5,9 @@ import { AIChatProtocolClient } from '@microsoft/ai-chat-protocol'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import OpenAI from 'openai'
+import { expect } from 'vitest'
 import { answerIn, connectA2a, messageOf, textIn } from '../a2a-client'
+import { openAgentChat, textIn as said } from '../agent-chat'
 import { KEY, url } from '../harness'
 import { makeChat, textOf } from '../headless-chat'
 import { openSearch, responses, typesense } from './api-rows'
@@ -42,6 +44,58 @@ const uiStream: Row = {
     }
   },
 }
+
+const agents: Row = {
+  name: "Cloudflare's `useAgentChat` (`agents`)",
+  open(assistant) {
+    const name = crypto.randomUUID()
+    const open = async () => {
+      const made = await openAgentChat(assistant, name)
+      await expect.poll(() => made.agent()?.identified || made.refused(), WAIT).toBe(true)
+      if (made.refused()) throw new Error('The socket was refused.')
+      return made
+    }
+    return {
+      async ask(text, { onText, signal } = {}) {
+        const made = await open()
+        let shown = 0
+        const show = () => {
+          const now = made.last()?.role === 'assistant' ? said(made.last()) : ''
+          if (now.length > shown) onText?.(now.slice(shown))
+          shown = Math.max(shown, now.length)
+        }
+        const watch = setInterval(show, 5)
+        // As a page that is closed.
+        signal?.addEventListener('abort', () => made.leave())
+        const left = new Promise((_, reject) => signal?.addEventListener('abort', reject))
+        try {
+          await Promise.race([made.chat()?.sendMessage({ text }), left])
+          await expect.poll(() => made.chat()?.status, WAIT).toMatch(/^(ready|error)$/)
+          show()
+          const { error } = made.chat() ?? {}
+          if (error) throw error
+          const parts = made.last()?.parts ?? []
+          return {
+            text: said(made.last()),
+            sources: parts.flatMap((part) => (part.type === 'source-document' ? [part.title] : [])),
+          }
+        } finally {
+          clearInterval(watch)
+          made.leave()
+        }
+      },
+      async resume() {
+        const made = await open()
+        await expect.poll(() => made.chat()?.status, WAIT).toBe('streaming')
+        await expect.poll(() => made.chat()?.status, WAIT).toBe('ready')
+        made.leave()
+        return said(made.last())
+      },
+    }
+  },
+}
+
+const WAIT = { timeout: 25_000 }
 
 const openai = () => new OpenAI({ baseURL: `${url}/v1`, apiKey: KEY, maxRetries: 0 })
 
@@ -253,6 +307,7 @@ export const ROWS: Row[] = [
   typesense,
   openSearch,
   uiStream,
+  agents,
   completions,
   responses,
   aiChat,

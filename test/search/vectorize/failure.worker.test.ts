@@ -169,7 +169,7 @@ describe('POST /operations/vectorize/reconcile', () => {
     expect(await reconcile('')).toEqual({
       status: 400,
       body: {
-        message: '`collection`: Invalid key: Expected "collection" but received undefined',
+        message: '`collection`: It is missing.',
         code: 'bad_request',
       },
     })

@@ -14,6 +14,7 @@ import {
   storeNew,
   storeOne,
 } from '../../../registry/resources'
+import { readStoredObject } from '../../../stored-json'
 import type { Call } from '../../edge/route'
 import { OpenSearchError } from '../errors'
 import { isObject, isOn, type Json, readObject } from '../route'
@@ -51,7 +52,7 @@ export async function registerGroup({ env, request }: Call): Promise<Json> {
 }
 
 const groupShown = ({ body, createdAt, updatedAt }: ResourceRow): Json => ({
-  ...(JSON.parse(body) as Json),
+  ...readStoredObject(body),
   created_time: createdAt,
   last_updated_time: updatedAt,
 })
@@ -69,7 +70,7 @@ export async function updateGroup({ env, path, request }: Call): Promise<Json> {
   const body = await readObject(request)
   requireKnown(body, ['name', 'description'], 'a change of a model group')
   const name = allowText(body, 'name') ?? row.uniqueName
-  const group = { ...(JSON.parse(row.body) as Json), ...body }
+  const group = { ...readStoredObject(row.body), ...body }
   await storeOne(env, {
     ...row,
     uniqueName: name,
@@ -162,7 +163,7 @@ async function done(env: Cloudflare.Env, type: string, model: string, algorithm:
 }
 
 const taskShown = ({ body, createdAt, updatedAt }: ResourceRow): Json => ({
-  ...(JSON.parse(body) as Json),
+  ...readStoredObject(body),
   create_time: createdAt,
   last_update_time: updatedAt,
 })

@@ -36,6 +36,11 @@ export function FilterForm() {
   const { q, user, rating, only, days } = filters()
   const [words, setWords] = useState(q)
   const [name, setName] = useState(user)
+  // "Back" and links change the filters, too.
+  useEffect(() => {
+    setWords((typed) => (typed.trim() === q ? typed : q))
+    setName(user)
+  }, [q, user])
   useEffect(() => {
     if (words === filters().q) return
     const timer = setTimeout(() => set({ q: words }), PAUSE_MS)

@@ -1,4 +1,5 @@
 /** Questions whose answers stand on nothing that was found, the most asked first. */
+import { mapFew } from '../../../../src/few'
 import { NEW, toConversation } from '../address'
 import { useLoaded } from '../api'
 import { ago, many } from '../parts/format'
@@ -6,7 +7,7 @@ import { List } from '../parts/list'
 import { Item } from '../parts/list-page'
 import { Page } from '../parts/page'
 import { ConversationTabs } from './list'
-import { grouped, listConversations, type RecordedConversation, readConversation } from './record'
+import { grouped, listConversations, readConversation } from './record'
 
 /** Conversations that are read for it: the latest with an answer that cites nothing. */
 const READ = 100
@@ -15,18 +16,11 @@ const AT_ONCE = 6
 export function Unanswered() {
   const loaded = useLoaded('unanswered', async (signal) => {
     const { conversations } = await listConversations({ unanswered: 'true', limit: READ }, signal)
-    const read: RecordedConversation[] = []
-    const waiting = [...conversations]
-    const next = async (): Promise<void> => {
-      const one = waiting.shift()
-      if (!one) return
-      // One that was deleted meanwhile is passed over.
-      const found = await readConversation(one.id, signal).catch(() => undefined)
-      if (found) read.push(found)
-      return next()
-    }
-    await Promise.all(Array.from({ length: AT_ONCE }, next))
-    return grouped(read)
+    // One that was deleted meanwhile is passed over.
+    const read = await mapFew(conversations, AT_ONCE, ({ id }) =>
+      readConversation(id, signal).catch(() => undefined),
+    )
+    return grouped(read.filter((each) => each !== undefined))
   })
   return (
     <Page

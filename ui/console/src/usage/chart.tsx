@@ -10,6 +10,8 @@ const LEFT = 46
 const BOTTOM = 24
 const TOP = 12
 const GAP = 0.3
+/** A page that is hidden or folded gives no room at all; bars have a width even so. */
+const NARROWEST = 200
 
 interface ChartProps {
   title: string
@@ -23,7 +25,9 @@ export function Chart({ title, values, shown = count }: ChartProps) {
   const [width, setWidth] = useState(900)
   // Drawn as wide as there is room: letters keep their size on a phone.
   useEffect(() => {
-    const observer = new ResizeObserver(([entry]) => entry && setWidth(entry.contentRect.width))
+    const observer = new ResizeObserver(([entry]) =>
+      setWidth(Math.max(NARROWEST, entry?.contentRect.width ?? 0)),
+    )
     if (figure.current) observer.observe(figure.current)
     return () => observer.disconnect()
   }, [])

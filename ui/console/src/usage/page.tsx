@@ -4,10 +4,10 @@ import { priced } from '../../../../scripts/parley/prices.mjs'
 import { go, NEW, place, to } from '../address'
 import { Refusal, read, useLoaded } from '../api'
 import { count, money } from '../parts/format'
-import { Icon } from '../parts/icon'
 import { Page } from '../parts/page'
 import { Empty, Shown } from '../parts/states'
 import { Chart } from './chart'
+import { Failures } from './failures'
 import { type Budget, budgetsOf, byDay, byName, daysOf, type Measure, total, type UsageRow } from './sums'
 
 const DAY_MS = 86_400_000
@@ -93,26 +93,20 @@ export default function UsagePage() {
       title="Usage"
       lead="Turns and tokens as they were counted, in UTC days, and what they cost. Budgets are reckoned from the same numbers."
       actions={
-        <>
-          <a class="button" href={to(['conversations'], { only: 'failed', days: '7' })}>
-            <Icon name="warning" />
-            Failed answers
-          </a>
-          <label>
-            <span class="hidden">Time</span>
-            <select
-              class="input"
-              value={days}
-              onChange={(event) => go(to(['usage'], { days: event.currentTarget.value }), { replace: true })}
-            >
-              {SPANS.map((each) => (
-                <option key={each} value={each}>
-                  The last {each} days
-                </option>
-              ))}
-            </select>
-          </label>
-        </>
+        <label>
+          <span class="hidden">Time</span>
+          <select
+            class="input"
+            value={days}
+            onChange={(event) => go(to(['usage'], { days: event.currentTarget.value }), { replace: true })}
+          >
+            {SPANS.map((each) => (
+              <option key={each} value={each}>
+                The last {each} days
+              </option>
+            ))}
+          </select>
+        </label>
       }
     >
       <Shown of={loaded} lines={6}>
@@ -173,6 +167,7 @@ export default function UsagePage() {
           </div>
         </>
       )}
+      {loaded.data && <Failures days={days} />}
       {budgets.length > 0 && <Budgets budgets={budgets} />}
     </Page>
   )

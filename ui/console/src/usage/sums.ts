@@ -98,3 +98,22 @@ export function ceiling(most: number): number {
   const power = 10 ** Math.floor(Math.log10(most > 0 ? most : 1))
   return [1, 2, 4, 6, 10].map((each) => each * power).find((each) => each >= most) ?? most
 }
+
+export interface Failure {
+  conversation: string
+  /** in milliseconds since 1970 */
+  created_at: number
+  error: { message: string }
+}
+
+/** Failed turns by what they say: the most frequent first, then the latest. */
+export function groupedFailures(failed: readonly Failure[]) {
+  const groups = Map.groupBy(failed, ({ error }) => error.message)
+  return [...groups]
+    .map(([message, turns]) => ({
+      message,
+      count: turns.length,
+      last: turns.reduce((best, each) => (each.created_at > best.created_at ? each : best)),
+    }))
+    .sort((a, b) => b.count - a.count || b.last.created_at - a.last.created_at)
+}

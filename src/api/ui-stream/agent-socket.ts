@@ -1,0 +1,237 @@
+/**
+ * One WebSocket of `useAgent`. Messages are the JSON objects of the package `agents` (its chat/wire-types): the client asks,
+ * resumes, stops and clears, and gets the parts of a UI message stream, each in a message of its own.
+ *
+ * Every message of the client is a request of its own to the routes of the UI message stream, with the headers that the
+ * socket was opened with. So keys, origins, rates and budgets are checked for each, and a key that was deleted since is
+ * refused.
+ */
+import { ApiError, type Failure } from '../../errors'
+import { openParties } from '../edge/chat-parties'
+import { enter, leave } from '../edge/front-door'
+import { logRequest, newRecord } from '../edge/request-log'
+import { errorResponse } from '../edge/response'
+import type { OpenCall } from '../edge/route'
+import { countRequest } from '../edge/stats'
+import { deleteChat, stopChat } from '../turn/chats'
+import { ask, resume, stop } from './routes'
+
+/** Answers that one socket reads at a time. */
+const MOST_READ = 4
+
+type Given = Record<string, unknown>
+type Handler = (call: OpenCall) => Promise<Response>
+
+const asText = (value: unknown): string => (typeof value === 'string' ? value : '')
+
+export class AgentSocket {
+  readonly #call: OpenCall
+  readonly #socket: WebSocket
+  readonly #messages: Handler
+  /** answers that are read, by the client's ids of its requests */
+  readonly #read = new Map<string, ReadableStreamDefaultReader<Uint8Array>>()
+  /** running answers that were offered, by their ids. They are sent once the client says so */
+  readonly #offered = new Map<string, Response>()
+  /** conversations by the client's ids of its requests, for chats without a name */
+  readonly #conversations = new Map<string, string>()
+
+  /** @param messages lists what was said */
+  constructor(call: OpenCall, socket: WebSocket, messages: Handler) {
+    this.#call = call
+    this.#socket = socket
+    this.#messages = messages
+  }
+
+  /** @param agent the assistant's name */
+  open(agent: string): void {
+    this.#socket.addEventListener('message', ({ data }) => void this.#receive(data))
+    this.#socket.addEventListener('close', () => this.#leave())
+    this.#socket.addEventListener('error', () => this.#leave())
+    this.#send({ type: 'cf_agent_identity', name: this.#call.path.chat, agent })
+  }
+
+  async #receive(data: unknown): Promise<void> {
+    const given = readMessage(data)
+    if (given === undefined) return
+    const id = asText(given.id)
+    try {
+      switch (given.type) {
+        case 'cf_agent_use_chat_request':
+          return await this.#ask(id, given.init)
+        case 'cf_agent_chat_request_cancel':
+          return await this.#stop(id)
+        case 'cf_agent_stream_resume_request':
+          return await this.#offer(given.probeId)
+        case 'cf_agent_stream_resume_ack':
+          return await this.#resume(id)
+        case 'cf_agent_chat_clear':
+          return await this.#clear()
+        case 'cf_agent_chat_messages':
+          // What was said is Parley's to keep. The client sees what it is.
+          return await this.#show()
+        case 'cf_agent_state':
+          return this.#send({
+            type: 'cf_agent_state_error',
+            error: 'An assistant keeps no state for its clients.',
+          })
+        case 'rpc':
+          return this.#send({
+            type: 'rpc',
+            id,
+            success: false,
+            error: 'An assistant has no methods to call.',
+          })
+      }
+    } catch (error) {
+      this.#fail(id, await refusalIn(errorResponse(error)))
+    }
+  }
+
+  async #ask(id: string, init: unknown): Promise<void> {
+    if (this.#read.size >= MOST_READ) {
+      throw new ApiError(429, `One connection reads ${MOST_READ} answers at a time.`, 1)
+    }
+    const given = readMessage((init as Given | undefined)?.body)
+    if (given === undefined) throw new ApiError(400, '`init.body` must be a JSON object.')
+    // The chat is the one in the address. A client cannot name another one in a message.
+    const { threadId: _, conversation_id: __, ...body } = given
+    const response = await this.#request('POST', ask, { ...body, id: this.#call.path.chat })
+    const conversation = response.headers.get('x-parley-conversation-id')
+    if (conversation) this.#conversations.set(id, conversation)
+    await this.#pump(id, response)
+  }
+
+  async #offer(probeId: unknown): Promise<void> {
+    const response = await this.#request('GET', resume)
+    const probe = typeof probeId === 'string' ? { probeId } : {}
+    if (response.status !== 200) {
+      this.#send({ type: 'cf_agent_stream_resume_none', reason: 'idle', ...probe })
+      return
+    }
+    const id = crypto.randomUUID()
+    for (const [old, { body }] of this.#offered) {
+      this.#offered.delete(old)
+      await body?.cancel()
+    }
+    this.#offered.set(id, response)
+    this.#send({ type: 'cf_agent_stream_resuming', id, ...probe })
+  }
+
+  async #resume(id: string): Promise<void> {
+    const response = this.#offered.get(id)
+    this.#offered.delete(id)
+    if (response) await this.#pump(id, response)
+  }
+
+  async #stop(id: string): Promise<void> {
+    const chat = this.#conversations.get(id) ?? this.#call.path.chat ?? ''
+    await this.#request('POST', (call) => stop({ ...call, path: { ...call.path, chat } }), {})
+  }
+
+  async #clear(): Promise<void> {
+    const response = await this.#request('POST', async (call) => {
+      const parties = await openParties(call)
+      await stopChat(parties, call.path.chat ?? '')
+      await deleteChat(parties, call.path.chat ?? '')
+      return new Response(null, { status: 204 })
+    })
+    if (response.status !== 204) await this.#show()
+  }
+
+  async #show(): Promise<void> {
+    const response = await this.#request('GET', this.#messages)
+    if (response.status === 200) {
+      this.#send({ type: 'cf_agent_chat_messages', messages: await response.json() })
+    } else await response.body?.cancel()
+  }
+
+  /** One message of the client as a request of its own. */
+  async #request(method: 'GET' | 'POST', handle: Handler, body?: unknown): Promise<Response> {
+    const { env, path, query, request: opened, record: first } = this.#call
+    const headers = new Headers(opened.headers)
+    for (const name of [...headers.keys()]) {
+      if (/^(upgrade|connection|content-length|sec-websocket-.*)$/.test(name)) headers.delete(name)
+    }
+    headers.set('content-type', 'application/json')
+    const request = new Request(opened.url, {
+      method,
+      headers,
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    })
+    const record = { ...newRecord(request), route: first.route! }
+    let response: Response
+    try {
+      if (handle === ask) await enter(request)
+      response = await handle({ env, path, query, request, record })
+    } catch (error) {
+      response = errorResponse(error, record)
+    } finally {
+      leave(request)
+    }
+    countRequest(record, response.status)
+    logRequest(env, record, response.status)
+    return response
+  }
+
+  /** Sends the parts of a UI message stream, and that it has ended. */
+  async #pump(id: string, response: Response): Promise<void> {
+    if (response.status !== 200 || response.body === null) {
+      this.#fail(id, await refusalIn(response))
+      return
+    }
+    const head = `{"type":"cf_agent_use_chat_response","id":${JSON.stringify(id)},"done":`
+    const reader = response.body.getReader()
+    this.#read.set(id, reader)
+    const decoder = new TextDecoder()
+    let rest = ''
+    try {
+      for (;;) {
+        const { value } = await reader.read()
+        if (value === undefined) break
+        const frames = (rest + decoder.decode(value, { stream: true })).split('\n\n')
+        rest = frames.pop() ?? ''
+        for (const frame of frames) {
+          // Anything else is a sign of life or the end.
+          if (frame.startsWith('data: {')) {
+            this.#socket.send(`${head}false,"body":${JSON.stringify(frame.slice('data: '.length))}}`)
+          }
+        }
+      }
+      this.#socket.send(`${head}true,"body":""}`)
+    } finally {
+      this.#read.delete(id)
+      this.#conversations.delete(id)
+    }
+  }
+
+  #fail(id: string, body: string): void {
+    this.#send({ type: 'cf_agent_use_chat_response', id, body, done: true, error: true })
+  }
+
+  #send(message: object): void {
+    this.#socket.send(JSON.stringify(message))
+  }
+
+  /** Nobody reads here any more. The answers are written on. */
+  #leave(): void {
+    for (const reader of this.#read.values()) reader.cancel().catch(() => {})
+    for (const { body } of this.#offered.values()) body?.cancel().catch(() => {})
+    this.#read.clear()
+    this.#offered.clear()
+  }
+}
+
+/** @returns undefined for what is no JSON object */
+function readMessage(data: unknown): Given | undefined {
+  if (typeof data !== 'string') return undefined
+  try {
+    const given: unknown = JSON.parse(data)
+    return typeof given === 'object' && given !== null && !Array.isArray(given) ? (given as Given) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** What a refused request says. */
+const refusalIn = async (response: Response): Promise<string> =>
+  ((await response.json().catch(() => ({}))) as Partial<Failure>).message ?? 'The request failed.'
