@@ -24,6 +24,7 @@ import type { SearchContext } from '../context'
 import { columnsOf, rankOf, withSimilar, withSpacing } from '../keyword'
 import type { Pace } from '../pace'
 import { splitsAndJoins } from '../split-join'
+import { almostWhole, ENOUGH_AS_TYPED } from './almost'
 import { countedMatches, fewMatches } from './matches'
 import { type Tier, tiersOf } from './tiers'
 import type { Counted } from './window'
@@ -47,6 +48,8 @@ export interface PlainSearch {
   match: TextMatch
   /** all matches, if they are few */
   seqs: number[] | undefined
+  /** `seqs` has documents that `match` has not */
+  isListed?: boolean
   /** the number of all matches, if it is known */
   found?: number
   /** reads the best by BM25 and the number of all */
@@ -135,6 +138,17 @@ export async function planPlainSearch(
   if (spaced) {
     terms = spaced
     search = await attempt(expression(terms))
+  }
+  const almost =
+    top !== undefined && request.typoTokensThreshold > 0 && foundBy(search) < ENOUGH_AS_TYPED
+      ? await almostWhole(context, request, { ...query, terms }, filter, pace)
+      : undefined
+  if (almost !== undefined) {
+    const seqs = [...new Set([...search.seqs!, ...almost.seqs])]
+    // With as many, no word need be dropped.
+    if (seqs.length >= request.dropTokensThreshold && !isBothSides(terms, request)) {
+      return { terms: almost.terms, match: search.match, seqs, isListed: true, tiers: () => [] }
+    }
   }
   const isLast = completeSort(request.sort, context.schema, { text: true, vector: false }).length === 1
   const needed = [terms]
