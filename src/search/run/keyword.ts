@@ -247,9 +247,10 @@ export function correct(context: SearchContext, request: SearchRequest, terms: T
   const corrected = terms.map((term) => {
     if (term.tokens.length > 1 || isKnown(context, request, term)) return term
     const words = corrections(context.sql, request.index, term.tokens[0]!, request.typos)
-    if (words.length === 0) return term
+    if (words.size === 0) return term
     any = true
-    return { ...term, corrections: words }
+    const typos = new Map([...words].map(([word, whole]) => [word, { whole, beginning: whole }]))
+    return { ...term, corrections: [...words.keys()], typos }
   })
   return any ? corrected : undefined
 }
