@@ -159,7 +159,13 @@ describe.each(ENGINES)('%s: a scoped key', (engine) => {
     )
     expect(reply.status).toBe(200)
     expect(reply.body.hits.length).toBeGreaterThan(0)
-    for (const { document } of reply.body.hits) expect(Object.keys(document)).not.toContain('overview')
+    for (const { document, highlights } of reply.body.hits) {
+      expect(Object.keys(document)).not.toContain('overview')
+      expect(highlights.map(({ field }: { field: string }) => field)).not.toContain('overview')
+    }
+    if (engine === 'opensearch') {
+      expect(Object.keys(JSON.parse(asked[0]!).highlight.fields)).not.toContain('overview')
+    }
   })
 })
 

@@ -11,6 +11,8 @@ export class OwnParley {
   #child: ChildProcess | undefined
   /** where it answers; another place after each start */
   url = ''
+  /** what it has written to stdout and stderr, in all its lives */
+  output = ''
   /** how often it was started */
   life = 0
 
@@ -26,10 +28,20 @@ export class OwnParley {
     const args = [inject('bundle'), join(this.#folder, 'storage')]
     const child = fork(join(import.meta.dirname, 'own-server.mjs'), args, {
       detached: true,
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
       env: { ...process.env, ...this.#told },
     })
     this.#child = child
     this.life += 1
+    for (const [from, to] of [
+      [child.stdout!, process.stdout],
+      [child.stderr!, process.stderr],
+    ] as const) {
+      from.on('data', (data) => {
+        this.output += data
+        to.write(data)
+      })
+    }
     const [url] = await Promise.race([
       once(child, 'message'),
       once(child, 'exit').then(() => Promise.reject(new Error('The server did not start.'))),
