@@ -32,7 +32,16 @@ export default defineConfig(async () => ({
   test: {
     projects: [
       {
-        resolve,
+        // Node has none of the runtime's modules.
+        resolve: {
+          alias: [
+            ...resolve.alias,
+            {
+              find: /^cloudflare:workers$/,
+              replacement: join(import.meta.dirname, 'test/workers-module.ts'),
+            },
+          ],
+        },
         test: {
           name: 'unit',
           provide,

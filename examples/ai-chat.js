@@ -6,12 +6,9 @@ const client = new AIChatProtocolClient('http://localhost:8108/chat', { key: 'xy
 
 /** Shows an answer as it is written. A reload in the middle of it loses sight of it; the next question goes on after it. */
 export async function ask(content, show) {
-  const { session: sessionState } = sessionStorage
-  const lines = await client.getStreamedCompletion(
-    [{ role: 'user', content }],
-    sessionState && { sessionState },
-  )
-  for await (const line of lines) {
+  const { session } = sessionStorage
+  const more = session && { sessionState: session }
+  for await (const line of await client.getStreamedCompletion([{ role: 'user', content }], more)) {
     if (line.sessionState) sessionStorage.session = line.sessionState
     show(line.delta.content ?? '')
   }

@@ -6,10 +6,9 @@ const { PARLEY_URL: url = 'http://localhost:8108', PARLEY_KEY: key = 'xyz' } = p
 const requestInit = { headers: { authorization: `Bearer ${key}` } }
 const client = new Client({ name: 'an example', version: '1.0.0' })
 await client.connect(new StreamableHTTPClientTransport(new URL(`${url}/mcp`), { requestInit }))
-let conversation_id
+let said = {}
 for (const question of ['How is history stored?', 'How long is it kept?']) {
-  const result = await client.callTool({ name: 'ask', arguments: { question, conversation_id } })
-  conversation_id = result.structuredContent.conversation_id
-  console.log(result.content[0].text)
+  const { conversation_id } = said.structuredContent ?? {}
+  said = await client.callTool({ name: 'ask', arguments: { question, conversation_id } })
+  console.log(said.content[0].text)
 }
-await client.close()

@@ -3,19 +3,11 @@ import { Client } from 'typesense'
 
 const { PARLEY_URL: url = 'http://localhost:8108', PARLEY_KEY: apiKey = 'xyz' } = process.env
 const docs = new Client({ nodes: [{ url }], apiKey }).collections('docs').documents()
-
-const ask = (q, conversation_id) =>
-  docs.search({
-    q,
-    query_by: 'embedding,text',
-    conversation: true,
-    conversation_model_id: 'docs',
-    ...(conversation_id && { conversation_id }),
-    conversation_stream: true,
-    streamConfig: { onChunk: ({ message }) => process.stdout.write(message) },
-  })
-
-const { conversation } = await ask('How is history stored?')
-console.log('\n')
-await ask('How long is it kept?', conversation.conversation_id)
-console.log()
+const model = { query_by: 'embedding,text', conversation: true, conversation_model_id: 'docs' }
+const streamConfig = { onChunk: ({ message }) => process.stdout.write(message) }
+let conversation_id
+for (const q of ['How is history stored?', 'How long is it kept?']) {
+  const asked = { ...model, q, conversation_id, conversation_stream: true, streamConfig }
+  conversation_id = (await docs.search(asked)).conversation.conversation_id
+  console.log('\n')
+}

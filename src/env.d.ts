@@ -13,6 +13,8 @@ declare namespace Cloudflare {
     VECTORIZE_1536?: Vectorize
     /** Names that this Worker answers to, separated by commas; every name where it is not set (src/api/edge/cors.ts). */
     SERVED_HOSTS?: string
+    /** A namespace of AI Search, for collections of the engine `ai-search` without a token. */
+    AI_SEARCH?: AiSearchNamespace
     /** For an AI Gateway that asks who calls. */
     AI_GATEWAY_TOKEN?: string
     /** Where AI Gateways are found, should that be another place than Cloudflare's own. */

@@ -24,3 +24,26 @@ export async function mapFew<Item, Result>(
   await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, worker))
   return results
 }
+
+/** Lets a few works run at the same time. Others wait in the order in which they came. */
+export class Gate {
+  #free: number
+  readonly #waiting: (() => void)[] = []
+
+  constructor(atOnce: number) {
+    this.#free = atOnce
+  }
+
+  /** @throws what `work` throws */
+  async pass<Result>(work: () => Promise<Result>): Promise<Result> {
+    if (this.#free > 0) this.#free -= 1
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    try {
+      return await work()
+    } finally {
+      const next = this.#waiting.shift()
+      if (next) next()
+      else this.#free += 1
+    }
+  }
+}

@@ -1,5 +1,5 @@
-import { expect, it } from 'vitest'
-import { mapFew } from '../src/few'
+import { expect, it, vi } from 'vitest'
+import { Gate, mapFew } from '../src/few'
 
 it('works through items a few at a time, in order', async () => {
   let running = 0
@@ -25,4 +25,31 @@ it('begins nothing more after a failure', async () => {
   await expect(work).rejects.toThrow('no')
   await new Promise((resolve) => setTimeout(resolve, 10))
   expect(begun.length).toBeLessThan(5)
+})
+
+it('a gate lets a few through at a time, in order, whatever becomes of them', async () => {
+  const gate = new Gate(2)
+  const begun: number[] = []
+  const ends: (() => void)[] = []
+  const passing = [0, 1, 2, 3].map((item) =>
+    gate.pass(async () => {
+      begun.push(item)
+      await new Promise<void>((resolve) => ends.push(resolve))
+      if (item === 0) throw new Error('no')
+      return item
+    }),
+  )
+  const settled = Promise.allSettled(passing)
+  await vi.waitFor(() => expect(begun).toEqual([0, 1]))
+  ends[0]!()
+  await vi.waitFor(() => expect(begun).toEqual([0, 1, 2]))
+  ends[1]!()
+  await vi.waitFor(() => expect(begun).toEqual([0, 1, 2, 3]))
+  for (const end of ends) end()
+  expect((await settled).map(({ status }) => status)).toEqual([
+    'rejected',
+    'fulfilled',
+    'fulfilled',
+    'fulfilled',
+  ])
 })

@@ -74,3 +74,10 @@ test('the first attempt goes out at once, and a handle is no promise', async () 
   await reading
   expect(await Promise.resolve(object)).toBe(object)
 })
+
+test('a method that an object of an earlier version lacks is an error of this call alone', async () => {
+  const { object, calls } = failing(new TypeError('The RPC receiver does not implement "write".'))
+  await expect(object.write('a')).rejects.toThrow(TypeError)
+  expect(calls).toHaveLength(1)
+  expect(await object.read('b')).toBe('answer to b')
+})

@@ -36,8 +36,11 @@ export interface Answering {
   conversationId: string
   /** lines of JSON (events.ts) */
   events: ReadableStream<Uint8Array>
-  /** Returns the events after a position, for a reader whose stream broke off. @throws ApiError */
-  resume(after: Position): Promise<ReadableStream<Uint8Array> | null>
+  /**
+   * Returns the events after a position, for a reader whose stream broke off. Without one nothing was read: the turn is joined, or
+   * run again if it had cost nothing. @throws ApiError
+   */
+  resume(after?: Position): Promise<ReadableStream<Uint8Array> | null>
   /** Returns what is needed to deliver a whole answer of this turn. */
   delivery(turn: number): Delivery
 }
@@ -93,8 +96,12 @@ export async function ask(
         conversationId,
         events: asked.events,
         // Get a new stub: once a stream has broken off, the stub that made it is broken too.
-        resume: async (after) =>
-          unwrap(await conversationObject(env, conversationId).events(question.asker, after, question.read)),
+        resume: async (after) => {
+          const anew = conversationObject(env, conversationId)
+          if (after) return unwrap(await anew.events(question.asker, after, question.read))
+          const again = unwrap(await anew.ask({ ...request, again: true }))
+          return 'events' in again ? again.events : null
+        },
         delivery: (turn) => ({
           lost: () => object.lost(turn),
           asked: began,

@@ -21,6 +21,7 @@ import type { Asked, ConversationRpc } from './conversation-object'
 import {
   COPIED,
   follow,
+  joinAgain,
   joinQueued,
   namesOf,
   type RequestIdentity,
@@ -78,6 +79,8 @@ export class Conversation extends DurableObject implements ConversationRpc {
         return this.#succession.place(request)
       }
       const names = namesOf(request)
+      const again = request.again && joinAgain(this.#queue, memory, names, request.read)
+      if (again) return again === 'free' ? this.#enqueue(request, names) : { events: again }
       if (!continues && names.idempotencyKey === undefined) {
         // Somebody else may have asked the same. Without names the id is random, so no one else can have reached it.
         return this.#isUsed(request) ? this.#succession.place(request) : this.#enqueue(request, names)

@@ -63,6 +63,20 @@ export function joinQueued(
 }
 
 /**
+ * Joins the turn of a request whose reader has read nothing of it yet (`AskRequest.again`).
+ * @returns `free` if the turn died before it cost anything, and may run again; undefined if nothing is known of it
+ */
+export function joinAgain(
+  queue: TurnQueue,
+  memory: Memory | undefined,
+  names: RequestNames,
+  reading: Reading | undefined,
+): ReadableStream<Uint8Array> | 'free' | undefined {
+  const left = joinQueued(queue, names, reading) ?? memory?.takeLeft(names)
+  return left === 'begun' ? (replayInterrupted(memory!.log, Date.now()) ?? undefined) : left
+}
+
+/**
  * Returns the events of a finished turn to a request that asked for it.
  * @returns undefined if they are no longer kept and the request may ask again
  * @throws ApiError 409 if its idempotency key forbids that

@@ -8,7 +8,7 @@ import { Outbox } from './outbox'
 import { ADMIN, mayOpen, type Owner, ownerOf } from './ownership'
 import { clip, Records } from './records'
 import { costShape, type Self } from './stored'
-import { TurnLog } from './turn-log'
+import { type LeftTurn, type RequestNames, TurnLog } from './turn-log'
 
 const LONGEST_TITLE = 200
 
@@ -35,6 +35,8 @@ export class Memory {
   readonly #sql: SqlStorage
   readonly #self: Self
   #closed = false
+  /** turns that the last life of this object left running, by their request's fingerprint */
+  #left: Map<string, LeftTurn> = new Map()
 
   /** Loads what the object stores when it wakes; undefined if it stores nothing. */
   static load(...given: ConstructorParameters<typeof Memory>): Memory | undefined {
@@ -42,6 +44,7 @@ export class Memory {
     if (!isCreated(sql)) return undefined
     const memory = new Memory(...given)
     const now = Date.now()
+    memory.#left = memory.log.leftRunning()
     const left = memory.log.interrupt(conversationId, now)
     for (const turn of left) logTurn(env, turn)
     if (left.some(({ status }) => status !== 'done') && !memory.closed)
@@ -87,6 +90,17 @@ export class Memory {
   erase(): void {
     writeMeta(this.#sql, 'erasing', true)
     this.#close()
+  }
+
+  /**
+   * What the last life of this object left of a request's turn: `free` if it had neither cost nor said anything. Such a turn may
+   * run again, once. Undefined if no turn of it was running.
+   */
+  takeLeft({ fingerprint }: RequestNames): LeftTurn | undefined {
+    if (fingerprint === undefined) return undefined
+    const taken = this.#left.get(fingerprint)
+    this.#left.delete(fingerprint)
+    return taken
   }
 
   /** Clears a turn's noted cost: whoever ran the turn reports it. The tables may be gone by now. */

@@ -29,6 +29,9 @@ export interface RequestNames {
   fingerprint?: string
 }
 
+/** `free`: it had neither cost nor said anything. */
+export type LeftTurn = 'free' | 'begun'
+
 export interface LoggedTurn {
   turn: number
   status: TurnStatus
@@ -285,6 +288,20 @@ export class TurnLog extends EventLog {
 
   get empty(): boolean {
     return this.latest() === undefined
+  }
+
+  /** Turns that are marked as running, by their request's fingerprint. Call it before `interrupt`. */
+  leftRunning(): Map<string, LeftTurn> {
+    const left = this.#sql
+      .exec<{ turn: number; fingerprint: string; isFree: number }>(
+        `SELECT turn, fingerprint, spent IS NULL AND said_at IS NULL AS isFree FROM turns
+          WHERE status = 'running' AND fingerprint IS NOT NULL`,
+      )
+      .toArray()
+    const isSilent = (turn: number) => !this.events(turn)?.some(isForReaders)
+    return new Map(
+      left.map(({ turn, fingerprint, isFree }) => [fingerprint, isFree && isSilent(turn) ? 'free' : 'begun']),
+    )
   }
 
   /**

@@ -23,6 +23,20 @@ export async function findCollectionRow(db: Database, name: string): Promise<Col
   return row ?? target
 }
 
+/** Has a collection live elsewhere, or under other credentials. @returns false when it is gone */
+export async function changeEngine(
+  db: Database,
+  objectId: string,
+  change: Pick<CollectionRow, 'engine' | 'engineConfig' | 'sealedCredentials'>,
+): Promise<boolean> {
+  const changed = await db
+    .update(collections)
+    .set(change)
+    .where(eq(collections.objectId, objectId))
+    .returning({ name: collections.name })
+  return changed.length === 1
+}
+
 export async function findCollectionByObject(
   db: Database,
   objectId: string,
@@ -41,6 +55,9 @@ export async function saveOutline(db: Database, objectId: string, outline: strin
 export async function deleteCollection(db: Database, name: string, objectId: string): Promise<void> {
   await db.delete(collections).where(and(eq(collections.name, name), eq(collections.objectId, objectId)))
 }
+
+/** Whether a collection is an object of Parley's own. The others live in clusters. */
+export const isOwn = ({ engine }: Pick<CollectionRow, 'engine'>): boolean => engine === 'object'
 
 /** Newest first. @param limit 0: all of them */
 export function listCollectionRows(db: Database, limit: number, offset: number): Promise<CollectionRow[]> {

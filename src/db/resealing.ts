@@ -1,7 +1,7 @@
 /** Seals every secret in D1 under the present ENCRYPTION_KEY, after a rotation. */
 import { and, eq, isNotNull } from 'drizzle-orm'
 import type { Database } from './client'
-import { apiKeys, conversationModels, resources } from './schema'
+import { apiKeys, collections, conversationModels, resources } from './schema'
 import { reseal } from './sealing'
 
 /**
@@ -48,6 +48,19 @@ export async function resealRegistry(db: Database, env: Cloudflare.Env): Promise
       .update(resources)
       .set({ sealed: anew })
       .where(and(eq(resources.kind, kind), eq(resources.id, id), eq(resources.sealed, sealed!)))
+    count += 1
+  }
+  const clusters = await db
+    .select({ objectId: collections.objectId, sealed: collections.sealedCredentials })
+    .from(collections)
+    .where(isNotNull(collections.sealedCredentials))
+  for (const { objectId, sealed } of clusters) {
+    const anew = await reseal(sealed!, env)
+    if (anew === undefined) continue
+    await db
+      .update(collections)
+      .set({ sealedCredentials: anew })
+      .where(and(eq(collections.objectId, objectId), eq(collections.sealedCredentials, sealed!)))
     count += 1
   }
   return count

@@ -13,6 +13,10 @@ export const collections = sqliteTable('collections', {
   objectId: text('object_id').notNull().unique(),
   /** the engine that stores its documents (registry/engines.ts) */
   engine: text('engine').notNull().default('object'),
+  /** where its cluster is, as JSON (search/engine/config.ts); null for the engine `object` */
+  engineConfig: text('engine_config'),
+  /** the credentials of its cluster, sealed */
+  sealedCredentials: text('sealed_credentials'),
   createdAt: integer('created_at').notNull(),
   /**
    * JSON: what a question needs to know of its fields (search/collection/outline.ts). Its object writes it when the

@@ -35,15 +35,16 @@ const INSIDE =
 
 /**
  * @param url complete, as it will be fetched
+ * @param what what messages call it
  * @throws ApiError 400 that tells how to allow it
  */
-export function requireAllowed(url: string, env: Egress): void {
+export function requireAllowed(url: string, env: Egress, what = 'The URL of the model'): void {
   const target = parse(url)
   if (target === undefined) {
-    throw refused('The URL of the model is not a complete `https://` or `http://` URL.')
+    throw refused(`${what} is not a complete \`https://\` or \`http://\` URL.`)
   }
   if (target.username !== '' || target.password !== '') {
-    throw refused('The URL of the model may not carry a user name or a password.')
+    throw refused(`${what} may not carry a user name or a password.`)
   }
   // With the root's dot at its end, a name is the same host.
   const host = target.hostname.replace(/(?<!\.)\.+$/, '')

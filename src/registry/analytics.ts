@@ -3,7 +3,7 @@
  */
 import * as v from 'valibot'
 import { database } from '../db/client'
-import { listCollectionRows } from '../db/collections'
+import { isOwn, listCollectionRows } from '../db/collections'
 import { deleteResource, findResource, listResources, putResource } from '../db/resources'
 import { RowCache } from '../db/row-cache'
 import { ApiError, unwrap } from '../errors'
@@ -13,6 +13,7 @@ import type { AnalyticsRecord } from '../search/analytics/records'
 import { collectionObject } from '../search/collection/handle'
 import type { CollectionRpc } from '../search/collection/rpc'
 import { isObject } from '../search/schema/values'
+import { ownObject } from './engines'
 import { findCollection, lookUp } from './names'
 
 const KIND = 'analytics_rule'
@@ -236,7 +237,7 @@ async function requireExisting(env: Cloudflare.Env, rule: AnalyticsRule): Promis
   if (rule.type === 'log') return
   const place = await lookUp(env, destinationOf(rule))
   if (!place) throw refuse('Destination collection does not exist')
-  const { fields } = unwrap(await collectionObject(env, place.objectId).schema())
+  const { fields } = unwrap(await ownObject(env, place).schema())
   const { counter_field: counter, meta_fields: meta = [] } = rule.params ?? {}
   const needs = counter === undefined ? [...meta, 'q', 'count'] : [counter]
   for (const name of needs) {
@@ -274,12 +275,12 @@ export async function forgetLogged(env: Cloudflare.Env, rule: AnalyticsRule, use
 async function logsOf(env: Cloudflare.Env, { collection }: AnalyticsRule): Promise<string[]> {
   const place = await lookUp(env, collection)
   if (place?.name === collection) return [place.objectId]
-  return (await listCollectionRows(database(env), 0, 0)).map(({ objectId }) => objectId)
+  return (await listCollectionRows(database(env), 0, 0)).filter(isOwn).map(({ objectId }) => objectId)
 }
 
 /** The object that has what a rule counts or logs. @throws ApiError 404 */
 export async function ledgerOf(env: Cloudflare.Env, rule: AnalyticsRule): Promise<CollectionRpc> {
-  return collectionObject(env, (await findCollection(env, destinationOf(rule))).objectId)
+  return ownObject(env, await findCollection(env, destinationOf(rule)))
 }
 
 /** The objects of all rules, each once. Those of collections that are gone are left out. */

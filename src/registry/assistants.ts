@@ -16,10 +16,10 @@ import { database } from '../db/client'
 import { findModel } from '../db/conversation-models'
 import { ApiError, coded, unwrap } from '../errors'
 import { once } from '../once'
-import { collectionObject } from '../search/collection/handle'
 import { isSearchable } from '../search/schema/layout'
 import type { CollectionSchema } from '../search/types'
 import { readStored } from '../stored-json'
+import { retrieverOf } from './engines'
 import { findCollection } from './names'
 import { OVERRIDES, type Override } from './overrides'
 
@@ -164,8 +164,7 @@ async function checkReferences(env: Cloudflare.Env, config: AssistantConfig): Pr
 
 async function schemaOf(env: Cloudflare.Env, collection: string): Promise<CollectionSchema> {
   try {
-    const { objectId } = await findCollection(env, collection)
-    return unwrap(await collectionObject(env, objectId).schema())
+    return unwrap(await retrieverOf(env, await findCollection(env, collection)).schema())
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 404) throw error
     const message = `\`collections\`: There is no collection \`${collection}\`.`

@@ -8,6 +8,7 @@ import { openFields } from '../search/schema/embedding-secrets'
 import { isObject } from '../search/schema/values'
 import type { CollectionSchema, CollectionSummary } from '../search/types'
 import { createCollection, dropCollection } from './collections'
+import { ownObject } from './engines'
 import { findCollection, lookUp } from './names'
 
 /**
@@ -26,7 +27,7 @@ export async function cloneCollection(
   if (!isObject(body) || typeof body.name !== 'string') {
     throw new ApiError(400, 'Collection name must be provided.')
   }
-  const source = collectionObject(env, handle.objectId)
+  const source = ownObject(env, handle)
   const schema = cloneable(unwrap(await source.schema()))
   // A new collection takes credentials in clear only.
   const fields = await openFields(schema.fields, env)

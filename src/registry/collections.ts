@@ -4,9 +4,12 @@ import { deleteCollection, findCollectionRow, insertCollection, listCollectionRo
 import { ApiError, unwrap } from '../errors'
 import { collectionObject } from '../search/collection/handle'
 import { outlineOf } from '../search/collection/outline'
-import { parseSchema } from '../search/schema/schema'
+import { parseName, parseSchema } from '../search/schema/schema'
+import { isObject } from '../search/schema/values'
 import type { CollectionSummary } from '../search/types'
-import { forgetName, forgetNames, lookUp } from './names'
+import { connect, reconnect } from './clusters'
+import { documentsOf } from './engines'
+import { findCollection, forgetName, forgetNames, lookUp } from './names'
 
 /**
  * POST /collections.
@@ -16,6 +19,7 @@ import { forgetName, forgetNames, lookUp } from './names'
  * @throws ApiError 400, 409
  */
 export async function createCollection(env: Cloudflare.Env, body: unknown): Promise<CollectionSummary> {
+  if (isObject(body) && body.engine !== undefined) return connectCollection(env, body)
   const { name } = parseSchema(body)
   const db = database(env)
   forgetName(name)
@@ -38,6 +42,53 @@ export async function createCollection(env: Cloudflare.Env, body: unknown): Prom
   return summary
 }
 
+/**
+ * POST /collections with an `engine`: names a collection of an existing cluster. If the cluster does not have it, it is created there
+ * with the rest of the body.
+ * @throws ApiError 400, 409, and what the cluster answers
+ */
+async function connectCollection(
+  env: Cloudflare.Env,
+  { engine, ...schema }: Record<string, unknown>,
+): Promise<CollectionSummary> {
+  const name = parseName(schema)
+  const db = database(env)
+  const { columns, store } = await connect(env, engine, name)
+  forgetName(name)
+  if ((await findCollectionRow(db, name))?.name === name) throw nameTaken(name)
+  let summary = await store.summary()
+  if (!summary.ok && summary.error.status === 404 && schema.fields !== undefined) {
+    unwrap(await store.create(schema))
+    summary = await store.summary()
+  }
+  const shown = unwrap(summary)
+  const createdAt = Math.floor(Date.now() / 1000)
+  const row = { name, objectId: crypto.randomUUID(), createdAt, ...columns }
+  if (!(await insertCollection(db, row))) throw nameTaken(name)
+  forgetName(name)
+  return shown
+}
+
+/**
+ * PATCH of a collection with an `engine`: other nodes, other credentials. The documents are not moved.
+ * @throws ApiError 400, and what the cluster answers
+ */
+export async function reconnectCollection(
+  env: Cloudflare.Env,
+  name: string,
+  engine: unknown,
+): Promise<CollectionSummary> {
+  const place = await findCollection(env, name)
+  if (place.engine === 'object') {
+    throw new ApiError(400, 'This collection does not live in a cluster. `parley move` copies it to one.')
+  }
+  const { columns, store } = await connect(env, engine, place.name)
+  const summary = unwrap(await store.summary())
+  await reconnect(env, place.objectId, columns)
+  forgetNames()
+  return summary
+}
+
 const nameTaken = (name: string): ApiError =>
   new ApiError(409, `A collection with name \`${name}\` already exists.`)
 
@@ -53,18 +104,28 @@ export async function listCollections(
   const summaries: CollectionSummary[] = []
   for (let from = 0; from < rows.length; from += SUMMARIES_AT_ONCE) {
     const outcomes = await Promise.all(
-      rows
-        .slice(from, from + SUMMARIES_AT_ONCE)
-        .map(({ objectId }) => collectionObject(env, objectId).summary()),
+      rows.slice(from, from + SUMMARIES_AT_ONCE).map((row) => documentsOf(env, row).summary()),
     )
-    // A collection that is being deleted has no summary.
-    for (const outcome of outcomes) if (outcome.ok) summaries.push(outcome.value)
+    // A collection that is being deleted has no summary. A cluster that does not answer hides no collection.
+    for (const [index, outcome] of outcomes.entries()) {
+      const { name, engine, createdAt } = rows[from + index]!
+      if (outcome.ok) summaries.push(outcome.value)
+      else if (engine !== 'object') {
+        summaries.push({
+          name,
+          num_documents: 0,
+          created_at: createdAt,
+          fields: [],
+          engine: { type: engine, error: outcome.error.message },
+        })
+      }
+    }
   }
   return summaries
 }
 
 /**
- * DELETE /collections/:name. The object is emptied before the name is deleted. If the Worker dies in between, the
+ * DELETE /collections/:name. A collection in a cluster stays there: only its name here is deleted. The object is emptied before the name is deleted. If the Worker dies in between, the
  * name has no collection, and can be deleted or used again.
  * @returns the summary before
  * @throws ApiError 404
@@ -74,11 +135,11 @@ export async function dropCollection(env: Cloudflare.Env, name: string): Promise
   forgetName(name)
   const handle = await lookUp(env, name)
   if (handle === undefined) throw missing
-  const object = collectionObject(env, handle.objectId)
-  const summary = await object.summary()
-  await object.destroy()
+  const summary = await documentsOf(env, handle).summary()
+  if (handle.engine === 'object') await collectionObject(env, handle.objectId).destroy()
   await deleteCollection(database(env), handle.name, handle.objectId)
   forgetNames()
-  if (!summary.ok) throw missing
-  return summary.value
+  if (summary.ok) return summary.value
+  if (handle.engine === 'object') throw missing
+  return { name: handle.name, num_documents: 0, engine: { type: handle.engine } }
 }

@@ -1,10 +1,13 @@
 /**
- * The two ports to the engine of a collection. A conversation finds documents through a `Retriever` and stores messages in a
- * `HistoryStore`. The registry's row names the engine. The only one so far is `object`, the collection's own Durable Object.
- * To add another, add an entry to `RETRIEVERS`.
+ * The ports to the engine of a collection. A conversation finds documents through a `Retriever` and stores messages in a
+ * `HistoryStore`; routes of documents use a `DocumentStore`. The registry's row names the engine: `object` is the collection's own
+ * Durable Object, the others are clusters (clusters.ts).
  */
 import { ApiError, type Outcome } from '../errors'
 import { collectionObject } from '../search/collection/handle'
+import type { CollectionRpc } from '../search/collection/rpc'
+import { objectDocuments } from '../search/engine/object'
+import type { DocumentStore } from '../search/engine/port'
 import type {
   CollectionPlace,
   CollectionSchema,
@@ -16,6 +19,7 @@ import type {
   Step,
   StoredMessage,
 } from '../search/types'
+import { clusterStore, isCluster } from './clusters'
 
 /** Finds documents for a turn. */
 export interface Retriever {
@@ -64,16 +68,33 @@ export interface HistoryStore {
   expireMessages(documentIds: string[]): Promise<void>
 }
 
-const RETRIEVERS: Record<string, (env: Cloudflare.Env, objectId: string) => Retriever> = {
-  object: (env, objectId) => collectionObject(env, objectId),
-}
-
 /** @throws ApiError 501 for an engine that this version does not know: a later version may have made the collection */
 export function retrieverOf(env: Cloudflare.Env, { engine, objectId }: CollectionPlace): Retriever {
-  const open = RETRIEVERS[engine]
-  if (!open)
-    throw new ApiError(501, `This version of Parley cannot search collections of the engine \`${engine}\`.`)
-  return open(env, objectId)
+  if (engine === 'object') return collectionObject(env, objectId)
+  if (isCluster(engine)) return clusterStore(env, engine, objectId)
+  throw new ApiError(501, `This version of Parley cannot search collections of the engine \`${engine}\`.`)
+}
+
+/**
+ * The documents of a collection, wherever they are.
+ * @throws ApiError 501 as `retrieverOf`
+ */
+export function documentsOf(env: Cloudflare.Env, place: CollectionPlace): DocumentStore {
+  const { engine, objectId } = place
+  if (isCluster(engine)) return clusterStore(env, engine, objectId)
+  return objectDocuments(ownObject(env, place))
+}
+
+/**
+ * The object of a collection, for what only Parley's own engine offers.
+ * @throws ApiError 400 for a collection in a cluster, 501
+ */
+export function ownObject(env: Cloudflare.Env, { engine, objectId }: CollectionPlace): CollectionRpc {
+  if (engine === 'object') return collectionObject(env, objectId)
+  if (isCluster(engine)) {
+    throw new ApiError(400, 'This is not available for a collection that lives in a cluster (`engine`).')
+  }
+  throw new ApiError(501, `This version of Parley does not know the engine \`${engine}\`.`)
 }
 
 /** Bytes that D1 holds. */

@@ -20,8 +20,8 @@ import { checkParameters, withoutNulls } from '../models/parameters'
 import { destinationOf, providerOf } from '../models/providers'
 import { partSecrets, requireSecrets } from '../models/secrets'
 import { once } from '../once'
-import { collectionObject } from '../search/collection/handle'
 import { readStored } from '../stored-json'
+import { ownObject } from './engines'
 import { checkHistorySchema } from './history-schema'
 import { changeSecrets, keptSecrets, openSecrets, sealSecrets, shownSecrets } from './model-secrets'
 import { checkNamedModels } from './named-models'
@@ -191,7 +191,7 @@ export async function keepHistoriesOf(
   for (const { config } of rows) {
     const { history_collection: name } = JSON.parse(String(config)) as Record<string, unknown>
     const history = typeof name === 'string' ? await lookUp(env, name) : undefined
-    if (history) await collectionObject(env, history.objectId).keepHistory()
+    if (history) await ownObject(env, history).keepHistory()
   }
 }
 
@@ -252,8 +252,7 @@ const historyNameOf = (row: ConversationModelRow): string => storedConfig(row).h
 
 async function historyOf(env: Cloudflare.Env, name: string) {
   try {
-    const { objectId } = await findCollection(env, name)
-    return collectionObject(env, objectId)
+    return ownObject(env, await findCollection(env, name))
   } catch (error) {
     // Here a missing collection is a wrong property, not a wrong address.
     if (error instanceof ApiError && error.status === 404) throw collectionMissing(name, 400)

@@ -1,7 +1,7 @@
 /** POST /operations/vectorize/reconcile: compares a collection's vectors with Vectorize, for operators. */
 import { ApiError, unwrap } from '../errors'
-import { collectionObject } from '../search/collection/handle'
 import { nothing, type Reconciliation } from '../search/vectors/vectorize/reconcile'
+import { ownObject } from './engines'
 import { findCollection } from './names'
 
 /** One request compares for this long. The next one continues. */
@@ -27,8 +27,7 @@ export async function reconcileCollection(
 ): Promise<ReconcileReply> {
   if (env.VECTORS !== 'vectorize')
     throw new ApiError(400, 'Vectors are in Vectorize only where VECTORS says "vectorize".')
-  const { objectId } = await findCollection(env, name)
-  const object = collectionObject(env, objectId)
+  const object = ownObject(env, await findCollection(env, name))
   const counts = nothing()
   const until = Date.now() + PATIENCE_MS
   let cursor = after

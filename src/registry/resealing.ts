@@ -1,6 +1,6 @@
 /** After a change of ENCRYPTION_KEY: seals every stored credential under the new key. */
 import { database } from '../db/client'
-import { listCollectionRows } from '../db/collections'
+import { isOwn, listCollectionRows } from '../db/collections'
 import { resealRegistry } from '../db/resealing'
 import { ApiError } from '../errors'
 import { collectionObject } from '../search/collection/handle'
@@ -18,7 +18,7 @@ const AT_ONCE = 20
 export async function resealAll(env: Cloudflare.Env): Promise<number> {
   const db = database(env)
   let count = await resealRegistry(db, env)
-  const rows = await listCollectionRows(db, 0, 0)
+  const rows = (await listCollectionRows(db, 0, 0)).filter(isOwn)
   for (let from = 0; from < rows.length; from += AT_ONCE) {
     const some = rows.slice(from, from + AT_ONCE)
     const outcomes = await Promise.all(some.map(({ objectId }) => collectionObject(env, objectId).reseal()))

@@ -17,8 +17,8 @@ import { type Connector, predict, predictPieces, urlOf } from '../models/connect
 import { namesIn } from '../models/connector/template'
 import type { ConversationModelConfig } from '../models/language-model'
 import { once } from '../once'
-import { collectionObject } from '../search/collection/handle'
 import { createCollection } from './collections'
+import { ownObject } from './engines'
 import { findCollection } from './names'
 
 const Strings = once(() => v.record(v.string(), v.string()))
@@ -214,7 +214,7 @@ export async function memoryHistory(env: Cloudflare.Env): Promise<{ name: string
     if (!(error instanceof ApiError) || error.status !== 409) throw error
   }
   const made = await findCollection(env, name)
-  await collectionObject(env, made.objectId).keepHistory()
+  await ownObject(env, made).keepHistory()
   return made
 }
 

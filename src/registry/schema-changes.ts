@@ -1,6 +1,6 @@
 /** Which collections are being indexed again, after a change of their schema. */
 import { database } from '../db/client'
-import { listCollectionRows } from '../db/collections'
+import { isOwn, listCollectionRows } from '../db/collections'
 import { mapFew } from '../few'
 import { collectionObject } from '../search/collection/handle'
 import type { SchemaProgress } from '../search/types'
@@ -13,7 +13,7 @@ export async function schemaChanges(
   env: Cloudflare.Env,
   isOpen: (collection: string) => boolean,
 ): Promise<({ collection: string } & SchemaProgress)[]> {
-  const rows = (await listCollectionRows(database(env), 0, 0)).filter(({ name }) => isOpen(name))
+  const rows = (await listCollectionRows(database(env), 0, 0)).filter((row) => isOwn(row) && isOpen(row.name))
   const all = await mapFew(rows, AT_ONCE, async ({ name, objectId }) => {
     const progress = await collectionObject(env, objectId).schemaProgress()
     return progress === undefined ? [] : [{ collection: name, ...progress }]

@@ -16,7 +16,15 @@ import type { Citation, CutDocument, HitTrace, Timings, Usage } from './facts'
 export type { Citation, CutDocument, HitTrace, SourceReference, Timings, Usage } from './facts'
 
 /** One search's part of a retrieval: its result, or the error it ended with. */
-export type SearchReply = { result: SearchResult } | { error: string; code: number; detail?: string }
+export type SearchReply =
+  | { result: SearchResult }
+  | {
+      error: string
+      code: number
+      detail?: string
+      /** seconds after which the same search may succeed */
+      retryAfter?: number
+    }
 
 /** A document in the prompt, in Parley's own terms, whichever engine found it. */
 export interface Passage {
@@ -61,6 +69,8 @@ export interface HistoryMessage {
 export interface SearchTrace {
   /** name of the collection; absent if the search failed before it was known */
   collection?: string
+  /** the engine that was asked, if it is not Parley's own: `typesense` */
+  engine?: string
   /** includes `q`, the question given to this search */
   params: SearchParameters
   found?: number

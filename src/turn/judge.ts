@@ -6,6 +6,7 @@
  * It is one call, made while the search runs. Text longer than the model's `max_bytes` is judged in pieces.
  */
 import { coded } from '../errors'
+import { mapFew } from '../few'
 import { filesOf, promptText, textOf } from '../parts'
 import type { HistoryMessage } from './events'
 import type { Generated } from './generate'
@@ -13,6 +14,9 @@ import { guardrailPrompt } from './prompt'
 import type { AskRequest } from './request'
 import { serialise } from './serialise'
 import type { TracedPorts } from './trace'
+
+/** Calls of a guardrail that run at once. An object waits for the headers of at most six replies, and the turn needs others. */
+const AT_ONCE = 4
 
 /**
  * UTF-16 units that two neighbouring pieces share, so that each sentence at a border is whole in one of them.
@@ -71,7 +75,7 @@ export async function judge(
     throw coded('unsafe', 400, 'The question was deemed unsafe or inappropriate to answer.')
   }
   try {
-    return await Promise.all(pieces.map(verdictOn))
+    return await mapFew(pieces, AT_ONCE, verdictOn)
   } finally {
     // One unsafe piece decides for all, so abort the other calls.
     decided.abort()

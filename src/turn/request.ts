@@ -109,6 +109,11 @@ export interface AskRequest {
   requestId?: string
   /** random id of this one `ask` call; if the call is repeated (object-calls.ts) it finds its turn by it */
   attempt?: string
+  /**
+   * true: the stream of this question broke off before anything of it was read. Its turn is joined, or runs again if its object
+   * has died before the turn had cost or sent anything
+   */
+  again?: true
   /** the caller's own name for this turn; a second request with it joins the turn, running or finished */
   idempotencyKey?: string
   /** digest of asker, path, query and body; the same request again gets the same answer (joins.ts) */

@@ -77,7 +77,8 @@ const asked = (params: SearchParameters, question: string, said: string | undefi
 export function replyOf({ plain }: PlannedSearch, outcome: Outcome<SearchResult>): SearchReply {
   if (!outcome.ok) {
     const { status, message } = plain ? plainFailure(outcome.error) : outcome.error
-    return { error: message, code: status }
+    const { retryAfter } = outcome.error
+    return { error: message, code: status, ...(retryAfter !== undefined && { retryAfter }) }
   }
   const { value } = outcome
   const error = plain && value.rerank?.error

@@ -107,10 +107,15 @@ export class Tracer {
   }
 
   async #search(...search: Parameters<TurnPorts['search']>): ReturnType<TurnPorts['search']> {
-    const [, params] = search
+    const [{ engine }, params] = search
     const started = this.#elapsed()
     const index = this.#searches++
-    const entry: SearchTrace = { params: withoutKeys(params), started, took: 0 }
+    const entry: SearchTrace = {
+      ...(engine !== 'object' && { engine }),
+      params: withoutKeys(params),
+      started,
+      took: 0,
+    }
     try {
       const outcome = await this.#ports.search(...search)
       if (outcome.ok) {

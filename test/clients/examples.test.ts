@@ -37,6 +37,15 @@ test.each([
   expect(body.conversations).toContainEqual(expect.objectContaining(its))
 })
 
+const CLIENTS = /^(typesense|openai|mcp|agui|a2a|ui-stream|use-chat|ai-chat)\.m?js$/
+test.each(readdirSync(EXAMPLES).filter((file) => CLIENTS.test(file)))(
+  '%s has a dozen lines at most',
+  (file) => {
+    const lines = readFileSync(join(EXAMPLES, file), 'utf8').split('\n')
+    expect(lines.filter((line) => !/^\s*($|\/\*|\/\/)/.test(line)).length).toBeLessThanOrEqual(12)
+  },
+)
+
 test('ui-stream.mjs gets an answer with its sources', async () => {
   const lines = (await run(process.execPath, 'ui-stream.mjs')).split('\n')
   expect(lines.join(' ')).toContain(ANSWER)

@@ -182,6 +182,22 @@ describe('a response', () => {
   })
 })
 
+test('a base address without /v1 serves the whole client', async () => {
+  const api = new OpenAI({ baseURL: url, apiKey: KEY, maxRetries: 0 })
+  const name = await assistant('paced-5-1', paced.url)
+  const model = await openai().models.retrieve(name)
+  expect((await api.models.list()).data).toContainEqual(model)
+  expect(await api.models.retrieve(name)).toEqual(model)
+  const [choice] = (await api.chat.completions.create({ model: name, messages })).choices
+  expect(choice?.message.content).toBe(words(5).join(''))
+  const made = await api.responses.create({ model: name, input: 'an action series' })
+  expect(await api.responses.retrieve(made.id)).toMatchObject({ id: made.id, output_text: made.output_text })
+  expect((await api.responses.inputItems.list(made.id)).data).toHaveLength(1)
+  await expect(api.responses.cancel(made.id)).rejects.toThrow(OpenAI.BadRequestError)
+  await api.responses.delete(made.id)
+  await expect(openai().responses.retrieve(made.id)).rejects.toThrow(OpenAI.NotFoundError)
+})
+
 describe('models', () => {
   test('are listed and read', async () => {
     const name = await assistant('paced-1-1', paced.url)

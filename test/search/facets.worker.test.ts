@@ -322,11 +322,13 @@ describe('options of a facet', () => {
     ['name(sort_by:_alpha:up)', 'Invalid sort param.'],
     ['price(cheap:[0, 30, 40])', 'Error splitting the facet range values.'],
     ['price(cheap:[0, 30)', 'Error splitting the facet range values.'],
+    ['price(cheap:[0, 30] dear:[30, 90])', 'Invalid facet format.'],
+    ['price(cheap:[0, 30] top_k:true)', 'Invalid facet format.'],
     ['name(sort:_alpha:desc)', 'Invalid facet param `sort`.'],
     ['name(topk:true)', 'Invalid facet param `topk`.'],
     ['name(top_k:10)', 'top_k string format is invalid.'],
     ['name(top_k:false sort_by:_alpha:desc)', 'top_k string format is invalid.'],
-    ['price(cheap:[0, 30], dear:[30, 50] top_k:true)', 'Facet range value is not valid.'],
+    ['price(cheap:[0, 30], dear:[30, 50] top_k:true)', 'Invalid facet format.'],
     ['price( :[0, 20])', 'Facet range value is not valid.'],
   ])('%s is refused', async (facetBy, message) => {
     expect(await refusal(jeans, { q: '*', facet_by: facetBy })).toBe(`400 ${message}`)

@@ -44,7 +44,7 @@ const STEMS = stemAnalyzer(RULES)
 const WORDS = wordAnalyzer(RULES)
 
 const matcherOf = (q: string, analyzer = WORDS): Matchers =>
-  new Matchers(parseQuery(q, analyzer, true).terms, () => analyzer)
+  new Matchers(parseQuery(q, analyzer, true).terms, () => ({ analyzer, prefix: true }))
 
 function highlight(
   document: Record<string, unknown>,
@@ -236,5 +236,45 @@ describe('highlightFacet', () => {
       '<mark>FINE</mark> <mark>PLATIN</mark>UM',
     )
     expect(highlightFacet('Omega', [], RULES, OPTIONS)).toBe('Omega')
+  })
+})
+
+describe('the order of the old form', () => {
+  it('puts the field first that has more of the words, closer to each other', () => {
+    const document = {
+      title: 'harbour lights',
+      tags: ['quiet place', 'lights of a quiet harbour', 'quiet harbour'],
+    }
+    const { highlights } = highlight(document, 'quiet harbour')
+    expect(highlights.map(({ field: name }) => name)).toEqual(['tags', 'title'])
+    expect(highlights[0]).toMatchObject({
+      indices: [1, 2, 0],
+      snippets: [
+        'lights of a <mark>quiet</mark> <mark>harbour</mark>',
+        '<mark>quiet</mark> <mark>harbour</mark>',
+        '<mark>quiet</mark> place',
+      ],
+    })
+  })
+
+  it('keeps the order of the fields where they fit alike', () => {
+    const { highlights } = highlight({ title: 'harbour', tags: ['a harbour', 'harbour harbour'] }, 'harbour')
+    expect(highlights.map(({ field: name }) => name)).toEqual(['title', 'tags'])
+    expect(highlights[1]!.indices).toEqual([0, 1])
+  })
+})
+
+describe('a beginning of a word with signs', () => {
+  it.each([
+    [
+      'Too much clutter: use readability.js',
+      'readability',
+      'Too much clutter: use <mark>readability</mark>.js',
+    ],
+    ["O'Neill's", 'onei', "<mark>O'Nei</mark>ll's"],
+    ['T-Shirt', 't-shirt', '<mark>T-Shirt</mark>'],
+    ['AB-1234', 'ab12', '<mark>AB-12</mark>34'],
+  ])('%s, %s', (title, q, snippet) => {
+    expect(highlight({ title }, q).highlights[0]!.snippet).toBe(snippet)
   })
 })

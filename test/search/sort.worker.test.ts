@@ -51,6 +51,10 @@ describe('functions of a number', () => {
       ['3', '4', '2', '0', '1', 'none'],
     ],
     ['_eval([(brand:nike):2, (id:none):9, (brand:nike):50]):desc,at:desc', ['none', '3', '1', '4', '2', '0']],
+    [
+      `_eval([(id:none):9,${Array.from({ length: 60 }, (_, at) => `(id:[none,x${at}]):4`)},(brand:nike):4]):desc,at:desc`,
+      ['none', '3', '1', '4', '2', '0'],
+    ],
   ])('%s', async (sort, ids) => {
     expect(await order(things, sort)).toEqual(ids)
     expect(await order(things, sort, { q: 'phone', query_by: 'name' })).toEqual(ids)
@@ -98,6 +102,14 @@ describe('functions of a number', () => {
     ['at(nonsense: 1)', '400 Bad syntax for sorting field `at`'],
     ['_eval()', '400 The eval expression in sort_by is empty.'],
     ['_eval(nope:1)', '400 Error parsing eval expression in sort_by clause.'],
+    [
+      `_eval([${Array.from({ length: 17 }, (_, at) => `(at:${at}):${at}`)}])`,
+      '400 `_eval` takes at most 16 different scores. Put expressions with the same score side by side.',
+    ],
+    [
+      `_eval([${Array.from({ length: 101 }, (_, at) => `(at:${at}):5`)}])`,
+      '400 `_eval` takes at most 100 expressions.',
+    ],
     ['_eval(at:1):desc,_eval(at:2)', '422 Only one sorting eval expression is allowed.'],
     ['_text_match(bucket: 2)', '400 Invalid sorting parameter passed for _text_match.'],
     ['_text_match(buckets: x)', badBuckets('_text_match')],

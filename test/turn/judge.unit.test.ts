@@ -127,6 +127,27 @@ describe('a guardrail', () => {
     ])
   })
 
+  it('makes at most four calls at once', async () => {
+    let running = 0
+    let most = 0
+    const text = Array.from({ length: 1_500 }, (_, n) => `sentence ${n} ends.`).join(' ')
+    const file = { type: 'file' as const, name: 'long.txt', text }
+    const world = makeWorld({
+      async *speak({ purpose }) {
+        if (purpose === 'guardrail') most = Math.max(most, ++running)
+        await new Promise((resolve) => setTimeout(resolve, 1))
+        if (purpose === 'guardrail') running -= 1
+        yield* says(purpose === 'guardrail' ? 'SAFE' : 'An answer.')
+      },
+    })
+    await take(
+      world,
+      asking({ model: { ...model, max_bytes: 5_000 }, question: [...contentOf(QUESTION), file] }),
+    )
+    expect(world.asked.filter(({ purpose }) => purpose === 'guardrail').length).toBeGreaterThan(4)
+    expect(most).toBe(4)
+  })
+
   it('refuses more than it judges, and counts what judging cost', async () => {
     const file = { type: 'file' as const, name: 'endless.txt', text: 'word '.repeat(20_000) }
     const world = rewriting(() => true)

@@ -8,6 +8,7 @@ import { admit } from '../../auth/admit'
 import { ApiError } from '../../errors'
 import { once } from '../../once'
 import { contentOf, textOf } from '../../parts'
+import { isObject } from '../../search/schema/values'
 import { parseJson, readJson, readText } from '../edge/body'
 import { openParties } from '../edge/chat-parties'
 import { deliver } from '../edge/deliver'
@@ -28,6 +29,8 @@ const DESCRIPTION = 200
 
 const Body = once(() =>
   v.looseObject({
+    /** instead of `messages`: what the service itself takes */
+    query: v.optional(v.string()),
     messages: v.pipe(
       v.array(v.looseObject({ role: v.string(), content: v.optional(v.unknown()) })),
       v.check((messages) => messages.at(-1)?.role === 'user', 'Expected a message of a `user` at the end.'),
@@ -41,8 +44,13 @@ const Body = once(() =>
   }),
 )
 
+const withMessages = (body: unknown): unknown =>
+  isObject(body) && typeof body.query === 'string' && body.messages === undefined
+    ? { ...body, messages: [{ role: 'user', content: body.query }] }
+    : body
+
 function read(body: unknown) {
-  const parsed = v.safeParse(Body(), body, { abortEarly: true })
+  const parsed = v.safeParse(Body(), withMessages(body), { abortEarly: true })
   if (!parsed.success) {
     const [issue] = parsed.issues
     throw new ApiError(400, `\`${v.getDotPath(issue) ?? 'body'}\`: ${issue.message}`)

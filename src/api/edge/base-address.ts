@@ -7,11 +7,12 @@
  */
 const POSTED = /^\/(?:chat\/completions|completions|responses|embeddings|vector_stores\/[^/]+\/search)$/
 const RESPONSE = /^\/responses\/resp_[^/]+(?:\/input_items)?$/
+const CANCELLED = /^\/responses\/resp_[^/]+\/cancel$/
 const MODELS = /^\/models(?:\/[^/]+)?$/
 
 /** The path that a request means. @param path of its address */
 export function meantPath(path: string, { method, headers }: Pick<Request, 'method' | 'headers'>): string {
-  const isPosted = method === 'POST' && POSTED.test(path)
+  const isPosted = method === 'POST' && (POSTED.test(path) || CANCELLED.test(path))
   const isOfResponse = (method === 'GET' || method === 'DELETE') && RESPONSE.test(path)
   const isModels =
     method === 'GET' && MODELS.test(path) && /^Bearer /i.test(headers.get('authorization') ?? '')

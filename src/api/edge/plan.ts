@@ -55,11 +55,14 @@ export async function planSearch(
   if (access.forPages && (!asked || Number(asked) > PAGE_CUTOFF_MS)) {
     params.search_cutoff_ms = `${PAGE_CUTOFF_MS}`
   }
-  if (params.stopwords) params.stopwords = (await wordsOfSet(env, params.stopwords)).join('\n')
   const [{ engine, objectId }, joins] = await Promise.all([
     find(env, collection),
     joinScope(env, access, params),
   ])
+  // A cluster has sets of its own.
+  if (params.stopwords && engine === 'object') {
+    params.stopwords = (await wordsOfSet(env, params.stopwords)).join('\n')
+  }
   const scope = { ...scopeOf(access, collection, filter), ...joins }
   return { collection, place: { engine, objectId }, params, scope, plain: access.forPages }
 }

@@ -6,8 +6,8 @@ import { countSearches } from '../../auth/searches'
 import { ApiError, unwrap } from '../../errors'
 import { once } from '../../once'
 import { findAssistant } from '../../registry/assistants'
+import { retrieverOf } from '../../registry/engines'
 import { findCollection } from '../../registry/names'
-import { collectionObject } from '../../search/collection/handle'
 import type { Field } from '../../search/types'
 import { Embedders } from '../../search/vectors/embedders'
 import { byteLength } from '../../turn/serialise'
@@ -105,8 +105,8 @@ async function fieldOf(
   for (const collection of collections) {
     try {
       if (!open) requireAccess(access, undefined, SEARCH_ACTION, collection, record)
-      const { objectId } = await findCollection(env, collection)
-      const { fields } = unwrap(await collectionObject(env, objectId).schema())
+      const place = await findCollection(env, collection)
+      const { fields } = unwrap(await retrieverOf(env, place).schema())
       const field = fields.find(({ embed: made }) => made !== undefined)
       if (field) return field
     } catch (error) {

@@ -7,8 +7,8 @@ import { admit } from '../../auth/admit'
 import { ApiError, inFull } from '../../errors'
 import { parseExact } from '../../exact-json'
 import { requireShallow } from '../../json-depth'
+import { ownObject } from '../../registry/engines'
 import { findCollection } from '../../registry/names'
-import { collectionObject } from '../../search/collection/handle'
 import type { CollectionRpc } from '../../search/collection/rpc'
 import { badJson, discardBody, readText } from '../edge/body'
 import { presentedKey } from '../edge/presented-key'
@@ -196,7 +196,7 @@ export interface Index {
 export async function openIndex(env: Cloudflare.Env, name: string): Promise<Index> {
   try {
     const handle = await findCollection(env, name)
-    return { ...handle, object: collectionObject(env, handle.objectId) }
+    return { ...handle, object: ownObject(env, handle) }
   } catch (error) {
     if (error instanceof ApiError && error.status === 404) {
       throw /[,*]/.test(name) ? unsupported(`[${name}]: several indices at once; it`) : indexNotFound(name)

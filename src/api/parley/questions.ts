@@ -87,7 +87,7 @@ export async function askByName(served: Served<typeof operations.askAssistant>):
     bodyText: text,
   })
   const names = { 'x-parley-conversation-id': answering.conversationId }
-  const read = chatReader(answering.events)
+  const read = chatReader(answering.events, answering.resume)
   return stream ? answerStreaming(read, names) : answerWhole(read, names, answering.delivery)
 }
 

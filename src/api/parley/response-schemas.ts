@@ -144,6 +144,7 @@ export const Conversation = v.object({
 
 const SearchTrace = v.object({
   collection: v.optional(v.string()),
+  engine: v.optional(v.pipe(v.string(), v.description('What was asked, if not Parley itself: a cluster'))),
   params: v.pipe(v.looseObject({}), v.description('As they were searched, `q` included')),
   found: v.optional(Count),
   hits: v.optional(

@@ -10,15 +10,16 @@ export interface EventReader {
   stop(): Promise<void>
 }
 
-/** Asks for the events after a position; null if there are none. */
-export type Resume = (after: Position) => Promise<ReadableStream<Uint8Array> | null>
+/** Asks for the events after a position, or for all if none was read; null if there are none. */
+export type Resume = (after?: Position) => Promise<ReadableStream<Uint8Array> | null>
 
 /** How often to resume one turn. */
 const MOST_RESUMPTIONS = 3
 
 /**
  * @param resume for the events of a single turn. If the stream breaks off, because the object was reset or moved, the reader
- *   asks for the rest, which says at least how the turn ended. The reader ends with the turn
+ *   asks for the rest, which says at least how the turn ended. If it has read nothing, the turn may run again. The reader
+ *   ends with the turn
  */
 export function eventReader(events: ReadableStream<Uint8Array>, resume?: Resume): EventReader {
   let reader = events.getReader()
@@ -43,9 +44,9 @@ export function eventReader(events: ReadableStream<Uint8Array>, resume?: Resume)
   }
   /** @throws ApiError 503 if the rest is unknown */
   const goOn = async (resume: Resume): Promise<void> => {
-    if (!last || resumptions++ === MOST_RESUMPTIONS) endless()
-    const { turn, seq } = last
-    const more = (await resume({ turn, seq }).catch(() => null)) ?? endless()
+    if (resumptions++ === MOST_RESUMPTIONS) endless()
+    const after = last && { turn: last.turn, seq: last.seq }
+    const more = (await resume(after).catch(() => null)) ?? endless()
     reader = more.getReader()
     decoder = new TextDecoder()
     begun = []

@@ -1,9 +1,15 @@
 /** Collections: their schemas, not their documents. */
 import { requireCollections } from '../../auth/admit'
-import { plainFailure, unwrap } from '../../errors'
+import { ApiError, plainFailure, unwrap } from '../../errors'
 import { cloneCollection } from '../../registry/clone'
-import { createCollection, dropCollection, listCollections } from '../../registry/collections'
+import {
+  createCollection,
+  dropCollection,
+  listCollections,
+  reconnectCollection,
+} from '../../registry/collections'
 import { forgetNames } from '../../registry/names'
+import { isObject } from '../../search/schema/values'
 import type { CollectionSummary } from '../../search/types'
 import { readExactJson } from '../edge/body'
 import { hinting, NEEDED } from '../edge/hint'
@@ -66,10 +72,25 @@ async function get(call: Call): Promise<Response> {
 
 async function alter({ env, request, path }: Call): Promise<Response> {
   const collection = await openCollection(env, path.collection!)
-  const echo = unwrap(await collection.alter(await readExactJson(request)))
+  const body = await readExactJson(request)
+  if (isObject(body) && body.engine !== undefined) return changeEngine(env, path.collection!, body)
+  const echo = unwrap(await collection.alter(body))
   for (let done = false; !done; ) done = (await collection.reindex()).done
   forgetNames()
   return json(echo)
+}
+
+/** @throws ApiError 400 */
+async function changeEngine(
+  env: Cloudflare.Env,
+  name: string,
+  { engine, ...rest }: Record<string, unknown>,
+): Promise<Response> {
+  const [other] = Object.keys(rest)
+  if (other !== undefined) {
+    throw new ApiError(400, `\`engine\` is changed alone: send \`${other}\` in a request of its own.`)
+  }
+  return json(await reconnectCollection(env, name, engine))
 }
 
 async function drop(call: Call): Promise<Response> {

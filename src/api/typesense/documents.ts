@@ -1,7 +1,7 @@
 /** Documents, one by one and by filter. Import is in import.ts, search in search.ts. */
 import { ApiError, unwrap } from '../../errors'
-import type { CollectionRpc } from '../../search/collection/rpc'
-import type { SearchScope, Step } from '../../search/types'
+import type { DocumentStore } from '../../search/engine/port'
+import type { Step } from '../../search/types'
 import { readText } from '../edge/body'
 import { joinScope } from '../edge/joins'
 import { isTrue } from '../edge/parameters'
@@ -81,7 +81,7 @@ async function deleteDocuments({ env, path, query, access }: Call): Promise<Resp
   })
 }
 
-async function truncate(collection: CollectionRpc): Promise<Response> {
+async function truncate(collection: DocumentStore): Promise<Response> {
   let deleted = 0
   for (let done = false; !done; ) {
     const step = await collection.truncate()
@@ -112,30 +112,20 @@ async function exportDocuments({ env, path, query, access }: Call): Promise<Resp
     exclude: query.exclude_fields ?? '',
   }
   const scope = await joinScope(env, access, query, 'documents:export')
-  return plainText(await streamText(exportedPages(collection, options, scope)))
+  return plainText(await streamText(toItsEnd(unwrap(await collection.exportLines(options, scope)))))
 }
 
-async function* exportedPages(
-  collection: CollectionRpc,
-  options: Parameters<CollectionRpc['exportPage']>[0],
-  scope: SearchScope,
-): AsyncGenerator<string, void, undefined> {
-  let separator = ''
-  let after = 0
-  for (let done = false; !done; ) {
-    try {
-      const page = unwrap(await collection.exportPage(options, after, scope))
-      if (page.lines !== '') yield separator + page.lines
-      if (page.lines !== '') separator = '\n'
-      after = page.cursor
-      done = page.done
-    } catch (error) {
-      if (separator === '') throw error
-      // A body that breaks off looks complete to its reader (reply.ts), so a last line says that it is not.
-      const { status, message } = failureOf(error)
-      yield separator + JSON.stringify({ error: message, code: status })
-      return
+/** A body that breaks off looks complete to its reader (reply.ts), so a last line says that it is not. */
+async function* toItsEnd(lines: AsyncIterable<string>): AsyncGenerator<string, void, undefined> {
+  let begun = false
+  try {
+    for await (const piece of lines) {
+      yield piece
+      begun = true
     }
+  } catch (error) {
+    const { status, message } = failureOf(error)
+    yield `${begun ? '\n' : ''}${JSON.stringify({ error: message, code: status })}`
   }
 }
 

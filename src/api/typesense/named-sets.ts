@@ -3,6 +3,7 @@
  * write the synonyms and overrides of one collection (registry/named-sets.ts, registry/stemming.ts).
  */
 import { ApiError, unwrap } from '../../errors'
+import { ownObject } from '../../registry/engines'
 import {
   CURATIONS,
   deleteItem,
@@ -19,7 +20,7 @@ import {
 } from '../../registry/named-sets'
 import { findCollection } from '../../registry/names'
 import { deleteDictionary, getDictionary, importDictionary, listDictionaries } from '../../registry/stemming'
-import { collectionObject } from '../../search/collection/handle'
+import type { CollectionRpc } from '../../search/collection/rpc'
 import { readJson, readText } from '../edge/body'
 import { hinting, NEEDED } from '../edge/hint'
 import { json } from '../edge/response'
@@ -94,9 +95,12 @@ const windowOf = ({ limit, offset }: Call['query']): { limit: number; offset: nu
 })
 
 /** The set that holds what releases before 30 kept with the collection. @throws ApiError 404 */
-async function setOf({ env, path }: Call, kind: SetKind): Promise<{ name: string; objectId: string }> {
+async function setOf(
+  { env, path }: Call,
+  kind: SetKind,
+): Promise<{ name: string; collection: CollectionRpc }> {
   const handle = await findCollection(env, path.collection!)
-  return { name: kind.ofCollection(handle.name), objectId: handle.objectId }
+  return { name: kind.ofCollection(handle.name), collection: ownObject(env, handle) }
 }
 
 /** The routes before release 30. @param resource `synonyms` @param option the schema's list of sets */
@@ -128,9 +132,9 @@ function earlierRoutes(resource: string, option: 'synonym_sets' | 'curation_sets
       action: `${resource}:upsert`,
       handle: async (call) => {
         const { env, request, path } = call
-        const { name, objectId } = await setOf(call, kind)
+        const { name, collection } = await setOf(call, kind)
         const stored = await putItem(env, kind, { name, id: path.id!, begins: true }, await readJson(request))
-        await attach(env, objectId, option, name)
+        await attach(collection, option, name)
         return json(stored)
       },
     },
@@ -162,12 +166,10 @@ const MOST_ALTERATIONS = 50
 
 /** Has a collection search with a set. @throws ApiError 422 while the collection is being altered for long */
 async function attach(
-  env: Cloudflare.Env,
-  objectId: string,
+  collection: CollectionRpc,
   option: 'synonym_sets' | 'curation_sets',
   name: string,
 ): Promise<void> {
-  const collection = collectionObject(env, objectId)
   for (let attempt = 1; ; attempt++) {
     const sets = unwrap(await collection.schema())[option] ?? []
     if (sets.includes(name)) return

@@ -37,7 +37,7 @@ async function search(call: Call): Promise<Response> {
   const reply = await runAsked(env, access, planned, request.signal)
   const searcher = { env, access, named: namedUser(request, asked), address: call.record.address }
   capture([{ search: planned, reply, searcher }])
-  if ('error' in reply) throw new ApiError(reply.code, reply.error)
+  if ('error' in reply) throw new ApiError(reply.code, reply.error, reply.retryAfter)
   return json(reply.result)
 }
 

@@ -13,7 +13,14 @@ import type { Document, Hit, SearchParameters, SearchResult } from '../../search
 import type { PlannedSearch } from '../../turn/request'
 import { listed } from '../edge/parameters'
 import { runSearch } from '../edge/plan'
-import { merge, requireSameSorts, type SortClause, sortClauses, withoutDuplicates } from './union-merge'
+import {
+  merge,
+  mergeByRank,
+  requireSameSorts,
+  type SortClause,
+  sortClauses,
+  withoutDuplicates,
+} from './union-merge'
 
 const MOST_PER_PAGE = 250
 /** The deepest hit of a page: every search of the union is run that deep. */
@@ -53,7 +60,9 @@ export async function unite(
     const lists = results.map((result, searchIndex) =>
       allHits(result).map((hit) => ({ hit, collection: collectionOf(result), searchIndex })),
     )
-    const merged = merge(lists, sorts)
+    // Scores of different engines do not compare.
+    const comparable = sorts[0]!.length > 0 || new Set(searches.map(({ place }) => place?.engine)).size === 1
+    const merged = comparable ? merge(lists, sorts) : mergeByRank(lists)
     const unique = removeDuplicates ? withoutDuplicates(merged) : merged
     // Only duplicates that were seen are counted: to know all would need every document of every search.
     // The list is of documents, not of groups.

@@ -1,6 +1,6 @@
 /** A collection's links with others: whom it refers to, who refers to it, and what it asks them. */
 import { database } from '../../db/client'
-import { findCollectionRow } from '../../db/collections'
+import { findCollectionRow, isOwn } from '../../db/collections'
 import { RowCache } from '../../db/row-cache'
 import { type ApiError, type Outcome, reasonOf, unwrap } from '../../errors'
 import { removeAll } from '../documents/bulk'
@@ -25,8 +25,11 @@ import type { Cascaded, CascadeSource } from './rpc'
 const CACHE_MS = 3_000
 const objectIds = new RowCache<string>('a referenced collection', CACHE_MS)
 
-const objectIdOf = async (env: Cloudflare.Env, name: string): Promise<string | undefined> =>
-  (await findCollectionRow(database(env), name))?.objectId
+/** A collection in a cluster has no object that could be asked. */
+const objectIdOf = async (env: Cloudflare.Env, name: string): Promise<string | undefined> => {
+  const row = await findCollectionRow(database(env), name)
+  return row && isOwn(row) ? row.objectId : undefined
+}
 
 const lookUp = (env: Cloudflare.Env, name: string): Promise<string | undefined> =>
   objectIds.find(name, () => objectIdOf(env, name))

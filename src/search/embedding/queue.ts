@@ -7,6 +7,7 @@
  */
 import * as v from 'valibot'
 import { ApiError } from '../../errors'
+import type { Gate } from '../../few'
 import type { EmbeddingModel } from '../../models/embedding-model'
 import { ProviderError } from '../../models/provider-error'
 import { once } from '../../once'
@@ -19,8 +20,11 @@ import type { Embedders } from '../vectors/embedders'
 import type { Background } from '../work'
 import { causeOf, messageOf, pauseAfter } from './failure'
 
-/** Concurrent calls. An object has six connections, and searches need one. */
-const PARALLEL_CALLS = 4
+/**
+ * Concurrent calls of a collection. An object waits for the headers of at most six replies, and searches and Vectorize need the
+ * others.
+ */
+export const PARALLEL_CALLS = 4
 /** Characters in one call, unless a single text is longer. Providers count the tokens of a whole call. */
 const CALL_CHARACTERS = 400_000
 
@@ -44,6 +48,10 @@ export interface QueueSurroundings {
   storage: DurableObjectStorage
   store: Store
   embedders: Embedders
+  /** all calls of the collection pass it */
+  gate: Gate
+  /** the calls that one field may make at once, so that a provider that hangs leaves some to the other fields */
+  share(): number
   /** no document of the slot is pending any more */
   onDrained(slot: FieldSlot): void
 }
@@ -125,7 +133,7 @@ export class EmbeddingQueue implements Background {
           })
         }
       }
-      await Promise.all(Array.from({ length: this.#parallel }, work))
+      await Promise.all(Array.from({ length: this.#most }, work))
     } catch (error) {
       failure = error
     }
@@ -133,7 +141,7 @@ export class EmbeddingQueue implements Background {
     // A failure with an old key or model says nothing about the present one.
     if (failure !== undefined && this.#plan?.field !== plan.field) return 0
     if (failure !== undefined) return this.#stalled(failure, stored > 0)
-    this.#parallel = Math.min(PARALLEL_CALLS, this.#parallel + 1)
+    this.#parallel = Math.min(this.#around.share(), this.#parallel + 1)
     this.clearStall()
     return 0
   }
@@ -149,12 +157,16 @@ export class EmbeddingQueue implements Background {
     return pause
   }
 
+  get #most(): number {
+    return Math.min(this.#parallel, this.#around.share())
+  }
+
   /** The next texts: as many as one step sends. */
   #texts(plan: FieldPlan, batchSize: number): Texts {
     const { store } = this.#around
     const texts: Texts = new Map()
     let characters = 0
-    for (const seq of store.pending.next(this.#slot, this.#parallel * batchSize)) {
+    for (const seq of store.pending.next(this.#slot, this.#most * batchSize)) {
       const text = this.#textOf(plan, seq)
       if (text === undefined) {
         store.pending.settle(this.#slot, seq)
@@ -167,7 +179,7 @@ export class EmbeddingQueue implements Background {
       }
       texts.set(text, [seq])
       characters += text.length
-      if (characters >= this.#parallel * CALL_CHARACTERS) break
+      if (characters >= this.#most * CALL_CHARACTERS) break
     }
     return texts
   }
@@ -193,7 +205,8 @@ export class EmbeddingQueue implements Background {
   ): Promise<number> {
     if (this.#around.store.closed) return 0
     try {
-      onDone(texts, checked(await trial.model.embed(texts, 'document'), plan, texts.length))
+      const vectors = await this.#around.gate.pass(() => trial.model.embed(texts, 'document'))
+      onDone(texts, checked(vectors, plan, texts.length))
       return 0
     } catch (error) {
       if (causeOf(error) !== 'texts') throw error

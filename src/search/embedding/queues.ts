@@ -1,6 +1,7 @@
 /** Embeds a collection's documents in the background, with a queue for each embedding field. */
 
-import { EmbeddingQueue, type QueueSurroundings } from './queue'
+import { Gate } from '../../few'
+import { EmbeddingQueue, PARALLEL_CALLS, type QueueSurroundings } from './queue'
 import { completeReplacement } from './replacement'
 
 export class EmbeddingQueues {
@@ -8,14 +9,23 @@ export class EmbeddingQueues {
   #queues = new Map<number, EmbeddingQueue>()
 
   /** @param onReplaced a field has switched to its new vectors, and tables are to be dropped */
-  constructor(around: Omit<QueueSurroundings, 'onDrained'>, onReplaced: () => void) {
+  constructor(around: Omit<QueueSurroundings, 'onDrained' | 'gate' | 'share'>, onReplaced: () => void) {
     const { storage, store } = around
     this.#around = {
       ...around,
+      gate: new Gate(PARALLEL_CALLS),
+      share: () => Math.max(1, Math.floor(PARALLEL_CALLS / this.#called())),
       onDrained: (slot) => {
         if (completeReplacement(storage, store, slot)) onReplaced()
       },
     }
+  }
+
+  /** Fields whose models have to be called. */
+  #called(): number {
+    const { store, embedders } = this.#around
+    const { embedded, replacing } = store.plan
+    return Math.max(1, [...embedded, ...replacing].filter(({ field }) => !embedders.isBuiltIn(field)).length)
   }
 
   /** The queues of all present fields. */

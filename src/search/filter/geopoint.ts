@@ -4,13 +4,13 @@
  * `exact_filter_radius` changes nothing. A field with polygons is filtered by a point, `(lat, lng)`.
  */
 import { ApiError } from '../../errors'
-import { balanced, fragment, type SqlFragment, splitOutside } from '../fragment'
+import { balanced, fragment, type SqlFragment } from '../fragment'
 import type { Field } from '../types'
+import { readArea } from './area'
 import { type Columns, someValue } from './columns'
 import type { FilterContext } from './context'
 import type { FilterClause } from './parse'
 
-const METERS: Record<string, number> = { km: 1000, mi: 1609.344 }
 const MAX_AREAS = 12
 
 /**
@@ -71,48 +71,8 @@ export function geopolygonClause(
 export type Area = (columns: Columns) => SqlFragment
 
 function parseArea(field: Field, text: string): Area {
-  const inner = /^\((.*)\)$/s.exec(text.trim())
-  if (inner?.[1]?.includes('[')) return parseOptions(field, inner[1])
-  const parts = inner?.[1]?.split(',').map((part) => part.trim()) ?? []
-  const last = RADIUS.exec(parts[2]?.replace(/^radius\s*:\s*/, '') ?? '')
-  if (parts.length === 3 && last) {
-    const [latitude, longitude, radius] = [toDegrees(field, parts[0]!), toDegrees(field, parts[1]!), last[1]!]
-    return circle(latitude, longitude, toDegrees(field, radius) * unitOf(last[2]!))
-  }
-  if (parts.length < 6 || parts.length % 2 !== 0) throw malformed(field)
-  return polygon(parts.map((part) => toDegrees(field, part)))
-}
-
-const RADIUS = /^([\d.]+)\s*([a-z]+)$/i
-
-function unitOf(name: string): number {
-  const unit = METERS[name.toLowerCase()]
-  if (unit === undefined) throw new ApiError(400, 'Unit must be either `km` or `mi`.')
-  return unit
-}
-
-/** `[lat, lng, ...], radius: 1 km, exact_filter_radius: 100 km` */
-function parseOptions(field: Field, text: string): Area {
-  const [, list, rest = ''] = /^\s*\[([^\]]*)\]\s*(?:,(.*))?$/s.exec(text) ?? []
-  const numbers = list?.split(',').map((part) => Number(part.trim() || Number.NaN)) ?? []
-  if (numbers.length < 2 || numbers.length % 2 !== 0 || !numbers.every(Number.isFinite)) {
-    throw malformedOptions(field)
-  }
-  let radius: number | undefined
-  for (const option of splitOutside(rest, ',').filter((part) => part !== '')) {
-    const [, name, value = ''] = /^(radius|exact_filter_radius)\s*:\s*(.*)$/s.exec(option) ?? []
-    const length = RADIUS.exec(value)
-    if (name === undefined || !length) throw malformedOptions(field)
-    const meters = Number(length[1]) * unitOf(length[2]!)
-    if (!Number.isFinite(meters)) throw malformedOptions(field)
-    if (name === 'radius') radius = meters
-  }
-  if (numbers.length > 2) {
-    if (numbers.length < 6) throw malformedOptions(field)
-    return polygon(numbers)
-  }
-  if (radius === undefined) throw malformedOptions(field)
-  return circle(numbers[0]!, numbers[1]!, radius)
+  const area = readArea(field, text)
+  return 'meters' in area ? circle(area.latitude, area.longitude, area.meters) : polygon(area.corners)
 }
 
 const circle =
@@ -152,21 +112,3 @@ function contained(
     ...point,
   )
 }
-
-function toDegrees(field: Field, text: string): number {
-  const value = Number(text)
-  if (text === '' || !Number.isFinite(value)) throw malformed(field)
-  return value
-}
-
-const malformed = (field: Field): ApiError =>
-  new ApiError(
-    400,
-    `Value of filter field \`${field.name}\`: must be in the \`(-44.50, 170.29, 0.75 km)\` or (56.33, -65.97, 23.82, -127.82) format.`,
-  )
-
-const malformedOptions = (field: Field): ApiError =>
-  new ApiError(
-    400,
-    `Value of filter field \`${field.name}\`: must be in the \`([-44.50, 170.29], radius: 0.75 km, exact_filter_radius: 5 km)\` or ([56.33, -65.97, 23.82, -127.82], exact_filter_radius: 7 km) format.`,
-  )

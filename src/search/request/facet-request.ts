@@ -148,6 +148,8 @@ function parseRange(field: Field, option: string): FacetRange {
   if (!isNumber(field)) {
     throw new ApiError(400, 'Range facet is restricted to only integer and float fields.')
   }
+  // A comma is missing. Labels in backticks may have brackets.
+  if (/\]\s*\S/.test(option.replace(/`[^`]*`/g, ''))) throw new ApiError(400, 'Invalid facet format.')
   if (/:\s*\[([^,\]]*,[^,\]]*,|[^\]]*$)/.test(option)) {
     throw new ApiError(400, 'Error splitting the facet range values.')
   }

@@ -32,6 +32,7 @@ import {
   parseFacetQuery,
   parseFacets,
 } from './facet-request'
+import { type HighlightOptions, parseHighlight } from './highlight'
 import { type InfixRequest, parseInfix } from './infix'
 import { withKnownFields } from './known-fields'
 import {
@@ -51,18 +52,7 @@ import { list, unsigned } from './texts'
 import { parsePrefixes, parseTypos } from './typos'
 import { parseVectorQuery, type VectorQuery } from './vector-query'
 
-export interface HighlightOptions {
-  /** undefined: the string fields of query_by */
-  fields: string[] | undefined
-  /** fields whose whole value is highlighted too */
-  fullFields: string[]
-  startTag: string
-  endTag: string
-  affixTokens: number
-  snippetThreshold: number
-  /** also return `highlights`, the old form */
-  v1: boolean
-}
+export type { HighlightOptions }
 
 export interface SearchRequest {
   q: string
@@ -119,6 +109,8 @@ export interface SearchRequest {
 }
 
 const MAX_PER_PAGE = 250
+/** What an exhaustive search has for its thresholds: it stops nowhere. */
+const EXHAUSTIVE = 999_999
 const MAX_GROUP_LIMIT = 99
 
 /** @throws ApiError with the contract's status and message */
@@ -261,6 +253,8 @@ function parseNumbers(params: SearchParameters) {
     const text = params[name]
     return text === undefined || text === '' ? otherwise : unsigned(name, text)
   }
+  // As documented, the thresholds are ignored by an exhaustive search.
+  const enough = (name: string) => (params.exhaustive_search === 'true' ? EXHAUSTIVE : number(name, 1))
   return {
     page: number('page', 1),
     // Typesense returns the counts alone to a facet query that asks for no page.
@@ -272,8 +266,8 @@ function parseNumbers(params: SearchParameters) {
     groupLimit: number('group_limit', DEFAULT_GROUP_LIMIT),
     maxFacetValues: number('max_facet_values', 10),
     facetQueryTypos: number('facet_query_num_typos', 2),
-    dropTokensThreshold: number('drop_tokens_threshold', 1),
-    typoTokensThreshold: number('typo_tokens_threshold', 1),
+    dropTokensThreshold: enough('drop_tokens_threshold'),
+    typoTokensThreshold: enough('typo_tokens_threshold'),
     affixTokens: number('highlight_affix_num_tokens', 4),
     snippetThreshold: number('snippet_threshold', 30),
     cutoffMs: number('search_cutoff_ms', CUTOFF_MS),
@@ -343,7 +337,12 @@ function resolveQueryField(schema: StoredSchema, name: string): Field[] {
           (field) => field.name.startsWith(beginning) && isSearchable(field) && !isDynamic(field),
         )
   if (expanded.length === 0) {
-    throw new ApiError(404, `Could not find a field named \`${name}\` in the schema.`)
+    throw new ApiError(
+      404,
+      name.endsWith('*')
+        ? `No string or string array field found matching the pattern \`${name}\` in the schema.`
+        : `Could not find a field named \`${name}\` in the schema.`,
+    )
   }
   return expanded
 }
@@ -358,6 +357,7 @@ function checkGroupBy(schema: StoredSchema, groupBy: string[]): void {
   for (const name of groupBy) {
     if (name === 'id') throw new ApiError(400, 'Cannot use `id` as a group by field.')
     const field = findField(schema, name)
+    if (name.endsWith('*')) throw new ApiError(400, `Pattern \`${name}\` is not allowed.`)
     if (field === undefined)
       throw new ApiError(404, `Could not find a field named \`${name}\` in the schema.`)
     if (!field.facet) throw new ApiError(400, `Group by field \`${name}\` should be a facet field.`)
@@ -369,31 +369,3 @@ function checkGroupBy(schema: StoredSchema, groupBy: string[]): void {
     }
   }
 }
-
-function parseHighlight(
-  params: SearchParameters,
-  numbers: { affixTokens: number; snippetThreshold: number },
-  schema: StoredSchema,
-): HighlightOptions {
-  const named = withStars(list(params.highlight_fields), schema)
-  const full = withStars(list(params.highlight_full_fields), schema)
-  return {
-    fields: named.length === 0 ? undefined : named[0] === 'none' ? [] : named,
-    fullFields: full[0] === 'none' ? [] : full,
-    startTag: params.highlight_start_tag ?? '<mark>',
-    endTag: params.highlight_end_tag ?? '</mark>',
-    affixTokens: numbers.affixTokens,
-    snippetThreshold: numbers.snippetThreshold,
-    v1: params.enable_highlight_v1 !== 'false',
-  }
-}
-
-/** Names of fields, where `user*` stands for all string fields that begin so. */
-const withStars = (names: string[], schema: StoredSchema): string[] =>
-  names.flatMap((name) =>
-    name.endsWith('*')
-      ? schema.fields
-          .filter((field) => field.name.startsWith(name.slice(0, -1)) && isString(field) && !isDynamic(field))
-          .map((field) => field.name)
-      : [name],
-  )

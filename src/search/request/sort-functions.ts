@@ -124,3 +124,35 @@ export function randomSql(seed: number): SqlFragment {
   hash = shifted(times(hash, 0x735a2d97), 15)
   return fragment(hash, (Math.imul(seed, 0x9e3779b1) >>> 0) + 1)
 }
+
+/** Conditions of `_eval` with different scores: the bindings of each go into one statement, which takes a hundred. */
+const MAX_EVAL_CASES = 16
+/** Conditions of `_eval`. */
+const MAX_EVAL_EXPRESSIONS = 100
+
+/** The conditions of `_eval` and their scores. The first that holds counts. @throws ApiError 400 */
+export function parseEval(argument: string): { filter: string; score: number }[] {
+  if (argument === '') throw new ApiError(400, 'The eval expression in sort_by is empty.')
+  const list = /^\[(.*)\]$/s.exec(argument)
+  if (!list) return [{ filter: argument, score: 1 }]
+  const parts = splitOutside(list[1]!, ',')
+  if (parts.length > MAX_EVAL_EXPRESSIONS) {
+    throw new ApiError(400, `\`_eval\` takes at most ${MAX_EVAL_EXPRESSIONS} expressions.`)
+  }
+  const cases: { filter: string; score: number }[] = []
+  for (const part of parts) {
+    const match = /^(.*):\s*(\d{1,9})$/s.exec(part)
+    if (!match) throw new ApiError(400, 'Parameter `sort_by` is malformed.')
+    const [filter, score] = [match[1]!, Number(match[2])]
+    const last = cases.at(-1)
+    if (last?.score === score) last.filter = `(${last.filter}) || (${filter})`
+    else cases.push({ filter, score })
+  }
+  if (cases.length > MAX_EVAL_CASES) {
+    throw new ApiError(
+      400,
+      `\`_eval\` takes at most ${MAX_EVAL_CASES} different scores. Put expressions with the same score side by side.`,
+    )
+  }
+  return cases
+}

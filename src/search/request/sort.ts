@@ -26,7 +26,14 @@ import {
 } from '../schema/layout'
 import type { Field } from '../types'
 import type { Buckets, JoinedKey, Order } from './order'
-import { decaySql, type FieldOptions, parseFieldOptions, parseSeed, randomSql } from './sort-functions'
+import {
+  decaySql,
+  type FieldOptions,
+  parseEval,
+  parseFieldOptions,
+  parseSeed,
+  randomSql,
+} from './sort-functions'
 import { parseVectorQuery, type VectorQuery } from './vector-query'
 
 type Direction = 'ASC' | 'DESC'
@@ -50,7 +57,6 @@ export type SortKey = { direction: Direction } & (
 )
 
 const MAX_KEYS = 3
-const MAX_EVAL_CASES = 8
 const MAX_UINT32 = 2 ** 32 - 1
 const MALFORMED = 'Parameter `sort_by` is malformed.'
 
@@ -161,21 +167,6 @@ function parseField(field: Field, argument: string): Undirected<SortKey> {
     throw new ApiError(400, `Bad syntax for sorting field \`${field.name}\``)
   }
   return { kind: 'field', field, ...options }
-}
-
-function parseEval(argument: string): { filter: string; score: number }[] {
-  if (argument === '') throw new ApiError(400, 'The eval expression in sort_by is empty.')
-  const list = /^\[(.*)\]$/s.exec(argument)
-  if (!list) return [{ filter: argument, score: 1 }]
-  const parts = splitOutside(list[1]!, ',')
-  if (parts.length > MAX_EVAL_CASES) {
-    throw new ApiError(400, `\`_eval\` takes at most ${MAX_EVAL_CASES} expressions.`)
-  }
-  return parts.map((part) => {
-    const match = /^(.*):\s*(\d{1,9})$/s.exec(part)
-    if (!match) throw new ApiError(400, MALFORMED)
-    return { filter: match[1]!, score: Number(match[2]) }
-  })
 }
 
 function parseGeopoint(field: Field, argument: string): Undirected<SortKey> {

@@ -20,6 +20,8 @@ interface Passage {
   matchedTokens: string[]
   /** the whole value, if asked for */
   value?: string
+  /** how well the query fits: more of its words side by side. 0 for none */
+  fit: number
 }
 
 /** A value's snippet: the best window of matches and some tokens around it, or all of a short text. */
@@ -41,7 +43,7 @@ function highlightText(
   const all = rangesOf(marks)
   const within = all.filter((mark) => mark.start >= from && mark.end <= to)
   const matchedTokens = [...new Set(within.map((mark) => text.slice(mark.start, mark.end)))]
-  const passage = { snippet: mark(text, from, to, within, options), matchedTokens }
+  const passage = { snippet: mark(text, from, to, within, options), matchedTokens, fit: fitOf(marks) }
   return full ? { ...passage, value: mark(text, 0, text.length, all, options) } : passage
 }
 
@@ -56,6 +58,20 @@ function bestWindow(marks: Mark[]): { first: number; last: number } {
       last = marks[at]!.token
     }
     if (words.size > best.words) best = { first: token, last, words: words.size }
+  }
+  return best
+}
+
+/** How well marks fit the query, by their best window: its different words count before how close they are. */
+function fitOf(marks: Mark[]): number {
+  let best = 0
+  for (const [index, { token }] of marks.entries()) {
+    const words = new Set<number>()
+    for (let at = index; at < marks.length && marks[at]!.token < token + WINDOW; at++) {
+      if (words.has(marks[at]!.word)) continue
+      words.add(marks[at]!.word)
+      best = Math.max(best, words.size * WINDOW - (marks[at]!.token - token))
+    }
   }
   return best
 }
@@ -97,6 +113,7 @@ export function highlightDocument(
   options: HighlightOptions,
 ): DocumentHighlights {
   const result: DocumentHighlights = { highlight: {}, highlights: [] }
+  const old: { fit: number; highlight: Highlight }[] = []
   for (const name of fields) {
     const field = findField(schema, name)
     if (field === undefined || !isString(field)) continue
@@ -110,8 +127,12 @@ export function highlightDocument(
       const { snippet, matchedTokens, value } = queue.shift()!
       return { matched_tokens: matchedTokens, snippet, ...(value === undefined ? {} : { value }) }
     })
-    if (options.v1) result.highlights.push(oldForm(name, field.type.endsWith('[]'), passages))
+    if (!options.v1) continue
+    const fit = Math.max(...passages.map((passage) => passage.fit))
+    old.push({ fit, highlight: oldForm(name, field.type.endsWith('[]'), passages) })
   }
+  // As in Typesense, the field that fits best comes first. The sort is stable.
+  result.highlights = old.sort((a, b) => b.fit - a.fit).map(({ highlight }) => highlight)
   return result
 }
 
@@ -123,6 +144,7 @@ function oldForm(field: string, array: boolean, passages: Passage[]): Highlight 
   const matched = passages
     .map((passage, index) => ({ ...passage, index }))
     .filter(({ matchedTokens }) => matchedTokens.length > 0)
+    .sort((a, b) => b.fit - a.fit)
   const values = matched.map(({ value }) => value).filter((value) => value !== undefined)
   return {
     field,

@@ -57,9 +57,12 @@ export async function buildHits(
 ): Promise<Map<number, Hit>> {
   const hits = new Map<number, Hit>()
   const { schema } = context
-  const matchers = new Matchers(search.text ? search.terms : [], (name) =>
-    analyzerOf(search.index ?? request.index, rulesOf(schema, findField(schema, name))),
-  )
+  const searched = new Map(request.queryFields.map((each) => [each.field.name, each]))
+  const matchers = new Matchers(search.text ? search.terms : [], (name) => {
+    const analyzer = analyzerOf(search.index ?? request.index, rulesOf(schema, findField(schema, name)))
+    const { prefix = true, typos } = searched.get(name) ?? {}
+    return { analyzer, prefix, typos }
+  })
   let characters = 0
   for (let from = 0; from < rows.length; from += AT_ONCE) {
     // Even a search that was cut off returns what it has found.

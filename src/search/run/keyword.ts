@@ -192,22 +192,18 @@ const RARE = 10
  * @returns undefined if there are none
  */
 export async function withSimilar(
-  { sql, schema, hasTerms }: SearchContext,
+  context: SearchContext,
   { index, typos, queryFields }: SearchRequest,
   terms: readonly Term[],
   pace: Pace,
 ): Promise<Term[] | undefined> {
+  const { sql, schema } = context
   let any = false
   const all = [...terms]
   const isMixed = queryFields.some(
     ({ prefix, typos: own }) => prefix !== queryFields[0]!.prefix || own !== undefined,
   )
-  const vocabulary: Vocabulary = {
-    index,
-    table: !index.stems && hasTerms() ? TERMS : vocabularyOf(sql, index),
-    read: <Row extends object>(query: SqlFragment) => pace.query<Row>(sql, query),
-    rest: () => pace.rest(),
-  }
+  const vocabulary = vocabularyFor(context, index, pace)
   const single = terms.flatMap(({ tokens }) => (tokens.length === 1 ? tokens : []))
   const documentsOf = documentsWith(sql, index, schema, single)
   const rarest = Math.min(...single.map(documentsOf))
@@ -224,6 +220,18 @@ export async function withSimilar(
   return any ? all : undefined
 }
 
+/** The words of an index, for typos. */
+export const vocabularyFor = (
+  { sql, hasTerms }: SearchContext,
+  index: TextIndex,
+  pace: Pace,
+): Vocabulary => ({
+  index,
+  table: !index.stems && hasTerms() ? TERMS : vocabularyOf(sql, index),
+  read: <Row extends object>(query: SqlFragment) => pace.query<Row>(sql, query),
+  rest: () => pace.rest(),
+})
+
 /** How far words are from a typed one. More than allowed is too far for every field. */
 const distancesOf = (word: string, words: readonly string[], allowed: number): Term['typos'] =>
   new Map(
@@ -239,9 +247,10 @@ export function correct(context: SearchContext, request: SearchRequest, terms: T
   const corrected = terms.map((term) => {
     if (term.tokens.length > 1 || isKnown(context, request, term)) return term
     const words = corrections(context.sql, request.index, term.tokens[0]!, request.typos)
-    if (words.length === 0) return term
+    if (words.size === 0) return term
     any = true
-    return { ...term, corrections: words }
+    const typos = new Map([...words].map(([word, whole]) => [word, { whole, beginning: whole }]))
+    return { ...term, corrections: [...words.keys()], typos }
   })
   return any ? corrected : undefined
 }

@@ -15,9 +15,10 @@ export interface Diversity {
   similarity_metric: SimilarityMetric[]
 }
 
-function refuse(message: string): never {
-  throw new ApiError(400, message)
-}
+const refused = (message: string, given: unknown): ApiError =>
+  new ApiError(400, `${message}: ${JSON.stringify(given)}`)
+const missing = (name: string, given: unknown): ApiError => refused(`\`${name}\` not found`, given)
+const invalid = (name: string, given: unknown): ApiError => refused(`Invalid \`${name}\` format`, given)
 
 /**
  * Reads the property `diversity` of a curation, with Typesense's messages. Whether a collection has the fields shows when
@@ -27,34 +28,31 @@ function refuse(message: string): never {
  */
 export function diversityOf(given: unknown): Diversity | undefined {
   if (given === undefined) return undefined
-  if (!isObject(given)) refuse(`Invalid \`diversity\` format: ${JSON.stringify(given)}`)
+  if (!isObject(given)) throw invalid('diversity', given)
   if (Object.keys(given).length === 0) return undefined
   const { similarity_metric: metrics } = given
-  if (metrics === undefined) refuse(`\`similarity_metric\` not found: ${JSON.stringify(given)}`)
-  if (!Array.isArray(metrics) || metrics.length === 0) {
-    refuse(`Invalid \`similarity_metric\` format: ${JSON.stringify(metrics)}`)
-  }
+  if (metrics === undefined) throw missing('similarity_metric', given)
+  if (!Array.isArray(metrics) || metrics.length === 0) throw invalid('similarity_metric', metrics)
   return { similarity_metric: metrics.map(metricOf) }
 }
 
 function metricOf(given: unknown): SimilarityMetric {
   if (!isObject(given) || Object.keys(given).length === 0) {
-    refuse(`Invalid \`similarity_metric\` format, expected an object: ${JSON.stringify(given)}`)
+    throw refused('Invalid `similarity_metric` format, expected an object', given)
   }
-  const { field, method, weight = 1 } = given
-  if (field === undefined) refuse(`\`field\` not found: ${JSON.stringify(given)}`)
-  if (typeof field !== 'string' || field === '') refuse(`Invalid \`field\` format: ${JSON.stringify(field)}`)
-  if (method === undefined) refuse(`\`method\` not found: ${JSON.stringify(given)}`)
-  if (typeof method !== 'string' || method === '') {
-    refuse(`Invalid \`method\` format: ${JSON.stringify(method)}`)
+  const { weight = 1 } = given
+  const field = nameOf(given, 'field')
+  const method = nameOf(given, 'method').toLowerCase()
+  if (method !== 'equality' && method !== 'jaccard' && method !== 'vector_distance') {
+    throw missing('method', given)
   }
-  const known = methodOf(method)
-  if (known === undefined) refuse(`\`method\` not found: ${JSON.stringify(given)}`)
-  if (typeof weight !== 'number') refuse(`Invalid \`weight\` format: ${JSON.stringify(weight)}`)
-  return { field, method: known, weight }
+  if (typeof weight !== 'number') throw invalid('weight', weight)
+  return { field, method, weight }
 }
 
-function methodOf(name: string): SimilarityMethod | undefined {
-  const lower = name.toLowerCase()
-  return lower === 'equality' || lower === 'jaccard' || lower === 'vector_distance' ? lower : undefined
+function nameOf(metric: Record<string, unknown>, property: string): string {
+  const name = metric[property]
+  if (name === undefined) throw missing(property, metric)
+  if (typeof name !== 'string' || name === '') throw invalid(property, name)
+  return name
 }

@@ -1,6 +1,6 @@
 /** Finds the words of a query in the text of a document, for highlights. */
 import type { Analyzer } from './analyzer'
-import { type Term, typed } from './query'
+import { type SearchedColumn, type Term, termsFor, typed } from './query'
 import { INSIDE, OUTSIDE, PART } from './written'
 
 /** A query word found in a text. */
@@ -150,7 +150,9 @@ export class WordMatcher {
         const word = lower.slice(start, end)
         const match = this.match(isWhole ? word : this.#analyzer.phrase(word).words[0]!)
         if (match !== undefined) {
-          const marked = isWhole ? start + match.length : end
+          // All letters of a word that is cut end where the word ends.
+          const isAll = match.length >= Math.min(parts, mostLetters)
+          const marked = isAll ? end : endOfLetters(lower, start, end, match.length, classes)
           marks.push({ token: starts.length, word: match.word, start, end: marked })
         }
       }
@@ -177,16 +179,33 @@ export class WordMatcher {
   }
 }
 
+/** Where so many letters of a word end, with signs between them. */
+function endOfLetters(
+  text: string,
+  start: number,
+  end: number,
+  letters: number,
+  classes: Uint8Array,
+): number {
+  let left = letters
+  for (let at = start; at < end; at++)
+    if (classes[text.charCodeAt(at)] === PART && --left === 0) return at + 1
+  return end
+}
+
+/** How a field takes the words of a query. */
+export type FieldRules = Pick<SearchedColumn, 'analyzer' | 'prefix' | 'typos'>
+
 /** Matchers of the same terms for texts of different fields. */
 export class Matchers {
   #terms: Term[]
-  #analyzerOf: (field: string) => Analyzer
-  #made = new Map<Analyzer, WordMatcher>()
+  #rulesOf: (field: string) => FieldRules
+  #made = new Map<Analyzer, Map<string, WordMatcher>>()
 
-  /** @param analyzer that of a field by its name */
-  constructor(terms: Term[], analyzer: (field: string) => Analyzer) {
+  /** @param rules those of a field by its name */
+  constructor(terms: Term[], rules: (field: string) => FieldRules) {
     this.#terms = terms
-    this.#analyzerOf = analyzer
+    this.#rulesOf = rules
   }
 
   /** how many different words to look for */
@@ -195,9 +214,13 @@ export class Matchers {
   }
 
   of(field: string): WordMatcher {
-    const analyzer = this.#analyzerOf(field)
-    const matcher = this.#made.get(analyzer) ?? new WordMatcher(this.#terms, analyzer)
-    this.#made.set(analyzer, matcher)
+    const rules = this.#rulesOf(field)
+    const { analyzer, prefix, typos } = rules
+    const made = this.#made.get(analyzer) ?? new Map<string, WordMatcher>()
+    this.#made.set(analyzer, made)
+    const key = `${prefix} ${typos}`
+    const matcher = made.get(key) ?? new WordMatcher(termsFor(this.#terms, rules), analyzer)
+    made.set(key, matcher)
     return matcher
   }
 }

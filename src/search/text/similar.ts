@@ -64,6 +64,12 @@ export async function similarWords(
   return []
 }
 
+/** The words with one typo, in no order, of any number of documents. */
+export async function wordsAlike(vocabulary: Vocabulary, word: string): Promise<string[]> {
+  if ([...word].length > MOST_LETTERS) return []
+  return (await nearWords(vocabulary, word, false, 1)).map(({ term }) => term)
+}
+
 interface NearWord {
   term: string
   distance: number

@@ -38,13 +38,18 @@ export function vocabularyOf(sql: SqlStorage, { table, vocabulary }: TextIndex):
 }
 
 /**
- * Words to search for in place of one that the index lacks: the nearest ones. Stems are written so that FTS5 stems them
- * back to themselves.
+ * Words to search for in place of one that the index lacks: the nearest ones, and how far they are. Stems are written so
+ * that FTS5 stems them back to themselves.
  */
-export function corrections(sql: SqlStorage, index: TextIndex, word: string, rules: TypoRules): string[] {
+export function corrections(
+  sql: SqlStorage,
+  index: TextIndex,
+  word: string,
+  rules: TypoRules,
+): Map<string, number> {
   const allowed = typosAllowed(word, rules)
   // Counting letters says little about typos in other scripts.
-  if (allowed === 0 || !/^[a-z][a-z0-9]*$/.test(word)) return []
+  if (allowed === 0 || !/^[a-z][a-z0-9]*$/.test(word)) return new Map()
   const wanted = index.stems ? stem(word) : word
   const next = String.fromCharCode(wanted.charCodeAt(0) + 1)
   const found: { term: string; documents: number; distance: number }[] = []
@@ -60,12 +65,13 @@ export function corrections(sql: SqlStorage, index: TextIndex, word: string, rul
     if (distance > 0 && distance <= allowed) found.push({ term, documents: doc, distance })
   }
   const nearest = Math.min(...found.map(({ distance }) => distance))
-  return found
+  const words = found
     .filter(({ distance }) => distance === nearest)
     .sort((a, b) => b.documents - a.documents || (a.term < b.term ? -1 : 1))
     .map(({ term }) => (index.stems ? unstem(term) : term))
     .filter((spelling) => spelling !== undefined)
     .slice(0, MAX_CORRECTIONS)
+  return new Map(words.map((spelling) => [spelling, nearest]))
 }
 
 /** Finds a word that has this stem. FTS5 stems what it is asked, and not every stem is its own stem. */

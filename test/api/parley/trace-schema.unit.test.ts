@@ -9,6 +9,7 @@ const hit: Required<HitTrace> = { id: 'a', text_match: 1, vector_distance: 0.5, 
 
 const search: Required<SearchTrace> = {
   collection: 'c',
+  engine: 'typesense',
   params: { q: 'q' },
   found: 1,
   hits: [hit],

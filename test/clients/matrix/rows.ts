@@ -11,6 +11,7 @@ import { openAgentChat, textIn as said } from '../agent-chat'
 import { KEY, url } from '../harness'
 import { makeChat, textOf } from '../headless-chat'
 import { openSearch, responses, typesense } from './api-rows'
+import { completionHook, langChain, textTransport } from './framework-rows'
 import { bearer, NO_RESUME, type Options, type Row, type Said } from './row'
 import { deepChat, n8n, own } from './widget-rows'
 
@@ -307,9 +308,12 @@ export const ROWS: Row[] = [
   typesense,
   openSearch,
   uiStream,
+  textTransport,
+  completionHook,
   agents,
   completions,
   responses,
+  langChain,
   aiChat,
   mcp,
   agUi,

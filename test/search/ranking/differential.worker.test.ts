@@ -140,6 +140,18 @@ class Query {
       .join(' ')
   }
 
+  /** How well a text fits, for the order of highlights: the words of a window of ten, and how close they are. */
+  fit(text: string): number {
+    const found = text.split(' ').map((word) => this.read(word)?.word)
+    const windows = found.flatMap((_, from) =>
+      Array.from({ length: Math.min(10, found.length - from) }, (__, length) => {
+        const words = new Set(found.slice(from, from + length + 1).filter((word) => word !== undefined))
+        return words.size * 10 - length
+      }),
+    )
+    return Math.max(0, ...windows)
+  }
+
   /** What decides in turn which matches a search with many of them reads. */
   tiers(all: string): { match: string; tied: boolean }[] {
     const quoted = this.words.map((word) => `"${word}"`)
@@ -317,6 +329,7 @@ describe.each([
         ).toEqual(
           shown.map((row) =>
             (['title', 'text'] as const)
+              .toSorted((a, b) => query.fit(row[b]) - query.fit(row[a]))
               .map((field) => [field, query.marked(row[field])])
               .filter(([, snippet]) => snippet!.includes('<mark>')),
           ),

@@ -211,6 +211,70 @@ describe('a typo', () => {
   })
 })
 
+describe('a title that is the query but for one typo', () => {
+  const rows: Row[] = [
+    ['devil', 'Dust Devil', 'x', 9],
+    ['mention', 'Another film', 'evil dust everywhere', 5],
+    ['spread', 'Evil of the old dust', 'x', 1],
+    ['longer', 'Dust Devil Returns', 'x'],
+    ['two', 'Dusk Devil', 'x'],
+    ['rookie', 'The Rookie', 'x'],
+    ['rooke', 'A house', 'The man whose name is rooke'],
+    ['scream', 'Scream', 'x'],
+    ['ice', 'Ice cream man', 'x'],
+    ['shout', 'Streams', 'x'],
+  ]
+  const things = collectionOf(rows)
+  const found = async (q: string, params: SearchParameters = {}) =>
+    idsOf(await (await things).search({ q, query_by: 'title,text', ...params }))
+
+  it('is found after the words as they were typed', async () => {
+    expect(await found('dust evil')).toEqual(['mention', 'spread', 'devil'])
+    expect(await found('Dust Evil', { sort_by: '_text_match:desc,popularity:desc' })).toEqual([
+      'mention',
+      'spread',
+      'devil',
+    ])
+    expect(await found('the rooke')).toEqual(['rooke', 'rookie'])
+    expect(await found('cream')).toEqual(['ice', 'scream'])
+  })
+
+  it('counts, is marked, and is there for facets and filters', async () => {
+    const search = (params: SearchParameters) =>
+      things.then((made) => made.search({ q: 'cream', query_by: 'title,text', ...params }))
+    const { found: count, hits, facet_counts: facets } = await search({ facet_by: 'kind' })
+    expect(count).toBe(2)
+    expect(hits!.map(({ highlights }) => highlights![0]?.snippet)).toEqual([
+      'Ice <mark>cream</mark> man',
+      '<mark>Scream</mark>',
+    ])
+    expect(facets![0]!.counts).toMatchObject([{ value: 'film', count: 2 }])
+    expect((await search({ filter_by: 'id:!=scream' })).found).toBe(1)
+    expect(idsOf(await search({ per_page: '1', page: '2' }))).toEqual(['scream'])
+  })
+
+  it('is not looked for where typos or other words must not be', async () => {
+    expect(await found('cream', { num_typos: '0' })).toEqual(['ice'])
+    expect(await found('cream', { typo_tokens_threshold: '0' })).toEqual(['ice'])
+    expect(await found('cream', { min_len_1typo: '6' })).toEqual(['ice'])
+    expect(await found('"cream"')).toEqual(['ice'])
+    expect(await found('cream -scream')).toEqual(['ice'])
+    expect(await found('cream', { query_by: 'text,title' })).toEqual(['ice'])
+    expect(await found('cream', { sort_by: 'popularity:desc' })).toEqual(['ice'])
+  })
+
+  it('keeps words from being dropped, unless more is asked for', async () => {
+    const films: Row[] = [
+      ['beauty', 'American Beauty', 'x'],
+      ['captain', 'Captain America', 'x'],
+      ['horse', 'Horses', 'The beauty of a horse'],
+    ]
+    expect(await order(films, { q: 'America Beauty' })).toEqual(['beauty'])
+    const all = await order(films, { q: 'America Beauty', drop_tokens_threshold: '3' })
+    expect(all).toContain('captain')
+  })
+})
+
 describe('a search that finds more than it reads', () => {
   const COUNT = 700
   // The words are in many places, so that all kinds of matches occur.

@@ -2,7 +2,7 @@
 import type { SearchRequest } from '../../request/request'
 import { completeSort } from '../../request/sort'
 import type { ParsedQuery } from '../../text/query'
-import { type RangedFilter, type Top, textMatches } from '../candidates'
+import { type Candidates, type RangedFilter, type Top, textMatches } from '../candidates'
 import type { SearchContext } from '../context'
 import { Gathered } from '../gathered'
 import type { HitRow } from '../hits'
@@ -45,7 +45,7 @@ export async function findPlain(
   if (plain === undefined) return undefined
   const { terms, match, seqs, tiers, index } = plain
   const candidates = {
-    parts: textMatches(sql, match, filter),
+    parts: plain.isListed ? listed(seqs!) : textMatches(sql, match, filter),
     text: true,
     vector: false,
     found: seqs?.length,
@@ -74,4 +74,11 @@ export async function findPlain(
   for (const { seq, text } of scored) gathered.add(seq, -text.rank, Number.NaN, Number.NaN)
   const texts = new Map(scored.map(({ seq, text }) => [seq, text]))
   return { candidates: { ...candidates, parts: gathered.parts }, terms, pinned, texts }
+}
+
+/** Documents as parts of the matches. Their scores are not known. */
+function listed(seqs: readonly number[]): Candidates['parts'] {
+  const gathered = new Gathered()
+  for (const seq of seqs) gathered.add(seq, Number.NaN, Number.NaN, Number.NaN)
+  return gathered.parts
 }

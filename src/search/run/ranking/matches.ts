@@ -63,6 +63,13 @@ export const withoutScores = (sql: SqlStorage, match: TextMatch, filter: RangedF
     }
   }
 
+/** Columns whose lengths are told. Each column before one makes the query longer. */
+const MOST_COLUMNS = 16
+
+/** Whether `wordsIn` tells the length of a field: it does not in a column that fields share. */
+export const hasLength = ({ column, code }: { column: string; code?: string }): boolean =>
+  !code && Number(column.slice(1)) < MOST_COLUMNS
+
 /**
  * How many words document `d.seq` has in a column of an index, to order by: a byte, which is exact up to 127.
  *

@@ -2,8 +2,9 @@
  * Which words a document needs in a plain search, as in Typesense.
  *
  * A document matches if every word of the query is in any of the fields. If fewer than typo_tokens_threshold documents
- * match, similar words will do too, unless the query has more than ten words. If fewer than drop_tokens_threshold match, words are dropped one by one, from one
- * end and then from the other, until enough are found. The first words found are never lost on the way.
+ * match, similar words will do too, unless the query has more than ten words. If fewer than drop_tokens_threshold match,
+ * words are dropped one by one, from one end and then from the other, until enough are found. The first words found are
+ * never lost on the way, and a phrase in quotes is never dropped.
  *
  * A question in a whole sentence is seldom answered in its own words. If too few documents have all of them, and they are
  * ordered by how well they match, any informative word is enough and BM25 ranks. `drop_tokens_mode` turns that off.
@@ -24,6 +25,7 @@ import type { SearchContext } from '../context'
 import { columnsOf, rankOf, withSimilar, withSpacing } from '../keyword'
 import type { Pace } from '../pace'
 import { splitsAndJoins } from '../split-join'
+import { almostWhole, ENOUGH_AS_TYPED } from './almost'
 import { countedMatches, fewMatches } from './matches'
 import { type Tier, tiersOf } from './tiers'
 import type { Counted } from './window'
@@ -47,6 +49,8 @@ export interface PlainSearch {
   match: TextMatch
   /** all matches, if they are few */
   seqs: number[] | undefined
+  /** `seqs` has documents that `match` has not */
+  isListed?: boolean
   /** the number of all matches, if it is known */
   found?: number
   /** reads the best by BM25 and the number of all */
@@ -136,6 +140,17 @@ export async function planPlainSearch(
     terms = spaced
     search = await attempt(expression(terms))
   }
+  const almost =
+    top !== undefined && request.typoTokensThreshold > 0 && foundBy(search) < ENOUGH_AS_TYPED
+      ? await almostWhole(context, request, { ...query, terms }, filter, pace)
+      : undefined
+  if (almost !== undefined) {
+    const seqs = [...new Set([...search.seqs!, ...almost.seqs])]
+    // With as many, no word need be dropped.
+    if (seqs.length >= request.dropTokensThreshold && !isBothSides(terms, request)) {
+      return { terms: almost.terms, match: search.match, seqs, isListed: true, tiers: () => [] }
+    }
+  }
   const isLast = completeSort(request.sort, context.schema, { text: true, vector: false }).length === 1
   const needed = [terms]
   const isTooLittle = () => foundBy(search) < request.dropTokensThreshold
@@ -157,7 +172,7 @@ function isQuestion(
   { sort, dropTokensThreshold, dropTokensMode }: SearchRequest,
   terms: Term[],
 ): boolean {
-  if (dropTokensThreshold === 0 || dropTokensMode.given) return false
+  if (dropTokensThreshold === 0 || dropTokensMode.given || terms.some(({ quoted }) => quoted)) return false
   const [first] = completeSort(sort, schema, { text: true, vector: false })
   return first!.kind === 'text_match' && informativeWords(terms) >= QUESTION_WORDS
 }
@@ -167,11 +182,13 @@ const isBothSides = (terms: readonly Term[], { dropTokensMode }: SearchRequest):
 
 /** What is left of a query as its words are dropped: from one end down to one word, then from the other. */
 function* dropped(terms: readonly Term[], { dropTokensMode }: SearchRequest): Generator<Term[]> {
-  const words = terms.slice(0, MOST_DROPPED)
+  const words = terms.slice(0, MOST_DROPPED).filter(({ quoted }) => !quoted)
+  const phrases = terms.filter(({ quoted }) => quoted)
+  const beside = (some: readonly Term[]) =>
+    terms.filter((term) => some.includes(term) || phrases.includes(term))
   const fromRight = () => words.map((_, count) => words.slice(0, words.length - count)).slice(1)
   const fromLeft = () => words.map((_, count) => words.slice(count)).slice(1)
   const first = dropTokensMode.direction === 'right_to_left' ? fromRight() : fromLeft()
   const second = dropTokensMode.direction === 'right_to_left' ? fromLeft() : fromRight()
-  yield* first
-  yield* second
+  for (const some of [...first, ...second]) yield beside(some)
 }

@@ -16,6 +16,7 @@ import {
 } from '../../text/query'
 import { hasSynonyms } from '../../text/synonyms'
 import type { TextMatch } from '../candidates'
+import { hasLength } from './matches'
 
 export interface Tier {
   match: TextMatch
@@ -67,7 +68,7 @@ export function tiersOf(
   const begun = own.with(-1, { ...own.at(-1)!, prefix: terms.at(-1)!.prefix })
   const typed = (some: readonly Column[]) => together(begun, some, 'initial')
   const [only] = best
-  const shortest = best.length === 1 && isLast ? { shortest: only!.column } : {}
+  const shortest = best.length === 1 && isLast && hasLength(only!) ? { shortest: only!.column } : {}
   if (terms.length > 1) {
     const near = together(own, columns, 'near')
     const phrase = together(own, columns, 'phrase')

@@ -1,0 +1,197 @@
+/**
+ * Calls the nodes of a cluster: one after the other, as the cluster's own clients do.
+ *
+ * A node that does not answer is left alone for a while, twice as long each time (a circuit breaker). What is known of the nodes
+ * belongs to the isolate. If all nodes are left alone, calls fail at once and say when to come back.
+ */
+import { ApiError, coded } from '../../errors'
+import { maskSecret } from '../../mask'
+import { type Egress, requireAllowed } from '../../models/egress'
+import { readWholeBody } from '../../models/whole-body'
+
+/** How long a node that failed is left alone, in milliseconds: first and longest. */
+const FIRST_REST_MS = 2_000
+const LONGEST_REST_MS = 60_000
+
+/** The most bytes of a reply. A page of 250 large documents has some 30 MB. */
+const LARGEST_REPLY = 64 * 1024 * 1024
+const LARGEST_ERROR = 64 * 1024
+
+interface Health {
+  failures: number
+  /** milliseconds since 1970 */
+  restsUntil: number
+}
+
+/** What this isolate knows of nodes, by their URLs. */
+const health = new Map<string, Health>()
+const MOST_NODES_KNOWN = 1_000
+
+/** Forgets all failures: for tests. */
+export const forgetFailures = (): void => health.clear()
+
+/** Where the next call begins, so that nodes share the work. */
+let turn = 0
+
+export interface ClusterRequest {
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  /** with a leading slash */
+  path: string
+  query?: Record<string, string>
+  body?: string
+  /** of the body; default: JSON */
+  contentType?: string
+  /** whether another node may be asked after one that may have done the work */
+  repeatable: boolean
+  signal?: AbortSignal | undefined
+}
+
+export interface ClusterOptions {
+  /** how messages call it: `The Typesense cluster` */
+  label: string
+  nodes: readonly string[]
+  headers: Record<string, string>
+  /** credentials that no message may contain */
+  secrets: readonly string[]
+  /** milliseconds until the headers of a reply, and the same again for its body */
+  timeoutMs: number
+  env: Egress
+}
+
+/** Nodes asked for one call. */
+const MOST_ATTEMPTS = 2
+
+/**
+ * A node that is reached but gives no answer so many times in a row is left alone. One such call says little: a single
+ * heavy search must not cut off everybody else's.
+ */
+const FAILURES_IN_A_ROW = 3
+
+/** Why a node gave no answer. `unsent`: it has not done the work. */
+type Trouble = { why: string; unsent: boolean }
+
+/** An error that only the operator can mend, and may read in full. */
+export const ofCluster = (message: string): ApiError =>
+  new ApiError(503, message, undefined, true, 'search_unavailable')
+
+export class Cluster {
+  readonly #options: ClusterOptions
+  /** ends the call of a response whose body stalls */
+  readonly #ends = new WeakMap<Response, AbortController>()
+
+  constructor(options: ClusterOptions) {
+    this.#options = options
+  }
+
+  /**
+   * @returns the response of the first node that answers, whatever its status below 500
+   * @throws ApiError 503 if no node answers, with the seconds after which to try again
+   */
+  async fetch(request: ClusterRequest): Promise<Response> {
+    const now = Date.now()
+    const nodes = this.#ready(now)
+    if (nodes.length === 0) throw this.#resting(now)
+    let trouble: Trouble | undefined
+    for (const node of nodes.slice(0, MOST_ATTEMPTS)) {
+      const outcome = await this.#ask(node, request)
+      if (outcome instanceof Response) return outcome
+      trouble = outcome
+      if (!request.repeatable && !outcome.unsent) break
+    }
+    const { why } = trouble!
+    const seconds = this.#ready(Date.now()).length > 0 ? 1 : this.#wait(Date.now())
+    throw this.#unavailable(`${this.#options.label} does not answer (${why}).`, seconds)
+  }
+
+  /** The whole body of a reply. @throws ApiError 503 if it breaks off or is too large */
+  async text(response: Response): Promise<string> {
+    const timer = setTimeout(() => this.#ends.get(response)?.abort(), this.#options.timeoutMs)
+    try {
+      const { text, complete } = await readWholeBody(response.body, LARGEST_REPLY)
+      if (complete) return text
+    } catch {
+    } finally {
+      clearTimeout(timer)
+    }
+    throw this.#unavailable(`A reply of ${this.#options.label.toLowerCase()} broke off or is too large.`, 1)
+  }
+
+  /** The start of a body that tells of an error, without credentials. */
+  async errorText(response: Response): Promise<string> {
+    const { text } = await readWholeBody(response.body, LARGEST_ERROR).catch(() => ({ text: '' }))
+    return this.#options.secrets.reduce((said, secret) => said.replaceAll(secret, maskSecret(secret)), text)
+  }
+
+  /** The nodes that are not left alone, each call beginning with another one. */
+  #ready(now: number): string[] {
+    const { nodes } = this.#options
+    const first = turn++ % nodes.length
+    const rotated = [...nodes.slice(first), ...nodes.slice(0, first)]
+    return rotated.filter((node) => (health.get(node)?.restsUntil ?? 0) <= now)
+  }
+
+  /** Seconds until a node is asked again. */
+  #wait(now: number): number {
+    const until = Math.min(...this.#options.nodes.map((node) => health.get(node)?.restsUntil ?? now))
+    return Math.max(1, Math.ceil((until - now) / 1_000))
+  }
+
+  #resting(now: number): ApiError {
+    const seconds = this.#wait(now)
+    return this.#unavailable(
+      `${this.#options.label} did not answer lately. It is asked again in ${seconds} seconds.`,
+      seconds,
+    )
+  }
+
+  #unavailable(message: string, seconds: number): ApiError {
+    return coded('search_unavailable', 503, message, seconds)
+  }
+
+  async #ask(node: string, request: ClusterRequest): Promise<Response | Trouble> {
+    const { env, headers, timeoutMs } = this.#options
+    // The variable may have changed since the node was named.
+    requireAllowed(node, env, 'The URL of the node')
+    const url = new URL(`${node}${request.path}`)
+    for (const [name, value] of Object.entries(request.query ?? {})) url.searchParams.set(name, value)
+    const late = new AbortController()
+    const timer = setTimeout(() => late.abort(), timeoutMs)
+    try {
+      const response = await fetch(url, {
+        method: request.method,
+        headers: {
+          ...headers,
+          ...(request.body !== undefined && { 'content-type': request.contentType ?? 'application/json' }),
+        },
+        ...(request.body !== undefined && { body: request.body }),
+        // A redirect could carry the credentials to another host.
+        redirect: 'manual',
+        signal: request.signal ? AbortSignal.any([late.signal, request.signal]) : late.signal,
+      })
+      if (response.status < 500) {
+        health.delete(node)
+        this.#ends.set(response, late)
+        return response
+      }
+      await response.body?.cancel().catch(() => {})
+      // 503: a node of Typesense that lags behind or starts. It has done nothing.
+      return this.#failed(node, `HTTP status ${response.status}`, response.status === 503)
+    } catch (error) {
+      if (request.signal?.aborted) throw error
+      return late.signal.aborted
+        ? this.#failed(node, `no reply within ${timeoutMs} ms`, false)
+        : this.#failed(node, 'it could not be reached', true)
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  #failed(node: string, why: string, unsent: boolean): Trouble {
+    const failures = (health.get(node)?.failures ?? 0) + 1
+    const rests = unsent || failures >= FAILURES_IN_A_ROW
+    const rest = rests ? Math.min(FIRST_REST_MS * 2 ** Math.min(failures - 1, 10), LONGEST_REST_MS) : 0
+    if (health.size >= MOST_NODES_KNOWN) health.clear()
+    health.set(node, { failures, restsUntil: Date.now() + rest })
+    return { why, unsent }
+  }
+}

@@ -1,0 +1,50 @@
+/** An OpenSearch cluster's errors as the caller reads them. */
+import * as v from 'valibot'
+import { ApiError, collectionGone } from '../../../errors'
+import { once } from '../../../once'
+import { ofCluster } from '../cluster'
+
+const Reason = once(() => v.object({ type: v.optional(v.string()), reason: v.nullish(v.string()) }))
+
+const ErrorReply = once(() =>
+  v.object({
+    error: v.union([
+      v.string(),
+      v.object({ ...Reason().entries, root_cause: v.optional(v.array(Reason()), []) }),
+    ]),
+  }),
+)
+
+/** Seconds after which a cluster with full queues may take another request. */
+const BUSY_SECONDS = 1
+
+/** @param text the body of the reply */
+export function refusalOf(status: number, text: string): ApiError {
+  const { type, reason } = reasonIn(text)
+  if (status === 401 || status === 403) {
+    return ofCluster(
+      'The OpenSearch cluster refuses the stored credentials. Send the collection new ones: PATCH with `engine`.',
+    )
+  }
+  if (type === 'index_not_found_exception') return collectionGone()
+  if (status >= 300 && status < 400) {
+    return ofCluster('The OpenSearch cluster answers with a redirect. Give the address it leads to.')
+  }
+  if (status === 429) {
+    return new ApiError(503, 'The OpenSearch cluster is busy.', BUSY_SECONDS, false, 'search_unavailable')
+  }
+  return new ApiError(status, reason || 'The OpenSearch cluster refused the request.')
+}
+
+function reasonIn(text: string): { type: string; reason: string } {
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(text)
+  } catch {}
+  const read = v.safeParse(ErrorReply(), parsed)
+  if (!read.success) return { type: '', reason: text.trim() }
+  const { error } = read.output
+  if (typeof error === 'string') return { type: '', reason: error }
+  const [cause] = error.root_cause
+  return { type: error.type ?? '', reason: cause?.reason ?? error.reason ?? '' }
+}

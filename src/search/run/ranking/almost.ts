@@ -1,0 +1,109 @@
+/**
+ * Titles that are the query but for one typo, where the mistyped word is a word too: `Dust evil` for "Dust Devil".
+ *
+ * Such a query finds something as it was typed, so no typo is looked for. If it finds few documents, those whose heaviest
+ * field is the query but for one letter count as well. They come after the words as typed, which cost less.
+ */
+import { fragment, join } from '../../fragment'
+import type { SearchRequest } from '../../request/request'
+import { stringsAt } from '../../schema/values'
+import { informativeWords, matchExpression, type ParsedQuery, type Term, typed } from '../../text/query'
+import { wordsAlike } from '../../text/similar'
+import { typosAllowed } from '../../text/typo'
+import { wordDistance } from '../../text/word-distance'
+import type { RangedFilter } from '../candidates'
+import type { SearchContext } from '../context'
+import { columnsOf, vocabularyFor } from '../keyword'
+import type { Pace } from '../pace'
+import { fewMatches, hasLength, wordsIn } from './matches'
+
+/** A query that finds as many documents is not looked at again. */
+export const ENOUGH_AS_TYPED = 10
+/** Longer queries are not looked at. */
+const MOST_WORDS = 10
+/** Documents that are compared with the query. With more of them, none is. */
+const MOST_COMPARED = 64
+
+export interface AlmostWhole {
+  /** ascending */
+  seqs: number[]
+  /** the query's words, with the words of those documents as corrections */
+  terms: Term[]
+}
+
+/** @returns undefined if there are none */
+export async function almostWhole(
+  context: SearchContext,
+  request: SearchRequest,
+  { terms, excluded }: ParsedQuery,
+  filter: RangedFilter,
+  pace: Pace,
+): Promise<AlmostWhole | undefined> {
+  const { queryFields, index, typos } = request
+  const heaviest = Math.max(...queryFields.map(({ rank }) => rank))
+  const at = queryFields.findIndex(({ rank }) => rank === heaviest)
+  const column = columnsOf(context, request)[at]!
+  const isPlain = terms.every((term) => term.tokens.length === 1 && !term.quoted && !term.synonyms)
+  if (
+    !isPlain ||
+    excluded.length > 0 ||
+    terms.length > MOST_WORDS ||
+    column.typos === 0 ||
+    !hasLength(column)
+  )
+    return undefined
+  const { analyzer } = column
+  const words = terms.map((term) => analyzer.phrase(typed(term)).text)
+  const expressions: string[] = []
+  for (const [place, { tokens }] of terms.entries()) {
+    if (words[place] === '' || typosAllowed(tokens[0]!, typos) === 0) continue
+    const others = terms.filter((_, other) => other !== place).map((term) => ({ ...term, prefix: false }))
+    if (informativeWords(others) > 0) {
+      expressions.push(matchExpression(others, [], [column], 'AND'))
+      continue
+    }
+    // The other words are everywhere, so what this one may be is looked up.
+    const alike = await wordsAlike(vocabularyFor(context, index, pace), words[place]!)
+    const phrases = alike.map((word) => `^ "${words.with(place, word.replaceAll('"', '""')).join(' ')}"`)
+    if (phrases.length > 0) expressions.push(`{${column.column}} : (${phrases.join(' OR ')})`)
+  }
+  if (expressions.length === 0) return undefined
+  const isAsLong: RangedFilter = (range) =>
+    join(
+      [
+        fragment('('),
+        filter(range),
+        fragment(`) AND ${wordsIn(index.table, column.column)} = CAST(char(?) AS BLOB)`, terms.length),
+      ],
+      '',
+    )
+  const match = { match: expressions.join(' OR '), table: index.table, rank: '' }
+  const seqs = await fewMatches(context.sql, match, isAsLong, MOST_COMPARED, pace)
+  if (seqs === undefined || seqs.length === 0) return undefined
+  pace.countDocuments(seqs.length)
+  const found: number[] = []
+  const corrected = [...terms]
+  for (const [seq, document] of context.read(seqs, true)) {
+    for (const text of stringsAt(document, queryFields[at]!.field.name)) {
+      const own = analyzer.tokenize(text).map((token) => token.text)
+      const place = onlyTypo(words, own)
+      if (place === undefined) continue
+      found.push(seq)
+      const { corrections } = corrected[place]!
+      if (corrections.includes(own[place]!)) continue
+      corrected[place] = { ...corrected[place]!, corrections: [...corrections, own[place]!] }
+    }
+  }
+  return found.length === 0
+    ? undefined
+    : { seqs: [...new Set(found)].sort((a, b) => a - b), terms: corrected }
+}
+
+/** Which word is mistyped; undefined if none is, or more than one. */
+function onlyTypo(words: readonly string[], own: readonly string[]): number | undefined {
+  if (words.length !== own.length) return undefined
+  const others = [...words.keys()].filter((place) => words[place] !== own[place])
+  const [place] = others
+  if (place === undefined || others.length > 1) return undefined
+  return wordDistance(words[place]!, own[place]!, 1).whole === 1 ? place : undefined
+}

@@ -1,0 +1,127 @@
+/**
+ * What becomes of a question whose object is ended, as a deployment ends it, before anybody has read anything of its answer:
+ * it runs again by itself, unless it has cost something.
+ */
+import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import { afterEach, beforeAll, expect, it, vi } from 'vitest'
+import { putAssistant } from '../../src/registry/assistants'
+import { createModel } from '../../src/registry/models'
+import * as handle from '../../src/search/collection/handle'
+import { interrupted } from '../../src/turn/errors'
+import { messagesOf, rowsOf, setStage, speaking, stub } from '../conversation/stage'
+import { asked, send } from './stage'
+
+beforeAll(async () => {
+  await setStage()
+  const fetching = vi.spyOn(globalThis, 'fetch').mockImplementation(speaking('Hello.'))
+  await createModel(env, {
+    id: 'remote',
+    model_name: 'openai/gpt',
+    openai_url: 'https://llm.test',
+    api_key: 'sk-1234567890',
+    history_collection: 'talk',
+    max_bytes: 16_384,
+  })
+  fetching.mockRestore()
+  await putAssistant(env, 'guide', {
+    model: 'remote',
+    collections: ['films'],
+    questions: [],
+    overrides: [],
+    followups: false,
+    category_field: 'category',
+    followup_style: 'list',
+    strict: false,
+  } as never)
+})
+afterEach(() => vi.restoreAllMocks())
+
+/** The first search never comes back. @returns how many searches were asked for */
+function hangingSearch(): () => number {
+  let searches = 0
+  const { collectionObject } = handle
+  vi.spyOn(handle, 'collectionObject').mockImplementation((env, id) => {
+    const object = collectionObject(env, id)
+    return new Proxy(object, {
+      get: (target, name: keyof typeof object) =>
+        name === 'search' && searches++ === 0 ? () => new Promise(() => {}) : target[name],
+    })
+  })
+  return () => searches
+}
+
+/** A provider that answers. @returns what it was asked */
+function answering(): { stream: boolean }[] {
+  const calls: { stream: boolean }[] = []
+  const answer = speaking('Ridley Scott.')
+  vi.spyOn(globalThis, 'fetch').mockImplementation((url, init) => {
+    calls.push(JSON.parse(String(init?.body)))
+    return answer(url, init)
+  })
+  return calls
+}
+
+const idle = (id: string) =>
+  runInDurableObject(stub(id), (_, { storage }) => storage.sql.exec('SELECT 1').one())
+
+it.each(Object.keys(asked('', 'remote', true)))(
+  '%s is answered, by one turn that is charged once',
+  async (wire) => {
+    const searches = hangingSearch()
+    const calls = answering()
+    const before = await rowsOf('SELECT count(*) AS n FROM turns')
+    const answer = send(asked(`Who directed Alien, for ${wire}?`, 'remote', true)[wire]!)
+    await expect.poll(searches).toBe(1)
+    await abortAllDurableObjects()
+    const response = await answer
+    const text = await response.text()
+    expect([response.status, text]).toEqual([200, expect.stringContaining('Ridley Scott.')])
+    expect(text).not.toContain(interrupted().message)
+    expect(calls).toHaveLength(1)
+    const recorded = async () => Number((await rowsOf('SELECT count(*) AS n FROM turns'))[0]!.n)
+    await expect.poll(async () => (await recorded()) - Number(before[0]!.n)).toBe(1)
+  },
+)
+
+it('in the conversation that the reader was told of', async () => {
+  const searches = hangingSearch()
+  answering()
+  const answer = send(asked('Who directed Alien, once more?', 'remote', false).parley!)
+  await expect.poll(searches).toBe(1)
+  await abortAllDurableObjects()
+  const body = (await (await answer).json()) as { conversation_id: string; answer: string }
+  expect(body.answer).toBe('Ridley Scott.')
+  await idle(body.conversation_id)
+  expect(await messagesOf(body.conversation_id)).toHaveLength(2)
+})
+
+it('a follow-up whose rewriting was charged is not run again', async () => {
+  const calls = answering()
+  const first = (await (await send(asked('Who directed Heat?', 'remote', false).parley!)).json()) as {
+    conversation_id: string
+  }
+  const id = first.conversation_id
+  calls.length = 0
+  vi.mocked(globalThis.fetch).mockImplementation(async (_, init) => {
+    calls.push(JSON.parse(String(init?.body)))
+    return new Promise<Response>(() => {})
+  })
+  const { path, body } = asked('And who is in the cast of that film?', 'remote', false).parley!
+  const followUp = send({ path, body: { ...(body as object), conversation_id: id } })
+  const spent = () =>
+    runInDurableObject(
+      stub(id),
+      (_, { storage }) =>
+        storage.sql.exec("SELECT 1 FROM turns WHERE status = 'running' AND spent IS NOT NULL").toArray()
+          .length,
+    )
+  await expect.poll(spent, { timeout: 10_000 }).toBe(1)
+  await abortAllDurableObjects()
+  const response = await followUp
+  expect([response.status, await response.json()]).toEqual([
+    503,
+    { message: interrupted().message, code: 'interrupted' },
+  ])
+  expect(calls).toHaveLength(1)
+})

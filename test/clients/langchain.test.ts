@@ -1,0 +1,92 @@
+/** LangChain's `ChatOpenAI` with nothing but its own configuration, by chat completions and by responses. */
+import { AIMessage, HumanMessage } from '@langchain/core/messages'
+import { ChatOpenAI } from '@langchain/openai'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createAssistant, createModel, createShows, KEY, request, unique, url } from './harness'
+import { type Llm, startLlm } from './llm'
+
+let llm: Llm
+let assistant: string
+let shaped: string
+let citing: string
+
+beforeAll(async () => {
+  const shows = await createShows()
+  llm = await startLlm({
+    answer: (question) =>
+      question.startsWith('As JSON')
+        ? JSON.stringify({ title: 'Galactic Quest', points: 3 })
+        : `You asked: ${question}`,
+  })
+  const made = async (model: Record<string, unknown>, collection = shows) =>
+    createAssistant({ model: await createModel(model), collections: [collection] })
+  assistant = await made({ model_name: 'openai/gpt-4o-mini', openai_url: llm.url })
+  shaped = assistant
+  const pages = unique('pages')
+  await request('POST', '/collections', { name: pages, fields: [{ name: 'text', type: 'string' }] })
+  await request('POST', `/collections/${pages}/documents`, {
+    id: 'tower',
+    title: 'The tower',
+    text: 'The Eiffel Tower is 330 metres high.',
+    url: 'https://example.org/tower',
+  })
+  citing = await made({ model_name: 'local/extractive' }, pages)
+})
+afterAll(() => llm.stop())
+
+const chatOpenAi = (model: string, useResponsesApi: boolean) =>
+  new ChatOpenAI({
+    model,
+    apiKey: KEY,
+    configuration: { baseURL: `${url}/v1` },
+    maxRetries: 0,
+    useResponsesApi,
+  })
+
+describe.each([
+  ['chat completions', false],
+  ['responses', true],
+] as const)('ChatOpenAI by %s', (_, useResponsesApi) => {
+  const textOf = ({ text }: { text: string }) => text
+
+  test('answers whole and piece by piece, and goes on with its own messages', async () => {
+    const model = chatOpenAi(assistant, useResponsesApi)
+    const asked = new HumanMessage('an action series')
+    const first = await model.invoke([asked])
+    expect(textOf(first)).toBe('You asked: an action series')
+    const pieces: string[] = []
+    for await (const piece of await model.stream([asked, first, new HumanMessage('and another?')])) {
+      pieces.push(textOf(piece))
+    }
+    expect(pieces.filter(Boolean).length).toBeGreaterThan(1)
+    expect(pieces.join('')).toBe('You asked: standalone: and another?')
+    expect(
+      textOf(await model.invoke([asked, new AIMessage('Galactic Quest.'), new HumanMessage('and another?')])),
+    ).toBe('You asked: standalone: and another?')
+  })
+
+  test('gets an answer in the form that it asks for', async () => {
+    const schema = {
+      title: 'Show',
+      type: 'object',
+      properties: { title: { type: 'string' }, points: { type: 'integer' } },
+      required: ['title', 'points'],
+      additionalProperties: false,
+    }
+    const model = chatOpenAi(shaped, useResponsesApi).withStructuredOutput(schema, { method: 'jsonSchema' })
+    expect(await model.invoke('As JSON: an action series')).toEqual({ title: 'Galactic Quest', points: 3 })
+    const free = chatOpenAi(citing, useResponsesApi).withStructuredOutput(schema, { method: 'jsonSchema' })
+    await expect(free.invoke('As JSON: a tower')).rejects.toThrow(/form/)
+  })
+
+  test('throws what went wrong', async () => {
+    await expect(chatOpenAi('no-such-assistant', useResponsesApi).invoke('anything')).rejects.toThrow(
+      /no-such-assistant/,
+    )
+  })
+})
+
+test('the sources of a response are annotations of its text', async () => {
+  const answer = await chatOpenAi(citing, true).invoke('How high is the Eiffel Tower?')
+  expect(JSON.stringify(answer.content)).toContain('https://example.org/tower')
+})
