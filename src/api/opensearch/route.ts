@@ -13,7 +13,7 @@ import type { CollectionRpc } from '../../search/collection/rpc'
 import { badJson, discardBody, readText } from '../edge/body'
 import { presentedKey } from '../edge/presented-key'
 import { notFound } from '../edge/response'
-import { type App, type Call, type OpenCall, type Route, register } from '../edge/route'
+import { type App, addRoute, type Call, type OpenCall, type Route, register } from '../edge/route'
 import {
   answer,
   illegalArgument,
@@ -53,7 +53,7 @@ export function registerAll(app: App, routes: OpenSearchRoute[], reserved: Reado
     routes.flatMap((route) => route.methods.map((method) => routeOf(route, method, reserved))),
   )
   for (const [path, own] of methods) {
-    app.all(path, async (context) => {
+    addRoute(app, 'ALL', path, async (context) => {
       const request = context.req.raw
       const { collection } = context.req.param() as Record<string, string>
       context.get('record').route = path

@@ -34,9 +34,9 @@ const RELATIONAL = list(
 
 const SPEAKERS = list('i you we they he she it one to')
 const NAME = regExp(String.raw`^\p{Lu}`, 'u')
-const WORD = regExp(String.raw`[\p{L}\p{N}\p{M}]+(?:['’.-][\p{L}\p{N}]+)*`, 'gu')
+const WORD = regExp(String.raw`[\p{L}\p{N}\p{M}]+(?:['\u2019.-][\p{L}\p{N}]+)*`, 'gu')
 const NAMES = regExp(
-  String.raw`\p{Lu}[\p{L}\p{N}'’.-]*(?: (?:of |the |de |and )?\p{Lu}[\p{L}\p{N}'’.-]*)*`,
+  String.raw`\p{Lu}[\p{L}\p{N}'\u2019.-]*(?: (?:of |the |de |and )?\p{Lu}[\p{L}\p{N}'\u2019.-]*)*`,
   'gu',
 )
 
@@ -82,7 +82,7 @@ export function phrasesOf(question: string): Phrase[] {
     const verb = SPEAKERS.has(before) && !NAME().test(match[0])
     verbSeen ||= verb
     if (word && isTopical(word) && !verb) {
-      run.push({ raw: match[0].replace(/['’]s$/, ''), word, proper: end > 0 && NAME().test(match[0]) })
+      run.push({ raw: match[0].replace(/['\u2019]s$/, ''), word, proper: end > 0 && NAME().test(match[0]) })
     } else close(false)
     end = match.index + match[0].length
     before = word?.folded ?? ''
@@ -98,7 +98,7 @@ export function answeredName(answer: string): string | undefined {
   const first = answer.split('\n')[0]!.slice(0, 300)
   for (const match of first.matchAll(NAMES())) {
     const text = match[0]
-      .replace(/(?<![.'’-])[.'’-]+$/, '')
+      .replace(/(?<![.'\u2019-])[.'\u2019-]+$/, '')
       .replace(/^(?:The|A|An|In|On|At|It|This|That|Its)\b ?/, '')
     if (wordsOf(text).some(isTopical)) return text
   }

@@ -89,7 +89,7 @@ export function readQuestion(given: string): Question {
   }
 }
 
-const NAMES = regExp(String.raw`\p{Lu}[\p{L}\p{N}'’-]*(?: \p{Lu}[\p{L}\p{N}'’-]*)*`, 'gu')
+const NAMES = regExp(String.raw`\p{Lu}[\p{L}\p{N}'\u2019-]*(?: \p{Lu}[\p{L}\p{N}'\u2019-]*)*`, 'gu')
 const NAME_OR_AUTHOR = regExp(String.raw`(?!^)\p{Lu}\p{Ll}+ (?:\p{Lu}\.? )?\p{Lu}\p{Ll}+|\bby \p{Lu}`, 'u')
 const PLACE = regExp(String.raw`\b(in|at|near|from|to|on) (the )?\p{Lu}`, 'u')
 
