@@ -28,8 +28,8 @@ async function bundle(entry) {
 }
 
 /**
- * What V8 needs two bytes a character for, with what is written around it. Bundling escapes it in strings, not in regular
- * expressions nor in `String.raw`. With one of them, V8 holds the whole bundle at two bytes a character.
+ * Characters beyond ASCII, with what is written around them. One beyond Latin-1 makes V8 hold the whole bundle at two bytes
+ * a character. esbuild escapes them in strings, but not in regular expressions, nor in `String.raw`.
  * @param {string} file
  */
 const wideIn = (file) => readFileSync(file, 'utf8').match(/.{0,40}[^ -~\s].{0,20}/g) ?? []

@@ -45,7 +45,7 @@ export interface OpenSearchRoute {
 const COMMON = ['pretty', 'human', 'error_trace', 'x-typesense-api-key']
 
 /** Registers routes, and the reply to methods they do not take. @param reserved first words of other APIs' paths */
-export function registerAll(app: App, routes: OpenSearchRoute[], reserved: ReadonlySet<string>): void {
+export function registerAll(app: App, routes: OpenSearchRoute[], reserved: () => ReadonlySet<string>): void {
   const methods = new Map<string, Method[]>()
   for (const { path, methods: own } of routes) methods.set(path, [...(methods.get(path) ?? []), ...own])
   register(
@@ -68,13 +68,13 @@ export function registerAll(app: App, routes: OpenSearchRoute[], reserved: Reado
 }
 
 /** Whether a name in place of an index is another API's word, or an OpenSearch word that nothing here handles. */
-const isTaken = (name: string | undefined, reserved: ReadonlySet<string>): boolean =>
-  name !== undefined && (reserved.has(name) || name.startsWith('_'))
+const isTaken = (name: string | undefined, reserved: () => ReadonlySet<string>): boolean =>
+  name !== undefined && (reserved().has(name) || name.startsWith('_'))
 
 const elsewhere = (name: string | undefined, request: Request): Response =>
   name?.startsWith('_') ? noHandler(request) : notFound()
 
-function routeOf(route: OpenSearchRoute, method: Method, reserved: ReadonlySet<string>): Route {
+function routeOf(route: OpenSearchRoute, method: Method, reserved: () => ReadonlySet<string>): Route {
   return {
     method,
     path: route.path,

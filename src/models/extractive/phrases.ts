@@ -1,5 +1,5 @@
 /** Finds the phrases of a question: what it is about, not what it asks of it. */
-import { regExp } from '../../once'
+import { once, regExp } from '../../once'
 import { isTopical, type Word, wordsOf } from '../words'
 
 export interface Phrase {
@@ -9,7 +9,7 @@ export interface Phrase {
   proper: boolean
 }
 
-const list = (words: string): ReadonlySet<string> => new Set(words.split(' '))
+const list = (words: string): (() => ReadonlySet<string>) => once(() => new Set(words.split(' ')))
 
 /**
  * Words that ask about a subject without naming one: "the symptoms", "main characters", "its role". A question of
@@ -41,7 +41,7 @@ const NAMES = regExp(
 )
 
 /** Whether a word names a subject by itself. */
-export const namesSubject = (word: Word): boolean => isTopical(word) && !RELATIONAL.has(word.folded)
+export const namesSubject = (word: Word): boolean => isTopical(word) && !RELATIONAL().has(word.folded)
 
 /**
  * Returns runs of meaningful words. A word after "they", "to" and the like is an action and starts no phrase. "does
@@ -79,7 +79,7 @@ export function phrasesOf(question: string): Phrase[] {
   for (const match of question.matchAll(WORD())) {
     if (/[,;:.!?()"]/.test(question.slice(end, match.index))) close(true)
     const word = wordsOf(match[0])[0]
-    const verb = SPEAKERS.has(before) && !NAME().test(match[0])
+    const verb = SPEAKERS().has(before) && !NAME().test(match[0])
     verbSeen ||= verb
     if (word && isTopical(word) && !verb) {
       run.push({ raw: match[0].replace(/['\u2019]s$/, ''), word, proper: end > 0 && NAME().test(match[0]) })
