@@ -10,9 +10,11 @@ import { Facets } from './facets'
 import { type By, type Query, readQuery, searchParams, toggled, writtenQuery } from './query'
 import { Explained, Result } from './result'
 import { Weights } from './weights'
-import { type Collection, type Doc, pathOf, type SearchResult, vectorField } from './wire'
+import { type Collection, type Doc, needsWords, pathOf, type SearchResult, vectorField } from './wire'
 
 const WAIT_MS = 250
+
+const NOTHING: SearchResult = { found: 0, search_time_ms: 0, hits: [] }
 
 export function Search({ collection }: { collection: Collection }) {
   const { name } = collection
@@ -36,10 +38,11 @@ export function Search({ collection }: { collection: Collection }) {
     return () => clearTimeout(timer)
   }, [text, filterText])
   const params = searchParams(collection, query)
+  const asksNothing = needsWords(collection) && q.trim() === ''
   // Hits stay while the next ones are on their way, and go when there are none to come.
   const loaded = useKept(
-    useLoaded(`search ${name} ${params}`, (signal) =>
-      read<SearchResult>(`${pathOf(name)}/documents/search?${params}`, signal),
+    useLoaded(`search ${name} ${params}`, async (signal) =>
+      asksNothing ? NOTHING : read<SearchResult>(`${pathOf(name)}/documents/search?${params}`, signal),
     ),
   )
   const data = loaded.error ? undefined : loaded.data
@@ -104,7 +107,7 @@ export function Search({ collection }: { collection: Collection }) {
             ordered
             empty={{
               icon: 'search',
-              title: 'Nothing was found',
+              title: asksNothing ? 'Type what you look for' : 'Nothing was found',
               text:
                 filter === ''
                   ? 'Try other words, or search by meaning.'
@@ -117,7 +120,7 @@ export function Search({ collection }: { collection: Collection }) {
                   <p class="soft" role="status">
                     {loaded.loading
                       ? 'Searching …'
-                      : `${many(data.found, 'hit')} of ${count(data.out_of)} in ${duration(data.search_time_ms)}`}
+                      : `${many(data.found, 'hit')}${data.out_of === undefined ? '' : ` of ${count(data.out_of)}`} in ${duration(data.search_time_ms)}`}
                   </p>
                   {q !== '' && data.hits.length > 0 && <Explained />}
                 </>

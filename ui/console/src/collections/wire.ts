@@ -53,7 +53,8 @@ export interface Hit {
 
 export interface SearchResult {
   found: number
-  out_of: number
+  /** absent if the engine does not tell */
+  out_of?: number
   search_time_ms: number
   hits: Hit[]
   facet_counts?: { field_name: string; counts: { value: string; count: number }[] }[]
@@ -64,6 +65,9 @@ export const pathOf = (collection: string): string => `/collections/${encodeURIC
 /** Fields of text that can be searched by their words. */
 export const textFields = ({ fields }: Collection): string[] =>
   fields.filter(({ type, index }) => index && /^string(\[\])?$/.test(type)).map(({ name }) => name)
+
+/** Whether a search without words is refused. */
+export const needsWords = ({ engine }: Collection): boolean => engine?.type === 'ai-search'
 
 /** Whether documents are read and written by Parley. AI Search manages its own. */
 export const hasDocuments = ({ engine }: Collection): boolean => engine?.type !== 'ai-search'
