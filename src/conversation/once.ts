@@ -48,7 +48,10 @@ export function answerOnce(
       const emit = (body: LogEventBody): void => {
         if (left.signal.aborted || ended) return
         clock.see(body)
-        if (body.type === 'delta') return text.add(body.text)
+        if (body.type === 'delta') {
+          text.add(body.text)
+          return
+        }
         text.flush()
         write(body)
         if (ended) text.end()
