@@ -5,9 +5,10 @@ import {
   costsTable,
   idleTable,
   importTable,
+  vectorizeSentence,
   worstDayTable,
 } from './costs/table.mjs'
 
 console.log(
-  `${costsTable()}\n\n${costsSentence()}\n\n${costsArithmetic()}\n\n${importTable()}\n\n${idleTable()}\n\n${worstDayTable()}`,
+  `${costsTable()}\n\n${costsSentence()}\n\n${vectorizeSentence()}\n\n${costsArithmetic()}\n\n${importTable()}\n\n${idleTable()}\n\n${worstDayTable()}`,
 )

@@ -11,6 +11,8 @@ declare namespace Cloudflare {
     VECTORIZE_384?: Vectorize
     VECTORIZE_768?: Vectorize
     VECTORIZE_1536?: Vectorize
+    /** A dataset of Analytics Engine for figures of turns (docs/operating.md): by hand, where it is wanted. */
+    TURNS?: AnalyticsEngineDataset
     /** Names that this Worker answers to, separated by commas; every name where it is not set (src/api/edge/cors.ts). */
     SERVED_HOSTS?: string
     /** A namespace of AI Search, for collections of the engine `ai-search` without a token. */

@@ -1,9 +1,10 @@
 /** The rows that a turn writes: what the costs in docs/costs.md are worked out from. */
-import { runInDurableObject } from 'cloudflare:test'
+import { runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { afterEach, expect, it, vi } from 'vitest'
 import { IMPORT } from '../scripts/costs/deployment.mjs'
 import { CONVERSATION } from '../scripts/costs/model.mjs'
+import { sweepExpired } from '../src/conversation/expiry'
 import { ask, setStage } from './api/parley/stage'
 import { call, send } from './api/typesense/api'
 
@@ -25,7 +26,7 @@ async function watchObjects(): Promise<SqlStorageCursor<Record<string, SqlStorag
   return cursors
 }
 
-/** What D1 says of batches since. */
+/** What D1 says of what was written since, in batches and alone. */
 function watchDatabase(): D1Meta[] {
   const metas: D1Meta[] = []
   const batch = env.DB.batch.bind(env.DB)
@@ -34,33 +35,119 @@ function watchDatabase(): D1Meta[] {
     metas.push(...results.map(({ meta }) => meta as D1Meta))
     return results as never
   })
+  const prototype = Object.getPrototypeOf(env.DB.prepare('SELECT 1')) as D1PreparedStatement
+  const run = prototype.run
+  vi.spyOn(prototype, 'run').mockImplementation(async function (this: D1PreparedStatement) {
+    const result = await run.call(this)
+    metas.push(result.meta as D1Meta)
+    return result as never
+  })
   return metas
 }
 
-it('a turn writes as many rows as the costs are worked out from', async () => {
+/** How often an alarm was set since: each time is a row. */
+async function watchAlarms(): Promise<number[]> {
+  const alarms: number[] = []
+  await runInDurableObject(env.COLLECTION.getByName(crypto.randomUUID()), (_, state) => {
+    const prototype = Object.getPrototypeOf(state.storage) as DurableObjectStorage
+    const set = prototype.setAlarm
+    vi.spyOn(prototype, 'setAlarm').mockImplementation(function (this: DurableObjectStorage, at) {
+      alarms.push(Number(at))
+      return set.call(this, at)
+    })
+  })
+  return alarms
+}
+
+const PIECE_MS = 50
+
+/** A provider that writes for as long as the costs are worked out from. A rewritten question is there at once. */
+function speak(): void {
+  vi.spyOn(globalThis, 'fetch').mockImplementation(async (_, init) => {
+    const { stream, messages } = JSON.parse(String(init?.body))
+    const line = (delta: object, finish: string | null = null) =>
+      new TextEncoder().encode(
+        `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`,
+      )
+    if (!stream) {
+      const message = { role: 'assistant', content: 'How high is it?' }
+      return Response.json({ choices: [{ index: 0, message, finish_reason: 'stop' }] })
+    }
+    const asked = String(messages.at(-1).content)
+    const pieces = /<Answer>|ANSWER:/.test(asked) ? (CONVERSATION.objectSeconds * 1_000) / PIECE_MS : 1
+    let said = 0
+    const body = new ReadableStream<Uint8Array>({
+      async pull(controller) {
+        if (said === pieces) {
+          controller.enqueue(line({}, 'stop'))
+          controller.enqueue(new TextEncoder().encode('data: [DONE]\n\n'))
+          return controller.close()
+        }
+        said += 1
+        if (pieces > 1) await new Promise((resolve) => setTimeout(resolve, PIECE_MS))
+        controller.enqueue(line({ content: `word${said} ` }))
+      },
+    })
+    return new Response(body, { headers: { 'content-type': 'text/event-stream' } })
+  })
+}
+
+const rowsOf = (written: readonly { rowsWritten: number }[]): number =>
+  written.reduce((sum, { rowsWritten }) => sum + rowsWritten, 0)
+const rowsIn = (metas: readonly D1Meta[]): number =>
+  metas.reduce((sum, { rows_written }) => sum + rows_written, 0)
+
+it('a turn writes as many rows as the costs are worked out from', { timeout: 180_000 }, async () => {
   await setStage()
+  speak()
+  const model = {
+    id: 'slow',
+    model_name: 'openai/slow',
+    openai_url: 'https://llm.test',
+    api_key: 'sk-1234567890',
+    history_collection: 'history',
+    max_bytes: 16_384,
+    ttl: 3_600,
+  }
+  expect((await call('POST', '/conversations/models', { body: model }))[0]).toBe(201)
   const cursors = await watchObjects()
+  const alarms = await watchAlarms()
   const metas = watchDatabase()
 
-  const [, { conversation_id }] = await ask()
+  const [, { conversation_id }] = await ask({ model: 'slow' })
   for (let turn = 2; turn <= CONVERSATION.turns; turn += 1) {
-    const [status] = await ask({ question: 'And how high is the Brandenburg Gate?', conversation_id })
+    const question = 'And how high is the Brandenburg Gate?'
+    const [status] = await ask({ model: 'slow', question, conversation_id })
     expect(status).toBe(200)
   }
-  await vi.waitFor(() => expect(metas.length).toBeGreaterThanOrEqual(3 * CONVERSATION.turns))
+  await vi.waitFor(() => expect(metas.length).toBeGreaterThanOrEqual(4 * CONVERSATION.turns))
 
-  const objects = cursors.reduce((sum, { rowsWritten }) => sum + rowsWritten, 0) / CONVERSATION.turns
-  const database = metas.reduce((sum, { rows_written }) => sum + rows_written, 0) / CONVERSATION.turns
-  const read = cursors.reduce((sum, { rowsRead }) => sum + rowsRead, 0) / CONVERSATION.turns
-  // Two alarms a turn are rows too, and a quarter less is not worth another table.
-  for (const [measured, assumed] of [
-    [objects + 2, CONVERSATION.rowsWritten.objects],
-    [database, CONVERSATION.rowsWritten.database],
-  ] as const) {
-    expect(measured).toBeLessThanOrEqual(assumed)
-    expect(measured).toBeGreaterThan(0.75 * assumed)
+  const { turns, rowsWritten, rowsRead } = CONVERSATION
+  const read = cursors.reduce((sum, each) => sum + each.rowsRead, 0) / turns
+  expect(read).toBeLessThan(rowsRead)
+  const written = { objects: (rowsOf(cursors) + alarms.length) / turns, database: rowsIn(metas) / turns }
+  cursors.length = 0
+  metas.length = 0
+  alarms.length = 0
+
+  // A day later all of it is deleted: by the cron trigger, and by the alarm of the conversation's object.
+  const later = Date.now() + 2 * 3_600_000
+  await sweepExpired(env, later / 1_000)
+  const object = env.CONVERSATION.getByName(conversation_id)
+  vi.spyOn(Date, 'now').mockReturnValue(later)
+  await runDurableObjectAlarm(object)
+  const expired = { objects: (rowsOf(cursors) + alarms.length) / turns, database: rowsIn(metas) / turns }
+  expect(await runInDurableObject(object, (_, state) => state.storage.sql.databaseSize)).toBeLessThan(20_000)
+
+  for (const kind of ['objects', 'database'] as const) {
+    for (const [measured, assumed] of [
+      [written[kind], rowsWritten[kind]],
+      [expired[kind], CONVERSATION.rowsExpired[kind]],
+    ] as const) {
+      expect(measured).toBeLessThanOrEqual(assumed)
+      expect(measured).toBeGreaterThan(0.75 * assumed)
+    }
   }
-  expect(read).toBeLessThan(CONVERSATION.rowsRead)
 })
 
 it('an import writes as many rows a document as the costs are worked out from', async () => {

@@ -3,7 +3,7 @@
  * the two. A turn takes what scripts/costs/model.mjs says.
  */
 import { sum, times } from './amount.mjs'
-import { CONVERSATION, objectRowsATurn, secondsATurn } from './model.mjs'
+import { CONVERSATION, rowsATurn, secondsATurn } from './model.mjs'
 import { markdown } from './table.mjs'
 import { WORKERS_AI_MODELS } from './workers-ai.mjs'
 
@@ -50,7 +50,7 @@ export function neuronsOf(price) {
  * @returns {{ what: string, day: number, each: import('./amount.mjs').Amount, turns: number }[]} `each`: of a turn
  */
 export function freeTurns() {
-  const { turns, objectCalls, rowsWritten, expiry, rowsRead } = CONVERSATION
+  const { turns, objectCalls, rowsRead } = CONVERSATION
   const calls = sum(objectCalls.first, times(turns - 1, objectCalls.followUp))
   /** @type {[string, number, import('./amount.mjs').Amount][]} */
   const limits = [
@@ -61,8 +61,8 @@ export function freeTurns() {
       { value: calls.value / turns, working: `${calls.working} / ${turns}` },
     ],
     ['Durable Object duration, GB-s', FREE.objectDuration, times(secondsATurn(), GIGABYTES)],
-    ['Durable Object rows written', FREE.objectRowsWritten, times(objectRowsATurn(), expiry)],
-    ['D1 rows written', FREE.databaseRowsWritten, times(rowsWritten.database, expiry)],
+    ['Durable Object rows written', FREE.objectRowsWritten, rowsATurn('objects')],
+    ['D1 rows written', FREE.databaseRowsWritten, rowsATurn('database')],
     ['Rows read', FREE.rowsRead, times(rowsRead)],
     ...Object.entries(WORKERS_AI_MODELS)
       .filter(([, { note }]) => !note.includes('Paid plan only'))

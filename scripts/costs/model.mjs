@@ -22,12 +22,10 @@ export const CONVERSATION = {
   besideSeconds: 0.5,
   /** of the Worker, which waits for the rest of the time */
   cpuMilliseconds: 10,
-  /** rows that a turn writes: in its objects, alarms included, and in D1, if its answer is there at once */
-  rowsWritten: { objects: 36, database: 14 },
-  /** rows for each second that an answer takes: a write of its log, and every other second a note of what it has cost */
-  rowsASecond: 1.5,
-  /** with half as many again for the day on which it expires */
-  expiry: 1.5,
+  /** rows that a turn writes whose answer takes those seconds: in its objects, alarms included, and in D1 */
+  rowsWritten: { objects: 39, database: 21 },
+  /** rows that are written when it expires */
+  rowsExpired: { objects: 16, database: 5 },
   /** rows that a turn reads, of both kinds of database */
   rowsRead: 200,
   /** what an answer is made of: `max_bytes` of 12 KB and the prompt; a follow-up is rewritten from the history first */
@@ -43,8 +41,12 @@ export const RATES = {
 /** Seconds for which the sum of what was spent is remembered (src/db/usage.ts). */
 export const SPENT_REMEMBERED = 2
 
-/** Passages that are searched, in Vectorize: enough of them for it to be asked (docs/search.md). */
+/** Passages that are searched. They are in Vectorize too, in case they become too many. */
 export const STORED_VECTORS = 8_000
+/** Up to so many vectors of these dimensions a collection searches by itself and does not ask Vectorize (docs/search.md). */
+export const HELD_VECTORS = 15_420
+/** A collection that is searched with Vectorize. */
+export const MANY_VECTORS = 20_000
 export const DIMENSIONS = 1_024
 
 /** An object is billed as if it took all of its 128 MB. */
@@ -103,9 +105,8 @@ const byConversation = ({ first, followUp }) => sum(first, times(CONVERSATION.tu
 /** Seconds for which a turn keeps objects busy. */
 export const secondsATurn = () => sum(CONVERSATION.objectSeconds, CONVERSATION.besideSeconds)
 
-/** Rows that a turn writes in its objects. */
-export const objectRowsATurn = () =>
-  sum(CONVERSATION.rowsWritten.objects, times(CONVERSATION.objectSeconds, CONVERSATION.rowsASecond))
+/** Rows that a turn writes, with those of its end. @param {'objects' | 'database'} kind */
+export const rowsATurn = (kind) => sum(CONVERSATION.rowsWritten[kind], CONVERSATION.rowsExpired[kind])
 
 /**
  * What the platform charges for a number of conversations, but for the language model; nothing taken off.
@@ -113,7 +114,7 @@ export const objectRowsATurn = () =>
  * @returns {(Line & { included: number })[]} `included` by the month, in the unit
  */
 export function platformCosts(conversations) {
-  const { turns, searches, objectCalls, expiry, rowsWritten, rowsRead } = CONVERSATION
+  const { turns, searches, objectCalls, rowsRead } = CONVERSATION
   const queries = times(conversations, byConversation(searches))
   /** @param {...(number | import('./amount.mjs').Amount)} each of a turn */
   const byTurn = (...each) => times(conversations, turns, ...each)
@@ -123,15 +124,9 @@ export function platformCosts(conversations) {
     ['Worker CPU', 'ms', 'cpu', byTurn(CONVERSATION.cpuMilliseconds)],
     ['Durable Object requests', '', 'objectRequests', times(conversations, byConversation(objectCalls))],
     ['Durable Object duration', 'GB-s', 'objectSeconds', byTurn(secondsATurn(), GIGABYTES)],
-    ['Durable Object rows written', '', 'rowsWritten', byTurn(objectRowsATurn(), expiry)],
-    ['D1 rows written', '', 'rowsWritten', byTurn(rowsWritten.database, expiry)],
+    ['Durable Object rows written', '', 'rowsWritten', byTurn(rowsATurn('objects'))],
+    ['D1 rows written', '', 'rowsWritten', byTurn(rowsATurn('database'))],
     ['Rows read', '', 'rowsRead', byTurn(rowsRead)],
-    [
-      'Vectorize dimensions queried',
-      '',
-      'dimensionsQueried',
-      times(sum(queries, STORED_VECTORS), DIMENSIONS),
-    ],
     ['Vectorize dimensions stored', '', 'dimensionsStored', times(STORED_VECTORS, DIMENSIONS)],
     ['Embedding of questions (bge-m3)', 'tokens', 'embedding', times(queries, CONVERSATION.tokens.question)],
   ]
@@ -139,6 +134,17 @@ export function platformCosts(conversations) {
     const { price, included } = PRICES[kind]
     return { ...line(what, unit, amount, price), included }
   })
+}
+
+/** What the queries of a large collection add, and its vectors. @param {number} conversations @returns {Line[]} */
+export function vectorizeCosts(conversations) {
+  const queries = times(conversations, byConversation(CONVERSATION.searches))
+  const queried = times(sum(queries, MANY_VECTORS), DIMENSIONS)
+  const stored = times(sum(MANY_VECTORS, -STORED_VECTORS), DIMENSIONS)
+  return [
+    line('Vectorize dimensions queried', '', queried, PRICES.dimensionsQueried.price),
+    line('Vectorize dimensions stored, more', '', stored, PRICES.dimensionsStored.price),
+  ]
 }
 
 /**

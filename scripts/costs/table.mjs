@@ -1,6 +1,14 @@
 /** The costs as docs/costs.md and the README show them. */
 import { idleCosts, importCosts } from './deployment.mjs'
-import { includedConversations, modelCosts, platformCosts, worstDay } from './model.mjs'
+import {
+  HELD_VECTORS,
+  includedConversations,
+  MANY_VECTORS,
+  modelCosts,
+  platformCosts,
+  vectorizeCosts,
+  worstDay,
+} from './model.mjs'
 
 const CONVERSATIONS = 1_000
 
@@ -57,6 +65,12 @@ export function costsTable() {
       ]),
     ]),
   ].join('\n')
+}
+
+/** What a large collection adds, in a sentence for docs/costs.md. */
+export function vectorizeSentence() {
+  const cost = vectorizeCosts(CONVERSATIONS).reduce((total, each) => total + each.cost, 0)
+  return `Up to ${whole(HELD_VECTORS)} passages are searched in the collection itself. With ${whole(MANY_VECTORS)}, Vectorize is asked, for another ${dollars(cost)}.`
 }
 
 /** The same in a sentence for the README, its lines no longer than 120 characters. */

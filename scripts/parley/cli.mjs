@@ -4,6 +4,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import { ask, search, sourceLines } from './commands/ask.mjs'
 import { backup } from './commands/backup.mjs'
+import { connect } from './commands/connect.mjs'
 import { examine } from './commands/doctor.mjs'
 import { comparison, evaluate, readQuestions, summaryLines, summaryOf } from './commands/eval.mjs'
 import { importInto } from './commands/import.mjs'
@@ -11,6 +12,8 @@ import { DEFAULT_NAME, init } from './commands/init.mjs'
 import { restore } from './commands/restore.mjs'
 import { traceLines, traceOf } from './commands/trace.mjs'
 import { pricesFrom, usage, usageLines } from './commands/usage.mjs'
+import { ENGINES } from './engine/engine.mjs'
+import { SECRET_VARIABLE } from './engine/secret.mjs'
 import { EXIT, Failure } from './failure.mjs'
 import { Server } from './server.mjs'
 
@@ -226,6 +229,10 @@ program
       if (json) return print(done)
       print(`${total(done.documents)} documents of ${Object.keys(done.documents).length} collections,`)
       print(`${total(done.rows)} rows: ${countsOf(done.rows)}`)
+      if (done.clusters.length > 0)
+        say(
+          `\nIn clusters, so not in the backup. Connect them again after a restore: ${done.clusters.join(', ')}`,
+        )
       if (done.secrets.length > 0)
         say(
           `\nNot in the backup, to be set again after a restore:\n${done.secrets.map((one) => `  ${one}`).join('\n')}`,
@@ -257,6 +264,42 @@ program
         for (const difference of done.differences) say(`Differs: ${difference}`)
       }
       if (done.refused.length + done.differences.length > 0) process.exitCode = EXIT.partial
+    }),
+  )
+
+/**
+ * Adds the options that say where a cluster is. There is none for a secret itself: a shell keeps arguments.
+ * @param {Command} command
+ */
+const withCluster = (command) =>
+  command
+    .option('--node <url>', 'a node of the cluster; several are tried in turn', several)
+    .option('--collection <name>', 'the collection in Typesense')
+    .option('--index <name>', 'the index in OpenSearch')
+    .option('--instance <name>', 'the instance of AI Search')
+    .option('--account <id>', 'the Cloudflare account of AI Search')
+    .option('--user <name>', 'the user of an OpenSearch cluster; the secret is its password')
+    .option('--secret-env <variable>', `the variable with the secret (default: ${SECRET_VARIABLE})`)
+    .option('--secret-file <file>', 'a file with the secret')
+    .option('--open', 'the cluster takes no credentials', false)
+    .option('--timeout <ms>', 'how long a node may take', positive)
+
+withCluster(
+  program
+    .command('connect')
+    .description('connect a collection of a Typesense or OpenSearch cluster, or of AI Search')
+    .argument('<name>', 'what it is called here; if it is connected already, its nodes and secret change')
+    .addOption(new Option('--engine <type>', 'what the cluster is').choices(ENGINES)),
+)
+  .option('--schema <file>', 'JSON with `fields`: the cluster gets the collection if it does not have it')
+  .action(
+    action(async ({ server, json, options }, name) => {
+      const done = await connect(server, name, options)
+      if (json) return print(done)
+      const { num_documents: count, fields, engine } = done.collection
+      print(
+        `${done.created ? 'Connected' : 'Changed'}: ${name}, ${count} documents in ${engine.type}, ${fields.length} fields.`,
+      )
     }),
   )
 

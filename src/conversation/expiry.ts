@@ -24,6 +24,7 @@ import {
   forgetDeletedModels,
 } from '../db/message-expiry'
 import { deleteMessages } from '../db/messages'
+import { trimTraces } from '../db/traces'
 import { deleteExpiredTurns } from '../db/turns'
 import { reasonOf } from '../errors'
 import { historyStore } from '../registry/engines'
@@ -83,16 +84,39 @@ export async function sweepExpired(
     }
   }
   const rowsGone = await run(1, (allowance) => sweepRows(db, now * 1000, batch, allowance))
-  const erased = await run(2, (allowance) => eraseEmptied(env, db, allowance))
-  const messages = await run(3, (allowance) => sweepMessages(env, db, now, batch, allowance))
+  const trimmed = await run(2, (allowance) => sweepTraces(db, now * 1000 - traceMilliseconds(env), allowance))
+  const erased = await run(3, (allowance) => eraseEmptied(env, db, allowance))
+  const messages = await run(4, (allowance) => sweepMessages(env, db, now, batch, allowance))
   return {
     expired: messages?.expired ?? 0,
-    done: rowsGone === true && erased === true && messages?.done === true,
+    done: rowsGone === true && trimmed === true && erased === true && messages?.done === true,
   }
 }
 
-/** Expired rows, conversations to erase, messages. */
-const PARTS = 3
+/** Expired rows, traces, conversations to erase, messages. */
+const PARTS = 4
+
+const HOUR_MS = 3_600_000
+const DEFAULT_TRACE_HOURS = 24
+/** Turns whose traces are looked at in one step, and the calls that it takes. */
+const TRACES_AT_ONCE = 200
+const TRACE_CALLS = 4
+
+/** How long traces are kept. `TRACE_HOURS` 0: as long as their turns. */
+function traceMilliseconds({ TRACE_HOURS }: Cloudflare.Env): number {
+  const hours = Number(TRACE_HOURS ?? DEFAULT_TRACE_HOURS)
+  if (hours === 0) return Number.POSITIVE_INFINITY
+  return (hours > 0 ? hours : DEFAULT_TRACE_HOURS) * HOUR_MS
+}
+
+/** Removes traces of turns from before a moment. @returns whether none are left */
+async function sweepTraces(db: Database, before: number, allowance: Allowance): Promise<boolean> {
+  if (!Number.isFinite(before)) return true
+  do {
+    if (!(await take(allowance, TRACE_CALLS))) return false
+  } while (await trimTraces(db, before, TRACES_AT_ONCE))
+  return true
+}
 
 /**
  * Deletes expired turns, conversations and erasure marks. @param now milliseconds @returns whether none are

@@ -26,6 +26,11 @@ import { costShape, type Note, noteShape } from './stored'
 /** How long a turn waits for D1 before it ends, in milliseconds. After that the alarm delivers it. */
 const PATIENCE_MS = 1_500
 const FIRST_RETRY_MS = 2_000
+/**
+ * How long a beginning waits, in milliseconds. Most turns end sooner and report it themselves, which saves their conversation's
+ * row being written twice. Whoever asks for the conversation meanwhile has it delivered at once.
+ */
+const BEGINNING_PATIENCE_MS = 15_000
 /** Records sent in one delivery. */
 const SENT_AT_ONCE = 20
 
@@ -121,7 +126,9 @@ export class Records {
 
   /** How long to wait before the next attempt, in milliseconds. */
   get patience(): number {
-    return backoff(this.#failures, FIRST_RETRY_MS)
+    const isBeginning =
+      this.#failures === 0 && this.turns.length === 0 && this.#waitingBeginning !== undefined
+    return isBeginning ? BEGINNING_PATIENCE_MS : backoff(this.#failures, FIRST_RETRY_MS)
   }
 
   /**

@@ -86,12 +86,12 @@ export class TurnLog extends EventLog {
   }
 
   /**
-   * Records that a turn's messages become history.
+   * Records that a turn's messages become history. From then on its record reports what it has cost.
    * @param timestamp theirs, in unix seconds @param finishReason why the answer ended
    */
   markSaid(turn: number, timestamp: number, finishReason: string): void {
     this.#sql.exec(
-      'UPDATE turns SET said_at = ?, finish_reason = ? WHERE turn = ?',
+      'UPDATE turns SET said_at = ?, finish_reason = ?, spent = NULL WHERE turn = ?',
       timestamp,
       finishReason,
       turn,

@@ -34,8 +34,8 @@ export interface Surroundings {
   schedule(memory: Memory): void
 }
 
-/** A turn's spending is recorded at least this often, in milliseconds. */
-const NOTE_MS = 2_000
+/** A turn's spending is recorded at least this often, in milliseconds. Each record is a row that is billed. */
+const NOTE_MS = 5_000
 
 /** A collection's reply. If one collection is unavailable, only its own search fails, not those beside it. */
 async function told<T>(ask: () => Promise<Outcome<T>>): Promise<Outcome<T>> {
@@ -316,7 +316,6 @@ export class TurnRun {
     memory.records.put(turn, this.#record(memory, whole, now))
     // From here on the record reports the cost.
     this.#over = true
-    memory.log.spend(turn, null)
     memory.log.markSaid(turn, timestamp, done.finish_reason)
     const [outcome] = await Promise.all([memory.outbox.settle(turn), memory.records.settle()])
     // If the conversation was deleted, the deletion counts the cost in this record.

@@ -8,14 +8,16 @@ import { audienceOf, isTerminal, type LogEvent, type LogEventBody, type Reading 
 import type { Reader } from './reader'
 import { TextGatherer } from './text-gatherer'
 
-const LOG_EVENTS = 32
 /**
  * How long lines wait for the log, in milliseconds: those of a turn's beginning, and those after. Each write is a row
  * that is billed. Readers of a running turn get its lines from memory. So the log is read only once the turn has ended or
- * its object has died, and then the turn ends as interrupted however much the log holds.
+ * its object has died, and then the turn ends as interrupted however much the log holds: at most these milliseconds are
+ * missing from its trace.
  */
-const FIRST_LOG_MS = 250
-const LOG_MS = 1_000
+const FIRST_LOG_MS = 1_000
+const LOG_MS = 5_000
+/** Characters that wait at most. */
+const LOG_CHARACTERS = 256 * 1024
 /** Characters of one write to a reader who has fallen behind. */
 const MOST_AT_ONCE = 64 * 1024
 
@@ -38,6 +40,7 @@ export class TurnStream {
   readonly #readers = new Set<Reader>()
   /** lines not in the log yet, operator events included */
   #unlogged: string[] = []
+  #unloggedCharacters = 0
   #unkept: Aside[] = []
   #logTimer: ReturnType<typeof setTimeout> | undefined
   /** whether the log has any lines */
@@ -131,7 +134,8 @@ export class TurnStream {
       else if (isEnd) reader.end()
       else reader.wake()
     }
-    if (this.#unlogged.length >= LOG_EVENTS) this.flush()
+    this.#unloggedCharacters += line.length
+    if (this.#unloggedCharacters >= LOG_CHARACTERS) this.flush()
     else this.#logTimer ??= setTimeout(() => this.flush(), this.#logged ? LOG_MS : FIRST_LOG_MS)
   }
 
@@ -148,6 +152,7 @@ export class TurnStream {
     const lines = this.#unlogged.join('')
     const results = this.#unkept
     this.#unlogged = []
+    this.#unloggedCharacters = 0
     this.#unkept = []
     this.#logged = true
     this.#log(lines, results)

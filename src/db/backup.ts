@@ -21,6 +21,7 @@ import {
   turns,
   usage,
 } from './schema'
+import { SWEEP } from './traces'
 
 type Value = string | number | null
 export type BackupRow = Record<string, Value>
@@ -110,8 +111,10 @@ const columnsOf = ({ table, without }: Source) =>
   Object.values(getTableColumns(table)).filter(({ name }) => !without.includes(name))
 
 /** Conversations without a history collection cannot be continued or read: their collection was dropped. */
-const rowsOf = (kind: BackupKind): string =>
-  kind === 'conversations' ? `${HISTORY} IS NOT NULL AND t.expires_at > 0` : 'true'
+function rowsOf(kind: BackupKind): string {
+  if (kind === 'conversations') return `${HISTORY} IS NOT NULL AND t.expires_at > 0`
+  return kind === 'resources' ? `t.kind <> '${SWEEP}'` : 'true'
+}
 
 /** How many rows of each kind a backup has. */
 export async function backupCounts(db: Database): Promise<Record<BackupKind, number>> {

@@ -4,7 +4,7 @@
  * A conversation gets `expires_at` 0 if its messages were deleted through its history collection (messages.ts), or if it
  * cannot be deleted completely now. From then on nobody finds it, and the sweep erases the rest.
  */
-import { and, asc, between, desc, eq, gt, sql } from 'drizzle-orm'
+import { and, asc, between, desc, eq, gt, ne, sql } from 'drizzle-orm'
 import type { Database } from './client'
 import { type ConversationFilter, filteredBy } from './conversation-filter'
 import { erasureSince, marksFor } from './erasures'
@@ -124,32 +124,40 @@ export type ConversationEntry = Omit<ConversationRow, 'turns' | 'proof' | 'name'
   failedAt?: number
 }
 
-/** Inserts or updates a conversation's row, as a part of a transaction. */
+/**
+ * Inserts or updates a conversation's row, as a part of a transaction.
+ *
+ * The row of an earlier conversation with this id goes first. So the update needs to set only what a turn changes: SQLite
+ * writes every index with a column that is set, even to the value that it has, and each is billed as a row.
+ */
 export function upsertConversation(db: Database, conversation: ConversationEntry) {
-  const { id, expiresAt } = conversation
+  const { id, createdAt, historyId, modelId, title, details, expiresAt } = conversation
   const many = sql`(SELECT count(*) FROM ${turns} WHERE ${turns.conversationId} = ${id})`
-  const same = sql`${conversations.createdAt} = excluded.created_at`
-  return db
-    .insert(conversations)
-    .values({ ...conversation, turns: many })
-    .onConflictDoUpdate({
-      target: conversations.id,
-      set: {
-        ...conversation,
-        turns: many,
-        // A new conversation with an old id has no name and no failure yet.
-        failedAt: sql`CASE WHEN ${same} THEN max(coalesce(${conversations.failedAt}, excluded.failed_at),
-          coalesce(excluded.failed_at, ${conversations.failedAt})) ELSE excluded.failed_at END`,
-        name: sql`CASE WHEN ${same} THEN ${conversations.name} END`,
-        // A migration may have marked a conversation of an earlier version as proven. Keep that mark.
-        proof: sql`CASE WHEN ${same} THEN max(${conversations.proof}, excluded.proof) ELSE excluded.proof END`,
-        updatedAt: sql`CASE WHEN ${same} THEN max(${conversations.updatedAt}, excluded.updated_at)
-          ELSE excluded.updated_at END`,
-        // If it is about to be erased, a late write does not change that.
-        expiresAt: sql`CASE WHEN ${same} AND ${conversations.expiresAt} = 0 THEN 0
-          WHEN ${same} THEN max(${conversations.expiresAt}, ${expiresAt}) ELSE ${expiresAt} END`,
-      },
-    })
+  return [
+    db.delete(conversations).where(and(eq(conversations.id, id), ne(conversations.createdAt, createdAt))),
+    db
+      .insert(conversations)
+      .values({ ...conversation, turns: many })
+      .onConflictDoUpdate({
+        target: conversations.id,
+        set: {
+          historyId,
+          modelId,
+          title,
+          ...(details !== undefined && { details }),
+          turns: many,
+          ...(conversation.failedAt !== undefined && {
+            failedAt: sql`max(coalesce(${conversations.failedAt}, 0), excluded.failed_at)`,
+          }),
+          // A migration may have marked a conversation of an earlier version as proven. Keep that mark.
+          ...(conversation.proof && { proof: sql`max(${conversations.proof}, excluded.proof)` }),
+          updatedAt: sql`max(${conversations.updatedAt}, excluded.updated_at)`,
+          // If it is about to be erased, a late write does not change that.
+          expiresAt: sql`CASE WHEN ${conversations.expiresAt} = 0 THEN 0
+            ELSE max(${conversations.expiresAt}, ${expiresAt}) END`,
+        },
+      }),
+  ] as const
 }
 
 /** Gives a conversation a title that its turns do not change. A memory has it in its details too. */
@@ -166,7 +174,7 @@ export async function recordBeginning(db: Database, conversation: ConversationEn
   const marks = await marksFor(conversation)
   const [erasures] = await db.batch([
     erasureSince(db, conversation.createdAt, marks),
-    upsertConversation(db, conversation),
+    ...upsertConversation(db, conversation),
   ])
   return erasures.length > 0
 }

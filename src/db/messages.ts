@@ -94,7 +94,8 @@ const withoutTraces = (db: Database, going: SQL) =>
       sql`${turns.conversationId} IN (SELECT ${messages.conversationId} FROM ${messages} WHERE ${going})`,
     )
 
-const NO_TRACE = JSON.stringify({ question: '', searches: [], calls: [], shortened: true })
+/** The trace of a turn whose own one was removed. */
+export const NO_TRACE = JSON.stringify({ question: '', searches: [], calls: [], shortened: true })
 const NO_FOLLOWUPS = '[]'
 
 /** Messages that one step removes. D1 runs one query at a time, so a long one delays everybody. */

@@ -63,7 +63,7 @@ export async function recordTurn(
         .onConflictDoUpdate(ADDED()),
     ),
     ...(replaced.length > 0 ? [db.delete(turns).where(numbered(conversation.id, replaced))] : []),
-    upsertConversation(db, conversation),
+    ...upsertConversation(db, conversation),
   ])
   for (const row of costs) forgetSpent(row)
   return erasures.length > 0

@@ -1,7 +1,7 @@
 /**
  * Logs turns: one line of JSON at the end of each, whatever its end. `request_id` joins it with the request's own line
  * (api/edge/request-log.ts). No line holds text of the question, the answer or the documents, nor a key.
- * LOG_REQUESTS=on turns it on, as it does the lines of requests.
+ * LOG_REQUESTS=on turns it on, as it does the lines of requests. The same figures go to Analytics Engine, if it is bound.
  */
 import { isTerminal, type LogEventBody } from './events'
 import type { Turn } from './fold'
@@ -69,10 +69,44 @@ export function turnLine(turn: Turn, request?: Asked): Record<string, unknown> {
   }
 }
 
-/** Writes the line of a turn that has ended. @param request, @param clock absent: see `turnLine` */
+/**
+ * Reports a turn that has ended: its line, and a data point where a dataset of Analytics Engine is bound as `TURNS`.
+ * @param request, @param clock absent: see `turnLine`
+ */
 export function logTurn(env: Cloudflare.Env, turn: Turn, request?: Asked, clock?: TurnClock): void {
+  if (env.LOG_REQUESTS !== 'on' && !env.TURNS) return
+  const version = env.CF_VERSION_METADATA?.id
+  const line = { version, ...turnLine(turn, request), ...clock?.times }
+  env.TURNS?.writeDataPoint(dataPoint(line))
   if (env.LOG_REQUESTS !== 'on') return
   const ts = new Date().toISOString()
-  const version = env.CF_VERSION_METADATA?.id
-  console.log(JSON.stringify({ type: 'turn', ts, version, ...turnLine(turn, request), ...clock?.times }))
+  console.log(JSON.stringify({ type: 'turn', ts, ...line }))
+}
+
+/** Append only: queries name them by their places, `blob1` and `double1` being the first (docs/operating.md). */
+const BLOBS = ['outcome', 'protocol', 'model', 'answered_by', 'version', 'finish_reason']
+const DOUBLES = [
+  'ms',
+  'waited_ms',
+  'search_ms',
+  'first_token_ms',
+  'input_tokens',
+  'output_tokens',
+  'hits',
+  'searches',
+  'failed_searches',
+  'status',
+]
+/** Bytes that an index may have. */
+const LONGEST_INDEX = 96
+
+/** A missing text is '' and a missing number 0. The model is the index, by which Analytics Engine samples. */
+function dataPoint(line: Record<string, unknown>): AnalyticsEngineDataPoint {
+  const texts = BLOBS.map((name) => String(line[name] ?? ''))
+  const model = new TextEncoder().encode(String(line.model ?? ''))
+  return {
+    indexes: [model.slice(0, LONGEST_INDEX).buffer],
+    blobs: texts,
+    doubles: DOUBLES.map((name) => Number(line[name] ?? 0)),
+  }
 }

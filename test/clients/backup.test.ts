@@ -1,5 +1,4 @@
 /** `parley backup` of a running server, and `parley restore` into a fresh one, as an operator runs them. */
-import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,8 +7,8 @@ import { HISTORY_FIELDS } from '../history-schema'
 import { KEY } from './harness'
 import { OwnParley } from './own-parley'
 import { type Paced, startPaced } from './paced'
+import { runParley } from './run-parley'
 
-const CLI = join(import.meta.dirname, '../../scripts/parley/cli.mjs')
 const folder = mkdtempSync(join(tmpdir(), 'parley-backup-'))
 const SECRET = 'sk-1234567890'
 
@@ -56,27 +55,7 @@ async function done(...given: Parameters<typeof call>): Promise<Json> {
 }
 
 const parley = (server: OwnParley, ...args: string[]) =>
-  new Promise<{ code: number | null; json: Json; out: string; err: string }>((resolve) => {
-    const child = spawn(process.execPath, [CLI, ...args, '--json'], {
-      env: { ...process.env, PARLEY_URL: server.url, PARLEY_API_KEY: KEY },
-    })
-    let [out, err] = ['', '']
-    child.stdout.on('data', (data) => {
-      out += data
-    })
-    child.stderr.on('data', (data) => {
-      err += data
-    })
-    child.on('close', (code) => {
-      let json: Json
-      try {
-        json = JSON.parse(out)
-      } catch {
-        // The command failed: its reason is in `err`.
-      }
-      resolve({ code, json, out, err })
-    })
-  })
+  runParley(folder, [...args, '--json'], { PARLEY_URL: server.url })
 
 beforeAll(async () => {
   paced = await startPaced()
@@ -139,6 +118,16 @@ beforeAll(async () => {
       { name: 'q', type: 'string' },
       { name: 'count', type: 'int32' },
     ],
+  })
+  // Its documents are backed up where they are.
+  await done(old, 'POST', '/collections', {
+    name: 'linked',
+    engine: {
+      type: 'typesense',
+      nodes: [old.url],
+      credentials: { api_key: KEY },
+      collection: 'directors',
+    },
   })
   await done(old, 'POST', '/analytics/rules', {
     name: 'popular',
@@ -234,6 +223,7 @@ test('a deployment goes into a folder, and from there into a fresh one', async (
       keys: 3,
       collections: 4,
     },
+    clusters: ['linked'],
     secrets: ['models.paid.api_key'],
   })
   // Nothing in the folder opens anything.
@@ -244,7 +234,7 @@ test('a deployment goes into a folder, and from there into a fresh one', async (
   for (const secret of [SECRET, made.page.value, made.reader.value]) expect(text).not.toContain(secret)
 
   const again = await parley(old, 'restore', at)
-  expect([again.code, again.err]).toEqual([5, expect.stringContaining('is not empty: 4 collections')])
+  expect([again.code, again.err]).toEqual([5, expect.stringContaining('is not empty: 5 collections')])
 
   const restored = await parley(fresh, 'restore', at)
   expect([restored.code, restored.err]).toEqual([0, ''])

@@ -1,5 +1,4 @@
 /** `parley`, the command line, as a user runs it: a process of its own against a running Parley. */
-import { spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -7,16 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { serve } from '../serve'
 import { embeddedBy, startEmbedder } from './embedder'
 import { request, unique, url } from './harness'
-
-const CLI = join(import.meta.dirname, '../../scripts/parley/cli.mjs')
-
-interface Ran {
-  code: number | null
-  out: string
-  err: string
-  /** biome-ignore lint/suspicious/noExplicitAny: checked field by field */
-  json: any
-}
+import { runParley } from './run-parley'
 
 let folder = ''
 beforeAll(() => {
@@ -24,29 +14,7 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-const parley = (...args: string[]) =>
-  new Promise<Ran>((resolve) => {
-    const child = spawn(process.execPath, [CLI, ...args], {
-      cwd: folder,
-      env: { ...process.env, PARLEY_URL: url, PARLEY_API_KEY: 'xyz' },
-    })
-    let [out, err] = ['', '']
-    child.stdout.on('data', (data) => {
-      out += data
-    })
-    child.stderr.on('data', (data) => {
-      err += data
-    })
-    child.on('close', (code) => {
-      let json: unknown
-      try {
-        json = JSON.parse(out)
-      } catch {
-        // read as text
-      }
-      resolve({ code, out, err, json })
-    })
-  })
+const parley = (...args: string[]) => runParley(folder, args)
 
 function write(path: string, text: string): string {
   const file = join(folder, path)

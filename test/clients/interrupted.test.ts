@@ -10,7 +10,7 @@ import { OwnParley } from './own-parley'
 import { type Paced, startPaced, words } from './paced'
 
 const WORDS = 40
-/** The log is written after 250 ms and then each second: deltas that come before it, between two writes, and after both. */
+/** The log is written after a second: deltas that come before it, and after it. */
 const DELTAS = [1, 9, 20, 35]
 
 let paced: Paced

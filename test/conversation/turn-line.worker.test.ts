@@ -45,6 +45,49 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
+describe('the data point of a turn', () => {
+  const points: AnalyticsEngineDataPoint[] = []
+  beforeEach(() => {
+    points.length = 0
+    env.TURNS = { writeDataPoint: (point) => void points.push(point ?? {}) }
+  })
+  afterEach(() => {
+    delete env.TURNS
+  })
+
+  it('has the figures of its line, at the places that the queries name', async () => {
+    await ask({ question: 'Who designed the Brandenburg Gate?' })
+    const [line] = await turns()
+    const [point] = points
+    expect(points).toHaveLength(1)
+    expect(new TextDecoder().decode(point!.indexes![0] as ArrayBuffer)).toBe('m')
+    expect(point!.blobs).toEqual(
+      ['outcome', 'protocol', 'model', 'answered_by', 'version', 'finish_reason'].map((name) => line![name]),
+    )
+    const figures = ['ms', 'waited_ms', 'search_ms', 'first_token_ms', 'input_tokens', 'output_tokens']
+    expect(point!.doubles).toEqual([
+      ...figures.map((name) => line![name]),
+      line!.hits,
+      line!.searches,
+      line!.failed_searches,
+      0,
+    ])
+    expect(JSON.stringify(point)).not.toContain('Brandenburg')
+  })
+
+  it('is written without a log too, and of a turn that failed', async () => {
+    env.LOG_REQUESTS = 'off'
+    const [, { conversation_id }] = await ask({ question: 'How high is the Brandenburg Gate?' })
+    await ask({ question: 'And now?', conversation_id, query_by: 'nothing' })
+    await expect.poll(() => points.length, { timeout: 20_000 }).toBe(2)
+    expect(points.map(({ blobs, doubles }) => [blobs![0], doubles!.at(-1)])).toEqual([
+      ['done', 0],
+      ['search_failed', 404],
+    ])
+    expect(written).toEqual([])
+  })
+})
+
 describe('the line of a turn', () => {
   it('says what it took, joins the line of its request, and quotes nothing', async () => {
     const [status, { conversation_id, answer }] = await ask({}, { headers: { 'x-request-id': 'front-1' } })

@@ -35,6 +35,7 @@ const KINDS = [
  * @property {string} folder
  * @property {Record<string, number>} rows by kind
  * @property {Record<string, number>} documents by collection
+ * @property {string[]} clusters collections in clusters, which are left out
  * @property {string[]} secrets what has to be set again after a restore
  */
 
@@ -51,12 +52,13 @@ export async function backup(server, folder, { json }) {
   for (const kind of KINDS) {
     if (kind in counts) await backUpKind(server, folder, manifest, kind, { total: counts[kind], json })
   }
-  await backUpCollections(server, folder, manifest, json)
+  const clusters = await backUpCollections(server, folder, manifest, json)
   await finishBackup(folder, manifest)
   return {
     folder,
     rows: Object.fromEntries(Object.entries(manifest.parts).map(([kind, { rows }]) => [kind, rows])),
     documents: Object.fromEntries(Object.entries(manifest.documents).map(([name, { rows }]) => [name, rows])),
+    clusters,
     secrets: [...(await secretsOfModels(folder, manifest)), ...(await secretsOfFields(folder, manifest))].map(
       ({ path }) => path.join('.'),
     ),
@@ -102,9 +104,14 @@ async function backUpKind(server, folder, manifest, kind, { total, json }) {
  * @param {string} folder
  * @param {Manifest} manifest
  * @param {boolean} json
+ * @returns {Promise<string[]>} the collections that are in clusters
  */
 async function backUpCollections(server, folder, manifest, json) {
-  const collections = await server.call('GET', '/collections')
+  const listed = await server.call('GET', '/collections')
+  /** @param {{ engine?: unknown }} collection */
+  const isOwn = ({ engine }) => engine === undefined
+  // Documents in clusters are backed up there, and nobody is told the credentials.
+  const collections = listed.filter(isOwn)
   // The list is newest first. It is restored in the order in which collections were made.
   collections.reverse()
   const part = newPart('collections.jsonl')
@@ -143,6 +150,9 @@ async function backUpCollections(server, folder, manifest, json) {
     await closePart(folder, documents)
     await keepProgress(folder, manifest)
   }
+  return listed
+    .filter((/** @type {{ engine?: unknown }} */ one) => !isOwn(one))
+    .map((/** @type {{ name: string }} */ { name }) => name)
 }
 
 /** @param {string} file @returns {Part} */

@@ -32,9 +32,11 @@ export async function traceOf(server, id, { turn }) {
 export const traceLines = ({ turns }, options) => turns.flatMap((turn) => turnLines(turn, options))
 
 /** @param {any} turn @param {{ prompt: boolean }} options @returns {string[]} */
-function turnLines({ turn, trace, timings = {}, usage = {} }, { prompt }) {
-  const { question, standalone, searches, calls } = trace
-  const lines = [`Turn ${turn}: ${line(question)}`]
+function turnLines({ turn, question, trace, timings = {}, usage = {} }, { prompt }) {
+  const { standalone, searches, calls } = trace
+  const lines = [`Turn ${turn}: ${line(trace.question || question)}`]
+  if (trace.shortened && searches.length + calls.length === 0)
+    lines.push('├─ its searches and calls are not kept any more (TRACE_HOURS)')
   if (standalone !== undefined) lines.push(`├─ rewritten: ${line(standalone)}`)
   for (const { collection, params, found, hits = [], error, started, took } of searches) {
     lines.push(

@@ -9,6 +9,7 @@
  * words, as stems. It gives a superset, and the documents decide.
  */
 import { balanced, fragment, oneOf, type SqlFragment } from '../fragment'
+import { ROWID_IN_RANGE } from '../range'
 import { hasValues } from '../schema/layout'
 import { textCode, textColumn } from '../schema/shared-column'
 import { stringsAt } from '../schema/values'
@@ -168,7 +169,7 @@ function candidates(context: FilterContext, field: Field, { written, prefix }: P
   const column = textColumn(slot)
   return context.sql.exec<{ seq: number; body: string }>(
     `SELECT seq, body FROM ${table}
-      WHERE seq IN (SELECT rowid FROM text_index WHERE text_index MATCH ? AND rowid BETWEEN ? AND ?)`,
+      WHERE seq IN (SELECT rowid FROM text_index WHERE text_index MATCH ? AND ${ROWID_IN_RANGE})`,
     `{${column}} : (${words.join(' AND ')})`,
     low,
     high,

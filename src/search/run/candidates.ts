@@ -10,7 +10,7 @@
  * work stays in SQL, so ten thousand matches need not pass through JavaScript to give ten hits.
  */
 import { fragment, join, type SqlFragment } from '../fragment'
-import type { Range } from '../range'
+import { type Range, ROWID_IN_RANGE } from '../range'
 import type { Order } from '../request/order'
 import type { TextIndex } from '../text/analyzer'
 import type { Pace } from './pace'
@@ -51,14 +51,23 @@ export interface TextMatch {
 /** More than any score of BM25. */
 const FIRST = 1_000
 
-const where = (relation: SqlFragment, filter: SqlFragment): SqlFragment =>
+export const where = (relation: SqlFragment, filter: SqlFragment): SqlFragment =>
   filter.sql === '1'
     ? relation
     : join([fragment('SELECT d.* FROM ('), relation, fragment(') d WHERE '), filter], '')
 
-const inRanges = (sql: SqlStorage, relationOf: (range: Range) => SqlFragment): Candidates['parts'] =>
+/** Both filters of a document. */
+export const both = (one: SqlFragment, other: SqlFragment): SqlFragment =>
+  one.sql === '1' ? other : join([fragment('('), one, fragment(') AND ('), other, fragment(')')], '')
+
+const inRanges = (
+  sql: SqlStorage,
+  relationOf: (range: Range) => SqlFragment,
+  isAtOnce: (pace: Pace) => boolean = () => false,
+): Candidates['parts'] =>
   async function* (pace, width = FIRST_WIDTH) {
-    for await (const range of ranges(sql, pace, width)) yield { range, relation: relationOf(range) }
+    const division = { atOnce: isAtOnce(pace) }
+    for await (const range of ranges(sql, pace, width, division)) yield { range, relation: relationOf(range) }
   }
 
 /** Every document that passes the filter. */
@@ -83,13 +92,13 @@ export const textMatchesIn = (
   const score =
     first === undefined
       ? 'rank'
-      : `rank - iif(rowid IN (SELECT rowid FROM ${table} WHERE ${table} MATCH ? AND rowid BETWEEN ? AND ?), ${FIRST}, 0)`
+      : `rank - iif(rowid IN (SELECT rowid FROM ${table} WHERE ${table} MATCH ? AND ${ROWID_IN_RANGE}), ${FIRST}, 0)`
   // With a bare rowid SQLite may look up the rows of an `a OR b` in the filter one by one, and not the words at all, which FTS5
   // refuses ("unable to use function MATCH").
   return where(
     fragment(
       `SELECT +rowid AS seq, ${score} AS score, NULL AS distance, NULL AS fused
-         FROM ${table} WHERE ${table} MATCH ? AND rank MATCH ? AND rowid BETWEEN ? AND ?`,
+         FROM ${table} WHERE ${table} MATCH ? AND rank MATCH ? AND ${ROWID_IN_RANGE}`,
       ...(first === undefined ? [] : [first, low, high]),
       match,
       rank,
@@ -100,29 +109,44 @@ export const textMatchesIn = (
   )
 }
 
-export const textMatches = (sql: SqlStorage, match: TextMatch, filter: RangedFilter): Candidates['parts'] =>
-  inRanges(sql, (range) => textMatchesIn(match, filter(range), range))
+/**
+ * @param atOnce whether one statement finds all, for who asks for the best alone: whatever its range is, a statement takes long
+ *   to weigh words for BM25, since FTS5 reads all documents that have them
+ */
+export const textMatches = (
+  sql: SqlStorage,
+  match: TextMatch,
+  filter: RangedFilter,
+  atOnce = false,
+): Candidates['parts'] =>
+  inRanges(
+    sql,
+    (range) => textMatchesIn(match, filter(range), range),
+    () => atOnce,
+  )
 
 /**
  * Text matches without scores: `seq` is the only column. BM25 reads the length of each matching document and looks each
  * word up again, so it costs more than finding the matches.
  */
+export const unscoredIn = (
+  { match, table }: Pick<TextMatch, 'match' | 'table'>,
+  { low, high }: Range,
+): SqlFragment =>
+  fragment(
+    `SELECT +rowid AS seq FROM ${table} WHERE ${table} MATCH ? AND ${ROWID_IN_RANGE}`,
+    match,
+    low,
+    high,
+  )
+
+/** @param atOnce whether one statement finds all: so few are wanted, or it takes long for any range */
 export const unscoredMatches = (
   sql: SqlStorage,
-  { match, table }: Pick<TextMatch, 'match' | 'table'>,
+  match: Pick<TextMatch, 'match' | 'table'>,
   filter: RangedFilter,
-): Candidates['parts'] =>
-  inRanges(sql, (range) =>
-    where(
-      fragment(
-        `SELECT +rowid AS seq FROM ${table} WHERE ${table} MATCH ? AND rowid BETWEEN ? AND ?`,
-        match,
-        range.low,
-        range.high,
-      ),
-      filter(range),
-    ),
-  )
+  atOnce: (pace: Pace) => boolean = () => false,
+): Candidates['parts'] => inRanges(sql, (range) => where(unscoredIn(match, range), filter(range)), atOnce)
 
 /** Counts the matches, up to where the search is cut off. */
 export async function countOf(sql: SqlStorage, parts: Candidates['parts'], pace: Pace): Promise<number> {

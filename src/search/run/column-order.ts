@@ -1,6 +1,6 @@
 /** Orders matches by values in memory (schema/column-memory.ts), as the SQL of request/sort.ts does. */
 import type { SortKey } from '../request/sort'
-import { BLOCK, type Column } from '../schema/column-memory'
+import { BLOCK, type Block, type Column, type Offsets } from '../schema/column-memory'
 import { isString } from '../schema/layout'
 import type { Field } from '../types'
 import { compare } from './facet-values'
@@ -38,8 +38,21 @@ export function fieldsOfOrder(sort: readonly SortKey[], bySize = false): Field[]
   return fields
 }
 
-/** Tells the goodness of a block's documents by each key. Documents without a value are infinitely good or bad. */
-export type Goodness = (number: number) => ((at: number) => number)[]
+/** How good a document of a block is by a key. Without a value it is infinitely good or bad. */
+type Part = (at: number) => number
+
+/** The order in one block. */
+export interface BlockOrder {
+  /** by key; there is one at least */
+  parts: Part[]
+  /** The documents whose first key is at least so good. It has no call inside of its loop. */
+  atLeast(offsets: Offsets, least: number): Offsets
+}
+
+/** Tells the order of a block's documents. */
+export type Goodness = (number: number) => BlockOrder
+
+type KeyOrder = (number: number) => { part: Part; atLeast: BlockOrder['atLeast'] }
 
 /**
  * @param sort keys of `fieldsOfOrder`; without words in the search, all documents match equally well. The size of its group is not
@@ -51,11 +64,11 @@ export async function goodnessOf(
   set: MatchSet,
   pace: Pace,
 ): Promise<Goodness> {
-  const parts: ((number: number) => (at: number) => number)[] = []
+  const keys: KeyOrder[] = []
   for (const key of sort) {
     const sign = key.direction === 'ASC' ? -1 : 1
-    if (key.kind === 'seq') parts.push((number) => (at) => sign * (number * BLOCK + at))
-    else if (key.kind !== 'field') parts.push(() => () => 0)
+    if (key.kind === 'seq') keys.push(byAge(sign))
+    else if (key.kind !== 'field') keys.push(equal)
     else {
       const column = columns.of(key.field)
       const largest = isString(key.field) && key.direction === 'DESC' ? 'first' : 'last'
@@ -63,33 +76,94 @@ export async function goodnessOf(
         (key.missing === 'normal' ? largest : key.missing) === 'first'
           ? Number.POSITIVE_INFINITY
           : Number.NEGATIVE_INFINITY
-      if (!column.isText) {
-        parts.push((number) => {
-          const { values } = columns.block(column, number, pace)
-          return (at) => {
-            const value = values[at]!
-            return Number.isNaN(value) ? missing : sign * value
-          }
-        })
-        continue
-      }
       // Every string has to be known before they are put in order.
-      await eachBlock(set, pace, (number) => columns.block(column, number, pace))
-      const ranks = ranksOf(column)
-      parts.push((number) => {
+      if (column.isText) await eachBlock(set, pace, (number) => columns.block(column, number, pace))
+      const ranks = column.isText ? ranksOf(column) : undefined
+      keys.push((number) => {
         const { values } = columns.block(column, number, pace)
-        return (at) => {
-          const rank = ranks[values[at]!] ?? 0
-          return rank === 0 ? missing : sign * rank
-        }
+        return ranks === undefined ? byNumber(values, sign, missing) : byString(values, ranks, sign, missing)
       })
     }
   }
-  return (number) => parts.map((part) => part(number))
+  if (keys.length === 0) keys.push(byAge(1))
+  return (number) => {
+    const orders = keys.map((key) => key(number))
+    return { parts: orders.map(({ part }) => part), atLeast: orders[0]!.atLeast }
+  }
 }
+
+const equal: KeyOrder = () => ({
+  part: () => 0,
+  atLeast: (offsets, least) => (least <= 0 ? offsets : offsets.subarray(0, 0)),
+})
+
+const byAge =
+  (sign: number): KeyOrder =>
+  (number) => {
+    const part = (at: number) => sign * (number * BLOCK + at)
+    return { part, atLeast: (offsets, least) => offsets.filter((at) => part(at) >= least) }
+  }
+
+/** Where documents are put until they are counted. Nothing stays here. */
+let scratch: Uint16Array | undefined
+
+function byNumber(values: Block['values'], sign: number, missing: number): ReturnType<KeyOrder> {
+  return {
+    part: (at) => {
+      const value = values[at]!
+      return Number.isNaN(value) ? missing : sign * value
+    },
+    atLeast: (offsets, least) => {
+      scratch ??= new Uint16Array(BLOCK)
+      const into = scratch
+      const takesMissing = missing >= least
+      let count = 0
+      for (let index = 0; index < offsets.length; index++) {
+        const at = offsets[index]!
+        const value = sign * values[at]!
+        into[count] = at
+        if (value >= least || (takesMissing && Number.isNaN(value))) count++
+      }
+      return into.slice(0, count)
+    },
+  }
+}
+
+function byString(
+  values: Block['values'],
+  ranks: Uint32Array,
+  sign: number,
+  missing: number,
+): ReturnType<KeyOrder> {
+  const part = (at: number) => {
+    const rank = ranks[values[at]!] ?? 0
+    return rank === 0 ? missing : sign * rank
+  }
+  return {
+    part,
+    atLeast: (offsets, least) => {
+      scratch ??= new Uint16Array(BLOCK)
+      const into = scratch
+      const takesMissing = missing >= least
+      let count = 0
+      for (let index = 0; index < offsets.length; index++) {
+        const at = offsets[index]!
+        const rank = ranks[values[at]!] ?? 0
+        into[count] = at
+        if (rank === 0 ? takesMissing : sign * rank >= least) count++
+      }
+      return into.slice(0, count)
+    },
+  }
+}
+
+/** The ranks of strings that were ordered before. Reading blocks finds further strings. */
+const RANKS = new WeakMap<Column, Uint32Array>()
 
 /** By id: the rank of a string among the normal forms, from 1 on; 0 for none and for an empty one. */
 function ranksOf(column: Column): Uint32Array {
+  const known = RANKS.get(column)
+  if (known?.length === column.words.length) return known
   const ids = column.words.map((_, id) => id)
   ids.sort((a, b) => compare(column.norm(a), column.norm(b)))
   const ranks = new Uint32Array(ids.length)
@@ -100,6 +174,7 @@ function ranksOf(column: Column): Uint32Array {
     if (at === 0 || norm !== column.norm(ids[at - 1]!)) rank++
     ranks[id] = rank
   }
+  RANKS.set(column, ranks)
   return ranks
 }
 
@@ -113,11 +188,22 @@ export class First<Item extends Placed> {
     this.#limit = limit
   }
 
-  /** Whether a match would be kept whose first key is this good. */
-  takes(goodness: number): boolean {
+  /** The goodness by the first key that a match needs to be kept. */
+  get least(): number {
+    if (this.#limit <= 0) return Number.POSITIVE_INFINITY
+    return this.#heap.length < this.#limit ? Number.NEGATIVE_INFINITY : this.#heap[0]!.keys[0]!
+  }
+
+  /** Whether a match would be kept. */
+  takes(seq: number, parts: readonly Part[], at: number): boolean {
     if (this.#heap.length < this.#limit) return true
     const last = this.#heap[0]
-    return last !== undefined && (last.keys.length === 0 || goodness >= last.keys[0]!)
+    if (last === undefined) return false
+    for (let index = 0; index < parts.length; index++) {
+      const [value, least] = [parts[index]!(at), last.keys[index]!]
+      if (value !== least) return value > least
+    }
+    return seq > last.seq
   }
 
   offer(item: Item): void {
@@ -159,12 +245,14 @@ export async function firstOf(
 ): Promise<Placed[]> {
   const first = new First<Placed>(limit)
   await eachBlock(set, pace, (number, offsets) => {
-    const parts = goodness(number)
-    const [main] = parts
-    for (let index = offsets.length - 1; index >= 0; index--) {
-      const at = offsets[index]!
-      if (!first.takes(main === undefined ? 0 : main(at))) continue
-      first.offer({ seq: number * BLOCK + at, keys: parts.map((part) => part(at)) })
+    const { parts, atLeast } = goodness(number)
+    const { least } = first
+    // The newest come first, so that few of many that are equally good are kept for a while.
+    const good = least === Number.NEGATIVE_INFINITY ? offsets : atLeast(offsets, least)
+    for (let index = good.length - 1; index >= 0; index--) {
+      const at = good[index]!
+      const seq = number * BLOCK + at
+      if (first.takes(seq, parts, at)) first.offer({ seq, keys: parts.map((part) => part(at)) })
     }
   })
   return first.items

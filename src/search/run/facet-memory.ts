@@ -1,7 +1,7 @@
 /** Counts facet values in memory (schema/column-memory.ts). */
 import type { FacetQuery, FacetRequest } from '../request/facet-request'
 import type { SearchRequest } from '../request/request'
-import { type Column, isKept } from '../schema/column-memory'
+import { type Block, type Column, isKept, type Offsets } from '../schema/column-memory'
 import { isString } from '../schema/layout'
 import { rulesOf } from '../text/rules'
 import { tokenize } from '../text/words'
@@ -45,6 +45,10 @@ export async function countInMemory(
     let document = 0
     await eachBlock(set, pace, (number, offsets) => {
       const { values: all, starts } = columns.block(column, number, pace)
+      if (groups === undefined && starts === undefined && counter instanceof TextCounter) {
+        counter.addAll(all, offsets)
+        return
+      }
       const groupOf = groups?.(number)
       for (const at of offsets) {
         document++
@@ -72,49 +76,54 @@ interface Count {
   value: number
   /** documents that have it, in grouped searches groups */
   count: number
-  /** how often they have it */
+  /** how often they have it, where that is counted */
   times: number
 }
 
-/** Counts strings by their ids. */
+/** Counts strings by their ids. How often a document has them does not matter. */
 class TextCounter {
+  readonly #column: Column
   #counts: Uint32Array
-  #times: Uint32Array
   /** by id: the document that had it last */
   #last: Uint32Array
   readonly #seen = new SeenInGroups()
 
-  constructor({ words }: Column) {
-    this.#counts = new Uint32Array(words.length)
-    this.#times = new Uint32Array(words.length)
-    this.#last = new Uint32Array(words.length)
+  constructor(column: Column) {
+    this.#column = column
+    this.#counts = new Uint32Array(column.words.length)
+    this.#last = new Uint32Array(column.words.length)
   }
 
   add(id: number, document: number, group: number): void {
-    if (id >= this.#counts.length) this.#grow(id)
-    this.#times[id]!++
+    if (id >= this.#counts.length) this.#grow()
     if (this.#last[id] === document) return
     this.#last[id] = document
     if (group !== NO_GROUP && !this.#seen.add(id, group)) return
     this.#counts[id]!++
   }
 
+  /** Counts documents that have one string at most, without a call for each of them. */
+  addAll(ids: Block['values'], offsets: Offsets): void {
+    if (this.#column.words.length > this.#counts.length) this.#grow()
+    const counts = this.#counts
+    for (let index = 0; index < offsets.length; index++) counts[ids[offsets[index]!]!]!++
+  }
+
   /** Reading blocks finds further strings. */
-  #grow(id: number): void {
+  #grow(): void {
     const larger = (before: Uint32Array): Uint32Array => {
-      const after = new Uint32Array(2 * id + 16)
+      const after = new Uint32Array(2 * this.#column.words.length)
       after.set(before)
       return after
     }
     this.#counts = larger(this.#counts)
-    this.#times = larger(this.#times)
     this.#last = larger(this.#last)
   }
 
   *counted(): Generator<Count> {
     for (let id = 1; id < this.#counts.length; id++) {
       const count = this.#counts[id]!
-      if (count > 0) yield { value: id, count, times: this.#times[id]! }
+      if (count > 0) yield { value: id, count, times: count }
     }
   }
 }

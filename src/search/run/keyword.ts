@@ -12,7 +12,7 @@
  */
 
 import { fragment, type SqlFragment } from '../fragment'
-import type { Range } from '../range'
+import { type Range, ROWID_IN_RANGE } from '../range'
 import type { SearchRequest } from '../request/request'
 import { textCode, textColumn, textNumber } from '../schema/shared-column'
 import { analyzerOf, type TextIndex } from '../text/analyzer'
@@ -291,7 +291,7 @@ export function withoutExcluded(
   const match = matchExpression([], excluded, columnsOf(context, request), 'AND')
   return ({ low, high }: Range): SqlFragment =>
     fragment(
-      `d.seq NOT IN (SELECT rowid FROM ${table} WHERE ${table} MATCH ? AND rowid BETWEEN ? AND ?)`,
+      `d.seq NOT IN (SELECT rowid FROM ${table} WHERE ${table} MATCH ? AND ${ROWID_IN_RANGE})`,
       match,
       low,
       high,

@@ -15,7 +15,7 @@ import type { Pace } from './pace'
 export type MatchSet = ReadonlyMap<number, Offsets>
 
 /** Values in memory take about this part of the time that SQLite takes to read a row. */
-const ROWS_A_BLOCK = BLOCK / 16
+const ROWS_A_BLOCK = BLOCK / 64
 
 /** The columns that a search reads, by field. */
 export class Columns {
@@ -109,11 +109,18 @@ export function filteredSet(
   return once(find)
 }
 
+/** Sequence numbers of so many documents fit into one value: SQLite takes 2 MB. */
+const MOST_AT_ONCE = 131_072
+
 /** The matches of candidates that come as relations. */
 export const gatheredSet = (sql: SqlStorage, parts: Candidates['parts']): NonNullable<Candidates['set']> =>
   once(async (pace) => {
     const seqs: number[][] = []
-    for await (const { relation } of parts(pace)) {
+    for await (const { relation, range } of parts(pace)) {
+      if (range.high - range.low >= MOST_AT_ONCE) {
+        seqs.push(pace.query<{ seq: number }>(sql, relation).map(({ seq }) => seq))
+        continue
+      }
       const [row] = pace.query<{ seqs: string }>(
         sql,
         join([fragment('SELECT json_group_array(seq) AS seqs FROM ('), relation, fragment(')')], ''),
@@ -148,6 +155,18 @@ export function withSeqs(set: MatchSet | undefined, seqs: readonly number[]): Ma
     all.set(number, Uint16Array.from(new Set([...(all.get(number) ?? []), ...further])).sort())
   }
   return new Map([...all].sort(([a], [b]) => b - a))
+}
+
+/** The same matches without some. */
+export function withoutSeqs(set: MatchSet, seqs: readonly number[]): MatchSet {
+  const left = new Map(set)
+  for (const [number, some] of setOf([...new Set(seqs)])) {
+    const offsets = left.get(number)?.filter((at) => !some.includes(at))
+    if (offsets === undefined) continue
+    if (offsets.length > 0) left.set(number, offsets)
+    else left.delete(number)
+  }
+  return left
 }
 
 /** Matches as relations without scores. */

@@ -9,20 +9,36 @@ export const FIRST_WIDTH_GROUPED = 2_048
 
 const LEAST_WIDTH = 4
 const LAST_WIDTH = 1_024
+/** What two ranges tell goes for ranges that are wider by this factor. */
+const MOST_WIDENING = 4
 /** Two ranges tell what documents cost if one has less than this part of the other's. */
 const LESS = 0.9
 /** If a slice uses less than this part of its time, the next one is wider. */
 const QUICK = 0.5
 const VERY_QUICK = 0.15
 
+/** How to divide a collection. */
+interface Division {
+  /** the part of it to read; all of it by default */
+  within?: Range
+  /** One statement returns so little that no slices are needed, however many documents it looks at. */
+  atOnce?: boolean
+}
+
 /**
  * Ranges that together cover all documents. The width adapts, so that each range takes about the time of a slice.
  * Ends early when the search is cut off.
  */
-export async function* ranges(sql: SqlStorage, pace: Pace, first: number): AsyncGenerator<Range> {
-  const { low: lowest, high: highest } = pace.ends(sql)
+export async function* ranges(
+  sql: SqlStorage,
+  pace: Pace,
+  first: number,
+  { within, atOnce = false }: Division = {},
+): AsyncGenerator<Range> {
+  const { low: lowest, high: highest } = within ?? pace.ends(sql)
   // After a cutoff only the newest documents are read.
   let width = Math.ceil(Math.min(pace.cutoff ? LAST_WIDTH : first, pace.slice.width) / pace.weight)
+  if (atOnce && !pace.cutoff) width = Math.max(width, highest - lowest + 1)
   let least = LEAST_WIDTH
   let last: Read | undefined
   for (let high = highest; high >= lowest; ) {
@@ -35,11 +51,10 @@ export async function* ranges(sql: SqlStorage, pace: Pace, first: number): Async
     const cost = pace.used - before
     if (!(await pace.rest())) return
     const read = { width, cost }
-    if (last !== undefined && cost > 1 && width < last.width * LESS) {
-      least = Math.max(least, leastWidth(read, last))
-    }
+    if (last !== undefined && cost > 1) least = leastWidth(read, last) ?? least
     last = read
-    width = Math.min(pace.slice.width, Math.max(least, Math.floor(width * widening(cost))))
+    const wanted = Math.min(pace.slice.width, Math.floor(width * widening(cost)))
+    width = Math.max(least, wanted)
   }
 }
 
@@ -51,13 +66,17 @@ interface Read {
 
 /**
  * The width from which on a range's documents cost as much as its statement does for any range. FTS5 first collects all words
- * with a beginning, and counts the documents of each word for BM25. Narrower ranges would pay mostly for that.
- * @returns at most the width of the wider range
+ * with a beginning, and counts the documents of each word for BM25. Narrower ranges would pay mostly for that: with a
+ * million documents, a hundred times.
+ * @returns undefined if the ranges are too much alike to tell
  */
-function leastWidth(narrow: Read, wide: Read): number {
+function leastWidth(one: Read, other: Read): number | undefined {
+  const [narrow, wide] = one.width < other.width ? [one, other] : [other, one]
+  if (narrow.width > wide.width * LESS) return undefined
   const aDocument = (wide.cost - narrow.cost) / (wide.width - narrow.width)
   const aStatement = narrow.cost - narrow.width * aDocument
-  return aStatement >= wide.width * aDocument ? wide.width : Math.floor(Math.max(0, aStatement / aDocument))
+  const most = wide.width * MOST_WIDENING
+  return aDocument * most <= aStatement ? most : Math.max(LEAST_WIDTH, Math.floor(aStatement / aDocument))
 }
 
 /** The factor by which the next slice is wider. @param cost of the last one, in slices */

@@ -16,6 +16,7 @@ import { MemoryBudget } from '../memory-budget'
 import { rulesOf } from '../text/rules'
 import { normalForm } from '../text/words'
 import type { Field } from '../types'
+import { BLOCK, type Offsets } from './block'
 import {
   columnsTable,
   hasValues,
@@ -27,9 +28,7 @@ import {
   scalarColumn,
   valuesTable,
 } from './layout'
-
-/** Sequence numbers of a block. */
-export const BLOCK = 4_096
+import { MatchMemory } from './match-memory'
 
 /** Different strings of a field: an id has 16 bits, and 0 stands for no value. */
 const MOST_WORDS = 65_535
@@ -37,6 +36,11 @@ const MOST_WORDS = 65_535
 const MOST_CHARACTERS = 2_000_000
 /** Bytes of a block's values as JSON: it is read as one JSON value, and SQLite takes 2 MB. */
 const MOST_BLOCK_BYTES = 1_000_000
+
+export { BLOCK, type Offsets }
+
+/** Matches take up to this part of the memory. */
+const MATCHES_PART = 3
 /** Bytes of an offset as JSON, with its comma. */
 const OFFSET_BYTES = 5
 /** Bytes of a different string in memory, besides its characters, and of a character in both of its forms. */
@@ -44,9 +48,6 @@ const [WORD_BYTES, CHARACTER_BYTES] = [150, 4]
 
 /** Runs a query, and counts what it reads. */
 export type Read = <Row extends object>(sql: SqlStorage, query: SqlFragment) => Row[]
-
-/** The documents of a block: their sequence numbers less the block's first, in ascending order. */
-export type Offsets = Uint16Array
 
 /** A field's values in a block. */
 export interface Block {
@@ -195,16 +196,27 @@ export class ColumnMemory {
   readonly #present = new Map<number, Offsets>()
   #presentTable: string | undefined
   #clock = 0
+  /** what expressions match */
+  readonly matches: MatchMemory
 
   /** @param budget that all collections share */
   constructor(
     readonly limit = MAX_COLUMN_BYTES,
     readonly budget = values,
-  ) {}
+  ) {
+    this.matches = new MatchMemory(limit / MATCHES_PART)
+  }
+
+  /** Call this when matches were added. */
+  keptMatches(): void {
+    this.matches.makeRoom(Math.min(this.matches.limit, this.limit - (this.bytes - this.matches.bytes)))
+    this.budget.use(this, this.bytes)
+  }
 
   /** Forgets what is known of a document. */
   forget(seq: number): void {
     const number = Math.floor(seq / BLOCK)
+    this.matches.forget(number)
     this.#present.delete(number)
     for (const column of this.#columns.values()) this.#drop(column, number)
   }
@@ -223,6 +235,7 @@ export class ColumnMemory {
     for (const column of this.#columns.values()) column.blocks.clear()
     this.#columns.clear()
     this.#present.clear()
+    this.matches.clear()
   }
 
   #drop(column: Column, number: number): void {
@@ -235,7 +248,7 @@ export class ColumnMemory {
 
   /** Bytes that are in use. */
   get bytes(): number {
-    let bytes = this.#present.size * BLOCK * Uint16Array.BYTES_PER_ELEMENT
+    let bytes = this.#present.size * BLOCK * Uint16Array.BYTES_PER_ELEMENT + this.matches.bytes
     for (const column of this.#columns.values()) bytes += column.bytes
     return bytes
   }
@@ -296,6 +309,8 @@ export class ColumnMemory {
    * other, its blocks are read and not kept.
    */
   #makeRoom(column: Column, number: number): void {
+    // Matches give way to values.
+    this.matches.makeRoom(Math.max(0, this.limit - (this.bytes - this.matches.bytes)))
     while (this.bytes > this.limit) {
       const [oldest] = [...this.#columns]
         .filter(([, { used }]) => used !== column.used)

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vites
 import { unwrap } from '../../../src/errors'
 import { collectionObject } from '../../../src/search/collection/handle'
 import type { SearchParameters } from '../../../src/search/types'
+import { BYTES } from '../../../src/search/vectors/vectorize/vectorize-index'
 import { idsOf } from '../make-collection'
 import {
   bindDouble,
@@ -22,6 +23,8 @@ import {
 import type { VectorizeDouble } from './double'
 
 const COUNT = 10_000
+/** So that ten thousand vectors are too many to be held. */
+const { held } = BYTES
 const QUESTIONS = makeQuestions(6)
 
 /** Kinds of search; each question is asked in every one. */
@@ -51,6 +54,7 @@ let double: VectorizeDouble
 
 beforeAll(async () => {
   vi.spyOn(console, 'warn').mockImplementation(() => {})
+  BYTES.held = BYTES.exact
   embedVectors()
   embedded = await newMirrored()
   await importMany(embedded.object, makeDocuments(COUNT))
@@ -61,7 +65,10 @@ beforeAll(async () => {
 }, 180_000)
 
 beforeEach(() => void Object.assign(env, { VECTORS: 'vectorize' }))
-afterAll(embedVectors)
+afterAll(() => {
+  BYTES.held = held
+  embedVectors()
+})
 
 /** How much of the embedded index's first ten hits is among Vectorize's, 0 to 1, on average. */
 async function overlap(params: SearchParameters): Promise<number> {

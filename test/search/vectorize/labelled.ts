@@ -40,7 +40,12 @@ export const FIELDS: Record<string, unknown>[] = [
 
 /** Sizes at which Vectorize is asked, so small that a few hundred vectors are many. */
 const bytesOf = (count: number): number => count * (DIMENSIONS + 64)
-const sizes = (exact: number) => ({ exact: bytesOf(exact), complete: bytesOf(60), scan: bytesOf(400) })
+const sizes = (exact: number) => ({
+  held: bytesOf(exact),
+  exact: bytesOf(exact),
+  complete: bytesOf(60),
+  scan: bytesOf(400),
+})
 
 /** The tests do what the alarm does. Were it to ring, the Collection around this one would wake and do it as well. */
 class NoAlarm extends Alarm {

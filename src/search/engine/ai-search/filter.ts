@@ -40,7 +40,7 @@ function clausesOf(node: FilterNode): FilterClause[] {
 
 const OPERATORS: Readonly<Record<string, string>> = { '>': '$gt', '>=': '$gte', '<': '$lt', '<=': '$lte' }
 const COMPARISON = /^(>=|<=|>|<)\s*(.+)$/s
-const RANGE = /^(.+?)\s*\.\.\s*(.+)$/s
+const RANGE = /^(.+?)(?<!\s)\s*\.\.\s*(.+)$/s
 
 function conditionOf({ operator, values }: FilterClause): Condition {
   const negated = operator === ':!=' || operator === ':!'

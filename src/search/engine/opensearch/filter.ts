@@ -91,7 +91,7 @@ function areaQuery(field: Field, text: string): Query {
 }
 
 const COMPARISON = /^(>=|<=|>|<)\s*(.*)$/s
-const RANGE = /^(.+?)\s*\.\.\s*(.+)$/s
+const RANGE = /^(.+?)(?<!\s)\s*\.\.\s*(.+)$/s
 
 function stringQuery(
   { field: { name }, exact, analysed, date }: IndexField,

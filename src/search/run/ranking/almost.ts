@@ -78,7 +78,7 @@ export async function almostWhole(
       '',
     )
   const match = { match: expressions.join(' OR '), table: index.table, rank: '' }
-  const seqs = await fewMatches(context.sql, match, isAsLong, MOST_COMPARED, pace)
+  const seqs = await fewMatches(context, match, isAsLong, MOST_COMPARED, pace)
   if (seqs === undefined || seqs.length === 0) return undefined
   pace.countDocuments(seqs.length)
   const found: number[] = []

@@ -10,8 +10,9 @@ import type { Pace } from '../pace'
 import type { Found } from '../page'
 import { besidePinned, withPinned } from '../pinned'
 import { DocumentScorer } from './documents'
+import { FEW } from './matches'
 import { planPlainSearch } from './plain'
-import { FEW, rankedPage } from './window'
+import { rankedPage } from './window'
 
 /** So many matches are read for groups, for buckets and for the worst text match first. */
 const FEW_AS_A_WHOLE = 250

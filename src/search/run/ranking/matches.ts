@@ -1,18 +1,54 @@
 /** The matches of an expression without their scores: which they are, if they are few, and how many. */
-import { fragment, join, type SqlFragment } from '../../fragment'
-import { type Candidates, countIn, type RangedFilter, type TextMatch, unscoredMatches } from '../candidates'
+import { fragment, join, not, oneOf, type SqlFragment } from '../../fragment'
+import { orderBy, type SortKey } from '../../request/sort'
+import {
+  both,
+  type Candidates,
+  countedWindow,
+  countIn,
+  countOf,
+  type OrderedMatch,
+  type RangedFilter,
+  type TextMatch,
+  type Top,
+  textMatches,
+  unscoredMatches,
+} from '../candidates'
+import type { SearchContext } from '../context'
+import { Gathered } from '../gathered'
+import { allMatches, atMost, knownMatches, wordsOf } from '../kept-matches'
 import type { Pace } from '../pace'
+import { changesOf, MOST_OF_CONTEXT } from '../recent-questions'
 
-/** All matches of an expression, if there are at most so many; undefined otherwise. */
+/** So many matches are read without asking FTS5 which are the best, and of a tier so many are read. */
+export const FEW = 64
+
+/** The order of BM25. */
+export const BY_TEXT: SortKey = { kind: 'text_match', buckets: undefined, direction: 'DESC' }
+
+/** A slice has time for so many rows more. */
+const ROWS_A_MATCH = 10
+
+/**
+ * All matches of an expression, if there are at most so many; undefined otherwise.
+ * @param among how many there are at most, if that is known
+ */
 export async function fewMatches(
-  sql: SqlStorage,
+  context: SearchContext,
   match: TextMatch,
   filter: RangedFilter,
   most: number,
   pace: Pace,
+  among?: number,
 ): Promise<number[] | undefined> {
+  const { sql } = context
+  const words = wordsOf(match, filter)
+  const known = knownMatches(context, words, pace)
+  if (known !== undefined) return atMost(most, known)
+  const atOnce = ({ slice }: Pace) =>
+    words?.collects === true || (among !== undefined && among * ROWS_A_MATCH <= slice.rows)
   const seqs: number[] = []
-  for await (const { relation } of unscoredMatches(sql, match, filter)(pace)) {
+  for await (const { relation } of unscoredMatches(sql, match, filter, atOnce)(pace)) {
     seqs.push(...listOf(sql, join([relation, fragment(' LIMIT ?', most + 1 - seqs.length)], ''), pace))
     if (seqs.length > most) return undefined
   }
@@ -25,12 +61,15 @@ export async function fewMatches(
  * @returns all matches, if there are at most so many
  */
 export async function countedMatches(
-  sql: SqlStorage,
+  context: SearchContext,
   match: TextMatch,
   filter: RangedFilter,
   most: number,
   pace: Pace,
 ): Promise<{ found: number; seqs: number[] | undefined }> {
+  const { sql } = context
+  const all = await allMatches(context, wordsOf(match, filter), pace)
+  if (all !== undefined) return { found: all.size, seqs: atMost(most, all) }
   const seqs: number[] = []
   let found = 0
   for await (const { relation } of unscoredMatches(sql, match, filter)(pace)) {
@@ -43,6 +82,102 @@ export async function countedMatches(
     if (found <= most) seqs.push(...some)
   }
   return { found, seqs: found <= most ? seqs : undefined }
+}
+
+/** How many an expression matches. */
+export const countMatches = async (
+  context: SearchContext,
+  match: TextMatch,
+  filter: RangedFilter,
+  pace: Pace,
+): Promise<number> =>
+  (await allMatches(context, wordsOf(match, filter), pace))?.size ??
+  (await countOf(context.sql, unscoredMatches(context.sql, match, filter), pace))
+
+/** The best of what an expression matches, by BM25 or in another order, and the number of all. */
+export interface Counted {
+  rows: OrderedMatch[]
+  found: number
+}
+
+/**
+ * The best matches and how many there are. Those of a large collection are counted first, without their scores.
+ * @param lacks matches that do not count
+ * @param found how many there are without those, if that is known
+ * @param isScored whether the order asks for the score
+ */
+export async function bestMatches(
+  context: SearchContext,
+  match: TextMatch,
+  filter: RangedFilter,
+  {
+    lacks = [],
+    found,
+    isScored = true,
+  }: { lacks?: readonly number[]; found?: number | undefined; isScored?: boolean },
+  top: Top | undefined,
+  pace: Pace,
+): Promise<Counted> {
+  const { sql } = context
+  const words = wordsOf(match, filter)
+  const all = found === undefined ? await allMatches(context, words, pace) : undefined
+  const total = found ?? (all && all.size - lacks.length)
+  const among = lacking(filter, lacks)
+  const parts = isScored
+    ? textMatches(sql, match, among, words !== undefined && total !== undefined)
+    : withoutScores(sql, match, among)
+  return countedWindow(sql, { parts, found: total }, top, pace)
+}
+
+/** A filter that these documents do not pass. */
+export const lacking = (filter: RangedFilter, seqs: readonly number[]): RangedFilter =>
+  seqs.length === 0 ? filter : (range) => both(filter(range), not(oneOf([...seqs])))
+
+/**
+ * The best matches of a question by BM25, and the number of all. FTS5 needs long for the common words of a question, so
+ * the best are kept until something is written, if one statement finds them.
+ */
+export async function bestOfQuestion(
+  context: SearchContext,
+  match: TextMatch,
+  filter: RangedFilter,
+  top: Top | undefined,
+  pace: Pace,
+): Promise<Counted> {
+  const { sql, questions } = context
+  const all = await allMatches(context, wordsOf(match, filter), pace)
+  if (all === undefined || top === undefined || questions === undefined) {
+    return bestMatches(context, match, filter, { found: all?.size }, top, pace)
+  }
+  let best = questions.find(sql, match)
+  if (best === undefined) {
+    const changes = changesOf(sql)
+    const window = {
+      offset: 0,
+      limit: MOST_OF_CONTEXT,
+      order: orderBy([BY_TEXT], sql, context.schema, false),
+    }
+    const { rows } = await bestMatches(
+      context,
+      match,
+      filter,
+      { found: all.size },
+      { ...window, byScore: true },
+      pace,
+    )
+    best = new Gathered()
+    for (const { seq, score } of rows) best.add(seq, score ?? Number.NaN, Number.NaN, Number.NaN)
+    questions.keep(sql, match, best, changes)
+  }
+  const scores = new Map(best.seqs.map((seq, at) => [seq, best.scores[at]!]))
+  const worst = Math.max(...best.scores)
+  const { rows } = await countedWindow(sql, { parts: best.parts, found: all.size }, top, pace)
+  // Others that are as good as the worst of these are not among them.
+  const isWhole = best.size === all.size || (rows.length === top.limit && rows.at(-1)!.score! < worst)
+  // SQLite may not read a number from JSON to its last digit.
+  return isWhole
+    ? { rows: rows.map((row) => ({ ...row, score: scores.get(row.seq)! })), found: all.size }
+    : bestMatches(context, match, filter, { found: all.size }, top, pace)
 }
 
 /** Sequence numbers in one row: a list is read more quickly than many rows. */

@@ -10,27 +10,17 @@
  * ordered by how well they match, any informative word is enough and BM25 ranks. `drop_tokens_mode` turns that off.
  */
 import type { SearchRequest } from '../../request/request'
-import { completeSort, orderBy, type SortKey } from '../../request/sort'
+import { completeSort, orderBy } from '../../request/sort'
 import { STEMS, type TextIndex } from '../../text/analyzer'
 import { informativeWords, matchExpression, type ParsedQuery, relax, type Term } from '../../text/query'
-import {
-  countedWindow,
-  type OrderedMatch,
-  type RangedFilter,
-  type TextMatch,
-  type Top,
-  textMatches,
-} from '../candidates'
+import type { OrderedMatch, RangedFilter, TextMatch, Top } from '../candidates'
 import type { SearchContext } from '../context'
 import { columnsOf, rankOf, withSimilar, withSpacing } from '../keyword'
 import type { Pace } from '../pace'
 import { splitsAndJoins } from '../split-join'
 import { almostWhole, ENOUGH_AS_TYPED } from './almost'
-import { countedMatches, fewMatches } from './matches'
+import { BY_TEXT, bestMatches, bestOfQuestion, type Counted, countedMatches, fewMatches } from './matches'
 import { type Tier, tiersOf } from './tiers'
-import type { Counted } from './window'
-
-const BY_TEXT: SortKey = { kind: 'text_match', buckets: undefined, direction: 'DESC' }
 
 /** With this many informative words, a query counts as a question. */
 const QUESTION_WORDS = 5
@@ -96,11 +86,10 @@ export async function planPlainSearch(
   const limit = Math.min(MOST_COUNTED, asked)
   const attempt = async (words: string): Promise<Pick<PlainSearch, 'match' | 'seqs' | 'found' | 'count'>> => {
     const match = { match: words, table, rank }
-    if (!isUnfinished) return { match, seqs: await fewMatches(sql, match, filter, limit, pace) }
-    const { seqs, found } = await countedMatches(sql, match, filter, limit, pace)
+    if (!isUnfinished) return { match, seqs: await fewMatches(context, match, filter, limit, pace) }
+    const { seqs, found } = await countedMatches(context, match, filter, limit, pace)
     const window = { offset: 0, limit, order, byScore: true }
-    const parts = textMatches(sql, match, filter)
-    return { match, seqs, found, count: () => countedWindow(sql, { parts, found: undefined }, window, pace) }
+    return { match, seqs, found, count: () => bestMatches(context, match, filter, { found }, window, pace) }
   }
 
   let { terms } = query
@@ -115,8 +104,7 @@ export async function planPlainSearch(
     const asked = columnsOf(context, { ...request, index: STEMS })
     const words = matchExpression(any, query.excluded, asked, 'OR')
     const match = { match: words, table: STEMS.table, rank }
-    const parts = textMatches(sql, match, filter)
-    const ranked = await countedWindow(sql, { parts, found: undefined }, top, pace)
+    const ranked = await bestOfQuestion(context, match, filter, top, pace)
     if (ranked.found > found) {
       return {
         terms: any,

@@ -5,34 +5,26 @@
  * best are read, and the rest follow in the order of BM25. What comes where depends on the query alone and not on the
  * page, so no document is on two pages or on none.
  */
-import { fragment, join, not, oneOf, type SqlFragment } from '../../fragment'
-import type { SearchRequest } from '../../request/request'
-import { orderBy, type SortKey } from '../../request/sort'
+
+import { fragment, join, type SqlFragment } from '../../fragment'
+import { ROWID_IN_RANGE } from '../../range'
+import { orderBy } from '../../request/sort'
 import {
-  countedWindow,
-  countOf,
+  both,
   type OrderedMatch,
   type RangedFilter,
   type TextMatch,
-  textMatches,
-  unscoredMatches,
   ordered as withColumns,
 } from '../candidates'
-import type { SearchContext } from '../context'
-import type { Pace } from '../pace'
-import type { DocumentScorer, Scored } from './documents'
-import { fewMatches, withoutScores, wordsIn } from './matches'
+import { allMatches, wordsOf } from '../kept-matches'
+import { withoutSeqs } from '../match-set'
+import { windowInMemory } from '../memory-page'
+import type { Scored } from './documents'
+import { bestMatches, type Counted, countMatches, FEW, fewMatches, lacking, wordsIn } from './matches'
+import type { Ranking } from './ranking'
 import type { TextScore } from './score'
 import type { Tier } from './tiers'
-
-/** So many matches are read without asking FTS5 which are the best, and of a tier so many are read. */
-export const FEW = 64
-
-/** The best of what an expression matches, by BM25, and the number of all. */
-export interface Counted {
-  rows: OrderedMatch[]
-  found: number
-}
+import { wholeFields } from './whole-fields'
 
 export interface RankedPage {
   rows: OrderedMatch[]
@@ -41,21 +33,12 @@ export interface RankedPage {
   found: number
 }
 
-/** A search whose matches are ranked. */
-export interface Ranking {
-  context: SearchContext
-  request: SearchRequest
-  scorer: DocumentScorer
-  filter: RangedFilter
-  /** all keys; the first is the text match */
-  sort: SortKey[]
-  pace: Pace
-}
-
 /** A tier without the ones before it. */
 interface Segment {
   tier: Tier
   filter: RangedFilter
+  /** what its filter takes from those of the search: these documents; undefined if it is more */
+  lacks: readonly number[] | undefined
   /** its documents, if they are few */
   seqs: number[] | undefined
   /** it is known to have more than a few */
@@ -93,12 +76,11 @@ export async function rankedPage(
     append(page, ordered(ranking, read, offset, limit))
     return page
   }
-  const { sql } = ranking.context
   const tiers = tiersOf()
   const whole = tiers.at(-1)!
   const end = offset + limit
   let passed = 0
-  const segments = await segmentsOf(ranking, tiers)
+  const segments = await segmentsOf(ranking, tiers, found)
   for (const segment of segments) {
     const from = Math.max(0, offset - passed)
     const left = end - Math.max(offset, passed)
@@ -120,8 +102,7 @@ export async function rankedPage(
   }
   if (page.found === 0) {
     // Nothing scores matches that are only counted.
-    page.found =
-      found ?? (await countOf(sql, unscoredMatches(sql, whole.match, ranking.filter), ranking.pace))
+    page.found = found ?? (await countMatches(ranking.context, whole.match, ranking.filter, ranking.pace))
   }
   lower(page)
   return page
@@ -131,56 +112,36 @@ export async function rankedPage(
  * From the widest tier that has few matches. If all have many, from the first; fields that are the query come before
  * it then, since they need not be among the best by BM25.
  */
-async function segmentsOf(ranking: Ranking, tiers: readonly Tier[]): Promise<Segment[]> {
+async function segmentsOf(
+  ranking: Ranking,
+  tiers: readonly Tier[],
+  found: number | undefined,
+): Promise<Segment[]> {
   const { context, filter, pace } = ranking
   const segments: Segment[] = []
-  let first = tiers.length - 1
-  let seqs: number[] | undefined
-  while (seqs === undefined && first > 0) {
-    first--
-    seqs = await fewMatches(context.sql, tiers[first]!.match, filter, FEW, pace)
+  const few = (at: number) => fewMatches(context, tiers[at]!.match, filter, FEW, pace, found)
+  let first = 0
+  // If the narrowest has many, so have the others.
+  let seqs = tiers.length > 1 ? await few(0) : undefined
+  if (seqs !== undefined) {
+    for (let at = tiers.length - 2; at > 0 && first === 0; at--) {
+      const wider = await few(at)
+      if (wider !== undefined) [first, seqs] = [at, wider]
+    }
   }
   const whole = seqs === undefined ? await wholeFields(ranking, tiers[0]!) : []
-  const others: RangedFilter = whole.length === 0 ? filter : (range) => both(filter(range), not(oneOf(whole)))
-  if (whole.length > 0) segments.push({ tier: tiers[0]!, filter, seqs: whole })
+  const others = lacking(filter, whole)
+  if (whole.length > 0) segments.push({ tier: tiers[0]!, filter, lacks: [], seqs: whole })
   const isLarge = seqs === undefined && whole.length === 0
   let among = others
+  let lacks: readonly number[] | undefined = whole
   for (const [number, tier] of tiers.slice(first).entries()) {
-    segments.push({ tier, filter: among, seqs, isLarge: isLarge && number === 0 })
-    const before = seqs
-    among =
-      before === undefined ? without(others, tier.match) : (range) => both(others(range), not(oneOf(before)))
+    segments.push({ tier, filter: among, lacks, seqs, isLarge: isLarge && number === 0 })
+    among = seqs === undefined ? without(others, tier.match) : lacking(others, seqs)
+    lacks = seqs && [...whole, ...seqs]
     seqs = undefined
   }
   return segments
-}
-
-/** Characters that a text may have more than the query and still be it: signs around the words. */
-const MOST_SIGNS = 1
-
-/** Documents with a field that is the query, word by word. */
-async function wholeFields(ranking: Ranking, { initial }: Tier): Promise<number[]> {
-  const { context, request, filter, scorer, pace } = ranking
-  if (initial === undefined || !request.ranking.exactMatch) return []
-  // A path of SQLite cannot quote a quote.
-  const names = request.queryFields.map(({ field }) => field.name).filter((name) => !name.includes('"'))
-  if (names.length === 0) return []
-  const paths = names.flatMap((name) => [`$."${name}"`, `$."${name.replaceAll('.', '"."')}"`])
-  const isShort: RangedFilter = (range) =>
-    both(
-      filter(range),
-      fragment(
-        `EXISTS (SELECT 1 FROM documents x, json_each(?) p, json_each(x.body, p.value) t
-                  WHERE x.seq = d.seq AND t.atom IS NOT NULL AND length(t.atom) <= ?)`,
-        JSON.stringify([...new Set(paths)]),
-        request.q.length + MOST_SIGNS,
-      ),
-    )
-  const seqs = await fewMatches(context.sql, initial, isShort, FEW, pace)
-  return scorer
-    .scoreAll(seqs ?? [])
-    .filter(({ text }) => text.best?.order === 2)
-    .map(({ seq }) => seq)
 }
 
 /** What was counted without the segments before: how many, and the first few. Undefined if it is not known what they have. */
@@ -204,29 +165,21 @@ async function sizeOf(
   isEnough: boolean,
   isLast: boolean,
 ): Promise<{ size: number; ranked: OrderedMatch[] | undefined }> {
-  const { sql } = ranking.context
   if (segment.seqs !== undefined) return { size: segment.seqs.length, ranked: undefined }
   if (isLast) {
-    const parts = textMatches(sql, segment.tier.match, segment.filter)
-    const window = {
-      offset: 0,
-      limit: FEW,
-      order: orderOf(ranking, segment.tier),
-      byScore: !segment.tier.tied,
-    }
-    const { rows, found } = await countedWindow(sql, { parts, found: undefined }, window, ranking.pace)
+    const { rows, found } = await bestBy(ranking, segment, [], { offset: 0, limit: FEW })
     return { size: found, ranked: rows }
   }
   if (isEnough) return { size: FEW, ranked: undefined }
-  const parts = unscoredMatches(sql, segment.tier.match, segment.filter)
-  return { size: await countOf(sql, parts, ranking.pace), ranked: undefined }
+  const size = await countMatches(ranking.context, segment.tier.match, segment.filter, ranking.pace)
+  return { size, ranked: undefined }
 }
 
 /** Adds the matches of a segment that are in the window: those that are read first, then the others. */
 async function addRanked(
   ranking: Ranking,
   page: RankedPage,
-  { tier, filter }: Segment,
+  segment: Segment,
   {
     size,
     from,
@@ -234,21 +187,16 @@ async function addRanked(
     known,
   }: { size: number; from: number; left: number; known: OrderedMatch[] | undefined },
 ): Promise<void> {
-  const { context, scorer, pace } = ranking
-  const best = async (among: RangedFilter, offset: number, limit: number) => {
-    const window = { offset, limit, order: orderOf(ranking, tier), byScore: !tier.tied }
-    const isScored = !tier.tied || (ranking.sort.length === 1 && tier.shortest === undefined)
-    const parts = (isScored ? textMatches : withoutScores)(context.sql, tier.match, among)
-    return (await countedWindow(context.sql, { parts, found: size }, window, pace)).rows
-  }
-  const read = scorer.scoreAll((known ?? (await best(filter, 0, FEW))).map(({ seq }) => seq))
+  const { scorer } = ranking
+  const best = (without: readonly number[], offset: number, limit: number) =>
+    bestOf(ranking, segment, without, { offset, limit }, size)
+  const read = scorer.scoreAll((known ?? (await best([], 0, FEW))).map(({ seq }) => seq))
   const taken = Math.max(0, Math.min(read.length, from + left) - from)
   if (taken > 0) append(page, ordered(ranking, read, from, taken))
   const missing = Math.min(left, size - from) - taken
   if (missing <= 0) return
   const readSeqs = read.map(({ seq }) => seq)
-  const others: RangedFilter = (range) => both(filter(range), not(oneOf(readSeqs)))
-  const rest = await best(others, Math.max(0, from - read.length), missing)
+  const rest = await best(readSeqs, Math.max(0, from - read.length), missing)
   const least = read.reduce<TextScore | undefined>(
     (low, { text }) => (low === undefined || text.rank < low.rank ? text : low),
     undefined,
@@ -261,6 +209,46 @@ async function addRanked(
     page.texts.set(row.seq, least !== undefined && text.rank > least.rank ? least : text)
   }
 }
+
+/** The matches of a segment in the order in which they are read, without some documents: a window of them. */
+async function bestOf(
+  ranking: Ranking,
+  segment: Segment,
+  without: readonly number[],
+  { offset, limit }: { offset: number; limit: number },
+  size: number,
+): Promise<OrderedMatch[]> {
+  const { context, sort, pace } = ranking
+  const { tier, lacks } = segment
+  if (tier.tied && sort.length > 1 && lacks !== undefined) {
+    const all = await allMatches(context, wordsOf(tier.match, ranking.filter), pace)
+    const set = all && withoutSeqs(all.set, [...lacks, ...without])
+    const equals = { parts: noParts, text: false, vector: false, found: undefined, set: async () => set }
+    const window = set && (await windowInMemory(context, equals, sort.slice(1), { offset, limit }, pace))
+    if (window !== undefined) return window.rows
+  }
+  const { rows } = await bestBy(ranking, segment, without, { offset, limit }, size)
+  return rows
+}
+
+/** @param size how many the segment has, if that is known */
+function bestBy(
+  ranking: Ranking,
+  { tier, filter, lacks }: Segment,
+  without: readonly number[],
+  window: { offset: number; limit: number },
+  size?: number,
+): Promise<Counted> {
+  const { context, filter: all, sort, pace } = ranking
+  const top = { ...window, order: orderOf(ranking, tier), byScore: !tier.tied }
+  const isScored = !tier.tied || (sort.length === 1 && tier.shortest === undefined)
+  const known = { found: size, isScored }
+  return lacks === undefined
+    ? bestMatches(context, tier.match, filter, { ...known, lacks: without }, top, pace)
+    : bestMatches(context, tier.match, all, { ...known, lacks: [...lacks, ...without] }, top, pace)
+}
+
+async function* noParts() {}
 
 function append(page: RankedPage, some: { row: OrderedMatch; text: TextScore }[]): void {
   for (const { row, text } of some) {
@@ -360,12 +348,9 @@ const without =
     both(
       filter(range),
       fragment(
-        `d.seq NOT IN (SELECT rowid FROM ${table} WHERE ${table} MATCH ? AND rowid BETWEEN ? AND ?)`,
+        `d.seq NOT IN (SELECT rowid FROM ${table} WHERE ${table} MATCH ? AND ${ROWID_IN_RANGE})`,
         match,
         range.low,
         range.high,
       ),
     )
-
-const both = (one: SqlFragment, other: SqlFragment): SqlFragment =>
-  one.sql === '1' ? other : join([fragment('('), one, fragment(') AND ('), other, fragment(')')], '')

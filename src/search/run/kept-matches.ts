@@ -1,0 +1,156 @@
+/**
+ * The matches of an expression, read once and kept in memory (schema/match-memory.ts). Only those of collections that take
+ * more than one statement are kept.
+ */
+import { fragment, join, type SqlFragment } from '../fragment'
+import { NOWHERE, type Range } from '../range'
+import { BLOCK, type Offsets } from '../schema/block'
+import { type KeptMatches, type Packed, packed, unpacked } from '../schema/match-memory'
+import { type RangedFilter, type TextMatch, unscoredIn } from './candidates'
+import type { SearchContext } from './context'
+import { type MatchSet, setOf } from './match-set'
+import type { Pace } from './pace'
+import { FIRST_WIDTH, ranges } from './scan'
+
+/** What an expression matches. */
+export class Matches {
+  readonly #blocks: readonly (readonly [number: number, block: Packed])[]
+  readonly size: number
+
+  /** @param blocks the newest first */
+  constructor(blocks: readonly (readonly [number: number, block: Packed])[]) {
+    this.#blocks = blocks.filter(([, { size }]) => size > 0)
+    this.size = this.#blocks.reduce((total, [, { size }]) => total + size, 0)
+  }
+
+  get seqs(): number[] {
+    return [...this.set].flatMap(([number, offsets]) => Array.from(offsets, (at) => number * BLOCK + at))
+  }
+
+  get set(): MatchSet {
+    return new Map(this.#blocks.map(([number, block]) => [number, unpacked(block)]))
+  }
+}
+
+/** All of them, if they are no more than so many. */
+export const atMost = (most: number, matches: Matches): number[] | undefined =>
+  matches.size <= most ? matches.seqs : undefined
+
+/** Which documents match: a relation of their sequence numbers, and a key that tells it from all others. */
+export interface Asked {
+  key: string
+  relation: (range: Range) => SqlFragment
+  /** each statement takes long before it has the first match */
+  collects: boolean
+}
+
+/** The documents that have the words of an expression. @returns undefined if a filter is to hold too */
+export const wordsOf = ({ match, table }: TextMatch, filter: RangedFilter): Asked | undefined =>
+  filter(NOWHERE).sql === '1'
+    ? {
+        key: JSON.stringify([table, match]),
+        relation: (range) => unscoredIn({ match, table }, range),
+        collects: match.includes('*'),
+      }
+    : undefined
+
+/** The matches, if all of them are in memory. */
+export function knownMatches(
+  context: SearchContext,
+  asked: Asked | undefined,
+  pace: Pace,
+): Matches | undefined {
+  const kept = asked && context.columns.matches.find(asked.key)
+  if (kept === undefined) return undefined
+  const blocks: [number, Packed][] = []
+  for (const number of numbersIn(pace.ends(context.sql))) {
+    const block = kept.block(number)
+    if (block === undefined) return undefined
+    blocks.push([number, block])
+  }
+  return new Matches(blocks)
+}
+
+/**
+ * Reads the matches that are not in memory. When the search is cut off, the oldest are missing.
+ * @returns undefined for a collection of one statement, and if a filter is to hold too
+ */
+export async function allMatches(
+  context: SearchContext,
+  asked: Asked | undefined,
+  pace: Pace,
+): Promise<Matches | undefined> {
+  const ends = pace.ends(context.sql)
+  if (asked === undefined || ends.high - ends.low < FIRST_WIDTH) return undefined
+  const kept = context.columns.matches.open(asked.key)
+  const blocks = new Map<number, Packed>()
+  let missing: Range | undefined
+  const read = async () => {
+    if (missing !== undefined) await readInto(blocks, context, kept, asked, missing, pace)
+    missing = undefined
+  }
+  for (const number of numbersIn(ends)) {
+    const block = kept.block(number)
+    if (block === undefined) {
+      const low = Math.max(ends.low, number * BLOCK)
+      missing = { low, high: missing?.high ?? Math.min(ends.high, number * BLOCK + BLOCK - 1) }
+      continue
+    }
+    await read()
+    blocks.set(number, block)
+  }
+  await read()
+  return new Matches([...blocks])
+}
+
+function* numbersIn({ low, high }: Range): Generator<number> {
+  for (let number = Math.floor(high / BLOCK); number >= Math.floor(low / BLOCK); number--) yield number
+}
+
+async function readInto(
+  blocks: Map<number, Packed>,
+  context: SearchContext,
+  kept: KeptMatches,
+  { relation, collects }: Asked,
+  missing: Range,
+  pace: Pace,
+): Promise<void> {
+  const { sql, columns } = context
+  /** the part of a block that the range before had */
+  let upper: { number: number; offsets: Offsets; writes: number } | undefined
+  for await (const range of ranges(sql, pace, FIRST_WIDTH, { within: missing, atOnce: collects })) {
+    const { writes } = columns.matches
+    const found = setOf(listOf(sql, relation, range, pace))
+    for (const number of numbersIn(range)) {
+      let offsets = found.get(number) ?? new Uint16Array(0)
+      let since = writes
+      if (upper?.number === number) {
+        offsets = Uint16Array.of(...offsets, ...upper.offsets)
+        since = upper.writes
+      }
+      const isWhole = range.low <= Math.max(missing.low, number * BLOCK)
+      upper = isWhole ? undefined : { number, offsets, writes: since }
+      blocks.set(number, isWhole ? kept.keep(number, offsets, since) : packed(offsets, since))
+    }
+    columns.keptMatches()
+  }
+}
+
+/** Sequence numbers that fit into one value: SQLite takes 2 MB. */
+const MOST_IN_A_LIST = 150_000
+
+/** Sequence numbers in few rows: a list is read more quickly than many rows. FTS5 finds the oldest documents first. */
+function listOf(sql: SqlStorage, relation: Asked['relation'], { low, high }: Range, pace: Pace): number[] {
+  const lists: number[][] = []
+  for (let from = low; ; ) {
+    const query = [fragment('SELECT json_group_array(seq) AS list FROM ('), relation({ low: from, high })]
+    const [row] = pace.query<{ list: string }>(
+      sql,
+      join([...query, fragment(' LIMIT ?)', MOST_IN_A_LIST)], ''),
+    )
+    const list = JSON.parse(row!.list) as number[]
+    lists.push(list)
+    if (list.length < MOST_IN_A_LIST) return lists.flat()
+    from = list.at(-1)! + 1
+  }
+}

@@ -1,0 +1,215 @@
+/**
+ * Matches that are kept in memory: a collection whose sequence numbers take several statements answers as one does that takes
+ * a single statement and keeps nothing, also after documents have changed.
+ */
+import { runInDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import fc from 'fast-check'
+import { beforeAll, expect, it } from 'vitest'
+import { Alarm } from '../../src/alarm'
+import { type Open, openCollection } from '../../src/search/collection/open'
+import { removeAll } from '../../src/search/documents/bulk'
+import { writeMeta } from '../../src/search/meta'
+import { wordsOf } from '../../src/search/run/kept-matches'
+import { LongSearches } from '../../src/search/run/pace'
+import { executeSearch } from '../../src/search/run/search'
+import { BLOCK } from '../../src/search/schema/column-memory'
+import { MatchMemory, packed, unpacked } from '../../src/search/schema/match-memory'
+import { readSchema } from '../../src/search/schema/stored'
+import type { SearchParameters } from '../../src/search/types'
+import { makeCollection, type TestCollection } from './make-collection'
+
+/** FUZZ_CASES says how many histories are tried. */
+const CASES = Math.ceil((Number(env.FUZZ_CASES) || 100) / 10)
+
+const FIELDS = [
+  { name: 'title', type: 'string' },
+  { name: 'text', type: 'string' },
+  { name: 'kind', type: 'string', facet: true },
+  { name: 'points', type: 'int32' },
+]
+/** Common words first. Several begin alike. */
+const WORDS = ['star', 'stone', 'start', 'moon', 'stare', 'more', 'moor', 'lake', 'sty', 'oak']
+
+const words = (least: number, most: number) =>
+  fc
+    .array(fc.double({ min: 0, max: 0.999, noNaN: true }), { minLength: least, maxLength: most })
+    .map((drawn) => drawn.map((at) => WORDS[Math.floor(at * at * WORDS.length)]).join(' '))
+
+const texts = fc.record({
+  title: words(1, 3),
+  text: words(0, 6),
+  kind: fc.constantFrom('fish', 'bird', 'tree'),
+  points: fc.integer({ min: 0, max: 3 }),
+})
+
+type Step = { search: SearchParameters } | { put: Record<string, unknown> } | { remove: string }
+
+const ids = fc.constantFrom('d0', 'd1', 'd77', 'd141', 'd239', 'new')
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc
+      .record({
+        q: fc.oneof(
+          words(1, 3).chain((q) => fc.constantFrom(q, q.slice(0, -1), `${q} -lake`)),
+          fc.shuffledSubarray(WORDS, { minLength: 5 }).map((question) => question.join(' ')),
+        ),
+        prefix: fc.constantFrom('true', 'false'),
+        page: fc.integer({ min: 1, max: 25 }),
+        facet_by: fc.constantFrom('', 'kind'),
+        sort_by: fc.constantFrom('', '_text_match:desc,points:asc', 'points:desc', '_text_match:asc'),
+        filter_by: fc.constantFrom('', '', 'points:>1'),
+        query_by: fc.constantFrom('title,text', 'text', 'title'),
+        drop_tokens_threshold: fc.constantFrom('0', '1', '20'),
+      })
+      .map(({ q, page, ...rest }) => ({ search: { ...rest, q: q === '' ? 'star' : q, page: String(page) } })),
+  },
+  { weight: 1, arbitrary: fc.tuple(ids, texts).map(([id, doc]) => ({ put: { ...doc, id } })) },
+  { weight: 1, arbitrary: ids.map((id) => ({ remove: id })) },
+)
+
+const documents = fc.sample(texts, { numRuns: 240, seed: 16 }).map((doc, n) => ({ ...doc, id: `d${n}` }))
+
+const inside = <Result>(
+  { objectId }: TestCollection,
+  run: (open: Open, state: DurableObjectState) => Promise<Result>,
+): Promise<Result> =>
+  runInDurableObject(
+    env.COLLECTION.get(env.COLLECTION.idFromName(objectId)),
+    (_, state: DurableObjectState) => {
+      const { storage, id } = state
+      const around = { storage, env, objectId: String(id), alarm: new Alarm(storage) }
+      return run(openCollection(around, readSchema(storage.sql)!), state)
+    },
+  )
+
+let narrow: TestCollection
+let wide: TestCollection
+
+const fill = (collection: TestCollection, gap: number) =>
+  inside(collection, async ({ writer, store }, { storage }) => {
+    for (let from = 0; from < documents.length; from += 40) {
+      const some = documents.slice(from, from + 40).map((document) => JSON.stringify(document))
+      writer.write(some.map((document) => ({ document, action: 'create' })))
+      writeMeta(storage.sql, 'counters', { nextSeq: store.nextSeq + gap, count: store.count })
+      store.reset()
+    }
+  })
+
+beforeAll(async () => {
+  narrow = await makeCollection(FIELDS, [], { default_sorting_field: 'points' })
+  wide = await makeCollection(FIELDS, [], { default_sorting_field: 'points' })
+  await fill(narrow, 0)
+  await fill(wide, BLOCK - 17)
+})
+
+/** What each search finds, with the changes in between, and the bytes of matches that are in memory then. */
+const told = (collection: TestCollection, steps: readonly Step[]) =>
+  inside(collection, async ({ context, writer, store }, { storage }) => {
+    const seen: unknown[] = []
+    for (const each of steps) {
+      if ('put' in each) writer.write([{ document: JSON.stringify(each.put), action: 'upsert' }])
+      else if ('remove' in each) {
+        const seq = store.find([each.remove]).get(each.remove)
+        if (seq !== undefined) removeAll(storage, store, [[seq, each.remove]])
+      } else {
+        const { found, hits, facet_counts } = await executeSearch(context, each.search)
+        const page = hits!.map(({ document, text_match, highlights }) => [
+          document.id,
+          text_match,
+          highlights,
+        ])
+        seen.push({ asked: each.search, found, page, facet_counts })
+      }
+    }
+    return { seen, bytes: context.columns.matches.bytes }
+  })
+
+it('answers as a collection does that keeps none', async () => {
+  let kept = 0
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 40 }), async (steps) => {
+      const expected = await told(narrow, steps)
+      const { seen, bytes } = await told(wide, steps)
+      expect(seen).toEqual(expected.seen)
+      expect(expected.bytes).toBe(0)
+      kept += bytes
+    }),
+    // A shrunk history would begin with other documents.
+    { numRuns: CASES, endOnFailure: true },
+  )
+  expect(kept).toBeGreaterThan(0)
+}, 600_000)
+
+it('hands FTS5 the ends of a range as whole numbers: it takes no limits from doubles', async () => {
+  const statements = await inside(wide, async ({ context }, { storage }) => {
+    const [row] = storage.sql.exec<{ type: string }>('SELECT typeof(?) AS type', 5).toArray()
+    // If SqlStorage binds whole numbers some day, nothing has to be cast.
+    expect(row).toEqual({ type: 'real' })
+    const seen: string[] = []
+    const exec: SqlStorage['exec'] = (query, ...bindings) => {
+      seen.push(query)
+      return storage.sql.exec(query, ...bindings)
+    }
+    const spied = Object.create(context, { sql: { value: { exec } } })
+    const others = () => ({ others: new LongSearches() })
+    const asked = { query_by: 'title,text', filter_by: 'text: star' }
+    for (const q of ['star', 'star moon', 'more -lake', '-lake', 'star stone start moon stare more']) {
+      await executeSearch(spied, { ...asked, q }, {}, others())
+      await executeSearch(spied, { query_by: 'title,text', q }, {}, others())
+    }
+    return seen
+  })
+  const limited = statements.filter((query) => /rowid BETWEEN/.test(query))
+  expect(limited.length).toBeGreaterThan(10)
+  expect(limited.filter((query) => /rowid BETWEEN (?!CAST\(\? AS INTEGER\) AND CAST)/.test(query))).toEqual(
+    [],
+  )
+})
+
+it('keeps any documents of a block', () => {
+  const blocks = fc.uniqueArray(fc.integer({ min: 0, max: BLOCK - 1 }), { maxLength: BLOCK })
+  fc.assert(
+    fc.property(fc.oneof(blocks, fc.constant(Array.from({ length: BLOCK }, (_, at) => at))), (offsets) => {
+      const sorted = Uint16Array.from(offsets).sort()
+      expect(unpacked(packed(sorted, 0))).toEqual(sorted)
+    }),
+  )
+})
+
+it('forgets what was read before a write', () => {
+  const memory = new MatchMemory(1 << 20)
+  const kept = memory.open('star')
+  const { writes } = memory
+  memory.forget(3)
+  kept.keep(3, Uint16Array.of(1, 2), writes)
+  expect(kept.block(3)).toBeUndefined()
+  kept.keep(3, Uint16Array.of(2), memory.writes)
+  kept.keep(4, Uint16Array.of(7), memory.writes)
+  expect(kept.block(3)?.size).toBe(1)
+  memory.forget(3)
+  expect([kept.block(3)?.size, kept.block(4)?.size]).toEqual([undefined, 1])
+})
+
+it('drops the expression that was asked for longest ago', () => {
+  const memory = new MatchMemory(1_500)
+  for (const key of ['a', 'b', 'c']) {
+    memory.open(key).keep(
+      1,
+      Uint16Array.from({ length: 200 }, (_, at) => at),
+      0,
+    )
+    memory.find('a')
+    memory.makeRoom()
+  }
+  expect(['a', 'b', 'c'].map((key) => memory.find(key) !== undefined)).toEqual([true, false, true])
+  expect(memory.bytes).toBeLessThanOrEqual(1_500)
+})
+
+it('keeps no matches of a filter', () => {
+  const match = { match: '{t0} : ("star")', table: 'word_index', rank: 'bm25(1.0)' } as const
+  expect(wordsOf(match, () => ({ sql: 'd.seq > 5', bindings: [] }))).toBeUndefined()
+  expect(wordsOf(match, () => ({ sql: '1', bindings: [] }))?.key).toContain('star')
+})
