@@ -190,6 +190,7 @@ describe('what is refused', () => {
     ['the metadata of a cloud', { nodes: ['http://169.254.169.254'] }, 'ALLOWED_HOSTS'],
     ['a password in the address', { nodes: ['https://a:b@example.com'] }, 'password'],
     ['a file', { nodes: ['file:///etc/passwd'] }, 'complete'],
+    ['a step up as the name of a collection', { collection: '..' }, 'address'],
     ['a query', { nodes: [`${url}/?a=b`] }, 'query'],
   ])('%s', async (_, change, said) => {
     const reply = await request('POST', '/collections', {
@@ -232,6 +233,13 @@ describe('a key with a filter', () => {
     const reply = await search(name, { query_by: 'title', ...parameters }, key)
     if (reply.status === 200) expect(found(reply).sort()).toEqual(['quest', 'salvage'])
     else expect(reply.status).toBe(400)
+  })
+
+  test('holds when a quoted part of a value has the signs of another clause', async () => {
+    const name = await connect()
+    const key = await scoped(name, { filter_by: 'points:>75' })
+    const filter_by = 'title:a`) || (points:>0) || (points:>0`'
+    expect(found(await search(name, { q: '*', query_by: 'title', filter_by }, key))).toEqual([])
   })
 
   test('cannot search by a hidden document, and shows no hidden field', async () => {

@@ -70,6 +70,20 @@ const FAILURES_IN_A_ROW = 3
 /** Why a node gave no answer. `unsent`: it has not done the work. */
 type Trouble = { why: string; unsent: boolean }
 
+/**
+ * A name or an id as one segment of a path.
+ * @throws ApiError 400 for `.` and `..`: no encoding keeps the URL parser from reading them as steps, here and in the cluster
+ */
+export function pathSegment(text: string): string {
+  if (/^\.{1,2}$/.test(text)) {
+    throw new ApiError(
+      400,
+      `A cluster cannot be asked for \`${text}\`: in an address it has another meaning.`,
+    )
+  }
+  return encodeURIComponent(text)
+}
+
 /** An error that only the operator can mend, and may read in full. */
 export const ofCluster = (message: string): ApiError =>
   new ApiError(503, message, undefined, true, 'search_unavailable')

@@ -1,11 +1,11 @@
 /** Writes filters: the other way round than parse.ts. */
-import type { FilterJoin, FilterNode } from './parse'
+import type { FilterJoin, FilterNode, FilterValue } from './parse'
 
 /** A tree as a filter that parses to the same tree. */
 export function printFilter(node: FilterNode): string {
   if (node.kind === 'join') return `${node.negated ? '!' : ''}$${node.collection}(${node.filter})`
   if (node.kind === 'clause') {
-    const values = node.values.map(({ text, quoted }) => (quoted ? `\`${text}\`` : text)).join(', ')
+    const values = node.values.map(printValue).join(', ')
     return `${node.field}${node.operator}${node.list ? `[${values}]` : values}`
   }
   if (node.kind === 'object') return `${node.field}.{${printFilter(node.child)}}`
@@ -22,6 +22,19 @@ export function printFilter(node: FilterNode): string {
     )
     .join(sign)
 }
+
+/** Characters that end a value, or open a group or a quotation. */
+const SIGNS = /["`(),[\]{}|&]/
+
+/** A place or an area: numbers, a unit and the option for the radius. */
+const PLACE = /^\([\s\d.,+-]*(?:(?:km|mi)[\s,]*)?(?:exact_filter_radius\s*:\s*(?:true|false)\s*)?\)$/i
+
+/**
+ * Part of a value can be in backticks. The tree does not say which part, so a value with signs is put into backticks as a
+ * whole. Otherwise its text would end the clause, and with it the group around it.
+ */
+const printValue = ({ text, quoted, phrase }: FilterValue): string =>
+  phrase || (!quoted && (!SIGNS.test(text) || PLACE.test(text))) ? text : `\`${text}\``
 
 /** Identifies a join whether it is negated or not. */
 export const joinKey = (join: FilterJoin): string => printFilter({ ...join, negated: false })

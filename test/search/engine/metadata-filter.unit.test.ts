@@ -25,6 +25,15 @@ test('holds the filter of a key beside the asked one', () => {
   expect(() => metadataFilter('tenant:=a', 'tenant:=b')).toThrow('second condition')
 })
 
+test.each(['__proto__', 'constructor', 'toString'])('takes a field %s for a field', (name) => {
+  for (const round of [1, 2]) {
+    expect(JSON.stringify(metadataFilter('tenant:=a', `${name}:=${round}`))).toBe(
+      `{"tenant":{"$eq":"a"},"${name}":{"$eq":${round}}}`,
+    )
+  }
+  expect('$eq' in {}).toBe(false)
+})
+
 test.each(['a:1 || b:2', '$other(id:*)', 'a:b*', 'a:!=>3', 'a:[1..3, 5]'])('refuses %s', (filter) => {
   expect(() => metadataFilter(filter)).toThrow('not available')
 })

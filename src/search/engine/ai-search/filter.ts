@@ -17,19 +17,21 @@ const refuse = (what: string): ApiError =>
 
 /** @param filters all of them hold; blank ones do not count @throws ApiError 400 */
 export function metadataFilter(...filters: string[]): MetadataFilter | undefined {
-  const all: MetadataFilter = {}
+  const all = new Map<string, Condition>()
   for (const filter of filters) {
     const tree = parseFilter(filter)
     for (const clause of tree ? clausesOf(tree) : []) {
-      const known = all[clause.field] ?? {}
+      const known = all.get(clause.field) ?? {}
       for (const [operator, value] of Object.entries(conditionOf(clause))) {
-        if (operator in known) throw refuse(`a second condition of the same kind on \`${clause.field}\``)
+        if (Object.hasOwn(known, operator))
+          throw refuse(`a second condition of the same kind on \`${clause.field}\``)
         known[operator] = value
       }
-      all[clause.field] = known
+      all.set(clause.field, known)
     }
   }
-  return Object.keys(all).length > 0 ? all : undefined
+  // From entries, so that a field may have any name: `__proto__` is one.
+  return all.size > 0 ? Object.fromEntries(all) : undefined
 }
 
 function clausesOf(node: FilterNode): FilterClause[] {

@@ -20,7 +20,7 @@ import type {
   SearchScope,
   Step,
 } from '../../types'
-import { Cluster, ofCluster } from '../cluster'
+import { Cluster, ofCluster, pathSegment } from '../cluster'
 import { type Connection, type StoredEngine, shownEngine } from '../config'
 import type { DocumentStore } from '../port'
 import { metadataFilter } from './filter'
@@ -277,7 +277,7 @@ function rest({ engine, credentials, env }: Connection): Pick<Opened, 'search' |
   if (engine.type !== 'ai-search' || !('api_token' in credentials))
     throw new Error('The engine is not AI Search.')
   const { account_id: account, instance } = engine
-  const path = `/client/v4/accounts/${encodeURIComponent(account ?? '')}/ai-search/instances/${encodeURIComponent(instance)}`
+  const path = `/client/v4/accounts/${pathSegment(account ?? '')}/ai-search/instances/${pathSegment(instance)}`
   const cluster = new Cluster({
     label: 'AI Search',
     nodes: engine.nodes,

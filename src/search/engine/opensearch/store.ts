@@ -24,7 +24,7 @@ import type {
   WriteAction,
   WriteOptions,
 } from '../../types'
-import { Cluster, type ClusterRequest, ofCluster } from '../cluster'
+import { Cluster, type ClusterRequest, ofCluster, pathSegment } from '../cluster'
 import { type Connection, type Credentials, type StoredEngine, shownEngine } from '../config'
 import type { DocumentStore } from '../port'
 import { bulkResults, bulkText, readLine, readLines } from './bulk'
@@ -76,7 +76,7 @@ export class OpenSearchStore implements DocumentStore {
       return {
         name,
         engine,
-        path: `/${encodeURIComponent(engine.index)}`,
+        path: `/${pathSegment(engine.index)}`,
         cluster: new Cluster({
           label: 'The OpenSearch cluster',
           nodes: engine.nodes,

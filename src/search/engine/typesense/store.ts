@@ -18,7 +18,7 @@ import type {
   Step,
   WriteOptions,
 } from '../../types'
-import { Cluster, type ClusterRequest, ofCluster } from '../cluster'
+import { Cluster, type ClusterRequest, ofCluster, pathSegment } from '../cluster'
 import { type Connection, type StoredEngine, shownEngine } from '../config'
 import type { DocumentStore } from '../port'
 import { requireNoJoin, scopedFilter } from '../scoped'
@@ -59,7 +59,7 @@ export class TypesenseStore implements DocumentStore {
       return {
         name,
         engine,
-        path: `/collections/${encodeURIComponent(engine.collection)}`,
+        path: `/collections/${pathSegment(engine.collection)}`,
         cluster: new Cluster({
           label: 'The Typesense cluster',
           nodes: engine.nodes,
@@ -322,7 +322,7 @@ export class TypesenseStore implements DocumentStore {
 
   async #documents(rest?: string): Promise<string> {
     const { path } = await this.#open()
-    return `${path}/documents${rest === undefined ? '' : `/${encodeURIComponent(rest)}`}`
+    return `${path}/documents${rest === undefined ? '' : `/${pathSegment(rest)}`}`
   }
 
   async #call<Reply>(request: ClusterRequest): Promise<Reply> {
