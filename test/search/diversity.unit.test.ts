@@ -46,6 +46,20 @@ describe('maximal marginal relevance', () => {
     )
   })
 
+  test('once the search has to end, the others stay in their order', async () => {
+    const alike = (one: number, other: number) => Number(one % 2 === other % 2)
+    let placed = 0
+    const order = await marginalRelevance([1, 1, 1, 1, 1, 1], alike, 0.5, async () => ++placed < 2)
+    expect(order).toEqual([0, 1, 2, 3, 4, 5])
+    placed = -10
+    const equal = [0, 0, 0, 1, 1, 0]
+    const differing = (one: number, other: number) => Number(equal[one] === equal[other])
+    expect(await marginalRelevance(equal, differing, 0, async () => ++placed < 0)).toEqual([0, 3, 1, 2, 4, 5])
+    placed = 0
+    expect(await marginalRelevance(equal, differing, 0, async () => ++placed < 2)).toEqual([0, 3, 1, 2, 4, 5])
+    expect(placed).toBe(2)
+  })
+
   test('with a lambda of 1, relevance alone decides', async () => {
     const falling = items.map(([relevance, alike]) => [relevance.toSorted((a, b) => b - a), alike] as const)
     await fc.assert(
@@ -93,6 +107,14 @@ describe('the property `diversity`', () => {
     [
       { similarity_metric: [{ field: 'a', method: 'equality', weight: 'x' }] },
       'Invalid `weight` format: "x"',
+    ],
+    [
+      { similarity_metric: [{ field: 'a', method: 'equality', weight: Number.POSITIVE_INFINITY }] },
+      'Invalid `weight` format: null',
+    ],
+    [
+      { similarity_metric: Array.from({ length: 11 }, () => ({ field: 'a', method: 'equality' })) },
+      '`similarity_metric` takes at most 10 metrics.',
     ],
   ])('%j is refused', (given, message) => {
     expect(() => diversityOf(given)).toThrow(message)

@@ -55,21 +55,19 @@ function relevances(
   return rows.map(({ distance }) => (isByDistance && distance !== null ? 1 - distance : 0))
 }
 
-/** Items that are placed before others get a turn. */
-const PLACED_AT_ONCE = 50
-
 /**
  * Orders items by maximal marginal relevance.
  * @param relevance of each item, in the order that decides between equals. The first item stays first
  * @param alike how alike two items are
  * @param lambda between 0 (only differences count) and 1 (only relevance counts)
+ * @param rest gives others a turn; false when the search has to end: the items that are left stay in their order
  * @returns the places of the items, in their new order
  */
 export async function marginalRelevance(
   relevance: readonly number[],
   alike: (one: number, other: number) => number,
   lambda: number,
-  rest: () => Promise<unknown> = async () => {},
+  rest: () => Promise<boolean> = async () => true,
 ): Promise<number[]> {
   const left = new Set(relevance.keys())
   const highest = relevance.map(() => Number.NEGATIVE_INFINITY)
@@ -77,7 +75,7 @@ export async function marginalRelevance(
   let next = 0
   while (left.delete(next)) {
     order.push(next)
-    if (order.length % PLACED_AT_ONCE === 0) await rest()
+    if (!(await rest())) return [...order, ...left]
     let best = Number.NEGATIVE_INFINITY
     const last = next
     for (const item of left) {
@@ -94,6 +92,10 @@ export async function marginalRelevance(
 
 type Similarity = (one: number, other: number) => number
 
+/** To look up so many values, or to multiply so many pairs of numbers, takes about as long as to read a row. */
+const LOOKUPS_A_ROW = 8
+const PRODUCTS_A_ROW = 256
+
 /** How alike two documents are, by their places among `seqs`. */
 async function similarities(
   context: SearchContext,
@@ -106,20 +108,23 @@ async function similarities(
     await pace.rest()
     const { field, method, weight } = metric
     const alike =
-      method === 'vector_distance' ? byVector(context, field, seqs) : byValues(context, field, method, seqs)
+      method === 'vector_distance'
+        ? byVector(context, field, seqs, pace)
+        : byValues(context, field, method, seqs, pace)
     each.push((one, other) => weight * alike(one, other))
   }
   return (one, other) => each.reduce((sum, alike) => sum + alike(one, other), 0)
 }
 
 /** 1 minus the distance of two vectors; 0 where one is missing. */
-function byVector(context: SearchContext, field: Field, seqs: readonly number[]): Similarity {
+function byVector(context: SearchContext, field: Field, seqs: readonly number[], pace: Pace): Similarity {
   const index = context.vectors(field)
   const vectors = seqs.map((seq) => index.get(seq))
   const norms = vectors.map((vector) => (vector ? norm(vector) : 0))
   return (one, other) => {
     const [a, b] = [vectors[one], vectors[other]]
     if (a === undefined || b === undefined) return 0
+    pace.countRows(a.length / PRODUCTS_A_ROW)
     return field.vec_dist === 'ip' ? dot(a, b) : 1 - cosineDistance(a, norms[one]!, b)
   }
 }
@@ -130,12 +135,14 @@ function byValues(
   field: Field,
   method: 'equality' | 'jaccard',
   seqs: readonly number[],
+  pace: Pace,
 ): Similarity {
   const bySeq = valuesOf(context, field, seqs)
   const sets = seqs.map((seq) => bySeq.get(seq))
   return (one, other) => {
     const [a, b] = [sets[one], sets[other]]
     if (a === undefined || b === undefined) return 0
+    pace.countRows(a.size / LOOKUPS_A_ROW)
     let shared = 0
     for (const value of a) if (b.has(value)) shared++
     const all = a.size + b.size - shared

@@ -15,6 +15,9 @@ export interface Diversity {
   similarity_metric: SimilarityMetric[]
 }
 
+/** Each metric is a query and a comparison of every two hits. */
+const MOST_METRICS = 10
+
 const refused = (message: string, given: unknown): ApiError =>
   new ApiError(400, `${message}: ${JSON.stringify(given)}`)
 const missing = (name: string, given: unknown): ApiError => refused(`\`${name}\` not found`, given)
@@ -33,6 +36,9 @@ export function diversityOf(given: unknown): Diversity | undefined {
   const { similarity_metric: metrics } = given
   if (metrics === undefined) throw missing('similarity_metric', given)
   if (!Array.isArray(metrics) || metrics.length === 0) throw invalid('similarity_metric', metrics)
+  if (metrics.length > MOST_METRICS) {
+    throw new ApiError(400, `\`similarity_metric\` takes at most ${MOST_METRICS} metrics.`)
+  }
   return { similarity_metric: metrics.map(metricOf) }
 }
 
@@ -46,7 +52,7 @@ function metricOf(given: unknown): SimilarityMetric {
   if (method !== 'equality' && method !== 'jaccard' && method !== 'vector_distance') {
     throw missing('method', given)
   }
-  if (typeof weight !== 'number') throw invalid('weight', weight)
+  if (typeof weight !== 'number' || !Number.isFinite(weight)) throw invalid('weight', weight)
   return { field, method, weight }
 }
 
