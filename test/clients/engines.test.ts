@@ -208,6 +208,8 @@ describe('what is refused', () => {
     const rule = { id: 'a', root: 'x', synonyms: ['y'] }
     const synonyms = await request('PUT', `/collections/${name}/synonyms/a`, rule)
     expect(synonyms).toMatchObject({ status: 400, body: { message: expect.stringContaining('cluster') } })
+    const documents = await request('GET', `/operations/backup/documents/${name}`)
+    expect(documents).toMatchObject({ status: 400, body: { message: expect.stringContaining('cluster') } })
     const missing = { name: unique('missing'), engine: engine([url], { collection: 'nowhere' }) }
     expect((await request('POST', '/collections', missing)).status).toBe(404)
   })
