@@ -17,7 +17,7 @@ const EXPRESSIONS = expressionsIn(join(import.meta.dirname, '../src'))
 /** Characters of the longest text that an expression meets, where that is short. */
 const SHORT: Record<string, number> = {
   // Values of more than 60 characters are told apart otherwise (sentences.ts).
-  '\\S+\\s+\\S+\\s+\\S+.*[.!?。！？]\\s*$': 60,
+  '\\S+\\s+\\S+\\s+\\S+.*[.!?\\u3002\\uff01\\uff1f]\\s*$': 60,
 }
 
 const LENGTH = 1_000

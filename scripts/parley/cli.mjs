@@ -9,6 +9,7 @@ import { examine } from './commands/doctor.mjs'
 import { comparison, evaluate, readQuestions, summaryLines, summaryOf } from './commands/eval.mjs'
 import { importInto } from './commands/import.mjs'
 import { DEFAULT_NAME, init } from './commands/init.mjs'
+import { move } from './commands/move.mjs'
 import { restore } from './commands/restore.mjs'
 import { traceLines, traceOf } from './commands/trace.mjs'
 import { pricesFrom, usage, usageLines } from './commands/usage.mjs'
@@ -300,6 +301,28 @@ withCluster(
       print(
         `${done.created ? 'Connected' : 'Changed'}: ${name}, ${count} documents in ${engine.type}, ${fields.length} fields.`,
       )
+    }),
+  )
+
+withCluster(
+  program
+    .command('move')
+    .description('copy a collection to another engine, then have its name lead there')
+    .argument('<collection>')
+    .addOption(
+      new Option('--to <engine>', 'object: Parley itself')
+        .choices(['object', ...ENGINES])
+        .makeOptionMandatory(),
+    ),
+)
+  .option('--schema <file>', 'JSON with the schema of the copy')
+  .option('--drop-old', 'forget the old place afterwards; documents in Parley are deleted', false)
+  .action(
+    action(async ({ server, json, options }, name) => {
+      const done = await move(server, name, options, say)
+      if (json) return print(done)
+      print(`Moved: ${done.documents} documents of ${name} are in ${done.engine}.`)
+      if (done.old) print(`As they were, they are in ${done.old}.`)
     }),
   )
 

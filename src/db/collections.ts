@@ -1,5 +1,5 @@
 /** Rows of the collections registry: which object holds which collection. */
-import { and, asc, desc, eq, getTableColumns } from 'drizzle-orm'
+import { and, asc, desc, eq, getTableColumns, type SQL, sql } from 'drizzle-orm'
 import type { Database } from './client'
 import { aliases, collections } from './schema'
 
@@ -35,6 +35,33 @@ export async function changeEngine(
     .where(eq(collections.objectId, objectId))
     .returning({ name: collections.name })
   return changed.length === 1
+}
+
+/**
+ * Has two names change what they lead to, in one transaction. A name is unique at every moment, so one row is called by its id
+ * in between.
+ * @returns false, and nothing is changed, when a name leads elsewhere by now
+ */
+export async function switchPlaces(
+  db: Database,
+  one: Pick<CollectionRow, 'name' | 'objectId'>,
+  other: Pick<CollectionRow, 'name' | 'objectId'>,
+): Promise<boolean> {
+  const between = `\u0000${one.objectId}`
+  const stands = (name: string, objectId: string) =>
+    sql`EXISTS (SELECT 1 FROM collections AS stands WHERE stands.name = ${name} AND stands.object_id = ${objectId})`
+  const call = (objectId: string, from: string, to: string, condition: SQL) =>
+    db
+      .update(collections)
+      .set({ name: to })
+      .where(and(eq(collections.objectId, objectId), eq(collections.name, from), condition))
+      .returning({ name: collections.name })
+  const [, , last] = await db.batch([
+    call(one.objectId, one.name, between, stands(other.name, other.objectId)),
+    call(other.objectId, other.name, one.name, stands(between, one.objectId)),
+    call(one.objectId, between, other.name, stands(one.name, other.objectId)),
+  ])
+  return last.length === 1
 }
 
 export async function findCollectionByObject(

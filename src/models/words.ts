@@ -11,9 +11,12 @@ export interface Word {
   stem: string
 }
 
-const SPACELESS = String.raw`\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}ー\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}`
+const SPACELESS = String.raw`\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\u30fc\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}`
 /** A run of a script without spaces between words, or a word of one with spaces. */
-const WORD = regExp(String.raw`([${SPACELESS}][${SPACELESS}\p{M}]*)|[\p{L}\p{N}\p{M}]+(?:['’.]\p{L}+)*`, 'gu')
+const WORD = regExp(
+  String.raw`([${SPACELESS}][${SPACELESS}\p{M}]*)|[\p{L}\p{N}\p{M}]+(?:['\u2019.]\p{L}+)*`,
+  'gu',
+)
 const MARKS = regExp(String.raw`\p{M}+`, 'gu')
 
 const ASCII = /^[a-z0-9]+$/
@@ -25,7 +28,7 @@ const fold = (word: string): string => {
   return lower
     .normalize('NFD')
     .replace(MARKS(), '')
-    .replace(/['’]s?$|['’]/g, '')
+    .replace(/['\u2019]s?$|['\u2019]/g, '')
 }
 
 const stems = new Map<string, string>()

@@ -74,6 +74,9 @@ export async function connect(env: Cloudflare.Env, given: unknown, name: string)
   }
 }
 
+/** Has a connection read anew, after its row was changed. */
+export const forgetConnection = (objectId: string): void => connections.forget(objectId)
+
 /** Has a collection live where `columns` say from now on. @throws ApiError 404 */
 export async function reconnect(
   env: Cloudflare.Env,
@@ -81,5 +84,5 @@ export async function reconnect(
   columns: EngineColumns,
 ): Promise<void> {
   if (!(await changeEngine(database(env), objectId, columns))) throw collectionGone()
-  connections.forget(objectId)
+  forgetConnection(objectId)
 }

@@ -16,7 +16,7 @@ const LONGEST = 300
 
 const SPACE = /\s+/y
 const PLAIN = /[^\s<]+/y
-const QUESTION = /[?？؟]$/
+const QUESTION = /[?\uff1f\u061f]$/
 
 export class SuggestionFilter {
   /** white space held back */
@@ -111,7 +111,7 @@ export function questionsIn(reply: string): string[] {
   const filter = new SuggestionFilter()
   filter.push(reply)
   if (filter.questions.length > 0) return filter.questions
-  const lines = reply.split('\n').map((line) => line.replace(/^[\s\d.)*•-]+/, '').trim())
+  const lines = reply.split('\n').map((line) => line.replace(/^[\s\d.)*\u2022-]+/, '').trim())
   return [...new Set(lines.filter((line) => line.length <= 300 && QUESTION.test(line)))].slice(
     0,
     MOST_SUGGESTIONS,

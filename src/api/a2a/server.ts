@@ -32,13 +32,13 @@ const TASK_NOT_FOUND = -32001
 const TASK_NOT_CANCELABLE = -32002
 const UNSUPPORTED_OPERATION = -32004
 
-const Id = v.pipe(v.string(), v.maxLength(512))
+const Id = once(() => v.pipe(v.string(), v.maxLength(512)))
 
 const Message = once(() =>
   v.looseObject({
-    messageId: v.pipe(Id, v.nonEmpty()),
-    contextId: v.optional(Id),
-    taskId: v.optional(Id),
+    messageId: v.pipe(Id(), v.nonEmpty()),
+    contextId: v.optional(Id()),
+    taskId: v.optional(Id()),
     role: v.literal('ROLE_USER'),
     parts: v.pipe(
       v.array(v.looseObject({ text: v.string('Only parts with `text` can be read here.') })),

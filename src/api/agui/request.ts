@@ -7,12 +7,12 @@ import type { TranscriptMessage } from '../../turn/transcript'
 import { textIn } from '../turn/message-text'
 
 const LONGEST_ID = 512
-const Id = v.pipe(v.string(), v.nonEmpty(), v.maxLength(LONGEST_ID))
+const Id = once(() => v.pipe(v.string(), v.nonEmpty(), v.maxLength(LONGEST_ID)))
 
 const Input = once(() =>
   v.looseObject({
-    threadId: Id,
-    runId: Id,
+    threadId: Id(),
+    runId: Id(),
     messages: v.array(v.looseObject({ role: v.string(), content: v.optional(v.unknown()) })),
     tools: v.nullish(v.array(v.unknown())),
     context: v.nullish(v.array(v.unknown())),

@@ -6,7 +6,7 @@ import { ApiError } from '../../errors'
 import { discardBody } from '../edge/body'
 import { leave } from '../edge/front-door'
 import { newRecord } from '../edge/request-log'
-import { type App, register } from '../edge/route'
+import { type App, addRoute, register } from '../edge/route'
 import { type ChatCall, chat, refuse } from './chat'
 import { content } from './content'
 import { authSetup, frontConfig } from './front'
@@ -30,7 +30,7 @@ export function mountAiChat(app: App): void {
 }
 
 function mount(app: App, method: 'GET' | 'POST', path: string, handle: Handler): void {
-  app.all(path, async (context) => {
+  addRoute(app, 'ALL', path, async (context) => {
     const request = context.req.raw
     const record = context.get('record') ?? newRecord(request)
     record.route = path

@@ -17,19 +17,19 @@ import { chatReader } from '../turn/read'
 import { type SourceFields, sourcesOf } from '../turn/sources'
 import { streamTurn, type TurnEncoder, wholeTurn } from '../turn/stream'
 
-const Session = v.pipe(v.string(), v.nonEmpty(), v.maxLength(512))
+const Session = once(() => v.pipe(v.string(), v.nonEmpty(), v.maxLength(512)))
 
 const Body = once(() =>
   v.variant('action', [
     v.looseObject({
       action: v.literal('sendMessage'),
-      sessionId: Session,
+      sessionId: Session(),
       chatInput: v.pipe(
         v.string(),
         v.check((text) => text.trim() !== '', 'Expected a question.'),
       ),
     }),
-    v.looseObject({ action: v.literal('loadPreviousSession'), sessionId: Session }),
+    v.looseObject({ action: v.literal('loadPreviousSession'), sessionId: Session() }),
   ]),
 )
 

@@ -1,4 +1,5 @@
 /** OpenSearch's HTTP API for indices, documents and searches, on the same collections as all other APIs. */
+import { once } from '../../once'
 import { servePage } from '../edge/pages'
 import type { App, OpenCall } from '../edge/route'
 import { register } from '../edge/route'
@@ -198,7 +199,10 @@ async function root(call: OpenCall): Promise<Response> {
 
 /** Mounted last, so that the first word of another API's path is never taken for an index. */
 export function mountOpenSearch(app: App): void {
-  const reserved = new Set(app.routes.map(({ path }) => path.split('/')[1] ?? ''))
+  const others = app.routes.length
+  const reserved = once(
+    () => new Set(app.routes.slice(0, others).map(({ path }) => path.split('/')[1] ?? '')),
+  )
   register(app, [{ method: 'GET', path: '/', open: true, handle: root }])
   registerAll(app, [...memoryRoutes, ...mlRoutes, ...routes], reserved)
 }

@@ -13,7 +13,7 @@ import type { CollectionRpc } from '../../search/collection/rpc'
 import { badJson, discardBody, readText } from '../edge/body'
 import { presentedKey } from '../edge/presented-key'
 import { notFound } from '../edge/response'
-import { type App, type Call, type OpenCall, type Route, register } from '../edge/route'
+import { type App, addRoute, type Call, type OpenCall, type Route, register } from '../edge/route'
 import {
   answer,
   illegalArgument,
@@ -45,7 +45,7 @@ export interface OpenSearchRoute {
 const COMMON = ['pretty', 'human', 'error_trace', 'x-typesense-api-key']
 
 /** Registers routes, and the reply to methods they do not take. @param reserved first words of other APIs' paths */
-export function registerAll(app: App, routes: OpenSearchRoute[], reserved: ReadonlySet<string>): void {
+export function registerAll(app: App, routes: OpenSearchRoute[], reserved: () => ReadonlySet<string>): void {
   const methods = new Map<string, Method[]>()
   for (const { path, methods: own } of routes) methods.set(path, [...(methods.get(path) ?? []), ...own])
   register(
@@ -53,7 +53,7 @@ export function registerAll(app: App, routes: OpenSearchRoute[], reserved: Reado
     routes.flatMap((route) => route.methods.map((method) => routeOf(route, method, reserved))),
   )
   for (const [path, own] of methods) {
-    app.all(path, async (context) => {
+    addRoute(app, 'ALL', path, async (context) => {
       const request = context.req.raw
       const { collection } = context.req.param() as Record<string, string>
       context.get('record').route = path
@@ -68,13 +68,13 @@ export function registerAll(app: App, routes: OpenSearchRoute[], reserved: Reado
 }
 
 /** Whether a name in place of an index is another API's word, or an OpenSearch word that nothing here handles. */
-const isTaken = (name: string | undefined, reserved: ReadonlySet<string>): boolean =>
-  name !== undefined && (reserved.has(name) || name.startsWith('_'))
+const isTaken = (name: string | undefined, reserved: () => ReadonlySet<string>): boolean =>
+  name !== undefined && (reserved().has(name) || name.startsWith('_'))
 
 const elsewhere = (name: string | undefined, request: Request): Response =>
   name?.startsWith('_') ? noHandler(request) : notFound()
 
-function routeOf(route: OpenSearchRoute, method: Method, reserved: ReadonlySet<string>): Route {
+function routeOf(route: OpenSearchRoute, method: Method, reserved: () => ReadonlySet<string>): Route {
   return {
     method,
     path: route.path,

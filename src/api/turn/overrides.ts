@@ -6,6 +6,7 @@
  */
 
 import { ApiError } from '../../errors'
+import { once } from '../../once'
 import { OVERRIDES, type Override } from '../../registry/overrides'
 import type { Changes } from './assistant'
 
@@ -115,7 +116,7 @@ function addPrompt({ changes }: OverridePlan, value: string): void {
 }
 
 /** Rules of overrides that an assistant can allow, and of those that ask for what happens anyway. */
-const RULES: Record<string, Rule> & Record<Override, Rule> = {
+const rulesOf = once((): Record<string, Rule> & Record<Override, Rule> => ({
   temperature: number(0, 2, setModel('temperature')),
   top_p: number(0, 1, setModel('top_p')),
   frequency_penalty: number(-2, 2, setModel('frequency_penalty')),
@@ -211,7 +212,7 @@ const RULES: Record<string, Rule> & Record<Override, Rule> = {
       changes.mode = 'text'
     },
   },
-}
+}))
 
 /** What Parley cannot do, and must not seem to do. */
 const UNSUPPORTED: Record<string, string> = {
@@ -254,14 +255,15 @@ export function planOverrides(
     throw unsupported('send_text_sources', 'one of the text inputs has to stay')
   }
   // In the order of the rules, because some depend on the result of others.
-  for (const name of new Set([...Object.keys(RULES), ...Object.keys(overrides)])) {
+  for (const name of new Set([...Object.keys(rulesOf()), ...Object.keys(overrides)])) {
     if (Object.hasOwn(overrides, name)) applyOne(plan, name, overrides[name], { allowed, strict })
   }
   return plan
 }
 
 function applyOne(plan: OverridePlan, name: string, value: unknown, rights: OverrideRights): void {
-  const rule = Object.hasOwn(RULES, name) ? RULES[name] : undefined
+  const rules = rulesOf()
+  const rule = Object.hasOwn(rules, name) ? rules[name] : undefined
   if (isNothing(value) && !(value === false && rule?.takesFalse)) return
   const why = Object.hasOwn(UNSUPPORTED, name) ? UNSUPPORTED[name] : undefined
   if (why !== undefined) throw unsupported(name, why)

@@ -1,4 +1,5 @@
 /** Collections: their schemas, not their documents. */
+import { ADMIN } from '../../auth/access'
 import { requireCollections } from '../../auth/admit'
 import { ApiError, plainFailure, unwrap } from '../../errors'
 import { cloneCollection } from '../../registry/clone'
@@ -9,6 +10,7 @@ import {
   reconnectCollection,
 } from '../../registry/collections'
 import { forgetNames } from '../../registry/names'
+import { switchCollections } from '../../registry/switching'
 import { isObject } from '../../search/schema/values'
 import type { CollectionSummary } from '../../search/types'
 import { readExactJson } from '../edge/body'
@@ -70,27 +72,49 @@ async function get(call: Call): Promise<Response> {
   return json(shown(unwrap(await collection.summary()), call))
 }
 
-async function alter({ env, request, path }: Call): Promise<Response> {
+async function alter(call: Call): Promise<Response> {
+  const { env, request, path } = call
   const collection = await openCollection(env, path.collection!)
   const body = await readExactJson(request)
-  if (isObject(body) && body.engine !== undefined) return changeEngine(env, path.collection!, body)
+  if (isObject(body)) {
+    const { engine, switch_with: other } = body
+    if (engine !== undefined) return changeEngine(env, path.collection!, engine, body)
+    if (other !== undefined) return switchWith(call, other, body)
+  }
   const echo = unwrap(await collection.alter(body))
   for (let done = false; !done; ) done = (await collection.reindex()).done
   forgetNames()
   return json(echo)
 }
 
-/** @throws ApiError 400 */
 async function changeEngine(
   env: Cloudflare.Env,
   name: string,
-  { engine, ...rest }: Record<string, unknown>,
+  engine: unknown,
+  body: Record<string, unknown>,
 ): Promise<Response> {
-  const [other] = Object.keys(rest)
-  if (other !== undefined) {
-    throw new ApiError(400, `\`engine\` is changed alone: send \`${other}\` in a request of its own.`)
-  }
+  requireAlone(body, 'engine')
   return json(await reconnectCollection(env, name, engine))
+}
+
+async function switchWith(
+  { env, path, access }: Call,
+  other: unknown,
+  body: Record<string, unknown>,
+): Promise<Response> {
+  // A key that may search a name would read other documents by it.
+  if (access.owner !== ADMIN.owner) {
+    throw new ApiError(401, 'Forbidden - only the admin key has collections change places.')
+  }
+  requireAlone(body, 'switch_with')
+  return json(await switchCollections(env, path.collection!, other))
+}
+
+/** @throws ApiError 400 */
+function requireAlone(body: Record<string, unknown>, property: string): void {
+  const other = Object.keys(body).find((name) => name !== property)
+  if (other === undefined) return
+  throw new ApiError(400, `\`${property}\` is changed alone: send \`${other}\` in a request of its own.`)
 }
 
 async function drop(call: Call): Promise<Response> {

@@ -2,7 +2,7 @@
  * The framing of AWS event streams (`application/vnd.amazon.eventstream`): a series of messages of headers and a
  * body, each with its length in front and checksums. The network may cut them anywhere.
  */
-import { EventStreamCodec } from '@smithy/core/event-streams'
+import type { EventStreamCodec } from '@smithy/core/event-streams'
 import { rest, worked } from '../../turn-taking'
 import { endingWith, LARGEST_EVENT } from '../sse'
 
@@ -16,11 +16,16 @@ export interface Frame {
 const SMALLEST = 16
 
 const decoder = new TextDecoder()
-const encoder = new TextEncoder()
-const codec = new EventStreamCodec(
-  (bytes) => decoder.decode(bytes as Uint8Array),
-  (text) => encoder.encode(text),
-)
+
+/** Loaded where a stream is read, so that nothing of it runs at the start. */
+async function newCodec(): Promise<EventStreamCodec> {
+  const { EventStreamCodec } = await import('./codec')
+  const encoder = new TextEncoder()
+  return new EventStreamCodec(
+    (bytes) => decoder.decode(bytes as Uint8Array),
+    (text) => encoder.encode(text),
+  )
+}
 
 /**
  * Yields the messages of a byte stream, in order. Bytes left at its end are ignored: the caller must tell from its
@@ -38,13 +43,14 @@ export async function* readFrames(
   const stop = endingWith(reader, signal)
   const pending = new PendingBytes()
   try {
+    const codec = await newCodec()
     while (true) {
       const { done, value } = await reader.read()
       if (done || signal?.aborted) return
       onRead(value)
       pending.push(value)
       for (let frame = pending.frame(); frame; frame = pending.frame()) {
-        yield decoded(frame)
+        yield decoded(codec, frame)
         if (worked(frame.length)) await rest()
       }
       if (worked(value.length)) await rest()
@@ -95,7 +101,7 @@ class PendingBytes {
   }
 }
 
-function decoded(frame: Uint8Array): Frame {
+function decoded(codec: EventStreamCodec, frame: Uint8Array): Frame {
   const { headers, body } = codec.decode(frame)
   const strings = Object.entries(headers).filter(([, { type }]) => type === 'string')
   return {

@@ -23,7 +23,7 @@ const FENCE = /^\s*(```|~~~)/
 // None of these patterns may backtrack over a run of characters: a line can be as long as a document.
 const HEADING = /^\s{0,3}(#{1,6})(?=\s)(.*)$/s
 const CLOSING_MARKS = /(?<!#)#+$/
-const ITEM = /^\s*(?:[-*+•●▪]|\d{1,3}[.)])\s+(.*)$/s
+const ITEM = /^\s*(?:[-*+\u2022\u25cf\u25aa]|\d{1,3}[.)])\s+(.*)$/s
 const ROW = /^\s*\|.*\|\s*$/
 const TABLE_RULE = /^[\s:|-]+$/
 /** VitePress's and GitHub's boxes: `::: warning`, `> [!NOTE]`. Their text is kept. */

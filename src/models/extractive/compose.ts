@@ -140,7 +140,7 @@ function beginningOf(list: string): string {
 }
 
 /** The gap after a sentence: none in scripts without spaces. */
-const gapAfter = ({ sentence }: Candidate): string => (/[。！？]$/.test(sentence.text) ? '' : ' ')
+const gapAfter = ({ sentence }: Candidate): string => (/[\u3002\uff01\uff1f]$/.test(sentence.text) ? '' : ' ')
 
 /**
  * Whether this is the first item of a list that opens its section or stands alone. The whole list then includes it.

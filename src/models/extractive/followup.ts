@@ -52,7 +52,7 @@ export function standalone(question: string, history: ChatMessage[]): string {
 const PREPOSITION = 'on|in|at|for|from|to|of|with|by|about'
 const OTHER_NAME = regExp(
   String.raw`^\W*(?:(?:[Aa]nd|[Oo]r|[Bb]ut|[Oo]k|[Ss]o|[Tt]hen) )*(?:(?:[Ww]hat|[Hh]ow) about )?((?:${PREPOSITION}) )?` +
-    String.raw`(?:the )?(\p{Lu}[\p{L}\p{N}.'’-]*(?: \p{Lu}[\p{L}\p{N}.'’-]*)*)\W*$`,
+    String.raw`(?:the )?(\p{Lu}[\p{L}\p{N}.'\u2019-]*(?: \p{Lu}[\p{L}\p{N}.'\u2019-]*)*)\W*$`,
   'u',
 )
 const AFTER_PREPOSITION = regExp(String.raw`\b(?:${PREPOSITION}) (?:the )?$`, 'i')
@@ -155,7 +155,7 @@ function pointsBack(question: string): boolean {
   return named === undefined || !wordsOf(named).some(namesSubject)
 }
 
-const NAMED = regExp(String.raw`(?<=\S\s+["'“(]?)\p{Lu}[\p{L}\p{N}]`, 'u')
+const NAMED = regExp(String.raw`(?<=\S\s+["'\u201c(]?)\p{Lu}[\p{L}\p{N}]`, 'u')
 const DEFINITE =
   /\b(?:the|some|typical|more|most|best|good|similar|overall|related|specific|needed|required|available)\b/i
 /** Phrases that say whose: "the history of glass", "the best way to freeze bread". */

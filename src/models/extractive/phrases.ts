@@ -1,5 +1,5 @@
 /** Finds the phrases of a question: what it is about, not what it asks of it. */
-import { regExp } from '../../once'
+import { once, regExp } from '../../once'
 import { isTopical, type Word, wordsOf } from '../words'
 
 export interface Phrase {
@@ -9,7 +9,7 @@ export interface Phrase {
   proper: boolean
 }
 
-const list = (words: string): ReadonlySet<string> => new Set(words.split(' '))
+const list = (words: string): (() => ReadonlySet<string>) => once(() => new Set(words.split(' ')))
 
 /**
  * Words that ask about a subject without naming one: "the symptoms", "main characters", "its role". A question of
@@ -34,14 +34,14 @@ const RELATIONAL = list(
 
 const SPEAKERS = list('i you we they he she it one to')
 const NAME = regExp(String.raw`^\p{Lu}`, 'u')
-const WORD = regExp(String.raw`[\p{L}\p{N}\p{M}]+(?:['’.-][\p{L}\p{N}]+)*`, 'gu')
+const WORD = regExp(String.raw`[\p{L}\p{N}\p{M}]+(?:['\u2019.-][\p{L}\p{N}]+)*`, 'gu')
 const NAMES = regExp(
-  String.raw`\p{Lu}[\p{L}\p{N}'’.-]*(?: (?:of |the |de |and )?\p{Lu}[\p{L}\p{N}'’.-]*)*`,
+  String.raw`\p{Lu}[\p{L}\p{N}'\u2019.-]*(?: (?:of |the |de |and )?\p{Lu}[\p{L}\p{N}'\u2019.-]*)*`,
   'gu',
 )
 
 /** Whether a word names a subject by itself. */
-export const namesSubject = (word: Word): boolean => isTopical(word) && !RELATIONAL.has(word.folded)
+export const namesSubject = (word: Word): boolean => isTopical(word) && !RELATIONAL().has(word.folded)
 
 /**
  * Returns runs of meaningful words. A word after "they", "to" and the like is an action and starts no phrase. "does
@@ -79,10 +79,10 @@ export function phrasesOf(question: string): Phrase[] {
   for (const match of question.matchAll(WORD())) {
     if (/[,;:.!?()"]/.test(question.slice(end, match.index))) close(true)
     const word = wordsOf(match[0])[0]
-    const verb = SPEAKERS.has(before) && !NAME().test(match[0])
+    const verb = SPEAKERS().has(before) && !NAME().test(match[0])
     verbSeen ||= verb
     if (word && isTopical(word) && !verb) {
-      run.push({ raw: match[0].replace(/['’]s$/, ''), word, proper: end > 0 && NAME().test(match[0]) })
+      run.push({ raw: match[0].replace(/['\u2019]s$/, ''), word, proper: end > 0 && NAME().test(match[0]) })
     } else close(false)
     end = match.index + match[0].length
     before = word?.folded ?? ''
@@ -98,7 +98,7 @@ export function answeredName(answer: string): string | undefined {
   const first = answer.split('\n')[0]!.slice(0, 300)
   for (const match of first.matchAll(NAMES())) {
     const text = match[0]
-      .replace(/(?<![.'’-])[.'’-]+$/, '')
+      .replace(/(?<![.'\u2019-])[.'\u2019-]+$/, '')
       .replace(/^(?:The|A|An|In|On|At|It|This|That|Its)\b ?/, '')
     if (wordsOf(text).some(isTopical)) return text
   }

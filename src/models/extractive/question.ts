@@ -1,5 +1,5 @@
 /** What a question asks for, and what an answer to it looks like. */
-import { regExp } from '../../once'
+import { once, regExp } from '../../once'
 import { isContent, isTopical, type Word, wordsOf } from '../words'
 
 export interface Question {
@@ -40,7 +40,7 @@ const KINDS: [Kind, RegExp][] = [
 const PLURAL =
   /\b(which|what) (\w+ ){0,2}\w+s\b (?!is\b|was\b|does\b)|\b(list|all|examples?|some)\b|\bwhat are\b/i
 
-const list = (words: string): ReadonlySet<string> => new Set(words.split(' '))
+const list = (words: string): (() => ReadonlySet<string>) => once(() => new Set(words.split(' ')))
 
 /** Words that a question can do without: the others say what it asks for. */
 const VAGUE = list(
@@ -50,7 +50,7 @@ const VAGUE = list(
     'trying tried help please best good better people person day today time know idea case start stop turn keep',
 )
 
-export const isVague = ({ folded }: Word): boolean => VAGUE.has(folded)
+export const isVague = ({ folded }: Word): boolean => VAGUE().has(folded)
 
 /** Asks for something: with a question word, a verb before its subject, or an imperative. */
 const ASKS =
@@ -89,7 +89,7 @@ export function readQuestion(given: string): Question {
   }
 }
 
-const NAMES = regExp(String.raw`\p{Lu}[\p{L}\p{N}'’-]*(?: \p{Lu}[\p{L}\p{N}'’-]*)*`, 'gu')
+const NAMES = regExp(String.raw`\p{Lu}[\p{L}\p{N}'\u2019-]*(?: \p{Lu}[\p{L}\p{N}'\u2019-]*)*`, 'gu')
 const NAME_OR_AUTHOR = regExp(String.raw`(?!^)\p{Lu}\p{Ll}+ (?:\p{Lu}\.? )?\p{Lu}\p{Ll}+|\bby \p{Lu}`, 'u')
 const PLACE = regExp(String.raw`\b(in|at|near|from|to|on) (the )?\p{Lu}`, 'u')
 

@@ -124,7 +124,9 @@ function* leaves(value: unknown, path = ''): Generator<[string, string]> {
 
 /** Whether a value is running text rather than a field's value. */
 const isProse = (value: string): boolean =>
-  value.length > 60 ? /\s/.test(value) && !isList(value) : /\S+\s+\S+\s+\S+.*[.!?。！？]\s*$/s.test(value)
+  value.length > 60
+    ? /\s/.test(value) && !isList(value)
+    : /\S+\s+\S+\s+\S+.*[.!?\u3002\uff01\uff1f]\s*$/s.test(value)
 
 /** Whether a value is an address, a path, a checksum, or a field that `parley import` adds for itself. */
 const isForMachines = (path: string, value: string): boolean =>
@@ -144,7 +146,7 @@ const ABBREVIATION = regExp(
 /** Most characters of an abbreviation and what precedes it. */
 const LONGEST_ABBREVIATION = 16
 const BOUNDARY = regExp(
-  String.raw`(?<![.!?])[.!?]+["'”’)\]]*(?=\s+["'“‘([]?[\p{Lu}\p{Lo}\p{N}])|[。！？]+["”’」』]*`,
+  String.raw`(?<![.!?])[.!?]+["'\u201d\u2019)\]]*(?=\s+["'\u201c\u2018([]?[\p{Lu}\p{Lo}\p{N}])|[\u3002\uff01\uff1f]+["\u201d\u2019\u300d\u300f]*`,
   'gu',
 )
 

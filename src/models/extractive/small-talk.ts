@@ -66,7 +66,7 @@ const partsOf = (text: string): string[] =>
     ? [text]
     : text
         .toLowerCase()
-        .replace(/[’`]/g, "'")
+        .replace(/[\u2019`]/g, "'")
         .split(/[.!?,;:()\n\u2026\u2014]+/)
         .map((part) =>
           part

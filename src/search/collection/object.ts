@@ -20,7 +20,7 @@ import { answerJoin } from '../run/join-answer'
 import { type JoiningFields, joining } from '../run/joining'
 import { LongSearches } from '../run/pace'
 import { executeSearch } from '../run/search'
-import { resealSchema, sealFields } from '../schema/embedding-secrets'
+import { sealFields } from '../schema/embedding-secrets'
 import type { Referrer } from '../schema/layout'
 import { parseSchema, summarize } from '../schema/schema'
 import { takeStemWords } from '../schema/stem-words'
@@ -48,6 +48,7 @@ import { CollectionLife } from './life'
 import { answerReference, cascade, checkReferences, settleCascade, type Told } from './links'
 import { mirrorHistory } from './open'
 import type { Cascaded, CascadeSource, CollectionRpc } from './rpc'
+import { rename, reseal } from './stored-changes'
 
 /** How long after a search imports use small batches. A user who types searches again within this time. */
 const BUSY_MS = 2_000
@@ -105,15 +106,11 @@ export class Collection extends DurableObject implements CollectionRpc {
   }
 
   reseal(): Promise<Outcome<number>> {
-    return attempt(async () => {
-      const { store } = this.#life.existing()
-      const before = store.schema
-      const { schema, count } = await resealSchema(before, this.env)
-      if (count === 0) return 0
-      if (store.schema !== before) throw new ApiError(409, 'The collection was altered meanwhile: try again.')
-      store.saveSchema(schema)
-      return count
-    })
+    return attempt(() => reseal(this.#life.existing().store, this.env))
+  }
+
+  rename(name: string): Promise<Outcome<void>> {
+    return attempt(() => rename(this.#life.existing(), name))
   }
 
   destroy(): Promise<void> {

@@ -49,6 +49,8 @@ export interface CollectionRpc {
   alter(body: unknown): Promise<Outcome<Record<string, unknown>>>
   /** Seals embedders' credentials under the present key. @returns how many */
   reseal(): Promise<Outcome<number>>
+  /** Changes the name that replies show. The registry decides which name leads here. */
+  rename(name: string): Promise<Outcome<void>>
   reindex(): Promise<Step>
   /** How far the last change of the schema is; undefined when it is done. Documents are validated as they are altered. */
   schemaProgress(): Promise<SchemaProgress | undefined>
@@ -179,6 +181,7 @@ export const COLLECTION_CALLS: Repetitions<CollectionRpc> = {
   wholeTurns: 'repeat',
   // Writes with the same result, however often they are repeated.
   reseal: 'repeat',
+  rename: 'repeat',
   reindex: 'repeat',
   reconcileVectors: 'repeat',
   destroy: 'repeat',

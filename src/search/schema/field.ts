@@ -1,6 +1,6 @@
 /** Reads the definition of one field. Checks come in Typesense's order and words. */
 import { ApiError } from '../../errors'
-import { STEMMED_LOCALES, stemmerOf } from '../text/stemmers'
+import { stemmedLocales, stemmerOf } from '../text/stemmers'
 import { type EmbedConfig, FIELD_TYPES, type Field, type FieldType } from '../types'
 import { requireClear } from './embedding-secrets'
 import { isObject } from './values'
@@ -98,7 +98,7 @@ export function parseField(raw: unknown, nestedFields: boolean): Field {
   }
   if (stem && dictionary === '' && stemmerOf(locale) === undefined) {
     refuse(
-      `The \`locale\` value of the field \`${name}\` is not supported for stemming. Set it to one of ${STEMMED_LOCALES.join(', ')}.`,
+      `The \`locale\` value of the field \`${name}\` is not supported for stemming. Set it to one of ${stemmedLocales().join(', ')}.`,
     )
   }
   const rangeIndex = boolean(raw, 'range_index', name, false)

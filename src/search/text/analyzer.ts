@@ -6,6 +6,7 @@
  *
  * An analyzer tells an index, its queries and the highlights the same words.
  */
+import { once } from '../../once'
 import { completions } from './completions'
 import { stemmerOf } from './stemmers'
 import { prepare, stem, type Token, type TokenRules, tokenize } from './words'
@@ -79,7 +80,7 @@ export function stemAnalyzer(rules: TokenRules): Analyzer {
   return {
     tokenize: (text) => tokenize(text, rules),
     splitsAtSymbols: rules.symbols_to_index.length === 0,
-    classes: rules.symbols_to_index.length === 0 ? LETTERS : undefined,
+    classes: rules.symbols_to_index.length === 0 ? letters() : undefined,
     mostLetters: Number.POSITIVE_INFINITY,
     prepare: (text) => prepare(text, rules),
     indexed: (word) => prepare(word, rules).trim(),
@@ -95,8 +96,8 @@ export function stemAnalyzer(rules: TokenRules): Analyzer {
 }
 
 /** What unicode61 counts as letters. */
-const LETTERS = Uint8Array.from({ length: 128 }, (_, code) =>
-  /[A-Za-z0-9]/.test(String.fromCharCode(code)) ? PART : 0,
+const letters = once(() =>
+  Uint8Array.from({ length: 128 }, (_, code) => (/[A-Za-z0-9]/.test(String.fromCharCode(code)) ? PART : 0)),
 )
 
 /** The full-text index that a search reads. */

@@ -1,13 +1,16 @@
 /** Completions of an unfinished word in an index of stems. */
+
 import { stemmer } from 'stemmer'
+import { once } from '../../once'
 
 // Endings that Porter's stemmer removes, combined ones included.
-const ENDINGS =
+const endings = once(() =>
   `s es ed ing ies ied ying ly ment ments ness nesses ful fully fulness less al ally als ial ially ical ically
 icals ic ics able ably ible ibly ability ibility ance ances ence ences ancy ency ant ants ent ents ation ations
 ational ationally ator ators ition itions ion ions ional ionally ize izes ized izing izer izers ization
 izations ise ised ising isation ism isms ist ists ity ities iti ive ives ively iveness ous ously ousness er ers
-eness ate ates ated ating y e`.split(/\s+/)
+eness ate ates ated ating y e`.split(/\s+/),
+)
 
 /**
  * Words that an unfinished word may become but that the prefix query misses, because the stemmer cuts them shorter
@@ -21,7 +24,7 @@ export function completions(typed: string): string[] {
   if (!/^[a-z]{4,}$/.test(typed)) return []
   const typedStem = stemmer(typed)
   const byStem = new Map<string, string>()
-  for (const ending of ENDINGS) {
+  for (const ending of endings()) {
     // A doubled consonant only occurs before -ing and -ed: stopp, stopped, stop.
     const doubled = /([b-df-hj-np-tv-z])\1$/.test(typed) && (ending === 'ing' || ending === 'ed')
     for (let shared = doubled ? 0 : 1; shared <= Math.min(ending.length, typed.length - 3); shared++) {

@@ -5,7 +5,11 @@
 import { regExp } from '../../once'
 
 const ASCII = /^[\0-\x7f]*$/
-const FOLDED_MARKS = regExp(String.raw`([a-zæœøıßđħłŧðþŋ\p{Script=Greek}])\p{M}+`, 'gu')
+// Written as escapes: æ, œ, ø, ı, ß, đ, ħ, ł, ŧ, ð, þ, ŋ.
+const FOLDED_MARKS = regExp(
+  String.raw`([a-z\u00e6\u0153\u00f8\u0131\u00df\u0111\u0127\u0142\u0167\u00f0\u00fe\u014b\p{Script=Greek}])\p{M}+`,
+  'gu',
+)
 // Vowel points and reading signs of Hebrew and Arabic, and Arabic's lengthening stroke.
 const POINTS = regExp(
   '[\\u0591-\\u05bd\\u05bf\\u05c1\\u05c2\\u05c4\\u05c5\\u05c7\\u0610-\\u061a\\u0640\\u064b-\\u0652\\u0670\\u06d6-\\u06ed]',

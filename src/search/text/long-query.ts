@@ -1,6 +1,6 @@
 /** Chooses the words of a query that is too long to be searched as a whole. */
 import type { ParsedQuery, Term } from './query'
-import { STOPWORDS } from './stopwords'
+import { isStopword } from './stopwords'
 import { PLAIN, tokenize } from './words'
 
 /** Distinct words and phrases that one search uses, excluded ones included. */
@@ -22,7 +22,7 @@ export function mostTelling(
   const rank = new Map<Term, number>()
   for (const term of terms) {
     const rarest = Math.min(...term.tokens.map(documents))
-    const says = !term.tokens.every((token) => STOPWORDS.has(token))
+    const says = !term.tokens.every((token) => isStopword(token))
     rank.set(term, rarest === 0 ? Number.POSITIVE_INFINITY : says ? rarest : Number.MAX_SAFE_INTEGER)
   }
   const ranked = terms.toSorted((a, b) => compare(rank.get(a)!, rank.get(b)!))
@@ -50,7 +50,7 @@ export function asQuery(text: string, most: number): string {
   for (const { text: folded, start, end } of tokenize(text, PLAIN)) {
     if (end - start <= LONGEST_WORD && !words.has(folded)) words.set(folded, text.slice(start, end))
   }
-  const telling = [...words].filter(([folded]) => !STOPWORDS.has(folded)).map(([, word]) => word)
+  const telling = [...words].filter(([folded]) => !isStopword(folded)).map(([, word]) => word)
   // Only stopwords or signs: nothing to choose by.
   if (telling.length === 0) return text.slice(0, most / 3)
   let left = most

@@ -6,7 +6,7 @@
  * a word or phrase.
  */
 import { type Analyzer, stemAnalyzer } from './analyzer'
-import { STOPWORDS } from './stopwords'
+import { isStopword } from './stopwords'
 import { expressionsOf, relaxSynonyms } from './synonyms'
 import { type ParsedQuery, type Term, type Typos, termOf, typed } from './term'
 import { PLAIN } from './words'
@@ -74,13 +74,13 @@ export function relax(terms: Term[]): Term[] {
       add({ tokens: [token], written: [term.written[index]!], prefix: false, corrections: [] })
     }
   }
-  const informative = relaxed.filter((term) => !term.tokens.every((token) => STOPWORDS.has(token)))
+  const informative = relaxed.filter((term) => !term.tokens.every((token) => isStopword(token)))
   return relaxSynonyms(terms, informative.length > 0 ? informative : relaxed)
 }
 
 /** How many words of a query are not stopwords. */
 export const informativeWords = (terms: Term[]): number =>
-  terms.filter((term) => !term.tokens.every((token) => STOPWORDS.has(token))).length
+  terms.filter((term) => !term.tokens.every((token) => isStopword(token))).length
 
 /** Informative words up to which a question is short. */
 const SHORT = 5

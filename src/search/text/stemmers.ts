@@ -21,7 +21,8 @@ const STEMMERS = new Map<string, Stemmer>([
   ['ru', russian],
 ])
 
-export const STEMMED_LOCALES: readonly string[] = [...STEMMERS.keys()].filter((locale) => /^..$/.test(locale))
+/** The locales that have a stemmer. */
+export const stemmedLocales = (): string[] => [...STEMMERS.keys()].filter((locale) => /^..$/.test(locale))
 
 /** Words and their roots, by the name under which a collection keeps them. They stay as long as the isolate. */
 const DICTIONARIES = new Map<string, { words: ReadonlyMap<string, string>; stem: Stemmer }>()

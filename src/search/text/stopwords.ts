@@ -2,6 +2,8 @@
  * English words that shape a question and do not say what it is about. A query that found too little is relaxed by
  * dropping them, unless it has nothing else.
  */
+import { once } from '../../once'
+
 const WORDS = `
 a about above after again against all also am an and any are as at be because been before being below between
 both but by can could did do does doing down during each few for from further had has have having he her here
@@ -11,4 +13,7 @@ theirs them then there these they this those through to too under until up upon 
 where which while who whom whose why will with would you your yours
 `
 
-export const STOPWORDS: ReadonlySet<string> = new Set(WORDS.trim().split(/\s+/))
+const stopwords = once((): ReadonlySet<string> => new Set(WORDS.trim().split(/\s+/)))
+
+/** @param word in small letters */
+export const isStopword = (word: string): boolean => stopwords().has(word)

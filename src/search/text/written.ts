@@ -35,7 +35,7 @@ const UNSPACED_RUN = regExp(`${UNSPACED}[\\p{M}\\uff9e\\uff9f]*|(?:(?!${UNSPACED
 const HAS_UNSPACED = regExp(UNSPACED, 'u')
 const IS_UNSPACED = regExp(`^${UNSPACED}`, 'u')
 
-const PICTURE = String.raw`(?![©®™#*0-9])(?:\p{RI}\p{RI}|\p{Extended_Pictographic}[\u{fe0f}\p{EMod}]?(?:\u{200d}\p{Extended_Pictographic}[\u{fe0f}\p{EMod}]?)*)`
+const PICTURE = String.raw`(?![\u00a9\u00ae\u2122#*0-9])(?:\p{RI}\p{RI}|\p{Extended_Pictographic}[\u{fe0f}\p{EMod}]?(?:\u{200d}\p{Extended_Pictographic}[\u{fe0f}\p{EMod}]?)*)`
 const IS_PICTURE = regExp(`^${PICTURE}`, 'u')
 // A picture is the same in every colour, and as text.
 const COLOUR = regExp(String.raw`[\u{fe0f}\p{EMod}]`, 'gu')

@@ -11,6 +11,7 @@
  */
 
 import * as v from 'valibot'
+import { once } from '../../../once'
 import { readMeta, writeMeta } from '../../meta'
 import {
   columnsTable,
@@ -34,9 +35,9 @@ export type Property = (typeof PROPERTIES)[number]
 export type Labels = Record<Property, string | number>
 
 /** The slot of the field in each property. */
-export const labellingShape = v.partial(v.object(v.entriesFromList(PROPERTIES, v.number())))
+const Slots = once(() => v.partial(v.object(v.entriesFromList(PROPERTIES, v.number()))))
 
-export type Labelling = v.InferOutput<typeof labellingShape>
+export type Labelling = v.InferOutput<ReturnType<typeof Slots>>
 
 /** A metadata index holds this many bytes of a string. More would be wasted. */
 const STRING_BYTES = 64
@@ -87,7 +88,7 @@ export function chooseLabels(schema: StoredSchema, old: Labelling): Labelling {
 export const sameLabels = (a: Partial<Labels>, b: Partial<Labels>): boolean =>
   PROPERTIES.every((property) => a[property] === b[property])
 
-export const readLabelling = (sql: SqlStorage): Labelling => readMeta(sql, META_KEY, labellingShape) ?? {}
+export const readLabelling = (sql: SqlStorage): Labelling => readMeta(sql, META_KEY, Slots()) ?? {}
 
 export const writeLabelling = (sql: SqlStorage, labelling: Labelling): void =>
   writeMeta(sql, META_KEY, labelling)

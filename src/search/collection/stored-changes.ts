@@ -1,0 +1,31 @@
+/** Changes of the stored schema that are none of its owner's: its sealed credentials, and its name. */
+import { ApiError } from '../../errors'
+import type { Store } from '../documents/store'
+import { isHistoryShaped } from '../history/shape'
+import { resealSchema } from '../schema/embedding-secrets'
+import type { Open } from './open'
+
+/** Seals the credentials of embedders under the newest key. @returns how many there were @throws ApiError 409 */
+export async function reseal(store: Store, env: Cloudflare.Env): Promise<number> {
+  const before = store.schema
+  const { schema, count } = await resealSchema(before, env)
+  if (count === 0) return 0
+  if (store.schema !== before) throw new ApiError(409, 'The collection was altered meanwhile: try again.')
+  store.saveSchema(schema)
+  return count
+}
+
+/**
+ * Has the collection be called otherwise. The registry decides which name leads here.
+ * @throws ApiError 400 for a collection that others know by this name
+ */
+export function rename({ store, mirror }: Open, name: string): void {
+  const { schema } = store
+  if (mirror !== undefined || isHistoryShaped(schema)) {
+    throw new ApiError(400, `\`${schema.name}\` holds messages of conversations, which stay where they are.`)
+  }
+  if (schema.fields.some(({ reference }) => reference) || (schema.linked?.referrers.length ?? 0) > 0) {
+    throw new ApiError(400, `\`${schema.name}\` is joined with others, which a cluster cannot do.`)
+  }
+  if (schema.name !== name) store.saveSchema({ ...schema, name })
+}
