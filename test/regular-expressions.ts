@@ -103,7 +103,10 @@ const CLASSES: [RegExp, string[]][] = [
  * Texts for an expression: what it is made of, repeated, with a beginning that may be needed and an end that does not
  * fit. An expression that tries a run of characters again from each of its places takes far too long for one of them.
  */
-export function* worstCases({ source }: Pick<Expression, 'source'>): Generator<(length: number) => string> {
+export function* worstCases(expression: Pick<Expression, 'source'>): Generator<(length: number) => string> {
+  const source = expression.source.replace(/\\u(?!00[0-7])([0-9a-f]{4})/gi, (_, hex) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  )
   const letters = new Set<string>(
     CLASSES.flatMap(([pattern, samples]) => (pattern.test(source) ? samples : [])),
   )

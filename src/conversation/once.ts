@@ -10,6 +10,7 @@ import { emptyTurn, fold } from '../turn/fold'
 import type { AskRequest } from '../turn/request'
 import { runTurn } from '../turn/run'
 import { logTurn, TurnClock } from '../turn/turn-line'
+import { TextGatherer } from './text-gatherer'
 import { languageModelOf, rewriterOf } from './turn-models'
 
 export type Single = Omit<AskRequest, 'conversationId' | 'continues' | 'named' | 'replaces' | 'searches'>
@@ -33,16 +34,27 @@ export function answerOnce(
   let ended = false
   return new ReadableStream<Uint8Array>({
     start(controller) {
-      const emit = (body: LogEventBody): void => {
-        if (left.signal.aborted || ended) return
+      const write = (body: LogEventBody): void => {
+        if (left.signal.aborted) return
         const event: LogEvent = { ...body, conversation_id: conversationId, turn: 1, seq }
         fold(turn, event)
-        clock.see(body)
         // Operators' events hold prompts, and no log is kept of this turn.
         if (!isForReaders(event)) return
         if (isNumbered(event)) seq++
         ended = isTerminal(event)
         controller.enqueue(encoder.encode(`${JSON.stringify(event)}\n`))
+      }
+      const text = new TextGatherer((piece) => write({ type: 'delta', text: piece }))
+      const emit = (body: LogEventBody): void => {
+        if (left.signal.aborted || ended) return
+        clock.see(body)
+        if (body.type === 'delta') {
+          text.add(body.text)
+          return
+        }
+        text.flush()
+        write(body)
+        if (ended) text.end()
       }
       const search = () =>
         Promise.reject(new ApiError(400, 'A turn with passages of its own searches nothing.'))
@@ -64,6 +76,7 @@ export function answerOnce(
         now: () => Date.now(),
       }
       const work = runTurn(request, ports, left.signal).then(async (spent) => {
+        text.end()
         if (!left.signal.aborted) controller.close()
         logTurn(env, turn, request, clock)
         const day = dayOf(Date.now())

@@ -2,19 +2,12 @@
  * Sends the events of the running turn to its readers and to the log.
  *
  * Readers are written first and the log afterwards, because a stream write waits for earlier storage writes.
- * The first piece of text goes out at once. After a write, text of the next 32 ms is gathered and goes out as
- * one event. In workerd the cost of streaming is the number of writes.
+ * Text is gathered for up to 32 ms (text-gatherer.ts).
  */
 import { audienceOf, isTerminal, type LogEvent, type LogEventBody, type Reading } from '../turn/events'
 import type { Reader } from './reader'
+import { TextGatherer } from './text-gatherer'
 
-/**
- * Two frames of a screen: nobody sees a finer step. At 200 tokens a second a token costs 1.07 times what
- * copying its bytes costs with 16 ms, 0.92 times with 32 ms, and no less with 50 ms (`npm run bench --
- * stream`).
- */
-const GATHER_MS = 32
-const GATHER_CHARACTERS = 4_096
 /**
  * How long lines wait for the log, in milliseconds: those of a turn's beginning, and those after. Each write is a row
  * that is billed. Readers of a running turn get its lines from memory. So the log is read only once the turn has ended or
@@ -52,9 +45,10 @@ export class TurnStream {
   #logTimer: ReturnType<typeof setTimeout> | undefined
   /** whether the log has any lines */
   #logged = false
-  #text = ''
-  /** set if readers were written within the last 32 ms */
-  #gathering: ReturnType<typeof setTimeout> | undefined
+  readonly #text = new TextGatherer((text) => {
+    this.#speaking = true
+    this.#write({ type: 'delta', text })
+  })
   #ended = false
   #speaking = false
 
@@ -86,8 +80,7 @@ export class TurnStream {
   emit(event: LogEventBody): void {
     if (this.#ended) return
     if (event.type === 'delta') {
-      this.#text += event.text
-      if (!this.#gathering || this.#text.length >= GATHER_CHARACTERS) this.#writeText()
+      this.#text.add(event.text)
       return
     }
     // An operator event waits for the next line for readers. A log write of its own would cost as much as that
@@ -96,7 +89,7 @@ export class TurnStream {
       this.#unlogged.push(this.#lineOf(event))
       return
     }
-    this.#writeText()
+    this.#text.flush()
     if (event.type === 'results' || event.type === 'history') {
       const seq = this.#lines.length
       const line = this.#lineOf(event)
@@ -107,7 +100,7 @@ export class TurnStream {
     }
     this.#write(event)
     if (!this.#ended) return
-    if (this.#gathering) clearTimeout(this.#gathering)
+    this.#text.end()
     this.#readers.clear()
     this.flush()
   }
@@ -128,19 +121,6 @@ export class TurnStream {
     })
     if (this.#ended) reader.end()
     else this.#readers.add(reader)
-  }
-
-  #writeText(): void {
-    if (this.#text === '') return
-    const text = this.#text
-    this.#text = ''
-    this.#speaking = true
-    this.#write({ type: 'delta', text })
-    if (this.#gathering) clearTimeout(this.#gathering)
-    this.#gathering = setTimeout(() => {
-      this.#gathering = undefined
-      this.#writeText()
-    }, GATHER_MS)
   }
 
   #write(body: LogEventBody): void {

@@ -5,19 +5,10 @@ import { contentOf } from '../../src/parts'
 
 afterEach(() => vi.restoreAllMocks())
 
-it('tells its reader nothing that is for operators, and numbers its events without a gap', async () => {
-  vi.spyOn(globalThis, 'fetch').mockImplementation(async () =>
-    Response.json({ choices: [{ message: { content: 'Hi.' }, finish_reason: 'stop' }] }),
-  )
+const eventsOf = async (model: { model_name: string; api_key?: string; openai_url?: string }) => {
   const events = answerOnce(env, {
     question: contentOf('Who?'),
-    model: {
-      id: 'm',
-      model_name: 'local/extractive',
-      history_collection: 'talk',
-      max_bytes: 16_384,
-      ttl: 60,
-    },
+    model: { id: 'm', history_collection: 'talk', max_bytes: 16_384, ttl: 60, ...model },
     historyId: '',
     given: { passages: [], system: 'A secret prompt.', turns: 1 },
     onSearchError: 'fail',
@@ -26,9 +17,34 @@ it('tells its reader nothing that is for operators, and numbers its events witho
     fingerprint: 'f',
   })
   const lines = (await new Response(events).text()).trim().split('\n')
-  const told = lines.map((line) => JSON.parse(line) as { type: string; seq: number })
+  return lines.map((line) => JSON.parse(line) as { type: string; seq: number; text?: string })
+}
+
+it('tells its reader nothing that is for operators, and numbers its events without a gap', async () => {
+  vi.spyOn(globalThis, 'fetch').mockImplementation(async () =>
+    Response.json({ choices: [{ message: { content: 'Hi.' }, finish_reason: 'stop' }] }),
+  )
+  const told = await eventsOf({ model_name: 'local/extractive' })
   expect(told.map(({ type }) => type)).not.toContain('call')
   expect(told.at(-1)!.type).toBe('done')
   const numbered = told.filter(({ type }) => type !== 'results')
   expect(numbered.map(({ seq }) => seq)).toEqual(numbered.map((_, at) => at))
+})
+
+it('gathers what a fast model writes, and leaves nothing out', async () => {
+  const words = Array.from({ length: 400 }, (_, n) => `word${n} `)
+  const chunks = words.map((content) => `data: ${JSON.stringify({ choices: [{ delta: { content } }] })}\n\n`)
+  const end = `data: ${JSON.stringify({ choices: [{ delta: {}, finish_reason: 'stop' }] })}\n\ndata: [DONE]\n\n`
+  vi.spyOn(globalThis, 'fetch').mockImplementation(
+    async () => new Response(chunks.join('') + end, { headers: { 'content-type': 'text/event-stream' } }),
+  )
+  const told = await eventsOf({
+    model_name: 'openai/fast',
+    api_key: 'sk',
+    openai_url: 'https://models.example',
+  })
+  const texts = told.flatMap(({ type, text }) => (type === 'delta' ? [text] : []))
+  expect(texts.join('').trim()).toBe(words.join('').trim())
+  expect(texts.length).toBeLessThan(words.length / 2)
+  expect(told.at(-1)!.type).toBe('done')
 })

@@ -263,6 +263,43 @@ describe('a title that is the query but for one typo', () => {
     expect(await found('cream', { sort_by: 'popularity:desc' })).toEqual(['ice'])
   })
 
+  it('counts however the matches are shown, as long as the best come first', async () => {
+    const search = (params: SearchParameters) =>
+      things.then((made) => made.search({ q: 'cream', query_by: 'title,text', ...params }))
+    expect((await search({ per_page: '0' })).found).toBe(2)
+    const grouped = await search({ group_by: 'kind' })
+    expect(grouped.found_docs).toBe(2)
+    expect(grouped.grouped_hits!.flatMap(({ hits }) => hits.map(({ document }) => document.id))).toEqual([
+      'ice',
+      'scream',
+    ])
+    expect(idsOf(await search({ sort_by: '_text_match(buckets:2):desc,popularity:desc' }))).toEqual([
+      'ice',
+      'scream',
+    ])
+  })
+
+  it('may be the title of many documents', async () => {
+    const rows: Row[] = Array.from({ length: 69 }, (_, n) =>
+      n < 9 ? [`typed${n}`, `Dust of evil ${n}`, 'x'] : [`near${n}`, 'Dust Devil', 'x'],
+    )
+    const { search } = await collectionOf(rows)
+    const {
+      found: count,
+      hits,
+      facet_counts: facets,
+    } = await search({
+      q: 'dust evil',
+      query_by: 'title,text',
+      facet_by: 'kind(top_k:true)',
+      per_page: '250',
+    })
+    expect(count).toBe(69)
+    expect(hits).toHaveLength(69)
+    expect(hits!.slice(0, 9).every(({ document }) => String(document.id).startsWith('typed'))).toBe(true)
+    expect(facets![0]!.counts).toMatchObject([{ value: 'film', count: 69 }])
+  })
+
   it('keeps words from being dropped, unless more is asked for', async () => {
     const films: Row[] = [
       ['beauty', 'American Beauty', 'x'],

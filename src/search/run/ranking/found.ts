@@ -63,7 +63,8 @@ export async function findPlain(
   const scorer = new DocumentScorer(context, request, terms)
   if (top !== undefined) {
     const ranking = { context, request, scorer, filter, sort, pace }
-    const few = seqs !== undefined && seqs.length <= FEW ? seqs : undefined
+    // What an expression cannot find again is read, even if it is a little more.
+    const few = seqs !== undefined && (plain.isListed || seqs.length <= FEW) ? seqs : undefined
     const page = await rankedPage(ranking, { seqs: few, found: plain.found, count: plain.count }, tiers, top)
     const first = (limit: number) => rankedPage(ranking, { seqs: few }, tiers, { offset: 0, limit })
     const { found, texts } = page

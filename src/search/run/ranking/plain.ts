@@ -128,8 +128,9 @@ export async function planPlainSearch(
     terms = spaced
     search = await attempt(expression(terms))
   }
+  const sort = completeSort(request.sort, context.schema, { text: true, vector: false })
   const almost =
-    top !== undefined && request.typoTokensThreshold > 0 && foundBy(search) < ENOUGH_AS_TYPED
+    sort[0]!.kind === 'text_match' && request.typoTokensThreshold > 0 && foundBy(search) < ENOUGH_AS_TYPED
       ? await almostWhole(context, request, { ...query, terms }, filter, pace)
       : undefined
   if (almost !== undefined) {
@@ -139,7 +140,7 @@ export async function planPlainSearch(
       return { terms: almost.terms, match: search.match, seqs, isListed: true, tiers: () => [] }
     }
   }
-  const isLast = completeSort(request.sort, context.schema, { text: true, vector: false }).length === 1
+  const isLast = sort.length === 1
   const needed = [terms]
   const isTooLittle = () => foundBy(search) < request.dropTokensThreshold
   const drops = isTooLittle() ? dropped(terms, request) : []
