@@ -19,7 +19,14 @@ const AT_ONCE = 5
 export async function restoreConversations(env: Cloudflare.Env, rows: BackupRow[]): Promise<number> {
   const db = database(env)
   const ids = await historyIds(db, [...new Set(rows.map(historyOf))])
-  const known = rows.map((row) => {
+  const known = rows.map((row, index) => {
+    const { id, last_turn: last } = row
+    if (typeof id !== 'string' || id === '') {
+      throw new ApiError(400, `\`rows.${index}.id\`: Expected the id of a conversation.`)
+    }
+    if (last != null && !(Number.isSafeInteger(last) && Number(last) >= 0)) {
+      throw new ApiError(400, `\`rows.${index}.last_turn\`: Expected the number of a turn.`)
+    }
     const historyId = ids.get(historyOf(row))
     if (historyId === undefined) throw collectionMissing(historyOf(row))
     return { row: { ...row, history_id: historyId } as BackupRow, historyId }

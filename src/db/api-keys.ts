@@ -62,13 +62,19 @@ type Row = typeof apiKeys.$inferSelect
 const NONE = '[]'
 const alive = once(() => ne(apiKeys.actions, NONE))
 
-/** A key as it is stored. */
-export const recordOf = (row: Row): ApiKeyRecord => ({
-  ...row,
-  actions: readStored(Strings(), row.actions),
-  collections: readStored(Strings(), row.collections),
-  limits: row.limits === null ? {} : readStored(Limits(), row.limits),
+/** The columns of a key that hold JSON. @throws ValiError, SyntaxError for what no version has written */
+export const columnsOfKey = ({
+  actions,
+  collections,
+  limits,
+}: Pick<Row, 'actions' | 'collections' | 'limits'>) => ({
+  actions: readStored(Strings(), actions),
+  collections: readStored(Strings(), collections),
+  limits: limits === null ? {} : readStored(Limits(), limits),
 })
+
+/** A key as it is stored. */
+export const recordOf = (row: Row): ApiKeyRecord => ({ ...row, ...columnsOfKey(row) })
 
 /** Stores a key under the next id, counting from 0. @returns undefined when another key has the same value */
 export async function insertApiKey(

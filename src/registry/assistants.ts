@@ -102,7 +102,8 @@ const Stored: () => v.GenericSchema<AssistantConfig> = once(() =>
   }),
 )
 
-const storedConfig = ({ config }: Pick<AssistantRow, 'config'>): AssistantConfig =>
+/** @throws ValiError, SyntaxError for a configuration that no version has written */
+export const storedConfig = ({ config }: Pick<AssistantRow, 'config'>): AssistantConfig =>
   readStored(Stored(), config)
 
 export const listAssistants = async (env: Cloudflare.Env): Promise<ShownAssistant[]> =>

@@ -104,8 +104,8 @@ const Stored = once(() =>
   }),
 )
 
-/** A model as it is stored, without its secrets. */
-const storedConfig = ({ config }: Pick<ConversationModelRow, 'config'>): ConversationModelConfig =>
+/** A model as it is stored, without its secrets. @throws ValiError, SyntaxError for what no version has written */
+export const storedConfig = ({ config }: Pick<ConversationModelRow, 'config'>): ConversationModelConfig =>
   readStored(Stored(), config)
 
 /** A model with properties merged into it, checked. @throws ApiError as createModel does */

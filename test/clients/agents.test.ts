@@ -168,6 +168,27 @@ describe('the socket', () => {
     return opened
   }
 
+  test('reads a few answers at a time, however fast and by whatever ids they are asked for', async () => {
+    const socket = new WebSocket(
+      `${url.replace('http', 'ws')}/agents/${slow}/${crypto.randomUUID()}?x-typesense-api-key=${KEY}`,
+    )
+    const refusals: string[] = []
+    socket.addEventListener('message', ({ data }) => {
+      const { error, body } = JSON.parse(String(data))
+      if (error) refusals.push(body)
+    })
+    await new Promise((resolve) => socket.addEventListener('open', resolve))
+    for (let asked = 0; asked < 12; asked++) {
+      const messages = [{ id: `${asked}`, role: 'user', parts: [{ type: 'text', text: `series ${asked}` }] }]
+      const init = { method: 'POST', body: JSON.stringify({ messages, trigger: 'submit-message' }) }
+      socket.send(JSON.stringify({ type: 'cf_agent_use_chat_request', id: 'same', init }))
+    }
+    await expect
+      .poll(() => refusals.filter((said) => said.includes('answers at a time')).length, SOON)
+      .toBeGreaterThan(0)
+    socket.close()
+  })
+
   test('opens with a key that may ask this assistant, and no other', async () => {
     expect(await connected(`/agents/${assistant}/a-chat?x-typesense-api-key=${KEY}`)).toBe(true)
     expect(await connected(`/agents/${assistant}/a-chat?x-typesense-api-key=wrong`)).toBe(false)

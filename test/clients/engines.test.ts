@@ -190,6 +190,8 @@ describe('what is refused', () => {
     ['the metadata of a cloud', { nodes: ['http://169.254.169.254'] }, 'ALLOWED_HOSTS'],
     ['a password in the address', { nodes: ['https://a:b@example.com'] }, 'password'],
     ['a file', { nodes: ['file:///etc/passwd'] }, 'complete'],
+    ['a key that no header can hold', { credentials: { api_key: 'a\nb' } }, 'engine.credentials'],
+    ['a key beyond ASCII', { credentials: { api_key: 'schlüssel' } }, 'engine.credentials'],
     ['a step up as the name of a collection', { collection: '..' }, 'address'],
     ['a query', { nodes: [`${url}/?a=b`] }, 'query'],
   ])('%s', async (_, change, said) => {
@@ -208,6 +210,8 @@ describe('what is refused', () => {
     const rule = { id: 'a', root: 'x', synonyms: ['y'] }
     const synonyms = await request('PUT', `/collections/${name}/synonyms/a`, rule)
     expect(synonyms).toMatchObject({ status: 400, body: { message: expect.stringContaining('cluster') } })
+    const documents = await request('GET', `/operations/backup/documents/${name}`)
+    expect(documents).toMatchObject({ status: 400, body: { message: expect.stringContaining('cluster') } })
     const missing = { name: unique('missing'), engine: engine([url], { collection: 'nowhere' }) }
     expect((await request('POST', '/collections', missing)).status).toBe(404)
   })
@@ -296,6 +300,27 @@ describe('a cluster that fails', () => {
     expect(late).toMatchObject({ status: 503, body: { message: expect.stringContaining('300 ms') } })
     only.fault = undefined
     expect(found(await search(name, { q: 'reef', query_by: 'title' }))).toEqual(['reef'])
+  })
+
+  test.each([
+    ['a short time limit', 'stall', { timeout_ms: 50 }],
+    ['searches that make the node fail', 500, {}],
+  ] as const)('%s of one collection cuts no other off', async (_, fault, more) => {
+    const only = await relay()
+    const [one, other] = [await connect([only.url], more), await connect([only.url])]
+    only.fault = fault
+    for (let times = 0; times < 4; times++) {
+      expect((await search(one, { q: 'reef', query_by: 'title' })).status).toBe(503)
+    }
+    only.fault = undefined
+    expect(found(await search(other, { q: 'reef', query_by: 'title' }))).toEqual(['reef'])
+  })
+
+  test('that stalls in an error is given up too', async () => {
+    const only = await relay()
+    const name = await connect([only.url], { timeout_ms: 300 })
+    only.fault = 'half'
+    expect((await search(name, { q: 'reef', query_by: 'title' })).status).toBe(400)
   })
 
   test('follows no redirect with its credentials', async () => {

@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse, request as send } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** `cut`: the connection breaks. `stall`: nothing comes. A number: this status. */
-export type Fault = 'cut' | 'stall' | number
+/** `cut`: the connection breaks. `stall`: nothing comes. `half`: an error begins and never ends. A number: this status. */
+export type Fault = 'cut' | 'stall' | 'half' | number
 
 export class Relay {
   url = ''
@@ -41,6 +41,10 @@ export class Relay {
     this.asked.push(`${request.method} ${request.url}`)
     if (this.fault === 'cut') return void request.socket.destroy()
     if (this.fault === 'stall') return
+    if (this.fault === 'half') {
+      response.writeHead(400, { 'content-type': 'application/json' })
+      return void response.write('{"message":')
+    }
     if (this.fault !== undefined) {
       response.writeHead(this.fault, { 'content-type': 'application/json', location: 'http://127.0.0.1:1/' })
       return void response.end('{"message":"told to fail"}')

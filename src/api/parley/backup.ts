@@ -2,12 +2,15 @@
 import { type Access, ADMIN } from '../../auth/access'
 import { restoreKeys } from '../../auth/keys'
 import { restoreConversations } from '../../conversation/restore'
-import { backupCounts, backupPage, restoreRows } from '../../db/backup'
+import { columnsOfKey } from '../../db/api-keys'
+import { type BackupRow, backupCounts, backupPage, restoreRows } from '../../db/backup'
+import type { BackupKind } from '../../db/backup-kinds'
 import { database } from '../../db/client'
 import { ApiError, unwrap } from '../../errors'
-import { keepHistoriesOf } from '../../registry/models'
+import { storedConfig as assistantIn } from '../../registry/assistants'
+import { ownObject } from '../../registry/engines'
+import { keepHistoriesOf, storedConfig as modelIn } from '../../registry/models'
 import { findCollection, forgetNames } from '../../registry/names'
-import { collectionObject } from '../../search/collection/handle'
 import { json } from '../edge/response'
 import type { operations } from './operations'
 import type { Served } from './route'
@@ -54,8 +57,7 @@ const DOCUMENTS = 4_000_000
 
 export async function documents({ env, access, path, query }: Serving<'readDocuments'>): Promise<Response> {
   requireAdmin(access)
-  const { objectId } = await findCollection(env, path.collection)
-  const collection = collectionObject(env, objectId)
+  const collection = ownObject(env, await findCollection(env, path.collection))
   const lines: string[] = []
   let characters = 0
   let after = query.after ?? 0
@@ -69,9 +71,29 @@ export async function documents({ env, access, path, query }: Serving<'readDocum
   return json({ lines: lines.join('\n'), next: after })
 }
 
+/** What reads the JSON of a kind's rows later. One row that it cannot read would fail the list of all. */
+const READERS: { readonly [Kind in BackupKind]?: (row: Record<string, string>) => unknown } = {
+  assistants: ({ config }) => assistantIn({ config: config! }),
+  keys: ({ actions, collections, limits }) =>
+    columnsOfKey({ actions: actions!, collections: collections!, limits: limits ?? null }),
+  models: ({ config }) => modelIn({ config: config! }),
+}
+
+/** @throws ApiError 400 */
+function requireReadable(kind: BackupKind, rows: BackupRow[]): void {
+  for (const [index, row] of rows.entries()) {
+    try {
+      READERS[kind]?.(row as Record<string, string>)
+    } catch {
+      throw new ApiError(400, `\`rows.${index}\`: Its JSON is not what a backup has of ${kind}.`)
+    }
+  }
+}
+
 export async function restore({ env, access, path, body }: Serving<'restoreBackup'>): Promise<Response> {
   requireAdmin(access)
   const { rows } = body
+  requireReadable(path.kind, rows)
   switch (path.kind) {
     case 'keys':
       return json(await restoreKeys(env, rows))

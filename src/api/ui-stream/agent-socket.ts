@@ -16,7 +16,7 @@ import { countRequest } from '../edge/stats'
 import { deleteChat, stopChat } from '../turn/chats'
 import { ask, resume, stop } from './routes'
 
-/** Answers that one socket reads at a time. */
+/** Questions and answers of one socket that are under way at a time. */
 const MOST_READ = 4
 
 type Given = Record<string, unknown>
@@ -28,8 +28,11 @@ export class AgentSocket {
   readonly #call: OpenCall
   readonly #socket: WebSocket
   readonly #messages: Handler
-  /** answers that are read, by the client's ids of its requests */
-  readonly #read = new Map<string, ReadableStreamDefaultReader<Uint8Array>>()
+  /** answers that are read */
+  readonly #read = new Set<ReadableStreamDefaultReader<Uint8Array>>()
+  /** how many questions and answers are under way: a question counts before it has an answer to read */
+  #underWay = 0
+  #left = false
   /** running answers that were offered, by their ids. They are sent once the client says so */
   readonly #offered = new Map<string, Response>()
   /** conversations by the client's ids of its requests, for chats without a name */
@@ -57,13 +60,13 @@ export class AgentSocket {
     try {
       switch (given.type) {
         case 'cf_agent_use_chat_request':
-          return await this.#ask(id, given.init)
+          return await this.#within(() => this.#ask(id, given.init))
         case 'cf_agent_chat_request_cancel':
           return await this.#stop(id)
         case 'cf_agent_stream_resume_request':
           return await this.#offer(given.probeId)
         case 'cf_agent_stream_resume_ack':
-          return await this.#resume(id)
+          return await this.#within(() => this.#resume(id))
         case 'cf_agent_chat_clear':
           return await this.#clear()
         case 'cf_agent_chat_messages':
@@ -87,10 +90,20 @@ export class AgentSocket {
     }
   }
 
-  async #ask(id: string, init: unknown): Promise<void> {
-    if (this.#read.size >= MOST_READ) {
+  /** @throws ApiError 429 */
+  async #within(work: () => Promise<void>): Promise<void> {
+    if (this.#underWay >= MOST_READ) {
       throw new ApiError(429, `One connection reads ${MOST_READ} answers at a time.`, 1)
     }
+    this.#underWay += 1
+    try {
+      await work()
+    } finally {
+      this.#underWay -= 1
+    }
+  }
+
+  async #ask(id: string, init: unknown): Promise<void> {
     const given = readMessage((init as Given | undefined)?.body)
     if (given === undefined) throw new ApiError(400, '`init.body` must be a JSON object.')
     // The chat is the one in the address. A client cannot name another one in a message.
@@ -98,7 +111,11 @@ export class AgentSocket {
     const response = await this.#request('POST', ask, { ...body, id: this.#call.path.chat })
     const conversation = response.headers.get('x-parley-conversation-id')
     if (conversation) this.#conversations.set(id, conversation)
-    await this.#pump(id, response)
+    try {
+      await this.#pump(id, response)
+    } finally {
+      this.#conversations.delete(id)
+    }
   }
 
   async #offer(probeId: unknown): Promise<void> {
@@ -113,6 +130,7 @@ export class AgentSocket {
       this.#offered.delete(old)
       await body?.cancel()
     }
+    if (this.#left) return void (await response.body?.cancel())
     this.#offered.set(id, response)
     this.#send({ type: 'cf_agent_stream_resuming', id, ...probe })
   }
@@ -181,7 +199,9 @@ export class AgentSocket {
     }
     const head = `{"type":"cf_agent_use_chat_response","id":${JSON.stringify(id)},"done":`
     const reader = response.body.getReader()
-    this.#read.set(id, reader)
+    this.#read.add(reader)
+    // The client left before there was an answer to read.
+    if (this.#left) this.#leave()
     const decoder = new TextDecoder()
     let rest = ''
     try {
@@ -193,14 +213,13 @@ export class AgentSocket {
         for (const frame of frames) {
           // Anything else is a sign of life or the end.
           if (frame.startsWith('data: {')) {
-            this.#socket.send(`${head}false,"body":${JSON.stringify(frame.slice('data: '.length))}}`)
+            this.#sendText(`${head}false,"body":${JSON.stringify(frame.slice('data: '.length))}}`)
           }
         }
       }
-      this.#socket.send(`${head}true,"body":""}`)
+      this.#sendText(`${head}true,"body":""}`)
     } finally {
-      this.#read.delete(id)
-      this.#conversations.delete(id)
+      this.#read.delete(reader)
     }
   }
 
@@ -209,12 +228,18 @@ export class AgentSocket {
   }
 
   #send(message: object): void {
-    this.#socket.send(JSON.stringify(message))
+    this.#sendText(JSON.stringify(message))
+  }
+
+  /** A socket that is closed throws, and nobody would catch that. */
+  #sendText(text: string): void {
+    if (!this.#left && this.#socket.readyState === WebSocket.OPEN) this.#socket.send(text)
   }
 
   /** Nobody reads here any more. The answers are written on. */
   #leave(): void {
-    for (const reader of this.#read.values()) reader.cancel().catch(() => {})
+    this.#left = true
+    for (const reader of this.#read) reader.cancel().catch(() => {})
     for (const { body } of this.#offered.values()) body?.cancel().catch(() => {})
     this.#read.clear()
     this.#offered.clear()

@@ -23,7 +23,9 @@ interface Health {
   restsUntil: number
 }
 
-/** What this isolate knows of nodes, by their URLs. */
+/**
+ * What this isolate knows of nodes, by time limit and URL: a collection with a short limit must not cut off the others.
+ */
 const health = new Map<string, Health>()
 const MOST_NODES_KNOWN = 1_000
 
@@ -119,21 +121,35 @@ export class Cluster {
 
   /** The whole body of a reply. @throws ApiError 503 if it breaks off or is too large */
   async text(response: Response): Promise<string> {
-    const timer = setTimeout(() => this.#ends.get(response)?.abort(), this.#options.timeoutMs)
-    try {
-      const { text, complete } = await readWholeBody(response.body, LARGEST_REPLY)
-      if (complete) return text
-    } catch {
-    } finally {
-      clearTimeout(timer)
-    }
+    const { text, complete } = await this.#body(response, LARGEST_REPLY)
+    if (complete) return text
     throw this.#unavailable(`A reply of ${this.#options.label.toLowerCase()} broke off or is too large.`, 1)
   }
 
   /** The start of a body that tells of an error, without credentials. */
   async errorText(response: Response): Promise<string> {
-    const { text } = await readWholeBody(response.body, LARGEST_ERROR).catch(() => ({ text: '' }))
+    const { text } = await this.#body(response, LARGEST_ERROR)
     return this.#options.secrets.reduce((said, secret) => said.replaceAll(secret, maskSecret(secret)), text)
+  }
+
+  /** Reads a body, up to a number of bytes and within the time limit. */
+  async #body(response: Response, most: number): Promise<{ text: string; complete: boolean }> {
+    const timer = setTimeout(() => this.#ends.get(response)?.abort(), this.#options.timeoutMs)
+    try {
+      return await readWholeBody(response.body, most)
+    } catch {
+      return { text: '', complete: false }
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  #key(node: string): string {
+    return `${this.#options.timeoutMs} ${node}`
+  }
+
+  #health(node: string): Health | undefined {
+    return health.get(this.#key(node))
   }
 
   /** The nodes that are not left alone, each call beginning with another one. */
@@ -141,12 +157,12 @@ export class Cluster {
     const { nodes } = this.#options
     const first = turn++ % nodes.length
     const rotated = [...nodes.slice(first), ...nodes.slice(0, first)]
-    return rotated.filter((node) => (health.get(node)?.restsUntil ?? 0) <= now)
+    return rotated.filter((node) => (this.#health(node)?.restsUntil ?? 0) <= now)
   }
 
   /** Seconds until a node is asked again. */
   #wait(now: number): number {
-    const until = Math.min(...this.#options.nodes.map((node) => health.get(node)?.restsUntil ?? now))
+    const until = Math.min(...this.#options.nodes.map((node) => this.#health(node)?.restsUntil ?? now))
     return Math.max(1, Math.ceil((until - now) / 1_000))
   }
 
@@ -183,11 +199,13 @@ export class Cluster {
         signal: request.signal ? AbortSignal.any([late.signal, request.signal]) : late.signal,
       })
       if (response.status < 500) {
-        health.delete(node)
+        health.delete(this.#key(node))
         this.#ends.set(response, late)
         return response
       }
       await response.body?.cancel().catch(() => {})
+      // It works. One caller's search that makes it fail must not cut off everybody else's.
+      if (response.status === 500) return { why: 'HTTP status 500', unsent: false }
       // 503: a node of Typesense that lags behind or starts. It has done nothing.
       return this.#failed(node, `HTTP status ${response.status}`, response.status === 503)
     } catch (error) {
@@ -201,11 +219,11 @@ export class Cluster {
   }
 
   #failed(node: string, why: string, unsent: boolean): Trouble {
-    const failures = (health.get(node)?.failures ?? 0) + 1
+    const failures = (this.#health(node)?.failures ?? 0) + 1
     const rests = unsent || failures >= FAILURES_IN_A_ROW
     const rest = rests ? Math.min(FIRST_REST_MS * 2 ** Math.min(failures - 1, 10), LONGEST_REST_MS) : 0
     if (health.size >= MOST_NODES_KNOWN) health.clear()
-    health.set(node, { failures, restsUntil: Date.now() + rest })
+    health.set(this.#key(node), { failures, restsUntil: Date.now() + rest })
     return { why, unsent }
   }
 }

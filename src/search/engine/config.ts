@@ -20,18 +20,21 @@ const Timeout = () =>
     DEFAULT_TIMEOUT_MS,
   )
 
-const TypesenseCredentials = once(() => v.strictObject({ api_key: Text() }))
+/** It is sent in a header. With other characters no call could be made, and each would look like a dead node. */
+const Token = () => v.pipe(Text(), v.regex(/^[!-~]+$/, 'A key or token has visible ASCII characters only'))
+
+const TypesenseCredentials = once(() => v.strictObject({ api_key: Token() }))
 /** An open cluster has none. */
 const OpenSearchCredentials = once(() =>
   v.union([
     v.strictObject({ username: Text(), password: Text() }),
-    v.strictObject({ api_key: Text() }),
+    v.strictObject({ api_key: Token() }),
     v.strictObject({}),
   ]),
 )
 
 /** With the binding AI_SEARCH there are none. */
-const AiSearchCredentials = once(() => v.union([v.strictObject({ api_token: Text() }), v.strictObject({})]))
+const AiSearchCredentials = once(() => v.union([v.strictObject({ api_token: Token() }), v.strictObject({})]))
 const CLOUDFLARE = 'https://api.cloudflare.com'
 
 const Engine = once(() =>

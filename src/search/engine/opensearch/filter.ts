@@ -112,8 +112,14 @@ function stringQuery(
     const value = { value: words, case_insensitive: true }
     return isPrefix ? { prefix: { [exact]: value } } : { term: { [exact]: value } }
   }
-  if (phrase || (whole && !isPrefix)) return { match_phrase: { [name]: words } }
-  if (whole) return { match_phrase_prefix: { [name]: words } }
+  if (phrase) return { match_phrase: { [name]: words } }
+  // A phrase would also find longer values, which the filter of a key may be there to hide.
+  if (whole) {
+    throw new ApiError(
+      400,
+      `\`${name}\` has no \`keyword\` field in the index, so its whole values cannot be compared: use \`:\` for words.`,
+    )
+  }
   return isPrefix
     ? { match_bool_prefix: { [name]: { query: words, operator: 'and' } } }
     : { match: { [name]: { query: words, operator: 'and' } } }
