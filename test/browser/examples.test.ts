@@ -46,6 +46,9 @@ describe.runIf(CHROMIUM)('the example', () => {
       text
         .replaceAll('http://localhost:8108', url)
         .replaceAll('/ui/default', `/ui/${assistant}`)
+        .replaceAll('/deep-chat/default', `/deep-chat/${assistant}`)
+        .replaceAll('agent: "default"', `agent: '${assistant}'`)
+        .replaceAll('localhost:8108', new URL(url).host)
         .replaceAll('assistant="default"', `assistant="${assistant}"`)
         .replaceAll('assistant: "default"', `assistant: '${assistant}'`)
         .replaceAll(`${url}/chat`, `${url}/a/${assistant}/chat`)
@@ -158,6 +161,23 @@ describe.runIf(CHROMIUM)('the example', () => {
     await page.reload()
     await page.locator('#answer', { hasText: LAST }).waitFor()
     expect(await page.locator('#answer').textContent()).toBe(ANSWER)
+  })
+
+  test('use-agent-chat shows its chat again after a reload', async () => {
+    await page.goto(`${origin}/use-agent-chat-page.html`)
+    await ask('an action series')
+    await page.locator('.assistant').filter({ hasText: LAST }).waitFor()
+    await page.locator('output', { hasText: 'ready' }).waitFor()
+    await page.reload()
+    await page.locator('.assistant').filter({ hasText: LAST }).waitFor()
+    expect(await page.locator('.user p').allTextContents()).toEqual(['an action series'])
+  })
+
+  test('deep-chat shows an answer', async () => {
+    await page.goto(`${origin}/deep-chat-page.html`)
+    await page.locator('deep-chat #text-input').fill('an action series')
+    await page.keyboard.press('Enter')
+    await page.locator('deep-chat').getByText(LAST).waitFor()
   })
 
   test.each(['widget', 'react', 'vue'])('the widget answers on the page of %s', async (name) => {

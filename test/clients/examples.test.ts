@@ -37,7 +37,8 @@ test.each([
   expect(body.conversations).toContainEqual(expect.objectContaining(its))
 })
 
-const CLIENTS = /^(typesense|openai|mcp|agui|a2a|ui-stream|use-chat|ai-chat)\.m?js$/
+const CLIENTS =
+  /^(typesense|openai|mcp|agui|a2a|langchain|ui-stream|text-stream|use-chat|use-agent-chat|deep-chat-page|ai-chat)\.m?js$/
 test.each(readdirSync(EXAMPLES).filter((file) => CLIENTS.test(file)))(
   '%s has a dozen lines at most',
   (file) => {
@@ -50,6 +51,16 @@ test('ui-stream.mjs gets an answer with its sources', async () => {
   const lines = (await run(process.execPath, 'ui-stream.mjs')).split('\n')
   expect(lines.join(' ')).toContain(ANSWER)
   expect(lines).toContain('How does Parley store history?')
+})
+
+test('langchain.mjs gets an answer and goes on', async () => {
+  const printed = await run(process.execPath, 'langchain.mjs')
+  expect(printed).toContain(ANSWER)
+  expect(printed.trim().split('\n').length).toBeGreaterThan(1)
+})
+
+test('text-stream.mjs gets an answer', async () => {
+  expect(await run(process.execPath, 'text-stream.mjs')).toContain(ANSWER)
 })
 
 test('curl.sh gets the same answer twice', async () => {
