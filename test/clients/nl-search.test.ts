@@ -248,7 +248,7 @@ describe('searches', () => {
     answer = '{"filter_by":"color:=Blue"}'
     const poor = await nlModel({ turns_per_day: 1 })
     expect(ids(await search('something blue', { nl_model_id: poor }))).toEqual(['3'])
-    const usage = () => request('GET', `/usage?model_id=nl_search_models/${poor}`)
+    const usage = () => request('GET', `/usage?model=nl_search_models/${poor}`)
     await expect
       .poll(async () => JSON.stringify((await usage()).body), { timeout: 20_000 })
       .toContain('"turns":1')
