@@ -5,7 +5,8 @@ import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { serve } from '../serve'
 import { embeddedBy, startEmbedder } from './embedder'
-import { request, unique, url } from './harness'
+import { KEY, request, unique, url } from './harness'
+import { Relay } from './relay'
 import { runParley } from './run-parley'
 
 let folder = ''
@@ -270,6 +271,18 @@ test('doctor names what is missing and what to do', async () => {
   expect(code).toBe(6)
   expect(out).toContain(`FAIL  Assistant ${name} finds ${name}`)
   await request('DELETE', `/assistants/${name}`)
+})
+
+test('doctor tells of a cluster that does not answer', async () => {
+  const relay = await new Relay(url).open()
+  const [there, here] = [unique('there'), unique('here')]
+  const fields = [{ name: 'title', type: 'string' }]
+  await request('POST', '/collections', { name: there, fields })
+  const engine = { type: 'typesense', nodes: [relay.url], credentials: { api_key: KEY }, collection: there }
+  expect((await request('POST', '/collections', { name: here, engine })).status).toBe(201)
+  await relay.close()
+  expect((await parley('doctor')).out).toContain(`FAIL  The typesense cluster of ${here} answers`)
+  for (const name of [here, there]) await request('DELETE', `/collections/${name}`)
 })
 
 test('doctor tells of vectors that are missing, and why', async () => {

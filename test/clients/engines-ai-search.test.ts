@@ -6,6 +6,7 @@ import {
   createHistory,
   createModel,
   createShows,
+  disconnect,
   query,
   request,
   unique,
@@ -43,7 +44,10 @@ beforeAll(async () => {
   if (reply.status !== 201) throw new Error(reply.text)
 })
 
-afterAll(() => service.close())
+afterAll(async () => {
+  await disconnect([name])
+  await service.close()
+})
 
 const engine = (more: object = {}) => ({
   type: 'ai-search',

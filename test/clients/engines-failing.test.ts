@@ -1,6 +1,17 @@
 /** A Typesense cluster of three nodes that fail while answers stream, and a server of its own whose output is read. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { client, createHistory, createModel, createShows, KEY, query, request, unique, url } from './harness'
+import {
+  client,
+  createHistory,
+  createModel,
+  createShows,
+  disconnect,
+  KEY,
+  query,
+  request,
+  unique,
+  url,
+} from './harness'
 import { Relay } from './relay'
 
 vi.setConfig({ testTimeout: 180_000 })
@@ -35,7 +46,10 @@ beforeAll(async () => {
   })
 })
 
-afterAll(() => Promise.all(nodes.map((node) => node.close())))
+afterAll(async () => {
+  await disconnect([name])
+  await Promise.all(nodes.map((node) => node.close()))
+})
 
 /** One conversation of two questions. @returns the statuses and answers */
 async function converse(): Promise<

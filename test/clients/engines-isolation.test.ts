@@ -5,7 +5,7 @@
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Served, serve } from '../serve'
-import { client, KEY, query, request, SHOWS, unique, url } from './harness'
+import { client, disconnect, KEY, query, request, SHOWS, unique, url } from './harness'
 
 const ENGINES = ['object', 'typesense', 'opensearch', 'ai-search'] as const
 type Engine = (typeof ENGINES)[number]
@@ -82,7 +82,10 @@ beforeAll(async () => {
   }
 })
 
-afterAll(() => server.stop())
+afterAll(async () => {
+  await disconnect(Object.values(names))
+  await server.stop()
+})
 
 async function scoped(engine: Engine, embedded: object): Promise<string> {
   const { value } = await client()

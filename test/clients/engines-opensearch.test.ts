@@ -4,7 +4,17 @@
  */
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { client, createHistory, createModel, KEY, query, type Reply, request, unique } from './harness'
+import {
+  client,
+  createHistory,
+  createModel,
+  disconnect,
+  KEY,
+  query,
+  type Reply,
+  request,
+  unique,
+} from './harness'
 import { Recorded } from './recorded'
 
 const cluster = new Recorded(
@@ -86,7 +96,10 @@ beforeAll(async () => {
   }
 })
 
-afterAll(() => cluster.close())
+afterAll(async () => {
+  await disconnect([books])
+  await cluster.close()
+})
 
 const search = (parameters: Record<string, string | number>, key = KEY): Promise<Reply> =>
   request('GET', query(`/collections/${books}/documents/search`, parameters), undefined, key)

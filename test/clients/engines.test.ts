@@ -1,10 +1,11 @@
 /** Collections that live in a Typesense cluster. Another collection of the same Parley plays the cluster: it speaks the wire. */
-import { afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import {
   client,
   createHistory,
   createModel,
   createShows,
+  disconnect,
   KEY,
   query,
   type Reply,
@@ -19,10 +20,13 @@ import { Relay } from './relay'
 /** the collection in the cluster */
 let remote: string
 const relays: Relay[] = []
+const connected: string[] = []
 
 beforeAll(async () => {
   remote = await createShows()
 })
+
+afterAll(() => disconnect(connected))
 
 afterEach(async () => {
   for (const relay of relays.splice(0)) await relay.close()
@@ -45,6 +49,7 @@ const engine = (nodes: string[], more: Record<string, unknown> = {}) => ({
 /** Connects a collection. @returns its name here */
 async function connect(nodes = [url], more: Record<string, unknown> = {}): Promise<string> {
   const name = unique('connected')
+  connected.push(name)
   const reply = await request('POST', '/collections', { name, engine: engine(nodes, more) })
   if (reply.status !== 201) throw new Error(reply.text)
   return name

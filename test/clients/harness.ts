@@ -147,6 +147,11 @@ export async function createShows(): Promise<string> {
   return name
 }
 
+/** Forgets collections of clusters: those whose nodes are gone would make every list of collections wait for them. */
+export async function disconnect(names: readonly string[]): Promise<void> {
+  for (const name of names) await request('DELETE', `/collections/${name}`)
+}
+
 export interface RawStream {
   status: number
   contentType: string

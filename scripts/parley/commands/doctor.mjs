@@ -52,9 +52,10 @@ async function remote(server, options) {
   const collections = await server.call('GET', '/collections')
   checks.push({ what: 'The key is accepted', ok: true })
   const names = new Set(collections.map((/** @type {any} */ { name }) => name))
-  // The list of all does not say how far each one's vectors are.
-  for (const name of names) {
-    checks.push(...embedding(await server.call('GET', `/collections/${encodeURIComponent(name)}`)))
+  for (const { name, engine } of collections) {
+    if (engine) checks.push(cluster(name, engine))
+    // The list of all does not say how far each one's vectors are.
+    else checks.push(...embedding(await server.call('GET', `/collections/${encodeURIComponent(name)}`)))
   }
 
   const models = await server.call('GET', '/conversations/models')
@@ -93,6 +94,13 @@ async function remote(server, options) {
   }
   return checks
 }
+
+/** @param {string} name @param {{ type: string, error?: string }} engine @returns {Check} */
+const cluster = (name, { type, error }) => ({
+  what: `The ${type} cluster of ${name} answers`,
+  ok: error === undefined,
+  advice: `${error} Mend the cluster, or run \`parley connect ${name}\` with another node.`,
+})
 
 /** @param {any} collection @returns {Check[]} */
 function embedding(collection) {
