@@ -1,20 +1,21 @@
 /** Outlines of collections. They are in the registry's rows, so a question need not ask the collection's object. */
 import { RowCache } from '../db/row-cache'
 import { unwrap } from '../errors'
-import { type Outline, outlineOf } from '../search/collection/outline'
+import { type Outline, outlineOf, searchableFields } from '../search/collection/outline'
 import { retrieverOf } from './engines'
 import { findForQuestion } from './names'
 
 /** How long, in milliseconds, until a field that was just added is searched by itself. */
 const CACHE_MS = 3_000
 
-/** Of collections whose rows have none. By the id of the object: another collection of that name is another object. */
+/** Of collections whose rows have none, or one without a field to search. By the id of the object: another collection of that name is another object. */
 const outlines = new RowCache<Outline>('the outline of a collection', CACHE_MS)
 
 /** @throws ApiError 404 `Collection not found` */
 export async function findOutline(env: Cloudflare.Env, collection: string): Promise<Outline> {
   const place = await findForQuestion(env, collection)
-  if (place.outline) return place.outline
+  // A row may be a minute old, and documents with fields of any name may have come since.
+  if (place.outline && searchableFields(place.outline).length > 0) return place.outline
   const outline = await outlines.find(place.objectId, async () =>
     outlineOf(unwrap(await retrieverOf(env, place).schema())),
   )

@@ -168,3 +168,18 @@ it('a key that is not known reads nothing else', async () => {
   expect((await ask(path, 'unknown'))[0]).toBe(401)
   expect(batch).not.toHaveBeenCalled()
 })
+
+it('searches fields that documents brought after the collection was last looked up', async () => {
+  await call('POST', '/collections', { body: { name: 'any', fields: [{ name: '.*', type: 'auto' }] } })
+  const asked = async () => {
+    const question = `${QUESTION} ${crypto.randomUUID()}`
+    return call('POST', '/conversations', { body: { question, model: 'm1', collections: ['any'] } })
+  }
+  // There is nothing to search yet, and that is held.
+  expect((await asked())[0]).toBe(400)
+  const body = { id: '0', text: 'The Eiffel Tower is 330 metres high.' }
+  expect((await call('POST', '/collections/any/documents', { body }))[0]).toBe(201)
+  pass(4_000)
+  const [status, reply] = await asked()
+  expect([status, reply.answer]).toEqual([200, expect.stringContaining('330 metres')])
+})

@@ -135,7 +135,8 @@ test('vectors reach Vectorize through kills and faults, each once', { timeout: 3
   expect(shelves.filter((shelf) => shelf === shelfOf(version))).toHaveLength(800)
   expect(shelves.filter((shelf) => shelf === 'new')).toHaveLength(DOCUMENTS - 500 - 800)
 
-  const before = vectorize.double.calls.query
+  // So few vectors are searched in the object itself. That more of them are asked of Vectorize, and found there, is shown in
+  // test/search/vectorize/collection.worker.test.ts.
   for (let sample = 0; sample < 20; sample++) {
     const number = Math.floor(next() * 11_000)
     const title = titleOf(number, number < CHANGING ? version : 1)
@@ -148,6 +149,4 @@ test('vectors reach Vectorize through kills and faults, each once', { timeout: 3
     const { hits } = await api('GET', `/collections/things/documents/search?${parameters}`)
     expect(hits).toMatchObject([{ document: { id: `${number}`, title } }])
   }
-  // Whether labels find anything may be tried out at the same time.
-  expect(vectorize.double.calls.query).toBeGreaterThanOrEqual(before + 20)
 })
