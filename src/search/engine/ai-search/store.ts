@@ -13,7 +13,6 @@ import type {
   CollectionSchema,
   CollectionSummary,
   Document,
-  Field,
   Hit,
   SearchParameters,
   SearchResult,
@@ -22,7 +21,9 @@ import type {
 } from '../../types'
 import { Cluster, ofCluster, pathSegment } from '../cluster'
 import { type Connection, type StoredEngine, shownEngine } from '../config'
+import { plainField } from '../field'
 import type { DocumentStore } from '../port'
+import { Searches } from '../searches'
 import { metadataFilter } from './filter'
 
 /** Passages that AI Search gives at most. */
@@ -98,7 +99,7 @@ interface Opened {
 export class AiSearchStore implements DocumentStore {
   readonly #connect: () => Promise<Connection>
   #opened: Promise<Opened> | undefined
-  readonly #searches = new Map<string, AbortController>()
+  readonly #searches = new Searches()
 
   /** @param connect called once, by the first request */
   constructor(connect: () => Promise<Connection>) {
@@ -134,35 +135,26 @@ export class AiSearchStore implements DocumentStore {
   }
 
   search(params: SearchParameters, scope: SearchScope = {}, ticket?: string): Promise<Outcome<SearchResult>> {
-    const abort = new AbortController()
-    if (ticket !== undefined) this.#searches.set(ticket, abort)
-    return attempt(async () => {
+    return this.#searches.run(ticket, async (signal) => {
       const started = Date.now()
-      try {
-        const { name, search } = await this.#open()
-        const { body, perPage, q } = request(params, scope)
-        const { chunks } = v.parse(Chunks(), await search(body, abort.signal))
-        const { include_fields: include = '', exclude_fields: exclude = '' } = params
-        return {
-          facet_counts: [],
-          found: chunks.length,
-          hits: chunks.map((chunk) => hitOf(chunk, include, exclude)),
-          page: 1,
-          request_params: { collection_name: name, first_q: q, per_page: perPage, q },
-          search_cutoff: false,
-          search_time_ms: Date.now() - started,
-        }
-      } catch (error) {
-        if (abort.signal.aborted) throw new ApiError(499, 'The caller has gone.')
-        throw error
-      } finally {
-        if (ticket !== undefined) this.#searches.delete(ticket)
+      const { name, search } = await this.#open()
+      const { body, perPage, q } = request(params, scope)
+      const { chunks } = v.parse(Chunks(), await search(body, signal))
+      const { include_fields: include = '', exclude_fields: exclude = '' } = params
+      return {
+        facet_counts: [],
+        found: chunks.length,
+        hits: chunks.map((chunk) => hitOf(chunk, include, exclude)),
+        page: 1,
+        request_params: { collection_name: name, first_q: q, per_page: perPage, q },
+        search_cutoff: false,
+        search_time_ms: Date.now() - started,
       }
     })
   }
 
   async abandon(ticket: string): Promise<void> {
-    this.#searches.get(ticket)?.abort()
+    this.#searches.abandon(ticket)
   }
 
   async reindex(): Promise<Step> {
@@ -256,21 +248,9 @@ function hitOf({ id, score, text, item }: Chunk, include: string, exclude: strin
   }
 }
 
-const field = (name: string): Field => ({
-  name,
-  type: 'string',
-  facet: false,
-  optional: true,
-  index: true,
-  sort: false,
-  infix: false,
-  locale: '',
-  stem: false,
-  store: true,
-  stem_dictionary: '',
-})
-
-const FIELDS = ['title', 'text', 'key', 'url'].map(field)
+const FIELDS = ['title', 'text', 'key', 'url'].map((name) =>
+  plainField({ name, type: 'string', optional: true }),
+)
 
 /** By the REST API. */
 function rest({ engine, credentials, env }: Connection): Pick<Opened, 'search' | 'stats'> {

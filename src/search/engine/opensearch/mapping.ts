@@ -3,6 +3,7 @@ import * as v from 'valibot'
 import { once } from '../../../once'
 import type { StoredSchema } from '../../schema/layout'
 import type { CollectionSchema, Field, FieldType } from '../../types'
+import { plainField } from '../field'
 
 /** A field, and what OpenSearch knows of it. */
 export interface IndexField {
@@ -138,20 +139,8 @@ function readProperty(name: string, property: Property): IndexField | undefined 
   return { field: describe(name, own, { index, facet: own !== 'geopoint', sort: true }), exact: name }
 }
 
-const describe = (name: string, type: FieldType, more: Partial<Field>): Field => ({
-  name,
-  type,
-  facet: false,
-  optional: true,
-  index: true,
-  sort: false,
-  infix: false,
-  locale: '',
-  stem: false,
-  store: true,
-  stem_dictionary: '',
-  ...more,
-})
+const describe = (name: string, type: FieldType, more: Partial<Field>): Field =>
+  plainField({ name, type, optional: true, ...more })
 
 /**
  * The mapping of a new index for a collection's fields. Texts get a `keyword` of their own, for filters, facets and sorting.

@@ -27,6 +27,7 @@ import type {
 import { Cluster, type ClusterRequest, ofCluster, pathSegment } from '../cluster'
 import { type Connection, type Credentials, type StoredEngine, shownEngine } from '../config'
 import type { DocumentStore } from '../port'
+import { Searches } from '../searches'
 import { bulkResults, bulkText, readLine, readLines } from './bulk'
 import { refusalOf } from './errors'
 import { filterQuery, type Query } from './filter'
@@ -62,8 +63,7 @@ interface Opened {
 export class OpenSearchStore implements DocumentStore {
   readonly #connect: () => Promise<Connection>
   #opened: Promise<Opened> | undefined
-  /** searches under way, by their tickets */
-  readonly #searches = new Map<string, AbortController>()
+  readonly #searches = new Searches()
 
   /** @param connect called once, by the first request */
   constructor(connect: () => Promise<Connection>) {
@@ -283,24 +283,15 @@ export class OpenSearchStore implements DocumentStore {
   }
 
   search(params: SearchParameters, scope: SearchScope = {}, ticket?: string): Promise<Outcome<SearchResult>> {
-    const abort = new AbortController()
-    if (ticket !== undefined) this.#searches.set(ticket, abort)
-    return attempt(async () => {
-      try {
-        const { name } = await this.#open()
-        const asked = translate(params, scope, await this.#index())
-        return resultOf(name, asked.request, await this.#run(asked, abort.signal))
-      } catch (error) {
-        if (abort.signal.aborted) throw new ApiError(499, 'The caller has gone.')
-        throw error
-      } finally {
-        if (ticket !== undefined) this.#searches.delete(ticket)
-      }
+    return this.#searches.run(ticket, async (signal) => {
+      const { name } = await this.#open()
+      const asked = translate(params, scope, await this.#index())
+      return resultOf(name, asked.request, await this.#run(asked, signal))
     })
   }
 
   async abandon(ticket: string): Promise<void> {
-    this.#searches.get(ticket)?.abort()
+    this.#searches.abandon(ticket)
   }
 
   async #run(

@@ -1,6 +1,6 @@
 /** Reads what a Typesense cluster replies: its errors, fields and hits. */
 import { ApiError, collectionGone } from '../../../errors'
-import type { Field, Hit, SearchResult } from '../../types'
+import type { Hit, SearchResult } from '../../types'
 import { ofCluster } from '../cluster'
 
 /** The cluster's error as the caller reads it: its messages are this wire's own. */
@@ -39,17 +39,3 @@ export function messageOf(text: string): string {
   } catch {}
   return text.trim() || 'The Typesense cluster refused the request.'
 }
-
-/** A field as the cluster describes it, with what older releases leave out. */
-export const asField = (given: Partial<Field> & Pick<Field, 'name' | 'type'>): Field => ({
-  facet: false,
-  optional: false,
-  index: true,
-  sort: false,
-  infix: false,
-  locale: '',
-  stem: false,
-  store: true,
-  stem_dictionary: '',
-  ...given,
-})

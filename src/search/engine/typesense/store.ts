@@ -20,10 +20,12 @@ import type {
 } from '../../types'
 import { Cluster, type ClusterRequest, ofCluster, pathSegment } from '../cluster'
 import { type Connection, type StoredEngine, shownEngine } from '../config'
+import { plainField } from '../field'
 import type { DocumentStore } from '../port'
 import { requireNoJoin, scopedFilter } from '../scoped'
+import { Searches } from '../searches'
 import { readText } from '../text'
-import { asField, messageOf, refusalOf, withScores } from './replies'
+import { messageOf, refusalOf, withScores } from './replies'
 
 /** Parameters of searches for questions that only Parley's own engine has. */
 const OWN_PARAMETERS = ['match_stems', 'context_q', 'fusion']
@@ -43,8 +45,7 @@ interface Opened {
 export class TypesenseStore implements DocumentStore {
   readonly #connect: () => Promise<Connection>
   #opened: Promise<Opened> | undefined
-  /** searches under way, by their tickets */
-  readonly #searches = new Map<string, AbortController>()
+  readonly #searches = new Searches()
 
   /** @param connect called once, by the first request */
   constructor(connect: () => Promise<Connection>) {
@@ -87,7 +88,7 @@ export class TypesenseStore implements DocumentStore {
       const given = await this.#call<Partial<CollectionSchema>>({ method: 'GET', path, repeatable: true })
       return {
         name,
-        fields: (given.fields ?? []).map(asField),
+        fields: (given.fields ?? []).map(plainField),
         default_sorting_field: given.default_sorting_field ?? '',
         enable_nested_fields: given.enable_nested_fields ?? false,
         token_separators: given.token_separators ?? [],
@@ -266,22 +267,11 @@ export class TypesenseStore implements DocumentStore {
   }
 
   search(params: SearchParameters, scope: SearchScope = {}, ticket?: string): Promise<Outcome<SearchResult>> {
-    const abort = new AbortController()
-    if (ticket !== undefined) this.#searches.set(ticket, abort)
-    return attempt(async () => {
-      try {
-        return await this.#search(this.#scoped(params, scope), abort.signal)
-      } catch (error) {
-        if (abort.signal.aborted) throw new ApiError(499, 'The caller has gone.')
-        throw error
-      } finally {
-        if (ticket !== undefined) this.#searches.delete(ticket)
-      }
-    })
+    return this.#searches.run(ticket, async (signal) => this.#search(this.#scoped(params, scope), signal))
   }
 
   async abandon(ticket: string): Promise<void> {
-    this.#searches.get(ticket)?.abort()
+    this.#searches.abandon(ticket)
   }
 
   /** What the caller asked for, within what its key may see. @throws ApiError 400 */
