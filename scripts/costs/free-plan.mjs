@@ -65,7 +65,7 @@ export function freeTurns() {
     ['D1 rows written', FREE.databaseRowsWritten, rowsATurn('database')],
     ['Rows read', FREE.rowsRead, times(rowsRead)],
     ...Object.entries(WORKERS_AI_MODELS)
-      .filter(([, { note }]) => !note.includes('Paid plan only'))
+      .filter(([, { paid }]) => !paid)
       .map(([name, price]) => {
         const { read, written, neurons } = neuronsOf(price)
         const working = `(${whole(read)} × $${price.in} + ${whole(written)} × $${price.out}) / $11`

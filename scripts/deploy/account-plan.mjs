@@ -1,4 +1,4 @@
-/** Which Workers plan an account has. wrangler has no command for that. */
+/** Which Workers plan an account has, and what else wrangler has no command for. */
 import { runWrangler } from '../wrangler.mjs'
 
 const API = 'https://api.cloudflare.com/client/v4'
@@ -9,14 +9,34 @@ const API = 'https://api.cloudflare.com/client/v4'
  * @throws Error when Cloudflare cannot be reached
  */
 export async function findPlan(account) {
+  const { success, result } = await call(`/accounts/${account}/subscriptions`)
+  if (!success) return undefined
+  return result.some(isWorkersPaid) ? 'paid' : 'free'
+}
+
+/**
+ * Asks Cloudflare's API what wrangler has no command for.
+ * @param {string} path
+ * @returns {Promise<any>} the result
+ * @throws Error with what Cloudflare answered
+ */
+export async function ask(path) {
+  const { success, result, errors } = await call(path)
+  if (success) return result
+  const said = errors.map(
+    (/** @type {{ code: number, message: string }} */ { code, message }) => `${message} [code: ${code}]`,
+  )
+  throw new Error(`GET ${path.split('?')[0]} failed: ${said.join('; ')}`)
+}
+
+/** @param {string} path @returns {Promise<any>} the reply's JSON @throws Error when Cloudflare cannot be reached */
+async function call(path) {
   const base = process.env.CLOUDFLARE_API_BASE_URL || API
-  const response = await fetch(`${base}/accounts/${account}/subscriptions`, {
+  const response = await fetch(base + path, {
     headers: { authorization: `Bearer ${await findToken()}` },
     signal: AbortSignal.timeout(30_000),
   })
-  const { success, result } = await response.json()
-  if (!success) return undefined
-  return result.some(isWorkersPaid) ? 'paid' : 'free'
+  return response.json()
 }
 
 /**

@@ -102,8 +102,11 @@ async function requireGenerations(env: Cloudflare.Env): Promise<void> {
 const FULL =
   'Workers AI takes 300 text generations a minute of an account, and that many were asked for. Try again in a minute, or use a model of another provider.'
 
-/** Models that think unless they are told not to. Thoughts are billed as output, and nobody reads them here. */
-const THINKS = /\/glm-4\.7-flash$/
+/**
+ * Models that think unless they are told not to, by the schemas of Cloudflare's catalogue. Thoughts are billed as output, and
+ * nobody reads them here. `npm run models -- --check` compares.
+ */
+const THINKS = /\/(?:glm-4\.7-flash|gemma-4-26b-a4b-it)$/
 
 /** A model's inputs. Thinking is off unless the conversation model sets a `reasoning_effort`. */
 function inputsOf(config: ConversationModelConfig, messages: GenerationRequest['messages']) {

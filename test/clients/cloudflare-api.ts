@@ -6,6 +6,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { DatabaseSync } from 'node:sqlite'
+import { type CatalogueModel, catalogue, modelRoutes } from './cloudflare-models'
 import {
   isTemporary,
   Refusal,
@@ -48,6 +49,8 @@ export interface CloudflareApi {
   accounts: { id: string; name: string }[]
   /** the account's Workers plan; undefined: the token may not see it */
   plan: 'free' | 'paid' | undefined
+  /** the catalogue of Workers AI */
+  models: CatalogueModel[]
   databases: Map<string, KeptDatabase>
   indexes: Map<string, Index>
   workers: Map<string, Worker>
@@ -73,7 +76,7 @@ export async function startCloudflareApi(): Promise<CloudflareApi> {
   const indexes: CloudflareApi['indexes'] = new Map()
   const workers: CloudflareApi['workers'] = new Map()
   const calls: string[] = []
-  const account: Pick<CloudflareApi, 'plan'> = { plan: 'paid' }
+  const account: Pick<CloudflareApi, 'plan' | 'models'> = { plan: 'paid', models: catalogue() }
   const refusals: { call: RegExp; refusal: Refusal }[] = []
 
   const database = (key: string) => {
@@ -192,6 +195,7 @@ export async function startCloudflareApi(): Promise<CloudflareApi> {
     }
   const routes: [pattern: RegExp, handler: Handler][] = [
     ...TEMPORARY_ROUTES,
+    ...modelRoutes(() => account.models),
     [/^GET \/user\/tokens\/verify$/, () => ({ id: 'token', status: 'active' })],
     [/^GET \/user$/, () => ({ id: 'user', email: 'developer@example.com' })],
     [/^GET \/accounts$/, () => accounts],

@@ -46,6 +46,8 @@ export const deploy = (env: Record<string, string>, ...args: string[]) => script
 
 export const destroy = (env: Record<string, string>, ...args: string[]) => script('destroy', env, args)
 
+export const listModels = (env: Record<string, string>, ...args: string[]) => script('models', env, args)
+
 /** Runs a script as npm does, with a home of its own: nobody is logged in there. */
 async function script(name: string, env: Record<string, string>, args: string[]) {
   const child = spawn(process.execPath, [join(SCRIPTS, `${name}.mjs`), ...args], {

@@ -1,10 +1,14 @@
 /** The platform's own limits on Workers AI: models that are retired or need a plan, thinking, generations a minute. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { EMBEDDING_MODELS, WORKERS_AI_MODELS } from '../../../scripts/costs/workers-ai.mjs'
 import { isCurable, isRetriable } from '../../../src/models/retry'
 import { ask, textOf } from '../ask'
 import { rawServer, sendJson, sendSplit, sse } from '../raw-server'
 import { WorkersAi } from './workers-ai'
 
+const SRC = join(import.meta.dirname, '../../../src')
 const raw = rawServer()
 
 /** Over HTTP, with a key. */
@@ -43,6 +47,10 @@ test('does not think unless it is asked to', async () => {
     return ai.calls.at(-1)!.inputs
   }
   const off = { chat_template_kwargs: { enable_thinking: false } }
+  for (const [name, { thinking }] of Object.entries(WORKERS_AI_MODELS)) {
+    const { chat_template_kwargs: sent } = await inputsFor(name.replace('@cf/', ''))
+    expect([name, sent]).toEqual([name, thinking === 'off' ? off.chat_template_kwargs : undefined])
+  }
   expect(await inputsFor('zai-org/glm-4.7-flash')).toMatchObject(off)
   expect(await inputsFor('zai-org/glm-4.7-flash', { reasoning_effort: 'none' })).toMatchObject(off)
   expect(ai.calls.at(-1)!.inputs).not.toHaveProperty('reasoning_effort')
@@ -50,6 +58,13 @@ test('does not think unless it is asked to', async () => {
   expect(thinking).toMatchObject({ reasoning_effort: 'low' })
   expect(thinking).not.toHaveProperty('chat_template_kwargs')
   expect(await inputsFor('meta/llama-3.2-1b-instruct')).not.toHaveProperty('chat_template_kwargs')
+})
+
+test('models that are called by name are among those that `npm run models -- --check` looks for', () => {
+  const called = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts'))
+    .flatMap((file) => readFileSync(join(SRC, file), 'utf8').match(/@cf\/[a-z]+\/[a-z0-9.-]+/g) ?? [])
+  expect(new Set([...called, ...EMBEDDING_MODELS])).toEqual(new Set(EMBEDDING_MODELS))
 })
 
 test('is asked no more often than the account may, and waits a moment before it says so', async () => {
