@@ -12,7 +12,7 @@ import { allowOrigin, preflight, refuseHost, refuseOrigin } from './api/edge/cor
 import { rpcRefusal } from './api/edge/json-rpc'
 import { methodsOf, options } from './api/edge/methods'
 import { findPage, isLost } from './api/edge/pages'
-import { presentedKey } from './api/edge/presented-key'
+import { presentedKey, refuseKeyInUrl } from './api/edge/presented-key'
 import { logRequest, newRecord, type RequestRecord } from './api/edge/request-log'
 import { errorResponse, notFound } from './api/edge/response'
 import type { App } from './api/edge/route'
@@ -49,7 +49,10 @@ app.use(async (context, next) => {
     asked.headers.set('x-request-id', record.requestId)
     return asked
   }
-  const refused = refuseOrigin(env, request) ?? (await refuseDatabase(env, request, context.req.path, record))
+  const refused =
+    refuseOrigin(env, request) ??
+    refuseKeyInUrl(env, request) ??
+    (await refuseDatabase(env, request, context.req.path, record))
   if (refused) {
     await discardBody(request)
     context.res = refused

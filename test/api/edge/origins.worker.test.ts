@@ -254,3 +254,24 @@ describe('an assistant for origins', () => {
     }
   })
 })
+
+describe('KEYS_IN_URLS', () => {
+  const settings = { KEYS_IN_URLS: 'off' as const }
+  const routes = ['/collections', '/conversations', '/v1/models', '/assistants', '/_cat/indices?format=json']
+  const withKey = (route: string) => `${route}${route.includes('?') ? '&' : '?'}x-typesense-api-key=xyz`
+
+  it('off refuses a key in the URL on every wire, and says what to do', async () => {
+    for (const route of routes) {
+      const { status, text } = await send(withKey(route), { key: '', settings })
+      expect([route, status, text]).toEqual([route, 400, expect.stringContaining('Send it in the header')])
+      expect(text).not.toContain('xyz')
+      expect([route, (await send(route, { settings })).status]).toEqual([route, 200])
+    }
+  })
+
+  it('takes one where it is not set', async () => {
+    for (const route of routes) {
+      expect([route, (await send(withKey(route), { key: '' })).status]).toEqual([route, 200])
+    }
+  })
+})
