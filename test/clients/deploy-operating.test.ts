@@ -4,11 +4,21 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { promisify } from 'node:util'
-import { beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, inject, test } from 'vitest'
 import { markOwner } from '../../scripts/deploy/owner.mjs'
 import { plan } from '../../scripts/deploy/plan.mjs'
 import { wanted } from '../../scripts/deploy/wanted.mjs'
-import { api, folder, loggedIn, stageDeployments } from './deploy-stage'
+import {
+  ADMIN,
+  api,
+  deploy,
+  folder,
+  loggedIn,
+  MIGRATION,
+  place,
+  stageDeployments,
+  UPLOAD,
+} from './deploy-stage'
 
 const ROOT = join(import.meta.dirname, '../..')
 const NODE = join(ROOT, 'node_modules/node/bin/node')
@@ -106,4 +116,35 @@ test('a renamed Worker is refused its database until the mark says so', TIMEOUT,
   await run(mark!.replace('NEW-NAME', 'shop'))
   expect(owner()).toBe('shop')
   expect(plan(goal, state()).map((step) => step.do)).toContain('deploy')
+})
+
+test('an update applies the migrations that are new, before the version that needs them', {
+  timeout: 1_800_000,
+}, async () => {
+  const files = readdirSync(join(ROOT, 'migrations')).filter((name) => name.endsWith('.sql'))
+  const [newest, ...older] = files.sort().reverse()
+  const before = new DatabaseSync(':memory:')
+  before.exec(
+    'CREATE TABLE d1_migrations (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP NOT NULL)',
+  )
+  for (const name of older.reverse()) {
+    before.exec(readFileSync(join(ROOT, 'migrations', name), 'utf8'))
+    before.prepare('INSERT INTO d1_migrations (name) VALUES (?)').run(name)
+  }
+  before.exec(markOwner('parley', [{ kind: 'd1', name: 'parley' }]))
+  before.exec(
+    "INSERT INTO deployment (kind, name) VALUES ('jurisdiction', 'none'), ('plan', 'paid'), ('vectorize', 'parley-1024')",
+  )
+  api.databases.set('parley', { uuid: crypto.randomUUID(), sqlite: before })
+
+  const updated = await deploy(
+    { ...loggedIn(), ADMIN_API_KEY: ADMIN },
+    ...['--url', inject('url'), '--model', 'local/extractive'],
+  )
+  expect(updated.output).toContain(`Apply 1 migrations to the database: ${newest}`)
+  expect(updated.output).not.toContain('Create the D1 database')
+  expect(updated.code).toBe(0)
+  const applied = before.prepare('SELECT name FROM d1_migrations ORDER BY name').all()
+  expect(applied.map(({ name }) => name)).toEqual(files.sort())
+  expect(place(UPLOAD)).toBeGreaterThan(api.calls.findLastIndex((call) => MIGRATION.test(call)))
 })
