@@ -193,7 +193,7 @@ const RARE = 10
  */
 export async function withSimilar(
   context: SearchContext,
-  { index, typos, queryFields }: SearchRequest,
+  { index, typos, queryFields, typoTokensThreshold }: SearchRequest,
   terms: readonly Term[],
   pace: Pace,
 ): Promise<Term[] | undefined> {
@@ -211,7 +211,7 @@ export async function withSimilar(
     const [word, ...more] = term.tokens
     if (word === undefined || more.length > 0) continue
     if (documentsOf(word) >= Math.max(RARE, rarest + 1)) continue
-    const words = await similarWords(vocabulary, word, term.prefix, typos)
+    const words = await similarWords(vocabulary, word, term.prefix, typos, typoTokensThreshold)
     any ||= words.length > 0
     all[at] = { ...term, corrections: [...term.corrections, ...words] }
     if (isMixed) all[at].typos = distancesOf(word, words, typosAllowed(word, typos))
