@@ -47,6 +47,7 @@ export interface Vocabulary {
  * these the most frequent.
  * @param isUnfinished whether the word may go on
  * @param enough documents. If the nearest words are in fewer, words with one more typo follow
+ * @param everywhere also two typos in the first half, if nothing is nearer
  * @returns the nearest words, without the word itself; none for words of more than 32 letters
  */
 export async function similarWords(
@@ -54,7 +55,7 @@ export async function similarWords(
   word: string,
   isUnfinished: boolean,
   rules: TypoRules,
-  enough = 1,
+  { enough = 1, everywhere = false }: { enough?: number; everywhere?: boolean } = {},
 ): Promise<string[]> {
   const allowed = typosAllowed(word, rules)
   if (allowed === 0 || [...word].length > MOST_LETTERS) return []
@@ -72,7 +73,7 @@ export async function similarWords(
       }
     }
   }
-  if (similar.length > 0 || allowed < 2 || vocabulary.table !== TERMS) return similar
+  if (similar.length > 0 || allowed < 2 || !everywhere || vocabulary.table !== TERMS) return similar
   const ending = await wordsEndingAlike(vocabulary, word, isUnfinished)
   const counts = await mostFrequent(vocabulary, ending, MOST_SIMILAR)
   return counts.map(([term]) => term)
