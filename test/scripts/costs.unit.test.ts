@@ -63,6 +63,20 @@ test('the page on keys shows the worst day of a bound key, at the rates that are
   expect(read('docs/keys.md')).toContain('1,000 turns and 5,000,000 tokens a day')
 })
 
+test('the sentences on the worst day and on a full database say what the figures come to', () => {
+  const page = read('docs/costs.md').replaceAll('\n', ' ')
+  const { models, platform } = worstDay()
+  const rest = platform.reduce((total, { cost }) => total + cost, 0)
+  const [least, most] = models.map(({ cost }) => Math.round(cost + rest)).sort((a, b) => a - b)
+  expect(page).toContain(`About $${least} to $${most} with the default budget`)
+  const [, small, large] = /its trace: (\d+) to (\d+) KB/.exec(page)!
+  const turns = (kilobytes?: string) => Math.floor(1_000_000 / Number(kilobytes)) * 10
+  for (const each of [turns(small), turns(large)]) {
+    // Rounded down to ten thousand.
+    expect(page).toContain(`${(Math.floor(each / 10_000) * 10_000).toLocaleString('en-US')}`)
+  }
+})
+
 test('costs grow in proportion, but for what is stored', () => {
   const fixed = platformCosts(0)
   expect(fixed.filter(({ amount }) => amount > 0).map(({ what }) => what)).toEqual([
