@@ -261,6 +261,7 @@ function rest({ engine, credentials, env }: Connection): Pick<Opened, 'search' |
   const cluster = new Cluster({
     label: 'AI Search',
     nodes: engine.nodes,
+    collection: path,
     headers: { authorization: `Bearer ${credentials.api_token}` },
     secrets: [credentials.api_token],
     timeoutMs: engine.timeout_ms,

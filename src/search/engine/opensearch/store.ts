@@ -73,13 +73,15 @@ export class OpenSearchStore implements DocumentStore {
   #open(): Promise<Opened> {
     this.#opened ??= this.#connect().then(({ name, engine, credentials, env }) => {
       if (engine.type !== 'opensearch') throw new Error('The engine is not an OpenSearch cluster.')
+      const path = `/${pathSegment(engine.index)}`
       return {
         name,
         engine,
-        path: `/${pathSegment(engine.index)}`,
+        path,
         cluster: new Cluster({
           label: 'The OpenSearch cluster',
           nodes: engine.nodes,
+          collection: path,
           ...authorization(credentials),
           timeoutMs: engine.timeout_ms,
           env,

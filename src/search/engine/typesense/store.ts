@@ -24,7 +24,6 @@ import { plainField } from '../field'
 import type { DocumentStore } from '../port'
 import { requireNoJoin, scopedFilter } from '../scoped'
 import { Searches } from '../searches'
-import { readText } from '../text'
 import { messageOf, refusalOf, withScores } from './replies'
 
 /** Parameters of searches for questions that only Parley's own engine has. */
@@ -57,13 +56,15 @@ export class TypesenseStore implements DocumentStore {
       if (engine.type !== 'typesense' || !('api_key' in credentials)) {
         throw new Error('The engine is not a Typesense cluster.')
       }
+      const path = `/collections/${pathSegment(engine.collection)}`
       return {
         name,
         engine,
-        path: `/collections/${pathSegment(engine.collection)}`,
+        path,
         cluster: new Cluster({
           label: 'The Typesense cluster',
           nodes: engine.nodes,
+          collection: path,
           headers: { 'x-typesense-api-key': credentials.api_key },
           secrets: [credentials.api_key],
           timeoutMs: engine.timeout_ms,
@@ -262,7 +263,8 @@ export class TypesenseStore implements DocumentStore {
         },
         repeatable: true,
       })
-      return readText(response)
+      const { cluster } = await this.#open()
+      return cluster.pieces(response)
     })
   }
 
