@@ -1,10 +1,12 @@
 /** `npm run reference:opensearch -- start|compare|stop`: a real OpenSearch to hold Parley's answers against. */
+import { parseArgs } from 'node:util'
 import { compare } from './compare.mjs'
-import { startReference, stopReference } from './servers.mjs'
+import { startReference, stopReference } from './nodes.mjs'
 
 const usage = `Usage: npm run reference:opensearch -- COMMAND
 
-  start     brings up an empty OpenSearch with its ML plugin, and says where it answers
+  start     brings up an empty OpenSearch with its ML plugin, and says where it answers;
+            with --nodes 3 a cluster of three nodes, without the ML plugin
   compare   asks an empty OpenSearch and an empty Parley the same, prints what differs, and writes docs/opensearch.md
   stop      ends the OpenSearch that was started
 
@@ -16,8 +18,9 @@ const [command, ...names] = process.argv.slice(2)
 try {
   if (command === 'start') {
     stopReference()
-    const { url, pid, without } = await startReference()
-    console.log(`OpenSearch answers at ${url}, process ${pid}.`)
+    const { values } = parseArgs({ args: names, options: { nodes: { type: 'string', default: '1' } } })
+    const { nodes, without } = await startReference(Number(values.nodes))
+    for (const { url, pid } of nodes) console.log(`OpenSearch answers at ${url}, process ${pid}.`)
     if (without !== undefined) console.log(`It has no ML plugin: ${without}`)
   } else if (command === 'stop') {
     console.log(stopReference() ? 'OpenSearch was stopped.' : 'No OpenSearch was started here.')
