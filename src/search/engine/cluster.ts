@@ -17,9 +17,13 @@ const LONGEST_REST_MS = 60_000
 const LARGEST_REPLY = 64 * 1024 * 1024
 const LARGEST_ERROR = 64 * 1024
 
+/** Times are in milliseconds since 1970. */
 interface Health {
+  /** in a row */
   failures: number
-  /** milliseconds since 1970 */
+  /** when the last of them was counted */
+  failedAt: number
+  /** 0: not at all */
   restsUntil: number
 }
 
@@ -72,8 +76,17 @@ const MOST_ATTEMPTS = 2
  */
 const FAILURES_IN_A_ROW = 3
 
-/** Why a node gave no answer. `unsent`: it has not done the work. */
-type Trouble = { why: string; unsent: boolean }
+/** How a node of a cluster answered just now. */
+export interface NodeHealth {
+  url: string
+  answers: boolean
+  took_ms: number
+  /** why it does not answer, or refuses to */
+  error?: string
+}
+
+/** Why a node gave no answer. `unsent`: it has not done the work. `unreached`: nobody can reach it. */
+type Trouble = { why: string; unsent: boolean; unreached?: true }
 
 /**
  * A name or an id as one segment of a path.
@@ -120,6 +133,25 @@ export class Cluster {
     const { why } = trouble!
     const seconds = this.#ready(request, Date.now()).length > 0 ? 1 : this.#wait(request, Date.now())
     throw this.#unavailable(`${this.#options.label} does not answer (${why}).`, seconds)
+  }
+
+  /** Asks every node once, also those that are left alone. One that answers is asked again from now on. */
+  probe(request: ClusterRequest): Promise<NodeHealth[]> {
+    return Promise.all(
+      this.#options.nodes.map(async (url) => {
+        const started = Date.now()
+        const outcome = await this.#ask(url, request).catch((error: unknown) => {
+          // The variable with the allowed hosts has changed.
+          if (error instanceof ApiError) return { why: error.message }
+          throw error
+        })
+        const took_ms = Date.now() - started
+        if (!(outcome instanceof Response)) return { url, answers: false, took_ms, error: outcome.why }
+        await outcome.body?.cancel().catch(() => {})
+        const { ok, status } = outcome
+        return { url, answers: ok, took_ms, ...(!ok && { error: `HTTP status ${status}` }) }
+      }),
+    )
   }
 
   /** The whole body of a reply. @throws ApiError 503 if it breaks off or is too large */
@@ -219,6 +251,8 @@ export class Cluster {
     requireAllowed(node, env, 'The URL of the node')
     const url = new URL(`${node}${request.path}`)
     for (const [name, value] of Object.entries(request.query ?? {})) url.searchParams.set(name, value)
+    const startedAt = Date.now()
+    this.#claim(node, request, startedAt + timeoutMs)
     const late = new AbortController()
     const timer = setTimeout(() => late.abort(), timeoutMs)
     try {
@@ -240,27 +274,53 @@ export class Cluster {
       }
       await response.body?.cancel().catch(() => {})
       // It works. One caller's search that makes it fail must not cut off everybody else's.
-      if (response.status === 500) return { why: 'HTTP status 500', unsent: false }
-      // 503: a node of Typesense that lags behind or starts. It has done nothing.
-      return this.#failed(node, request, `HTTP status ${response.status}`, response.status === 503)
+      if (response.status === 500) {
+        this.#claim(node, request, 0)
+        return { why: 'HTTP status 500', unsent: false }
+      }
+      // 503: a node of Typesense that lags behind or starts, or an index of OpenSearch that has lost shards. It has done nothing.
+      return this.#failed(node, request, startedAt, {
+        why: `HTTP status ${response.status}`,
+        unsent: response.status === 503,
+      })
     } catch (error) {
-      if (request.signal?.aborted) throw error
-      return late.signal.aborted
-        ? this.#failed(node, request, `no reply within ${timeoutMs} ms`, false)
-        : this.#failed(node, request, 'it could not be reached', true)
+      if (request.signal?.aborted) {
+        this.#claim(node, request, 0)
+        throw error
+      }
+      return this.#failed(
+        node,
+        request,
+        startedAt,
+        late.signal.aborted
+          ? { why: `no reply within ${timeoutMs} ms`, unsent: false }
+          : { why: 'it could not be reached', unsent: true, unreached: true },
+      )
     } finally {
       clearTimeout(timer)
     }
   }
 
-  #failed(node: string, request: ClusterRequest, why: string, unsent: boolean): Trouble {
+  /** After its rest a node is tried by one call. The others leave it alone until that has ended. @param until milliseconds since 1970 */
+  #claim(node: string, request: ClusterRequest, until: number): void {
+    for (const key of Object.values(this.#keys(node, request))) {
+      const known = health.get(key)
+      if (known && known.restsUntil > 0) known.restsUntil = Math.max(1, until)
+    }
+  }
+
+  #failed(node: string, request: ClusterRequest, startedAt: number, trouble: Trouble): Trouble {
     const keys = this.#keys(node, request)
-    const key = unsent ? keys.node : keys.work
-    const failures = (health.get(key)?.failures ?? 0) + 1
-    const rests = unsent || failures >= FAILURES_IN_A_ROW
-    const rest = rests ? Math.min(FIRST_REST_MS * 2 ** Math.min(failures - 1, 10), LONGEST_REST_MS) : 0
+    const key = trouble.unreached ? keys.node : keys.work
+    const known = health.get(key)
+    // Calls that were under way together fail together: a burst is one failure.
+    if (known && startedAt < known.failedAt) return trouble
+    const now = Date.now()
+    const failures = (known?.failures ?? 0) + 1
+    const rests = trouble.unsent || failures >= FAILURES_IN_A_ROW
+    const rest = Math.min(FIRST_REST_MS * 2 ** Math.min(failures - 1, 10), LONGEST_REST_MS)
     if (health.size >= MOST_NODES_KNOWN) health.clear()
-    health.set(key, { failures, restsUntil: Date.now() + rest })
-    return { why, unsent }
+    health.set(key, { failures, failedAt: now, restsUntil: rests ? now + rest : 0 })
+    return trouble
   }
 }

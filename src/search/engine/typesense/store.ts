@@ -18,7 +18,7 @@ import type {
   Step,
   WriteOptions,
 } from '../../types'
-import { Cluster, type ClusterRequest, ofCluster, pathSegment } from '../cluster'
+import { Cluster, type ClusterRequest, type NodeHealth, ofCluster, pathSegment } from '../cluster'
 import { type Connection, type StoredEngine, shownEngine } from '../config'
 import { plainField } from '../field'
 import type { DocumentStore } from '../port'
@@ -81,6 +81,12 @@ export class TypesenseStore implements DocumentStore {
       const summary = await this.#call<CollectionSummary>({ method: 'GET', path, repeatable: true })
       return { ...summary, name, engine: shownEngine(engine) }
     })
+  }
+
+  /** Whether each node knows the collection. */
+  async nodes(): Promise<NodeHealth[]> {
+    const { cluster, path } = await this.#open()
+    return cluster.probe({ method: 'GET', path, repeatable: true })
   }
 
   schema(): Promise<Outcome<CollectionSchema>> {
