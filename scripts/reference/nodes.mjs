@@ -82,7 +82,10 @@ export async function startReference(count = 1) {
   remember(nodes)
   try {
     for (const [at, { url }] of nodes.entries()) {
-      await ready(`${url}/_cluster/health?wait_for_nodes=${count}&timeout=120s`, children[at])
+      await ready(
+        `${url}/_cluster/health?wait_for_nodes=${count}&timeout=120s`,
+        /** @type {import("node:child_process").ChildProcess} */ (children[at]),
+      )
     }
   } catch (error) {
     stopReference()

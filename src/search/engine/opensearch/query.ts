@@ -28,6 +28,9 @@ const REFUSED = [
   'facet_return_parent',
   'rerank_model',
   'override_tags',
+  'synonym_sets',
+  'curation_sets',
+  'stopwords',
   'nl_query',
 ]
 /** Their values that ask for nothing. */
