@@ -7,7 +7,10 @@ import org.opensearch.node.InternalSettingsPreparer;
 import org.opensearch.node.Node;
 import org.opensearch.plugins.Plugin;
 
-/** One OpenSearch node with plugins from the class path: `Reference.java HOME PORT PLUGIN,PLUGIN...`. */
+/**
+ * One OpenSearch node with plugins from the class path: `Reference.java HOME PORT PLUGIN,PLUGIN... [NAME TRANSPORT_PORT
+ * SEED,SEED...]`. With a name it is one node of a cluster, whose nodes are named after their transport addresses.
+ */
 public class Reference {
   static class Embedded extends Node {
     Embedded(Settings settings, List<Class<? extends Plugin>> plugins) {
@@ -21,20 +24,30 @@ public class Reference {
   public static void main(String[] args) throws Exception {
     List<Class<? extends Plugin>> plugins = new ArrayList<>();
     for (String name : args[2].split(",")) plugins.add(Class.forName(name).asSubclass(Plugin.class));
-    Settings settings =
+    Settings.Builder settings =
         Settings.builder()
             .put("path.home", args[0])
-            .put("node.name", "reference")
             .put("cluster.name", "reference")
-            .put("discovery.type", "single-node")
             .put("network.host", "127.0.0.1")
             .put("http.port", args[1])
-            .put("transport.port", "0")
             .put("transport.type", "netty4")
             .put("http.type", "netty4")
-            .put("cluster.routing.allocation.disk.threshold_enabled", false)
-            .build();
-    new Embedded(settings, plugins).start();
+            .put("cluster.routing.allocation.disk.threshold_enabled", false);
+    if (args.length > 3) {
+      List<String> seeds = List.of(args[5].split(","));
+      settings
+          .put("node.name", args[3])
+          .put("transport.port", args[4])
+          .put("node.processors", 2)
+          .putList("discovery.seed_hosts", seeds)
+          .putList("cluster.initial_cluster_manager_nodes", seeds);
+    } else {
+      settings
+          .put("node.name", "reference")
+          .put("transport.port", "0")
+          .put("discovery.type", "single-node");
+    }
+    new Embedded(settings.build(), plugins).start();
     new CountDownLatch(1).await();
   }
 }

@@ -117,8 +117,8 @@ const classPath = (/** @type {string[]} */ first) =>
   [...first, join(lib, '*'), join(knn, '*')].join(delimiter)
 
 /**
- * @returns {Promise<{ classPath: string, plugins: string[], without?: string }>} what to start it with; `without` says
- *   why the ML plugin is not in it
+ * @returns {Promise<{ classPath: string, plugins: string[], core: string[], without?: string }>} what to start it with;
+ *   `core` are the plugins without the ML plugin, and `without` says why that is not in `plugins`
  * @throws Error in one line, where OpenSearch cannot be had
  */
 export async function assemble() {
@@ -132,7 +132,7 @@ export async function assemble() {
   try {
     await once('classes', pom + JSON.stringify(REPOSITORIES), compile)
   } catch (error) {
-    return { classPath: classPath([]), plugins: CORE, without: firstLine(error) }
+    return { classPath: classPath([]), plugins: CORE, core: CORE, without: firstLine(error) }
   }
-  return { classPath: classPath([classes]), plugins: [...CORE, ...PLUGINS] }
+  return { classPath: classPath([classes]), plugins: [...CORE, ...PLUGINS], core: CORE }
 }

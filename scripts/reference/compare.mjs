@@ -12,9 +12,10 @@ import { models } from './cases/models.mjs'
 import { queries } from './cases/queries.mjs'
 import { REASONS } from './cases/reasons.mjs'
 import { searches } from './cases/searches.mjs'
+import { startReference, stopReference } from './nodes.mjs'
 import { differences, normalise } from './normalise.mjs'
 import { ask } from './request.mjs'
-import { startModel, startParley, startReference, stopReference } from './servers.mjs'
+import { startModel, startParley } from './servers.mjs'
 
 /**
  * One request, sent to both.
@@ -54,15 +55,16 @@ const PREPARE = {
  */
 export async function compare(only) {
   const model = await startModel()
-  const reference = await startReference()
+  const { nodes, without } = await startReference()
+  const url = /** @type {string} */ (nodes[0]?.url)
   const parley = await startParley().catch((error) => {
     stopReference()
     model.stop()
     throw error
   })
   try {
-    if (reference.without !== undefined) console.log(`The reference has no ML plugin: ${reference.without}`)
-    const prepared = await ask(reference.url, {
+    if (without !== undefined) console.log(`The reference has no ML plugin: ${without}`)
+    const prepared = await ask(url, {
       name: '',
       method: 'PUT',
       path: '/_cluster/settings',
@@ -70,7 +72,7 @@ export async function compare(only) {
     })
     const hasMl = prepared.status === 200
     const outcomes = []
-    const sides = [reference.url, parley.url].map((url) => ({ url, saved: { model: model.host } }))
+    const sides = [url, parley.url].map((side) => ({ url: side, saved: { model: model.host } }))
     for (const [group, cases] of Object.entries(GROUPS)) {
       if (only.length > 0 && !only.includes(group)) continue
       if (!hasMl && ['memory', 'models', 'answers'].includes(group)) continue

@@ -1,11 +1,16 @@
-/** `npm run reference:opensearch -- start|compare|stop`: a real OpenSearch to hold Parley's answers against. */
+/** `npm run reference:opensearch -- start|compare|cluster|stop`: a real OpenSearch to hold Parley's answers against. */
+import { parseArgs } from 'node:util'
+import { disturb } from './cluster.mjs'
 import { compare } from './compare.mjs'
-import { startReference, stopReference } from './servers.mjs'
+import { startReference, stopReference } from './nodes.mjs'
 
 const usage = `Usage: npm run reference:opensearch -- COMMAND
 
-  start     brings up an empty OpenSearch with its ML plugin, and says where it answers
+  start     brings up an empty OpenSearch with its ML plugin, and says where it answers;
+            with --nodes 3 a cluster of three nodes, without the ML plugin
   compare   asks an empty OpenSearch and an empty Parley the same, prints what differs, and writes docs/opensearch.md
+  cluster   starts three nodes with a million documents (--documents N), kills one and cuts one off while 50
+            conversations stream, and says whether an answer was wrong; leaves out nothing but where OpenSearch cannot be had
   stop      ends the OpenSearch that was started
 
 It needs a JDK of 17 or later, Maven, and git. What it downloads and compiles lies in ~/.cache/parley/reference, or in
@@ -16,9 +21,18 @@ const [command, ...names] = process.argv.slice(2)
 try {
   if (command === 'start') {
     stopReference()
-    const { url, pid, without } = await startReference()
-    console.log(`OpenSearch answers at ${url}, process ${pid}.`)
+    const { values } = parseArgs({ args: names, options: { nodes: { type: 'string', default: '1' } } })
+    const { nodes, without } = await startReference(Number(values.nodes))
+    for (const { url, pid } of nodes) console.log(`OpenSearch answers at ${url}, process ${pid}.`)
     if (without !== undefined) console.log(`It has no ML plugin: ${without}`)
+  } else if (command === 'cluster') {
+    const options = /** @type {const} */ ({ documents: { type: 'string', default: '1000000' } })
+    const { values } = parseArgs({ args: names, options })
+    try {
+      process.exitCode = await disturb(Number(values.documents))
+    } finally {
+      stopReference()
+    }
   } else if (command === 'stop') {
     console.log(stopReference() ? 'OpenSearch was stopped.' : 'No OpenSearch was started here.')
   } else if (command === 'compare') {

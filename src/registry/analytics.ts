@@ -14,7 +14,7 @@ import { collectionObject } from '../search/collection/handle'
 import type { CollectionRpc } from '../search/collection/rpc'
 import { isObject } from '../search/schema/values'
 import { ownObject } from './engines'
-import { findCollection, lookUp } from './names'
+import { type CollectionHandle, findCollection, lookUp } from './names'
 
 const KIND = 'analytics_rule'
 
@@ -234,9 +234,10 @@ const counterParams = (params: Record<string, unknown>) =>
  */
 async function requireExisting(env: Cloudflare.Env, rule: AnalyticsRule): Promise<void> {
   if (!(await lookUp(env, rule.collection))) throw refuse(`Collection ${rule.collection} does not exist`)
-  if (rule.type === 'log') return
   const place = await lookUp(env, destinationOf(rule))
   if (!place) throw refuse('Destination collection does not exist')
+  requireOwn(place)
+  if (rule.type === 'log') return
   const { fields } = unwrap(await ownObject(env, place).schema())
   const { counter_field: counter, meta_fields: meta = [] } = rule.params ?? {}
   const needs = counter === undefined ? [...meta, 'q', 'count'] : [counter]
@@ -247,6 +248,15 @@ async function requireExisting(env: Cloudflare.Env, rule: AnalyticsRule): Promis
     const kind = isCount ? 'int32 or int64' : 'string'
     throw refuse(`The destination collection needs a field \`${name}\` of the type ${kind}.`)
   }
+}
+
+/** Events and counts are kept in the collection's own object. @throws ApiError 400 for a collection in a cluster */
+function requireOwn({ name, engine }: CollectionHandle): void {
+  if (engine === 'object') return
+  const kept = 'Events and counts are kept in collections of Parley.'
+  throw refuse(
+    `The collection \`${name}\` lives in a cluster (\`engine\`). ${kept} Name one as \`destination_collection\`; rules of the type log have none.`,
+  )
 }
 
 /** Deletes a rule, and its log. What was counted stays. @throws ApiError 400 */
@@ -274,7 +284,7 @@ export async function forgetLogged(env: Cloudflare.Env, rule: AnalyticsRule, use
 /** The objects that can have events of a rule. An alias may have led to any collection. */
 async function logsOf(env: Cloudflare.Env, { collection }: AnalyticsRule): Promise<string[]> {
   const place = await lookUp(env, collection)
-  if (place?.name === collection) return [place.objectId]
+  if (place?.name === collection) return place.engine === 'object' ? [place.objectId] : []
   return (await listCollectionRows(database(env), 0, 0)).filter(isOwn).map(({ objectId }) => objectId)
 }
 
@@ -286,13 +296,14 @@ export async function ledgerOf(env: Cloudflare.Env, rule: AnalyticsRule): Promis
 /** The objects of all rules, each once. Those of collections that are gone are left out. */
 export async function ledgers(env: Cloudflare.Env, of: AnalyticsRule[]): Promise<CollectionRpc[]> {
   const places = await Promise.all(of.map((rule) => lookUp(env, destinationOf(rule))))
-  const ids = new Set(places.flatMap((place) => place?.objectId ?? []))
+  // A collection that was moved into a cluster has no object any more.
+  const ids = new Set(places.flatMap((place) => (place?.engine === 'object' ? place.objectId : [])))
   return [...ids].map((id) => collectionObject(env, id))
 }
 
 /**
  * Tells collections what was counted: one call for each.
- * @throws ApiError 404 for a destination that is gone
+ * @throws ApiError 404 for a destination that is gone, 400 for one that was moved into a cluster
  */
 export async function tell(
   env: Cloudflare.Env,
@@ -300,7 +311,9 @@ export async function tell(
 ): Promise<void> {
   const byObject = new Map<string, AnalyticsRecord[]>()
   for (const { rule, record } of told) {
-    const { objectId } = await findCollection(env, destinationOf(rule))
+    const place = await findCollection(env, destinationOf(rule))
+    requireOwn(place)
+    const { objectId } = place
     byObject.set(objectId, [...(byObject.get(objectId) ?? []), record])
   }
   const outcomes = await Promise.all(

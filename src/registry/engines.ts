@@ -6,6 +6,7 @@
 import { ApiError, type Outcome } from '../errors'
 import { collectionObject } from '../search/collection/handle'
 import type { CollectionRpc } from '../search/collection/rpc'
+import type { NodeHealth } from '../search/engine/cluster'
 import { objectDocuments } from '../search/engine/object'
 import type { DocumentStore } from '../search/engine/port'
 import type {
@@ -84,6 +85,12 @@ export function documentsOf(env: Cloudflare.Env, place: CollectionPlace): Docume
   if (isCluster(engine)) return clusterStore(env, engine, objectId)
   return objectDocuments(ownObject(env, place))
 }
+
+/** The nodes of a collection's cluster, asked just now. A collection in Parley has none. */
+export const nodesOf = async (
+  env: Cloudflare.Env,
+  { engine, objectId }: CollectionPlace,
+): Promise<NodeHealth[]> => (isCluster(engine) ? clusterStore(env, engine, objectId).nodes() : [])
 
 /**
  * The object of a collection, for what only Parley's own engine offers.

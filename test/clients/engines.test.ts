@@ -321,6 +321,39 @@ describe('a cluster that fails', () => {
     expect(found(await search(other, { q: 'reef', query_by: 'title' }))).toEqual(['reef'])
   })
 
+  test('that stalls in an export is given up, and the last line says so', async () => {
+    const only = await relay()
+    const name = await connect([only.url], { timeout_ms: 300 })
+    only.fault = 'begun'
+    const reply = await request('GET', `/collections/${name}/documents/export`)
+    const lines = reply.text.split('\n').filter((line) => line !== '')
+    expect(JSON.parse(lines[0]!)).toEqual({ id: 'begun' })
+    expect(JSON.parse(lines.at(-1)!)).toEqual({
+      code: 503,
+      error: expect.stringContaining('Typesense cluster'),
+    })
+  })
+
+  test('to answer some searches in time still answers other collections and requests', async () => {
+    const only = await relay()
+    const [one, other] = [await connect([only.url], { timeout_ms: 300 }), unique('other')]
+    const there = await createShows()
+    connected.push(other)
+    const second = { ...engine([only.url], { timeout_ms: 300 }), collection: there }
+    expect((await request('POST', '/collections', { name: other, engine: second })).status).toBe(201)
+    only.fault = 'stall'
+    only.faultFor = `"${remote}"`
+    for (let times = 0; times < 4; times++) {
+      expect((await search(one, { q: 'reef', query_by: 'title' })).status).toBe(503)
+    }
+    const asked = only.asked.length
+    // These searches are given up at once for a while, and nothing else is.
+    expect((await search(one, { q: 'reef', query_by: 'title' })).status).toBe(503)
+    expect(only.asked.length).toBe(asked)
+    expect((await request('GET', `/collections/${one}/documents/reef`)).status).toBe(200)
+    expect(found(await search(other, { q: 'reef', query_by: 'title' }))).toEqual(['reef'])
+  })
+
   test('that stalls in an error is given up too', async () => {
     const only = await relay()
     const name = await connect([only.url], { timeout_ms: 300 })

@@ -3,19 +3,26 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse, request as send } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** `cut`: the connection breaks. `stall`: nothing comes. `half`: an error begins and never ends. A number: this status. */
-export type Fault = 'cut' | 'stall' | 'half' | number
+/**
+ * `cut`: the connection breaks. `stall`: nothing comes. `half`: an error begins and never ends. `begun`: a success begins and
+ * never ends. A number: this status.
+ */
+export type Fault = 'cut' | 'stall' | 'half' | 'begun' | number
 
 export class Relay {
   url = ''
   /** paths of the requests so far, with their queries */
   asked: string[] = []
   fault: Fault | undefined
+  /** the fault is only for requests whose address or body has this */
+  faultFor = ''
   /** replies of its own, by the end of the path */
   readonly replies: Record<string, unknown> = {}
   readonly #target: string
   readonly #path: (path: string) => string
-  readonly #server = createServer((request, response) => this.#answer(request, response))
+  readonly #server = createServer(
+    (request, response) => void this.#answer(request, response).catch(() => response.destroy()),
+  )
 
   /** @param target where requests go @param path theirs there */
   constructor(target: string, path = (same: string) => same) {
@@ -37,18 +44,33 @@ export class Relay {
     await once(this.#server, 'close')
   }
 
-  #answer(request: IncomingMessage, response: ServerResponse): void {
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     this.asked.push(`${request.method} ${request.url}`)
-    if (this.fault === 'cut') return void request.socket.destroy()
-    if (this.fault === 'stall') return
-    if (this.fault === 'half') {
+    const parts: Buffer[] = []
+    for await (const part of request) parts.push(part)
+    const body = Buffer.concat(parts)
+    if (`${request.url}${body}`.includes(this.faultFor)) {
+      if (this.fault !== undefined) return this.#fail(this.fault, request, response)
+    }
+    this.#pass(body, request, response)
+  }
+
+  #fail(fault: Fault, request: IncomingMessage, response: ServerResponse): void {
+    if (fault === 'cut') return void request.socket.destroy()
+    if (fault === 'stall') return
+    if (fault === 'begun') {
+      response.writeHead(200, { 'content-type': 'text/plain' })
+      return void response.write('{"id":"begun"}\n')
+    }
+    if (fault === 'half') {
       response.writeHead(400, { 'content-type': 'application/json' })
       return void response.write('{"message":')
     }
-    if (this.fault !== undefined) {
-      response.writeHead(this.fault, { 'content-type': 'application/json', location: 'http://127.0.0.1:1/' })
-      return void response.end('{"message":"told to fail"}')
-    }
+    response.writeHead(fault, { 'content-type': 'application/json', location: 'http://127.0.0.1:1/' })
+    response.end('{"message":"told to fail"}')
+  }
+
+  #pass(body: Buffer, request: IncomingMessage, response: ServerResponse): void {
     const own = Object.keys(this.replies).find((end) => request.url?.endsWith(end))
     if (own !== undefined) {
       response.writeHead(200, { 'content-type': 'application/json' })
@@ -65,6 +87,6 @@ export class Relay {
       },
     )
     onward.on('error', () => response.destroy())
-    request.pipe(onward)
+    onward.end(body)
   }
 }

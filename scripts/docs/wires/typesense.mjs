@@ -48,6 +48,12 @@ export const typesense = {
             send: '/collections/books',
           },
         ),
+        route(
+          'GET',
+          '/collections/:collection/nodes',
+          "Asks the nodes of a cluster's collection, and says how each answers.",
+          { send: '/collections/books/nodes' },
+        ),
         route('PATCH', '/collections/:collection', 'Adds and drops fields, and changes the metadata.', {
           send: '/collections/books',
           body: { fields: [{ name: 'author', type: 'string', optional: true }] },

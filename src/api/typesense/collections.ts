@@ -9,7 +9,8 @@ import {
   listCollections,
   reconnectCollection,
 } from '../../registry/collections'
-import { forgetNames } from '../../registry/names'
+import { nodesOf } from '../../registry/engines'
+import { findCollection, forgetNames } from '../../registry/names'
 import { switchCollections } from '../../registry/switching'
 import { isObject } from '../../search/schema/values'
 import type { CollectionSummary } from '../../search/types'
@@ -72,6 +73,11 @@ async function get(call: Call): Promise<Response> {
   return json(shown(unwrap(await collection.summary()), call))
 }
 
+/** How the nodes of the collection's cluster answer now. */
+async function nodes({ env, path }: Call): Promise<Response> {
+  return json({ nodes: await nodesOf(env, await findCollection(env, path.collection!)) })
+}
+
 async function alter(call: Call): Promise<Response> {
   const { env, request, path } = call
   const collection = await openCollection(env, path.collection!)
@@ -127,6 +133,7 @@ export const collectionRoutes: Route[] = [
   { method: 'POST', path: '/collections', action: 'collections:create', handle: create },
   { method: 'GET', path: '/collections', action: 'collections:list', handle: list },
   { method: 'GET', path: COLLECTION, action: 'collections:get', handle: get },
+  { method: 'GET', path: `${COLLECTION}/nodes`, action: 'collections:get', handle: nodes },
   { method: 'PATCH', path: COLLECTION, action: 'collections:update', handle: alter },
   { method: 'DELETE', path: COLLECTION, action: 'collections:delete', handle: drop },
 ]

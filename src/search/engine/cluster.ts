@@ -17,14 +17,19 @@ const LONGEST_REST_MS = 60_000
 const LARGEST_REPLY = 64 * 1024 * 1024
 const LARGEST_ERROR = 64 * 1024
 
+/** Times are in milliseconds since 1970. */
 interface Health {
+  /** in a row */
   failures: number
-  /** milliseconds since 1970 */
+  /** when the last of them was counted */
+  failedAt: number
+  /** 0: not at all */
   restsUntil: number
 }
 
 /**
- * What this isolate knows of nodes, by time limit and URL: a collection with a short limit must not cut off the others.
+ * What this isolate knows of nodes. A node that cannot be reached is left alone by all. One that was slow is left alone only for what was
+ * slow: requests of that kind, to that collection, with that time limit.
  */
 const health = new Map<string, Health>()
 const MOST_NODES_KNOWN = 1_000
@@ -52,10 +57,12 @@ export interface ClusterOptions {
   /** how messages call it: `The Typesense cluster` */
   label: string
   nodes: readonly string[]
+  /** the path of the collection there */
+  collection: string
   headers: Record<string, string>
   /** credentials that no message may contain */
   secrets: readonly string[]
-  /** milliseconds until the headers of a reply, and the same again for its body */
+  /** milliseconds until the headers of a reply, the same again for its body, and for each piece of one that is streamed */
   timeoutMs: number
   env: Egress
 }
@@ -69,8 +76,17 @@ const MOST_ATTEMPTS = 2
  */
 const FAILURES_IN_A_ROW = 3
 
-/** Why a node gave no answer. `unsent`: it has not done the work. */
-type Trouble = { why: string; unsent: boolean }
+/** How a node of a cluster answered just now. */
+export interface NodeHealth {
+  url: string
+  answers: boolean
+  took_ms: number
+  /** why it does not answer, or refuses to */
+  error?: string
+}
+
+/** Why a node gave no answer. `unsent`: it has not done the work. `unreached`: nobody can reach it. */
+type Trouble = { why: string; unsent: boolean; unreached?: true }
 
 /**
  * A name or an id as one segment of a path.
@@ -105,8 +121,8 @@ export class Cluster {
    */
   async fetch(request: ClusterRequest): Promise<Response> {
     const now = Date.now()
-    const nodes = this.#ready(now)
-    if (nodes.length === 0) throw this.#resting(now)
+    const nodes = this.#ready(request, now)
+    if (nodes.length === 0) throw this.#resting(request, now)
     let trouble: Trouble | undefined
     for (const node of nodes.slice(0, MOST_ATTEMPTS)) {
       const outcome = await this.#ask(node, request)
@@ -115,15 +131,54 @@ export class Cluster {
       if (!request.repeatable && !outcome.unsent) break
     }
     const { why } = trouble!
-    const seconds = this.#ready(Date.now()).length > 0 ? 1 : this.#wait(Date.now())
+    const seconds = this.#ready(request, Date.now()).length > 0 ? 1 : this.#wait(request, Date.now())
     throw this.#unavailable(`${this.#options.label} does not answer (${why}).`, seconds)
+  }
+
+  /** Asks every node once, also those that are left alone. One that answers is asked again from now on. */
+  probe(request: ClusterRequest): Promise<NodeHealth[]> {
+    return Promise.all(
+      this.#options.nodes.map(async (url) => {
+        const started = Date.now()
+        const outcome = await this.#ask(url, request).catch((error: unknown) => {
+          // The variable with the allowed hosts has changed.
+          if (error instanceof ApiError) return { why: error.message }
+          throw error
+        })
+        const took_ms = Date.now() - started
+        if (!(outcome instanceof Response)) return { url, answers: false, took_ms, error: outcome.why }
+        await outcome.body?.cancel().catch(() => {})
+        const { ok, status } = outcome
+        return { url, answers: ok, took_ms, ...(!ok && { error: `HTTP status ${status}` }) }
+      }),
+    )
   }
 
   /** The whole body of a reply. @throws ApiError 503 if it breaks off or is too large */
   async text(response: Response): Promise<string> {
     const { text, complete } = await this.#body(response, LARGEST_REPLY)
     if (complete) return text
-    throw this.#unavailable(`A reply of ${this.#options.label.toLowerCase()} broke off or is too large.`, 1)
+    throw this.#unavailable(`${this.#options.label} broke off its reply, or sent one that is too large.`, 1)
+  }
+
+  /**
+   * The body of a reply as text, piece by piece.
+   * @throws ApiError 503 if it breaks off, or if the next piece takes longer than the time limit. A reader that is slow itself is waited for.
+   */
+  async *pieces(response: Response): AsyncGenerator<string, void, undefined> {
+    if (!response.body) return
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
+    try {
+      while (true) {
+        const { done, value } = await this.#inTime(response, () => reader.read())
+        if (done) return
+        if (value !== '') yield value
+      }
+    } catch {
+      throw this.#unavailable(`${this.#options.label} broke off its reply.`, 1)
+    } finally {
+      await reader.cancel().catch(() => {})
+    }
   }
 
   /** The start of a body that tells of an error, without credentials. */
@@ -134,40 +189,52 @@ export class Cluster {
 
   /** Reads a body, up to a number of bytes and within the time limit. */
   async #body(response: Response, most: number): Promise<{ text: string; complete: boolean }> {
-    const timer = setTimeout(() => this.#ends.get(response)?.abort(), this.#options.timeoutMs)
     try {
-      return await readWholeBody(response.body, most)
+      return await this.#inTime(response, () => readWholeBody(response.body, most))
     } catch {
       return { text: '', complete: false }
+    }
+  }
+
+  /** Reads of a body, which is ended at the time limit. */
+  async #inTime<Read>(response: Response, read: () => Promise<Read>): Promise<Read> {
+    const timer = setTimeout(() => this.#ends.get(response)?.abort(), this.#options.timeoutMs)
+    try {
+      return await read()
     } finally {
       clearTimeout(timer)
     }
   }
 
-  #key(node: string): string {
-    return `${this.#options.timeoutMs} ${node}`
+  /** What is known of a node that concerns a request: that it cannot be reached, and that it was slow for the like. */
+  #keys(node: string, { method, path }: ClusterRequest): { node: string; work: string } {
+    const kind = path.endsWith('search') ? 'search' : method
+    const { timeoutMs, collection } = this.#options
+    return { node, work: JSON.stringify([node, timeoutMs, collection, kind]) }
   }
 
-  #health(node: string): Health | undefined {
-    return health.get(this.#key(node))
+  /** @returns when a node may be asked, in milliseconds since 1970; 0: at once */
+  #restsUntil(node: string, request: ClusterRequest): number {
+    const keys = Object.values(this.#keys(node, request))
+    return Math.max(...keys.map((key) => health.get(key)?.restsUntil ?? 0))
   }
 
   /** The nodes that are not left alone, each call beginning with another one. */
-  #ready(now: number): string[] {
+  #ready(request: ClusterRequest, now: number): string[] {
     const { nodes } = this.#options
     const first = turn++ % nodes.length
     const rotated = [...nodes.slice(first), ...nodes.slice(0, first)]
-    return rotated.filter((node) => (this.#health(node)?.restsUntil ?? 0) <= now)
+    return rotated.filter((node) => this.#restsUntil(node, request) <= now)
   }
 
   /** Seconds until a node is asked again. */
-  #wait(now: number): number {
-    const until = Math.min(...this.#options.nodes.map((node) => this.#health(node)?.restsUntil ?? now))
+  #wait(request: ClusterRequest, now: number): number {
+    const until = Math.min(...this.#options.nodes.map((node) => this.#restsUntil(node, request)))
     return Math.max(1, Math.ceil((until - now) / 1_000))
   }
 
-  #resting(now: number): ApiError {
-    const seconds = this.#wait(now)
+  #resting(request: ClusterRequest, now: number): ApiError {
+    const seconds = this.#wait(request, now)
     return this.#unavailable(
       `${this.#options.label} did not answer lately. It is asked again in ${seconds} seconds.`,
       seconds,
@@ -184,6 +251,8 @@ export class Cluster {
     requireAllowed(node, env, 'The URL of the node')
     const url = new URL(`${node}${request.path}`)
     for (const [name, value] of Object.entries(request.query ?? {})) url.searchParams.set(name, value)
+    const startedAt = Date.now()
+    this.#claim(node, request, startedAt + timeoutMs)
     const late = new AbortController()
     const timer = setTimeout(() => late.abort(), timeoutMs)
     try {
@@ -199,31 +268,59 @@ export class Cluster {
         signal: request.signal ? AbortSignal.any([late.signal, request.signal]) : late.signal,
       })
       if (response.status < 500) {
-        health.delete(this.#key(node))
+        for (const key of Object.values(this.#keys(node, request))) health.delete(key)
         this.#ends.set(response, late)
         return response
       }
       await response.body?.cancel().catch(() => {})
       // It works. One caller's search that makes it fail must not cut off everybody else's.
-      if (response.status === 500) return { why: 'HTTP status 500', unsent: false }
-      // 503: a node of Typesense that lags behind or starts. It has done nothing.
-      return this.#failed(node, `HTTP status ${response.status}`, response.status === 503)
+      if (response.status === 500) {
+        this.#claim(node, request, 0)
+        return { why: 'HTTP status 500', unsent: false }
+      }
+      // 503: a node of Typesense that lags behind or starts, or an index of OpenSearch that has lost shards. It has done nothing.
+      return this.#failed(node, request, startedAt, {
+        why: `HTTP status ${response.status}`,
+        unsent: response.status === 503,
+      })
     } catch (error) {
-      if (request.signal?.aborted) throw error
-      return late.signal.aborted
-        ? this.#failed(node, `no reply within ${timeoutMs} ms`, false)
-        : this.#failed(node, 'it could not be reached', true)
+      if (request.signal?.aborted) {
+        this.#claim(node, request, 0)
+        throw error
+      }
+      return this.#failed(
+        node,
+        request,
+        startedAt,
+        late.signal.aborted
+          ? { why: `no reply within ${timeoutMs} ms`, unsent: false }
+          : { why: 'it could not be reached', unsent: true, unreached: true },
+      )
     } finally {
       clearTimeout(timer)
     }
   }
 
-  #failed(node: string, why: string, unsent: boolean): Trouble {
-    const failures = (this.#health(node)?.failures ?? 0) + 1
-    const rests = unsent || failures >= FAILURES_IN_A_ROW
-    const rest = rests ? Math.min(FIRST_REST_MS * 2 ** Math.min(failures - 1, 10), LONGEST_REST_MS) : 0
+  /** After its rest a node is tried by one call. The others leave it alone until that has ended. @param until milliseconds since 1970 */
+  #claim(node: string, request: ClusterRequest, until: number): void {
+    for (const key of Object.values(this.#keys(node, request))) {
+      const known = health.get(key)
+      if (known && known.restsUntil > 0) known.restsUntil = Math.max(1, until)
+    }
+  }
+
+  #failed(node: string, request: ClusterRequest, startedAt: number, trouble: Trouble): Trouble {
+    const keys = this.#keys(node, request)
+    const key = trouble.unreached ? keys.node : keys.work
+    const known = health.get(key)
+    // Calls that were under way together fail together: a burst is one failure.
+    if (known && startedAt < known.failedAt) return trouble
+    const now = Date.now()
+    const failures = (known?.failures ?? 0) + 1
+    const rests = trouble.unsent || failures >= FAILURES_IN_A_ROW
+    const rest = Math.min(FIRST_REST_MS * 2 ** Math.min(failures - 1, 10), LONGEST_REST_MS)
     if (health.size >= MOST_NODES_KNOWN) health.clear()
-    health.set(this.#key(node), { failures, restsUntil: Date.now() + rest })
-    return { why, unsent }
+    health.set(key, { failures, failedAt: now, restsUntil: rests ? now + rest : 0 })
+    return trouble
   }
 }

@@ -4,7 +4,7 @@
  * https://developers.cloudflare.com/ai-search/api/search/rest-api
  */
 import * as v from 'valibot'
-import { ApiError, attempt, collectionGone, type Outcome } from '../../../errors'
+import { ApiError, attempt, coded, collectionGone, type Outcome } from '../../../errors'
 import { once } from '../../../once'
 import { project } from '../../documents/projection'
 import { unsigned } from '../../request/texts'
@@ -19,7 +19,7 @@ import type {
   SearchScope,
   Step,
 } from '../../types'
-import { Cluster, ofCluster, pathSegment } from '../cluster'
+import { Cluster, type NodeHealth, ofCluster, pathSegment } from '../cluster'
 import { type Connection, type StoredEngine, shownEngine } from '../config'
 import { plainField } from '../field'
 import type { DocumentStore } from '../port'
@@ -94,6 +94,7 @@ interface Opened {
   engine: StoredEngine & { type: 'ai-search' }
   search(body: Record<string, unknown>, signal: AbortSignal): Promise<unknown>
   stats(): Promise<unknown>
+  nodes(): Promise<NodeHealth[]>
 }
 
 export class AiSearchStore implements DocumentStore {
@@ -113,6 +114,12 @@ export class AiSearchStore implements DocumentStore {
       return { name, engine, ...('api_token' in credentials ? rest(connection) : binding(engine, env)) }
     })
     return this.#opened
+  }
+
+  /** Whether each address of the REST API knows the instance; none for the binding. */
+  async nodes(): Promise<NodeHealth[]> {
+    const { nodes } = await this.#open()
+    return nodes()
   }
 
   summary(): Promise<Outcome<CollectionSummary>> {
@@ -253,7 +260,7 @@ const FIELDS = ['title', 'text', 'key', 'url'].map((name) =>
 )
 
 /** By the REST API. */
-function rest({ engine, credentials, env }: Connection): Pick<Opened, 'search' | 'stats'> {
+function rest({ engine, credentials, env }: Connection): Pick<Opened, 'search' | 'stats' | 'nodes'> {
   if (engine.type !== 'ai-search' || !('api_token' in credentials))
     throw new Error('The engine is not AI Search.')
   const { account_id: account, instance } = engine
@@ -261,6 +268,7 @@ function rest({ engine, credentials, env }: Connection): Pick<Opened, 'search' |
   const cluster = new Cluster({
     label: 'AI Search',
     nodes: engine.nodes,
+    collection: path,
     headers: { authorization: `Bearer ${credentials.api_token}` },
     secrets: [credentials.api_token],
     timeoutMs: engine.timeout_ms,
@@ -275,11 +283,15 @@ function rest({ engine, credentials, env }: Connection): Pick<Opened, 'search' |
     search: (body, signal) =>
       call({ method: 'POST', path: `${path}/search`, body: JSON.stringify(body), repeatable: true, signal }),
     stats: () => call({ method: 'GET', path: `${path}/stats`, repeatable: true }),
+    nodes: () => cluster.probe({ method: 'GET', path: `${path}/stats`, repeatable: true }),
   }
 }
 
 /** By the binding of the Worker. @throws ApiError 400 where there is none */
-function binding({ instance }: StoredEngine & { type: 'ai-search' }, env: Connection['env']) {
+function binding(
+  { instance, timeout_ms: timeoutMs }: StoredEngine & { type: 'ai-search' },
+  env: Connection['env'],
+) {
   const { AI_SEARCH: namespace } = env
   if (!namespace) {
     throw new ApiError(
@@ -289,8 +301,9 @@ function binding({ instance }: StoredEngine & { type: 'ai-search' }, env: Connec
   }
   const told = async <T>(ask: () => Promise<T>): Promise<T> => {
     try {
-      return await ask()
+      return await inTime(ask(), timeoutMs)
     } catch (error) {
+      if (error instanceof ApiError) throw error
       if (error instanceof Error && error.name === 'AiSearchNotFoundError') throw collectionGone()
       throw ofCluster(`AI Search failed: ${error instanceof Error ? error.message : String(error)}`)
     }
@@ -298,6 +311,21 @@ function binding({ instance }: StoredEngine & { type: 'ai-search' }, env: Connec
   return {
     search: (body: Record<string, unknown>) => told(() => namespace.get(instance).search(body as never)),
     stats: () => told(() => namespace.get(instance).stats()),
+    nodes: async () => [],
+  }
+}
+
+/** A binding takes no signal, so its call goes on unheard. @throws ApiError 503 */
+async function inTime<T>(call: Promise<T>, ms: number): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | null = null
+  const late = new Promise<never>((_, reject) => {
+    const error = coded('search_unavailable', 503, `AI Search does not answer (no reply within ${ms} ms).`, 1)
+    timer = setTimeout(() => reject(error), ms)
+  })
+  try {
+    return await Promise.race([call, late])
+  } finally {
+    clearTimeout(timer)
   }
 }
 

@@ -13,6 +13,12 @@ import type { IndexField, IndexSchema } from './mapping'
 /** Hits that an index gives by pages (`index.max_result_window`). */
 const DEEPEST = 10_000
 
+/**
+ * Values of a facet that each shard counts. A value that a shard leaves out is counted too low, so the counts of facets with
+ * fewer values are exact.
+ */
+const VALUES_OF_SHARD = 10_000
+
 /** Parameters that would change the results, and that have no form here. */
 const REFUSED = [
   'group_by',
@@ -22,6 +28,9 @@ const REFUSED = [
   'facet_return_parent',
   'rerank_model',
   'override_tags',
+  'synonym_sets',
+  'curation_sets',
+  'stopwords',
   'nl_query',
 ]
 /** Their values that ask for nothing. */
@@ -206,7 +215,8 @@ function facetOf({ field, ranges, topK, order }: FacetRequest, { exact }: IndexF
     return { range: { field: field.name, ranges: spans } }
   }
   const by = order && { order: { _key: order.direction.toLowerCase() } }
-  return { terms: { field: exact ?? field.name, size: Math.max(1, size), ...by } }
+  const terms = { field: exact ?? field.name, size: Math.max(1, size), ...by }
+  return { terms: { ...terms, shard_size: Math.max(terms.size, VALUES_OF_SHARD) } }
 }
 
 /** As in Typesense: fields in exclude_fields are highlighted only if highlight_fields names them. */

@@ -16,9 +16,16 @@ const OpenHit = once(() =>
   }),
 )
 
+/** How many shards have answered. One that is lost counts as no failure, only as no success. */
+const Shards = once(() => v.optional(v.object({ total: v.number(), successful: v.number() })))
+
+/** The reply of `_count`. */
+export const Count = once(() => v.object({ count: v.number(), _shards: Shards() }))
+
 /** The reply of `_search`. */
 export const Reply = once(() =>
   v.object({
+    _shards: Shards(),
     took: v.number(),
     timed_out: v.optional(v.boolean(), false),
     _scroll_id: v.optional(v.string()),
@@ -59,6 +66,10 @@ const Stats = once(() =>
 const SCORE_UNIT = 1e12
 /** Weight of the vector in hybrid search, as in Typesense. */
 const ALPHA = 0.3
+
+/** Whether a reply speaks for all documents, and not only for those of the shards that could be reached. */
+export const isWhole = ({ _shards: shards }: Pick<OpenReply, '_shards'>): boolean =>
+  shards === undefined || shards.successful >= shards.total
 
 export const foundBy = ({ hits: { total = 0 } }: OpenReply): number =>
   typeof total === 'number' ? total : total.value

@@ -4,7 +4,7 @@
  */
 import * as v from 'valibot'
 import { RowCache } from '../../../db/row-cache'
-import { ApiError, attempt, type Outcome } from '../../../errors'
+import { ApiError, attempt, coded, type Outcome } from '../../../errors'
 import { parseExact } from '../../../exact-json'
 import { once } from '../../../once'
 import { project } from '../../documents/projection'
@@ -24,7 +24,7 @@ import type {
   WriteAction,
   WriteOptions,
 } from '../../types'
-import { Cluster, type ClusterRequest, ofCluster, pathSegment } from '../cluster'
+import { Cluster, type ClusterRequest, type NodeHealth, ofCluster, pathSegment } from '../cluster'
 import { type Connection, type Credentials, type StoredEngine, shownEngine } from '../config'
 import type { DocumentStore } from '../port'
 import { Searches } from '../searches'
@@ -33,7 +33,7 @@ import { refusalOf } from './errors'
 import { filterQuery, type Query } from './filter'
 import { type IndexSchema, Mappings, mappingOf, readMapping } from './mapping'
 import { type Translated, translate } from './query'
-import { foundBy, type OpenReply, Reply, resultOf } from './replies'
+import { Count, foundBy, isWhole, type OpenReply, Reply, resultOf } from './replies'
 
 /** How long the mapping of an index is used, in milliseconds. */
 const MAPPING_MS = 10_000
@@ -44,6 +44,9 @@ const mappings = new RowCache<IndexSchema>('the mapping of an index', MAPPING_MS
 /** Documents of an export in one request, and how long the cluster keeps its place. */
 const EXPORT_SIZE = 1_000
 const SCROLL = '2m'
+
+/** Replies of some shards only, after which a search is given up. */
+const MOST_PARTIAL = 2
 
 const NDJSON = 'application/x-ndjson'
 
@@ -73,13 +76,15 @@ export class OpenSearchStore implements DocumentStore {
   #open(): Promise<Opened> {
     this.#opened ??= this.#connect().then(({ name, engine, credentials, env }) => {
       if (engine.type !== 'opensearch') throw new Error('The engine is not an OpenSearch cluster.')
+      const path = `/${pathSegment(engine.index)}`
       return {
         name,
         engine,
-        path: `/${pathSegment(engine.index)}`,
+        path,
         cluster: new Cluster({
           label: 'The OpenSearch cluster',
           nodes: engine.nodes,
+          collection: path,
           ...authorization(credentials),
           timeoutMs: engine.timeout_ms,
           env,
@@ -102,11 +107,17 @@ export class OpenSearchStore implements DocumentStore {
   summary(): Promise<Outcome<CollectionSummary>> {
     return attempt(async () => {
       const { engine, path } = await this.#open()
-      const [{ schema }, counted] = await Promise.all([this.#index(), this.#json({ path: `${path}/_count` })])
-      const { count } = v.parse(v.object({ count: v.number() }), counted)
+      const counting = this.#whole({ path: `${path}/_count` }, Count())
+      const [{ schema }, { count }] = await Promise.all([this.#index(), counting])
       const { created_at: _, ...summary } = summarize(schema, count, 0)
       return { ...summary, name: schema.name, num_documents: count, engine: shownEngine(engine) }
     })
+  }
+
+  /** Whether each node knows the index. */
+  async nodes(): Promise<NodeHealth[]> {
+    const { cluster, path } = await this.#open()
+    return cluster.probe({ method: 'GET', path: `${path}/_mapping`, repeatable: true })
   }
 
   schema(): Promise<Outcome<CollectionSchema>> {
@@ -275,6 +286,8 @@ export class OpenSearchStore implements DocumentStore {
         separator = '\n'
         const body = JSON.stringify({ scroll: SCROLL, scroll_id: page._scroll_id })
         page = v.parse(Reply(), await this.#json({ method: 'POST', path: '/_search/scroll', body }))
+        // The next call would give the page after it.
+        if (!isWhole(page)) throw partial()
       }
     } finally {
       const body = JSON.stringify({ scroll_id: [page._scroll_id] })
@@ -317,14 +330,30 @@ export class OpenSearchStore implements DocumentStore {
 
   async #search(body: Query, query: Record<string, string> = {}, signal?: AbortSignal): Promise<OpenReply> {
     const { path } = await this.#open()
-    const reply = await this.#json({
+    const request = {
       method: 'POST',
       path: `${path}/_search`,
       query,
       body: JSON.stringify(body),
       signal,
-    })
-    return v.parse(Reply(), reply)
+    } as const
+    return this.#whole(request, Reply())
+  }
+
+  /**
+   * A reply of all shards. While the cluster looks for a lost node it may answer from the others alone: that is asked once more, and
+   * then no answer, because counts would be wrong.
+   * @throws ApiError 503
+   */
+  async #whole<Read extends Pick<OpenReply, '_shards'>>(
+    request: Partial<ClusterRequest> & { path: string },
+    schema: v.GenericSchema<unknown, Read>,
+  ): Promise<Read> {
+    for (let attempts = 0; attempts < MOST_PARTIAL; attempts++) {
+      const reply = v.parse(schema, await this.#json(request))
+      if (isWhole(reply)) return reply
+    }
+    throw partial()
   }
 
   /** @throws ApiError for every reply but a success */
@@ -353,5 +382,16 @@ function authorization(credentials: Credentials): { headers: Record<string, stri
   }
   return { headers: {}, secrets: [] }
 }
+
+/** Seconds after which a cluster may have found its lost shards. */
+const PARTIAL_SECONDS = 2
+
+const partial = (): ApiError =>
+  coded(
+    'search_unavailable',
+    503,
+    'Some shards of the OpenSearch cluster do not answer, so the result would not be whole.',
+    PARTIAL_SECONDS,
+  )
 
 const refusal = <T>(message: string): Outcome<T> => ({ ok: false, error: { status: 400, message } })

@@ -18,13 +18,12 @@ import type {
   Step,
   WriteOptions,
 } from '../../types'
-import { Cluster, type ClusterRequest, ofCluster, pathSegment } from '../cluster'
+import { Cluster, type ClusterRequest, type NodeHealth, ofCluster, pathSegment } from '../cluster'
 import { type Connection, type StoredEngine, shownEngine } from '../config'
 import { plainField } from '../field'
 import type { DocumentStore } from '../port'
 import { requireNoJoin, scopedFilter } from '../scoped'
 import { Searches } from '../searches'
-import { readText } from '../text'
 import { messageOf, refusalOf, withScores } from './replies'
 
 /** Parameters of searches for questions that only Parley's own engine has. */
@@ -57,13 +56,15 @@ export class TypesenseStore implements DocumentStore {
       if (engine.type !== 'typesense' || !('api_key' in credentials)) {
         throw new Error('The engine is not a Typesense cluster.')
       }
+      const path = `/collections/${pathSegment(engine.collection)}`
       return {
         name,
         engine,
-        path: `/collections/${pathSegment(engine.collection)}`,
+        path,
         cluster: new Cluster({
           label: 'The Typesense cluster',
           nodes: engine.nodes,
+          collection: path,
           headers: { 'x-typesense-api-key': credentials.api_key },
           secrets: [credentials.api_key],
           timeoutMs: engine.timeout_ms,
@@ -80,6 +81,12 @@ export class TypesenseStore implements DocumentStore {
       const summary = await this.#call<CollectionSummary>({ method: 'GET', path, repeatable: true })
       return { ...summary, name, engine: shownEngine(engine) }
     })
+  }
+
+  /** Whether each node knows the collection. */
+  async nodes(): Promise<NodeHealth[]> {
+    const { cluster, path } = await this.#open()
+    return cluster.probe({ method: 'GET', path, repeatable: true })
   }
 
   schema(): Promise<Outcome<CollectionSchema>> {
@@ -262,7 +269,8 @@ export class TypesenseStore implements DocumentStore {
         },
         repeatable: true,
       })
-      return readText(response)
+      const { cluster } = await this.#open()
+      return cluster.pieces(response)
     })
   }
 

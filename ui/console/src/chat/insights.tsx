@@ -63,6 +63,7 @@ export function Insights({ question, traced, insight, spans, finished, children 
                   hits={(search.hits ?? []).map((hit) => ({ ...hit, title: titleIn(insight, hit.id) }))}
                   params={search.params}
                   took={search.took}
+                  {...(search.engine && { engine: search.engine })}
                   {...(search.error && { error: search.error.message })}
                   cut={cut}
                 />

@@ -1,4 +1,5 @@
 /** A search of a turn with its hits and their scores, and what of them the prompt had no room for. */
+import { engineName } from '../parts/engine-name'
 import { duration, many } from '../parts/format'
 import type { Cut, Hit, PromptSource } from './wire'
 
@@ -8,11 +9,13 @@ interface SearchProps {
   hits: (Hit & { title: string })[]
   params?: Record<string, unknown>
   took?: number
+  /** what was asked, if not Parley's own engine */
+  engine?: string
   error?: string
   cut: Cut[]
 }
 
-export function SearchBlock({ collection, found, hits, params, took, error, cut }: SearchProps) {
+export function SearchBlock({ collection, found, hits, params, took, engine, error, cut }: SearchProps) {
   const best = Math.max(0, ...hits.map(({ score = 0 }) => score))
   const mostWords = Math.max(1, ...hits.map(({ text_match = 0 }) => text_match))
   return (
@@ -23,6 +26,12 @@ export function SearchBlock({ collection, found, hits, params, took, error, cut 
         <span class="grow" />
         {took !== undefined && <span class="soft">{duration(took)}</span>}
       </div>
+      {engine && (
+        <p class="soft">
+          {engineName(engine)} {error ? 'failed' : 'answered'}
+          {took !== undefined && ` ${error ? 'after' : 'in'} ${duration(took)}`}
+        </p>
+      )}
       {error && <p class="bad">{error}</p>}
       {hits.length > 0 && (
         <ol class="hits">

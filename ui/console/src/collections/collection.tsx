@@ -11,6 +11,7 @@ import { Tabs } from '../parts/tabs'
 import { Documents } from './documents'
 import { EmbeddingFault, EmbeddingState } from './embedding-state'
 import { EngineLine } from './engine-line'
+import { Nodes } from './nodes'
 import { Schema } from './schema'
 import { Search } from './search'
 import { type Collection, hasDocuments, pathOf, vectorField } from './wire'
@@ -62,6 +63,7 @@ export function CollectionPage({ name, tab }: { name: string; tab: string }) {
     >
       {data && <EmbeddingFault collection={data} />}
       {data?.engine && <EngineLine engine={data.engine} />}
+      {(data?.engine || loaded.error?.status === 503) && <Nodes name={name} />}
       <Tabs
         label="Views of the collection"
         current={tab}

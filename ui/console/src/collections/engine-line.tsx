@@ -1,17 +1,12 @@
 /** Where the documents of a collection are, if not in Parley. */
+import { engineName } from '../parts/engine-name'
 import type { Engine } from './wire'
-
-const NAMES: Record<string, string> = {
-  typesense: 'Typesense',
-  opensearch: 'OpenSearch',
-  'ai-search': 'AI Search',
-}
 
 export function EngineLine({ engine }: { engine: Engine }) {
   const there = engine.collection ?? engine.index ?? engine.instance
   return (
     <p class="hint">
-      Lives in {NAMES[engine.type] ?? engine.type}
+      Lives in {engineName(engine.type)}
       {there !== undefined && (
         <>
           {' '}

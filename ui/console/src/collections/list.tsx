@@ -1,11 +1,13 @@
 /** All collections. */
-import { useState } from 'preact/hooks'
-import { to } from '../address'
-import { mapped, read, send, useLoaded } from '../api'
-import { Confirm } from '../parts/dialog'
+import type { ComponentType } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import { go, place, to } from '../address'
+import { mapped, Refusal, read, send, useLoaded } from '../api'
+import { Confirm, Dialog } from '../parts/dialog'
 import { ago, many } from '../parts/format'
 import { Icon } from '../parts/icon'
 import { Item, ListPage } from '../parts/list-page'
+import { Loading, Problem } from '../parts/states'
 import { EmbeddingState } from './embedding-state'
 import { type Collection, pathOf, vectorField } from './wire'
 
@@ -23,10 +25,16 @@ export function CollectionList() {
         text: 'Drop a folder on this page, or choose one. Parley makes the collection, its schema and its vectors.',
       }}
       action={
-        <a class="button primary" href={to(['import'])}>
-          <Icon name="upload" />
-          Import files
-        </a>
+        <>
+          <a class="button" href={to(['collections'], { connect: '1' })}>
+            <Icon name="plus" />
+            Connect a cluster
+          </a>
+          <a class="button primary" href={to(['import'])}>
+            <Icon name="upload" />
+            Import files
+          </a>
+        </>
       }
       item={(each) => (
         <Item
@@ -47,6 +55,16 @@ export function CollectionList() {
         </Item>
       )}
     >
+      {place.value.query.has('connect') && (
+        <ConnectDialog
+          close={(connected) => {
+            // A link in the dialog leads away from the list.
+            if (place.value.rest.length > 0) return
+            go(to(['collections']), { replace: true })
+            if (connected) list.reload()
+          }}
+        />
+      )}
       {removing && (
         <Confirm
           title={`Delete ${removing.name}?`}
@@ -66,6 +84,28 @@ export function CollectionList() {
         </Confirm>
       )}
     </ListPage>
+  )
+}
+
+type ConnectProps = { close: (connected: boolean) => void }
+
+/** The form is loaded when it is needed. */
+function ConnectDialog({ close }: ConnectProps) {
+  const [loaded, setLoaded] = useState<{ Form?: ComponentType<ConnectProps>; failed?: boolean }>({})
+  useEffect(() => {
+    import('./connect').then(
+      ({ default: Form }) => setLoaded({ Form }),
+      () => setLoaded({ failed: true }),
+    )
+  }, [])
+  const { Form, failed } = loaded
+  if (Form) return <Form close={close} />
+  return (
+    <Dialog title="Connect a cluster" close={() => close(false)}>
+      <div class="dialog-body">
+        {failed ? <Problem error={new Refusal(0, 'This form could not be loaded.')} /> : <Loading />}
+      </div>
+    </Dialog>
   )
 }
 

@@ -4,6 +4,7 @@ import { useAction } from '../api'
 import { server } from '../import/server'
 import { Dialog } from '../parts/dialog'
 import { Problem } from '../parts/states'
+import { TextField } from '../parts/text-field'
 
 /** As `parley init` makes it. */
 const HISTORY = [
@@ -48,9 +49,9 @@ export function NewModel({ close }: { close: (made: boolean) => void }) {
   return (
     <Dialog title="New model" close={() => close(false)}>
       <form class="dialog-body form" onSubmit={start} autocomplete="off">
-        <Text id="model-id" label="Name" value={draft.id} required change={(id) => set({ id })} />
+        <TextField id="model-id" label="Name" value={draft.id} required change={(id) => set({ id })} />
         <div>
-          <Text
+          <TextField
             id="model-name"
             label="Language model"
             value={draft.name}
@@ -67,7 +68,7 @@ export function NewModel({ close }: { close: (made: boolean) => void }) {
         </div>
         {!/^(local|cloudflare)\//.test(draft.name) && (
           <div>
-            <Text
+            <TextField
               id="model-key"
               label="The provider's API key"
               type="password"
@@ -78,7 +79,7 @@ export function NewModel({ close }: { close: (made: boolean) => void }) {
           </div>
         )}
         {isOpenAi && (
-          <Text
+          <TextField
             id="model-url"
             label="Address"
             value={draft.url}
@@ -94,33 +95,5 @@ export function NewModel({ close }: { close: (made: boolean) => void }) {
         </div>
       </form>
     </Dialog>
-  )
-}
-
-interface TextProps {
-  id: string
-  label: string
-  value: string
-  change: (value: string) => void
-  type?: 'text' | 'password'
-  required?: boolean
-  list?: string
-  placeholder?: string
-}
-
-function Text({ id, label, change, type = 'text', ...input }: TextProps) {
-  return (
-    <div>
-      <label class="field-label" for={id}>
-        {label}
-      </label>
-      <input
-        id={id}
-        class="input"
-        spellcheck={false}
-        {...({ ...input, type } as object)}
-        onInput={(event) => change(event.currentTarget.value.trim())}
-      />
-    </div>
   )
 }
