@@ -28,11 +28,11 @@ const QUICK = 0.4
 export const keyOfWord = (table: TextMatch['table'], { word, prefix, columns }: WordIn): string =>
   JSON.stringify([table, columns, word, prefix])
 
+/** Indexes that are open, by the memory of their collection. */
+const OPEN = new WeakMap<object, Map<string, { postings: Postings; changes: number }>>()
+
 /** The postings of an index, opened again whenever something was written. */
 export class OpenPostings {
-  #open: Postings | undefined
-  #changes = -1
-
   constructor(
     readonly context: SearchContext,
     readonly table: TextMatch['table'],
@@ -42,17 +42,23 @@ export class OpenPostings {
   /** @throws Unreadable */
   get now(): Postings {
     const { sql, columns } = this.context
-    const { flushed } = columns.matches
+    const { matches } = columns
+    const known = OPEN.get(columns) ?? new Map()
+    OPEN.set(columns, known)
     const changes = changesOf(sql)
-    if (this.#open !== undefined && changes === this.#changes) return this.#open
-    if (flushed.get(this.table) !== changes) {
-      // What the transaction that is still open has written, FTS5 keeps in memory.
-      sql.exec(`INSERT INTO ${this.table} (${this.table}) VALUES ('flush')`).toArray()
-      flushed.set(this.table, changesOf(sql))
+    const open = known.get(this.table)
+    if (open?.changes === changes && open.postings.isSmall) return open.postings.readBy(sql, this.pace.read)
+    if (matches.flushed !== changes) {
+      // What the transaction that is still open has written, FTS5 keeps in memory. To write it counts as a change.
+      const tables = sql.exec<{ name: string }>(
+        `SELECT name FROM sqlite_master WHERE type = 'table' AND name IN ('text_index', 'word_index')`,
+      )
+      for (const { name } of tables.toArray()) sql.exec(`INSERT INTO ${name} (${name}) VALUES ('flush')`)
+      matches.flushed = changesOf(sql)
     }
-    this.#changes = changesOf(sql)
-    this.#open = new Postings(sql, this.table, this.pace.read)
-    return this.#open
+    const postings = new Postings(sql, this.table, this.pace.read)
+    known.set(this.table, { postings, changes: changesOf(sql) })
+    return postings
   }
 }
 

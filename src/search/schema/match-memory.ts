@@ -96,8 +96,8 @@ export class MatchMemory {
   readonly #written = new Map<number, number>()
   /** how many writes there were */
   writes = 0
-  /** by full-text index: what SQLite counted of writes when it last wrote all that it had in memory */
-  readonly flushed = new Map<string, number>()
+  /** what SQLite had counted of writes when the full-text indexes last wrote all that they had in memory */
+  flushed = -1
 
   /** @param limit bytes */
   constructor(readonly limit: number) {}

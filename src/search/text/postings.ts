@@ -27,6 +27,8 @@ const TOMBSTONE_SEGMENTS = 65_536
 
 /** Pages that one statement reads at most: 256 KB. */
 const MOST_PAGES = 64
+/** Words whose places are remembered until something is written. */
+const MOST_KNOWN = 256
 /** The beginning of a word may have so many words. */
 const MOST_WORDS = 2_000
 
@@ -59,8 +61,8 @@ const beginsWith = (word: Uint8Array, beginning: Uint8Array): boolean =>
 
 /** An index as it is now. After a write it must be opened again. */
 export class Postings {
-  readonly #sql: SqlStorage
-  readonly #read: Read
+  #sql: SqlStorage
+  #read: Read
   readonly #table: TextIndex['table']
   readonly #segments: Segment[]
   readonly #gone = new Map<number, Set<number>>()
@@ -74,6 +76,18 @@ export class Postings {
     const [config] = read<{ v: unknown }>(sql, fragment(`SELECT v FROM ${table}_config WHERE k = 'version'`))
     if (config?.v !== VERSION) throw new Unreadable()
     this.#segments = segmentsOf(this.#record(STRUCTURE_ID))
+  }
+
+  /** The same, for a search that counts itself what it reads. */
+  readBy(sql: SqlStorage, read: Read): this {
+    this.#sql = sql
+    this.#read = read
+    return this
+  }
+
+  /** Whether it does not remember too many words yet. */
+  get isSmall(): boolean {
+    return this.#lists.size < MOST_KNOWN
   }
 
   /** How many documents the index has, and how many words they have together: what BM25 goes by. */
@@ -244,8 +258,12 @@ export class Postings {
     /** positions that go on in the next page */
     let begun: Uint8Array | undefined
     let missing = 0
-    for (let ahead = 1; number <= list.last; ahead = Math.min(MOST_PAGES, ahead * 2)) {
-      for (const page of this.#pages(segment, number, Math.min(ahead, list.last - number + 1))) {
+    let last = list.last
+    for (const [page, first] of list.firsts)
+      if (page < last && first !== undefined && first > high) last = page
+    let ahead = last < list.last ? MOST_PAGES : 1
+    for (; number <= list.last; ahead = Math.min(MOST_PAGES, ahead * 2)) {
+      for (const page of this.#pages(segment, number, Math.min(ahead, Math.max(1, last - number + 1)))) {
         const isFirst = number++ === list.page
         const { bytes } = page
         const end = isFirst ? (list.end ?? page.end) : page.continuesTo

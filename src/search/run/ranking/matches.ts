@@ -18,7 +18,7 @@ import type { SearchContext } from '../context'
 import { Gathered } from '../gathered'
 import { allMatches, atMost, knownMatches, wordsOf } from '../kept-matches'
 import type { Pace } from '../pace'
-import { changesOf, MOST_OF_CONTEXT } from '../recent-questions'
+import { changesOf, MOST_OF_PAGES } from '../recent-questions'
 import { bestByPostings, type Scored } from '../word-ranking'
 
 /** So many matches are read without asking FTS5 which are the best, and of a tier so many are read. */
@@ -176,12 +176,12 @@ export async function bestOfQuestion(
   if (all === undefined || top === undefined || questions === undefined) {
     return bestMatches(context, match, filter, { found: all?.size }, top, pace)
   }
-  let best = questions.find(sql, match)
+  let best = questions.find(sql, match, MOST_OF_PAGES)
   if (best === undefined) {
     const changes = changesOf(sql)
     const window = {
       offset: 0,
-      limit: MOST_OF_CONTEXT,
+      limit: MOST_OF_PAGES,
       order: orderBy([BY_TEXT], sql, context.schema, false),
     }
     const { rows } = await bestMatches(
@@ -194,7 +194,7 @@ export async function bestOfQuestion(
     )
     best = new Gathered()
     for (const { seq, score } of rows) best.add(seq, score ?? Number.NaN, Number.NaN, Number.NaN)
-    questions.keep(sql, match, best, changes)
+    questions.keep(sql, match, best, changes, MOST_OF_PAGES)
   }
   const scores = new Map(best.seqs.map((seq, at) => [seq, best.scores[at]!]))
   const worst = Math.max(...best.scores)
