@@ -7,7 +7,7 @@ import { NOWHERE, type Range } from '../range'
 import { BLOCK, type Offsets } from '../schema/block'
 import { type KeptMatches, type Packed, packed, unpacked } from '../schema/match-memory'
 import { STEMS, WORDS } from '../text/analyzer'
-import { parseExpression } from '../text/expression'
+import { parseExpression, wordsIn } from '../text/expression'
 import { type RangedFilter, type TextMatch, unscoredIn } from './candidates'
 import type { SearchContext } from './context'
 import { type MatchSet, setOf } from './match-set'
@@ -39,6 +39,9 @@ export class Matches {
 export const atMost = (most: number, matches: Matches): number[] | undefined =>
   matches.size <= most ? matches.seqs : undefined
 
+/** Expressions of more words are left to FTS5: reading and ranking takes half a megabyte a word. */
+const MOST_WORDS = 40
+
 /** Which documents match: a relation of their sequence numbers, and a key that tells it from all others. */
 export interface Asked {
   key: string
@@ -57,7 +60,7 @@ export function wordsOf({ match, table }: TextMatch, filter: RangedFilter): Aske
     key: expression?.kind === 'word' ? keyOfWord(table, expression) : JSON.stringify([table, match]),
     relation: (range) => unscoredIn({ match, table }, range),
     collects: match.includes('*'),
-    words: expression && { table, expression },
+    words: expression && wordsIn(expression).length <= MOST_WORDS ? { table, expression } : undefined,
   }
 }
 
