@@ -101,7 +101,9 @@ async function matchesOf(
     candidates.set !== undefined ||
     facets.length > 1 ||
     facets.some((facet) => isCountable(facet, undefined))
-  const set = needsSet ? (candidates.set ?? gatheredSet(sql, candidates.parts)) : undefined
+  const unscored = needsSet ? await candidates.unscored?.(pace) : undefined
+  const gathered = () => candidates.set ?? gatheredSet(sql, candidates.parts)
+  const set = unscored ? async () => unscored : needsSet ? gathered() : undefined
   const { parts } = await listed({ ...candidates, set }, pace)
   const found = { set: await set?.(pace), parts }
   FOUND.set(candidates, found)

@@ -6,21 +6,24 @@ import { fragment, join, type SqlFragment } from '../fragment'
 import { NOWHERE, type Range } from '../range'
 import { BLOCK, type Offsets } from '../schema/block'
 import { type KeptMatches, type Packed, packed, unpacked } from '../schema/match-memory'
+import { STEMS, WORDS } from '../text/analyzer'
+import { parseExpression, wordsIn } from '../text/expression'
 import { type RangedFilter, type TextMatch, unscoredIn } from './candidates'
 import type { SearchContext } from './context'
 import { type MatchSet, setOf } from './match-set'
 import type { Pace } from './pace'
 import { FIRST_WIDTH, ranges } from './scan'
+import { keyOfWord, readWords, type WordMatch } from './word-sets'
 
 /** What an expression matches. */
 export class Matches {
-  readonly #blocks: readonly (readonly [number: number, block: Packed])[]
+  readonly blocks: readonly (readonly [number: number, block: Packed])[]
   readonly size: number
 
   /** @param blocks the newest first */
   constructor(blocks: readonly (readonly [number: number, block: Packed])[]) {
-    this.#blocks = blocks.filter(([, { size }]) => size > 0)
-    this.size = this.#blocks.reduce((total, [, { size }]) => total + size, 0)
+    this.blocks = blocks.filter(([, { size }]) => size > 0)
+    this.size = this.blocks.reduce((total, [, { size }]) => total + size, 0)
   }
 
   get seqs(): number[] {
@@ -28,7 +31,7 @@ export class Matches {
   }
 
   get set(): MatchSet {
-    return new Map(this.#blocks.map(([number, block]) => [number, unpacked(block)]))
+    return new Map(this.blocks.map(([number, block]) => [number, unpacked(block)]))
   }
 }
 
@@ -36,23 +39,30 @@ export class Matches {
 export const atMost = (most: number, matches: Matches): number[] | undefined =>
   matches.size <= most ? matches.seqs : undefined
 
+/** Expressions of more words are left to FTS5: reading and ranking takes half a megabyte a word. */
+const MOST_WORDS = 40
+
 /** Which documents match: a relation of their sequence numbers, and a key that tells it from all others. */
 export interface Asked {
   key: string
   relation: (range: Range) => SqlFragment
   /** each statement takes long before it has the first match */
   collects: boolean
+  /** the same, where it asks for single words only: they are read without FTS5 */
+  words?: WordMatch | undefined
 }
 
 /** The documents that have the words of an expression. @returns undefined if a filter is to hold too */
-export const wordsOf = ({ match, table }: TextMatch, filter: RangedFilter): Asked | undefined =>
-  filter(NOWHERE).sql === '1'
-    ? {
-        key: JSON.stringify([table, match]),
-        relation: (range) => unscoredIn({ match, table }, range),
-        collects: match.includes('*'),
-      }
-    : undefined
+export function wordsOf({ match, table }: TextMatch, filter: RangedFilter): Asked | undefined {
+  if (filter(NOWHERE).sql !== '1') return undefined
+  const expression = parseExpression(match, table === STEMS.table ? STEMS : WORDS)
+  return {
+    key: expression?.kind === 'word' ? keyOfWord(table, expression) : JSON.stringify([table, match]),
+    relation: (range) => unscoredIn({ match, table }, range),
+    collects: match.includes('*'),
+    words: expression && wordsIn(expression).length <= MOST_WORDS ? { table, expression } : undefined,
+  }
+}
 
 /** The matches, if all of them are in memory. */
 export function knownMatches(
@@ -82,6 +92,10 @@ export async function allMatches(
 ): Promise<Matches | undefined> {
   const ends = pace.ends(context.sql)
   if (asked === undefined || ends.high - ends.low < FIRST_WIDTH) return undefined
+  if (asked.words !== undefined) {
+    const blocks = await readWords(context, asked.key, asked.words, [...numbersIn(ends)], pace)
+    if (blocks !== undefined) return new Matches(blocks)
+  }
   const kept = context.columns.matches.open(asked.key)
   const blocks = new Map<number, Packed>()
   let missing: Range | undefined

@@ -148,6 +148,7 @@ export async function bestMatches(
     ...candidates,
     found: rows.length,
     set: undefined,
+    unscored: undefined,
     async *parts() {
       yield { relation, range: EVERYWHERE }
     },

@@ -98,11 +98,12 @@ export const pinnedRow = (seq: number): HitRow => ({
 export function includingPinned(candidates: Candidates, pinned: readonly Pinned[]): Candidates {
   if (pinned.length === 0) return candidates
   const seqs = pinned.map(({ seq }) => seq)
-  const { parts, set } = candidates
+  const { parts, set, unscored } = candidates
   return {
     ...candidates,
     found: undefined,
     set: set && (async (pace) => withSeqs(await set(pace), seqs)),
+    unscored: unscored && (async (pace) => withSeqs(await unscored(pace), seqs)),
     async *parts(pace, width) {
       yield* parts(pace, width)
       yield {

@@ -7,6 +7,8 @@ import { Gathered } from './gathered'
 
 /** Of what was said before, so many of the best matches count. */
 export const MOST_OF_CONTEXT = 1_000
+/** Of a plain search for a question, so many: the more there are, the longer it takes to rank them. */
+export const MOST_OF_PAGES = 250
 /** Questions that are kept. Each takes 32 KB at most. */
 const MOST_QUESTIONS = 32
 
@@ -15,10 +17,13 @@ export class RecentQuestions {
   #known = new Map<string, Gathered>()
   #changes = -1
 
-  /** What a search without a filter found for a question, if nothing was written since. */
-  find(sql: SqlStorage, match: TextMatch): Gathered | undefined {
+  /**
+   * What a search without a filter found for a question, if nothing was written since.
+   * @param count so many of the best
+   */
+  find(sql: SqlStorage, match: TextMatch, count = MOST_OF_CONTEXT): Gathered | undefined {
     this.#forgetStale(changesOf(sql))
-    const key = keyOf(match)
+    const key = keyOf(match, count)
     const found = this.#known.get(key)
     if (found === undefined) return undefined
     this.#known.delete(key)
@@ -26,14 +31,17 @@ export class RecentQuestions {
     return found
   }
 
-  /** @param changes what `changesOf` returned before the matches were read */
-  keep(sql: SqlStorage, match: TextMatch, matches: Gathered, changes: number): void {
+  /**
+   * @param changes what `changesOf` returned before the matches were read
+   * @param count so many of the best are kept
+   */
+  keep(sql: SqlStorage, match: TextMatch, matches: Gathered, changes: number, count = MOST_OF_CONTEXT): void {
     const now = changesOf(sql)
     this.#forgetStale(now)
     if (now !== changes) return
-    const key = keyOf(match)
+    const key = keyOf(match, count)
     this.#known.delete(key)
-    this.#known.set(key, bestByScore(matches, MOST_OF_CONTEXT))
+    this.#known.set(key, bestByScore(matches, count))
     if (this.#known.size > MOST_QUESTIONS) this.#known.delete(this.#known.keys().next().value!)
   }
 
@@ -47,8 +55,8 @@ export class RecentQuestions {
 export const changesOf = (sql: SqlStorage): number =>
   sql.exec<{ changes: number }>('SELECT total_changes() AS changes').one().changes
 
-const keyOf = ({ match, table, rank, first }: TextMatch): string =>
-  JSON.stringify([match, table, rank, first])
+const keyOf = ({ match, table, rank, first }: TextMatch, count: number): string =>
+  JSON.stringify([match, table, rank, first, count])
 
 /** The matches with the lowest scores; among equals the newest documents. */
 function bestByScore(matches: Gathered, count: number): Gathered {

@@ -9,7 +9,7 @@ import { BLOCK, type Offsets } from './block'
 
 /** Bytes of a block besides its matches, roughly. */
 const BLOCK_BYTES = 120
-const BITMAP_BYTES = BLOCK / 8
+export const BITMAP_BYTES = BLOCK / 8
 
 /** The matches of a block. */
 export interface Packed {
@@ -42,6 +42,22 @@ export function unpacked({ size, bytes, isBitmap }: Packed): Offsets {
   return offsets
 }
 
+/** The matches of a block, a bit each. */
+export function bitsOf({ bytes, isBitmap }: Packed): Uint8Array {
+  if (isBitmap) return bytes
+  const bits = new Uint8Array(BITMAP_BYTES)
+  for (const at of new Uint16Array(bytes.buffer)) bits[at >> 3]! |= 1 << (at & 7)
+  return bits
+}
+
+/** @param bits of a block; they are not copied */
+export function packedBits(bits: Uint8Array, writes: number): Packed {
+  let size = 0
+  for (let left of bits) for (; left !== 0; left &= left - 1) size++
+  const all = { writes, size, bytes: bits, isBitmap: true }
+  return size * Uint16Array.BYTES_PER_ELEMENT > BITMAP_BYTES ? all : packed(unpacked(all), writes)
+}
+
 /** The matches of one expression, as far as they are known. */
 export class KeptMatches {
   readonly #memory: MatchMemory
@@ -60,9 +76,12 @@ export class KeptMatches {
 
   /** @param writes the `writes` of the memory before the block was read */
   keep(number: number, offsets: Offsets, writes: number): Packed {
+    return this.keepPacked(number, packed(offsets, writes))
+  }
+
+  keepPacked(number: number, block: Packed): Packed {
     const before = this.#blocks.get(number)
     if (before !== undefined) this.bytes -= BLOCK_BYTES + before.bytes.byteLength
-    const block = packed(offsets, writes)
     this.#blocks.set(number, block)
     this.bytes += BLOCK_BYTES + block.bytes.byteLength
     return block
@@ -77,6 +96,8 @@ export class MatchMemory {
   readonly #written = new Map<number, number>()
   /** how many writes there were */
   writes = 0
+  /** what SQLite had counted of writes when the full-text indexes last wrote all that they had in memory */
+  flushed = -1
 
   /** @param limit bytes */
   constructor(readonly limit: number) {}

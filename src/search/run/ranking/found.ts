@@ -6,6 +6,8 @@ import { type Candidates, type RangedFilter, type Top, textMatches } from '../ca
 import type { SearchContext } from '../context'
 import { Gathered } from '../gathered'
 import type { HitRow } from '../hits'
+import { allMatches, wordsOf } from '../kept-matches'
+import { setOf } from '../match-set'
 import type { Pace } from '../pace'
 import type { Found } from '../page'
 import { besidePinned, withPinned } from '../pinned'
@@ -50,6 +52,8 @@ export async function findPlain(
     text: true,
     vector: false,
     found: seqs?.length,
+    unscored: async (pace: Pace) =>
+      seqs ? setOf(seqs) : (await allMatches(context, wordsOf(match, filter), pace))?.set,
   }
   if (tiers === undefined) {
     return {

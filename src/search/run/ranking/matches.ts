@@ -18,7 +18,8 @@ import type { SearchContext } from '../context'
 import { Gathered } from '../gathered'
 import { allMatches, atMost, knownMatches, wordsOf } from '../kept-matches'
 import type { Pace } from '../pace'
-import { changesOf, MOST_OF_CONTEXT } from '../recent-questions'
+import { changesOf, MOST_OF_PAGES } from '../recent-questions'
+import { bestByPostings, type Scored } from '../word-ranking'
 
 /** So many matches are read without asking FTS5 which are the best, and of a tier so many are read. */
 export const FEW = 64
@@ -45,6 +46,10 @@ export async function fewMatches(
   const words = wordsOf(match, filter)
   const known = knownMatches(context, words, pace)
   if (known !== undefined) return atMost(most, known)
+  if (words?.collects && words.words !== undefined) {
+    const all = await allMatches(context, words, pace)
+    if (all !== undefined) return atMost(most, all)
+  }
   const atOnce = ({ slice }: Pace) =>
     words?.collects === true || (among !== undefined && among * ROWS_A_MATCH <= slice.rows)
   const seqs: number[] = []
@@ -120,13 +125,35 @@ export async function bestMatches(
 ): Promise<Counted> {
   const { sql } = context
   const words = wordsOf(match, filter)
-  const all = found === undefined ? await allMatches(context, words, pace) : undefined
+  const ranks = isScored && words?.words !== undefined && top?.byScore === true && top.limit > 0
+  const all = found === undefined || ranks ? await allMatches(context, words, pace) : undefined
   const total = found ?? (all && all.size - lacks.length)
+  if (ranks && all !== undefined) {
+    const wanted = { wanted: top.offset + top.limit, lacks }
+    const best = await bestByPostings(context, match, all, wanted, pace)
+    if (best !== undefined) return windowOf(sql, best, total!, top, pace)
+  }
   const among = lacking(filter, lacks)
   const parts = isScored
     ? textMatches(sql, match, among, words !== undefined && total !== undefined)
     : withoutScores(sql, match, among)
   return countedWindow(sql, { parts, found: total }, top, pace)
+}
+
+/** A window of matches with scores. */
+async function windowOf(
+  sql: SqlStorage,
+  best: readonly Scored[],
+  found: number,
+  top: Top,
+  pace: Pace,
+): Promise<Counted> {
+  const gathered = new Gathered()
+  for (const { seq, score } of best) gathered.add(seq, score, Number.NaN, Number.NaN)
+  const scores = new Map(best.map(({ seq, score }) => [seq, score]))
+  const { rows } = await countedWindow(sql, { parts: gathered.parts, found }, top, pace)
+  // SQLite may not read a number from JSON to its last digit.
+  return { rows: rows.map((row) => ({ ...row, score: scores.get(row.seq)! })), found }
 }
 
 /** A filter that these documents do not pass. */
@@ -149,12 +176,12 @@ export async function bestOfQuestion(
   if (all === undefined || top === undefined || questions === undefined) {
     return bestMatches(context, match, filter, { found: all?.size }, top, pace)
   }
-  let best = questions.find(sql, match)
+  let best = questions.find(sql, match, MOST_OF_PAGES)
   if (best === undefined) {
     const changes = changesOf(sql)
     const window = {
       offset: 0,
-      limit: MOST_OF_CONTEXT,
+      limit: MOST_OF_PAGES,
       order: orderBy([BY_TEXT], sql, context.schema, false),
     }
     const { rows } = await bestMatches(
@@ -167,7 +194,7 @@ export async function bestOfQuestion(
     )
     best = new Gathered()
     for (const { seq, score } of rows) best.add(seq, score ?? Number.NaN, Number.NaN, Number.NaN)
-    questions.keep(sql, match, best, changes)
+    questions.keep(sql, match, best, changes, MOST_OF_PAGES)
   }
   const scores = new Map(best.seqs.map((seq, at) => [seq, best.scores[at]!]))
   const worst = Math.max(...best.scores)

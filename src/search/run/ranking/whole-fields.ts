@@ -30,7 +30,7 @@ export async function wholeFields(ranking: Ranking, { initial }: Tier): Promise<
     )
   const words = wordsOf(initial, filter)
   const asked = words && {
-    ...words,
+    collects: words.collects,
     key: JSON.stringify([words.key, request.q.length, paths]),
     relation: (range: Range) => where(words.relation(range), isShort(range)),
   }

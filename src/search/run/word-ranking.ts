@@ -1,0 +1,229 @@
+/**
+ * The best matches by BM25, ranked from the postings (text/postings.ts) a few blocks of documents at a time.
+ *
+ * The scores are those of FTS5's bm25():
+ *
+ *     score = -sum of idf * f * (k1 + 1) / (f + k1 * (1 - b + b * words / average))
+ *     idf   = ln((documents - n + 0.5) / (n + 0.5)), at least a millionth
+ *
+ * where f adds up the weights of the columns in which a word is, and n documents have the word. A word of more than half of
+ * the documents has the least idf, so it is left out where others decide; then a score lacks 2.2 millionths a word at most.
+ *
+ * The lengths of documents are read only for those that may be among the best: however short a document is, its score is no
+ * better than with no words at all.
+ */
+import { fragment } from '../fragment'
+import { BLOCK } from '../schema/block'
+import { bitsOf } from '../schema/match-memory'
+import { type Expression, type WordIn, wordsIn } from '../text/expression'
+import { Unreadable, weightOfPlaces } from '../text/fts5-format'
+import type { TextMatch } from './candidates'
+import type { SearchContext } from './context'
+import { allMatches, type Matches, wordsOf } from './kept-matches'
+import type { Pace } from './pace'
+import { eachFewBlocks, keyOfWord, OpenPostings } from './word-sets'
+
+const [K1, B] = [1.2, 0.75]
+const LEAST_IDF = 1e-6
+/** FTS5 itself ranks words with fewer documents together: it takes a microsecond for each. */
+const FEWEST = 10_000
+/** More documents than this that are as good as the last one wanted are left to FTS5. */
+const MOST_TIES = 20_000
+/** To read the places of so many words takes about as long as reading a row with SQL. */
+const PLACES_A_ROW = 8
+/** Lengths of documents that one statement reads. */
+const AT_ONCE = 512
+
+export interface Scored {
+  seq: number
+  /** as of FTS5, lower is better */
+  score: number
+}
+
+/** A word with its weights. */
+interface Weighed {
+  word: WordIn
+  idf: number
+  /** by column */
+  weights: number[]
+}
+
+/**
+ * The best matches, and all that are as good as the last of them.
+ * @param lacks matches that do not count
+ * @param fewest words with fewer documents together are left to FTS5
+ * @returns undefined if FTS5 has to rank them, or should since they are few
+ */
+export async function bestByPostings(
+  context: SearchContext,
+  match: TextMatch,
+  all: Matches,
+  { wanted, lacks, fewest = FEWEST }: { wanted: number; lacks: readonly number[]; fewest?: number },
+  pace: Pace,
+): Promise<Scored[] | undefined> {
+  const words = wordsOf(match, () => fragment('1'))?.words
+  const scoring = words && scoringWords(words.expression)
+  if (words === undefined || scoring === undefined || match.first !== undefined) return undefined
+  try {
+    const sizes: number[] = []
+    for (const word of scoring) {
+      const asked = { key: keyOfWord(words.table, word), words: { ...words, expression: word }, ...LEFT }
+      const matches = await allMatches(context, asked, pace)
+      if (matches === undefined) return undefined
+      sizes.push(matches.size)
+    }
+    if (sizes.reduce((sum, size) => sum + size, 0) < fewest) return undefined
+    const postings = new OpenPostings(context, words.table, pace)
+    const { documents } = postings.now.totals()
+    const weights = weightsOf(match.rank)
+    const weighed = scoring.map((word, index): Weighed => {
+      const n = sizes[index]!
+      const own: number[] = []
+      for (const column of word.columns) own[column] = weights[column] ?? 1
+      const idf = Math.log((documents - n + 0.5) / (n + 0.5))
+      return { word, idf: idf > 0 ? idf : LEAST_IDF, weights: own }
+    })
+    const telling = weighed.filter(({ idf }) => idf > LEAST_IDF)
+    const isEnough = telling.length > 0 && telling.length < weighed.length
+    const best = isEnough && (await rank(postings, all, telling, { wanted, lacks }))
+    if (best && best.length >= Math.min(wanted, all.size - lacks.length)) return atMost(best)
+    return atMost(await rank(postings, all, weighed, { wanted, lacks }))
+  } catch (error) {
+    if (error instanceof Unreadable) return undefined
+    throw error
+  }
+}
+
+/** What cannot be read is left to FTS5. */
+const LEFT = {
+  relation: () => {
+    throw new Unreadable()
+  },
+  collects: false,
+}
+
+const atMost = (best: Scored[]): Scored[] | undefined => (best.length > MOST_TIES ? undefined : best)
+
+/**
+ * The words that count in a score. A match counts all words of the expression that it has, unless a part of the expression
+ * is not fulfilled: only expressions without such parts are ranked here.
+ */
+function scoringWords(expression: Expression): WordIn[] | undefined {
+  const isSimple = (part: Expression, kind: 'and' | 'or'): boolean =>
+    part.kind === 'word' ||
+    (part.kind === 'or' && part.parts.every((each) => isSimple(each, 'or'))) ||
+    (part.kind === 'and' && kind === 'and' && part.parts.every((each) => isSimple(each, 'and')))
+  const wanted = expression.kind === 'not' ? expression.part : expression
+  return isSimple(wanted, 'and') ? wordsIn(wanted) : undefined
+}
+
+/** The weights by column of `bm25(2.0, 1.0)`. */
+const weightsOf = (rank: string): number[] => rank.slice('bm25('.length, -1).split(',').map(Number)
+
+async function rank(
+  postings: OpenPostings,
+  all: Matches,
+  words: readonly Weighed[],
+  { wanted, lacks }: { wanted: number; lacks: readonly number[] },
+): Promise<Scored[]> {
+  const { pace } = postings
+  const without = new Set(lacks)
+  const best = new Best(wanted)
+  const blocks = new Map(all.blocks)
+  await eachFewBlocks([...blocks.keys()], pace, (some) => {
+    const low = Math.min(...some) * BLOCK
+    const high = Math.max(...some) * BLOCK + BLOCK - 1
+    const width = high - low + 1
+    const bits = new Uint8Array(width / 8)
+    for (const number of some) bits.set(bitsOf(blocks.get(number)!), (number * BLOCK - low) / 8)
+    const most = new Float64Array(width)
+    const often = words.map(() => new Float64Array(width))
+    let read = 0
+    for (const [index, { word, idf, weights }] of words.entries()) {
+      const own = often[index]!
+      read += postings.now.visit(word.word, word.prefix, { low, high }, (seq, bytes, from, to) => {
+        const at = seq - low
+        if ((bits[at >> 3]! & (1 << (at & 7))) === 0) return
+        const before = own[at]!
+        const now = before + weightOfPlaces(bytes, from, to, weights)
+        own[at] = now
+        // Of the beginning of a word, a document may have several.
+        most[at]! += idf * (share(now, 0) - share(before, 0))
+      })
+    }
+    pace.countRows(read / PLACES_A_ROW)
+    const places: number[] = []
+    for (let at = 0; at < width; at++) {
+      if (most[at]! > 0 && -most[at]! <= best.limit && !without.has(low + at)) places.push(at)
+    }
+    const sorted = Float64Array.from(places, (at) => most[at]!)
+    const order = Uint32Array.from(sorted.keys()).sort((a, b) => sorted[b]! - sorted[a]!)
+    for (let from = 0; from < order.length && -sorted[order[from]!]! <= best.limit; from += AT_ONCE) {
+      const chosen = Array.from(order.subarray(from, from + AT_ONCE), (index) => places[index]!)
+      const lengths = lengthsOf(
+        postings,
+        chosen.map((at) => low + at),
+      )
+      const { documents, words: total } = postings.now.totals()
+      for (const at of chosen) {
+        const length = lengths.get(low + at)
+        if (length === undefined) continue
+        const relative = length / (total / documents)
+        let score = 0
+        for (const [index, { idf }] of words.entries()) {
+          if (often[index]![at]! > 0) score += idf * share(often[index]![at]!, relative)
+        }
+        best.offer({ seq: low + at, score: -score })
+      }
+      best.prune()
+    }
+  })
+  return best.rows
+}
+
+/** The part of a word's idf that counts. @param length of the document, as a multiple of the average */
+const share = (often: number, length: number): number =>
+  (often * (K1 + 1)) / (often + K1 * (1 - B + B * length))
+
+/** How many words documents have. */
+function lengthsOf({ context, table, pace }: OpenPostings, seqs: number[]): Map<number, number> {
+  const rows = pace.query<{ id: number; sz: ArrayBuffer }>(
+    context.sql,
+    fragment(
+      `SELECT id, sz FROM ${table}_docsize WHERE id IN (SELECT value FROM json_each(?))`,
+      JSON.stringify(seqs),
+    ),
+  )
+  return new Map(
+    rows.map(({ id, sz }) => {
+      let [sum, number] = [0, 0]
+      for (const byte of new Uint8Array(sz)) {
+        number = number * 128 + (byte & 0x7f)
+        if (byte >= 0x80) continue
+        sum += number
+        number = 0
+      }
+      return [id, sum]
+    }),
+  )
+}
+
+/** The best of what is offered, with all that are as good as the last of them. */
+class Best {
+  rows: Scored[] = []
+  /** Worse ones are of no use. */
+  limit = Number.POSITIVE_INFINITY
+
+  constructor(readonly wanted: number) {}
+
+  offer(row: Scored): void {
+    if (row.score <= this.limit) this.rows.push(row)
+  }
+
+  prune(): void {
+    if (this.rows.length < this.wanted) return
+    const scores = Float64Array.from(this.rows, ({ score }) => score).sort()
+    this.limit = scores[this.wanted - 1]!
+    this.rows = this.rows.filter(({ score }) => score <= this.limit)
+  }
+}

@@ -1,0 +1,136 @@
+/**
+ * The format of an FTS5 index: numbers, leaves, segments and places (https://sqlite.org/fts5.html, fts5_index.c).
+ */
+
+/** The index is written in a way that is not known here, or a word has too many forms. FTS5 has to be asked. */
+export class Unreadable extends Error {}
+
+/** Bytes before the content of a leaf. */
+export const HEADER = 4
+/** Begins the structure of an index that keeps deleted documents in tables of their own. */
+const WITH_TOMBSTONES = 0xff000001
+
+/** A part of the index, with all of its words in order. */
+export interface Segment {
+  id: number
+  first: number
+  last: number
+  tombstones: number
+}
+
+/** Where `varint` has read to. */
+export let after = 0
+
+/** A number of up to 53 bits: seven bits a byte, the most significant first, nine bytes at most. */
+export function varint(bytes: Uint8Array, from: number): number {
+  let at = from
+  let value = 0
+  for (let count = 1; ; count++) {
+    const byte = bytes[at++]
+    if (byte === undefined || count > 8) throw new Unreadable()
+    if (byte < 0x80) {
+      after = at
+      return value * 128 + byte
+    }
+    value = value * 128 + (byte & 0x7f)
+  }
+}
+
+const u16 = (bytes: Uint8Array, at: number): number => bytes[at]! * 256 + bytes[at + 1]!
+export const u32 = (bytes: Uint8Array, at: number): number => u16(bytes, at) * 65_536 + u16(bytes, at + 2)
+
+/** A leaf. */
+export class Page {
+  readonly #wordsAt: number[] = []
+  /** where its content ends */
+  readonly end: number
+
+  constructor(readonly bytes: Uint8Array) {
+    this.end = u16(bytes, 2)
+    let offset = 0
+    for (let at = this.end; at < bytes.length; at = after) {
+      offset += varint(bytes, at)
+      this.#wordsAt.push(offset)
+    }
+  }
+
+  /** where the first document is, of those of the word that began on a page before */
+  get firstSeqAt(): number | undefined {
+    return u16(this.bytes, 0) || undefined
+  }
+
+  get firstSeq(): number | undefined {
+    return this.firstSeqAt && varint(this.bytes, this.firstSeqAt)
+  }
+
+  /** where the postings end that the page begins with */
+  get continuesTo(): number {
+    return this.#wordsAt[0] ?? this.end
+  }
+
+  /** Its words in order, and where their postings begin and end. `end` is undefined if they go on in the next page. */
+  *words(): Generator<{ word: Uint8Array; at: number; end: number | undefined }> {
+    let word = new Uint8Array(0)
+    for (const [index, offset] of this.#wordsAt.entries()) {
+      const kept = index === 0 ? 0 : varint(this.bytes, offset)
+      const length = varint(this.bytes, index === 0 ? offset : after)
+      const next = new Uint8Array(kept + length)
+      next.set(word.subarray(0, kept))
+      next.set(this.bytes.subarray(after, after + length), kept)
+      word = next
+      yield { word, at: after + length, end: this.#wordsAt[index + 1] }
+    }
+  }
+}
+
+/** The segments that a structure record lists. @throws Unreadable */
+export function segmentsOf(record: Uint8Array): Segment[] {
+  if (u32(record, 4) !== WITH_TOMBSTONES) throw new Unreadable()
+  const levels = varint(record, 8)
+  const next = () => varint(record, after)
+  next()
+  next()
+  const segments: Segment[] = []
+  for (let level = 0; level < levels; level++) {
+    next()
+    for (let count = next(); count > 0; count--) {
+      const [id, first, last] = [next(), next(), next()]
+      next()
+      next()
+      const tombstones = next()
+      next()
+      next()
+      // A merge that is not finished has emptied it.
+      if (first > 0) segments.push({ id, first, last, tombstones })
+    }
+  }
+  return segments
+}
+
+/**
+ * The sum of the weights of the places where a word is in a document. FTS5 writes places as numbers from 2, and a 1 and the
+ * number of the column before those of each column but the first.
+ * @param weights by column
+ * @param any whether the first place with a weight is enough
+ */
+export function weightOfPlaces(
+  bytes: Uint8Array,
+  from: number,
+  to: number,
+  weights: ArrayLike<number | undefined>,
+  any = false,
+): number {
+  let sum = 0
+  let weight = weights[0] ?? 0
+  for (let at = from; at < to; ) {
+    if (bytes[at] !== 1) {
+      sum += weight
+      if (any && sum > 0) return sum
+      while (bytes[at++]! >= 0x80);
+      continue
+    }
+    weight = weights[varint(bytes, at + 1)] ?? 0
+    at = after
+  }
+  return sum
+}

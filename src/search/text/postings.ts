@@ -1,0 +1,308 @@
+/**
+ * Reads the postings of an FTS5 index: which documents have a word, and where.
+ *
+ * FTS5 can count a word for BM25 only by reading all of its documents in one statement, and needs a quarter of a microsecond
+ * for a match. The leaves of its b-tree, read here a range of documents at a time, take a tenth of that.
+ *
+ * `<index>_data` has the pages, `<index>_idx` the first word of each (fts5-format.ts). The version of the format is checked, and
+ * whatever looks otherwise makes the caller ask FTS5 itself.
+ */
+import { fragment, type SqlFragment } from '../fragment'
+import type { Range } from '../range'
+import type { TextIndex } from './analyzer'
+import { after, HEADER, Page, type Segment, segmentsOf, Unreadable, u32, varint } from './fts5-format'
+
+type Read = <Row extends object>(sql: SqlStorage, query: SqlFragment) => Row[]
+
+/** The version of the format that is read. 5 allows secure deletes, which leave other traces in the postings. */
+const VERSION = 4
+const AVERAGES_ID = 1
+const STRUCTURE_ID = 10
+/** Words of the index begin with this byte. Others belong to indexes of prefixes, which no collection has. */
+const MAIN = 0x30
+const TOMBSTONE_HEADER = 8
+/** An id is the number of its segment, this many bits to the left, and the number of its page. */
+const SEGMENT_BITS = 37
+const TOMBSTONE_SEGMENTS = 65_536
+
+/** Pages that one statement reads at most: 256 KB. */
+const MOST_PAGES = 64
+/** Words whose places are remembered until something is written. */
+const MOST_KNOWN = 256
+/** The beginning of a word may have so many words. */
+const MOST_WORDS = 2_000
+
+/** The postings of a word in a segment: from a byte of a page, up to a byte of another one. */
+interface List {
+  segment: Segment
+  page: number
+  at: number
+  /** where they end on that page; undefined if they go on */
+  end: number | undefined
+  last: number
+  /** by page: its first document, as far as that is known */
+  firsts: Map<number, number | undefined>
+  /** the last document, if that is known */
+  lastSeq?: number
+}
+
+/** @param positions bytes of which those from `from` to `to` tell where in the document the word is */
+export type Visit = (seq: number, positions: Uint8Array, from: number, to: number) => void
+
+/** Less than 0 if the first word comes before the second. */
+function compare(one: Uint8Array, other: Uint8Array): number {
+  const length = Math.min(one.length, other.length)
+  for (let at = 0; at < length; at++) if (one[at] !== other[at]) return one[at]! - other[at]!
+  return one.length - other.length
+}
+
+const beginsWith = (word: Uint8Array, beginning: Uint8Array): boolean =>
+  word.length >= beginning.length && compare(word.subarray(0, beginning.length), beginning) === 0
+
+/** An index as it is now. After a write it must be opened again. */
+export class Postings {
+  #sql: SqlStorage
+  #read: Read
+  readonly #table: TextIndex['table']
+  readonly #segments: Segment[]
+  readonly #gone = new Map<number, Set<number>>()
+  readonly #lists = new Map<string, List[]>()
+
+  /** @throws Unreadable */
+  constructor(sql: SqlStorage, table: TextIndex['table'], read: Read) {
+    this.#sql = sql
+    this.#read = read
+    this.#table = table
+    const [config] = read<{ v: unknown }>(sql, fragment(`SELECT v FROM ${table}_config WHERE k = 'version'`))
+    if (config?.v !== VERSION) throw new Unreadable()
+    this.#segments = segmentsOf(this.#record(STRUCTURE_ID))
+  }
+
+  /** The same, for a search that counts itself what it reads. */
+  readBy(sql: SqlStorage, read: Read): this {
+    this.#sql = sql
+    this.#read = read
+    return this
+  }
+
+  /** Whether it does not remember too many words yet. */
+  get isSmall(): boolean {
+    return this.#lists.size < MOST_KNOWN
+  }
+
+  /** How many documents the index has, and how many words they have together: what BM25 goes by. */
+  totals(): { documents: number; words: number } {
+    const record = this.#record(AVERAGES_ID)
+    const documents = varint(record, 0)
+    let words = 0
+    while (after < record.length) words += varint(record, after)
+    return { documents, words }
+  }
+
+  /**
+   * Visits every document of a range that has a word. In a segment they come in order. With `prefix`, a document
+   * comes once for each of its words with that beginning.
+   * @returns how many it visited
+   * @throws Unreadable
+   */
+  visit(word: string, prefix: boolean, range: Range, visit: Visit): number {
+    let count = 0
+    for (const list of this.#listsOf(word, prefix)) count += this.#visitList(list, range, visit)
+    return count
+  }
+
+  #record(id: number): Uint8Array {
+    const [row] = this.#read<{ block: ArrayBuffer }>(
+      this.#sql,
+      fragment(`SELECT block FROM ${this.#table}_data WHERE id = ?`, id),
+    )
+    if (row === undefined) throw new Unreadable()
+    return new Uint8Array(row.block)
+  }
+
+  #pages(segment: Segment, first: number, count: number): Page[] {
+    const id = segment.id * 2 ** SEGMENT_BITS
+    return this.#read<{ block: ArrayBuffer }>(
+      this.#sql,
+      fragment(
+        `SELECT block FROM ${this.#table}_data WHERE id BETWEEN CAST(? AS INTEGER) AND CAST(? AS INTEGER) ORDER BY id`,
+        id + first,
+        id + first + count - 1,
+      ),
+    ).map(({ block }) => new Page(new Uint8Array(block)))
+  }
+
+  #page(segment: Segment, number: number): Page {
+    const [page] = this.#pages(segment, number, 1)
+    if (page === undefined) throw new Unreadable()
+    return page
+  }
+
+  /** The page with the last word up to this one. */
+  #pageOf(segment: Segment, word: Uint8Array): number {
+    const [row] = this.#read<{ pgno: number }>(
+      this.#sql,
+      fragment(
+        `SELECT pgno FROM ${this.#table}_idx WHERE segid = ? AND term <= ? ORDER BY term DESC LIMIT 1`,
+        segment.id,
+        word.slice().buffer,
+      ),
+    )
+    // A merge that is not finished has emptied the first pages.
+    return Math.max(segment.first, Math.floor((row?.pgno ?? 0) / 2))
+  }
+
+  /** The first page after this word that has a word begin. */
+  #pageAfter(segment: Segment, word: Uint8Array): number | undefined {
+    const [row] = this.#read<{ pgno: number }>(
+      this.#sql,
+      fragment(
+        `SELECT pgno FROM ${this.#table}_idx WHERE segid = ? AND term > ? ORDER BY term LIMIT 1`,
+        segment.id,
+        word.slice().buffer,
+      ),
+    )
+    return row && Math.floor(row.pgno / 2)
+  }
+
+  #listsOf(text: string, prefix: boolean): List[] {
+    const key = JSON.stringify([text, prefix])
+    const known = this.#lists.get(key)
+    if (known !== undefined) return known
+    const encoded = new TextEncoder().encode(text)
+    const word = new Uint8Array(encoded.length + 1)
+    word[0] = MAIN
+    word.set(encoded, 1)
+    const lists = this.#segments.flatMap((segment) => [...this.#listsIn(segment, word, prefix)])
+    if (lists.length > MOST_WORDS) throw new Unreadable()
+    this.#lists.set(key, lists)
+    return lists
+  }
+
+  *#listsIn(segment: Segment, asked: Uint8Array, prefix: boolean): Generator<List> {
+    let number: number | undefined = this.#pageOf(segment, asked)
+    for (let count = 0; number !== undefined && number <= segment.last; count++) {
+      if (count > MOST_WORDS) throw new Unreadable()
+      let last: Uint8Array | undefined
+      const page = this.#page(segment, number)
+      for (const { word, at, end } of page.words()) {
+        last = word
+        const order = compare(word, asked)
+        if (order < 0) continue
+        if (order > 0 && !(prefix && beginsWith(word, asked))) return
+        const until: number = end === undefined ? (this.#pageAfter(segment, word) ?? segment.last) : number
+        const firsts = new Map(at < page.end ? [[number, varint(page.bytes, at)]] : [])
+        yield { segment, page: number, at, end, last: until, firsts }
+        if (!prefix) return
+      }
+      if (!prefix || last === undefined) return
+      number = this.#pageAfter(segment, last)
+    }
+  }
+
+  /** Documents of a segment that are deleted. */
+  #goneFrom({ id, tombstones }: Segment): Set<number> {
+    const known = this.#gone.get(id)
+    if (known !== undefined) return known
+    const gone = new Set<number>()
+    // These ids have more bits than a double.
+    const pages = this.#read<{ block: ArrayBuffer }>(
+      this.#sql,
+      fragment(
+        `SELECT block FROM ${this.#table}_data, (SELECT CAST(? AS INTEGER) << ${SEGMENT_BITS} AS first)
+          WHERE id >= first AND id < first + CAST(? AS INTEGER)`,
+        id + TOMBSTONE_SEGMENTS,
+        tombstones,
+      ),
+    )
+    if (pages.length !== tombstones) throw new Unreadable()
+    for (const { block } of pages) {
+      const bytes = new Uint8Array(block)
+      const size = bytes[0] === 4 ? 4 : 8
+      if (bytes[1] === 1) gone.add(0)
+      for (let at = TOMBSTONE_HEADER; at + size <= bytes.length; at += size) {
+        const seq = size === 4 ? u32(bytes, at) : u32(bytes, at) * 2 ** 32 + u32(bytes, at + 4)
+        if (seq !== 0) gone.add(seq)
+      }
+    }
+    this.#gone.set(id, gone)
+    return gone
+  }
+
+  /** The last page of a list whose first document is not after `low`, or one before it. */
+  #pageFor(list: List, low: number): number {
+    const { segment, page, last, firsts } = list
+    let [from, to] = [page, last]
+    while (from < to) {
+      let number = Math.ceil((from + to) / 2)
+      let first: number | undefined
+      // Pages in the middle of the positions of one document begin none.
+      for (; number > from; number--) {
+        if (!firsts.has(number)) firsts.set(number, this.#page(segment, number).firstSeq)
+        first = firsts.get(number)
+        if (first !== undefined) break
+      }
+      if (first !== undefined && first <= low) from = number
+      else to = Math.max(from, number - 1)
+    }
+    return from
+  }
+
+  #visitList(list: List, { low, high }: Range, visit: Visit): number {
+    const { segment } = list
+    if ((list.firsts.get(list.page) ?? low) > high || (list.lastSeq ?? low) < low) return 0
+    const gone = segment.tombstones > 0 ? this.#goneFrom(segment) : undefined
+    let number = this.#pageFor(list, low)
+    let count = 0
+    let seq = 0
+    /** positions that go on in the next page */
+    let begun: Uint8Array | undefined
+    let missing = 0
+    let last = list.last
+    for (const [page, first] of list.firsts)
+      if (page < last && first !== undefined && first > high) last = page
+    let ahead = last < list.last ? MOST_PAGES : 1
+    for (; number <= list.last; ahead = Math.min(MOST_PAGES, ahead * 2)) {
+      for (const page of this.#pages(segment, number, Math.min(ahead, Math.max(1, last - number + 1)))) {
+        const isFirst = number++ === list.page
+        const { bytes } = page
+        const end = isFirst ? (list.end ?? page.end) : page.continuesTo
+        let at = isFirst ? list.at : (page.firstSeqAt ?? end)
+        if (begun !== undefined) {
+          const more = Math.min(missing, end - HEADER)
+          begun = Uint8Array.of(...begun, ...bytes.subarray(HEADER, HEADER + more))
+          missing -= more
+          if (missing > 0) continue
+          if (seq >= low && !gone?.has(seq)) {
+            count++
+            visit(seq, begun, 0, begun.length)
+          }
+          begun = undefined
+        }
+        // The first document of a page has its whole number, each further one what it is more.
+        if (at < end) seq = 0
+        while (at < end) {
+          seq += varint(bytes, at)
+          if (seq > high) return count
+          const size = varint(bytes, after)
+          at = after
+          // A deletion in the list itself, as in an index with contents.
+          if (size % 2 === 1) throw new Unreadable()
+          const to = at + size / 2
+          if (to > end) {
+            begun = bytes.slice(at, end)
+            missing = to - end
+            break
+          }
+          if (seq >= low && !gone?.has(seq)) {
+            count++
+            visit(seq, bytes, at, to)
+          }
+          at = to
+        }
+      }
+    }
+    list.lastSeq = seq
+    return count
+  }
+}

@@ -1,0 +1,247 @@
+/**
+ * Postings read without FTS5: over random collections, histories and expressions they tell the same matches, places and scores
+ * as FTS5 does.
+ */
+import { runInDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { Alarm } from '../../src/alarm'
+import { type Open, openCollection } from '../../src/search/collection/open'
+import { removeAll } from '../../src/search/documents/bulk'
+import { fragment } from '../../src/search/fragment'
+import { writeMeta } from '../../src/search/meta'
+import { allMatches, wordsOf } from '../../src/search/run/kept-matches'
+import { LongSearches, Pace } from '../../src/search/run/pace'
+import { bestByPostings } from '../../src/search/run/word-ranking'
+import { readSchema } from '../../src/search/schema/stored'
+import { parseExpression, wordsIn } from '../../src/search/text/expression'
+import { weightOfPlaces } from '../../src/search/text/fts5-format'
+import { Postings } from '../../src/search/text/postings'
+import { makeCollection } from './make-collection'
+
+/** FUZZ_CASES says how many histories are tried. */
+const CASES = Math.ceil((Number(env.FUZZ_CASES) || 100) / 2)
+
+const FIELDS = [
+  { name: 'title', type: 'string' },
+  { name: 'text', type: 'string' },
+]
+/** Common words first. Several begin alike, and some share a stem. */
+const WORDS = [
+  'star',
+  'stars',
+  'start',
+  'moon',
+  'stare',
+  'more',
+  'moor',
+  'lake',
+  'sty',
+  '\u6708',
+  'oak',
+  'oaks',
+]
+
+const word = fc
+  .double({ min: 0, max: 0.999, noNaN: true })
+  .map((at) => WORDS[Math.floor(at * at * WORDS.length)]!)
+const words = (least: number, most: number) =>
+  fc.array(word, { minLength: least, maxLength: most }).map((drawn) => drawn.join(' '))
+
+/** A long text has its places on several pages of the index. */
+const texts = fc.record({
+  title: words(1, 3),
+  text: fc.oneof({ weight: 6, arbitrary: words(0, 8) }, { weight: 1, arbitrary: words(100, 300) }),
+})
+
+type Step = { put: number; doc: { title: string; text: string } } | { remove: number } | { command: string }
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 6, arbitrary: fc.record({ put: fc.nat({ max: 60 }), doc: texts }) },
+  { weight: 3, arbitrary: fc.nat({ max: 60 }).map((remove) => ({ remove })) },
+  { weight: 1, arbitrary: fc.constantFrom({ command: 'optimize' }, { command: 'merge' }) },
+)
+
+interface Asked {
+  text: string
+  isSimple: boolean
+}
+
+const columns = fc.constantFrom('{t0 t1}', '{t0}', '{t1}')
+const quoted = fc.tuple(word, fc.constantFrom('', '', '*')).map(([text, star]) => `"${text}"${star}`)
+const either = fc.array(quoted, { minLength: 1, maxLength: 8 }).map((some) => some.join(' OR '))
+const every = fc.array(quoted, { minLength: 1, maxLength: 3 }).map((some) => some.join(' AND '))
+const expression: fc.Arbitrary<Asked> = fc.oneof(
+  fc
+    .tuple(columns, fc.oneof(either, every))
+    .map(([names, some]) => ({ text: `${names} : (${some})`, isSimple: true })),
+  fc
+    .tuple(columns, columns, quoted, either)
+    .map(([one, other, a, b]) => ({ text: `(${one} : (${a}) OR ${other} : (${b}))`, isSimple: true })),
+  fc
+    .tuple(columns, either, either)
+    .map(([names, some, unwanted]) => ({ text: `${names} : ((${some}) NOT (${unwanted}))`, isSimple: true })),
+  fc.tuple(columns, every, columns, every, either).map(([one, a, other, b, c]) => ({
+    text: `${one} : (${a}) OR ${other} : ((${b}) NOT (${c}))`,
+    isSimple: false,
+  })),
+)
+
+/** Makes a collection whose index has small pages and wide gaps between the documents. */
+async function withCollection<Result>(
+  steps: readonly Step[],
+  work: (open: Open, sql: SqlStorage) => Promise<Result>,
+): Promise<Result> {
+  const { objectId } = await makeCollection(FIELDS, [])
+  return runInDurableObject(
+    env.COLLECTION.get(env.COLLECTION.idFromName(objectId)),
+    (_, { storage, id }: DurableObjectState) => {
+      const around = { storage, env, objectId: String(id), alarm: new Alarm(storage) }
+      const open = openCollection(around, readSchema(storage.sql)!)
+      const { writer, store } = open
+      for (const table of ['word_index', 'text_index']) {
+        storage.sql.exec(`INSERT INTO ${table} (${table}, rank) VALUES ('pgsz', 64)`)
+      }
+      for (const each of steps) {
+        if ('put' in each) {
+          writer.write([{ document: JSON.stringify({ ...each.doc, id: `d${each.put}` }), action: 'upsert' }])
+          writeMeta(storage.sql, 'counters', { nextSeq: store.nextSeq + 1500, count: store.count })
+          store.reset()
+        } else if ('remove' in each) {
+          const seq = store.find([`d${each.remove}`]).get(`d${each.remove}`)
+          if (seq !== undefined) removeAll(storage, store, [[seq, `d${each.remove}`]])
+        } else {
+          const rank = each.command === 'merge' ? 4 : null
+          storage.sql.exec(`INSERT INTO word_index (word_index, rank) VALUES (?, ?)`, each.command, rank)
+        }
+      }
+      return work(open, storage.sql)
+    },
+  )
+}
+
+const steps = fc.array(step, { minLength: 20, maxLength: 90 })
+const pace = () => new Pace(new LongSearches())
+const tables = fc.constantFrom('word_index' as const, 'text_index' as const)
+
+it('reads the documents of words and the places in them, in any range', async () => {
+  let [seen, long] = [0, 0]
+  await fc.assert(
+    fc.asyncProperty(steps, tables, fc.nat(60_000), fc.nat(60_000), (history, table, low, width) =>
+      withCollection(history, async (_, sql) => {
+        sql.exec(`INSERT INTO ${table} (${table}) VALUES ('flush')`)
+        sql.exec(`CREATE VIRTUAL TABLE places USING fts5vocab(${table}, instance)`)
+        const { read } = pace()
+        const postings = new Postings(sql, table, read)
+        const stems = table === 'text_index'
+        for (const prefix of [false, true]) {
+          for (const text of WORDS.filter((each) => !stems || /^[a-z]+$/.test(each))) {
+            const [asked] = wordsIn(parseExpression(`{t0 t1} : ("${text}")`, { stems })!)
+            for (const range of [
+              { low: 0, high: 1e6 },
+              { low, high: low + width },
+            ]) {
+              const found = new Map<number, number>()
+              postings.visit(asked!.word, prefix, range, (seq, bytes, from, to) => {
+                found.set(seq, (found.get(seq) ?? 0) + weightOfPlaces(bytes, from, to, [1000, 1]))
+              })
+              const rows = sql.exec<{ doc: number; weight: number }>(
+                `SELECT doc, sum(iif(col = 't0', 1000, 1)) AS weight FROM places
+                  WHERE ${prefix ? "term >= ? AND term < ? || 'zzz'" : 'term >= ? AND term <= ?'}
+                    AND doc BETWEEN ? AND ? GROUP BY doc ORDER BY doc`,
+                asked!.word,
+                asked!.word,
+                range.low,
+                range.high,
+              )
+              const expected = rows.toArray().map(({ doc, weight }) => [doc, weight])
+              expect([...found].sort(([a], [b]) => a - b)).toEqual(expected)
+              seen += expected.length
+              long += expected.filter(([, weight]) => weight! % 1000 > 60).length
+            }
+          }
+        }
+      }),
+    ),
+    { numRuns: CASES },
+  )
+  expect(seen).toBeGreaterThan(1_000)
+  expect(long).toBeGreaterThan(0)
+}, 600_000)
+
+it('finds and ranks as FTS5 does', async () => {
+  let ranked = 0
+  await fc.assert(
+    fc.asyncProperty(
+      steps,
+      fc.array(fc.tuple(expression, tables, fc.integer({ min: 1, max: 40 }), fc.nat({ max: 3 })), {
+        minLength: 10,
+        maxLength: 10,
+      }),
+      (history, asked) =>
+        withCollection(history, async ({ context }, sql) => {
+          const everything = () => fragment('1')
+          for (const [{ text, isSimple }, table, wanted, without] of asked) {
+            const match = { match: text, table, rank: 'bm25(2.0000, 1.0000)' }
+            const words = wordsOf(match, everything)!
+            if (table === 'text_index' && text.includes('\u6708')) {
+              expect(words.words).toBeUndefined()
+              continue
+            }
+            expect(words.words).toBeDefined()
+            const all = await allMatches(context, words, pace())
+            // Few documents are one statement's work.
+            if (all === undefined) continue
+            const rows = sql
+              .exec<{ rowid: number; score: number }>(
+                `SELECT rowid, rank AS score FROM ${table} WHERE ${table} MATCH ? AND rank MATCH ? ORDER BY rank, rowid DESC`,
+                text,
+                match.rank,
+              )
+              .toArray()
+            expect(all.seqs.sort((a, b) => a - b)).toEqual(
+              rows.map(({ rowid }) => rowid).sort((a, b) => a - b),
+            )
+            const lacks = rows.filter((_, at) => at % 5 < without).map(({ rowid }) => rowid)
+            const best = await bestByPostings(context, match, all, { wanted, lacks, fewest: 1 }, pace())
+            if (!isSimple || rows.length === 0) {
+              if (rows.length > 0) expect(best).toBeUndefined()
+              continue
+            }
+            const expected = rows.filter(({ rowid }) => !lacks.includes(rowid))
+            const scores = new Map(expected.map(({ rowid, score }) => [rowid, score]))
+            // A word of more than half of the documents may be missing in a score.
+            const tolerance = 2.2e-6 * text.split('"').length
+            for (const { seq, score } of best!) {
+              expect(Math.abs(scores.get(seq)! - score)).toBeLessThan(tolerance)
+            }
+            expect(best!.length).toBeGreaterThanOrEqual(Math.min(wanted, expected.length))
+            expect(new Set(best!.map(({ seq }) => seq)).size).toBe(best!.length)
+            const last = Math.max(...best!.map(({ score }) => score))
+            const seqs = new Set(best!.map(({ seq }) => seq))
+            const better = expected.filter(({ score }) => score < last - 2 * tolerance)
+            expect(better.filter(({ rowid }) => !seqs.has(rowid))).toEqual([])
+            ranked += best!.length
+          }
+        }),
+    ),
+    { numRuns: CASES },
+  )
+  expect(ranked).toBeGreaterThan(500)
+}, 600_000)
+
+it('leaves phrases, words near each other and unknown signs to FTS5', () => {
+  for (const text of [
+    '{t0} : ("a b")',
+    '{t0} : (NEAR("a" "b", 9))',
+    '{t0} : ^ "a"',
+    '{t0} : ("A")',
+    '{t0} : ("a" "b")',
+    '{t0} : ("a"',
+    '"a"',
+    '',
+  ]) {
+    expect(parseExpression(text, { stems: false })).toBeUndefined()
+  }
+})
