@@ -182,6 +182,15 @@ test('72: an alias of any name', async () => {
   })
   expect(await client().aliases(alias).retrieve()).toEqual({ collection_name: name, name: alias })
   expect((await client().collections(alias).documents().search({ q: '*' }, {})).found).toBe(5)
+  expect((await client().aliases().retrieve()).aliases).toContainEqual({ collection_name: name, name: alias })
+  expect(await request('PUT', `/aliases/${encodeURIComponent(alias)}`, {})).toMatchObject({
+    status: 400,
+    body: { message: 'Parameter `collection_name` is required.' },
+  })
+  expect(await request('PUT', `/aliases/${name}`, { collection_name: name })).toMatchObject({
+    status: 500,
+    body: { message: `Name \`${name}\` conflicts with an existing collection name.` },
+  })
   expect(await client().aliases(alias).delete()).toEqual({ collection_name: name, name: alias })
   await expect(client().aliases(alias).retrieve()).rejects.toMatchObject({ name: 'ObjectNotFound' })
 })

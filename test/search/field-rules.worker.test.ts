@@ -47,6 +47,11 @@ describe('stem: true', () => {
     ['es', 'las canciones cantadas', 'canción cantado'],
     ['it', 'le canzoni abbandonate', 'canzone abbandonato'],
     ['ru', 'новые машины дороги', 'новая машина'],
+    ['da', 'bilerne og hundene', 'bilen hunden'],
+    ['nl', 'boeken en fietsen', 'boek fietsen'],
+    ['no', 'bilene og hundene', 'bilen hund'],
+    ['pt', 'os meninos cantam', 'menino'],
+    ['sv', 'bilarna och flickorna', 'bilar flicka'],
   ])('%s: stems by the language of the field', async (locale, text, q) => {
     const fields = [{ name: 'text', type: 'string', stem: true, locale }]
     const things = await makeCollection(fields, [{ id: '1', text }])
@@ -60,7 +65,9 @@ describe('stem: true', () => {
       fields: [{ name: 'a', type: 'string', stem: true, locale }],
     })
     expect(() => parseSchema(schema('el'))).toThrow(ApiError)
-    expect(() => parseSchema(schema('xx'))).toThrow('Set it to one of en, de, es, fr, it, ru.')
+    expect(() => parseSchema(schema('xx'))).toThrow(
+      'Set it to one of en, da, de, es, fr, it, nl, no, pt, ru, sv.',
+    )
     expect(parseSchema(schema('de')).fields[0]).toMatchObject({ stem: true, locale: 'de' })
   })
 })

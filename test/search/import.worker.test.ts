@@ -47,7 +47,7 @@ describe('importing lines', () => {
       await importAll(object, [{ title: 'one', points: 1 }, bad], { returnDocument: true, returnId: true }),
     ).toEqual([
       { success: true, document: { id: '0', title: 'one', points: 1 }, id: '0' },
-      { success: false, error: 'Field `title` must be a string.', code: 400, document: bad },
+      { success: false, error: 'Field `title` must be a string.', code: 400, document: bad, id: 'b' },
     ])
     expect(await importAll(object, [{ id: 'x', title: 'y', points: 1 }], { returnId: true })).toEqual([
       { success: true, id: 'x' },

@@ -2,13 +2,16 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { COMMON_PARAMETERS } from '../../src/api/edge/hint'
+import { REFUSED_OF_DOCUMENTS } from '../../src/api/typesense/write-options'
 import { nearest } from '../../src/nearest'
 import type { Refused } from '../../src/search/refused'
 import { REFUSED_PARAMETERS, requireSupported } from '../../src/search/request/parameters'
-import { REFUSED_OF_COLLECTIONS } from '../../src/search/schema/options'
+import { REFUSED_OF_COLLECTIONS, REFUSED_OF_EMBEDDINGS } from '../../src/search/schema/options'
 import { parseSchema } from '../../src/search/schema/schema'
 import {
   COLLECTION_OPTIONS,
+  DOCUMENT_PARAMETERS,
+  EMBEDDING_OPTIONS,
   FIELD_OPTIONS,
   OWN_PARAMETERS,
   PARAMETERS,
@@ -85,6 +88,21 @@ describe('what is not implemented', () => {
       schema({ truncate_len: 100, infix: false, stem_dictionary: '', symbols_to_index: [], locale: 'de' }),
     )
     parseSchema(schema({}, { synonym_sets: [], curation_sets: [], metadata: {} }))
+    const embedding = (embed: object, config: object) =>
+      schema(
+        {
+          name: 'vector',
+          type: 'float[]',
+          embed: { from: ['title'], model_config: { model_name: 'ts/e5-small', ...config }, ...embed },
+        },
+        {},
+      )
+    expect(() => parseSchema(embedding({ mapping: ['a'] }, {}))).toThrow(
+      'The option `mapping` of the field `vector`',
+    )
+    expect(() => parseSchema(embedding({}, { personalization_type: 'recommendation' }))).toThrow(
+      'The option `personalization_type` of the field `vector`',
+    )
   })
 })
 
@@ -123,7 +141,7 @@ const works = (taking: Taking): string =>
     .join(', ')}.`
 
 const options = (what: string, taking: Taking, refusals: Readonly<Record<string, Refused>>): string[] => [
-  `## Which options of ${what} are supported?`,
+  `## Which ${what} are supported?`,
   '',
   works(taking),
   ...titled('Different:', those(taking, 'differs')),
@@ -148,9 +166,13 @@ const sections = (): string =>
     "They get a 400 that names them. Names that are not Typesense's are ignored, as they are there.",
     ...table(refusedOf(REFUSED_PARAMETERS)),
     '',
-    ...options('fields', FIELD_OPTIONS, {}),
+    ...options('options of fields', FIELD_OPTIONS, {}),
     '',
-    ...options('collections', COLLECTION_OPTIONS, REFUSED_OF_COLLECTIONS),
+    ...options('options of embeddings', EMBEDDING_OPTIONS, REFUSED_OF_EMBEDDINGS),
+    '',
+    ...options('options of collections', COLLECTION_OPTIONS, REFUSED_OF_COLLECTIONS),
+    '',
+    ...options('parameters of documents', DOCUMENT_PARAMETERS, REFUSED_OF_DOCUMENTS),
   ].join('\n')
 
 test('docs/typesense.md has these tables', () => {

@@ -135,7 +135,7 @@ export const FIELD_OPTIONS: Readonly<Record<string, Taken>> = {
   range_index: harmless('SQLite compares numbers.'),
   locale: differs('It chooses the stemmer. Words are found by their script, whatever the locale.'),
   stem: differs(
-    'English by Porter, German, Spanish, French, Italian and Russian by Snowball. Any other `locale` is refused with it.',
+    'English by Porter; `da`, `de`, `es`, `fr`, `it`, `nl`, `no`, `pt`, `ru` and `sv` by Snowball. Any other `locale` is refused with it.',
   ),
   stem_dictionary: differs('A field keeps the words that the dictionary has when the field is made.'),
   reference: differs('Values are compared exactly, with case and accents.'),
@@ -144,6 +144,48 @@ export const FIELD_OPTIONS: Readonly<Record<string, Taken>> = {
   truncate_len: WORKS,
   token_separators: WORKS,
   symbols_to_index: WORKS,
+}
+
+const OF_GCP = harmless('`gcp/` models alone read it, and Parley refuses those.')
+
+/** Of `embed` and of its `model_config`. */
+export const EMBEDDING_OPTIONS: Readonly<Record<string, Taken>> = {
+  from: WORKS,
+  model_config: WORKS,
+  model_name: differs("`ts/...` models are served by one of Parley's own."),
+  api_key: WORKS,
+  url: WORKS,
+  path: WORKS,
+  indexing_prefix: WORKS,
+  query_prefix: WORKS,
+  project_id: OF_GCP,
+  access_token: OF_GCP,
+  client_id: OF_GCP,
+  client_secret: OF_GCP,
+  refresh_token: OF_GCP,
+  service_account: OF_GCP,
+  region: OF_GCP,
+  document_task: OF_GCP,
+  query_task: OF_GCP,
+}
+
+const IN_BACKGROUND = harmless('Vectors are made after the reply, in batches that the provider takes.')
+
+/** Parameters of the routes of documents, import and export. */
+export const DOCUMENT_PARAMETERS: Readonly<Record<string, Taken>> = {
+  action: WORKS,
+  dirty_values: WORKS,
+  filter_by: WORKS,
+  include_fields: WORKS,
+  exclude_fields: WORKS,
+  return_doc: WORKS,
+  return_id: WORKS,
+  ignore_not_found: WORKS,
+  truncate: WORKS,
+  batch_size: harmless('Parley chooses the size by bytes and by who is waiting.'),
+  remote_embedding_batch_size: IN_BACKGROUND,
+  remote_embedding_timeout_ms: IN_BACKGROUND,
+  remote_embedding_num_tries: IN_BACKGROUND,
 }
 
 export const COLLECTION_OPTIONS: Readonly<Record<string, Taken>> = {

@@ -10,7 +10,7 @@ import type { Call, Route } from '../edge/route'
 import { openCollection } from './collection'
 import { importDocuments } from './import'
 import { plainText, streamText } from './text-stream'
-import { dirtyValues, writeOptions } from './write-options'
+import { dirtyValues, requireKnownFields, writeOptions } from './write-options'
 
 const DELETE_BATCH = 1_000
 
@@ -40,6 +40,8 @@ async function deleteDocument({ env, path, query }: Call): Promise<Response> {
 
 async function patchDocuments({ env, request, path, query, access }: Call): Promise<Response> {
   const filterBy = requireFilter(query.filter_by)
+  requireKnownFields(query)
+  const { dirtyValues: dirty } = dirtyValues(query)
   const collection = await openCollection(env, path.collection!)
   const scope = await joinScope(env, access, query)
   const body = await readText(request)
@@ -47,7 +49,7 @@ async function patchDocuments({ env, request, path, query, access }: Call): Prom
   // An empty filter names no document; `*` names all.
   let done = filterBy === ''
   for (let after = 0; !done; ) {
-    const step = unwrap(await collection.updateWhere(filterBy, body, after, scope))
+    const step = unwrap(await collection.updateWhere(filterBy, body, after, scope, dirty))
     updated += step.count
     after = step.cursor
     done = step.done
@@ -58,6 +60,7 @@ async function patchDocuments({ env, request, path, query, access }: Call): Prom
 async function deleteDocuments({ env, path, query, access }: Call): Promise<Response> {
   if (isTrue(query.truncate)) return truncate(await openCollection(env, path.collection!))
   const filterBy = requireFilter(query.filter_by)
+  requireKnownFields(query)
   const options = {
     batchSize: deleteBatch(query.batch_size),
     returnDocuments: isTrue(query.return_doc),
@@ -105,6 +108,7 @@ function deleteBatch(batchSize: string | undefined): number {
 }
 
 async function exportDocuments({ env, path, query, access }: Call): Promise<Response> {
+  requireKnownFields(query)
   const collection = await openCollection(env, path.collection!)
   const options = {
     filterBy: query.filter_by ?? '',

@@ -1,5 +1,6 @@
 /** The parameters that every way of writing documents shares. */
 import { ApiError } from '../../errors'
+import { insteadOf, passes, type Refused, refused } from '../../search/refused'
 import type { DirtyValues, SearchParameters, WriteAction, WriteOptions } from '../../search/types'
 
 const ACTIONS = new Set<string>(['create', 'update', 'upsert', 'emplace'] satisfies WriteAction[])
@@ -9,6 +10,20 @@ const DIRTY_VALUES = new Set<string>([
   'drop',
   'reject',
 ] satisfies DirtyValues[])
+
+/** What documents are not changed, deleted or exported by. */
+export const REFUSED_OF_DOCUMENTS: Readonly<Record<string, Refused>> = {
+  validate_field_names: refused('A filter names fields of the schema alone.', '', 'true'),
+}
+
+/** @throws ApiError 400 for a filter whose unknown fields are to be passed over */
+export function requireKnownFields(query: SearchParameters): void {
+  for (const [name, refusal] of Object.entries(REFUSED_OF_DOCUMENTS)) {
+    const value = query[name]
+    if (value === undefined || passes(refusal, value)) continue
+    throw new ApiError(400, `Parameter \`${name}\` is not supported here. ${insteadOf(refusal)}`)
+  }
+}
 
 /** @throws ApiError 400 for an unknown action */
 export function writeOptions(query: SearchParameters): WriteOptions {

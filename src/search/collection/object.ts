@@ -222,13 +222,14 @@ export class Collection extends DurableObject implements CollectionRpc {
     json: string,
     after: number,
     scope?: SearchScope,
+    dirtyValues?: DirtyValues,
   ): Promise<Outcome<Step & { cursor: number }>> {
     return attempt(async () => {
       const { joins } = await this.#joining({ filterBy }, scope)
       const [fault] = await this.#faults([{ document: json, action: 'update' }])
       if (fault !== undefined) throw fault
       const { store, writer, mirror } = await this.#life.writable()
-      const step = updateWhere(store, writer, filterBy, json, after, joins)
+      const step = updateWhere(store, writer, filterBy, { json, dirtyValues }, after, joins)
       await mirror?.settle()
       return step
     })

@@ -76,6 +76,7 @@ export interface CollectionRpc {
     json: string,
     after: number,
     scope?: SearchScope,
+    dirtyValues?: DirtyValues,
   ): Promise<Outcome<Step & { cursor: number }>>
   /** One step of DELETE /documents?filter_by= */
   removeWhere(

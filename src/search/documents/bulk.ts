@@ -3,7 +3,7 @@ import { ApiError } from '../../errors'
 import { compileFilter } from '../filter/compile'
 import type { JoinedDocuments } from '../filter/context'
 import { NOWHERE, type Range } from '../range'
-import type { Document, ExportOptions, RemoveOptions, Step } from '../types'
+import type { DirtyValues, Document, ExportOptions, RemoveOptions, Step } from '../types'
 import { parseDocument } from './document'
 import { project } from './projection'
 import type { Store } from './store'
@@ -86,7 +86,7 @@ export function updateWhere(
   store: Store,
   writer: Writer,
   filterBy: string,
-  json: string,
+  { json, dirtyValues }: { json: string; dirtyValues?: DirtyValues | undefined },
   from: number,
   joins?: JoinedDocuments,
 ): Step & { cursor: number } {
@@ -95,7 +95,7 @@ export function updateWhere(
   const { seqs, cursor, done } = select(store, filterBy, from, UPDATE_STEP, joins)
   const documents = store.read(seqs, true)
   const results = writer.write(
-    [...documents.values()].map(({ id }) => ({ document: { ...patch, id }, action: 'update' })),
+    [...documents.values()].map(({ id }) => ({ document: { ...patch, id }, action: 'update', dirtyValues })),
   )
   return {
     count: results.filter((result) => !(result instanceof ApiError)).length,

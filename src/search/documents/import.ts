@@ -1,6 +1,7 @@
 /** POST /documents/import: takes a batch of lines, returns a result line for each. */
 import { ApiError } from '../../errors'
 import type { Document, ImportOptions } from '../types'
+import { parseDocument } from './document'
 import type { Store } from './store'
 import type { Writer, Written } from './writer'
 
@@ -27,7 +28,7 @@ export function importLines(
   return results
     .map((result, number) =>
       result instanceof ApiError
-        ? failure(result, options.returnDocument ? lines[number] : undefined)
+        ? failure(result, lines[number]!, options)
         : success(result, documents, options.returnId),
     )
     .join('\n')
@@ -43,10 +44,23 @@ function success(written: Written, documents: Map<number, Document> | undefined,
 }
 
 /** @param line the refused line, which the reply contains as a string */
-const failure = (error: ApiError, line: string | undefined): string =>
-  JSON.stringify({
+function failure(error: ApiError, line: string, { returnDocument, returnId }: ImportOptions): string {
+  const id = returnId ? idIn(line) : undefined
+  return JSON.stringify({
     success: false,
     error: error.message,
     code: error.status,
-    ...(line === undefined ? {} : { document: line }),
+    ...(returnDocument ? { document: line } : {}),
+    ...(id === undefined ? {} : { id }),
   })
+}
+
+/** The id that a line names, if it can be read. */
+function idIn(line: string): string | undefined {
+  try {
+    const { id } = parseDocument(line)
+    return typeof id === 'string' ? id : undefined
+  } catch {
+    return undefined
+  }
+}

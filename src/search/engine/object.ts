@@ -15,7 +15,8 @@ export function objectDocuments(object: CollectionRpc): DocumentStore {
     patch: (id, json, dirtyValues) => object.patch(id, json, dirtyValues),
     get: (id, include, exclude, scope) => object.get(id, include, exclude, scope),
     remove: (id, ignoreNotFound) => object.remove(id, ignoreNotFound),
-    updateWhere: (filterBy, json, after, scope) => object.updateWhere(filterBy, json, after, scope),
+    updateWhere: (filterBy, json, after, scope, dirtyValues) =>
+      object.updateWhere(filterBy, json, after, scope, dirtyValues),
     removeWhere: (filterBy, options, scope) => object.removeWhere(filterBy, options, scope),
     truncate: () => object.truncate(),
     importLines: (lines, options) => object.importLines(lines, options),

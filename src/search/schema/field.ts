@@ -3,6 +3,7 @@ import { ApiError } from '../../errors'
 import { stemmedLocales, stemmerOf } from '../text/stemmers'
 import { type EmbedConfig, FIELD_TYPES, type Field, type FieldType } from '../types'
 import { requireClear } from './embedding-secrets'
+import { REFUSED_OF_EMBEDDINGS, requireOptions } from './options'
 import { isObject } from './values'
 
 type Json = Record<string, unknown>
@@ -151,7 +152,7 @@ export function parseField(raw: unknown, nestedFields: boolean): Field {
     if (!cascades) field.cascade_delete = false
   }
 
-  const embed = parseEmbed(raw.embed, type)
+  const embed = parseEmbed(raw.embed, name, type)
   if (embed !== undefined) field.embed = embed
   parseVector(raw, field)
   if (
@@ -187,7 +188,7 @@ function characters(raw: Json, option: 'token_separators' | 'symbols_to_index'):
   return value.length === 0 ? {} : { [option]: value }
 }
 
-function parseEmbed(raw: unknown, type: string): EmbedConfig | undefined {
+function parseEmbed(raw: unknown, name: string, type: string): EmbedConfig | undefined {
   if (raw === undefined || raw === null || (isObject(raw) && Object.keys(raw).length === 0)) return undefined
   if (type !== 'float[]') refuse('Fields with the `embed` parameter can only be of type `float[]`.')
   if (!isObject(raw)) refuse('Property `embed` must be an object.')
@@ -205,6 +206,9 @@ function parseEmbed(raw: unknown, type: string): EmbedConfig | undefined {
       refuse(`Property \`embed.model_config.${prefix}\` must be a string.`)
     }
   }
+  const where = ` of the field \`${name}\``
+  requireOptions(REFUSED_OF_EMBEDDINGS, raw, where)
+  requireOptions(REFUSED_OF_EMBEDDINGS, config, where)
   requireClear(config)
   if (!raw.from.every((source) => typeof source === 'string')) {
     refuse('Property `embed.from` must contain only field names as strings.')

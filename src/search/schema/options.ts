@@ -4,6 +4,14 @@ import { insteadOf, passes, type Refused, refused } from '../refused'
 
 type Refusals = Readonly<Record<string, Refused>>
 
+const PERSONAL = refused('Parley does not personalize searches.', '')
+
+/** Of `embed` and its `model_config`. */
+export const REFUSED_OF_EMBEDDINGS: Refusals = {
+  mapping: PERSONAL,
+  personalization_type: PERSONAL,
+}
+
 export const REFUSED_OF_COLLECTIONS: Refusals = {
   voice_query_model: refused('Parley does not transcribe speech.', ''),
 }

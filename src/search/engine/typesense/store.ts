@@ -188,12 +188,16 @@ export class TypesenseStore implements DocumentStore {
     json: string,
     _after: number,
     scope: SearchScope = {},
+    dirtyValues?: DirtyValues,
   ): Promise<Outcome<Step & { cursor: number }>> {
     return attempt(async () => {
       const { num_updated: count } = await this.#call<{ num_updated: number }>({
         method: 'PATCH',
         path: await this.#documents(),
-        query: { filter_by: this.#filter(filterBy, scope) },
+        query: {
+          filter_by: this.#filter(filterBy, scope),
+          ...(dirtyValues !== undefined && { dirty_values: dirtyValues }),
+        },
         body: json,
         repeatable: true,
       })
