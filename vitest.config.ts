@@ -2,11 +2,12 @@ import { join } from 'node:path'
 import { cloudflareTest, readD1Migrations } from '@cloudflare/vitest-pool-workers'
 import { defineConfig } from 'vitest/config'
 
-// Four kinds of test, each where its subject really runs:
-//   unit     pure functions, in Node
-//   worker   Durable Objects, D1 and routes, inside workerd
-//   clients  the real clients over real sockets against `npm start`
-//   browser  pages in a real browser, against another `npm start`
+// Five kinds of test, each where its subject really runs:
+//   unit      pure functions, in Node
+//   worker    Durable Objects, D1 and routes, inside workerd
+//   clients   the real clients over real sockets against `npm start`
+//   commands  the same, of the commands and of servers that a test starts, kills or deploys itself
+//   browser   pages in a real browser, against another `npm start`
 
 /** Random cases are the same in each run, but where RANDOM_SEED says otherwise; empty: new ones each time. */
 const provide = { randomSeed: process.env.RANDOM_SEED ?? '20261122' }
@@ -14,13 +15,18 @@ const resolve = {
   alias: [{ find: /^fast-check$/, replacement: join(import.meta.dirname, 'test/fast-check.ts') }],
 }
 
+/** The tests of clients that start commands or servers of their own: `npm test` runs them apart. */
+const COMMANDS =
+  'test/clients/{backup,command-line,deploy,earlier-folder,examples,guides,interrupted,kill,moving,pages,start,strings-folder,tutorials,vectorize}*.test.ts'
+
 /** A project whose tests share a Parley that was started as a user starts it. */
-const served = (name: string) => ({
+const served = (name: string, include: string, exclude: string[] = []) => ({
   resolve,
   test: {
     name,
     provide,
-    include: [`test/${name}/**/*.test.ts`],
+    include: [include],
+    exclude,
     environment: 'node' as const,
     globalSetup: ['./test/clients/global-setup.ts'],
     testTimeout: 30_000,
@@ -75,12 +81,15 @@ export default defineConfig(async () => ({
           name: 'worker',
           provide,
           include: ['test/**/*.worker.test.ts'],
+          // To load the program into a workerd takes longer than most files do.
+          isolate: false,
           setupFiles: ['./test/setup.ts'],
           testTimeout: 30_000,
         },
       },
-      served('clients'),
-      served('browser'),
+      served('clients', 'test/clients/**/*.test.ts', [COMMANDS]),
+      served('commands', COMMANDS),
+      served('browser', 'test/browser/**/*.test.ts'),
     ],
   },
 }))

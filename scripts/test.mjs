@@ -1,9 +1,9 @@
 /**
- * `npm test`: all tests and `npm run check`, two at a time. The tests of clients spend much of their time waiting, so
- * all else runs beside them, one part after another; what the parts print follows in the end. The last line is
- * `N passed, N failed`, and before it stands every test that failed. A file that fails while the machine is full is run
- * once more by itself; what passes then counts as passed and is named as unsteady. Arguments go to vitest. `--all`, which is `npm run test:all`, runs
- * no part in short, and draws new random cases.
+ * `npm test`: all tests and `npm run check`, two parts at a time. The tests of clients wait much of their time, so all else
+ * runs beside them, and whoever ends first takes the next part that waits. What the other parts print follows in the end.
+ * The last line is `N passed, N failed`, and before it stands every test that failed. A file that fails while the machine
+ * is full is run once more by itself; what passes then counts as passed and is named as unsteady. Arguments go to vitest.
+ * `--all`, which is `npm run test:all`, runs no part in short, and draws new random cases.
  */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -154,18 +154,41 @@ async function repeated(first) {
 const check = () => run(fileURLToPath(new URL('check.mjs', import.meta.url)), [], { isBeside: true })
 
 const ownProjects = args.some((argument) => argument.startsWith('--project'))
-const beside = (async () => {
-  const tests = []
-  for (const projects of ownProjects ? [] : [['worker'], ['unit', 'browser']]) {
-    tests.push(await test(projects.join('-'), projects, { isBeside: true }))
+
+/** What the tests were made of, in the order of their beginning: the longest first. */
+const waiting = ownProjects ? [[]] : [['commands'], ['worker'], ['unit', 'browser']]
+/** @type {{ output: string }[]} */
+const besides = []
+/** @type {Counts[]} */
+const counts = []
+
+/** Runs what waits, one after the other, until nothing does. */
+async function work() {
+  for (let projects = waiting.shift(); projects !== undefined; projects = waiting.shift()) {
+    const tested = await test(projects.join('-') || 'shown', projects, { isBeside: !ownProjects })
+    counts.push(tested)
+    if (!ownProjects) besides.push(tested)
   }
-  return { tests, check: await check() }
-})()
-const shown = await test('shown', ownProjects ? [] : ['clients'], {})
-const { tests, check: checked } = await beside
-for (const { output } of [...tests, checked]) console.log(`\n${output.trimEnd()}`)
+}
+
+/** @returns {Promise<boolean>} whether `npm run check` has passed */
+async function workAndCheck() {
+  await work()
+  const checked = await check()
+  besides.push(checked)
+  return checked.succeeded
+}
+
+/** Clients wait much of their time, so all else runs beside them. Who ends first goes on with what still waits. */
+async function workAndShow() {
+  if (!ownProjects) counts.push(await test('shown', ['clients'], {}))
+  await work()
+}
+
+const [passedCheck] = await Promise.all([workAndCheck(), workAndShow()])
+for (const { output } of besides) console.log(`\n${output.trimEnd()}`)
 for (const line of told) console.log(line)
-const { passed, failed: failedTests, failures } = await repeated(total([shown, ...tests]))
+const { passed, failed: failedTests, failures } = await repeated(total(counts))
 rmSync(scratch, { recursive: true, force: true })
 
 // By themselves: the tests and they want the whole machine. Arguments ask for some tests only, and not for these.
@@ -182,11 +205,11 @@ if (passed + failed === 0) {
   console.error('There is no such test.')
   failed = 1
 }
-if (!checked.succeeded) failed += 1
+if (!passedCheck) failed += 1
 failed += failedParts.length
 
 for (const line of lines(failures)) console.log(`failed: ${line}`)
-if (!checked.succeeded) console.log('failed: npm run check')
+if (!passedCheck) console.log('failed: npm run check')
 for (const name of failedParts) console.log(`failed: ${name}`)
 console.log(`\n${passed} passed, ${failed} failed`)
 process.exitCode = failed === 0 ? 0 : 1

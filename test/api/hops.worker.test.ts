@@ -197,6 +197,8 @@ let key: string
 let pageKey: string
 
 beforeAll(async () => {
+  // An isolate makes it with its first request, and files of tests share one.
+  await env.DB.exec(owner.CREATE_OWNER)
   await setStage()
   vi.spyOn(globalThis, 'fetch').mockImplementation(async () =>
     Response.json({ choices: [{ message: { content: 'yes' }, finish_reason: 'stop' }] }),
