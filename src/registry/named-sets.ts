@@ -12,9 +12,10 @@ import {
 } from '../db/resource-entries'
 import { deleteResource, findResource, listResources, putResource } from '../db/resources'
 import { ApiError } from '../errors'
+import type { KeptSets } from '../search/kept-sets'
 import { isObject } from '../search/schema/values'
 import { newCurationOf, shownCuration } from '../search/sets/curation'
-import { CURATION_SET, curationSets, type KeptSets, SYNONYM_SET, synonymSets } from '../search/sets/kept'
+import { CURATION_SET, curationSets, SYNONYM_SET, synonymSets } from '../search/sets/kept'
 import { synonymOf } from '../search/sets/synonym'
 import { readStoredObject } from '../stored-json'
 

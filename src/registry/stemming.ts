@@ -4,7 +4,7 @@ import { beginEntries, type Entries, entriesOf, idsOfKind, putEntries, sizesOf }
 import { deleteResource, findResource } from '../db/resources'
 import { ApiError } from '../errors'
 import { isObject } from '../search/schema/values'
-import { STEMMING_DICTIONARY, stemmingDictionaries } from '../search/sets/kept'
+import { STEMMING_DICTIONARY, stemmingDictionaries } from '../search/text/dictionaries'
 
 /** Bytes of a dictionary as stored JSON: a row of D1 holds 2 MB. */
 export const MAX_DICTIONARY_BYTES = 1_500_000
