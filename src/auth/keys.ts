@@ -1,4 +1,5 @@
 /** Creates, shows and deletes API keys, with Typesense's messages. */
+import * as v from 'valibot'
 import {
   type ApiKeyRecord,
   deleteApiKey,
@@ -13,7 +14,9 @@ import { seal } from '../db/sealing'
 import { isLimited } from '../db/usage'
 import { ApiError } from '../errors'
 import { meant } from '../nearest'
+import { once } from '../once'
 import { MOST_ORIGINS, ORIGIN_PATTERN } from '../origins'
+import { readStored } from '../stored-json'
 import { canSignScopedKeys } from './access'
 import { forgetKeys } from './authenticate'
 import { checkBudget } from './budgets'
@@ -112,9 +115,11 @@ export async function restoreKeys(
 
 const NO_ACTIONS = '[]'
 
+const Actions = once(() => v.array(v.string()))
+
 function canSign({ actions }: BackupRow): boolean {
   try {
-    return canSignScopedKeys({ actions: JSON.parse(String(actions)) as string[] })
+    return canSignScopedKeys({ actions: readStored(Actions(), String(actions)) })
   } catch {
     throw new ApiError(400, 'The `actions` of a key must be a JSON list.')
   }

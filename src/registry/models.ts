@@ -20,7 +20,7 @@ import { checkParameters, withoutNulls } from '../models/parameters'
 import { destinationOf, providerOf } from '../models/providers'
 import { partSecrets, requireSecrets } from '../models/secrets'
 import { once } from '../once'
-import { readStored } from '../stored-json'
+import { readStored, readStoredObject } from '../stored-json'
 import { ownObject } from './engines'
 import { checkHistorySchema } from './history-schema'
 import { changeSecrets, keptSecrets, openSecrets, sealSecrets, shownSecrets } from './model-secrets'
@@ -189,7 +189,7 @@ export async function keepHistoriesOf(
   rows: Record<string, string | number | null>[],
 ): Promise<void> {
   for (const { config } of rows) {
-    const { history_collection: name } = JSON.parse(String(config)) as Record<string, unknown>
+    const { history_collection: name } = readStoredObject(String(config))
     const history = typeof name === 'string' ? await lookUp(env, name) : undefined
     if (history) await ownObject(env, history).keepHistory()
   }

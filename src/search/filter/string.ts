@@ -8,6 +8,8 @@
  * Facets and sortable fields have their normal form in a column. Of other fields, only the full-text index has the
  * words, as stems. It gives a superset, and the documents decide.
  */
+
+import { readStoredObject } from '../../stored-json'
 import { balanced, fragment, oneOf, type SqlFragment } from '../fragment'
 import { ROWID_IN_RANGE } from '../range'
 import { hasValues } from '../schema/layout'
@@ -15,7 +17,7 @@ import { textCode, textColumn } from '../schema/shared-column'
 import { stringsAt } from '../schema/values'
 import { rulesOf } from '../text/rules'
 import { normalForm, prepare, type TokenRules, tokenize } from '../text/words'
-import type { Document, Field } from '../types'
+import type { Field } from '../types'
 import { someValue } from './columns'
 import type { FilterContext } from './context'
 import type { FilterClause } from './parse'
@@ -83,7 +85,7 @@ export function anyString(context: FilterContext, field: Field): SqlFragment {
   let read = 0
   for (const { seq, body } of candidates(context, field, { tokens: [], written: [], prefix: false })) {
     read++
-    if (stringsAt(JSON.parse(body) as Document, field.name).length > 0) seqs.push(seq)
+    if (stringsAt(readStoredObject(body), field.name).length > 0) seqs.push(seq)
   }
   context.onRead?.(read)
   return oneOf(seqs)
@@ -131,7 +133,7 @@ function compareDocuments(
     for (const row of candidates(context, field, pattern)) {
       if (seqs.has(row.seq)) continue
       read++
-      const values = stringsAt(JSON.parse(row.body) as Document, field.name)
+      const values = stringsAt(readStoredObject(row.body), field.name)
       if (
         values.some((value) => matches(normalForm(value, rulesOf(context.schema, field)), pattern, whole))
       ) {
