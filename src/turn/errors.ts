@@ -40,6 +40,7 @@ const RETRIES: Record<ErrorCode, Retry> = {
   unknown_assistant: 'never',
   unknown_model: 'never',
   unknown_collection: 'never',
+  not_joined: 'never',
   over_budget: 'later',
   too_many_waiting: 'later',
   bad_request: 'never',
