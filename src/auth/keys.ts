@@ -84,7 +84,7 @@ export interface RestoredKey {
  * Stores the keys of a backup under their ids, because conversations and usage name them. A backup has no values, so each key
  * gets a new one: its `value`, or a random one. The row of a deleted key is kept too: its id must not be used again.
  * @returns how many were stored, and their values. A key that is there already keeps its own, which is not among them
- * @throws ApiError 409 if an id belongs to another key; 400 for a row that is none of a key
+ * @throws ApiError 409 if an id belongs to another key; 400 for a row that is not a key's
  */
 export async function restoreKeys(
   env: Cloudflare.Env,

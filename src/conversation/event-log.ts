@@ -95,8 +95,8 @@ export class EventLog {
   }
 
   /**
-   * Writes a turn's log anew, in the current format.
-   * @param change gives the events that take an event's place; [it]: it stays as it is
+   * Rewrites a turn's log in the current format.
+   * @param change returns the events that replace an event; the event alone if it does not change
    */
   protected rewrite(turn: number, change: (event: LogEvent) => LogEvent[]): void {
     const version = this.#version(turn)

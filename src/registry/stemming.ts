@@ -11,8 +11,8 @@ export const MAX_DICTIONARY_BYTES = 1_500_000
 export const MAX_DICTIONARIES = 100
 
 /**
- * POST /stemming/dictionaries/import?id=: adds words to a dictionary, which it makes if there is none. A word that is
- * there gets the new root.
+ * POST /stemming/dictionaries/import?id=: adds words to a dictionary. Creates the dictionary if there is none. A known
+ * word gets the new root.
  * @param text JSONL, each line `{"word": ..., "root": ...}`
  * @returns the lines
  * @throws ApiError 400, 422
