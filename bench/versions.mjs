@@ -1,7 +1,8 @@
 /**
- * CPU of a first question and of a follow-up, of this version and of another one: `node bench/versions.mjs FOLDER`, where FOLDER is
- * a checkout of the other with its node_modules. Both answer the same questions of MTRAG, in turn. BENCH_SEARCH=words leaves the
- * vectors out. A model in this process answers at once: it rewrites a follow-up as the data set does.
+ * CPU of a first question, of a follow-up and of a chunk, of this version and of another one: `node bench/versions.mjs FOLDER`,
+ * where FOLDER is a checkout of the other with its node_modules. Both answer the same questions of MTRAG, in turn.
+ * BENCH_SEARCH=words leaves the vectors out, BENCH_ROUNDS says how often (5). A model in this process answers at once: it rewrites
+ * a follow-up as the data set does. Each round is told when it ends, so a run that is stopped early says something too.
  */
 import { fork } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -14,12 +15,17 @@ const [folder] = process.argv.slice(2)
 const here = join(import.meta.dirname, '..')
 const data = join(process.env.PARLEY_DATA ?? join(here, '../shared/data'), 'mtrag-clapnq')
 const withVectors = process.env.BENCH_SEARCH !== 'words'
-const ROUNDS = 5
+const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5)
 /** conversations of a round */
 const EACH = 15
 /** for what a turn leaves to the background, in milliseconds */
 const SETTLES = 3_000
 const WORDS = 40
+/** chunks of a long answer, which tells what a chunk costs, and milliseconds between them */
+const CHUNKS = 4_000
+const GAP = 0.25
+/** asks for a long answer */
+const AT_LENGTH = 'at length'
 
 const readLines = (path) =>
   readFileSync(path, 'utf8')
@@ -44,13 +50,18 @@ async function startModel() {
     const question = /<Question>\n([\s\S]*?)\n\n<Standalone/.exec(asked)?.[1]
     const answer = question
       ? [rewritten.get(question) ?? question]
-      : Array.from({ length: WORDS }, (_, n) => `word${n} `)
+      : Array.from({ length: asked.includes(AT_LENGTH) ? CHUNKS : WORDS }, (_, n) => `word${n} `)
     if (stream !== true) {
       const message = { role: 'assistant', content: answer.join('') }
       return response.end(JSON.stringify({ choices: [{ index: 0, message, finish_reason: 'stop' }] }))
     }
     response.writeHead(200, { 'content-type': 'text/event-stream' })
-    for (const content of answer) response.write(completion({ content }))
+    const started = performance.now()
+    for (const [at, content] of answer.entries()) {
+      // Timers are too coarse for the gap, so what is due is written at once.
+      if (answer.length === CHUNKS && started + at * GAP > performance.now()) await setTimeout(1)
+      response.write(completion({ content }))
+    }
     response.end(`${completion({}, 'stop')}data: [DONE]\n\n`)
   })
   server.keepAliveTimeout = 120_000
@@ -98,7 +109,7 @@ async function startVersion(root, model) {
     max_bytes: 8192,
   }
   await post('/conversations/models', JSON.stringify(configured))
-  return { url, cpu, stop: () => child.send('stop'), first: [], followUp: [], firstToken: [] }
+  return { url, cpu, stop: () => child.send('stop'), first: [], followUp: [], firstToken: [], chunk: [] }
 }
 
 async function ask({ url, firstToken }, q, conversation_id) {
@@ -116,7 +127,8 @@ async function ask({ url, firstToken }, q, conversation_id) {
   const response = await fetch(`${url}/collections/docs/documents/search?${query}`, { headers })
   let text = ''
   for await (const piece of response.body.pipeThrough(new TextDecoderStream())) {
-    if (!text.includes('word0') && piece.includes('word0')) firstToken.push(performance.now() - started)
+    if (!text.includes('word0') && !q.endsWith(AT_LENGTH) && piece.includes('word0'))
+      firstToken.push(performance.now() - started)
     text += piece
   }
   if (!text.includes(`word${WORDS - 1}`)) throw new Error(`${response.status} ${text.slice(0, 300)}`)
@@ -132,7 +144,12 @@ async function round(version, pairs, counts) {
   for (const [at, [, question]] of pairs.entries()) await ask(version, question, ids[at])
   await setTimeout(SETTLES)
   const after = await version.cpu()
+  await ask(version, `${pairs[0][0]} ${AT_LENGTH}`)
+  await setTimeout(SETTLES)
+  const last = await version.cpu()
   if (!counts) return
+  const first = (between - before) / pairs.length
+  version.chunk.push(((last - after - first) / CHUNKS) * 1_000)
   version.first.push(((between - before) / pairs.length) * 1_000)
   version.followUp.push(((after - between) / pairs.length) * 1_000)
 }
@@ -148,11 +165,18 @@ for (let at = 0; at <= ROUNDS; at++) {
   // The first round warms both up.
   const some = pairs.slice(at * EACH, (at + 1) * EACH)
   for (const version of at % 2 === 0 ? versions : versions.toReversed()) await round(version, some, at > 0)
+  if (at > 0) tell(`after ${at} of ${ROUNDS} rounds`)
 }
-const [now, other] = versions
-for (const what of ['first', 'followUp', 'firstToken']) {
-  const [a, b] = [median(now[what]), median(other[what])]
-  console.log(`${what}: ${a.toFixed(1)} ms, the other ${b.toFixed(1)} ms, ratio ${(a / b).toFixed(2)}`)
+
+function tell(when) {
+  const [now, other] = versions
+  console.log(when)
+  for (const what of ['first', 'followUp', 'firstToken', 'chunk']) {
+    const [a, b] = [median(now[what]), median(other[what])]
+    console.log(
+      `  ${what}: ${a.toPrecision(3)} ms, the other ${b.toPrecision(3)} ms, ratio ${(a / b).toFixed(2)}`,
+    )
+  }
 }
 for (const version of versions) version.stop()
 model.stop()

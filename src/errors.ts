@@ -23,6 +23,7 @@ export type ErrorCode =
   | 'unknown_assistant'
   | 'unknown_model'
   | 'unknown_collection'
+  | 'not_joined'
   // What a caller has too much of.
   | 'over_budget'
   | 'too_many_waiting'

@@ -46,8 +46,7 @@ let mark: string | undefined
  * Parses JSON. Whole numbers that a double cannot hold become BigInt.
  * @throws SyntaxError as `JSON.parse` does, and for a whole number of more than 308 digits
  */
-// biome-ignore lint/suspicious/noExplicitAny: as JSON.parse
-export function parseExact(text: string): any {
+export function parseExact(text: string): unknown {
   const parsed: unknown = JSON.parse(text)
   if (!LONG_RUN.test(text)) return parsed
   if (typeof parsed === 'number') return exactNumber(text.trim())

@@ -6,8 +6,8 @@ import { authenticate } from './authenticate'
 import { requireRate } from './rate-limit'
 
 /**
- * Where a request came from, and what the log records of its key. Outside, all refusals have the same message; the
- * reason is for the operator.
+ * Where a request came from, and what the log records about its key. Callers get the same message for every refusal; the
+ * reason is only for the operator.
  */
 export interface Note {
   /** IP address; '' if unknown. Never logged */

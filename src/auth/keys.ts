@@ -1,4 +1,5 @@
 /** Creates, shows and deletes API keys, with Typesense's messages. */
+import * as v from 'valibot'
 import {
   type ApiKeyRecord,
   deleteApiKey,
@@ -13,7 +14,9 @@ import { seal } from '../db/sealing'
 import { isLimited } from '../db/usage'
 import { ApiError } from '../errors'
 import { meant } from '../nearest'
+import { once } from '../once'
 import { MOST_ORIGINS, ORIGIN_PATTERN } from '../origins'
+import { readStored } from '../stored-json'
 import { canSignScopedKeys } from './access'
 import { forgetKeys } from './authenticate'
 import { checkBudget } from './budgets'
@@ -81,7 +84,7 @@ export interface RestoredKey {
  * Stores the keys of a backup under their ids, because conversations and usage name them. A backup has no values, so each key
  * gets a new one: its `value`, or a random one. The row of a deleted key is kept too: its id must not be used again.
  * @returns how many were stored, and their values. A key that is there already keeps its own, which is not among them
- * @throws ApiError 409 if an id belongs to another key; 400 for a row that is none of a key
+ * @throws ApiError 409 if an id belongs to another key; 400 for a row that is not a key's
  */
 export async function restoreKeys(
   env: Cloudflare.Env,
@@ -112,9 +115,11 @@ export async function restoreKeys(
 
 const NO_ACTIONS = '[]'
 
+const Actions = once(() => v.array(v.string()))
+
 function canSign({ actions }: BackupRow): boolean {
   try {
-    return canSignScopedKeys({ actions: JSON.parse(String(actions)) as string[] })
+    return canSignScopedKeys({ actions: readStored(Actions(), String(actions)) })
   } catch {
     throw new ApiError(400, 'The `actions` of a key must be a JSON list.')
   }

@@ -50,7 +50,7 @@ export interface ConversationSummary {
   expires_at: number
   /** when one of its turns failed last; absent: none did */
   failed_at?: number
-  /** how many rated its answers, if anybody did; in a list for a key that sees what everybody says */
+  /** how many people rated its answers; absent if nobody did, and for keys that do not see everybody's feedback */
   ratings?: { up: number; down: number }
 }
 
@@ -111,7 +111,7 @@ export async function listConversations(
     now: Date.now(),
   })
   const page = rows.slice(0, most)
-  // Whoever lists only their own conversations is not told what others say of them.
+  // Askers who list only their own conversations do not see other people's feedback.
   const ratings = scope.proof === undefined ? await ratingsOf(db, page) : new Map()
   return {
     conversations: page.map((row) => ({
@@ -173,7 +173,7 @@ export async function renameConversation(
 }
 
 /**
- * Takes what an asker says of an answer, in the place of what they said before.
+ * Stores an asker's feedback on an answer. It replaces their earlier feedback.
  * @throws ApiError 404, 409 if too many others have said something
  */
 export async function giveFeedback(
@@ -187,7 +187,7 @@ export async function giveFeedback(
 }
 
 /**
- * Deletes what an asker said of an answer.
+ * Deletes an asker's feedback on an answer.
  * @returns whether there was anything
  * @throws ApiError 404
  */
@@ -245,7 +245,7 @@ export async function deleteConversation(env: Cloudflare.Env, asker: Asker, id: 
   const object = conversationObject(env, id)
   const removed = await object.remove(asker)
   if (removed.ok && removed.value) return
-  // Looked for in any case: an object that refuses must not be quicker than one that knows nothing.
+  // Always query: a refusal must not be faster than an unknown id, or its time would tell them apart.
   const row = await findConversationRow(database(env), id, Date.now())
   unwrap(removed)
   if (row === undefined || !mayOpen(asker, row)) throw unknownConversation()
@@ -329,7 +329,7 @@ function recordedTurn(row: StoredTurn): RecordedTurn {
   }
 }
 
-/** What OpenSearch's messages say of themselves stands in the trace, and is shown by OpenSearch's API alone. */
+/** The trace also holds the details of OpenSearch's messages. Only OpenSearch's API shows those. */
 function tracedTurn(row: TracedRow): TracedTurn {
   const stored: TurnTrace & { traces?: unknown } = readStored(traceShape, row.trace)
   const { message: _, traces: __, ...trace } = stored

@@ -3,10 +3,10 @@
  * being written, is stored as a turn of its own, and costs nothing.
  */
 import { type ErrorCode, unwrap } from '../errors'
-import { parseExact } from '../exact-json'
 import { lasting } from '../parts'
 import { errorOf, interrupted } from '../turn/errors'
-import type { DoneEvent, HistoryMessage, TurnEvent } from '../turn/events'
+import { readEvent } from '../turn/event-line'
+import { type DoneEvent, type HistoryMessage, isForReaders, type TurnEvent } from '../turn/events'
 import { historyOf } from '../turn/look-back'
 import type { TurnPorts } from '../turn/ports'
 import type { AskRequest } from '../turn/request'
@@ -37,7 +37,8 @@ export async function copyTurn(
   const copy = new Copy(request, ports)
   try {
     for await (const line of events) {
-      const event = parseExact(line)
+      const event = readEvent(line)
+      if (!isForReaders(event)) continue
       if (event.type === 'error' && UNFINISHED.includes(event.code)) break
       if (await copy.take(event)) return 'ended'
     }

@@ -1,6 +1,6 @@
 /** The events of turns in the object's SQLite: lines of JSON, and beside them the engines' replies. */
-import { parseExact } from '../exact-json'
 import { splitText } from '../split-text'
+import { readEvent } from '../turn/event-line'
 import { type HistoryMessage, isForReaders, type LogEvent, type TurnEventBody } from '../turn/events'
 import { upgrade, VERSION } from '../turn/upgrade'
 import type { Source } from './reader'
@@ -86,17 +86,17 @@ export class EventLog {
       .join('')
       .split('\n')
       .slice(0, -1)
-      .map((line) => upgrade(parseExact(line), version).event)
+      .map((line) => upgrade(readEvent(line), version).event)
   }
 
   /** An event of a turn's log, in the current format. */
   protected eventIn(turn: number, line: string): LogEvent {
-    return upgrade(parseExact(line), this.#version(turn)).event
+    return upgrade(readEvent(line), this.#version(turn)).event
   }
 
   /**
-   * Writes a turn's log anew, in the current format.
-   * @param change gives the events that take an event's place; [it]: it stays as it is
+   * Rewrites a turn's log in the current format.
+   * @param change returns the events that replace an event; the event alone if it does not change
    */
   protected rewrite(turn: number, change: (event: LogEvent) => LogEvent[]): void {
     const version = this.#version(turn)
@@ -107,7 +107,7 @@ export class EventLog {
       .join('')
     const lines = text.split('\n').slice(0, -1)
     const changed = lines.flatMap((line) => {
-      const logged: LogEvent = parseExact(line)
+      const logged = readEvent(line)
       const { event, replies } = upgrade(logged, version)
       const { conversation_id, seq } = event
       if (replies)
@@ -160,7 +160,7 @@ export class EventLog {
     version: number,
     { after, results, history }: { after: number; results: boolean; history: HistoryMessage[] | undefined },
   ): string {
-    const logged: LogEvent = parseExact(line)
+    const logged = readEvent(line)
     const { event, replies } = upgrade(logged, version)
     if (event.seq <= after || !isForReaders(event)) return ''
     const { conversation_id, turn, seq } = event

@@ -1,9 +1,8 @@
 /**
- * What people say of answers: a rating, a comment, reasons.
+ * Feedback on answers: a rating, a comment, reasons.
  *
- * Feedback stands beside the log of its turn, not in it. The log ends with the turn and its readers have read it, while
- * feedback comes later and can change or be withdrawn. So it is a row of its own in D1, and whoever shows the turn's
- * record adds it.
+ * Feedback is not in the log of its turn. The log ends with the turn, and its readers have read it, while feedback comes
+ * later and can change or be withdrawn. So it is a row of its own in D1, and code that shows the turn's record adds it.
  */
 import { database } from '../db/client'
 import {
@@ -23,7 +22,7 @@ import type { Asker } from '../turn/request'
 import { type Owner, seesAll } from './ownership'
 import { stringsShape } from './stored'
 
-/** What somebody says of an answer. Without a rating, a score of 4 or 5 counts as up, and 1 or 2 as down. */
+/** One person's feedback. Without a rating, a score of 4 or 5 counts as up, and 1 or 2 as down. */
 export interface Feedback {
   rating?: 'up' | 'down'
   /** 1 to 5 */
@@ -41,8 +40,8 @@ export interface ShownFeedback extends Feedback {
 }
 
 /**
- * Who gives feedback: the proven user or visitor, or else the key. A claimed name does not count. Askers whom nothing
- * tells apart share a row.
+ * Who gives feedback: the proven user or visitor, or else the key. A claimed name does not count. Askers who cannot be
+ * distinguished share a row.
  */
 export const giverOf = ({ owner, proofs = [] }: Asker): string => JSON.stringify([owner, proofs[0] ?? ''])
 
@@ -53,7 +52,7 @@ const ratingOf = ({ rating, score = 3 }: Feedback): 'up' | 'down' | null => {
 }
 
 /**
- * Takes what an asker says of a turn, in the place of what they said before. The caller must have checked that the
+ * Stores an asker's feedback on a turn. It replaces their earlier feedback. The caller must have checked that the
  * conversation is open to them.
  * @throws ApiError 404 for a turn that has no stored answer, 409 if too many others have said something
  */
@@ -89,7 +88,7 @@ export const withdrawFeedback = (
   place: { conversationId: string; turn: number },
 ): Promise<boolean> => deleteFeedback(database(env), place, giverOf(asker))
 
-/** Adds to turns what was said of them: everything for a key that reaches the conversation, or else the reader's own. */
+/** Adds their feedback to turns: everybody's for a key that reaches the conversation, or else the reader's own. */
 export async function withFeedback<Turn extends RecordedTurn>(
   env: Cloudflare.Env,
   asker: Asker,

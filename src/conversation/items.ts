@@ -37,8 +37,8 @@ export async function storedMessages(
 const roleOf = ({ role }: StoredMessage): Item['role'] => (role === 'user' ? 'user' : 'assistant')
 
 /**
- * Finds the turns of messages: a turn and its two messages share a second. Turns of one second may say the same, so all
- * messages of the seconds are matched in their order, whatever part of them is asked for.
+ * Finds the turns of messages. A turn and its two messages share a second. Two turns of one second may have equal texts, so
+ * all messages of that second are matched in order, even if only some are asked for.
  * @param all oldest first @param some of them, in any order
  */
 export async function itemsOf(

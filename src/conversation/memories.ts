@@ -158,7 +158,7 @@ export async function listMessages(
   return [...turns, ...before.toReversed().slice(start, start + limit - turns.length)]
 }
 
-/** The first messages of a transcript. Two texts of it make at most one message. */
+/** The first messages of a transcript. A question and its answer make one message. */
 async function beforeTurns(
   env: Cloudflare.Env,
   memoryId: string,
@@ -167,7 +167,7 @@ async function beforeTurns(
   return pairs(memoryId, await messagesBeforeTurns(database(env), memoryId, 2 * most)).slice(0, most)
 }
 
-/** Messages of a transcript that are listed at most: no page reaches further. */
+/** The most transcript messages to list. No page reaches further. */
 const MOST_BEFORE = 10_000
 
 /** Finds a message by its place; undefined if there is none. */
@@ -200,8 +200,8 @@ export const addTraceTo = (
 ): Promise<number | undefined> => addTrace(database(env), memoryId, turn, { ...trace, created: Date.now() })
 
 /**
- * Whether what is said in a conversation is judged first. What is written into its history is not, and a later turn has it
- * in its prompt.
+ * Whether a guardrail judges what is said in a conversation. It does not judge messages that are written into the history,
+ * but later prompts contain them.
  */
 export async function isJudged(
   env: Cloudflare.Env,
@@ -262,12 +262,12 @@ async function rewriteAnswer(
   unwrap(await history.importLines([JSON.stringify(line)], options))
 }
 
-/** What is known in this isolate to have been there: that never changes. */
+/** What this isolate knows to exist. It can be kept for ever: once something has existed, that stays true. */
 const noted = new Set<string>()
 
 /**
- * Records for good that there was a conversation, or a message. OpenSearch tells an empty store from one never
- * used.
+ * Records for good that a conversation, or a message, has existed. OpenSearch distinguishes an empty store from one that
+ * was never used.
  */
 async function noteFirst(env: Cloudflare.Env, what: 'conversation' | 'turn'): Promise<void> {
   if (noted.has(what)) return

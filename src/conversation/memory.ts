@@ -19,7 +19,7 @@ const LONGEST_TITLE = 200
 const LINGER_MS = 600_000
 const LONGEST_LINGER_MS = 6 * 3_600_000
 
-/** `begun`, of a conversation that began before, wins over the asker, the title and the moment. */
+/** If the conversation began earlier, `begun` overrides the asker, the title and the time. */
 type Introduction = Pick<AskRequest, 'asker' | 'protocol' | 'historyId' | 'foundUntil' | 'begun'> & {
   /** what it is named after: its first question */
   title: string
@@ -35,7 +35,7 @@ export class Memory {
   readonly #sql: SqlStorage
   readonly #self: Self
   #closed = false
-  /** turns that the last life of this object left running, by their request's fingerprint */
+  /** turns that were running when this object died, by their request's fingerprint */
   #left: Map<string, LeftTurn> = new Map()
 
   /** Loads what the object stores when it wakes; undefined if it stores nothing. */
@@ -93,8 +93,8 @@ export class Memory {
   }
 
   /**
-   * What the last life of this object left of a request's turn: `free` if it had neither cost nor said anything. Such a turn may
-   * run again, once. Undefined if no turn of it was running.
+   * The turn of a request that was running when this object died: `free` if it had not cost or sent anything, so that it may
+   * run again, once. Undefined if no such turn was running.
    */
   takeLeft({ fingerprint }: RequestNames): LeftTurn | undefined {
     if (fingerprint === undefined) return undefined

@@ -77,7 +77,7 @@ export class Records {
     else this.#write(INTERRUPTION, { interrupted })
   }
 
-  /** A beginning that D1 does not know yet. It may tell of a turn that failed. */
+  /** A beginning that D1 does not know yet. It may report a failed turn. */
   get #waitingBeginning(): ConversationEntry | undefined {
     const [row] = this.#sql
       .exec<{ record: string }>('SELECT record FROM records WHERE turn = ?', BEGINNING)

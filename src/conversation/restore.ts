@@ -11,10 +11,10 @@ import { ADMIN } from './ownership'
 const AT_ONCE = 5
 
 /**
- * Stores the rows of conversations, and tells each object whose its conversation is and how its turns are numbered. Without
- * that, whoever continued it first would own it. Their messages are documents of the history collection, which has to be there.
+ * Stores the rows of conversations, and tells each object the owner and the last turn's number. Without that, whoever
+ * continued a conversation first would own it. The messages are documents of the history collection, which must exist.
  * @returns how many rows were stored. A conversation that is there already is left as it is
- * @throws ApiError 400 for a row that is none of a conversation, 404 for a missing history collection
+ * @throws ApiError 400 for a row that is not a conversation's, 404 for a missing history collection
  */
 export async function restoreConversations(env: Cloudflare.Env, rows: BackupRow[]): Promise<number> {
   const db = database(env)

@@ -38,8 +38,8 @@ export async function isSealed(env: Cloudflare.Env, id: string): Promise<boolean
 const HANDLE = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})-([0-9a-f]{8})$/
 
 /**
- * An id as a caller is told it who has to come back before anything is recorded. The id of a conversation that a client
- * named is a digest without a seal, so the seal follows it.
+ * The id for callers who return before D1 knows the conversation. A client's own name for a conversation becomes a digest
+ * without a seal, so the seal is appended.
  */
 export async function handleOf(env: Cloudflare.Env, id: string): Promise<string> {
   return (await isSealed(env, id)) ? id : `${id}-${await seal(env, id)}`

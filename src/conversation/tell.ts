@@ -49,7 +49,7 @@ export interface SaidMessage {
   more: MessageDetails
 }
 
-/** Whether it only changes what an object holds, and tells nothing to one that holds nothing. */
+/** Whether it only changes stored data, and does nothing if the object stores none. */
 export const isChange = ({ what }: Told): boolean =>
   what === 'title' || what === 'answer' || what === 'forget'
 
@@ -68,7 +68,7 @@ export async function tell(memory: Memory, env: Cloudflare.Env, told: Told): Pro
   const now = Date.now()
   if (told.what === 'message') return say(memory, env, told, now)
   if (told.what === 'restored') {
-    // What this object knows of its conversation is newer than any backup.
+    // The object's own data is newer than any backup.
     if (memory.owner !== undefined) return 0
     memory.introduce({ ...told, title: '' }, now)
     if (told.turn > 0) memory.log.continueAfter(told.turn, now, told.expiresAt)
@@ -151,7 +151,7 @@ async function say(
     !message ? [] : [{ conversation_id: conversationId, role, message, timestamp, model_id: modelId }]
   const documents = [...said('user', input), ...said('assistant', response)]
   if (documents.length > 0) memory.outbox.put(turn, historyId, documents, [])
-  // Only a question with an answer is a turn that somebody could have deleted by half.
+  // Half of a turn can be deleted only if it has a question and an answer.
   if (documents.length > 1) memory.log.markSaid(turn, timestamp, 'stop')
   memory.records.put(turn, {
     conversation,

@@ -20,7 +20,7 @@ export const ABANDONED_MS = 60_000
  */
 const UNNOTICED_MS = 2_000
 
-/** Lines within which a log names its question. What else comes first is for operators. */
+/** The question is among this many first lines. The others before it are operator events. */
 const MOST_BEFORE_QUESTION = 20
 
 /** The names of the request that began a turn, each including its asker. */
@@ -243,7 +243,7 @@ export class TurnLog extends EventLog {
     return last === undefined ? [] : said.filter((turn) => turn >= last)
   }
 
-  /** A log begins with its question: nothing after that is read. */
+  /** Reads only the beginning of a log, which has the question. */
   #questionOf(turn: number): string | undefined {
     const [first] = this.#sql
       .exec<{ lines: string }>('SELECT lines FROM log WHERE turn = ? AND segment = 0', turn)

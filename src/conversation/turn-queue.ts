@@ -34,7 +34,7 @@ export class QueuedTurn {
   onLeft = (): void => {}
   /** whether its answer is complete and being stored; from then on it cannot be stopped */
   committed = false
-  /** what the turn ended in, where it never began */
+  /** how the turn ended, if it never began */
   #refusal: ErrorEvent | undefined
 
   constructor(

@@ -9,6 +9,7 @@ import { isModelHeld, readingModels } from '../db/conversation-models'
 import { modelIds, type Named, readRegistry } from '../db/registry-rows'
 import { dayOf, isLimited, readingSpent, spentOnLimited } from '../db/usage'
 import { reasonOf } from '../errors'
+import { readStoredObject } from '../stored-json'
 import { isNameHeld, readingNames } from './names'
 
 export type { Named }
@@ -43,7 +44,7 @@ async function readAll(env: Cloudflare.Env, named: Named): Promise<void> {
   if (rows.assistant) keep.assistant(rows.assistant.name, rows.assistant)
   for (const row of rows.models) {
     keep.model(row.id, row)
-    if (!isLimited(JSON.parse(row.config))) continue
+    if (!isLimited(readStoredObject(row.config))) continue
     spent.onModel(
       day,
       row.id,

@@ -21,7 +21,7 @@ const KIND = 'analytics_rule'
 /** How long the rules are cached, in milliseconds. Another isolate follows a change that much later. */
 const CACHE_MS = 10_000
 
-/** The most documents that a rule may keep: all of them are looked at when some are let go. */
+/** The most documents that a rule may keep. All of them are read when some are dropped. */
 const MOST_QUERIES = 10_000
 
 const SEARCH_TYPES = ['popular_queries', 'nohits_queries', 'log']
@@ -121,7 +121,7 @@ export const collectionsOf = (rule: AnalyticsRule): string[] => [
   ...(rule.type === 'log' ? [] : [destinationOf(rule)]),
 ]
 
-/** The collection whose object has what a rule counts or logs. A log stays with the collection that it is about. */
+/** The collection whose object has a rule's counts or log. A log stays with the collection that was searched. */
 export const destinationOf = ({ type, collection, params }: AnalyticsRule): string =>
   (type !== 'log' && params?.destination_collection) || collection
 
@@ -281,14 +281,14 @@ export async function forgetLogged(env: Cloudflare.Env, rule: AnalyticsRule, use
   return counts.reduce((sum, count) => sum + count, 0)
 }
 
-/** The objects that can have events of a rule. An alias may have led to any collection. */
+/** The objects that may have events of a rule: all, because an alias may have led to any collection. */
 async function logsOf(env: Cloudflare.Env, { collection }: AnalyticsRule): Promise<string[]> {
   const place = await lookUp(env, collection)
   if (place?.name === collection) return place.engine === 'object' ? [place.objectId] : []
   return (await listCollectionRows(database(env), 0, 0)).filter(isOwn).map(({ objectId }) => objectId)
 }
 
-/** The object that has what a rule counts or logs. @throws ApiError 404 */
+/** The object with a rule's counts or log. @throws ApiError 404 */
 export async function ledgerOf(env: Cloudflare.Env, rule: AnalyticsRule): Promise<CollectionRpc> {
   return ownObject(env, await findCollection(env, destinationOf(rule)))
 }

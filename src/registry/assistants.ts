@@ -1,6 +1,6 @@
 /**
- * Assistants: what a chat on somebody's page is made of. Collections to search, a conversation model, a prompt, and
- * what visitors may change of it, under one name that a page can be given.
+ * Assistants: everything that a chat on a page needs, under one name. An assistant has collections to search, a
+ * conversation model, a prompt, and a list of what visitors may change.
  */
 
 import * as v from 'valibot'
@@ -29,30 +29,30 @@ export type AssistantSearch = { collection: string } & Record<string, string | n
 export interface AssistantConfig {
   /** id of the conversation model */
   model: string
-  /** collections that are searched with what they have; either these or `searches` */
+  /** collections to search with their default fields; either these or `searches` */
   collections?: string[]
   searches?: AssistantSearch[]
-  /** in the place of the model's own */
+  /** replaces the model's own */
   system_prompt?: string
-  /** questions that a page can offer before anything was asked */
+  /** questions that a page can offer at the start */
   questions: string[]
   /** what a request may change */
   overrides: Override[]
-  /** pages that may ask it, whatever their key; those of every origin without */
+  /** origins of pages that may ask it, whatever their key; absent: all */
   allowed_origins?: string[]
-  /** the field with the name by which answers cite a document; its id and `.txt` without one */
+  /** the field whose value answers use to cite a document; absent: its id and `.txt` */
   citation_field?: string
   title_field?: string
   url_field?: string
-  /** the field that `include_category` and `exclude_category` are about */
+  /** the field that `include_category` and `exclude_category` filter by */
   category_field: string
-  /** whether questions to ask next are suggested where the request does not say */
+  /** whether to suggest next questions if the request does not say */
   followups: boolean
-  /** `list`: beside the answer; `inline`: in its text too, as `<<Question?>>` */
+  /** `list`: beside the answer; `inline`: also in its text, as `<<Question?>>` */
   followup_style: 'list' | 'inline'
-  /** whether questions may bring text files; absent: on the AI Chat Protocol alone */
+  /** whether questions may include text files; absent: only in the AI Chat Protocol */
   attachments?: boolean
-  /** whether what is not understood or not allowed is refused rather than passed over with a note */
+  /** true: refuse settings that are unknown or not allowed; false: ignore them and say so */
   strict: boolean
 }
 
@@ -61,14 +61,14 @@ export type Assistant = AssistantConfig & { name: string }
 /** An assistant as it is shown. Times in milliseconds since 1970. */
 export type ShownAssistant = Assistant & { created_at: number; updated_at: number }
 
-/** The one that answers where a request names none. */
+/** The assistant for requests that name none. */
 export const DEFAULT_ASSISTANT = 'default'
 
-/** What is said of an assistant that nobody knows, and of one that the asker may not ask. */
+/** The error for an unknown assistant, and for one that the asker may not use. */
 export const assistantNotFound = (): ApiError => coded('unknown_assistant', 404, 'Assistant not found')
 
 /**
- * Stores an assistant, in the place of one of its name.
+ * Stores an assistant. It replaces one of the same name.
  * @throws ApiError 400 when it names a model, collection or field that is not there
  */
 export async function putAssistant(
@@ -116,26 +116,26 @@ export async function getAssistant(env: Cloudflare.Env, name: string): Promise<S
   return shown(row)
 }
 
-/** An assistant past the cache, for whoever is about to change it; undefined for an unknown name. */
+/** Reads an assistant without the cache, before a change; undefined for an unknown name. */
 export async function readAssistant(env: Cloudflare.Env, name: string): Promise<AssistantConfig | undefined> {
   const row = await readAssistantRow(database(env), name)
   return row && storedConfig(row)
 }
 
-/** Its conversations stay. @throws ApiError 404 */
+/** Deletes an assistant. Its conversations stay. @throws ApiError 404 */
 export async function deleteAssistant(env: Cloudflare.Env, name: string): Promise<ShownAssistant> {
   const row = await deleteAssistantRow(database(env), name)
   if (!row) throw assistantNotFound()
   return shown(row)
 }
 
-/** An assistant to be asked; undefined for an unknown name. Remembered for a few seconds. */
+/** Reads an assistant for a question; undefined for an unknown name. Cached for a few seconds. */
 export async function findAssistant(env: Cloudflare.Env, name: string): Promise<Assistant | undefined> {
   const row = await findAssistantRow(env, name)
   return row && { ...storedConfig(row), name: row.name }
 }
 
-/** The searches of an assistant, those without parameters of their own included. */
+/** All searches of an assistant, with or without their own parameters. */
 export const searchesOf = ({ collections = [], searches }: AssistantConfig): AssistantSearch[] =>
   searches ?? collections.map((collection) => ({ collection }))
 
@@ -153,7 +153,7 @@ async function checkReferences(env: Cloudflare.Env, config: AssistantConfig): Pr
   const { citation_field: label } = config
   for (const { collection } of searchesOf(config)) {
     const schema = await schemaOf(env, collection)
-    // The address of a citation leads back to its document by this field.
+    // A citation's address leads back to its document through this field.
     if (label !== undefined && !schema.fields.some((field) => field.name === label && isSearchable(field))) {
       throw new ApiError(
         400,

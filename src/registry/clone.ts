@@ -29,7 +29,7 @@ export async function cloneCollection(
   }
   const source = ownObject(env, handle)
   const schema = cloneable(unwrap(await source.schema()))
-  // A new collection takes credentials in clear only.
+  // A new collection accepts credentials only in clear.
   const fields = await openFields(schema.fields, env)
   const summary = await createCollection(env, { ...schema, fields, name: body.name })
   if (!copyDocuments) return summary
@@ -39,7 +39,7 @@ export async function cloneCollection(
     await copy(source, target)
     return unwrap(await target.summary())
   } catch (error) {
-    // An incomplete clone would look like a complete one, and block its name for another try.
+    // An incomplete clone would look complete, and its name would be taken for the next attempt.
     await dropCollection(env, body.name)
     if (!(error instanceof ApiError)) throw error
     throw new ApiError(
@@ -49,7 +49,7 @@ export async function cloneCollection(
   }
 }
 
-/** A schema as its owner wrote it. Dimensions that a model answered are asked for again. */
+/** A schema as its owner wrote it. Dimensions that came from a model are left out, so that the model is asked again. */
 const cloneable = (schema: CollectionSchema): CollectionSchema => ({
   ...schema,
   fields: schema.fields.map((field) => {

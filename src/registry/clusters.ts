@@ -74,10 +74,10 @@ export async function connect(env: Cloudflare.Env, given: unknown, name: string)
   }
 }
 
-/** Has a connection read anew, after its row was changed. */
+/** Drops a connection from the cache, after its row was changed. */
 export const forgetConnection = (objectId: string): void => connections.forget(objectId)
 
-/** Has a collection live where `columns` say from now on. @throws ApiError 404 */
+/** Changes where a collection is stored. @throws ApiError 404 */
 export async function reconnect(
   env: Cloudflare.Env,
   objectId: string,

@@ -24,7 +24,7 @@ export async function createCollection(env: Cloudflare.Env, body: unknown): Prom
   const db = database(env)
   forgetName(name)
   const taken = await findCollectionRow(db, name)
-  // A row whose object is empty is left from a deletion that did not finish.
+  // A row whose object is empty remains from a deletion that did not finish.
   if (taken?.name === name) {
     if ((await collectionObject(env, taken.objectId).summary()).ok) throw nameTaken(name)
     await deleteCollection(db, name, taken.objectId)
@@ -125,8 +125,8 @@ export async function listCollections(
 }
 
 /**
- * DELETE /collections/:name. A collection in a cluster stays there: only its name here is deleted. The object is emptied before the name is deleted. If the Worker dies in between, the
- * name has no collection, and can be deleted or used again.
+ * DELETE /collections/:name. A collection in a cluster stays there: only its name here is deleted. The object is emptied
+ * before the name is deleted. If the Worker dies in between, the name has no collection, and can be deleted or used again.
  * @returns the summary before
  * @throws ApiError 404
  */

@@ -1,9 +1,9 @@
 /**
- * The secrets of a model in its row: all of them as one sealed JSON, and beside it the same with each masked, so
- * that showing models opens nothing.
+ * A model's secrets as its row stores them: one sealed JSON, and beside it the same JSON with every value masked. So
+ * nothing is unsealed to show a model.
  *
- * Rows from before there were several hold the `api_key` alone, sealed and masked as bare strings. A bare mask
- * ends in an asterisk and the JSON of an object in a brace, so the two are never mistaken for each other.
+ * Old rows hold only the `api_key`, sealed and masked as plain strings. A masked string ends in an asterisk and JSON
+ * ends in a brace, so the two cannot be confused.
  */
 
 import * as v from 'valibot'
@@ -46,15 +46,15 @@ export async function openSecrets(
   return isBare(maskedSecrets) ? { api_key: opened } : readStored(Stored(), opened)
 }
 
-/** The secrets as they may be shown. */
+/** The masked secrets, for showing. */
 export function shownSecrets({ maskedSecrets }: Sealed): Secrets {
   if (maskedSecrets === null) return {}
   return isBare(maskedSecrets) ? { api_key: maskedSecrets } : readStored(Stored(), maskedSecrets)
 }
 
 /**
- * The secrets of a changed model. One that is not given, or given as it is shown, is the stored one: it is what
- * GET gave and PUT brings back. `null` takes one away.
+ * The secrets of a changed model. A secret that is missing, or comes back masked as GET shows it, keeps its value.
+ * `null` removes it.
  */
 export async function changeSecrets(
   row: Sealed,
@@ -73,8 +73,8 @@ export async function changeSecrets(
 }
 
 /**
- * The stored secrets that a change keeps, by the names of their properties. They are the owner's to send anywhere
- * else, so whoever changes the place they go to has to know them.
+ * The names of the stored secrets that a change keeps. Whoever changes the host that they are sent to must know them
+ * (`requireSameDestination` in models.ts).
  */
 export function keptSecrets(row: Sealed, given: { [property in keyof Secrets]: unknown }): string[] {
   const { headers = {}, ...strings } = shownSecrets(row)
@@ -90,7 +90,7 @@ export function keptSecrets(row: Sealed, given: { [property in keyof Secrets]: u
   return [...kept, ...keptHeaders]
 }
 
-/** Headers are replaced together; each value that comes back as it was shown is the stored one. */
+/** Headers are replaced as a whole. A value that comes back masked keeps its stored value. */
 function changeHeaders(given: unknown, shown: Record<string, string> = {}, stored: unknown): unknown {
   if (given === null || typeof given !== 'object' || Array.isArray(given)) return given
   return Object.fromEntries(

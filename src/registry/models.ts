@@ -20,7 +20,7 @@ import { checkParameters, withoutNulls } from '../models/parameters'
 import { destinationOf, providerOf } from '../models/providers'
 import { partSecrets, requireSecrets } from '../models/secrets'
 import { once } from '../once'
-import { readStored } from '../stored-json'
+import { readStored, readStoredObject } from '../stored-json'
 import { ownObject } from './engines'
 import { checkHistorySchema } from './history-schema'
 import { changeSecrets, keptSecrets, openSecrets, sealSecrets, shownSecrets } from './model-secrets'
@@ -33,16 +33,16 @@ const DEFAULT_TTL = 86_400
 /** A model as it is shown: its secrets masked. */
 export type ShownModel = Record<string, unknown> & { id: string }
 
-/** Throws unless whoever makes or changes a model may have its history in a collection. */
+/** Throws if the caller may not keep a model's history in this collection. */
 export type RequireHistory = (collection: string) => void
 
-/** Of a caller who has no key: the server itself. */
+/** For calls without a key, which the server itself makes. */
 const ANY_HISTORY: RequireHistory = () => {}
 
 /**
  * Checks and stores a new model.
  * @param body the request's JSON, parsed
- * @param requireHistory what is said to the model can be read there
+ * @param requireHistory checks the history collection: whoever reads it reads what people ask the model
  * @throws ApiError 400 for a failed check, 408 when the provider does not answer, 409 when the id is taken
  */
 export async function createModel(
@@ -61,17 +61,17 @@ export async function createModel(
   return shown(row)
 }
 
-/** How often a change is made anew because another one came first. */
+/** Attempts at a change. Each fails if another change came first. */
 export const MOST_TRIES = 10
 
 export const busyModel = (): ApiError =>
   new ApiError(409, 'The model is being changed by other requests. Try again.')
 
 /**
- * Merges properties into a model and checks the whole anew. Another `id` renames it. A secret that comes masked, as
- * GET gave it, stays as it is. Of changes at the same time none is lost.
- * @param requireHistory asked of the history that the model has and of the one that it gets: who may not read what was
- *   said to it may not have it said elsewhere either
+ * Merges properties into a model and checks the result. Another `id` renames the model. A secret that comes back masked,
+ * as GET shows it, keeps its value. Concurrent changes are all applied.
+ * @param requireHistory checks the old and the new history collection: whoever may not read the old one may not move it
+ *   either
  * @throws ApiError as createModel does, and 404 when there is no such model
  */
 export async function updateModel(
@@ -93,7 +93,7 @@ export async function updateModel(
   throw busyModel()
 }
 
-/** What every version has stored of a model, besides what is its provider's. */
+/** Properties that every version has stored, besides those of the provider. */
 const Stored = once(() =>
   v.looseObject({
     id: v.string(),
@@ -130,9 +130,9 @@ async function merged(
 }
 
 /**
- * A secret that is stored goes where its owner let it go, and nowhere else: who may write models could otherwise
- * have it sent to a host of their own.
- * @param names of the secrets that would go along
+ * A stored secret is sent only to the host that its owner chose. Otherwise anyone who may change models could have it
+ * sent to their own host.
+ * @param names of the secrets that would be sent
  * @throws ApiError 400
  */
 export function requireSameDestination(
@@ -157,7 +157,7 @@ export async function getModel(env: Cloudflare.Env, id: string): Promise<ShownMo
   return shown((await readModel(database(env), id)) ?? missing())
 }
 
-/** Its messages stay, and go on expiring by its ttl. @throws ApiError 404, or what `requireHistory` throws */
+/** Deletes a model. Its messages stay and still expire by its ttl. @throws ApiError 404, or what `requireHistory` throws */
 export async function deleteModel(
   env: Cloudflare.Env,
   id: string,
@@ -171,7 +171,7 @@ export async function deleteModel(
 }
 
 /**
- * A model ready to be asked, its secrets in clear; undefined for an unknown id. Cached for a few seconds.
+ * Reads a model for a call, with its secrets in clear; undefined for an unknown id. Cached for a few seconds.
  * @throws ApiError 400 when they cannot be opened
  */
 export async function findModel(
@@ -189,7 +189,7 @@ export async function keepHistoriesOf(
   rows: Record<string, string | number | null>[],
 ): Promise<void> {
   for (const { config } of rows) {
-    const { history_collection: name } = JSON.parse(String(config)) as Record<string, unknown>
+    const { history_collection: name } = readStoredObject(String(config))
     const history = typeof name === 'string' ? await lookUp(env, name) : undefined
     if (history) await ownObject(env, history).keepHistory()
   }
@@ -201,8 +201,8 @@ function asObject(body: unknown): Record<string, unknown> {
 }
 
 /**
- * Checks 2 to 10, and the live call. Answers the config as it is to be stored.
- * @param requireMore throws what else is wrong with it, before anything of it is sent anywhere
+ * Runs checks 2 to 10 and the live call. Returns the config to store.
+ * @param requireMore runs further checks, before anything is sent to the provider
  */
 async function check(
   env: Cloudflare.Env,
@@ -254,7 +254,7 @@ async function historyOf(env: Cloudflare.Env, name: string) {
   try {
     return ownObject(env, await findCollection(env, name))
   } catch (error) {
-    // Here a missing collection is a wrong property, not a wrong address.
+    // A missing collection is a 400 here, not a 404: it is a property of the body.
     if (error instanceof ApiError && error.status === 404) throw collectionMissing(name, 400)
     throw error
   }

@@ -2,8 +2,8 @@
  * The other models that a conversation model names: `fallbacks`, which answer while it cannot, and
  * `rewrite_model`, which writes standalone questions and suggestions in its place.
  *
- * Both are named by id, so that no credentials are kept twice. A name leads one step: what a fallback names in its
- * turn is not followed, and cycles are harmless. One that was deleted is passed over.
+ * Both are named by id, so no credentials are stored twice. Names are followed for one step only: a fallback's own
+ * fallbacks are ignored, so cycles do no harm. Deleted models are skipped.
  */
 import { ApiError } from '../errors'
 import type { ConversationModelConfig } from '../models/language-model'
@@ -15,7 +15,7 @@ const MOST_FALLBACKS = 5
 /**
  * Checks the names in a model that is about to be stored.
  * @param exists whether there is a conversation model of an id
- * @throws ApiError 400 saying which name leads nowhere, or with what the provider says of `rewrite_model`
+ * @throws ApiError 400 naming the model that does not exist, or with the provider's error for `rewrite_model`
  */
 export async function checkNamedModels(
   env: Cloudflare.Env,
@@ -61,13 +61,13 @@ async function checkFallbacks(
   }
 }
 
-/** A model of the same provider, under the same credentials: what else is set is meant for the model itself. */
+/** Another model of the same provider, with the same credentials. The other settings belong to the first model. */
 export function siblingOf(
   config: ConversationModelConfig,
   name: string,
 ): ConversationModelConfig | undefined {
   const namespace = namespaceOf(config.model_name)
-  // Azure names its model in the URL, and `local` has but one.
+  // Azure names its model in the URL, and `local` has only one.
   if (namespaceOf(name) !== namespace || namespace === 'azure' || namespace === 'local') return undefined
   return { ...withoutSampling(config), model_name: name }
 }

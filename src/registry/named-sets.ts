@@ -12,9 +12,10 @@ import {
 } from '../db/resource-entries'
 import { deleteResource, findResource, listResources, putResource } from '../db/resources'
 import { ApiError } from '../errors'
+import type { KeptSets } from '../search/kept-sets'
 import { isObject } from '../search/schema/values'
 import { newCurationOf, shownCuration } from '../search/sets/curation'
-import { CURATION_SET, curationSets, type KeptSets, SYNONYM_SET, synonymSets } from '../search/sets/kept'
+import { CURATION_SET, curationSets, SYNONYM_SET, synonymSets } from '../search/sets/kept'
 import { synonymOf } from '../search/sets/synonym'
 import { readStoredObject } from '../stored-json'
 
@@ -34,7 +35,7 @@ export interface SetKind {
   kind: string
   /** what messages call a set: `Synonym` */
   title: string
-  /** what `kept` reads of the collection's old routes: releases before 30 had one list a collection */
+  /** the name of the set behind the routes of releases before 30, which had one list for each collection */
   ofCollection: (collection: string) => string
   kept: Pick<KeptSets<unknown>, 'forget'>
   /** checks an item @returns it as it is stored and shown @throws ApiError 400 */
@@ -44,7 +45,7 @@ export interface SetKind {
 export const SYNONYMS: SetKind = {
   kind: SYNONYM_SET,
   title: 'Synonym',
-  // The names under which release 30 keeps what release 29 had.
+  // The name that release 30 gives to a collection's list from release 29.
   ofCollection: (collection) => `${collection}_synonyms_index`,
   kept: synonymSets,
   parse: synonymOf,
@@ -62,7 +63,7 @@ const missing = ({ title }: SetKind): ApiError => new ApiError(404, `${title} in
 
 const itemsIn = (entries: Entries): unknown[] => [...entries.values()].map((entry) => readStoredObject(entry))
 
-/** @throws ApiError 422 for a set that would be too large, or one too many */
+/** @throws ApiError 422 for a set that would be too large, or if there are too many sets */
 function requireRoom({ title }: SetKind, { others, bytes }: Pick<Sizes, 'others' | 'bytes'>): void {
   const what = title.toLowerCase()
   if (bytes > MAX_SET_BYTES) {
@@ -74,7 +75,7 @@ function requireRoom({ title }: SetKind, { others, bytes }: Pick<Sizes, 'others'
   if (others >= MAX_SETS) throw new ApiError(422, `There can be at most ${MAX_SETS} ${what} sets.`)
 }
 
-/** PUT: stores a set in place of the one of this name. @returns it as GET shows it @throws ApiError 400, 422 */
+/** PUT: stores a set. It replaces one of the same name. @returns it as GET shows it @throws ApiError 400, 422 */
 export async function putSet(
   env: Cloudflare.Env,
   kind: SetKind,
@@ -153,7 +154,7 @@ export async function listItems(
   return items.slice(offset, limit > 0 ? offset + limit : undefined)
 }
 
-/** The items of a set, none where there is no such set. */
+/** The items of a set; none if there is no such set. */
 export async function itemsOf(env: Cloudflare.Env, kind: SetKind, name: string): Promise<unknown[]> {
   const entries = await readSet(env, kind, name)
   return entries ? itemsIn(entries) : []
@@ -172,8 +173,8 @@ export async function getItem(
 }
 
 /**
- * Stores an item in place of the one of its id.
- * @param begins makes the set if there is none
+ * Stores an item. It replaces one of the same id.
+ * @param begins whether to make the set if there is none
  * @returns the body with the id @throws ApiError 400, 404, 422
  */
 export async function putItem(

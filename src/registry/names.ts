@@ -48,7 +48,7 @@ export const lookUp = (env: Cloudflare.Env, name: string): Promise<CollectionHan
     return row && handleOf(row)
   })
 
-/** The same past the cache, for a name that turned out to be out of date. */
+/** The same without the cache, if the cached entry turned out to be stale. */
 export function lookUpAnew(env: Cloudflare.Env, name: string): Promise<CollectionHandle | undefined> {
   forgetName(name)
   return lookUp(env, name)
@@ -62,7 +62,7 @@ export async function findCollection(env: Cloudflare.Env, name: string): Promise
 }
 
 /**
- * The same for a question. It may get what the name stood for a minute ago, while that is read again behind it.
+ * The same for a question. The entry may be a minute old; it is then read again in the background.
  * @throws ApiError 404 `Collection not found`
  */
 export async function findForQuestion(env: Cloudflare.Env, name: string): Promise<CollectionHandle> {
@@ -84,13 +84,13 @@ export function readingNames(): (name: string, row: CollectionRow) => void {
   return (name, row) => keep(name, handleOf(row))
 }
 
-/** Has a name looked up anew: after what it stands for was changed. */
+/** Drops a name from the cache, after its row was changed. */
 export function forgetName(name: string): void {
   noteWrite()
   names.forget(name)
 }
 
-/** The same for all names: aliases may have stood for a collection that is gone. */
+/** Drops all names, because aliases may have led to a deleted collection. */
 export function forgetNames(): void {
   noteWrite()
   names.clear()

@@ -28,7 +28,7 @@ const KIND = 'nl_search_model'
 /** How long another isolate may use a model that was changed or deleted, in milliseconds. */
 const CACHE_MS = 5_000
 
-/** What each provider needs. Others have no language model, or none that writes. */
+/** What each provider needs. The other providers have no language model that writes text. */
 const NEEDED: Record<string, string[]> = {
   openai: ['api_key'],
   cloudflare: ['api_key', 'account_id'],
@@ -77,8 +77,8 @@ export async function createNlModel(env: Cloudflare.Env, body: unknown): Promise
 }
 
 /**
- * Merges properties into a model, and checks the whole anew. Another `id` renames it. Of changes at the same time none is
- * lost.
+ * Merges properties into a model and checks the result. Another `id` renames the model. Concurrent changes are all
+ * applied.
  * @throws ApiError as create, and 404
  */
 export async function updateNlModel(env: Cloudflare.Env, id: string, body: unknown): Promise<Shown> {
@@ -126,7 +126,7 @@ export async function deleteNlModel(env: Cloudflare.Env, id: string): Promise<Sh
 }
 
 /**
- * A model ready to be asked, its secrets in clear.
+ * Reads a model for a call, with its secrets in clear.
  * @param id undefined: the oldest
  * @returns undefined if there is none @throws ApiError 400 when its secrets cannot be opened
  */
@@ -152,7 +152,7 @@ async function toRow(env: Cloudflare.Env, config: Config) {
 }
 
 /**
- * @param requireMore throws what else is wrong with it, before anything of it is sent anywhere
+ * @param requireMore runs further checks, before anything is sent to the provider
  * @throws ApiError
  */
 async function check(
@@ -196,7 +196,7 @@ async function check(
 /** Models that take no temperature. */
 const REASONING = /^openai\/(o\d|gpt-5)/
 
-/** The model as its provider takes it. What it spends is counted under a name of its own. */
+/** The model as its provider's adapter takes it. Its usage is counted under a separate name. */
 function asModel({ api_url: address, ...config }: Config): ConversationModelConfig {
   const place =
     typeof address !== 'string' || !URL.canParse(address) ? {} : placeOf(config.model_name, new URL(address))
@@ -211,7 +211,7 @@ function asModel({ api_url: address, ...config }: Config): ConversationModelConf
   }
 }
 
-/** Typesense's `api_url` is the whole address; providers here have the server and the path apart. */
+/** Typesense's `api_url` is the whole address. Providers here take the server and the path separately. */
 const placeOf = (name: string, { origin, pathname, search }: URL): Record<string, string> =>
   namespaceOf(name) === 'vllm'
     ? { vllm_url: origin + pathname.replace(/\/(v1\/chat\/completions|generate)\/?$/, '') }

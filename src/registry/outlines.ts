@@ -8,7 +8,10 @@ import { findForQuestion } from './names'
 /** How long, in milliseconds, until a field that was just added is searched by itself. */
 const CACHE_MS = 3_000
 
-/** Of collections whose rows have none, or one without a field to search. By the id of the object: another collection of that name is another object. */
+/**
+ * Outlines of collections whose rows have none, or one without a searchable field. The key is the object's id, since a
+ * collection that is made again under a name has another object.
+ */
 const outlines = new RowCache<Outline>('the outline of a collection', CACHE_MS)
 
 /** @throws ApiError 404 `Collection not found` */

@@ -87,7 +87,7 @@ export async function storeConnector(
   return putResource(database(env), { kind: 'connector', id, body: JSON.stringify(stored), sealed })
 }
 
-/** A connector ready to be called, its credential in clear; undefined for an unknown id. @throws ApiError 400 */
+/** Reads a connector for a call, with its credential in clear; undefined for an unknown id. @throws ApiError 400 */
 export async function openConnector(env: Cloudflare.Env, id: string): Promise<Connector | undefined> {
   const [row, settings] = await Promise.all([findResource(database(env), 'connector', id), readSettings(env)])
   if (row === undefined) return undefined
@@ -138,7 +138,7 @@ export async function predictWith(
   return connector && { reply: await predict(connector, parameters, env, signal) }
 }
 
-/** The same in pieces of text. @returns undefined for an unknown id @throws ProviderError, ApiError 400 */
+/** The same as a stream of text. @returns undefined for an unknown id @throws ProviderError, ApiError 400 */
 export async function predictPiecesWith(
   env: Cloudflare.Env,
   id: string,
@@ -176,19 +176,19 @@ export async function findRemoteModel(
 }
 
 export const TRUSTED = 'plugins.ml_commons.trusted_connector_endpoints_regex'
-/** Parley's own: the history collection that memories are kept in. */
+/** Parley's own setting: the history collection for memories. */
 export const HISTORY = 'parley.history_collection'
 const DEFAULT_HISTORY = 'opensearch_memory'
 
 export type ClusterSettings = v.InferOutput<ReturnType<typeof Settings>>
 
-/** The cluster's settings that were set, by their dotted names. */
+/** The cluster's settings, by their dotted names. */
 export async function readSettings(env: Cloudflare.Env): Promise<ClusterSettings> {
   const row = await findResource(database(env), 'settings', 'cluster')
   return row === undefined ? {} : v.parse(Settings(), JSON.parse(row.body))
 }
 
-/** Changes some settings, and no others: changes at once are all kept. @param changes null: back to the default */
+/** Changes some settings. Concurrent changes are all kept. @param changes null: back to the default */
 export const changeSettings = (
   env: Cloudflare.Env,
   changes: Record<string, string | string[] | null>,
@@ -199,7 +199,7 @@ const historyNameOf = (settings: ClusterSettings): string => {
   return typeof name === 'string' ? name : DEFAULT_HISTORY
 }
 
-/** The history collection that memories are kept in. It is made where there is none yet. */
+/** The history collection for memories. Creates it if there is none yet. */
 export async function memoryHistory(env: Cloudflare.Env): Promise<{ name: string; objectId: string }> {
   const name = historyNameOf(await readSettings(env))
   try {
@@ -245,7 +245,7 @@ export const findOne = (env: Cloudflare.Env, kind: string, id: string): Promise<
 export const findAll = (env: Cloudflare.Env, kind: string): Promise<ResourceRow[]> =>
   listResources(database(env), kind)
 
-/** Stores a resource, or puts it in the place of the one of its id. @returns its version */
+/** Stores a resource. It replaces one of the same id. @returns its version */
 export const storeOne = (env: Cloudflare.Env, given: NewResource): Promise<number> =>
   putResource(database(env), given)
 

@@ -16,7 +16,7 @@ const STOPWORDS = 'stopwords'
 const Preset = once(() => v.record(v.string(), v.unknown()))
 const Stopwords = once(() => v.object({ stopwords: v.array(v.string()), locale: v.optional(v.string()) }))
 
-/** What a preset stands for: parameters of a search, or with `searches` a whole body of /multi_search. */
+/** The content of a preset: search parameters, or a whole /multi_search body with `searches`. */
 export type Preset = v.InferOutput<ReturnType<typeof Preset>>
 
 /** A set of words to leave out of queries. */

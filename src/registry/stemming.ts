@@ -4,15 +4,15 @@ import { beginEntries, type Entries, entriesOf, idsOfKind, putEntries, sizesOf }
 import { deleteResource, findResource } from '../db/resources'
 import { ApiError } from '../errors'
 import { isObject } from '../search/schema/values'
-import { STEMMING_DICTIONARY, stemmingDictionaries } from '../search/sets/kept'
+import { STEMMING_DICTIONARY, stemmingDictionaries } from '../search/text/dictionaries'
 
 /** Bytes of a dictionary as stored JSON: a row of D1 holds 2 MB. */
 export const MAX_DICTIONARY_BYTES = 1_500_000
 export const MAX_DICTIONARIES = 100
 
 /**
- * POST /stemming/dictionaries/import?id=: adds words to a dictionary, which it makes if there is none. A word that is
- * there gets the new root.
+ * POST /stemming/dictionaries/import?id=: adds words to a dictionary. Creates the dictionary if there is none. A known
+ * word gets the new root.
  * @param text JSONL, each line `{"word": ..., "root": ...}`
  * @returns the lines
  * @throws ApiError 400, 422

@@ -1,4 +1,4 @@
-/** Has two collections change places, so that documents that were copied elsewhere are found under their old name. */
+/** Swaps the names of two collections, so that a copy is found under the old name. */
 import * as v from 'valibot'
 import { database } from '../db/client'
 import { type CollectionRow, findCollectionRow, switchPlaces } from '../db/collections'

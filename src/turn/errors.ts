@@ -40,6 +40,7 @@ const RETRIES: Record<ErrorCode, Retry> = {
   unknown_assistant: 'never',
   unknown_model: 'never',
   unknown_collection: 'never',
+  not_joined: 'never',
   over_budget: 'later',
   too_many_waiting: 'later',
   bad_request: 'never',
@@ -129,7 +130,7 @@ const WORDS_BEFORE_CODES = new Map<string, ErrorCode>([
   ['The turn was interrupted. Ask again.', 'interrupted'],
 ])
 
-/** An event as it is today: errors of logs that were written before errors had codes get theirs here. */
+/** Adds the code to an error event from a log that was written before errors had codes. */
 export function withCode(event: TurnEvent): TurnEvent {
   if (event.type !== 'error' || event.code !== undefined) return event
   const { status, message, upstream, retryable } = event as Omit<ErrorEvent, 'code'>

@@ -130,7 +130,7 @@ export interface MessageDetails {
 export type OperatorEventBody =
   /** the turn has begun. `request_id`: of the HTTP request that asked */
   | { type: 'begin'; question: Part[]; request_id?: string }
-  /** what the caller says was said before, oldest first; it becomes history together with the answer */
+  /** the caller's transcript, oldest first; it becomes history together with the answer */
   | { type: 'transcript'; messages: HistoryMessage[] }
   /** `index` is its place among the turn's searches (or calls), in the order they began */
   | { type: 'search'; index: number; search: SearchTrace }

@@ -52,7 +52,7 @@ export interface Turn {
   /** the error it failed with */
   error?: TurnError
   history?: HistoryMessage[]
-  /** what its caller says was said before */
+  /** the caller's transcript */
   transcript: HistoryMessage[]
   /** for operators: finished searches and calls */
   searches: { index: number; search: SearchTrace }[]
@@ -186,7 +186,7 @@ function addPassages({ passages }: Turn, found: readonly Passage[]): void {
   }
 }
 
-/** One call of the model that answers: what it got, and what it made of that. */
+/** One call of the answering model: its new input and its output. */
 export interface Step {
   /** documents that no earlier step had */
   passages: Passage[]

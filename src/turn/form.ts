@@ -36,7 +36,7 @@ const PLAIN = [
   'maxProperties',
   '$ref',
 ]
-/** Keywords that say something of a schema, and demand nothing of a value. */
+/** Keywords that describe a schema and restrict no value. */
 const ANNOTATIONS = [
   'title',
   'description',
@@ -51,7 +51,7 @@ const ANNOTATIONS = [
   '$anchor',
   '$comment',
 ]
-/** Keywords that apply schemas to the same value, to values in it, and that only name them. */
+/** Keywords that hold schemas: a list, one, or several by name. */
 const ALTERNATIVES = ['anyOf', 'oneOf', 'allOf', 'prefixItems']
 const SINGLE = ['not', 'items', 'additionalProperties']
 const NAMED = ['properties', '$defs', 'definitions']
@@ -74,8 +74,9 @@ function isPartly(schema: unknown): boolean {
 }
 
 /**
- * The schema with the keywords that are checked. It must refuse nothing that the whole schema takes. Where it lacks a
- * keyword, it takes more values. So `not` would refuse too many, and several alternatives of a `oneOf` could fit at once.
+ * The schema without the keywords that are not checked. It must accept every value that the whole schema accepts. Each
+ * missing keyword makes it accept more. That breaks `not`, which would then refuse more, and `oneOf`, where several
+ * alternatives could fit.
  */
 function checkedPart(schema: unknown): unknown {
   const partly = isPartly(schema)
@@ -123,7 +124,7 @@ function workOf(root: Schema, schema: unknown, depth: number, known: Map<unknown
   const works = known.get(schema) ?? []
   known.set(schema, works)
   if (works[depth] !== undefined) return works[depth]
-  // Whoever comes here again before this is known goes in a circle.
+  // Reaching this entry again before it is filled means that the schemas refer to each other in a circle.
   works[depth] = Number.POSITIVE_INFINITY
   const { $ref, not, items, additionalProperties, properties } = schema
   const here = [not, ...listIn(schema.anyOf), ...listIn(schema.oneOf), ...listIn(schema.allOf)]
@@ -158,7 +159,7 @@ function stepsOf(path: string): string[] | undefined {
   }
 }
 
-/** Values such as that of `const` are no schemas, even if they look like one. */
+/** The value of `const` and the like is data, even if it looks like a schema. */
 function schemaAt(root: Schema, steps: string[] | undefined): unknown {
   let at: unknown = steps && root
   let isNames = false
@@ -182,7 +183,7 @@ export async function requireForm(
     return
   }
   if (value === undefined) throw unfit('it is not JSON')
-  // Loaded where a form is asked for, so that nothing of it runs at the start.
+  // Loaded at first use, so that it costs no start-up time.
   const { Validator } = await import('@cfworker/json-schema')
   const { valid, errors } = new Validator(checkedPart(form.schema) as Schema, '2020-12').validate(value)
   const fault = errors.at(-1)

@@ -1,5 +1,5 @@
 /**
- * A turn whose caller has searched already. The caller brings the passages and decides how the prompt opens.
+ * A turn whose caller has already searched. The caller supplies the passages and the start of the prompt.
  * The prompt numbers the passages, and the model cites those numbers, as in OpenSearch's
  * `retrieval_augmented_generation`.
  */

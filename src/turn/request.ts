@@ -51,7 +51,7 @@ export interface Asker {
 export interface Replacement {
   /** the last turn that stays; 0: none */
   after?: number
-  /** the new turn replaces the last one, if that has the same question, and no other. `only`: if it is the only one, too */
+  /** replace the last turn only if it has the same question. `only`: and only if it is the only turn */
   last?: 'any' | 'only'
 }
 

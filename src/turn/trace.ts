@@ -99,7 +99,7 @@ export class Tracer {
     return this.#ports.now() - this.#started
   }
 
-  /** Texts beside the answer may have a model of their own. The request's settings apply to its answer only. */
+  /** Standalone questions and suggestions may have their own model. The request's settings apply to the answer only. */
   async #modelFor(purpose: GenerationRequest['purpose']): Promise<LanguageModel> {
     const ports = this.#ports
     if (purpose === 'answer' || purpose === 'task') return ports.answerer ?? ports.model

@@ -1,8 +1,9 @@
 /**
  * Upgrades logs of the versions before to the current format.
  *
- * Version 2 had strings where there are parts now: in questions, answers and messages. Version 1 also kept an engine's whole replies in `retrieval`, named the prompt's documents beside them, and sent
- * the history with `done`. It had no operator events, and its errors had no codes.
+ * In version 2, questions, answers and messages were strings; now they are parts. Version 1 also kept an engine's whole
+ * replies in `retrieval`, listed the prompt's documents beside them, and sent the history with `done`. It had no operator
+ * events, and its errors had no codes.
  */
 import { contentOf, type Part } from '../parts'
 import { withCode } from './errors'
@@ -26,7 +27,8 @@ export interface Upgraded {
 export const VERSION = 3
 
 /**
- * An event says by itself what it is, since a log that an earlier version began may end with an event of this one.
+ * Converts one event. It looks at the event's own fields, because the last events of an old log may be in the current
+ * format: an interruption is added when the object wakes.
  * @param logged as it was logged @param version of its log
  */
 export function upgrade(logged: LogEvent, version: number): Upgraded {

@@ -2,14 +2,17 @@
  * `_bulk`: lines of actions and documents. The whole request is read and checked before the first document is
  * written. Then runs of one action on one index go to their collection together, in the order of the request.
  */
+import * as v from 'valibot'
 import { requireCollections } from '../../auth/admit'
 import { ApiError, failed, unwrap } from '../../errors'
+import { once } from '../../once'
 import type { WriteAction } from '../../search/types'
+import { readStored } from '../../stored-json'
 import type { Call } from '../edge/route'
-import { FIRST, read } from './documents'
 import { errorCause, illegalArgument, OpenSearchError } from './errors'
 import { equals, filterBy } from './filter'
 import { openOrCreate } from './indices'
+import { FIRST, read } from './reading'
 import { type Index, isObject, isOn, type Json, openIndex, parseObject, readBody } from './route'
 import { newId, toDocument } from './source'
 
@@ -273,6 +276,14 @@ function check(name: string, operation: Operation): Item | undefined {
   }
 }
 
+/** A line of the collection's reply to an import. */
+const Imported = once(() =>
+  v.variant('success', [
+    v.looseObject({ success: v.literal(true) }),
+    v.looseObject({ success: v.literal(false), error: v.string(), code: v.number() }),
+  ]),
+)
+
 /** @returns for each document, in order, why it could not be stored */
 async function importSome(
   index: Index,
@@ -285,8 +296,8 @@ async function importSome(
   const options = { action, dirtyValues: 'reject', returnDocument: false, returnId: false } as const
   const { results } = unwrap(await index.object.importLines(lines, options))
   return results.split('\n').map((line) => {
-    const { success, error, code } = JSON.parse(line) as { success: boolean; error: string; code: number }
-    return success ? undefined : new ApiError(code, error)
+    const imported = readStored(Imported(), line)
+    return imported.success ? undefined : new ApiError(imported.code, imported.error)
   })
 }
 

@@ -1,16 +1,13 @@
 /** Single documents. Each is written as a bulk of one. */
 import { requireCollections } from '../../auth/admit'
-import { ApiError, unwrap } from '../../errors'
 import type { Document } from '../../search/types'
 import type { Call } from '../edge/route'
 import { FORCED, isForced, type Operation, UNREADABLE, writeAll } from './bulk'
 import { answer, illegalArgument, indexNotFound, OpenSearchError, parsingError } from './errors'
 import { openOrCreate } from './indices'
+import { FIRST, read } from './reading'
 import { type Index, isObject, type Json, openIndex, readObject } from './route'
 import { newId, sourceFilter, toSource } from './source'
-
-/** There are no versions, so each document shows the first. */
-export const FIRST = { _version: 1, _seq_no: 0, _primary_term: 1 }
 
 /** PUT|POST /:index/_doc[/:id], and _create. */
 export async function indexDocument(call: Call): Promise<Response> {
@@ -55,18 +52,6 @@ export async function deleteDocument({ env, path, query }: Call): Promise<Respon
   const forced = isForced(query.refresh)
   const index = await openIndex(env, path.collection!)
   return writeOne(index, forced, { action: 'delete', index: index.name, id: path.id! })
-}
-
-/** Returns a document; undefined if there is none with that id. */
-export async function read(index: Index, id: string): Promise<Document | undefined> {
-  try {
-    return unwrap(await index.object.get(id, '', ''))
-  } catch (error) {
-    if (!(error instanceof ApiError) || error.status !== 404) throw error
-    // A deleted index also answers 404, so check that the index exists.
-    unwrap(await index.object.schema())
-    return undefined
-  }
 }
 
 export async function getDocument({ env, path, query }: Call): Promise<Response> {

@@ -1,7 +1,7 @@
 /** Reads the events that a Conversation object streams: lines of JSON. */
-import { parseExact } from '../../exact-json'
 import { errorOf, interrupted, searchFailed } from '../../turn/errors'
-import { isNumbered, isTerminal, type Position, type TurnEvent } from '../../turn/events'
+import { readEvent } from '../../turn/event-line'
+import { isForReaders, isNumbered, isTerminal, type Position, type TurnEvent } from '../../turn/events'
 import { allFailed } from '../../turn/fold'
 
 export interface EventReader {
@@ -66,7 +66,7 @@ export function eventReader(events: ReadableStream<Uint8Array>, resume?: Resume)
       }
       const lines = (begun.join('') + piece.slice(0, end)).split('\n')
       begun = [piece.slice(end + 1)]
-      const events: TurnEvent[] = [...held, ...lines.map((line) => parseExact(line))]
+      const events = [...held, ...lines.map(readEvent).filter(isForReaders)]
       const whole = events.findLastIndex(isNumbered) + 1
       held = events.slice(whole)
       if (whole === 0) continue

@@ -100,15 +100,21 @@ export function fixedPages(accesses: readonly Pick<Access, 'embedded'>[]): Searc
   const each = accesses.map(({ embedded }) => embedded)
   const sizes = each.flatMap(({ per_page, limit }) => per_page ?? limit ?? [])
   const limits = each.flatMap(({ limit_hits }) => limit_hits ?? [])
-  const pages = new Set(
-    each.flatMap(({ page, offset }) => ((page ?? offset) ? JSON.stringify({ page, offset }) : [])),
+  const pages = new Map(
+    each.flatMap(({ page, offset }) => {
+      const fixed: SearchParameters = {
+        ...(page !== undefined && { page }),
+        ...(offset !== undefined && { offset }),
+      }
+      return (page ?? offset) ? [[JSON.stringify(fixed), fixed]] : []
+    }),
   )
   if (pages.size > 1) throw forbidden()
-  const [page] = pages
+  const [page] = pages.values()
   return {
     ...(sizes.length > 0 && { per_page: least(sizes) }),
     ...(limits.length > 0 && { limit_hits: least(limits) }),
-    ...(page !== undefined && (JSON.parse(page) as SearchParameters)),
+    ...page,
   }
 }
 

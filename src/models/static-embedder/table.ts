@@ -11,16 +11,16 @@
  * A text's vector is the mean of its pieces' rows, scaled to length 1. The length of a row says how much its piece
  * counts.
  */
+import * as v from 'valibot'
+import { once } from '../../once'
+import { readStored } from '../../stored-json'
 import { WordPiece } from './word-piece'
 
 const MAGIC = 'PSE1'
 
-interface Header {
-  name: string
-  dimensions: number
-  pieces: number
-  vocabulary: number
-}
+const Header = once(() =>
+  v.object({ name: v.string(), dimensions: v.number(), pieces: v.number(), vocabulary: v.number() }),
+)
 
 export class StaticTable {
   readonly name: string
@@ -35,7 +35,7 @@ export class StaticTable {
       new TextDecoder().decode(new Uint8Array(bytes, start, length))
     if (bytes.byteLength < 8 || text(0, 4) !== MAGIC) throw new Error('Not a table of a static embedder.')
     const headerLength = new DataView(bytes).getUint32(4, true)
-    const header = JSON.parse(text(8, headerLength)) as Header
+    const header = readStored(Header(), text(8, headerLength))
     const vocabularyStart = padded(8 + headerLength)
     const scalesStart = padded(vocabularyStart + header.vocabulary)
     const rowsStart = scalesStart + 4 * header.pieces

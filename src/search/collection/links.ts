@@ -50,10 +50,10 @@ export function joinPort({ env, objectId }: Surroundings, open: () => Pick<Parts
 /** The answer, or its error with the name of the collection that it comes from. */
 function named({ name }: JoinPlace, outcome: Outcome<JoinAnswer>): JoinAnswer {
   if (outcome.ok) return outcome.value
-  const { status, message } = outcome.error
-  const own = status === 400 || status === 404
-  const prefixed =
-    own && !message.startsWith('Failed to join') ? `Referenced collection \`${name}\`: ${message}` : message
+  const { status, code, message } = outcome.error
+  // The message of `not_joined` names the collection already.
+  const named = code === 'not_joined' || (status !== 400 && status !== 404)
+  const prefixed = named ? message : `Referenced collection \`${name}\`: ${message}`
   return unwrap({ ok: false, error: { ...outcome.error, message: prefixed } })
 }
 

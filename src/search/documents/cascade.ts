@@ -1,5 +1,6 @@
 /** What becomes of documents when those that they refer to are deleted. */
-import { parseExact } from '../../exact-json'
+
+import { readExactList } from '../../stored-json'
 import { leaves } from '../schema/values'
 import { keysOf } from './join-keys'
 import type { Store } from './store'
@@ -33,7 +34,7 @@ export function cascadeFrom(
     )
     .toArray()
     .map(({ seq }) => seq)
-  const gone = new Set((parseExact(keys) as unknown[]).map((key) => JSON.stringify(key)))
+  const gone = new Set(readExactList(keys).map((key) => JSON.stringify(key)))
   const remove: [number, string][] = []
   const update: Incoming[] = []
   for (const [seq, document] of store.read(seqs, true)) {

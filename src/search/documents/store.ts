@@ -6,8 +6,8 @@
  * them once. Nothing here opens a transaction: the caller has one for a whole batch.
  */
 import * as v from 'valibot'
-import { parseExact } from '../../exact-json'
 import { once } from '../../once'
+import { readExactObject } from '../../stored-json'
 import { bindable } from '../fragment'
 import { readMeta, writeMeta } from '../meta'
 import { ColumnMemory } from '../schema/column-memory'
@@ -329,9 +329,8 @@ export class Store {
   /** Documents by sequence number. Missing ones are left out. */
   read(seqs: number[], withoutVectors = false, withUnstored = false): Map<number, Document> {
     const documents = new Map<number, Document>()
-    // Not checked by a schema: every hit and every exported document passes here, and a document is any JSON.
     for (const [seq, body] of this.bodies(seqs)) {
-      const document = parseExact(body) as Document
+      const document = readExactObject(body) as Document
       if (!withoutVectors) this.#restoreVectors(seq, document)
       documents.set(seq, document)
     }
@@ -365,7 +364,7 @@ export class Store {
     )
     for (const { seq, body } of rows.toArray()) {
       const document = documents.get(seq)
-      if (document !== undefined) Object.assign(document, parseExact(body))
+      if (document !== undefined) Object.assign(document, readExactObject(body))
     }
   }
 }

@@ -10,6 +10,8 @@
  *
  * A field with `stem` or `stem_dictionary` is filtered by the stems that word_index has, as in Typesense.
  */
+
+import { readStoredObject } from '../../stored-json'
 import { balanced, fragment, oneOf, type SqlFragment } from '../fragment'
 import { isWordIndexing } from '../meta'
 import { ROWID_IN_RANGE } from '../range'
@@ -19,7 +21,7 @@ import { stringsAt } from '../schema/values'
 import { analyzerOf, WORDS } from '../text/analyzer'
 import { rulesOf } from '../text/rules'
 import { normalForm, prepare, type TokenRules, tokenize } from '../text/words'
-import type { Document, Field } from '../types'
+import type { Field } from '../types'
 import { someValue } from './columns'
 import type { FilterContext } from './context'
 import type { FilterClause } from './parse'
@@ -109,7 +111,7 @@ export function anyString(context: FilterContext, field: Field): SqlFragment {
   let read = 0
   for (const { seq, body } of candidates(context, field, { tokens: [], written: [], prefix: false })) {
     read++
-    if (stringsAt(JSON.parse(body) as Document, field.name).length > 0) seqs.push(seq)
+    if (stringsAt(readStoredObject(body), field.name).length > 0) seqs.push(seq)
   }
   context.onRead?.(read)
   return oneOf(seqs)
@@ -157,7 +159,7 @@ function compareDocuments(
     for (const row of candidates(context, field, pattern)) {
       if (seqs.has(row.seq)) continue
       read++
-      const values = stringsAt(JSON.parse(row.body) as Document, field.name)
+      const values = stringsAt(readStoredObject(row.body), field.name)
       if (
         values.some((value) => matches(comparedForm(value, rulesOf(context.schema, field)), pattern, whole))
       ) {

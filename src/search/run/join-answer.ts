@@ -1,5 +1,5 @@
 /** Answers what another collection's object asks about documents here (joins.ts). */
-import { ApiError } from '../../errors'
+import { ApiError, coded } from '../../errors'
 import { keysIn } from '../documents/join-keys'
 import { isProjected, project } from '../documents/projection'
 import { compileFilter } from '../filter/compile'
@@ -117,7 +117,7 @@ async function relationOf(
   }
   const field = await referring(schema, asker, port!.lookUp)
   if (field === undefined)
-    throw new ApiError(400, `Failed to join on \`${schema.name}\`: No reference field found.`)
+    throw coded('not_joined', 400, `Failed to join on \`${schema.name}\`: No reference field found.`)
   return { on: referenceOf(field).field, array: isArray(field), keyField: field.name }
 }
 

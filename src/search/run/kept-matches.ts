@@ -2,6 +2,8 @@
  * The matches of an expression, read once and kept in memory (schema/match-memory.ts). Only those of collections that take
  * more than one statement are kept.
  */
+
+import { readColumn } from '../../stored-json'
 import { fragment, join, type SqlFragment } from '../fragment'
 import { NOWHERE, type Range } from '../range'
 import { BLOCK, type Offsets } from '../schema/block'
@@ -162,7 +164,7 @@ function listOf(sql: SqlStorage, relation: Asked['relation'], { low, high }: Ran
       sql,
       join([...query, fragment(' LIMIT ?)', MOST_IN_A_LIST)], ''),
     )
-    const list = JSON.parse(row!.list) as number[]
+    const list = readColumn<number>(row!.list)
     lists.push(list)
     if (list.length < MOST_IN_A_LIST) return lists.flat()
     from = list.at(-1)! + 1

@@ -2,6 +2,8 @@
  * The matches of one search, found once for its page, its facets and its groups: the documents of each block of
  * sequence numbers (schema/column-memory.ts), 2 bytes a match.
  */
+
+import { readColumn } from '../../stored-json'
 import { fieldsInMemory, selectOf } from '../filter/memory'
 import { parseFilter } from '../filter/parse'
 import { fragment, join } from '../fragment'
@@ -125,7 +127,7 @@ export const gatheredSet = (sql: SqlStorage, parts: Candidates['parts']): NonNul
         sql,
         join([fragment('SELECT json_group_array(seq) AS seqs FROM ('), relation, fragment(')')], ''),
       )
-      seqs.push(JSON.parse(row!.seqs) as number[])
+      seqs.push(readColumn<number>(row!.seqs))
     }
     return setOf(seqs.flat())
   })

@@ -9,6 +9,8 @@
  * Some fields cannot be kept: those with too many different strings, with long strings or lists, and those with numbers
  * that a double would round or that are infinite. Then SQL reads them, as it does whenever memory is short.
  */
+
+import { readColumn } from '../../stored-json'
 import type { SqlFragment } from '../fragment'
 import { fragment } from '../fragment'
 import { MAX_COLUMN_BYTES } from '../limits'
@@ -119,7 +121,7 @@ export class Column {
         ...bindings,
       ),
     )
-    return this.#block(JSON.parse(row!.ats) as number[], JSON.parse(row!.found) as (string | number)[])
+    return this.#block(readColumn<number>(row!.ats), readColumn<string | number>(row!.found))
   }
 
   /** @throws NotKept for a block with more than fits into one value */
@@ -344,7 +346,7 @@ export class ColumnMemory {
         low + BLOCK - 1,
       ),
     )
-    const ats = JSON.parse(row!.ats) as number[]
+    const ats = readColumn<number>(row!.ats)
     const offsets = ats.length === BLOCK ? wholeBlock() : Uint16Array.from(ats)
     this.#present.set(number, offsets)
     return offsets

@@ -7,7 +7,7 @@ import * as v from 'valibot'
 import { database } from '../../db/client'
 import { detailed } from '../../errors'
 import { hasMeta, readMeta, writeMeta } from '../meta'
-import { stemmingDictionaries } from '../sets/kept'
+import { stemmingDictionaries } from '../text/dictionaries'
 import { dictionaryOf, holdDictionary } from '../text/stemmers'
 import type { Field } from '../types'
 

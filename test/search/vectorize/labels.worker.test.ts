@@ -1,11 +1,11 @@
 /** What vectors tell Vectorize of their documents, and what it is told of filters. */
 import fc from 'fast-check'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
-import { parseExact } from '../../../src/exact-json'
 import { compileFilter } from '../../../src/search/filter/compile'
 import { impliedConditions } from '../../../src/search/filter/conditions'
 import { labelFilter } from '../../../src/search/vectors/vectorize/label-filter'
 import { PROPERTIES, readLabels } from '../../../src/search/vectors/vectorize/labels'
+import { readExactObject } from '../../../src/stored-json'
 import { FIELDS, type LabelledCollection, withLabelled } from './labelled'
 import { checkFilter, passes } from './metadata-filter'
 
@@ -185,7 +185,7 @@ describe('a filter', () => {
           fc.array(filter, { maxLength: 8 }),
           (documents, filters) => {
             collection.store.truncate()
-            collection.write(...documents.map((each) => parseExact(JSON.stringify(each))))
+            collection.write(...documents.map((each) => readExactObject(JSON.stringify(each))))
             const seqs = collection.sql.exec<{ seq: number }>('SELECT seq FROM documents').toArray()
             const labels = readLabels(
               collection.sql,

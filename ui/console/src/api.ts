@@ -38,9 +38,7 @@ async function reasonOf(response: Response): Promise<string> {
   const body = await response.json().catch(() => ({}))
   const message = typeof body.message === 'string' ? body.message : ''
   const detail = typeof body.detail === 'string' ? body.detail : ''
-  if (response.status === 401 && (detail !== '' || /valid `x-typesense-api-key`/.test(message))) {
-    return detail || 'Your API key may not do this.'
-  }
+  if (response.status === 401) return detail || 'Your API key may not do this.'
   if (response.status === 429) return 'There were too many requests at once. Wait a moment and try again.'
   const said = [message, detail].filter(Boolean).map(asSentence).join(' ')
   if (response.status < 500) return said || `The server answered with status ${response.status}.`

@@ -1,5 +1,6 @@
 /** Reads what a Typesense cluster replies: its errors, fields and hits. */
 import { ApiError, collectionGone } from '../../../errors'
+import { isObject } from '../../schema/values'
 import type { Hit, SearchResult } from '../../types'
 import { ofCluster } from '../cluster'
 
@@ -34,8 +35,8 @@ export function withScores(result: SearchResult): SearchResult {
 
 export function messageOf(text: string): string {
   try {
-    const { message } = JSON.parse(text)
-    if (typeof message === 'string') return message
+    const reply: unknown = JSON.parse(text)
+    if (isObject(reply) && typeof reply.message === 'string') return reply.message
   } catch {}
   return text.trim() || 'The Typesense cluster refused the request.'
 }

@@ -4,6 +4,7 @@
  */
 import { ApiError, attempt, type Outcome } from '../../../errors'
 import { parseExact } from '../../../exact-json'
+import { isObject } from '../../schema/values'
 import type {
   CollectionSchema,
   CollectionSummary,
@@ -330,11 +331,14 @@ export class TypesenseStore implements DocumentStore {
   async #call<Reply>(request: ClusterRequest): Promise<Reply> {
     const { cluster } = await this.#open()
     const text = await cluster.text(await this.#send(request))
+    let reply: unknown
     try {
-      return parseExact(text)
+      reply = parseExact(text)
     } catch {
       throw ofCluster('The Typesense cluster sent a reply that is not JSON.')
     }
+    if (!isObject(reply)) throw ofCluster('The Typesense cluster sent a reply that is not a JSON object.')
+    return reply as Reply
   }
 
   /** @throws ApiError for every reply but a success */

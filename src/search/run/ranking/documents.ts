@@ -1,4 +1,6 @@
 /** Reads documents for the ranking of a plain search: where they have the words, field by field. */
+
+import { readStoredObject } from '../../../stored-json'
 import type { SearchRequest } from '../../request/request'
 import { stringsAt } from '../../schema/values'
 import type { Analyzer } from '../../text/analyzer'
@@ -103,8 +105,8 @@ export class DocumentScorer {
       this.hasUnread ||= left < 0
       if (left < 0) return [...scored, ...this.#unread(seqs.slice(seqs.indexOf(seq)))]
       // Numbers beyond 2^53 may be rounded here: only the texts are read.
-      const document = JSON.parse(body)
-      if (unstored !== null) Object.assign(document, JSON.parse(unstored))
+      const document = readStoredObject(body)
+      if (unstored !== null) Object.assign(document, readStoredObject(unstored))
       scored.push({ seq, ...this.score(document) })
     }
     return scored

@@ -1,4 +1,6 @@
 /** The matches of an expression without their scores: which they are, if they are few, and how many. */
+
+import { readColumn } from '../../../stored-json'
 import { fragment, join, not, oneOf, type SqlFragment } from '../../fragment'
 import { orderBy, type SortKey } from '../../request/sort'
 import {
@@ -213,7 +215,7 @@ function listOf(sql: SqlStorage, relation: SqlFragment, pace: Pace): number[] {
     sql,
     join([fragment('SELECT json_group_array(seq) AS list FROM ('), relation, fragment(')')], ''),
   )
-  return JSON.parse(row!.list)
+  return readColumn<number>(row!.list)
 }
 
 /** Text matches with the columns of a match, for orders that do not ask for the score. */

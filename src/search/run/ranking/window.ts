@@ -6,6 +6,7 @@
  * page, so no document is on two pages or on none.
  */
 
+import { readColumn } from '../../../stored-json'
 import { fragment, join, type SqlFragment } from '../../fragment'
 import { ROWID_IN_RANGE } from '../../range'
 import { orderBy } from '../../request/sort'
@@ -329,7 +330,7 @@ function byOtherKeys({ context, sort, pace }: Ranking, tied: readonly Scored[]):
       '',
     ),
   )
-  return JSON.parse(row!.list) as number[]
+  return readColumn<number>(row!.list)
 }
 
 /** The order in which documents of a tier are read. */
