@@ -20,7 +20,16 @@ export interface Elsewhere {
 }
 
 /** Where to read a turn: here, or in another conversation if this one is taken. */
-export type Asked = { events: ReadableStream<Uint8Array> } | Elsewhere
+export type Asked = Reads | Elsewhere
+
+export interface Reads {
+  events: ReadableStream<Uint8Array>
+  /**
+   * The pieces that follow the first one without another event between them, as the request's `words` writes them. `events`
+   * then does not have these. Absent: it has them all
+   */
+  words?: ReadableStream<Uint8Array>
+}
 
 export interface ConversationRpc {
   /**

@@ -72,7 +72,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
       const { asker, continues, after } = request
       requireAsker(asker)
       const made = this.#attempts.find(request)
-      if (made) return { events: made.addCaller(request.read).stream }
+      if (made) return made.readsOf(request)
       const memory = this.#memory
       if (memory?.closed || memory?.mayContinue(asker) === false) {
         if (continues) throw unknownConversation()
@@ -260,7 +260,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
   #enqueue(request: AskRequest, names: RequestNames): Asked {
     const turn = new QueuedTurn(request, names)
     this.#attempts.add(turn)
-    const reader = turn.addCaller(request.read)
+    const reads = turn.readsOf(request)
     const run = new TurnRun(turn, this.env, {
       memory: () => this.#memory,
       remember: () => {
@@ -276,7 +276,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
         if (memory && !memory.closed) this.#schedule(memory)
       })
     this.ctx.waitUntil(ended)
-    return { events: reader.stream }
+    return reads
   }
 
   /** @throws ApiError 422; 409 for an idempotency key used long ago */
