@@ -7,6 +7,7 @@ import type { TracedTurn } from '../turn/fold'
 import type { Asker, AskRequest } from '../turn/request'
 import type { TranscriptMessage } from '../turn/transcript'
 import type { RequestIdentity } from './joins'
+import type { Reads } from './reader'
 import type { Told } from './tell'
 
 /** Sends a question to another conversation, which it is to begin. */
@@ -21,15 +22,6 @@ export interface Elsewhere {
 
 /** Where to read a turn: here, or in another conversation if this one is taken. */
 export type Asked = Reads | Elsewhere
-
-export interface Reads {
-  events: ReadableStream<Uint8Array>
-  /**
-   * The pieces that follow the first one without another event between them, as the request's `words` writes them. `events`
-   * then does not have these. Absent: it has them all
-   */
-  words?: ReadableStream<Uint8Array>
-}
 
 export interface ConversationRpc {
   /**

@@ -10,6 +10,16 @@
  */
 export type Source = () => Uint8Array | undefined | null
 
+/** What a caller of a turn reads. */
+export interface Reads {
+  events: ReadableStream<Uint8Array>
+  /**
+   * The pieces that follow the first one without another event between them, as the request's `words` writes them. `events`
+   * then does not have these. Absent: it has them all
+   */
+  words?: ReadableStream<Uint8Array>
+}
+
 export class Reader {
   readonly stream: ReadableStream<Uint8Array>
   readonly #sources: Source[] = []
