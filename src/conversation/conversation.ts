@@ -5,8 +5,8 @@
  * The object stores the log of recent turns and whatever the history has not taken yet. The history itself is in the
  * history collection and in D1. An object that was only queried stores nothing.
  */
-import { DurableObject } from 'cloudflare:workers'
 import { Alarm } from '../alarm'
+import { CountingObject } from '../counting-object'
 import { database } from '../db/client'
 import { deleteConversationRows, hideConversation } from '../db/conversations'
 import { ApiError, attempt, type Outcome, reasonOf } from '../errors'
@@ -53,7 +53,7 @@ const ERASE_RETRY_MS = 10_000
 /** Seconds after which a reader who waits for D1 should retry. */
 const RETRY_READING = 5
 
-export class Conversation extends DurableObject implements ConversationRpc {
+export class Conversation extends CountingObject implements ConversationRpc {
   readonly #id = nameOf(this.ctx.id)
   readonly #alarm = new Alarm(this.ctx.storage)
   readonly #mark = new UsedMark(this.ctx.storage, this.#alarm)
