@@ -6,11 +6,11 @@
  * Worker takes to answer a request.
  */
 import { build } from 'esbuild'
-import { HISTORY_FIELDS, makeDocument, SCHEMA } from './documents.mjs'
+import { makeDocument } from './documents.mjs'
 import { prepare, protocols, read } from './encoders.mjs'
 import { CpuProfiler } from './profile.mjs'
 import { median } from './report.mjs'
-import { call, startServer } from './server.mjs'
+import { startServer } from './server.mjs'
 import { startUpstream } from './stream.mjs'
 
 /** Milliseconds of CPU that the Free plan allows the Worker for a request. */
