@@ -24,12 +24,12 @@ const post = (body, headers = {}) => ({
   body: JSON.stringify(body),
 })
 
-/** The assistant and the search pipeline whose answers have this many chunks. */
-const assistantOf = (chunks) => `docs-${chunks}`
+/** The assistant and the search pipeline whose answers have this many chunks, so many milliseconds apart. */
+const assistantOf = (chunks, gap) => `docs-${chunks}-${String(gap).replace('.', '_')}`
 
 /** How each protocol asks for an answer of `chunks` chunks, and how its streams end. */
-const protocols = (question, pageKey, chunks) => {
-  const assistant = assistantOf(chunks)
+export const protocols = (question, pageKey, chunks, gap = GAP) => {
+  const assistant = assistantOf(chunks, gap)
   const messages = [{ role: 'user', content: question }]
   const search = new URLSearchParams({
     q: question,
@@ -66,7 +66,7 @@ const protocols = (question, pageKey, chunks) => {
       path: `/docs/_search?search_pipeline=${assistant}`,
       init: post({
         query: { match: { text: question } },
-        ext: { generative_qa_parameters: { llm_question: question } },
+        ext: { generative_qa_parameters: { llm_question: question, timeout: 600 } },
         stream: true,
       }),
       end: 'event: done',
@@ -131,13 +131,14 @@ const protocols = (question, pageKey, chunks) => {
   }
 }
 
-/** Reads a stream to its end. @throws when it is not whole */
-async function read(server, { path, init, message, end }, chunks) {
+/** Reads a stream to its end. @returns its text @throws when it is not whole */
+export async function read(server, { path, init, message, end }, chunks) {
   if (message !== undefined) return converse(server, { path, message, end }, chunks)
   const response = await fetch(server.url + path, init)
   const text = await response.text()
   if (!response.ok || !text.includes(end) || !text.includes(`word${chunks - 1}`))
     throw new Error(`${path}: ${response.status}, and the stream is not whole`)
+  return text
 }
 
 /** The same over a WebSocket. */
@@ -154,9 +155,14 @@ async function converse(server, { path, message, end }, chunks) {
   })
   socket.close()
   if (!text.includes(`word${chunks - 1}`)) throw new Error(`${path}: the stream is not whole`)
+  return text
 }
 
-async function prepare(server, upstream) {
+/**
+ * Makes a collection `docs`, and an assistant for each kind of answer: how many chunks, and how many milliseconds between them.
+ * @returns a key that a page may show
+ */
+export async function prepare(server, upstream, answers) {
   const create = (path, body, method = 'POST') =>
     call(server, path, {
       method,
@@ -168,15 +174,15 @@ async function prepare(server, upstream) {
   await create('/collections/docs/documents/import', documents.join('\n'))
   await create('/collections', { name: 'history', fields: HISTORY_FIELDS })
   const searches = [{ collection: 'docs', query_by: 'title,text' }]
-  for (const chunks of [SHORT, LONG]) {
-    const name = assistantOf(chunks)
+  for (const { chunks, gap } of answers) {
+    const name = assistantOf(chunks, gap)
     await create('/conversations/models', {
       id: name,
       model_name: 'openai/bench',
       history_collection: 'history',
       api_key: 'sk-benchmark',
       openai_url: upstream.url,
-      openai_path: `/v1/chat/completions?chunks=${chunks}&gap=${GAP}&wait=50`,
+      openai_path: `/v1/chat/completions?chunks=${chunks}&gap=${gap}&wait=50`,
       max_bytes: 8192,
     })
     await create(`/assistants/${name}`, { model: name, searches }, 'PUT')
@@ -199,7 +205,11 @@ async function prepare(server, upstream) {
 export async function benchEncoders(server) {
   const upstream = await startUpstream()
   try {
-    const pageKey = await prepare(server, upstream)
+    const pageKey = await prepare(
+      server,
+      upstream,
+      [SHORT, LONG].map((chunks) => ({ chunks, gap: GAP })),
+    )
     // Each request asks something else. A question that was just asked gets a copy of that answer.
     let asked = 0
     const ask = (name, chunks) =>

@@ -1,11 +1,12 @@
 /**
- * `npm run bench [import|embedding|search|busy|growth|mixed|memory|stream|encoders|adapters|history|listings|sweep|load|engines|hostile|hostile-models|quality|ranking|start|widget]`:
+ * `npm run bench [import|embedding|search|busy|growth|mixed|memory|stream|encoders|adapters|history|listings|sweep|load|engines|hostile|hostile-models|quality|ranking|start|free|widget]`:
  * all without a name. Prints ratios and a table.
  */
 import { benchAdapters } from './adapters.mjs'
 import { benchEmbedding } from './embedding.mjs'
 import { benchEncoders } from './encoders.mjs'
 import { benchEngines } from './engines.mjs'
+import { benchFree } from './free.mjs'
 import { benchGrowth } from './growth.mjs'
 import { benchHistory } from './history.mjs'
 import { benchHostile } from './hostile.mjs'
@@ -44,6 +45,7 @@ const benches = {
   quality: benchQuality,
   ranking: benchRanking,
   start: benchStart,
+  free: benchFree,
   widget: benchWidget,
   hostile: benchHostile,
   'hostile-models': benchHostileModels,
@@ -56,9 +58,9 @@ if (unknown) {
   process.exit(2)
 }
 for (const name of wanted.length > 0 ? wanted : Object.keys(benches)) {
-  if (name === 'start') {
-    // It starts a server itself, which is part of what it measures.
-    await benchStart()
+  if (name === 'start' || name === 'free') {
+    // They start servers of their own.
+    await benches[name]()
     continue
   }
   if (name === 'widget') await buildPages()
@@ -69,5 +71,5 @@ for (const name of wanted.length > 0 ? wanted : Object.keys(benches)) {
     await server.close()
   }
 }
-if (!['quality', 'ranking', 'start', 'widget', 'mixed', 'memory'].includes(wanted.join()))
+if (!['quality', 'ranking', 'start', 'free', 'widget', 'mixed', 'memory'].includes(wanted.join()))
   console.log(`\n${table()}`)

@@ -59,38 +59,57 @@ const workerdMemory = () =>
     return sum + Number(kilobytes ?? 0) / 1024
   }, 0)
 
-/** Starts it on a free port with empty storage and migrated D1. `close()` removes everything again. */
-export async function startServer() {
+const COMPATIBILITY_DATE = '2026-08-15'
+
+/**
+ * Starts it on a free port with empty storage and migrated D1. `close()` removes everything again.
+ * @param {{ apart?: boolean, others?: object[] }} options `apart`: objects run in a Worker of their own, `objects`, and so in an
+ *   isolate of their own: a profiler can tell its CPU from the Worker's (profile.mjs). `copies`: names of further isolates of
+ *   the Worker, each with an address of its own. `others`: more Workers
+ */
+export async function startServer({ apart = false, copies = [], others = [] } = {}) {
   const scratch = mkdtempSync(join(tmpdir(), 'parley-bench-'))
   bundle(join(scratch, 'bundle'))
   const { assets } = unstable_readConfig({ config: join(root, 'wrangler.toml') }, { hideWarnings: true })
+  const objectOf = (className) => ({
+    className,
+    useSQLite: true,
+    ...(apart && { scriptName: 'objects' }),
+  })
+  const worker = {
+    modules: true,
+    modulesRoot: join(scratch, 'bundle'),
+    scriptPath: join(scratch, 'bundle/worker.js'),
+    compatibilityDate: COMPATIBILITY_DATE,
+    bindings: {
+      AI_BACKEND: 'local',
+      ALLOWED_HOSTS: 'localhost, 127.0.0.1',
+      LOG_REQUESTS: 'off',
+      CONSOLE: 'on',
+      ADMIN_API_KEY: 'xyz',
+      ENCRYPTION_KEY: 'a key for benchmarks only',
+    },
+    assets: { directory: join(root, 'ui'), binding: 'ASSETS', routerConfig: { has_user_worker: true } },
+    d1Databases: { DB: 'parley' },
+    durableObjects: {
+      CONVERSATION: objectOf('Conversation'),
+      COLLECTION: objectOf('Collection'),
+      RAW: objectOf('Raw'),
+    },
+  }
   const miniflare = new Miniflare(
     convertV4MiniflareOptions({
-      name: 'parley',
-      // As in a local start, which makes no call of its own beside a request.
-      routes: workerRoutes(assets),
       cf: false,
       logRequests: false,
-      modules: true,
-      modulesRoot: join(scratch, 'bundle'),
-      scriptPath: join(scratch, 'bundle/worker.js'),
-      compatibilityDate: '2026-08-15',
-      bindings: {
-        AI_BACKEND: 'local',
-        ALLOWED_HOSTS: 'localhost, 127.0.0.1',
-        LOG_REQUESTS: 'off',
-        CONSOLE: 'on',
-        ADMIN_API_KEY: 'xyz',
-        ENCRYPTION_KEY: 'a key for benchmarks only',
-      },
-      assets: { directory: join(root, 'ui'), binding: 'ASSETS', routerConfig: { has_user_worker: true } },
-      d1Databases: { DB: 'parley' },
-      durableObjects: {
-        CONVERSATION: { className: 'Conversation', useSQLite: true },
-        COLLECTION: { className: 'Collection', useSQLite: true },
-        RAW: { className: 'Raw', useSQLite: true },
-      },
       resourcePersistencePath: join(scratch, 'storage'),
+      ...(apart && { inspectorPort: 0 }),
+      workers: [
+        // As in a local start, which makes no call of its own beside a request.
+        { ...worker, name: 'parley', routes: workerRoutes(assets) },
+        ...(apart ? [{ ...worker, name: 'objects' }] : []),
+        ...copies.map((name) => ({ ...worker, name, unsafeDirectSockets: [{ host: '127.0.0.1', port: 0 }] })),
+        ...others.map((other) => ({ modules: true, compatibilityDate: COMPATIBILITY_DATE, ...other })),
+      ],
     }),
   )
   const url = (await miniflare.ready).origin
@@ -107,6 +126,14 @@ export async function startServer() {
     cpu: workerdCpu,
     memory: workerdMemory,
     db,
+    /** The address of a Worker's inspector. */
+    inspector: async (name) => {
+      const { host } = await miniflare.getInspectorURL()
+      const targets = await (await fetch(`http://${host}/json`)).json()
+      return targets.find(({ id }) => id === `core:user:${name}`).webSocketDebuggerUrl
+    },
+    /** The address of a copy. */
+    direct: async (name) => (await miniflare.unsafeGetDirectURL(name)).origin,
     /** Fires the cron trigger. Settles with its end. */
     cron: async () => {
       const worker = await miniflare.getWorker()

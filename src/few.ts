@@ -29,19 +29,23 @@ export async function mapFew<Item, Result>(
 export class Gate {
   #free: number
   readonly #waiting: (() => void)[] = []
+  readonly #urgent: (() => void)[] = []
 
   constructor(atOnce: number) {
     this.#free = atOnce
   }
 
-  /** @throws what `work` throws */
-  async pass<Result>(work: () => Promise<Result>): Promise<Result> {
+  /**
+   * @param isUrgent goes ahead of those that are not
+   * @throws what `work` throws
+   */
+  async pass<Result>(work: () => Promise<Result>, isUrgent = false): Promise<Result> {
     if (this.#free > 0) this.#free -= 1
-    else await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    else await new Promise<void>((resolve) => (isUrgent ? this.#urgent : this.#waiting).push(resolve))
     try {
       return await work()
     } finally {
-      const next = this.#waiting.shift()
+      const next = this.#urgent.shift() ?? this.#waiting.shift()
       if (next) next()
       else this.#free += 1
     }

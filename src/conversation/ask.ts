@@ -36,6 +36,8 @@ export interface Answering {
   conversationId: string
   /** lines of JSON (events.ts) */
   events: ReadableStream<Uint8Array>
+  /** pieces of the answer in the request's `words`; they are not among the events then */
+  words?: ReadableStream<Uint8Array>
   /**
    * Returns the events after a position, for a reader whose stream broke off. Without one nothing was read: the turn is joined, or
    * run again if it had cost nothing. @throws ApiError
@@ -95,11 +97,13 @@ export async function ask(
       return {
         conversationId,
         events: asked.events,
+        ...(asked.words && { words: asked.words }),
         // Get a new stub: once a stream has broken off, the stub that made it is broken too.
         resume: async (after) => {
           const anew = conversationObject(env, conversationId)
           if (after) return unwrap(await anew.events(question.asker, after, question.read))
-          const again = unwrap(await anew.ask({ ...request, again: true }))
+          const { words: _, ...plain } = request
+          const again = unwrap(await anew.ask({ ...plain, again: true }))
           return 'events' in again ? again.events : null
         },
         delivery: (turn) => ({

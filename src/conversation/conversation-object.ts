@@ -7,6 +7,7 @@ import type { TracedTurn } from '../turn/fold'
 import type { Asker, AskRequest } from '../turn/request'
 import type { TranscriptMessage } from '../turn/transcript'
 import type { RequestIdentity } from './joins'
+import type { Reads } from './reader'
 import type { Told } from './tell'
 
 /** Sends a question to another conversation, which it is to begin. */
@@ -20,7 +21,7 @@ export interface Elsewhere {
 }
 
 /** Where to read a turn: here, or in another conversation if this one is taken. */
-export type Asked = { events: ReadableStream<Uint8Array> } | Elsewhere
+export type Asked = Reads | Elsewhere
 
 export interface ConversationRpc {
   /**

@@ -5,8 +5,8 @@
  * The object stores the log of recent turns and whatever the history has not taken yet. The history itself is in the
  * history collection and in D1. An object that was only queried stores nothing.
  */
-import { DurableObject } from 'cloudflare:workers'
 import { Alarm } from '../alarm'
+import { CountingObject } from '../counting-object'
 import { database } from '../db/client'
 import { deleteConversationRows, hideConversation } from '../db/conversations'
 import { ApiError, attempt, type Outcome, reasonOf } from '../errors'
@@ -53,7 +53,7 @@ const ERASE_RETRY_MS = 10_000
 /** Seconds after which a reader who waits for D1 should retry. */
 const RETRY_READING = 5
 
-export class Conversation extends DurableObject implements ConversationRpc {
+export class Conversation extends CountingObject implements ConversationRpc {
   readonly #id = nameOf(this.ctx.id)
   readonly #alarm = new Alarm(this.ctx.storage)
   readonly #mark = new UsedMark(this.ctx.storage, this.#alarm)
@@ -72,7 +72,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
       const { asker, continues, after } = request
       requireAsker(asker)
       const made = this.#attempts.find(request)
-      if (made) return { events: made.addCaller(request.read).stream }
+      if (made) return made.readsOf(request)
       const memory = this.#memory
       if (memory?.closed || memory?.mayContinue(asker) === false) {
         if (continues) throw unknownConversation()
@@ -260,7 +260,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
   #enqueue(request: AskRequest, names: RequestNames): Asked {
     const turn = new QueuedTurn(request, names)
     this.#attempts.add(turn)
-    const reader = turn.addCaller(request.read)
+    const reads = turn.readsOf(request)
     const run = new TurnRun(turn, this.env, {
       memory: () => this.#memory,
       remember: () => {
@@ -276,7 +276,7 @@ export class Conversation extends DurableObject implements ConversationRpc {
         if (memory && !memory.closed) this.#schedule(memory)
       })
     this.ctx.waitUntil(ended)
-    return { events: reader.stream }
+    return reads
   }
 
   /** @throws ApiError 422; 409 for an idempotency key used long ago */

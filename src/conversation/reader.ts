@@ -10,9 +10,20 @@
  */
 export type Source = () => Uint8Array | undefined | null
 
+/** What a caller of a turn reads. */
+export interface Reads {
+  events: ReadableStream<Uint8Array>
+  /**
+   * The pieces that follow the first one without another event between them, as the request's `words` writes them. `events`
+   * then does not have these. Absent: it has them all
+   */
+  words?: ReadableStream<Uint8Array>
+}
+
 export class Reader {
   readonly stream: ReadableStream<Uint8Array>
   readonly #sources: Source[] = []
+  readonly #onGone: () => void
   #controller!: ReadableByteStreamController
   /** whether a read is waiting for bytes */
   #wanted = false
@@ -22,6 +33,7 @@ export class Reader {
 
   /** @param onGone called if the reader leaves before it has read everything */
   constructor(onGone: () => void = () => {}) {
+    this.#onGone = onGone
     this.stream = new ReadableStream({
       type: 'bytes',
       start: (controller: ReadableByteStreamController) => {
@@ -31,12 +43,7 @@ export class Reader {
         this.#wanted = true
         this.wake()
       },
-      cancel: () => {
-        this.#closed = true
-        this.#gone = true
-        this.#sources.length = 0
-        onGone()
-      },
+      cancel: () => this.#leave(),
     })
   }
 
@@ -48,6 +55,21 @@ export class Reader {
   /** Whether it left before it had read everything. */
   get gone(): boolean {
     return this.#gone
+  }
+
+  /** Ends the stream of a reader that is known to have left: only a write would tell that it has. */
+  leave(): void {
+    if (this.#closed) return
+    this.#leave()
+    this.#controller.close()
+    this.#controller.byobRequest?.respond(0)
+  }
+
+  #leave(): void {
+    this.#closed = true
+    this.#gone = true
+    this.#sources.length = 0
+    this.#onGone()
   }
 
   /** Appends a source: the reader gets it after all earlier ones. */

@@ -2,10 +2,11 @@
 import { coded } from '../errors'
 import type { ErrorEvent, Reading, TurnEvent } from '../turn/events'
 import type { AskRequest } from '../turn/request'
+import type { Wording } from '../turn/wording'
 import { isSameOwner } from './ownership'
-import { Reader } from './reader'
+import { Reader, type Reads } from './reader'
 import type { RequestNames } from './turn-log'
-import type { TurnStream } from './turn-stream'
+import type { Joining, TurnStream } from './turn-stream'
 
 /** turns that may wait behind the running one */
 export const QUEUE_LIMIT = 32
@@ -24,7 +25,9 @@ export class QueuedTurn {
   /** readers who asked: the one who began the turn, and whoever sent the same request again */
   readonly #callers: Reader[] = []
   /** readers who wait for the turn to begin */
-  readonly #waiting: { reader: Reader; reading: Reading | undefined }[] = []
+  readonly #waiting: { reader: Reader; reading: Joining | undefined }[] = []
+  /** readers of words who wait for that */
+  readonly #writing: { reader: Reader; words: Wording }[] = []
   /** set when the turn has begun */
   #stream: TurnStream | undefined
   /** whether a caller who may have seen some of the answer has left */
@@ -43,22 +46,33 @@ export class QueuedTurn {
   ) {}
 
   /** Adds a reader who asked for this turn. @param reading what they ask for besides the usual events */
-  addCaller(reading: Reading | undefined): Reader {
+  addCaller(reading: Reading | undefined, without?: 'words'): Reader {
     const reader = new Reader(() => {
       this.#seen ||= this.speaking
       if (this.abandoned) this.#onAbandoned()
       this.onLeft()
     })
-    this.addReader(reader, -1, reading)
+    this.addReader(reader, -1, { ...reading, ...(without && { without }) })
     this.#callers.push(reader)
     return reader
+  }
+
+  /** What a caller reads who asked for this turn. */
+  readsOf({ read, words }: AskRequest): Reads {
+    if (words === undefined) return { events: this.addCaller(read).stream }
+    const caller = this.addCaller(read, 'words')
+    // While words are written nothing is written to the caller itself.
+    const written = new Reader(() => caller.leave())
+    if (this.#stream) this.#stream.joinWords(written, words)
+    else this.#writing.push({ reader: written, words })
+    return { events: caller.stream, words: written.stream }
   }
 
   /**
    * Lets a reader have the events after `seq`, including those to come. @throws ApiError 429 if there are too
    * many readers
    */
-  addReader(reader: Reader, seq = -1, reading?: Reading): void {
+  addReader(reader: Reader, seq = -1, reading?: Joining): void {
     if ((this.#stream?.readers ?? this.#waiting.length) >= READER_LIMIT) {
       throw coded(
         'too_many_waiting',
@@ -101,12 +115,14 @@ export class QueuedTurn {
     this.#stream = stream
     this.#onAbandoned = onAbandoned
     for (const { reader, reading } of this.#waiting.splice(0)) stream.join(reader, -1, reading)
+    for (const { reader, words } of this.#writing.splice(0)) stream.joinWords(reader, words)
   }
 
   /** Ends a turn that has not begun, and of which no trace is kept: its number is 0. */
   refuse(error: ErrorEvent): void {
     this.#refusal = error
     const event: TurnEvent = { ...error, conversation_id: this.request.conversationId, turn: 0, seq: 0 }
+    for (const { reader } of this.#writing.splice(0)) reader.end()
     for (const { reader } of this.#waiting.splice(0)) {
       reader.write(encoder.encode(`${JSON.stringify(event)}\n`))
       reader.end()

@@ -5,6 +5,7 @@
  * Text is gathered for up to 32 ms (text-gatherer.ts).
  */
 import { audienceOf, isTerminal, type LogEvent, type LogEventBody, type Reading } from '../turn/events'
+import { type Wording, writePiece } from '../turn/wording'
 import type { Reader } from './reader'
 import { TextGatherer } from './text-gatherer'
 
@@ -29,6 +30,12 @@ interface Aside {
   line: string
 }
 
+/** What a reader joins for. */
+export interface Joining extends Reading {
+  /** the pieces that it reads as words (`joinWords`) are left out */
+  without?: 'words'
+}
+
 export class TurnStream {
   readonly #names: { conversation_id: string; turn: number }
   readonly #log: (lines: string, results: Aside[]) => void
@@ -38,6 +45,11 @@ export class TurnStream {
   readonly #results = new Map<number, string>()
   readonly #history = new Map<number, string>()
   readonly #readers = new Set<Reader>()
+  readonly #wordReaders = new Set<Reader>()
+  /** number of the first piece of the answer */
+  #firstPiece: number | undefined
+  /** number of the first event after it that is no piece */
+  #pastPieces: number | undefined
   /** lines not in the log yet, operator events included */
   #unlogged: string[] = []
   #unloggedCharacters = 0
@@ -106,9 +118,13 @@ export class TurnStream {
   }
 
   /** Lets a reader have the events after `seq`, including those to come, and what it asks for besides. */
-  join(reader: Reader, seq = -1, { results, history }: Reading = {}): void {
+  join(reader: Reader, seq = -1, { results, history, without }: Joining = {}): void {
     let at = seq + 1
     const next = (): string => {
+      if (without && this.#isAmongWords(at)) {
+        at += 1
+        return ''
+      }
       const found = results ? (this.#results.get(at) ?? '') : ''
       const said = history ? (this.#history.get(at) ?? '') : ''
       return found + said + this.#lines[at++]
@@ -117,18 +133,67 @@ export class TurnStream {
       if (at >= this.#lines.length) return this.#ended ? null : undefined
       let text = ''
       while (at < this.#lines.length && text.length < MOST_AT_ONCE) text += next()
-      return encoder.encode(text)
+      return text === '' ? undefined : encoder.encode(text)
     })
     if (this.#ended) reader.end()
     else this.#readers.add(reader)
   }
 
+  /** Lets a reader have the pieces after the first one, up to the next other event, as a protocol writes them. */
+  joinWords(reader: Reader, words: Wording): void {
+    let at: number | undefined
+    let stopHeartbeat: (() => void) | undefined
+    let silent = false
+    let beats = false
+    const beat = (): void => {
+      if (!reader.open) stopHeartbeat?.()
+      beats = silent
+      silent = true
+      if (beats) reader.wake()
+    }
+    reader.follow(() => {
+      if (this.#firstPiece === undefined) return this.#ended ? null : undefined
+      at ??= this.#firstPiece + 1
+      if (stopHeartbeat === undefined) {
+        const timer = setInterval(beat, words.heartbeatMs)
+        stopHeartbeat = () => clearInterval(timer)
+      }
+      const end = this.#pastPieces ?? this.#lines.length
+      let text = ''
+      for (; at < end && text.length < MOST_AT_ONCE; at += 1) {
+        const { text: piece } = JSON.parse(this.#lines[at]!) as { text: string }
+        text += writePiece(words, piece, { ...this.#names, seq: at, piece: at - this.#firstPiece })
+      }
+      if (text !== '') silent = false
+      else if (beats) text = words.heartbeat
+      beats = false
+      if (text !== '') return encoder.encode(text)
+      if (this.#pastPieces === undefined) return undefined
+      stopHeartbeat()
+      return null
+    })
+    if (this.#ended || this.#pastPieces !== undefined) reader.end()
+    else this.#wordReaders.add(reader)
+  }
+
+  #isAmongWords(seq: number): boolean {
+    const [first, past = Number.POSITIVE_INFINITY] = [this.#firstPiece, this.#pastPieces]
+    return first !== undefined && seq > first && seq < past
+  }
+
   #write(body: LogEventBody): void {
     const line = this.#lineOf(body)
-    this.#lines.push(line)
+    const seq = this.#lines.push(line) - 1
     this.#unlogged.push(line)
     const isEnd = isTerminal(body)
     if (isEnd) this.#ended = true
+    if (body.type === 'delta') this.#firstPiece ??= seq
+    else if (this.#firstPiece !== undefined) this.#pastPieces ??= seq
+    for (const reader of this.#wordReaders) {
+      if (isEnd || this.#pastPieces !== undefined) reader.end()
+      else reader.wake()
+      if (!reader.open) this.#wordReaders.delete(reader)
+    }
     for (const reader of this.#readers) {
       if (!reader.open) this.#readers.delete(reader)
       else if (isEnd) reader.end()

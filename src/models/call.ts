@@ -4,6 +4,7 @@
  */
 import { ApiError } from '../errors'
 import { maskSecret } from '../mask'
+import { outgoing } from '../outgoing'
 import type { Egress } from './egress'
 import { type Gateway, throughGateway } from './gateway'
 import {
@@ -172,11 +173,10 @@ export class ProviderCall {
       for (const [name, value] of new Headers(request.headers)) headers.set(name, value)
       for (const [name, value] of Object.entries(routed.headers)) headers.set(name, value)
       // A redirect could carry the key to another host, so it counts as a failure.
-      const response = await fetch(routed.url, {
-        ...request,
-        headers,
-        redirect: 'manual',
-        signal: this.signal,
+      const response = await outgoing(this.#options.env, () => {
+        this.#watch.touch()
+        this.signal.throwIfAborted()
+        return fetch(routed.url, { ...request, headers, redirect: 'manual', signal: this.signal })
       })
       this.#watch.touch()
       if (response.status === 200) return response

@@ -6,6 +6,7 @@
  * pass, rewrites it. Models on other servers are called directly.
  */
 import { ApiError } from '../errors'
+import { outgoing } from '../outgoing'
 import type { AiRunner } from './ai-runner'
 import { type Egress, requireAllowed } from './egress'
 
@@ -91,8 +92,8 @@ function pathOf(url: string, { account }: Parts): string | undefined {
 export function aiBinding(env: Cloudflare.Env): AiRunner {
   const ai = env.AI as unknown as AiRunner
   const gateway = gatewayOf(env)
-  if (!gateway) return ai
+  const through = gateway && { gateway: { id: gateway.name } }
   return {
-    run: (model, inputs, options) => ai.run(model, inputs, { ...options, gateway: { id: gateway.name } }),
+    run: (model, inputs, options) => outgoing(env, () => ai.run(model, inputs, { ...options, ...through })),
   }
 }

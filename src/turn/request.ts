@@ -8,6 +8,7 @@ import type { Reading } from './events'
 import type { Given } from './given'
 import type { Labelling } from './labels'
 import type { TranscriptMessage } from './transcript'
+import type { Wording } from './wording'
 
 /** A search to run for the question. The turn fills in `params.q`. */
 export interface PlannedSearch {
@@ -98,6 +99,8 @@ export interface AskRequest {
   onSearchError: OnSearchError
   /** what the reader gets besides the turn's own events */
   read?: Reading
+  /** how its protocol writes pieces of the answer; present: the reader takes `words` besides events (conversation-object.ts) */
+  words?: Wording
   /** whether the turn suggests next questions, in one `followups` event before `usage` */
   suggests?: boolean
   asker: Asker

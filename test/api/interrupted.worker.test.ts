@@ -1,39 +1,13 @@
 /** What each protocol says of a turn whose object is ended in the middle of it, between two flushes of its log. */
 import { abortAllDurableObjects } from 'cloudflare:test'
-import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, expect, it, vi } from 'vitest'
 import { TurnLog } from '../../src/conversation/turn-log'
-import { putAssistant } from '../../src/registry/assistants'
-import { createModel } from '../../src/registry/models'
 import { interrupted } from '../../src/turn/errors'
-import { setStage, speaking } from '../conversation/stage'
-import { asked, send } from './stage'
+import { asked, send, setRemoteStage, spoken } from './stage'
 
 const QUESTION = 'Who directed Alien?'
 
-beforeAll(async () => {
-  await setStage()
-  const fetching = vi.spyOn(globalThis, 'fetch').mockImplementation(speaking('Hello.'))
-  await createModel(env, {
-    id: 'remote',
-    model_name: 'openai/gpt',
-    openai_url: 'https://llm.test',
-    api_key: 'sk-1234567890',
-    history_collection: 'talk',
-    max_bytes: 16_384,
-  })
-  fetching.mockRestore()
-  await putAssistant(env, 'guide', {
-    model: 'remote',
-    collections: ['films'],
-    questions: [],
-    overrides: [],
-    followups: false,
-    category_field: 'category',
-    followup_style: 'list',
-    strict: false,
-  } as never)
-})
+beforeAll(setRemoteStage)
 afterEach(() => vi.restoreAllMocks())
 
 /** A provider that begins to answer, and then says nothing more. */
@@ -67,6 +41,27 @@ it.each(Object.entries(asked(QUESTION, 'remote', true)))(
       text += decoder.decode(read.value)
     expect(text).toContain(interrupted().message)
     expect(text).not.toMatch(/Internal error/)
+  },
+)
+
+it.each(Object.entries(asked(QUESTION, 'remote', true)))(
+  '%s ends in such an error after pieces that the object wrote itself',
+  async (_, sent) => {
+    const say = spoken()
+    say('alpha')
+    const response = await send(sent)
+    const reader = response.body!.getReader()
+    const decoder = new TextDecoder()
+    let text = ''
+    for (const word of ['alpha', 'beta', 'gamma']) {
+      if (word !== 'alpha') say(word)
+      while (!text.includes(word)) text += decoder.decode((await reader.read()).value)
+    }
+    await abortAllDurableObjects()
+    for (let read = await reader.read(); !read.done; read = await reader.read())
+      text += decoder.decode(read.value)
+    expect(text).toContain(interrupted().message)
+    for (const word of ['alpha', 'beta', 'gamma']) expect(text.split(word)).toHaveLength(2)
   },
 )
 

@@ -4,6 +4,7 @@ import { Reader } from '../../src/conversation/reader'
 import { TurnStream } from '../../src/conversation/turn-stream'
 import { contentOf } from '../../src/parts'
 import type { TurnEvent } from '../../src/turn/events'
+import type { Wording } from '../../src/turn/wording'
 
 beforeEach(() => {
   vi.useFakeTimers()
@@ -157,5 +158,72 @@ describe('the stream of a turn', () => {
     reader.end()
     await expect(new Response(reader.stream).text()).rejects.toThrow('deleted')
     expect(reader.gone).toBe(true)
+  })
+
+  describe('the words of an answer', () => {
+    const WORDS: Wording = {
+      line: ['<', { slot: 'piece', from: 0 }, ':', { slot: 'seq' }, ' ', { slot: 'text' }, '>'],
+      escapes: 'nothing',
+      heartbeat: '.',
+      heartbeatMs: 1_000,
+    }
+    const say = (stream: TurnStream, ...pieces: string[]): void => {
+      for (const text of pieces) {
+        stream.emit({ type: 'delta', text })
+        vi.advanceTimersByTime(40)
+      }
+    }
+    const begin = () => {
+      const stream = new TurnStream('c', 1, () => {})
+      const [events, words] = [new Reader(), new Reader()]
+      stream.join(events, -1, { without: 'words' })
+      stream.joinWords(words, WORDS)
+      stream.emit({ type: 'question', question: contentOf('q') })
+      return { stream, events, words: () => new Response(words.stream).text() }
+    }
+
+    it('are the pieces after the first, which the events do not have', async () => {
+      const { stream, events, words } = begin()
+      const written = words()
+      say(stream, 'a', 'b', 'c')
+      stream.emit(done)
+      expect(await written).toBe('<1:2 b><2:3 c>')
+      expect((await read(events)).map(({ type, seq }) => [type, seq])).toEqual([
+        ['question', 0],
+        ['delta', 1],
+        ['done', 4],
+      ])
+    })
+
+    it('end at another event, and the events have what follows it', async () => {
+      const { stream, events, words } = begin()
+      say(stream, 'a', 'b')
+      stream.emit({ type: 'followups', questions: [] })
+      say(stream, 'c')
+      stream.emit(done)
+      expect(await words()).toBe('<1:2 b>')
+      expect(texts(await read(events))).toEqual(['a', 'c'])
+    })
+
+    it('are none where nothing is said, or one piece', async () => {
+      const silent = begin()
+      silent.stream.emit(done)
+      expect(await silent.words()).toBe('')
+      const { stream, events, words } = begin()
+      say(stream, 'a')
+      stream.emit(done)
+      expect(await words()).toBe('')
+      expect(texts(await read(events))).toEqual(['a'])
+    })
+
+    it('have a heartbeat while the model says nothing', async () => {
+      const { stream, words } = begin()
+      const written = words()
+      say(stream, 'a', 'b')
+      await vi.advanceTimersByTimeAsync(3_100)
+      say(stream, 'c')
+      stream.emit(done)
+      expect(await written).toBe('<1:2 b>..<2:3 c>')
+    })
   })
 })

@@ -21,7 +21,7 @@ import {
   type Signals,
   VERSIONS,
 } from './dialect'
-import { encodeAnswer, LineEncoder, type Writing } from './encoder'
+import { encodeAnswer, HEARTBEAT, LineEncoder, pieceWording, type Writing } from './encoder'
 import { errorResponse, FieldError, faultOf } from './errors'
 import { readChat } from './request'
 import { WORDS } from './words'
@@ -34,9 +34,6 @@ export interface ChatCall {
   /** names in the path */
   path: { assistant?: string; version?: string }
 }
-
-/** A line break alone. Clients take anything else for a line of the answer. */
-const HEARTBEAT = '\n'
 
 const STREAM_HEADERS = {
   'cache-control': 'no-store, no-transform',
@@ -109,6 +106,7 @@ async function converse(call: ChatCall, streaming: boolean, signals: Signals): P
     changes: { ...changes, prompt: { ...prompt, append } },
     suggests,
     labels: true,
+    words: stream ? pieceWording(words) : undefined,
     protocol: 'ai-chat',
     user: namedUser(request) ?? asked.user,
     bodyText: text,
@@ -125,7 +123,7 @@ async function converse(call: ChatCall, streaming: boolean, signals: Signals): P
     ignored: [...ignored, ...answering.dropped, ...(canRerank(env) ? [] : rankingOf(changes))],
     unknown,
   }
-  const read = chatReader(answering.events, answering.resume)
+  const read = chatReader(answering.events, answering.resume, answering.words)
   const names = { 'x-parley-conversation-id': answering.conversationId }
   if (!stream) {
     const turn = await wholeTurn(read)

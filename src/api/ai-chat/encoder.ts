@@ -10,6 +10,8 @@ import { textOf } from '../../parts'
 import { splitText } from '../../split-text'
 import type { TurnEvent } from '../../turn/events'
 import { emptyTurn, fold, type Turn } from '../../turn/fold'
+import type { Wording } from '../../turn/wording'
+import { HEARTBEAT_MS } from '../turn/event-stream'
 import type { TurnEncoder } from '../turn/stream'
 import { answerThought, dataPointsOf, type Shown, thoughtsOf } from './context'
 import type { ErrorForm } from './dialect'
@@ -46,6 +48,22 @@ export function encodeAnswer(turn: Turn, writing: Writing): unknown {
     finishOf(turn),
   )
 }
+
+/** How the conversation's object writes the pieces of an answer. */
+export function pieceWording(words: Words): Wording {
+  const mark = '\u0000'
+  const [before, after] = line(words.piece(mark)).split(JSON.stringify(mark).slice(1, -1)) as [string, string]
+  return {
+    line: [before, { slot: 'text' }, after],
+    escapes: 'json',
+    longest: LONGEST_PIECE,
+    heartbeat: HEARTBEAT,
+    heartbeatMs: HEARTBEAT_MS,
+  }
+}
+
+/** A line break alone. Clients take anything else for a line of the answer. */
+export const HEARTBEAT = '\n'
 
 /** Encodes an answer as a stream of lines. */
 export class LineEncoder implements TurnEncoder {

@@ -3,6 +3,7 @@
 import { ApiError } from '../../errors'
 import type { Assistant } from '../../registry/assistants'
 import type { Override } from '../../registry/overrides'
+import type { Wording } from '../../turn/wording'
 import { namedUser } from '../edge/admit-turn'
 import { parseJson, readText } from '../edge/body'
 import { type Chat, type ChatParties, findChat } from '../edge/chat-names'
@@ -22,12 +23,14 @@ export interface ModelAnswering<Q extends ModelQuestion> extends AssistantAnswer
 
 /**
  * @param read reads the body
+ * @param words how the pieces of a streamed answer are written
  * @param check looks at the conversation that was found
  * @throws ApiError
  */
 export async function askModel<Q extends ModelQuestion>(
   { env, request, query, record }: OpenCall,
   read: (body: unknown) => Q,
+  words?: (asked: Q) => Wording,
   check: (asked: Q, chat: Chat | undefined) => void = () => {},
 ): Promise<ModelAnswering<Q>> {
   await enter(request)
@@ -63,6 +66,7 @@ export async function askModel<Q extends ModelQuestion>(
     question,
     form: asked.form,
     changes: changesOf(assistant, asked, access.owner === 'admin'),
+    words: asked.stream ? words?.(asked) : undefined,
     protocol: 'openai',
     bodyText,
   })

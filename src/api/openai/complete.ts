@@ -4,17 +4,19 @@ import type { OpenCall } from '../edge/route'
 import { chatReader } from '../turn/read'
 import { streamTurn, wholeTurn } from '../turn/stream'
 import { askModel } from './ask-model'
-import { CompletionEncoder, completion } from './encoder'
+import { CompletionEncoder, chunkWording, completion } from './encoder'
 import { readChatCompletion } from './request'
 
 export async function complete(call: OpenCall): Promise<Response> {
-  const { asked, assistant, conversationId, events, resume, delivery } = await askModel(
+  const created = Math.floor(call.record.started / 1000)
+  const { asked, assistant, conversationId, events, words, resume, delivery } = await askModel(
     call,
     readChatCompletion,
+    ({ model, includeUsage }) => chunkWording({ model, created }, includeUsage),
   )
-  const shape = { model: asked.model, created: Math.floor(call.record.started / 1000), fields: assistant }
+  const shape = { model: asked.model, created, fields: assistant }
   const headers = { 'x-parley-conversation-id': conversationId }
-  const read = chatReader(events, resume)
+  const read = chatReader(events, resume, words)
   if (asked.stream) {
     const encoder = new CompletionEncoder(shape, asked.includeUsage)
     return streamTurn(read, encoder, { headers, opensAt: 'text' })

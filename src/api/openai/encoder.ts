@@ -10,6 +10,8 @@ import type { Failure } from '../../errors'
 import { textOf } from '../../parts'
 import type { TurnEvent, Usage } from '../../turn/events'
 import { emptyTurn, fold, type Turn } from '../../turn/fold'
+import type { Wording } from '../../turn/wording'
+import { COMMENT, HEARTBEAT_MS } from '../turn/event-stream'
 import { type AnswerSource, type SourceFields, sourceId, sourcesOf } from '../turn/sources'
 import type { TurnEncoder } from '../turn/stream'
 import { errorBody } from './errors'
@@ -25,6 +27,33 @@ export interface CompletionShape {
 const DONE = 'data: [DONE]\n\n'
 
 const frame = (content: unknown): string => `data: ${JSON.stringify(content)}\n\n`
+
+/**
+ * How the conversation's object writes a piece of an answer.
+ * @param shape of the encoder
+ */
+export function chunkWording(
+  shape: Pick<CompletionShape, 'model' | 'created'>,
+  includeUsage: boolean,
+): Wording {
+  const { id: _, ...head } = { ...headOf(emptyTurn(), shape, 'chat.completion.chunk'), choices: [] }
+  return {
+    line: [
+      'data: {"id":"chatcmpl-',
+      { slot: 'conversation' },
+      '.',
+      { slot: 'turn' },
+      `",${JSON.stringify(head).slice(1, -2)}{"index":0,"delta":{"content":"`,
+      { slot: 'text' },
+      `"},"finish_reason":null${afterDelta(includeUsage)}`,
+    ],
+    escapes: 'json',
+    heartbeat: COMMENT,
+    heartbeatMs: HEARTBEAT_MS,
+  }
+}
+
+const afterDelta = (includeUsage: boolean): string => (includeUsage ? '}],"usage":null}\n\n' : '}]}\n\n')
 
 export class CompletionEncoder implements TurnEncoder {
   readonly #shape: CompletionShape
@@ -67,7 +96,7 @@ export class CompletionEncoder implements TurnEncoder {
   #begin(): void {
     const head = { ...headOf(this.#turn, this.#shape, 'chat.completion.chunk'), choices: [] }
     this.#before = `data: ${JSON.stringify(head).slice(0, -2)}{"index":0,"delta":`
-    this.#after = this.#includeUsage ? '}],"usage":null}\n\n' : '}]}\n\n'
+    this.#after = afterDelta(this.#includeUsage)
   }
 
   #chunk(delta: string, finish: string | null = null): string {
@@ -94,7 +123,11 @@ export const completion = (turn: Turn, shape: CompletionShape) => ({
   usage: usageOf(turn.usage),
 })
 
-const headOf = ({ conversationId, turn }: Turn, { model, created }: CompletionShape, object: string) => ({
+const headOf = (
+  { conversationId, turn }: Turn,
+  { model, created }: Pick<CompletionShape, 'model' | 'created'>,
+  object: string,
+) => ({
   id: `chatcmpl-${conversationId}.${turn}`,
   object,
   created,

@@ -11,6 +11,8 @@ import type { Failure } from '../../errors'
 import { textOf } from '../../parts'
 import type { TurnEvent } from '../../turn/events'
 import { emptyTurn, fold, type Turn } from '../../turn/fold'
+import type { Wording } from '../../turn/wording'
+import { COMMENT, HEARTBEAT_MS } from '../turn/event-stream'
 import { sourcesOf } from '../turn/sources'
 import type { TurnEncoder } from '../turn/stream'
 import { type CompletionShape, citedPlaces } from './encoder'
@@ -28,6 +30,27 @@ type Status = 'in_progress' | 'completed' | 'incomplete' | 'failed' | 'cancelled
 
 /** Finish reasons of an answer that was cut off. */
 const INCOMPLETE: Record<string, string> = { length: 'max_output_tokens', content_filter: 'content_filter' }
+
+/** Frames before the first piece of text (`#begin`). */
+const FRAMES_BEFORE = 4
+
+/** How the conversation's object writes the pieces of an answer. */
+export const DELTA_WORDING: Wording = {
+  line: [
+    'event: response.output_text.delta\ndata: {"type":"response.output_text.delta","sequence_number":',
+    { slot: 'piece', from: FRAMES_BEFORE },
+    ',"item_id":"msg_',
+    { slot: 'conversation' },
+    '.',
+    { slot: 'turn' },
+    '","output_index":0,"content_index":0,"delta":"',
+    { slot: 'text' },
+    '","logprobs":[]}\n\n',
+  ],
+  escapes: 'json',
+  heartbeat: COMMENT,
+  heartbeatMs: HEARTBEAT_MS,
+}
 
 export class ResponseEncoder implements TurnEncoder {
   readonly #shape: ResponseShape
@@ -66,6 +89,10 @@ export class ResponseEncoder implements TurnEncoder {
       error: { code: code ?? type, message },
     }
     return this.#frame('response.failed', { response })
+  }
+
+  passed(pieces: number): void {
+    this.#sequence += pieces
   }
 
   /** What all deltas have in common is written once. */

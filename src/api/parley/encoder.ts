@@ -10,11 +10,29 @@
  */
 import { textOf } from '../../parts'
 import type { SearchReply, TurnEvent } from '../../turn/events'
+import type { Wording } from '../../turn/wording'
 import { asAsked } from '../turn/asked'
+import { COMMENT, HEARTBEAT_MS } from '../turn/event-stream'
 import { repliesOf } from '../turn/results'
 
 /** How long a client waits before it reconnects, in milliseconds. Sent once, at the beginning of a stream. */
 export const RETRY = 'retry: 1000\n\n'
+
+/** How the conversation's object writes the pieces of an answer. */
+export const LOG_WORDING: Wording = {
+  line: [
+    'id: ',
+    { slot: 'turn' },
+    '.',
+    { slot: 'seq' },
+    '\nevent: delta\ndata: {"text":"',
+    { slot: 'text' },
+    '"}\n\n',
+  ],
+  escapes: 'json',
+  heartbeat: COMMENT,
+  heartbeatMs: HEARTBEAT_MS,
+}
 
 export class LogEncoder {
   /** what the engine replied, until the retrieval that it belongs to */

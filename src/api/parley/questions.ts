@@ -11,6 +11,7 @@ import { findHistory, findOpenModel } from '../edge/open-model'
 import { askAssistant } from '../turn/assistant'
 import { partsOf, requireRoom } from '../turn/files'
 import { chatReader, eventReader } from '../turn/read'
+import { LOG_WORDING } from './encoder'
 import type { operations } from './operations'
 import { answerStreaming, answerWhole } from './reply'
 import type { Served } from './route'
@@ -49,6 +50,7 @@ export async function askDirectly(served: Served<typeof operations.ask>): Promis
       searches,
       onSearchError: 'go_on',
       read: { results: true },
+      ...(stream && { words: LOG_WORDING }),
       ...(body.replaces !== undefined && { replaces: { after: body.replaces - 1 } }),
       ...(body.followups !== undefined && { suggests: body.followups }),
       protocol: 'parley',
@@ -60,7 +62,7 @@ export async function askDirectly(served: Served<typeof operations.ask>): Promis
     request.signal,
   )
   const names = { 'x-parley-conversation-id': answering.conversationId }
-  const read = eventReader(answering.events, answering.resume)
+  const read = eventReader(answering.events, answering.resume, answering.words)
   return stream ? answerStreaming(read, names) : answerWhole(read, names, answering.delivery)
 }
 
@@ -82,12 +84,13 @@ export async function askByName(served: Served<typeof operations.askAssistant>):
     suggests: body.followups,
     labels: true,
     read: { results: true },
+    words: stream ? LOG_WORDING : undefined,
     protocol: 'parley',
     user,
     bodyText: text,
   })
   const names = { 'x-parley-conversation-id': answering.conversationId }
-  const read = chatReader(answering.events, answering.resume)
+  const read = chatReader(answering.events, answering.resume, answering.words)
   return stream ? answerStreaming(read, names) : answerWhole(read, names, answering.delivery)
 }
 

@@ -12,6 +12,7 @@ import type { Assistant } from '../../registry/assistants'
 import type { Reading } from '../../turn/events'
 import type { Begun, Replacement } from '../../turn/request'
 import type { TranscriptMessage } from '../../turn/transcript'
+import type { Wording } from '../../turn/wording'
 import { admitTurn } from '../edge/admit-turn'
 import { findHistory, findOpenModel } from '../edge/open-model'
 import type { RequestRecord } from '../edge/request-log'
@@ -64,6 +65,8 @@ export interface AssistantQuestion {
   labels?: boolean
   /** what the protocol reads of the turn besides the usual events */
   read?: Reading
+  /** how the conversation's object writes the pieces of a streamed answer; absent: the Worker writes them */
+  words?: Wording | undefined
   /** the wire it came in on */
   protocol: string
   /** the user that the request names */
@@ -115,6 +118,7 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
       // If a single search fails, that is the error. If one of several does, the others are enough to answer from.
       onSearchError: retrievals.length === 1 ? 'fail' : 'go_on',
       ...(asked.read && { read: asked.read }),
+      ...(asked.words && { words: asked.words }),
       ...(asked.form && { form: asked.form }),
       // Text beside the JSON would break it.
       suggests: !asked.form && (asked.suggests ?? assistant.followups),

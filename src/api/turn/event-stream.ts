@@ -4,6 +4,7 @@
  * Each piece of text is read once, parsed once and written once. There is no TransformStream in between: in workerd one
  * costs as much as everything else here.
  */
+import { interrupted } from '../../turn/errors'
 import type { TurnEvent } from '../../turn/events'
 import type { EventReader } from './read'
 
@@ -13,6 +14,8 @@ export interface EventEncoder {
   encode(events: TurnEvent[] | undefined): Words
   /** What the stream ends with when its log cannot be read to the end. */
   breakOff(error: unknown): string
+  /** So many pieces of the answer were written by its object. */
+  passed?(pieces: number): void
 }
 
 /** Text to write. */
@@ -38,7 +41,7 @@ export interface EventStream {
 export const COMMENT = ': ping\n\n'
 
 /** Proxies and load balancers close an idle connection after 30 s at the earliest. */
-const HEARTBEAT_MS = 15_000
+export const HEARTBEAT_MS = 15_000
 
 const HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
@@ -46,11 +49,16 @@ const HEADERS = {
 }
 
 /** A reply with status 200. A reader who disconnects stops reading; the turn goes on until somebody stops it. */
-export function streamEvents(
+export function streamEvents(read: EventReader, encoder: EventEncoder, stream: EventStream): Response {
+  const body = read.words ? bodyWithWords(read, encoder, stream) : bodyOf(read, encoder, stream)
+  return new Response(body, { headers: { ...HEADERS, ...stream.headers } })
+}
+
+function bodyOf(
   read: EventReader,
   encoder: EventEncoder,
-  { headers, head, heartbeat, heartbeatMs = HEARTBEAT_MS, pending }: EventStream,
-): Response {
+  { head, heartbeat, heartbeatMs = HEARTBEAT_MS, pending }: EventStream,
+): ReadableStream<Uint8Array> {
   const bytes = new TextEncoder()
   let begun = pending
   let silent = true
@@ -67,7 +75,7 @@ export function streamEvents(
     }
   }
 
-  const body = new ReadableStream<Uint8Array>({
+  return new ReadableStream<Uint8Array>({
     start(controller) {
       controller.enqueue(bytes.encode(head.text))
       if (head.end) {
@@ -100,5 +108,119 @@ export function streamEvents(
       await read.stop()
     },
   })
-  return new Response(body, { headers: { ...HEADERS, ...headers } })
+}
+
+/**
+ * The same, with the pieces of the answer written by the conversation's object (turn/wording.ts). The runtime copies them from
+ * stream to stream, and JavaScript goes on with the event after them.
+ */
+function bodyWithWords(
+  read: EventReader,
+  encoder: EventEncoder,
+  { head, heartbeat, heartbeatMs = HEARTBEAT_MS, pending }: EventStream,
+): ReadableStream<Uint8Array> {
+  const bytes = new TextEncoder()
+  const { readable, writable } = new IdentityTransformStream()
+  /** the words that were not copied yet */
+  let words = read.words
+  /** number of the piece before the copied words */
+  let before: number | undefined
+  /** whether some of the words may be missing */
+  let isTorn = false
+  let left = false
+  let begun = pending
+  let writer = writable.getWriter()
+  let held: typeof writer | undefined
+  let silent = true
+  let stopHeartbeat = (): void => {}
+
+  const take = (): void => {
+    const taken = writer
+    // A writer that gives up its lock is closed too.
+    taken.closed.catch(() => {
+      if (held === taken) leave()
+    })
+    held = taken
+    const timer = setInterval(() => {
+      if (silent) void write(heartbeat).catch(() => {})
+      silent = true
+    }, heartbeatMs)
+    stopHeartbeat = () => clearInterval(timer)
+  }
+  const leave = (): void => {
+    if (left) return
+    left = true
+    stopHeartbeat()
+    void read.stop()
+  }
+  const write = async (text: string): Promise<void> => {
+    if (text === '') return
+    silent = false
+    await writer.write(bytes.encode(text))
+  }
+
+  /** Writes the words. If their object dies meanwhile, nobody knows which of them were written. */
+  const copy = async (source: ReadableStream<Uint8Array>): Promise<void> => {
+    stopHeartbeat()
+    held = undefined
+    writer.releaseLock()
+    isTorn = await source.pipeTo(writable, { preventClose: true, preventAbort: true }).then(
+      () => false,
+      () => true,
+    )
+    writer = writable.getWriter()
+    take()
+  }
+
+  /** Writes events. @returns whether the stream ends with them */
+  const put = async (events: TurnEvent[] | undefined): Promise<boolean> => {
+    const { text, end } = encoder.encode(events)
+    await write(text)
+    return end
+  }
+
+  const next = async (): Promise<boolean> => {
+    const events = await (begun ?? read())
+    begun = undefined
+    if (read.wasResumed?.()) {
+      isTorn ||= before !== undefined
+      // A turn that ran again has other words. They are among its events.
+      words = undefined
+    }
+    if (isTorn) {
+      const rest = events?.filter(({ type }) => type !== 'delta')
+      // The answer is complete, but not here. Its client gets it by asking again.
+      if (rest?.at(-1)?.type === 'done') throw interrupted()
+      return put(rest)
+    }
+    const [follows] = events ?? []
+    if (before !== undefined && follows) {
+      encoder.passed?.(follows.seq - before - 1)
+      before = undefined
+    }
+    const first = words ? (events?.findIndex(({ type }) => type === 'delta') ?? -1) : -1
+    if (!words || !events || first < 0) return put(events)
+    const source = words
+    words = undefined
+    before = events[first]!.seq
+    await put(events.slice(0, first + 1))
+    await copy(source)
+    const later = events.slice(first + 1)
+    if (later.length > 0) begun = Promise.resolve(later)
+    return false
+  }
+
+  const run = async (): Promise<void> => {
+    take()
+    try {
+      await write(head.text)
+      for (let end = head.end; !end && !left; ) end = await next()
+    } catch (error) {
+      if (!left) await write(encoder.breakOff(error))
+    }
+    stopHeartbeat()
+    if (!left) await writer.close()
+  }
+  void run().catch(leave)
+  return readable
 }

@@ -8,6 +8,10 @@ export interface EventReader {
   /** The events of the next network read that completes at least one; undefined at the end. */
   (): Promise<TurnEvent[] | undefined>
   stop(): Promise<void>
+  /** the pieces of the answer after its first, as the protocol writes them. The events do not have them then */
+  readonly words?: ReadableStream<Uint8Array> | undefined
+  /** whether the stream broke off, and its rest was asked for */
+  wasResumed?(): boolean
 }
 
 /** Asks for the events after a position, or for all if none was read; null if there are none. */
@@ -20,8 +24,13 @@ const MOST_RESUMPTIONS = 3
  * @param resume for the events of a single turn. If the stream breaks off, because the object was reset or moved, the reader
  *   asks for the rest, which says at least how the turn ended. If it has read nothing, the turn may run again. The reader
  *   ends with the turn
+ * @param words what the object writes itself (turn/wording.ts)
  */
-export function eventReader(events: ReadableStream<Uint8Array>, resume?: Resume): EventReader {
+export function eventReader(
+  events: ReadableStream<Uint8Array>,
+  resume?: Resume,
+  words?: ReadableStream<Uint8Array>,
+): EventReader {
   let reader = events.getReader()
   let decoder = new TextDecoder()
   /** parts of an unfinished line. Joined once it is complete, because a line can come in hundreds of pieces */
@@ -81,22 +90,32 @@ export function eventReader(events: ReadableStream<Uint8Array>, resume?: Resume)
     stopped = true
     await reader.cancel().catch(() => {})
   }
-  return Object.assign(read, { stop })
+  return Object.assign(read, { stop, words, wasResumed: () => resumptions > 0 })
 }
+
+/** A reader that changes what another one reads. */
+export const readerOver = (
+  { stop, words, wasResumed }: EventReader,
+  read: () => Promise<TurnEvent[] | undefined>,
+): EventReader => Object.assign(read, { stop, words, ...(wasResumed && { wasResumed }) })
 
 /**
  * The events for a protocol that shows no search results. If every search failed, the error comes in place of the
  * retrieval: a retrieval would begin the reply, and the error could no longer have an HTTP status of its own.
  */
-export function chatReader(events: ReadableStream<Uint8Array>, resume?: Resume): EventReader {
-  const read = eventReader(events, resume)
+export function chatReader(
+  events: ReadableStream<Uint8Array>,
+  resume?: Resume,
+  words?: ReadableStream<Uint8Array>,
+): EventReader {
+  const read = eventReader(events, resume, words)
   const readChat = async (): Promise<TurnEvent[] | undefined> => {
     const batch = await read()
     const failed = batch?.findIndex((event) => searchError(event) !== undefined) ?? -1
     if (!batch || failed < 0) return batch
     return [...batch.slice(0, failed), searchError(batch[failed]!)!]
   }
-  return Object.assign(readChat, { stop: read.stop })
+  return readerOver(read, readChat)
 }
 
 /** The error of the first search, if this event says that all of them failed. */

@@ -14,6 +14,8 @@ export interface TurnEncoder {
   encode(event: TurnEvent): string
   /** The text that ends the stream of a turn that failed or was cut off. */
   fail(failure: Failure): string
+  /** So many pieces of text were written by the conversation's object (turn/wording.ts). For encoders that number what they write */
+  passed?(pieces: number): void
 }
 
 export interface TurnStreaming {
@@ -49,13 +51,15 @@ export function streamFrom(
   { headers, heartbeat = COMMENT, heartbeatMs }: TurnStreaming,
 ): Response {
   const turn = new OneTurn(encoder)
-  const { text, end } = turn.encode(events)
+  // The words come after the first piece of text, and before what follows it.
+  const first = read.words ? events.findIndex(({ type }) => type === 'delta') : -1
+  const { text, end } = turn.encode(first < 0 ? events : events.slice(0, first))
   return streamEvents(read, turn, {
     headers: { ...HEADERS, ...headers },
-    head: { text: text || heartbeat, end },
+    head: { text: first < 0 ? text || heartbeat : text, end },
     heartbeat,
     heartbeatMs,
-    pending,
+    pending: first < 0 ? pending : Promise.resolve(events.slice(first)),
   })
 }
 
@@ -90,6 +94,10 @@ class OneTurn implements EventEncoder {
 
   breakOff(error: unknown): string {
     return this.#encoder.fail(failureOf(error))
+  }
+
+  passed(pieces: number): void {
+    this.#encoder.passed?.(pieces)
   }
 
   /** Joins text that arrived together: one write instead of many. */

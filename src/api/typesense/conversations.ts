@@ -20,7 +20,7 @@ import { planForQuestion } from '../edge/plan'
 import type { Call } from '../edge/route'
 import type { AnswerShape } from './encoder'
 import { type Shape, toldError } from './errors'
-import { answerStreaming, answerWhole } from './reply'
+import { answerStreaming, answerWhole, STREAM_WORDING } from './reply'
 
 /** A request for a conversation, its parameters checked. */
 export interface Conversing {
@@ -147,7 +147,7 @@ async function runTurn(
   withHistory: boolean,
 ): Promise<Response> {
   const { question, model, historyId, stream } = conversing
-  const { conversationId, events, resume, delivery } = await ask(
+  const { conversationId, events, words, resume, delivery } = await ask(
     caller.env,
     {
       ...(conversing.conversationId !== undefined && { conversationId: conversing.conversationId }),
@@ -157,6 +157,7 @@ async function runTurn(
       searches,
       onSearchError: shape === 'single' ? 'fail' : 'go_on',
       read: { results: true, history: withHistory },
+      ...(stream && { words: STREAM_WORDING }),
       protocol: 'typesense',
       ...(await admitTurn(caller, model)),
     },
@@ -164,7 +165,7 @@ async function runTurn(
   )
   const answer: AnswerShape = { conversationId, question, shape, ttl: model.ttl, withHistory }
   return await (stream
-    ? answerStreaming(events, answer, resume)
+    ? answerStreaming(events, answer, resume, words)
     : answerWhole(events, answer, delivery, resume))
 }
 

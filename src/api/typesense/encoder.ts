@@ -6,10 +6,12 @@
  * between two reads would arrive broken.
  */
 
+import { asciiJson } from '../../ascii-json'
 import type { Failure } from '../../errors'
 import { textOf } from '../../parts'
 import type { HistoryMessage, TurnEvent } from '../../turn/events'
 import { allFailed, emptyTurn, fold, type Turn } from '../../turn/fold'
+import type { Wording } from '../../turn/wording'
 import { asAsked, shownReply } from '../turn/asked'
 import { repliesOf } from '../turn/results'
 import type { TurnEncoder } from '../turn/stream'
@@ -65,16 +67,15 @@ const historyObject = (history: HistoryMessage[], shape: AnswerShape): Record<st
   ttl: shape.ttl,
 })
 
-/** JSON in ASCII, on one line. */
-export const asciiJson = (value: unknown): string =>
-  JSON.stringify(value).replace(
-    /[\u007f-\uffff]/g,
-    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  )
-
 /** One piece of the answer: `data: {"conversation_id":"...","message":"..."}`. Flat, as servers send it. */
 export const encodeMessage = (conversationId: string, message: string): string =>
   `data: {"conversation_id":${asciiJson(conversationId)},"message":${asciiJson(message)}}\n\n`
+
+/** The same, for the conversation's object. */
+export const MESSAGE_WORDING: Pick<Wording, 'line' | 'escapes'> = {
+  line: ['data: {"conversation_id":"', { slot: 'conversation' }, '","message":"', { slot: 'text' }, '"}\n\n'],
+  escapes: 'ascii',
+}
 
 /**
  * The end of a stream: an empty piece, the end marker, and the whole response. The response also has the id and an empty

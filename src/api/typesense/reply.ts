@@ -1,12 +1,13 @@
 /** Typesense's replies to a turn: one JSON body, or a stream of server-sent events. */
 import type { Answering } from '../../conversation/ask'
 import { allFailed, foldTurn } from '../../turn/fold'
+import type { Wording } from '../../turn/wording'
 import { deliver } from '../edge/deliver'
 import { json } from '../edge/response'
 import { type Opening, readHead } from '../turn/head'
 import type { Resume } from '../turn/read'
 import { streamFrom, wholeTurn } from '../turn/stream'
-import { type AnswerShape, MessageEncoder, responseBody } from './encoder'
+import { type AnswerShape, MESSAGE_WORDING, MessageEncoder, responseBody } from './encoder'
 import { resultsReader } from './results-reader'
 
 /**
@@ -18,6 +19,9 @@ const OPENING: Opening = { awaits: ['delta', 'done'], graceMs: 4_000, foundGrace
 /** A bare newline: the only thing that every client ignores (contract 1.11). */
 const HEARTBEAT = '\n'
 const HEARTBEAT_MS = 2_500
+
+/** How the conversation's object writes the pieces of a streamed answer. */
+export const STREAM_WORDING: Wording = { ...MESSAGE_WORDING, heartbeat: HEARTBEAT, heartbeatMs: HEARTBEAT_MS }
 
 /** Replies with the whole answer. @throws ApiError if the turn fails */
 export async function answerWhole(
@@ -42,8 +46,9 @@ export async function answerStreaming(
   events: ReadableStream<Uint8Array>,
   shape: AnswerShape,
   resume?: Resume,
+  words?: ReadableStream<Uint8Array>,
 ): Promise<Response> {
-  const read = resultsReader(events, resume)
+  const read = resultsReader(events, resume, words)
   const head = await readHead(read, OPENING)
   if (head.events.at(-1)?.type === 'done') {
     const turn = foldTurn(head.events)

@@ -1,13 +1,17 @@
 /** Reads a turn for Typesense's searches. */
 import type { TurnEvent } from '../../turn/events'
-import { type EventReader, eventReader, type Resume, searchError } from '../turn/read'
+import { type EventReader, eventReader, type Resume, readerOver, searchError } from '../turn/read'
 
 /**
  * The events for Typesense's searches. If every search failed, Typesense replies with the searches' errors as results, so
  * for this reader the turn ends in `done` (contract typesense 1.7).
  */
-export function resultsReader(events: ReadableStream<Uint8Array>, resume?: Resume): EventReader {
-  const read = eventReader(events, resume)
+export function resultsReader(
+  events: ReadableStream<Uint8Array>,
+  resume?: Resume,
+  words?: ReadableStream<Uint8Array>,
+): EventReader {
+  const read = eventReader(events, resume, words)
   let failed = false
   const readResults = async (): Promise<TurnEvent[] | undefined> => {
     const batch = await read()
@@ -18,5 +22,5 @@ export function resultsReader(events: ReadableStream<Uint8Array>, resume?: Resum
       return { type: 'done', finish_reason: 'no_results', answer: [], conversation_id, turn, seq }
     })
   }
-  return Object.assign(readResults, { stop: read.stop })
+  return readerOver(read, readResults)
 }

@@ -10,6 +10,8 @@
 import type { Failure } from '../../errors'
 import type { Citation, TurnEvent } from '../../turn/events'
 import { emptyTurn, fold, type Turn } from '../../turn/fold'
+import type { Wording } from '../../turn/wording'
+import { COMMENT, HEARTBEAT_MS } from '../turn/event-stream'
 import { CitationLinks } from '../turn/linked-citations'
 import { type AnswerSource, type SourceFields, sourceId, sourcesOf } from '../turn/sources'
 import type { TurnEncoder } from '../turn/stream'
@@ -23,6 +25,14 @@ export interface UiStreamShape {
 }
 
 const DONE = 'data: [DONE]\n\n'
+
+/** How the conversation's object writes the pieces of an answer whose citations are parts. */
+export const TEXT_DELTA_WORDING: Wording = {
+  line: ['data: {"type":"text-delta","id":"text-1","delta":"', { slot: 'text' }, '"}\n\n'],
+  escapes: 'json',
+  heartbeat: COMMENT,
+  heartbeatMs: HEARTBEAT_MS,
+}
 
 const part = (content: Record<string, unknown>): string => `data: ${JSON.stringify(content)}\n\n`
 

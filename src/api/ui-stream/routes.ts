@@ -14,10 +14,10 @@ import { requireOwn } from '../turn/foreign'
 import { overrideRights, planOverrides } from '../turn/overrides'
 import { chatReader } from '../turn/read'
 import { streamTurn } from '../turn/stream'
-import { UiStreamEncoder } from './encoder'
+import { TEXT_DELTA_WORDING, UiStreamEncoder } from './encoder'
 import { placeOfMessage } from './message-id'
 import { chatName, lastKeptTurn, readUiRequest } from './request'
-import { TextEncoderOfTurn } from './text'
+import { PLAIN_WORDING, TextEncoderOfTurn } from './text'
 
 /** assistant-ui picks its decoder by this header. */
 const VERSION = { 'x-vercel-ai-ui-message-stream': 'v1' }
@@ -41,7 +41,7 @@ async function answer(call: OpenCall, isText: boolean): Promise<Response> {
   const after = found && rewrites && lastKeptTurn(rewrites, found.conversationId)
   const again = untold && chat !== undefined ? askedAgain(asked) : undefined
   const replaces = rewrites ? (after === undefined ? {} : { after }) : again
-  const { conversationId, events, resume } = await askAssistant({
+  const { conversationId, events, words, resume } = await askAssistant({
     ...parties,
     record,
     question: asked.question,
@@ -51,11 +51,12 @@ async function answer(call: OpenCall, isText: boolean): Promise<Response> {
     ...found,
     ...(found && replaces && { replaces, after: undefined }),
     labels: citations === 'markdown',
+    words: isText ? PLAIN_WORDING : citations === 'parts' ? TEXT_DELTA_WORDING : undefined,
     protocol: 'ui-stream',
     bodyText,
   })
   if (isText) {
-    return streamTurn(chatReader(events, resume), new TextEncoderOfTurn(), {
+    return streamTurn(chatReader(events, resume, words), new TextEncoderOfTurn(), {
       // A server that compresses text would hold it back until there is enough of it.
       headers: {
         'content-type': TEXT,
@@ -66,7 +67,7 @@ async function answer(call: OpenCall, isText: boolean): Promise<Response> {
       heartbeat: '',
     })
   }
-  return streamTurn(chatReader(events, resume), encoderFor(assistant, citations), {
+  return streamTurn(chatReader(events, resume, words), encoderFor(assistant, citations), {
     headers: { ...VERSION, 'x-parley-conversation-id': conversationId },
     opensAt: 'event',
   })

@@ -1,7 +1,17 @@
 /** POST /ui/{assistant}/text: an answer as plain text, for `TextStreamChatTransport` and `useCompletion` of the AI SDK. */
 import type { Failure } from '../../errors'
 import type { TurnEvent } from '../../turn/events'
+import type { Wording } from '../../turn/wording'
+import { HEARTBEAT_MS } from '../turn/event-stream'
 import type { TurnEncoder } from '../turn/stream'
+
+/** How the conversation's object writes the pieces of an answer. There is no heartbeat: all text is the answer's. */
+export const PLAIN_WORDING: Wording = {
+  line: [{ slot: 'text' }],
+  escapes: 'nothing',
+  heartbeat: '',
+  heartbeatMs: HEARTBEAT_MS,
+}
 
 export class TextEncoderOfTurn implements TurnEncoder {
   encode(event: TurnEvent): string {

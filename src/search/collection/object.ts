@@ -2,8 +2,8 @@
  * The Collection object: one collection's documents, index and history outbox. It implements the RPC of rpc.ts.
  * life.ts opens and deletes the collection.
  */
-import { DurableObject } from 'cloudflare:workers'
 import { Alarm } from '../../alarm'
+import { CountingObject } from '../../counting-object'
 import { ApiError, attempt, forbidden, type Outcome } from '../../errors'
 import { nameOf } from '../../object-stubs'
 import type { AnalyticsRecord, AnalyticsStatus } from '../analytics/records'
@@ -53,7 +53,7 @@ import { rename, reseal } from './stored-changes'
 /** How long after a search imports use small batches. A user who types searches again within this time. */
 const BUSY_MS = 2_000
 
-export class Collection extends DurableObject implements CollectionRpc {
+export class Collection extends CountingObject implements CollectionRpc {
   #sql = this.ctx.storage.sql
   #life = new CollectionLife({
     storage: this.ctx.storage,

@@ -10,6 +10,7 @@ import {
 } from '../../models/embedders'
 import type { EmbeddingModel } from '../../models/embedding-model'
 import { systemClock, withRetries } from '../../models/retry'
+import { inBackground } from '../../outgoing'
 import { maskConfig, openConfig } from '../schema/embedding-secrets'
 import type { FieldPlan } from '../schema/plan'
 import type { EmbedConfig, EmbeddingModelConfig, Field } from '../types'
@@ -65,7 +66,7 @@ function opening(config: EmbeddingModelConfig, env: Cloudflare.Env, dimensions?:
     env,
     dimensions,
   )
-  let opened: EmbeddingModel | undefined
+  const opened: Partial<Record<'document' | 'query', EmbeddingModel>> = {}
   return {
     name,
     ...(weight !== undefined && { weight }),
@@ -74,8 +75,13 @@ function opening(config: EmbeddingModelConfig, env: Cloudflare.Env, dimensions?:
     ready,
     reader,
     embed: async (texts, kind, { timeoutMs, attempts } = {}) => {
-      opened ??= createEmbeddingModel(await openConfig(config, env), env, dimensions)
-      const model = opened
+      // Documents are embedded in the background.
+      opened[kind] ??= createEmbeddingModel(
+        await openConfig(config, env),
+        kind === 'document' ? inBackground(env) : env,
+        dimensions,
+      )
+      const model = opened[kind]
       if (kind === 'document') return model.embed(texts, kind)
       // Somebody waits for a query. For documents the queue retries, without hurry.
       const work = withRetries(

@@ -2,11 +2,11 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
   type AnswerShape,
-  asciiJson,
   encodeMessage,
   MessageEncoder,
   responseBody,
 } from '../../../src/api/typesense/encoder'
+import { asciiJson } from '../../../src/ascii-json'
 import { contentOf } from '../../../src/parts'
 import type { SearchResult } from '../../../src/search/types'
 import type { TurnEvent, TurnEventBody } from '../../../src/turn/events'

@@ -1,5 +1,7 @@
 /** The bound Vectorize indexes, and the ids and namespaces that a collection uses in them. */
 
+import { inBackground, outgoing } from '../../../outgoing'
+
 /** The calls of a Vectorize index that Parley makes. */
 export type VectorizeBinding = Pick<Vectorize, 'query' | 'upsert' | 'deleteByIds' | 'getByIds' | 'describe'>
 
@@ -24,8 +26,18 @@ export function vectorizeFor(env: Cloudflare.Env, dimensions: number): Vectorize
     1024: env.VECTORIZE_1024,
     1536: env.VECTORIZE_1536,
   }
-  return bound[dimensions] as VectorizeBinding | undefined
+  const index = bound[dimensions] as VectorizeBinding | undefined
+  return index && counted(index, env)
 }
+
+/** The index, with its calls among those of the object. */
+const counted = (index: VectorizeBinding, env: Cloudflare.Env): VectorizeBinding => ({
+  query: (...given) => outgoing(env, () => index.query(...given)),
+  upsert: (...given) => outgoing(inBackground(env), () => index.upsert(...given)),
+  deleteByIds: (...given) => outgoing(inBackground(env), () => index.deleteByIds(...given)),
+  getByIds: (...given) => outgoing(inBackground(env), () => index.getByIds(...given)),
+  describe: () => outgoing(inBackground(env), () => index.describe()),
+})
 
 /**
  * A namespace for each field of each collection. An object's id has 36 bytes, so this stays below the limit of 64.

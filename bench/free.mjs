@@ -1,0 +1,214 @@
+/**
+ * What the Free plan counts: the CPU of the Worker itself a request, without that of its objects.
+ *
+ * Locally both run in one process. Here the objects are in a Worker of their own, so each has its isolate, and V8's profiler
+ * tells the CPU of either (profile.mjs). On Cloudflare the machines are others, so each figure stands beside what a bare Hono
+ * Worker takes to answer a request.
+ */
+import { build } from 'esbuild'
+import { makeDocument } from './documents.mjs'
+import { prepare, protocols, read } from './encoders.mjs'
+import { CpuProfiler } from './profile.mjs'
+import { median } from './report.mjs'
+import { startServer } from './server.mjs'
+import { startUpstream } from './stream.mjs'
+
+/** Milliseconds of CPU that the Free plan allows the Worker for a request. */
+export const ALLOWED_MS = 10
+
+const WIRES = ['typesense', 'parley', 'ui-stream', 'openai', 'responses', 'ai-chat', 'opensearch']
+/**
+ * Answers by their chunks and the milliseconds between them. 5 is 200 tokens a second, and chunks are gathered. At 40 each
+ * chunk is written by itself: an answer cannot cost more.
+ */
+const ANSWERS = [
+  { chunks: 300, gap: 5 },
+  { chunks: 2000, gap: 5 },
+  { chunks: 300, gap: 40 },
+  { chunks: 2000, gap: 40 },
+]
+/** The name of the isolate of a wire. */
+const isolateOf = (wire) => `wire-${wire}`
+
+/** Streams of a wire that run at the same time. */
+const AT_ONCE = 3
+const ROUNDS = 5
+
+const BARE = `
+import { Hono } from 'hono'
+let x = 0
+export default new Hono()
+  .get('/__bare/health', (context) => context.json({ ok: true }))
+  .get('/__bare/spin', (context) => {
+    for (let n = 0; n < 3e7; n++) x = (x * 31 + n) | 0
+    return context.text(String(x))
+  })
+`
+
+async function bareWorker() {
+  const { outputFiles } = await build({
+    stdin: { contents: BARE, resolveDir: import.meta.dirname },
+    bundle: true,
+    format: 'esm',
+    minify: true,
+    write: false,
+  })
+  return { name: 'bare', routes: ['*/__bare/*'], script: outputFiles[0].text }
+}
+
+const times = async (count, work) => {
+  for (let n = 0; n < count; n++) await work()
+}
+
+/** Asks for something and reads it. @returns the text */
+async function get(url, init) {
+  const response = await fetch(url, init)
+  const text = await response.text()
+  if (!response.ok) throw new Error(`${url}: ${response.status} ${text}`)
+  return text
+}
+
+let asked = 0
+/** A question that nobody has asked: a repeated one gets a copy of its answer. */
+const question = () => makeDocument(100_000 + asked++).title
+
+const ADMIN = { 'x-typesense-api-key': 'xyz' }
+const post = (body) => ({
+  method: 'POST',
+  headers: { ...ADMIN, 'content-type': 'application/json' },
+  body: typeof body === 'string' ? body : JSON.stringify(body),
+})
+
+const BRIEF = { chunks: 50, gap: 1 }
+
+/** Requests without streams: how often each is made in a round, and how. */
+function requests(server) {
+  const searched = (q) => ({ q, query_by: 'title,text' })
+  const turn = (more) => ({ question: question(), model: 'docs-50-1', collections: ['docs'], ...more })
+  const lines = (from) =>
+    Array.from({ length: 1000 }, (_, n) => JSON.stringify(makeDocument(from + n))).join('\n')
+  let imported = 1000
+  const megabyte = () => {
+    imported += 1000
+    return lines(imported)
+  }
+  let conversation
+  return {
+    'GET /health': [200, () => get(`${server.url}/health`)],
+    'a search': [
+      100,
+      () =>
+        get(`${server.url}/collections/docs/documents/search?${new URLSearchParams(searched(question()))}`, {
+          headers: ADMIN,
+        }),
+    ],
+    'a multi_search of five': [
+      40,
+      () =>
+        get(
+          `${server.url}/multi_search`,
+          post({
+            searches: Array.from({ length: 5 }, () => ({ collection: 'docs', ...searched(question()) })),
+          }),
+        ),
+    ],
+    'an import of 1 MB': [2, () => get(`${server.url}/collections/docs/documents/import`, post(megabyte()))],
+    'a first question': [
+      20,
+      async () => {
+        const { conversation_id } = JSON.parse(await get(`${server.url}/conversations`, post(turn())))
+        conversation = conversation_id
+      },
+    ],
+    'a follow-up': [
+      20,
+      () => get(`${server.url}/conversations`, post(turn({ conversation_id: conversation }))),
+    ],
+    'the console': [100, () => get(`${server.url}/`, { headers: { accept: 'text/html' } })],
+  }
+}
+
+/** Profilers of the isolates that count. */
+async function profilersOf(server, names) {
+  const all = {}
+  for (const name of names) all[name] = await CpuProfiler.connect(await server.inspector(name))
+  return all
+}
+
+/** Milliseconds of CPU that a sample stands for, by work whose CPU the system counts. */
+async function sampleMs(server, bare) {
+  const spin = () => get(`${server.url}/__bare/spin`)
+  await spin()
+  const before = server.cpu()
+  const samples = await bare.samples(() => times(5, spin))
+  return ((server.cpu() - before) * 1000) / samples
+}
+
+export async function benchFree() {
+  const server = await startServer({
+    apart: true,
+    copies: WIRES.map(isolateOf),
+    others: [await bareWorker()],
+  })
+  const upstream = await startUpstream()
+  try {
+    const pageKey = await prepare(server, upstream, [BRIEF, ...ANSWERS])
+    const profilers = await profilersOf(server, ['parley', 'objects', 'bare', ...WIRES.map(isolateOf)])
+    const measured = []
+    const note = (what, worker, objects) => {
+      measured.push({ what, worker, objects })
+      console.log(`${what}: ${worker.toFixed(2)} ms, objects ${objects?.toFixed(2) ?? '-'} ms`)
+    }
+    const ms = []
+    for (let n = 0; n < 3; n++) ms.push(await sampleMs(server, profilers.bare))
+    const sample = median(ms)
+    console.log(`a sample: ${ms.map((one) => one.toFixed(3)).join(', ')} ms`)
+
+    const hono = []
+    await times(300, () => get(`${server.url}/__bare/health`))
+    for (let round = 0; round < ROUNDS; round++) {
+      const samples = await profilers.bare.samples(() => times(500, () => get(`${server.url}/__bare/health`)))
+      hono.push((samples * sample) / 500)
+    }
+    note('a bare Hono Worker', median(hono))
+
+    for (const [what, [count, ask]] of Object.entries(requests(server))) {
+      await times(Math.ceil(count / 2), ask)
+      const rounds = []
+      for (let round = 0; round < ROUNDS; round++) {
+        let worker = 0
+        const objects = await profilers.objects.samples(async () => {
+          worker = await profilers.parley.samples(() => times(count, ask))
+        })
+        rounds.push({ worker: (worker * sample) / count, objects: (objects * sample) / count })
+      }
+      note(what, median(rounds.map(({ worker }) => worker)), median(rounds.map(({ objects }) => objects)))
+    }
+
+    const addresses = {}
+    for (const wire of WIRES) addresses[wire] = { url: await server.direct(isolateOf(wire)) }
+    const stream = (wire, { chunks, gap }) =>
+      read(addresses[wire], protocols(question(), pageKey, chunks, gap)[wire], chunks)
+    for (const wire of WIRES) {
+      const samples = await profilers[isolateOf(wire)].samples(() => stream(wire, BRIEF))
+      note(`the first request of a new isolate, ${wire}`, samples * sample)
+    }
+    for (const wire of WIRES) await times(10, () => stream(wire, BRIEF))
+    for (const answer of ANSWERS) {
+      const spent = await Promise.all(
+        WIRES.map((wire) =>
+          profilers[isolateOf(wire)].samples(() =>
+            Promise.all(Array.from({ length: AT_ONCE }, () => stream(wire, answer))),
+          ),
+        ),
+      )
+      for (const [at, wire] of WIRES.entries())
+        note(`${answer.chunks} chunks ${answer.gap} ms apart, ${wire}`, (spent[at] * sample) / AT_ONCE)
+    }
+    for (const profiler of Object.values(profilers)) profiler.close()
+    return measured
+  } finally {
+    upstream.stop()
+    await server.close()
+  }
+}
