@@ -5,6 +5,7 @@
  * Text is gathered for up to 32 ms (text-gatherer.ts).
  */
 import { audienceOf, isTerminal, type LogEvent, type LogEventBody, type Reading } from '../turn/events'
+import { readEvent } from '../turn/event-line'
 import { type Wording, writePiece } from '../turn/wording'
 import type { Reader } from './reader'
 import { TextGatherer } from './text-gatherer'
@@ -161,8 +162,9 @@ export class TurnStream {
       const end = this.#pastPieces ?? this.#lines.length
       let text = ''
       for (; at < end && text.length < MOST_AT_ONCE; at += 1) {
-        const { text: piece } = JSON.parse(this.#lines[at]!) as { text: string }
-        text += writePiece(words, piece, { ...this.#names, seq: at, piece: at - this.#firstPiece })
+        const event = readEvent(this.#lines[at]!)
+        if (event.type !== 'delta') continue
+        text += writePiece(words, event.text, { ...this.#names, seq: at, piece: at - this.#firstPiece })
       }
       if (text !== '') silent = false
       else if (beats) text = words.heartbeat
