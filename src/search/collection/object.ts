@@ -257,7 +257,7 @@ export class Collection extends DurableObject implements CollectionRpc {
     const count = this.ctx.storage.transactionSync(() => {
       mirror?.recordAll()
       const removed = store.truncate()
-      store.saveCounters()
+      store.finish()
       return removed
     })
     await mirror?.settle()
