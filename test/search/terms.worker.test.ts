@@ -93,7 +93,10 @@ describe('the table of terms', () => {
     const things = await makeCollection(FIELDS, [])
     const rolledBack = await inObject(things, (state) => {
       const { store } = opened(state)
-      const insert = () => store.insert({ id: '1', title: 'wolf' }, new Map())
+      const insert = () => {
+        store.insert({ id: '1', title: 'wolf' }, new Map())
+        store.finish()
+      }
       try {
         state.storage.transactionSync(() => {
           insert()

@@ -4,6 +4,7 @@ import { parseExact } from '../../exact-json'
 import { requireShallow } from '../../json-depth'
 import { describeFault } from '../../json-fault'
 import { Pauses, pause } from '../../pause'
+import { type ByteReader, byteReader } from './byte-reader'
 import { inflate } from './inflate'
 
 /** Bytes of a JSON body after inflating: a document, a schema, a set of searches. */
@@ -26,7 +27,7 @@ const DRAINED_A_PAUSE = 4 * 1024 * 1024
 export async function* bodyBytes(request: Request): AsyncGenerator<Uint8Array, void, undefined> {
   if (!request.body) return
   const body = request.body as ReadableStream<Uint8Array>
-  const reader = body.getReader()
+  const reader = byteReader(body)
   try {
     const head = await reader.read()
     if (head.done) return
@@ -102,10 +103,10 @@ export const tooLarge = (limit: number): ApiError =>
  */
 export async function discardBody(request: Request): Promise<void> {
   if (!request.body || request.body.locked) return
-  await drain((request.body as ReadableStream<Uint8Array>).getReader())
+  await drain(byteReader(request.body as ReadableStream<Uint8Array>))
 }
 
-async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
+async function drain(reader: ByteReader): Promise<void> {
   try {
     let size = 0
     const pauses = new Pauses(DRAINED_A_PAUSE)

@@ -6,6 +6,7 @@
  * output until that has been read. It is part of the runtime too, and weighs nothing in the bundle.
  */
 import type { Gunzip } from 'node:zlib'
+import type { ByteReader } from './byte-reader'
 
 /** Bytes of a piece of output. Two of them at most are inflated before they are read. */
 const PIECE_BYTES = 64 * 1024
@@ -19,7 +20,7 @@ const PIECE_BYTES = 64 * 1024
  */
 export async function* inflate(
   head: Uint8Array,
-  reader: ReadableStreamDefaultReader<Uint8Array>,
+  reader: ByteReader,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   // Loaded when the first body needs it: at the start of an isolate it would take some milliseconds from everybody.
   const { createGunzip } = await import('node:zlib')
@@ -39,11 +40,7 @@ export async function* inflate(
 }
 
 /** Writes the input as fast as it is taken. An error of the reader goes on to who reads the output. */
-async function feed(
-  gunzip: Gunzip,
-  head: Uint8Array,
-  reader: ReadableStreamDefaultReader<Uint8Array>,
-): Promise<void> {
+async function feed(gunzip: Gunzip, head: Uint8Array, reader: ByteReader): Promise<void> {
   const closed = new Promise<void>((resolve) => gunzip.once('close', resolve))
   try {
     for (let bytes: Uint8Array | undefined = head; bytes; bytes = (await reader.read()).value) {

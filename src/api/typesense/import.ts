@@ -17,7 +17,7 @@ import { type Batch, type BatchSize, batches, LINE_LIMIT, splitLines } from './l
 import { plainText, streamText } from './text-stream'
 import { writeOptions } from './write-options'
 
-const FULL_SIZE: BatchSize = { lines: 500, characters: 256 * 1024 }
+const FULL_SIZE: BatchSize = { lines: 500, characters: 512 * 1024 }
 const SMALL_SIZE: BatchSize = { lines: 50, characters: 24 * 1024 }
 
 /** Bytes of results kept for a client that sends everything before it reads: some two million lines without documents. */

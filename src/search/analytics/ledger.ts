@@ -203,7 +203,7 @@ export class Ledger {
         const queries = this.#flushQueries()
         const counters = this.#flushCounters()
         const isTrimmed = queries && this.#trim()
-        this.#store.saveCounters()
+        this.#store.finish()
         return isTrimmed && counters
       })
       return !isDone

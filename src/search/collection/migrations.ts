@@ -2,7 +2,8 @@ import * as v from 'valibot'
 import { readMeta, writeMeta } from '../meta'
 import { liftSealed } from '../schema/embedding-secrets'
 import { readSchema, writeSchema } from '../schema/stored'
-import { createWordIndex } from '../schema/tables'
+import { createWordIndex, prepareForImports } from '../schema/tables'
+import { STEMS, WORDS } from '../text/analyzer'
 import { beginTermFilling } from './term-filling'
 import { beginWordIndexing } from './word-indexing'
 
@@ -97,6 +98,12 @@ const MIGRATIONS: readonly (readonly (string | Change)[])[] = [
     'CREATE TABLE terms (term TEXT PRIMARY KEY) WITHOUT ROWID',
     (sql) => {
       if (readSchema(sql) !== undefined) beginTermFilling(sql)
+    },
+  ],
+  [
+    (sql) => {
+      if (readSchema(sql) === undefined) return
+      for (const { table } of [STEMS, WORDS]) prepareForImports(sql, table)
     },
   ],
 ]

@@ -258,7 +258,7 @@ export class Collection extends CountingObject implements CollectionRpc {
     const count = this.ctx.storage.transactionSync(() => {
       mirror?.recordAll()
       const removed = store.truncate()
-      store.saveCounters()
+      store.finish()
       return removed
     })
     await mirror?.settle()

@@ -24,6 +24,7 @@ import { VectorMirror } from '../vectors/vectorize/vector-mirror'
 import type { Background, Surroundings } from '../work'
 import { BackgroundWorks } from './background'
 import { cascading, joinPort } from './links'
+import { Merging } from './merging'
 import { isOutdated, outlining } from './outlining'
 import { Reindex } from './reindex'
 import { isTermFilling, termFilling } from './term-filling'
@@ -107,6 +108,8 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
   store.onSchema = () => {
     if (isOutdated(store)) background.kick(outline)
   }
+  const merging = new Merging(storage, store)
+  store.onTexts = () => merging.wrote()
   const ledger: Ledger = new Ledger(storage, { store, writer, embedders }, () =>
     background.kick(ledger.work, true),
   )

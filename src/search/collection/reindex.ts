@@ -116,6 +116,7 @@ export class Reindex {
         store.update(seq, prepared.draft, prepared.vectors)
         for (const slot of prepared.queued) store.pending.mark(slot, seq)
       }
+      store.finish()
     } finally {
       store.onChange = onChange
     }

@@ -134,7 +134,7 @@ export function removeAll(storage: DurableObjectStorage, store: Store, documents
   try {
     storage.transactionSync(() => {
       for (const [seq, id] of documents) store.remove(seq, id)
-      store.saveCounters()
+      store.finish()
     })
   } catch (error) {
     store.reset()

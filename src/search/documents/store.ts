@@ -1,14 +1,14 @@
 /**
  * The documents of a collection in SQLite, written with all their index entries.
  *
- * This is where an import spends its time. A document takes one statement for itself, one for each full-text index, one for
- * each `columns` table and one for each of its lists. Their texts change only with the schema, so SQLite compiles
- * them once. Nothing here opens a transaction: the caller has one for a whole batch.
+ * This is where an import spends its time. Documents wait until a batch is whole, or until something has to read them. Then
+ * each table gets its rows, many in a statement, and the full-text indexes come last, with a statement for each document.
+ * The texts of statements change only with the schema, so SQLite compiles them once. Nothing here opens a transaction: the
+ * caller has one for a whole batch, and ends it with `finish`.
  */
 import * as v from 'valibot'
 import { once } from '../../once'
 import { readExactObject } from '../../stored-json'
-import { bindable } from '../fragment'
 import { readMeta, writeMeta } from '../meta'
 import { ColumnMemory } from '../schema/column-memory'
 import { type FieldSlot, type StoredSchema, valuesTable } from '../schema/layout'
@@ -20,10 +20,10 @@ import { VectorFields } from '../vectors/vector-fields'
 import { embeddedIndexes, type VectorIndex, type VectorIndexes } from '../vectors/vector-index'
 import { shortest } from '../vectors/vector-math'
 import type { Draft } from './document'
-import { listOf, scalarOf } from './index-entries'
-import { keysOf, noteRemoved } from './join-keys'
+import { DocumentRows, type Values } from './document-rows'
+import { noteRemoved } from './join-keys'
 import { PendingEmbeddings } from './pending-embeddings'
-import { bodiesOf, type Statements, statementsFor } from './rows'
+import { bodiesOf } from './rows'
 import { isSameText, TextEntries, type Texts, textsOf } from './text-entries'
 
 const countersShape = once(() =>
@@ -43,7 +43,7 @@ export class Store {
   #sql: SqlStorage
   #schema: StoredSchema
   #plan: Plan
-  #statements: Statements
+  #rows: DocumentRows
   #textEntries: TextEntries
   #counters: Counters
   #countersChanged = false
@@ -61,6 +61,9 @@ export class Store {
   /** Called inside the transaction, with the id of each document that is written or removed. */
   onChange: ((id: string) => void) | undefined
 
+  /** Called inside the transaction that changes the full-text indexes. */
+  onTexts: () => void = () => {}
+
   /** Called inside the transaction that changes the schema. */
   onSchema: () => void = () => {}
 
@@ -74,7 +77,7 @@ export class Store {
     this.#sql = sql
     this.#schema = schema
     this.#plan = planOf(schema)
-    this.#statements = statementsFor(this.#plan)
+    this.#rows = new DocumentRows(sql, schema, this.#plan, this.columns)
     this.#textEntries = new TextEntries(sql, schema, this.#plan)
     this.#counters = this.#readCounters()
     this.pending = new PendingEmbeddings(sql)
@@ -112,19 +115,28 @@ export class Store {
     this.columns.clear()
     this.#schema = schema
     this.#plan = planOf(schema)
-    this.#statements = statementsFor(this.#plan)
+    this.#rows = new DocumentRows(this.#sql, schema, this.#plan, this.columns)
     this.#textEntries = new TextEntries(this.#sql, schema, this.#plan)
   }
 
-  /** Stores the counters: the last write of every transaction that adds or removes documents. */
-  saveCounters(): void {
+  /** Writes what waits, and the counters: the end of every transaction that writes or removes documents. */
+  finish(): void {
+    this.flush()
     if (!this.#countersChanged) return
     writeMeta(this.#sql, 'counters', this.#counters)
     this.#countersChanged = false
   }
 
+  /** Writes what waits. Belongs before every change of the schema. */
+  flush(): void {
+    this.#rows.flush()
+    if (this.#textEntries.flush()) this.onTexts()
+  }
+
   /** Reloads what is in memory, after a rollback. */
   reset(): void {
+    this.#rows.discard()
+    this.#textEntries.discard()
     const schema = readSchema(this.#sql)
     if (schema !== undefined) this.#adopt(schema)
     this.#counters = this.#readCounters()
@@ -166,6 +178,7 @@ export class Store {
 
   /** Sequence numbers of documents, by id. */
   find(ids: string[]): Map<string, number> {
+    this.#rows.flush()
     const rows = this.#sql.exec<{ id: string; seq: number }>(
       'SELECT id, seq FROM documents WHERE id IN (SELECT value FROM json_each(?))',
       JSON.stringify(ids),
@@ -177,27 +190,29 @@ export class Store {
   freeId(): string {
     for (;;) {
       const id = String(this.#counters.nextSeq)
-      if (this.#sql.exec('SELECT 1 FROM documents WHERE id = ?', id).toArray().length === 0) return id
+      const isTaken =
+        this.#rows.isWaiting(id) ||
+        this.#sql.exec('SELECT 1 FROM documents WHERE id = ?', id).toArray().length > 0
+      if (!isTaken) return id
       this.#counters.nextSeq++
       this.#countersChanged = true
     }
   }
 
-  /** Adds a document, with its vectors apart from `draft`. @returns its sequence number */
+  /**
+   * Adds a document, with its vectors apart from `draft`. It is written when something reads documents, or at the end.
+   * @returns its sequence number
+   */
   insert(draft: Draft & { id: string }, vectors: Vectors): number {
     const seq = this.#counters.nextSeq
     // Index entries come first: `bodiesOf` removes the fields that are not stored.
-    const write = this.#indexing(seq, draft)
-    const writeText = this.#textEntries.indexing(seq, textsOf(this.#plan, draft))
-    const { body, unstored } = bodiesOf(draft, this.#plan)
+    const values = this.#rows.values(seq, draft)
+    const text = this.#textEntries.entry(seq, textsOf(this.#plan, draft))
+    this.#rows.insert(draft.id, { values, ...bodiesOf(draft, this.#plan) })
+    this.#textEntries.put(text, true)
     this.#counters.nextSeq++
     this.#counters.count++
     this.#countersChanged = true
-    this.#sql.exec('INSERT INTO documents (seq, id, body) VALUES (?, ?, ?)', seq, draft.id, body)
-    if (unstored !== undefined)
-      this.#sql.exec('INSERT INTO unstored (seq, body) VALUES (?, ?)', seq, unstored)
-    writeText()
-    write()
     this.#putVectors(seq, vectors)
     this.onChange?.(draft.id)
     return seq
@@ -205,14 +220,12 @@ export class Store {
 
   /** Replaces a document. It keeps its sequence number. The text indexes are written only if a text changes. */
   update(seq: number, draft: Draft & { id: string }, vectors: Vectors): void {
-    const write = this.#indexing(seq, draft)
+    this.#rows.flush()
+    const values = this.#rows.values(seq, draft)
     const texts = textsOf(this.#plan, draft)
-    const writeText = this.#isIndexed(seq, texts) ? undefined : this.#textEntries.indexing(seq, texts)
+    const text = this.#isIndexed(seq, texts) ? undefined : this.#textEntries.entry(seq, texts)
     const { body, unstored } = bodiesOf(draft, this.#plan)
-    if (writeText !== undefined) {
-      this.#textEntries.remove(seq)
-      writeText()
-    }
+    if (text !== undefined) this.#textEntries.put(text, false)
     this.#removeLists(seq)
     this.#sql.exec('UPDATE documents SET body = ? WHERE seq = ?', body, seq)
     if (unstored !== undefined) {
@@ -220,7 +233,7 @@ export class Store {
     } else if (this.#plan.unstored.length > 0) {
       this.#sql.exec('DELETE FROM unstored WHERE seq = ?', seq)
     }
-    this.vectorFields.rewrite(seq, write)
+    this.vectorFields.rewrite(seq, () => this.#rows.write([values]))
     this.#putVectors(seq, vectors)
     this.onChange?.(draft.id)
   }
@@ -233,6 +246,7 @@ export class Store {
   }
 
   remove(seq: number, id: string): void {
+    this.flush()
     this.columns.forget(seq)
     this.#textEntries.remove(seq)
     this.#removeLists(seq)
@@ -252,6 +266,7 @@ export class Store {
 
   /** Removes every document. Sequence numbers are not reset. @returns how many there were */
   truncate(): number {
+    this.flush()
     const { count } = this.#counters
     this.#textEntries.clear()
     for (const { table } of this.#plan.columns) this.#sql.exec(`DELETE FROM ${table}`)
@@ -276,16 +291,8 @@ export class Store {
   }
 
   /** Replaces a document's join keys in some fields. */
-  writeKeys(seq: number, keys: readonly (readonly [field: string, keys: unknown[]])[]): void {
-    for (const [field, values] of keys) {
-      this.#sql.exec('DELETE FROM join_keys WHERE seq = ? AND field = ?', seq, field)
-      this.#sql.exec(
-        'INSERT OR IGNORE INTO join_keys (field, key, seq) SELECT ?, value, ? FROM json_each(?)',
-        field,
-        seq,
-        JSON.stringify(values),
-      )
-    }
+  writeKeys(seq: number, keys: Values['keys']): void {
+    this.#rows.writeKeys(seq, keys)
   }
 
   #putVectors(seq: number, vectors: Vectors): void {
@@ -293,30 +300,6 @@ export class Store {
       const vector = vectors.get(name)
       if (vector === null) this.vectors(field).remove(seq)
       else if (vector !== undefined) this.vectors(field).put(seq, vector)
-    }
-  }
-
-  /** Computes a document's index entries, without those of its texts. @returns a function that writes them */
-  #indexing(seq: number, draft: Draft): () => void {
-    const sql = this.#sql
-    const { schema } = this
-    const rows = this.#plan.columns.map(({ fields }) => {
-      const row: SqlStorageValue[] = [seq]
-      for (const plan of fields) row.push(...scalarOf(plan, draft, schema).map(bindable))
-      return row
-    })
-    const lists = this.#plan.lists.map((plan) => listOf(plan, draft, schema))
-    const keys = this.#plan.keyed.map((plan) => [plan.name, keysOf(plan, draft)] as const)
-    return () => {
-      this.columns.forget(seq)
-      this.writeKeys(seq, keys)
-      for (const [number, row] of rows.entries())
-        sql.exec(this.#statements.insertColumns[number] as string, ...row)
-      for (const [number, values] of lists.entries()) {
-        if (values.length > 0) {
-          sql.exec(this.#statements.insertValues[number] as string, seq, JSON.stringify(values))
-        }
-      }
     }
   }
 
@@ -340,6 +323,7 @@ export class Store {
 
   /** Documents as they are stored, in order of insertion. */
   bodies(seqs: number[]): [number, string][] {
+    this.#rows.flush()
     return this.#sql
       .exec<{ seq: number; body: string }>(
         'SELECT seq, body FROM documents WHERE seq IN (SELECT value FROM json_each(?)) ORDER BY seq',

@@ -20,7 +20,20 @@ export const isSameText = (texts: Texts, others: Texts): boolean =>
 
 const hasText = (texts: Texts): boolean => texts.some((text) => text !== undefined)
 
-/** The full-text indexes of one version of a schema. */
+/** What the indexes get of a document. */
+export interface TextEntry {
+  seq: number
+  /** texts by column, as each index takes them; undefined if the document has no text */
+  columns: { stems: (string | null)[]; words: (string | null)[] } | undefined
+  infixes: [FieldSlot, string[]][]
+}
+
+/**
+ * The full-text indexes of one version of a schema.
+ *
+ * Entries wait until `flush`, which writes one index after the other. A statement in between that opens a savepoint makes FTS5
+ * write a segment for the few documents that it has in memory: each list of values does that.
+ */
 export class TextEntries {
   readonly #sql: SqlStorage
   readonly #schema: StoredSchema
@@ -31,6 +44,7 @@ export class TextEntries {
   // Their texts never change, so SQLite compiles them once.
   readonly #insertStems: string
   readonly #insertWords: string
+  #waiting: { entry: TextEntry; isNew: boolean }[] = []
 
   constructor(sql: SqlStorage, schema: StoredSchema, plan: Plan) {
     this.#sql = sql
@@ -47,20 +61,51 @@ export class TextEntries {
 
   /**
    * Computes what the indexes get of a document.
-   * @returns a function that writes it. The document must not be in the indexes then
    * @throws ApiError 400 when a text is too long for a row
    */
-  indexing(seq: number, texts: Texts): () => void {
-    if (!hasText(texts)) return () => {}
-    const stems = this.#prepared(STEMS, texts)
-    const words = this.#prepared(WORDS, texts)
-    const infixes = this.#infixWords(texts)
-    return () => {
-      this.#sql.exec(this.#insertStems, seq, ...stems)
-      this.#sql.exec(this.#insertWords, seq, ...words)
-      this.#terms.add(words)
-      for (const [slot, found] of infixes) addInfixWords(this.#sql, slot, found)
+  entry(seq: number, texts: Texts): TextEntry {
+    if (!hasText(texts)) return { seq, columns: undefined, infixes: [] }
+    const columns = { stems: this.#prepared(STEMS, texts), words: this.#prepared(WORDS, texts) }
+    return { seq, columns, infixes: this.#infixWords(texts) }
+  }
+
+  /** Puts a document into the indexes, with the next `flush`. @param isNew it is not in them yet */
+  put(entry: TextEntry, isNew: boolean): void {
+    this.#waiting.push({ entry, isNew })
+  }
+
+  /** Writes what waits. Belongs in the transaction of its documents. @returns whether there was anything */
+  flush(): boolean {
+    const waiting = this.#waiting
+    if (waiting.length === 0) return false
+    this.#waiting = []
+    const infixes = Map.groupBy(
+      waiting.flatMap(({ entry }) => entry.infixes),
+      ([slot]) => slot,
+    )
+    for (const [slot, found] of infixes) {
+      addInfixWords(
+        this.#sql,
+        slot,
+        found.flatMap(([, words]) => words),
+      )
     }
+    for (const { table } of [STEMS, WORDS]) {
+      const insert = table === STEMS.table ? this.#insertStems : this.#insertWords
+      for (const { entry, isNew } of waiting) {
+        if (!isNew) this.#sql.exec(`DELETE FROM ${table} WHERE rowid = ?`, entry.seq)
+        if (entry.columns === undefined) continue
+        const texts = table === STEMS.table ? entry.columns.stems : entry.columns.words
+        this.#sql.exec(insert, entry.seq, ...texts)
+      }
+    }
+    this.#terms.add(waiting.flatMap(({ entry }) => entry.columns?.words ?? []))
+    return true
+  }
+
+  /** Forgets what waits, after a rollback. */
+  discard(): void {
+    this.#waiting = []
   }
 
   /** Puts a document into the index of words alone: for a collection that is older than this index. */
@@ -73,10 +118,12 @@ export class TextEntries {
   }
 
   remove(seq: number): void {
+    this.flush()
     for (const { table } of [STEMS, WORDS]) this.#sql.exec(`DELETE FROM ${table} WHERE rowid = ?`, seq)
   }
 
   clear(): void {
+    this.#waiting = []
     for (const { table } of [STEMS, WORDS]) {
       this.#sql.exec(`INSERT INTO ${table} (${table}) VALUES ('delete-all')`)
     }

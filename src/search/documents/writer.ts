@@ -118,7 +118,7 @@ export class Writer {
   #commit(items: Parsed[]): (Written | ApiError)[] {
     const seqs = this.#seqsOf(items)
     const results = items.map((item) => collect(() => this.#writeOne(item, seqs)))
-    this.#store.saveCounters()
+    this.#store.finish()
     return results
   }
 
@@ -151,6 +151,7 @@ export class Writer {
 
   /** Adds fields that were detected in a document. @throws ApiError 400 past the limit of string fields */
   addFields(fields: Field[]): void {
+    this.#store.flush()
     const schema: StoredSchema = structuredClone(this.#store.schema)
     let added = fields
     // The detected field replaces a declaration without a type.

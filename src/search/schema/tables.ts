@@ -2,6 +2,7 @@
  * Creates the tables of a collection, and changes them when fields are added or removed (layout.ts describes them).
  */
 import { ApiError } from '../../errors'
+import type { TextIndex } from '../text/analyzer'
 import { TOKENIZER, WORD_TOKENIZER } from '../text/words'
 import type { CollectionSchema, Field } from '../types'
 import { isDynamic, isFallback } from './field'
@@ -33,6 +34,11 @@ export const MAX_TEXT_FIELDS = 1_000
 const SPARE_TEXT_COLUMNS = 16
 const SPARE_TEXT_COLUMNS_WITH_PATTERNS = 64
 
+/** Bytes of words that FTS5 holds before it writes a segment in the middle of a transaction. A batch has half as many. */
+const HASH_BYTES = 4 * 1024 * 1024
+/** Segments of a level that writing merges into one. FTS5's own number is 4. */
+const SEGMENTS = 16
+
 const textsOf = (fields: Field[]): number =>
   fields.filter((field) => !isDynamic(field) && isSearchable(field)).length
 
@@ -63,11 +69,26 @@ function createTextIndexes(sql: SqlStorage, textColumns: number): void {
 export const createWordIndex = (sql: SqlStorage, textColumns: number): void =>
   createFullText(sql, 'word_index', textColumns, WORD_TOKENIZER)
 
-function createFullText(sql: SqlStorage, table: string, textColumns: number, tokenizer: string): void {
+function createFullText(
+  sql: SqlStorage,
+  table: TextIndex['table'],
+  textColumns: number,
+  tokenizer: string,
+): void {
   const columns = Array.from({ length: textColumns }, (_, number) => `t${number}`).join(', ')
   sql.exec(
     `CREATE VIRTUAL TABLE ${table} USING fts5(${columns}, content='', contentless_delete=1, tokenize="${tokenizer}")`,
   )
+  prepareForImports(sql, table)
+}
+
+/**
+ * Makes FTS5 hold a whole batch in memory before it writes a segment, and gather more segments before it merges them: each
+ * merge writes all of their words again. `collection/merging.ts` merges what is left when an import is over.
+ */
+export function prepareForImports(sql: SqlStorage, table: TextIndex['table']): void {
+  sql.exec(`INSERT INTO ${table} (${table}, rank) VALUES ('hashsize', ${HASH_BYTES})`)
+  sql.exec(`INSERT INTO ${table} (${table}, rank) VALUES ('automerge', ${SEGMENTS})`)
 }
 
 export function createTables(sql: SqlStorage, schema: CollectionSchema): StoredSchema {

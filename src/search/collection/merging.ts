@@ -1,0 +1,72 @@
+/**
+ * Merges the segments that writing leaves in the full-text indexes, some pages at a time, once nobody writes. A search looks
+ * a word up in each segment. Nothing but FTS5's own tables knows what is left, so this may begin and end at any time.
+ */
+import { reasonOf } from '../../errors'
+import type { Store } from '../documents/store'
+import { STEMS, WORDS } from '../text/analyzer'
+
+/** An import pauses for less than this between two batches. */
+const QUIET_MS = 1_000
+
+/** Transactions with texts until it is worth a look: each leaves a segment. */
+const WRITES = 4
+
+/** Pages of 4 KB that a step writes, which takes a few milliseconds. */
+const PAGES = 128
+
+export class Merging {
+  readonly #storage: DurableObjectStorage
+  readonly #store: Store
+  #isRunning = false
+  #writes = 0
+  /** time of the last one, in unix milliseconds */
+  #wroteAt = 0
+
+  constructor(storage: DurableObjectStorage, store: Store) {
+    this.#storage = storage
+    this.#store = store
+  }
+
+  /** Counts a transaction that wrote texts. Starts to merge later, if there may be something. */
+  wrote(): void {
+    this.#wroteAt = Date.now()
+    if (++this.#writes < WRITES || this.#isRunning) return
+    this.#isRunning = true
+    this.#run()
+      .catch((error) => console.error('segments could not be merged', reasonOf(error)))
+      .finally(() => {
+        this.#isRunning = false
+      })
+  }
+
+  // Without an alarm: if the object dies, later writes begin this again.
+  async #run(): Promise<void> {
+    let wait: number | undefined = QUIET_MS
+    while (wait !== undefined) {
+      // At least a millisecond, so that waiting calls get a turn.
+      await scheduler.wait(Math.max(1, wait))
+      wait = this.step()
+    }
+  }
+
+  /** Merges a few pages. @returns milliseconds until the next step, undefined when nothing is left */
+  step(): number | undefined {
+    if (this.#store.closed) return undefined
+    const wait = this.#wroteAt + QUIET_MS - Date.now()
+    if (wait > 0) return wait
+    for (const { table } of [WORDS, STEMS]) if (this.#merge(table)) return 0
+    this.#writes = 0
+    return undefined
+  }
+
+  /** Merges levels of four segments and more. @returns whether there was anything to merge */
+  #merge(table: string): boolean {
+    const changes = (): number =>
+      this.#storage.sql.exec<{ changes: number }>('SELECT total_changes() AS changes').one().changes
+    const before = changes()
+    this.#storage.sql.exec(`INSERT INTO ${table} (${table}, rank) VALUES ('merge', ${PAGES})`)
+    // The command itself counts as one change.
+    return changes() - before > 1
+  }
+}

@@ -1,0 +1,210 @@
+/** Documents of a batch are written together. Nobody sees it, apart from the segments that the full-text indexes have. */
+import { runInDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import fc from 'fast-check'
+import * as v from 'valibot'
+import { describe, expect, it, vi } from 'vitest'
+import { Alarm } from '../../src/alarm'
+import { unwrap } from '../../src/errors'
+import { Merging } from '../../src/search/collection/merging'
+import { migrate } from '../../src/search/collection/migrations'
+import { openCollection } from '../../src/search/collection/open'
+import type { CollectionRpc } from '../../src/search/collection/rpc'
+import { readMeta, writeMeta } from '../../src/search/meta'
+import { readSchema } from '../../src/search/schema/stored'
+import type { SearchParameters, WriteAction } from '../../src/search/types'
+import { exportAll, importAll, newCollection, newObject } from './object'
+
+const INDEXES = ['text_index', 'word_index']
+
+const FIELDS = [
+  { name: 'title', type: 'string' },
+  { name: 'code', type: 'string', optional: true, infix: true },
+  { name: 'tags', type: 'string[]', optional: true, facet: true },
+  { name: 'points', type: 'int32', optional: true },
+  { name: 'note', type: 'string', optional: true, store: false },
+  { name: '.*', type: 'auto' },
+]
+
+const inObject = <T>(objectId: string, work: (state: DurableObjectState) => T | Promise<T>): Promise<T> =>
+  runInDurableObject(env.COLLECTION.get(env.COLLECTION.idFromName(objectId)), (_, state) => work(state))
+
+const segments = (sql: SqlStorage): number[] =>
+  INDEXES.map(
+    (table) =>
+      sql.exec<{ count: number }>(`SELECT count(DISTINCT segid) AS count FROM ${table}_idx`).one().count,
+  )
+
+/** What people see of a collection. */
+async function seen(object: CollectionRpc): Promise<unknown> {
+  const asked: SearchParameters[] = [
+    { q: 'wolf', query_by: 'title' },
+    { q: 'running wolves', query_by: 'title,code', match_stems: 'true' },
+    { q: 'b-1', query_by: 'code', infix: 'always' },
+    { q: 'unseen', query_by: 'note' },
+    { q: 'wlof', query_by: 'title' },
+    { q: '*', facet_by: 'tags', filter_by: 'tags:=[red, blue]', sort_by: 'points:desc' },
+    { q: '*', filter_by: 'title:running' },
+  ]
+  const found = []
+  for (const params of asked) {
+    const { hits, found: count, facet_counts } = unwrap(await object.search(params))
+    found.push({
+      count,
+      facet_counts,
+      ids: hits!.map(({ document, text_match }) => [document.id, text_match]),
+    })
+  }
+  return { found, documents: await exportAll(object) }
+}
+
+const words = fc
+  .array(fc.constantFrom('wolf', 'Wolves', 'runs', 'running', 'fox', 'wolfs', 'x'), {
+    minLength: 1,
+    maxLength: 4,
+  })
+  .map((some) => some.join(' '))
+
+const document = fc.record(
+  {
+    id: fc.constantFrom('a', 'b', 'c', '1', '2'),
+    title: fc.oneof({ weight: 6, arbitrary: words }, { weight: 1, arbitrary: fc.constant(7) }),
+    code: fc.constantFrom('ab-123', 'cb-1', 'zz'),
+    tags: fc.array(fc.constantFrom('red', 'blue', 'green'), { maxLength: 3 }),
+    points: fc.integer({ min: 0, max: 9 }),
+    note: fc.constantFrom('unseen', 'other'),
+    added: fc.constantFrom('a new field', 'another'),
+  },
+  { requiredKeys: [] },
+)
+
+const batch = fc.record({
+  action: fc.constantFrom<WriteAction>('create', 'upsert', 'update', 'emplace'),
+  documents: fc.array(document, { minLength: 1, maxLength: 12 }),
+})
+
+describe('a batch', () => {
+  it('does what its documents do one by one', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(batch, { minLength: 1, maxLength: 3 }), async (batches) => {
+        const [together, apart] = [await newCollection(FIELDS), await newCollection(FIELDS)]
+        for (const { action, documents } of batches) {
+          const results = await importAll(together, documents, { action })
+          const expected = []
+          for (const one of documents) expected.push(...(await importAll(apart, [one], { action })))
+          expect(results).toEqual(expected)
+        }
+        expect(await seen(together)).toEqual(await seen(apart))
+      }),
+      { numRuns: Number(env.FUZZ_CASES) || 15 },
+    )
+  })
+
+  it('of more documents than a statement has values keeps each with its own', async () => {
+    const { object, objectId } = newObject()
+    unwrap(await object.create({ name: 'things', fields: FIELDS.slice(0, 5) }, 1))
+    const documents = Array.from({ length: 217 }, (_, n) => ({
+      id: `d${n}`,
+      title: `title ${n}`,
+      points: n,
+      tags: [`t${n % 7}`],
+    }))
+    await importAll(object, documents)
+    expect(await exportAll(object)).toEqual(documents)
+    for (const n of [0, 32, 33, 99, 216]) {
+      const { hits } = unwrap(await object.search({ q: `${n}`, query_by: 'title', filter_by: `points:${n}` }))
+      expect(hits!.map(({ document: { id } }) => id)).toEqual([`d${n}`])
+    }
+    expect(await inObject(objectId, ({ storage: { sql } }) => segments(sql))).toEqual([1, 1])
+  })
+})
+
+describe('the segments of the full-text indexes', () => {
+  /** A collection that was written so many times. */
+  async function written(times: number): Promise<{ object: CollectionRpc; objectId: string }> {
+    const { object, objectId } = newObject()
+    unwrap(await object.create({ name: 'things', fields: FIELDS.slice(0, 3) }, 1))
+    for (let n = 0; n < times; n++) await importAll(object, [{ id: `${n}`, title: `wolf number ${n}` }])
+    return { object, objectId }
+  }
+
+  it('are merged once nobody writes, and the same documents are found', async () => {
+    const { objectId } = await written(0)
+    const merged = await inObject(objectId, ({ storage, id }) => {
+      vi.useFakeTimers({ now: Date.now(), toFake: ['Date'] })
+      try {
+        const alarm = new Alarm(storage)
+        const open = openCollection({ storage, env, objectId: String(id), alarm }, readSchema(storage.sql)!)
+        const merging = new Merging(storage, open.store)
+        open.store.onTexts = () => {}
+        for (let n = 0; n < 14; n++) {
+          open.writer.write([{ document: { id: `${n}`, title: `wolf number ${n}` }, action: 'create' }])
+        }
+        const found = () =>
+          INDEXES.map((table) =>
+            storage.sql.exec(`SELECT rowid, rank FROM ${table} WHERE ${table} MATCH 'wolf 1'`).toArray(),
+          )
+        const before = found()
+        const many = segments(storage.sql)
+        merging.wrote()
+        const rests = merging.step()
+        vi.setSystemTime(Date.now() + 1_000)
+        let steps = 0
+        while (merging.step() === 0) steps++
+        const after = found()
+        open.store.closed = true
+        const last = merging.step()
+        return { rests, many, few: segments(storage.sql), steps, before, after, last }
+      } finally {
+        vi.useRealTimers()
+      }
+    })
+    expect(merged.rests).toBe(1_000)
+    // The last one is still in FTS5's memory.
+    for (const count of merged.many) expect(count).toBeGreaterThanOrEqual(13)
+    expect(merged.few).toEqual([1, 1])
+    expect(merged.steps).toBeGreaterThanOrEqual(2)
+    expect(merged.last).toBeUndefined()
+    expect(merged.before.map((rows) => rows.length)).toEqual([1, 1])
+    expect(merged.after).toEqual(merged.before)
+  })
+
+  it('are merged by the object itself', async () => {
+    const { objectId } = await written(8)
+    await vi.waitFor(
+      async () => expect(await inObject(objectId, ({ storage: { sql } }) => segments(sql))).toEqual([1, 1]),
+      { timeout: 30_000, interval: 200 },
+    )
+  })
+
+  it('are as many in a collection of the version before', async () => {
+    const { object, objectId } = await written(3)
+    const config = await inObject(objectId, ({ storage: { sql } }) => {
+      const settings = () =>
+        INDEXES.flatMap((table) =>
+          sql
+            .exec<{ k: string; v: number }>(
+              `SELECT k, v FROM ${table}_config WHERE k IN ('automerge', 'hashsize') ORDER BY k`,
+            )
+            .toArray(),
+        )
+      const now = settings()
+      // As the version before left it.
+      for (const table of INDEXES) {
+        sql.exec(`INSERT INTO ${table} (${table}, rank) VALUES ('automerge', 4), ('hashsize', 1048576)`)
+      }
+      const version = readMeta(sql, 'version', v.number())!
+      writeMeta(sql, 'version', MERGE_VERSION - 1)
+      migrate(sql)
+      return { now, migrated: settings(), version }
+    })
+    expect(config.version).toBeGreaterThanOrEqual(MERGE_VERSION)
+    expect(config.now.map(({ k }) => k)).toEqual(['automerge', 'hashsize', 'automerge', 'hashsize'])
+    expect(config.migrated).toEqual(config.now)
+    await importAll(object, [{ id: 'new', title: 'wolf' }])
+    expect(unwrap(await object.search({ q: 'wolf', query_by: 'title' })).found).toBe(4)
+  })
+})
+
+/** The version whose migration prepares the indexes for imports. */
+const MERGE_VERSION = 12
