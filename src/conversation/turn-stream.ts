@@ -4,8 +4,9 @@
  * Readers are written first and the log afterwards, because a stream write waits for earlier storage writes.
  * Text is gathered for up to 32 ms (text-gatherer.ts).
  */
-import { audienceOf, isTerminal, type LogEvent, type LogEventBody, type Reading } from '../turn/events'
+
 import { readEvent } from '../turn/event-line'
+import { audienceOf, isTerminal, type LogEvent, type LogEventBody, type Reading } from '../turn/events'
 import { type Wording, writePiece } from '../turn/wording'
 import type { Reader } from './reader'
 import { TextGatherer } from './text-gatherer'
