@@ -12,6 +12,7 @@ import { command, describe, NOTHING, plan } from './deploy/plan.mjs'
 import { report } from './deploy/report.mjs'
 import { configFile, keptSecrets, makeSecrets, secretsFile } from './deploy/secrets.mjs'
 import { settle } from './deploy/settings.mjs'
+import { acceptsTerms, openAccount } from './deploy/temporary.mjs'
 import { upload } from './deploy/upload.mjs'
 import { verify } from './deploy/verify.mjs'
 import { wanted } from './deploy/wanted.mjs'
@@ -32,27 +33,44 @@ function options() {
 /** What is wanted and what that takes, or the end of the program. */
 async function prepare() {
   try {
-    const named = wanted(wish.environment)
+    const named = wanted(wish.environment, wish.temporary)
     if (wish.dryRun) {
       const { goal, notes } = settle(named, NOTHING, { ...wish, plan: wish.plan ?? 'paid' })
-      return { account: '', goal, notes, steps: plan(goal, NOTHING) }
+      return { account: '', claim: undefined, goal, notes, steps: plan(goal, NOTHING) }
     }
     if (named.configArgs.length > 0) writeConfig(named.config, configFile(named.worker))
+    if (wish.temporary) {
+      if (!(await acceptsTerms())) throw new Error('Nothing was made.')
+      const { id, token, claim } = await openAccount()
+      process.env.CLOUDFLARE_ACCOUNT_ID = id
+      process.env.CLOUDFLARE_API_TOKEN = token
+      return { account: id, claim, ...settled(named, await find(named), wish) }
+    }
     console.log('Looking at what is there ...')
     const account = await findAccount(named.accountId)
     process.env.CLOUDFLARE_ACCOUNT_ID = account
     const [found, accountPlan] = await Promise.all([find(named), wish.plan ?? findPlan(account)])
-    const { goal, notes } = settle(named, found, { ...wish, plan: accountPlan })
-    const steps = plan(goal, found)
-    if (goal.configArgs.length > 0) writeConfig(goal.config, configFile(goal.worker))
-    return { account, goal, notes, steps }
+    return { account, claim: undefined, ...settled(named, found, { ...wish, plan: accountPlan }) }
   } catch (error) {
     return fail(error)
   }
 }
 
+/**
+ * What is to be done, with its configuration written down for wrangler.
+ * @param {ReturnType<typeof wanted>} named
+ * @param {import('./deploy/plan.mjs').Found} found
+ * @param {import('./deploy/settings.mjs').Wish} wish
+ */
+function settled(named, found, wish) {
+  const { goal, notes } = settle(named, found, wish)
+  const steps = plan(goal, found)
+  if (goal.configArgs.length > 0) writeConfig(goal.config, configFile(goal.worker))
+  return { goal, notes, steps }
+}
+
 const wish = options()
-const { account, goal, notes, steps } = await prepare()
+const { account, claim, goal, notes, steps } = await prepare()
 for (const note of notes) console.log(`\n${note}\n`)
 const titles = steps.map((step, index) => `${index + 1}/${steps.length}  ${describe(step)}`)
 
@@ -91,5 +109,5 @@ for (const [index, step] of steps.entries()) {
 }
 
 console.log(
-  `\n${report({ url, key, given: given !== undefined, made, file, logged: Boolean(process.env.CI) })}`,
+  `\n${report({ url, claim, key, given: given !== undefined, made, file, logged: Boolean(process.env.CI) })}`,
 )

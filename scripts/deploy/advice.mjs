@@ -11,6 +11,10 @@ const ADVICE = [
     'Choose a workers.dev subdomain for the account, once: https://dash.cloudflare.com/?to=/:account/workers/onboarding',
   ],
   [
+    /code: 100328\]|CPU limits are not supported/i,
+    'The account is on the Workers Free plan. Say so once: npm run deploy -- --plan free',
+  ],
+  [
     /paid plan|not_entitled|code: 10097\]|upgrade/i,
     'This needs the Workers Paid plan: https://dash.cloudflare.com/?to=/:account/workers/plans',
   ],

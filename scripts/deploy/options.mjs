@@ -2,6 +2,9 @@
 import { parseArgs } from 'node:util'
 import { JURISDICTIONS, REGIONS } from './settings.mjs'
 
+/** Of a trial without an account, which has no Workers AI. */
+const TEMPORARY_MODEL = 'local/extractive'
+
 /** Of Workers AI, good enough for the sample: the trial question costs less than a hundredth of a cent. */
 export const DEFAULT_MODEL = 'cloudflare/@cf/meta/llama-3.3-70b-instruct-fp8-fast'
 
@@ -17,6 +20,7 @@ export const usage = `Usage: npm run deploy -- [options]
   --jurisdiction J
                 keeps data inside eu, us or fedramp, from the first deployment on, for good
   --plan P      free or paid: the account's plan, where the token may not see it
+  --temporary   a trial without an account, deleted after 60 minutes unless you claim it (docs/deploy.md)
   --url URL     where the deployment answers, when that is not its workers.dev address
   --help        this text
 
@@ -25,7 +29,7 @@ export const usage = `Usage: npm run deploy -- [options]
 
 /**
  * @param {string[]} args
- * @returns {{ help: boolean, dryRun: boolean, environment: string | undefined, sample: boolean, model: string, url: string | undefined } & import('./settings.mjs').Wish}
+ * @returns {{ help: boolean, dryRun: boolean, environment: string | undefined, temporary: boolean, sample: boolean, model: string, url: string | undefined } & import('./settings.mjs').Wish}
  * @throws Error saying what is wrong with them
  */
 export function readDeployOptions(args) {
@@ -34,11 +38,12 @@ export function readDeployOptions(args) {
     options: {
       'dry-run': { type: 'boolean', default: false },
       sample: { type: 'boolean', default: false },
-      model: { type: 'string', default: DEFAULT_MODEL },
+      model: { type: 'string' },
       env: { type: 'string' },
       region: { type: 'string' },
       jurisdiction: { type: 'string' },
       plan: { type: 'string' },
+      temporary: { type: 'boolean', default: false },
       url: { type: 'string' },
       help: { type: 'boolean', short: 'h', default: false },
     },
@@ -46,15 +51,21 @@ export function readDeployOptions(args) {
   if (values.url !== undefined && !/^https?:\/\//.test(values.url)) {
     throw new Error(`--url takes an address such as https://chat.example.com, not "${values.url}".`)
   }
+  const { temporary } = values
+  const other = /** @type {const} */ (['env', 'region', 'jurisdiction', 'plan']).find((name) => values[name])
+  if (temporary && other !== undefined) {
+    throw new Error(`--temporary is a trial that lasts for an hour. It takes no --${other}.`)
+  }
   return {
     help: values.help,
     dryRun: values['dry-run'],
     environment: readEnvironment(values.env),
+    temporary,
     region: readChoice('region', values.region, [...Object.keys(REGIONS), 'none']),
     jurisdiction: readChoice('jurisdiction', values.jurisdiction, Object.keys(JURISDICTIONS)),
     plan: /** @type {import('./settings.mjs').Plan} */ (readChoice('plan', values.plan, ['free', 'paid'])),
     sample: values.sample,
-    model: values.model,
+    model: values.model ?? (temporary ? TEMPORARY_MODEL : DEFAULT_MODEL),
     url: values.url?.replace(/\/+$/, ''),
   }
 }

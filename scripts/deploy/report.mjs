@@ -5,6 +5,7 @@
  * @property {string | undefined} url
  * @property {string | undefined} key the admin key, when this run knows it
  * @property {boolean} given whether that key came from the environment
+ * @property {string | undefined} [claim] where its temporary account is claimed
  * @property {string[]} made names of the secrets that this run set and nobody had given it
  * @property {string} file where those are kept
  * @property {boolean} logged whether the output goes into a build's log, which more people read than may hold a key
@@ -26,7 +27,7 @@ function keyOf({ key, given, made, file, logged }) {
  * @returns {string}
  */
 export function report(outcome) {
-  const { url, made, file, logged } = outcome
+  const { url, claim, made, file, logged } = outcome
   const lines = [
     `Parley is deployed${url === undefined ? '' : ` at ${url}`}`,
     `  key       ${keyOf(outcome)}`,
@@ -35,6 +36,12 @@ export function report(outcome) {
     lines.push(
       `  sealing   ENCRYPTION_KEY was made and is kept in ${file}.`,
       '            Back it up: the credentials of providers that it seals cannot be read without it.',
+    )
+  }
+  if (claim !== undefined) {
+    lines.push(
+      `  claim     ${logged ? 'not shown in a log: whoever opens the address owns the account' : claim}`,
+      '            Cloudflare deletes all of it within 60 minutes unless you open that address. Keep it secret.',
     )
   }
   return lines.join('\n')

@@ -2,6 +2,7 @@
  * What a deployment decides beyond wrangler.toml: where its data lives, and what the account's plan allows. Nothing here
  * talks to anybody.
  */
+import { inTemporaryAccount, TEMPORARY_NOTES } from './temporary.mjs'
 import { configArgs } from './wanted.mjs'
 
 /**
@@ -26,7 +27,7 @@ const CPU_MS = 300_000
 
 /**
  * @typedef {'free' | 'paid' | undefined} Plan undefined when the token may not see it
- * @typedef {{ region: string | undefined, jurisdiction: string | undefined, plan: Plan }} Wish
+ * @typedef {{ region: string | undefined, jurisdiction: string | undefined, plan: Plan, temporary?: boolean }} Wish
  */
 
 /**
@@ -39,7 +40,9 @@ const CPU_MS = 300_000
 export function settle(goal, found, wish) {
   const place = placeOf(goal, found, wish)
   const plan = wish.plan ?? planOf(found)
-  const { config, notes, changed } = allowedBy(plan, goal, found)
+  const { config, notes, changed } = wish.temporary
+    ? { config: inTemporaryAccount(goal.config), notes: TEMPORARY_NOTES, changed: true }
+    : allowedBy(plan, goal, found)
   const { jurisdiction, region } = place
   const near = JURISDICTIONS[jurisdiction ?? ''] ?? REGIONS[region ?? '']
   const isPlaced = near !== undefined

@@ -41,10 +41,11 @@ export const configArgs = (worker) => [`--config=${configFile(worker)}`]
 
 /**
  * @param {string} [environment] the name of one, such as `staging`
+ * @param {boolean} [temporary] whether it is for a temporary account
  * @returns {Goal}
  * @throws Error when wrangler.toml cannot be read, or lacks what Parley needs
  */
-export function wanted(environment) {
+export function wanted(environment, temporary = false) {
   const { rawConfig } = experimental_readRawConfig({ config: join(root, 'wrangler.toml') })
   const own = inEnvironment(rawConfig, environment)
   // Workers Builds deploys a fork under the name that its owner chose there.
@@ -53,7 +54,7 @@ export function wanted(environment) {
   const database = config.d1_databases?.[0]
   if (database?.database_name === undefined) throw new Error('wrangler.toml names no [[d1_databases]].')
   /** @type {{ binding: string, index_name: string }[]} */
-  const indexes = config.vectorize ?? []
+  const indexes = temporary ? [] : (config.vectorize ?? [])
   return {
     worker,
     accountId: process.env.CLOUDFLARE_ACCOUNT_ID || config.account_id,

@@ -2,8 +2,10 @@
 /** `parley`: documents in, questions asked, answers looked into, against a local or a deployed server. */
 import { readFile, writeFile } from 'node:fs/promises'
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
+import { isBucket } from './backup/bucket.mjs'
 import { ask, search, sourceLines } from './commands/ask.mjs'
 import { backup } from './commands/backup.mjs'
+import { backupToBucket, restoreFromBucket } from './commands/bucket.mjs'
 import { connect } from './commands/connect.mjs'
 import { examine } from './commands/doctor.mjs'
 import { comparison, evaluate, readQuestions, summaryLines, summaryOf } from './commands/eval.mjs'
@@ -222,11 +224,11 @@ program
 
 program
   .command('backup')
-  .description('write collections, conversations, models, assistants and keys into a folder')
-  .argument('<folder>', 'a new folder, or one whose backup broke off')
+  .description('write collections, conversations, models, assistants and keys into a folder, or into R2')
+  .argument('<place>', 'a folder or r2://BUCKET/NAME: a new one, or one whose backup broke off')
   .action(
-    action(async ({ server, json, options }, folder) => {
-      const done = await backup(server, folder, options)
+    action(async ({ server, json, options }, place) => {
+      const done = await (isBucket(place) ? backupToBucket : backup)(server, place, options)
       if (json) return print(done)
       print(`${total(done.documents)} documents of ${Object.keys(done.documents).length} collections,`)
       print(`${total(done.rows)} rows: ${countsOf(done.rows)}`)
@@ -244,12 +246,12 @@ program
 program
   .command('restore')
   .description('store a backup in a deployment')
-  .argument('<folder>')
+  .argument('<place>', 'a folder, or r2://BUCKET/NAME')
   .option('--merge', 'also into a deployment that is not empty; what is there stays as it is', false)
   .option('--secrets <file>', 'JSON with secrets of models and collections, which a backup does not have')
   .action(
-    action(async ({ server, json, options }, folder) => {
-      const done = await restore(server, folder, options, (keys) => {
+    action(async ({ server, json, options }, place) => {
+      const done = await (isBucket(place) ? restoreFromBucket : restore)(server, place, options, (keys) => {
         if (!json)
           for (const { id, description, value } of keys)
             print(`New value of key ${id} (${description}): ${value}`)

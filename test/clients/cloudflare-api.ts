@@ -6,6 +6,13 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { DatabaseSync } from 'node:sqlite'
+import {
+  isTemporary,
+  Refusal,
+  requireTemporary,
+  TEMPORARY_ACCOUNT,
+  TEMPORARY_ROUTES,
+} from './cloudflare-temporary'
 
 export const ACCOUNT = '0123456789abcdef0123456789abcdef'
 
@@ -33,17 +40,6 @@ interface KeptDatabase {
   jurisdiction?: string
   location?: string
   sqlite: DatabaseSync
-}
-
-/** An answer that is not a plain result: the API's errors carry a code of their own. */
-class Refusal extends Error {
-  readonly status: number
-  readonly code: number
-  constructor(status: number, code: number, message: string) {
-    super(message)
-    this.status = status
-    this.code = code
-  }
 }
 
 export interface CloudflareApi {
@@ -152,6 +148,7 @@ export async function startCloudflareApi(): Promise<CloudflareApi> {
 
   const upload = async (name: string, request: Request) => {
     const metadata = JSON.parse(String((await request.formData()).get('metadata')))
+    if (isTemporary(request)) requireTemporary(metadata)
     if (metadata.limits?.cpu_ms !== undefined && account.plan !== 'paid') {
       throw new Refusal(400, 100328, 'CPU limits are not supported for the Free plan.')
     }
@@ -194,6 +191,7 @@ export async function startCloudflareApi(): Promise<CloudflareApi> {
       indexType: string
     }
   const routes: [pattern: RegExp, handler: Handler][] = [
+    ...TEMPORARY_ROUTES,
     [/^GET \/user\/tokens\/verify$/, () => ({ id: 'token', status: 'active' })],
     [/^GET \/user$/, () => ({ id: 'user', email: 'developer@example.com' })],
     [/^GET \/accounts$/, () => accounts],
@@ -215,6 +213,8 @@ export async function startCloudflareApi(): Promise<CloudflareApi> {
       /^POST \/d1\/database$/,
       async (request) => {
         const { name, jurisdiction, primary_location_hint: location } = await json(request)
+        if (isTemporary(request) && databases.size > 0)
+          throw new Refusal(400, 7406, 'A temporary account has one database')
         if (databases.has(name)) throw new Refusal(400, 7502, `Database with name '${name}' already exists`)
         const sqlite = new DatabaseSync(':memory:')
         databases.set(name, { uuid: crypto.randomUUID(), sqlite, jurisdiction, location })
@@ -343,12 +343,17 @@ export async function startCloudflareApi(): Promise<CloudflareApi> {
 
   const server = createServer(async (incoming, outgoing) => {
     const { pathname, search } = new URL(incoming.url!, 'http://fake')
-    const call = `${incoming.method} ${pathname.replace('/client/v4', '').replace(`/accounts/${ACCOUNT}`, '')}`
+    const isOther = pathname.includes(TEMPORARY_ACCOUNT)
+    const own = `/accounts/${isOther ? TEMPORARY_ACCOUNT : ACCOUNT}`
+    const call = `${incoming.method} ${pathname.replace('/client/v4', '').replace(own, '')}`
     calls.push(call)
     const body = await read(incoming)
     const request = new Request(`http://fake/${search}`, {
       method: incoming.method!,
-      headers: { 'content-type': incoming.headers['content-type'] ?? 'text/plain' },
+      headers: {
+        'content-type': incoming.headers['content-type'] ?? 'text/plain',
+        authorization: incoming.headers.authorization ?? '',
+      },
       ...(body.length > 0 ? { body } : {}),
     })
     const reply = await answer(call, request).then(

@@ -1,5 +1,6 @@
-/** Regions, jurisdictions and the Free plan. `npm test` leaves them out of a short run. */
+/** Regions, jurisdictions, the Free plan and a trial without an account. `npm test` leaves them out of a short run. */
 import { expect, inject, test } from 'vitest'
+import { CLAIM_URL } from './cloudflare-temporary'
 import { ADMIN, api, deploy, loggedIn, stageDeployments } from './deploy-stage'
 
 stageDeployments()
@@ -66,4 +67,49 @@ test('a region and a plan are remembered', { timeout: 1_800_000 }, async () => {
   expect(second.code).toBe(0)
   expect(variables('parley')).toMatchObject({ JURISDICTION: '', REGION: 'oc', VECTORS: 'embedded' })
   expect(api.indexes.size).toBe(0)
+})
+
+test('who has no account gets a trial on a temporary one, and where to claim it', {
+  timeout: 1_800_000,
+}, async () => {
+  const env = { CLOUDFLARE_API_BASE_URL: api.url, ADMIN_API_KEY: ADMIN }
+  const args = ['--temporary', '--url', inject('url')]
+  const first = await deploy(env, ...args)
+  expect(first.output).toContain('https://www.cloudflare.com/terms/')
+  expect(first.output).toContain('A temporary account has neither Workers AI nor Vectorize')
+  expect(first.output).toMatch(/answered .*goose named Ada/)
+  expect(first.output).toContain(`claim     ${CLAIM_URL}`)
+  expect(first.code).toBe(0)
+  expect(variables('parley')).toMatchObject({ AI_BACKEND: 'local', VECTORS: 'embedded', CONSOLE: 'on' })
+  expect([...api.databases.keys()]).toEqual(['parley'])
+  expect(api.indexes.size).toBe(0)
+  for (const type of ['ai', 'vectorize']) expect(bound('parley')).not.toContain(type)
+  expect(bound('parley')).toContain('durable_object_namespace')
+
+  // The account is kept until it expires: what is there stays.
+  const opened = (call: string) => call === 'POST /provisioning/previews'
+  expect(api.calls.filter(opened)).toHaveLength(1)
+  const second = await deploy(env, ...args)
+  expect(second.output).toMatch(/1\/2 {2}Deploy the Worker parley; its secrets stay as they are/)
+  expect(second.output).toContain(CLAIM_URL)
+  expect(second.code).toBe(0)
+  expect(api.calls.filter(opened)).toHaveLength(1)
+
+  // Who is logged in has an account.
+  const loggedInAlready = await deploy({ ...loggedIn(), ADMIN_API_KEY: ADMIN }, ...args)
+  expect(loggedInAlready.code).toBe(1)
+  expect(loggedInAlready.output).toContain(
+    "already authenticated with Cloudflare, so `--temporary` can't be used",
+  )
+  // Whoever reads a build's log could take the account.
+  const logged = await deploy({ ...env, CI: 'true' }, ...args)
+  expect(logged.output).not.toContain(CLAIM_URL)
+})
+
+test('a limit that Cloudflare refuses tells which plan the account has', { timeout: 1_800_000 }, async () => {
+  api.plan = undefined
+  const refused = await deploy({ ...loggedIn(), ADMIN_API_KEY: ADMIN }, '--plan', 'paid')
+  expect(refused.code).toBe(1)
+  expect(refused.output).toContain('100328')
+  expect(refused.output).toContain('npm run deploy -- --plan free')
 })

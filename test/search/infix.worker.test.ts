@@ -31,6 +31,7 @@ describe('infix', () => {
     expect(await ids({ q: '100037', infix: 'always' })).toEqual(['inner', 'start'])
     expect(await ids({ q: '037in', infix: 'fallback' })).toEqual(['inner'])
     expect(await ids({ q: '037in' })).toEqual([])
+    expect(await ids({ q: 'h', infix: 'always' })).toEqual(['inner', 'list'])
     expect(await ids({ q: '047in', query_by: 'models', infix: 'always' })).toEqual(['list'])
     expect(await ids({ q: '7i', query_by: 'title,models', infix: 'always' })).toEqual(['inner', 'list'])
     expect(await ids({ q: '047in', query_by: 'title,models', infix: 'always,off' })).toEqual([])
@@ -61,8 +62,9 @@ describe('infix', () => {
     for (const length of [23, 25, 60]) expect(await found(accents.slice(0, length))).toEqual(['wide'])
   })
 
-  it('looks for no word around a single letter', async () => {
-    expect(await ids({ q: 'n', infix: 'always' })).toEqual(await ids({ q: 'n' }))
+  it('looks for words around a single letter', async () => {
+    expect(await ids({ q: 'n' })).toEqual([])
+    expect(await ids({ q: 'n', infix: 'always' })).toEqual(['inner'])
   })
 
   it('answers a query of many parts that many long words have', async () => {

@@ -32,6 +32,20 @@ beforeAll(async () => {
 
 const cases = Object.entries(TEXTS).flatMap(([id, { typed }]) => typed.map((q) => [id, q] as const))
 
+it('finds Thai words with an `am` of one character or of two', async () => {
+  const words = await makeCollection(
+    [{ name: 'text', type: 'string' }],
+    [
+      { id: 'one', text: '\u0e19\u0e49\u0e33\u0e21\u0e31\u0e19' },
+      { id: 'two', text: '\u0e19\u0e49\u0e4d\u0e32\u0e21\u0e31\u0e19' },
+    ],
+  )
+  for (const am of ['\u0e33', '\u0e4d\u0e32']) {
+    const q = `\u0e19\u0e49${am}\u0e21\u0e31\u0e19`
+    expect(idsOf(await words.search({ q, query_by: 'text', num_typos: '0' })).sort()).toEqual(['one', 'two'])
+  }
+})
+
 describe('texts of many languages', () => {
   it.each(cases)('%s: %s is found and marked', async (id, q) => {
     const result = await texts.search({ q, query_by: 'text', num_typos: '0' })

@@ -30,6 +30,8 @@ describe('project', () => {
     ['author', 'author.born.y*', { author: { name: 'd', born: { place: 'e' } } }],
     ['parts', 'parts.text', { parts: [{ size: 1 }, { size: 2 }] }],
     ['title', 'title', {}],
+    ['author,parts', 'author.*,parts.size,parts.text', { parts: [{}, {}] }],
+    ['author', 'author.born.year,author.born.place', { author: { name: 'd' } }],
     ['title,$other(a,b)', '', { title: 'a' }],
   ])('include %j exclude %j', (include, exclude, expected) => {
     expect(project(DOCUMENT, include, exclude)).toEqual(expected)

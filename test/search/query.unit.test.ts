@@ -16,7 +16,7 @@ describe('parseQuery', () => {
   it.each<[string, Term[], Term[]]>([
     ['quick fox', [term('quick'), unfinished('fox')], []],
     ['quick ', [unfinished('quick')], []],
-    ['the the fox', [term('the'), unfinished('fox')], []],
+    ['the the fox', [{ ...term('the'), repeats: 'the' }, unfinished('fox')], []],
     ['"quick fox" runs', [quoted('quick', 'fox'), unfinished('runs')], []],
     ['runs "quick fox"', [term('runs'), quoted('quick', 'fox')], []],
     ['fox -lazy', [term('fox')], [term('lazy')]],

@@ -252,6 +252,15 @@ describe('sort_by', () => {
     expect(idsOf(await same.search(page))).toEqual(['3', '4'])
   })
 
+  it('puts what is true first by a default sorting field of booleans', async () => {
+    const stock = await makeCollection(
+      [{ name: 'in_stock', type: 'bool' }],
+      [true, false, true].map((in_stock, index) => ({ id: String(index), in_stock })),
+      { default_sorting_field: 'in_stock' },
+    )
+    expect(idsOf(await stock.search({ q: '*' }))).toEqual(['2', '0', '1'])
+  })
+
   it('gives distances from the place', async () => {
     const { hits } = await search({ q: '*', sort_by: 'at(48.85, 2.35):asc' })
     expect(hits![0]!.geo_distance_meters).toEqual({ at: 0 })
@@ -259,5 +268,8 @@ describe('sort_by', () => {
     expect(hits![1]!.geo_distance_meters!.at).toBeGreaterThan(330_000)
     expect(hits![1]!.geo_distance_meters!.at).toBeLessThan(350_000)
     expect(hits![3]).not.toHaveProperty('geo_distance_meters')
+    // As in Typesense, what is left of a metre does not count: 0.000005 degrees are 0.56 m.
+    const near = await search({ q: '*', sort_by: 'at(48.850005, 2.35):asc' })
+    expect(near.hits![0]!.geo_distance_meters).toEqual({ at: 0 })
   })
 })

@@ -27,6 +27,10 @@ describe('split_join_tokens', () => {
   it.each([
     ['cord less', ['one']],
     ['cord less screwdriver', ['one']],
+    // The `e` is repeated.
+    ['b e n c h', ['apart']],
+    ['m a k e r', []],
+    ['c o r d l e s s', ['one']],
     ['workbench', ['apart']],
     ['lamp workbench', ['apart']],
     // Parts of a word stand side by side.

@@ -26,10 +26,13 @@ export const FORMAT = 1
  * @property {string} url of the deployment
  * @property {Record<string, Part>} parts kinds of rows, and `collections`
  * @property {Record<string, Part>} documents by collection
+ * @property {string[]} [clusters] collections in clusters, which are left out
  */
 
+/** The name of the manifest's file. */
+export const MANIFEST = 'manifest.json'
 /** @param {string} folder */
-export const manifestFile = (folder) => join(folder, 'manifest.json')
+export const manifestFile = (folder) => join(folder, MANIFEST)
 /** @param {string} folder */
 const progressFile = (folder) => join(folder, 'progress.json')
 
@@ -98,8 +101,8 @@ export async function closePart(folder, part) {
   delete part.after
 }
 
-/** @param {string} file */
-async function checksum(file) {
+/** @param {string} file @returns {Promise<string>} SHA-256 of its bytes, in hexadecimal digits */
+export async function checksum(file) {
   const hash = createHash('sha256')
   for await (const piece of createReadStream(file)) hash.update(piece)
   return hash.digest('hex')

@@ -52,16 +52,25 @@ export async function backup(server, folder, { json }) {
   for (const kind of KINDS) {
     if (kind in counts) await backUpKind(server, folder, manifest, kind, { total: counts[kind], json })
   }
-  const clusters = await backUpCollections(server, folder, manifest, json)
+  manifest.clusters = await backUpCollections(server, folder, manifest, json)
   await finishBackup(folder, manifest)
+  return backedUp(folder, manifest)
+}
+
+/**
+ * What a whole backup in a folder holds.
+ * @param {string} folder
+ * @param {Manifest} manifest
+ * @returns {Promise<BackedUp>}
+ */
+export async function backedUp(folder, manifest) {
+  const secrets = [...(await secretsOfModels(folder, manifest)), ...(await secretsOfFields(folder, manifest))]
   return {
     folder,
     rows: Object.fromEntries(Object.entries(manifest.parts).map(([kind, { rows }]) => [kind, rows])),
     documents: Object.fromEntries(Object.entries(manifest.documents).map(([name, { rows }]) => [name, rows])),
-    clusters,
-    secrets: [...(await secretsOfModels(folder, manifest)), ...(await secretsOfFields(folder, manifest))].map(
-      ({ path }) => path.join('.'),
-    ),
+    clusters: manifest.clusters ?? [],
+    secrets: secrets.map(({ path }) => path.join('.')),
   }
 }
 

@@ -11,7 +11,7 @@ import { EmbeddingQueues } from '../embedding/queues'
 import { discarding } from '../embedding/replacement'
 import { upgradeEmbeddings } from '../embedding/upgrade'
 import { HistoryMirror } from '../history/mirror'
-import { hasMeta, readMeta } from '../meta'
+import { hasMeta, isWordIndexing, readMeta } from '../meta'
 import type { SearchContext } from '../run/context'
 import { RecentQuestions } from '../run/recent-questions'
 import { RecentTexts } from '../run/recent-texts'
@@ -27,7 +27,7 @@ import { cascading, joinPort } from './links'
 import { isOutdated, outlining } from './outlining'
 import { Reindex } from './reindex'
 import { isTermFilling, termFilling } from './term-filling'
-import { isWordIndexing, wordIndexing } from './word-indexing'
+import { wordIndexing } from './word-indexing'
 
 export interface Open {
   store: Store

@@ -4,26 +4,21 @@
  */
 import * as v from 'valibot'
 import type { Store } from '../documents/store'
-import { hasMeta, readMeta, writeMeta } from '../meta'
+import { readMeta, WORDS_FROM, writeMeta } from '../meta'
 import type { Background } from '../work'
-
-/** Row of `meta` with the first document that may have no words yet. It is gone when all have. */
-const KEY = 'words_from'
 
 /** Documents in a step. */
 const STEP = 200
 
 /** Belongs in the migration that creates the index. */
-export const beginWordIndexing = (sql: SqlStorage): void => writeMeta(sql, KEY, 0)
-
-export const isWordIndexing = (sql: SqlStorage): boolean => hasMeta(sql, KEY)
+export const beginWordIndexing = (sql: SqlStorage): void => writeMeta(sql, WORDS_FROM, 0)
 
 /** @param done called when every document has its words */
 export const wordIndexing = (storage: DurableObjectStorage, store: Store, done: () => void): Background => ({
   name: 'words',
   step: async () => {
     const { sql } = storage
-    const from = readMeta(sql, KEY, v.number())
+    const from = readMeta(sql, WORDS_FROM, v.number())
     if (from === undefined || store.closed) return undefined
     const seqs = sql
       .exec<{ seq: number }>(`SELECT seq FROM documents WHERE seq >= ? ORDER BY seq LIMIT ${STEP}`, from)
@@ -32,7 +27,7 @@ export const wordIndexing = (storage: DurableObjectStorage, store: Store, done: 
     const isLast = seqs.length < STEP
     storage.transactionSync(() => {
       for (const seq of seqs) store.indexWords(seq)
-      writeMeta(sql, KEY, isLast ? undefined : seqs.at(-1)! + 1)
+      writeMeta(sql, WORDS_FROM, isLast ? undefined : seqs.at(-1)! + 1)
     })
     if (!isLast) return 0
     done()

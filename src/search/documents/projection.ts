@@ -97,6 +97,13 @@ function keep(value: unknown, selection: Selection, path: string): unknown {
 const reaches = (prefixes: string[], path: string): boolean =>
   prefixes.some((prefix) => prefix.startsWith(path))
 
+const isEmptied = (before: unknown, after: unknown): boolean =>
+  before !== after &&
+  isJson(after) &&
+  !Array.isArray(after) &&
+  Object.keys(after).length === 0 &&
+  Object.keys(before as Json).length > 0
+
 function drop(value: unknown, selection: Selection, path: string): unknown {
   if (Array.isArray(value)) return value.map((element) => drop(element, selection, path))
   if (!isJson(value)) return value
@@ -106,7 +113,10 @@ function drop(value: unknown, selection: Selection, path: string): unknown {
     if (chosen?.whole || selection.prefixes.some((prefix) => `${path}${name}`.startsWith(prefix))) continue
     const below = { ...(chosen ?? emptySelection()), prefixes: selection.prefixes }
     const touched = below.children.size > 0 || reaches(below.prefixes, `${path}${name}.`)
-    kept[name] = touched ? drop(inner, below, `${path}${name}.`) : inner
+    const left = touched ? drop(inner, below, `${path}${name}.`) : inner
+    // As in Typesense, an object goes with the last of its fields. Objects of a list stay, so that places do not shift.
+    if (isEmptied(inner, left)) continue
+    kept[name] = left
   }
   return kept
 }

@@ -62,7 +62,8 @@ function conditionOf(schema: StoredSchema, clause: FilterClause): Condition | un
 }
 
 function stringCondition(slot: number, rules: TokenRules, clause: FilterClause): Condition | undefined {
-  if (clause.operator !== ':=') return undefined
+  // The values in slots are no stems.
+  if (clause.operator !== ':=' || rules.stem !== undefined) return undefined
   const patterns = patternsOf(clause, rules)
   if (patterns.some(({ prefix, phrase }) => prefix || phrase)) return undefined
   return { slot, among: patterns.map(({ tokens }) => tokens.join(' ')) }

@@ -10,7 +10,7 @@ import { rulesOf } from '../text/rules'
 import type { Field } from '../types'
 import { boolValues, type NumberTests, numberTests, passesNumber } from './number'
 import { type FilterClause, type FilterNode, fieldsOf, isNegated, isPresence } from './parse'
-import { comparesWhole, matches, patternsOf } from './string'
+import { comparedForm, comparesWhole, matches, patternsOf } from './string'
 
 /** Chooses the documents of a block that pass. @param blockOf the values of a column in this block */
 export type Select = (offsets: Offsets, blockOf: (column: Column) => Block) => Offsets
@@ -229,7 +229,8 @@ function numberTest(tests: NumberTests): (value: number) => boolean {
 
 function stringTest(schema: StoredSchema, column: Column, clause: FilterClause): (id: number) => boolean {
   const whole = comparesWhole(clause)
-  const patterns = patternsOf(clause, rulesOf(schema, column.field)).filter(
+  const rules = rulesOf(schema, column.field)
+  const patterns = patternsOf(clause, rules).filter(
     ({ tokens, phrase }) => tokens.length > 0 || (whole && !phrase),
   )
   const isPlain = ({ prefix, phrase }: (typeof patterns)[number]) => whole && !prefix && !phrase
@@ -239,7 +240,7 @@ function stringTest(schema: StoredSchema, column: Column, clause: FilterClause):
   return (id) => {
     const before = known[id]
     if (before !== undefined) return before
-    const norm = column.norm(id)
+    const norm = rules.stem === undefined ? column.norm(id) : comparedForm(column.words[id]!, rules)
     const passes = equal.has(norm) || others.some((pattern) => matches(norm, pattern, whole))
     known[id] = passes
     return passes

@@ -3,13 +3,12 @@ import { ApiError } from '../../errors'
 import { isBool, isGeopoint, isNumber, isString } from '../schema/layout'
 import { isObject, partsOf, valuesAt, walk } from '../schema/values'
 import { rulesOf } from '../text/rules'
-import { normalForm } from '../text/words'
 import type { Field } from '../types'
 import { type FilterContext, filterError } from './context'
 import { areasTest } from './geopoint'
 import { boolValues, numberTests, passesNumber } from './number'
 import { type FilterClause, type FilterNode, isNegated, isPresence } from './parse'
-import { comparesWhole, matches, patternsOf } from './string'
+import { comparedForm, comparesWhole, matches, patternsOf } from './string'
 
 type Json = Record<string, unknown>
 
@@ -114,7 +113,7 @@ function valuesTest(
       values.some(
         (value) =>
           typeof value === 'string' &&
-          patterns.some((pattern) => matches(normalForm(value, rules), pattern, whole)),
+          patterns.some((pattern) => matches(comparedForm(value, rules), pattern, whole)),
       )
   }
   if (isGeopoint(field)) {

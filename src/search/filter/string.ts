@@ -7,12 +7,16 @@
  *
  * Facets and sortable fields have their normal form in a column. Of other fields, only the full-text index has the
  * words, as stems. It gives a superset, and the documents decide.
+ *
+ * A field with `stem` or `stem_dictionary` is filtered by the stems that word_index has, as in Typesense.
  */
 import { balanced, fragment, oneOf, type SqlFragment } from '../fragment'
+import { isWordIndexing } from '../meta'
 import { ROWID_IN_RANGE } from '../range'
-import { hasValues } from '../schema/layout'
+import { columnsTable, hasValues, isArray, scalarColumn, valuesTable } from '../schema/layout'
 import { textCode, textColumn } from '../schema/shared-column'
 import { stringsAt } from '../schema/values'
+import { analyzerOf, WORDS } from '../text/analyzer'
 import { rulesOf } from '../text/rules'
 import { normalForm, prepare, type TokenRules, tokenize } from '../text/words'
 import type { Document, Field } from '../types'
@@ -38,6 +42,14 @@ export const patternsOf = (clause: FilterClause, rules: TokenRules): Pattern[] =
   clause.values.map(({ text, quoted, phrase }) => {
     const prefix = !quoted && !phrase && text.endsWith('*')
     const bare = phrase ? text.slice(1, -1) : prefix ? text.slice(0, -1) : text
+    if (rules.stem !== undefined) {
+      const tokens = stemsOf(bare, rules, comparesWhole(clause) && !phrase)
+      return {
+        ...tokens,
+        prefix: tokens.tokens.length > 0 && (prefix || tokens.begins),
+        ...(phrase && { phrase }),
+      }
+    }
     const words = tokenize(bare, rules)
     return {
       tokens: words.map((word) => word.text),
@@ -47,17 +59,31 @@ export const patternsOf = (clause: FilterClause, rules: TokenRules): Pattern[] =
     }
   })
 
+/** The words of a value as word_index has them. @param whole compared with all words of a value */
+function stemsOf(text: string, rules: TokenRules, whole: boolean) {
+  const analyzer = analyzerOf(WORDS, rules)
+  const { words, begins } = analyzer.phrase(text)
+  const tokens = whole ? analyzer.tokenize(text).map((word) => word.text) : words
+  return { tokens, written: tokens, begins: begins && !whole }
+}
+
+/** The form in which filters compare a value: its words, as the index has them. */
+export const comparedForm = (text: string, rules: TokenRules): string =>
+  rules.stem === undefined ? normalForm(text, rules) : stemsOf(text, rules, true).tokens.join(' ')
+
 /** Whether values are compared as a whole. As in Typesense, a phrase in a list turns `:` into `:=` for the others. */
 export const comparesWhole = ({ operator, values, list }: FilterClause): boolean =>
   operator === ':=' || operator === ':!=' || (list && values.some(({ phrase }) => phrase))
 
 export function stringClause(context: FilterContext, field: Field, clause: FilterClause): SqlFragment {
   const whole = comparesWhole(clause)
-  const patterns = patternsOf(clause, rulesOf(context.schema, field))
+  const rules = rulesOf(context.schema, field)
+  const patterns = patternsOf(clause, rules)
   // A value of punctuation has no words. `:` matches nothing by it; `:=` matches other values of punctuation.
   const useful = patterns.filter(({ tokens, phrase }) => tokens.length > 0 || (whole && !phrase))
   if (useful.length === 0) return fragment('0')
   if (!hasValues(field)) return compareDocuments(context, field, useful, whole)
+  if (rules.stem !== undefined) return compareValues(context, field, useful, whole)
   const phrases = useful.filter(({ phrase }) => phrase)
   const others = useful.filter(({ phrase }) => !phrase)
   return someValue(context.schema, field, ({ norm }) =>
@@ -133,7 +159,7 @@ function compareDocuments(
       read++
       const values = stringsAt(JSON.parse(row.body) as Document, field.name)
       if (
-        values.some((value) => matches(normalForm(value, rulesOf(context.schema, field)), pattern, whole))
+        values.some((value) => matches(comparedForm(value, rulesOf(context.schema, field)), pattern, whole))
       ) {
         seqs.add(row.seq)
       }
@@ -143,19 +169,57 @@ function compareDocuments(
   return oneOf([...seqs])
 }
 
-function candidates(context: FilterContext, field: Field, { written, prefix }: Pattern) {
+/** Compares the values in a field's columns, which have no stems. */
+function compareValues(
+  { sql, schema, range, onRead }: FilterContext,
+  field: Field,
+  patterns: Pattern[],
+  whole: boolean,
+): SqlFragment {
+  const slot = schema.slots[field.name]!
+  const rules = rulesOf(schema, field)
+  const [table, column] = isArray(field)
+    ? [valuesTable(slot), 'value']
+    : [columnsTable(slot), scalarColumn(slot)]
+  const rows = sql.exec<{ seq: number; value: string }>(
+    `SELECT seq, ${column} AS value FROM ${table} WHERE seq BETWEEN ? AND ? AND ${column} IS NOT NULL`,
+    range.low,
+    range.high,
+  )
+  const known = new Map<string, boolean>()
+  const seqs = new Set<number>()
+  let read = 0
+  for (const { seq, value } of rows) {
+    read++
+    let passes = known.get(value)
+    if (passes === undefined) {
+      const form = comparedForm(value, rules)
+      passes = patterns.some((pattern) => matches(form, pattern, whole))
+      known.set(value, passes)
+    }
+    if (passes) seqs.add(seq)
+  }
+  onRead?.(read)
+  return oneOf([...seqs])
+}
+
+function candidates(context: FilterContext, field: Field, { tokens, written, prefix }: Pattern) {
   const slot = context.schema.slots[field.name]!
   const rules = rulesOf(context.schema, field)
-  const words = written.slice(0, MAX_INDEX_WORDS).map((each, index) => {
-    const isUnfinished = prefix && index === written.length - 1
-    const code = textCode(slot)
-    if (code !== '') return inSharedColumn(each, rules, code, isUnfinished)
-    const word = prepare(each, rules).trim()
-    if (!isUnfinished) return `"${word}"`
-    // A stem can be shorter than what was typed and end differently (happily, happi). But it keeps the first two
-    // letters, and words of two letters are not stemmed.
-    return `"${[...word].slice(0, 2).join('')}"*`
-  })
+  const stemmed = rules.stem !== undefined
+  const index = stemmed ? WORDS.table : 'text_index'
+  const words = stemmed
+    ? stemsAsked(context.sql, tokens, textCode(slot), prefix)
+    : written.slice(0, MAX_INDEX_WORDS).map((each, index) => {
+        const isUnfinished = prefix && index === written.length - 1
+        const code = textCode(slot)
+        if (code !== '') return inSharedColumn(each, rules, code, isUnfinished)
+        const word = prepare(each, rules).trim()
+        if (!isUnfinished) return `"${word}"`
+        // A stem can be shorter than what was typed and end differently (happily, happi). But it keeps the first two
+        // letters, and words of two letters are not stemmed.
+        return `"${[...word].slice(0, 2).join('')}"*`
+      })
   // Fields that are indexed but not stored are in a table of their own.
   const table = field.store ? 'documents' : 'unstored'
   const { low, high } = context.range
@@ -169,12 +233,21 @@ function candidates(context: FilterContext, field: Field, { written, prefix }: P
   const column = textColumn(slot)
   return context.sql.exec<{ seq: number; body: string }>(
     `SELECT seq, body FROM ${table}
-      WHERE seq IN (SELECT rowid FROM text_index WHERE text_index MATCH ? AND ${ROWID_IN_RANGE})`,
+      WHERE seq IN (SELECT rowid FROM ${index} WHERE ${index} MATCH ? AND ${ROWID_IN_RANGE})`,
     `{${column}} : (${words.join(' AND ')})`,
     low,
     high,
   )
 }
+
+/** Stems as FTS5 is asked for them. None, for all documents, while word_index does not have every document. */
+const stemsAsked = (sql: SqlStorage, tokens: string[], code: string, prefix: boolean): string[] =>
+  isWordIndexing(sql)
+    ? []
+    : tokens.slice(0, MAX_INDEX_WORDS).map((token, index) => {
+        const asked = `"${(code + token).replaceAll('"', '""')}"`
+        return prefix && index === tokens.length - 1 ? `${asked}*` : asked
+      })
 
 /** A word as FTS5 is asked for it in the column that fields share. */
 function inSharedColumn(word: string, rules: TokenRules, code: string, isUnfinished: boolean): string {

@@ -217,7 +217,7 @@ function geoDistances(
     )
     for (const { seq, meters } of found.toArray()) {
       if (meters === null) continue
-      distances.set(seq, { ...distances.get(seq), [key.field.name]: Math.round(meters) })
+      distances.set(seq, { ...distances.get(seq), [key.field.name]: Math.floor(meters) })
     }
   }
   return distances

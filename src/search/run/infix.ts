@@ -16,8 +16,6 @@ const MAX_WORDS = 500
 const MAX_WORDS_IN_ALL = 1_000
 /** Words of a query that are looked for inside of others: the first ones. */
 const MAX_TERMS = 8
-/** Characters of a part. Nearly every word has any single letter. */
-const SHORTEST = 2
 
 /** @throws ApiError 400 for a field without an infix index */
 export const requireInfix = (schema: StoredSchema, fields: Field[]): FieldSlot[] =>
@@ -63,4 +61,4 @@ export async function withInfix(
   return { ...query, terms: query.terms.map((term) => expanded.get(term) ?? term) }
 }
 
-const isPart = ({ tokens }: Term): boolean => tokens.length === 1 && [...tokens[0]!].length >= SHORTEST
+const isPart = ({ tokens }: Term): boolean => tokens.length === 1

@@ -68,7 +68,8 @@ function waysOf(terms: readonly Term[]): Way[] {
   const ways: Way[] = []
   const joined = (at: number, span: number) => {
     const some = terms.slice(at, at + span)
-    if (some.every(isWord)) ways.push({ at, span, words: [some.map(typed).join('')] })
+    if (some.every(isWord))
+      ways.push({ at, span, words: [some.map((term) => typed(term) + (term.repeats ?? '')).join('')] })
   }
   const first = terms.slice(0, MOST_WORDS)
   if (terms.length > 1) joined(0, terms.length)

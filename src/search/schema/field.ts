@@ -286,9 +286,9 @@ export function checkFields(fields: Field[], defaultSortingField: string): void 
 }
 
 function checkDefaultSortingField(field: Field): void {
-  const numeric = /^(int32|int64|float)$/.test(field.type)
+  const isSortable = isScalarNumberOrBool(field.type)
   const sortableString = field.type === 'string' && field.sort
-  if (!numeric && !sortableString && !isGeo(field.type)) {
+  if (!isSortable && !sortableString && !isGeo(field.type)) {
     refuse(`Default sorting field \`${field.name}\` is not a sortable type.`)
   }
   if (field.optional) refuse(`Default sorting field \`${field.name}\` cannot be an optional field.`)

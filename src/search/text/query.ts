@@ -33,7 +33,11 @@ export function parseQuery(q: string, analyzer: Analyzer, prefix: boolean): Pars
       const isLast = index === parts.length - 1 && at === pieces.length - 1
       term.prefix = prefix && !minus && part[3] !== undefined && isLast
       const key = `${minus ? '-' : ''}${term.tokens.join(' ')}${term.prefix ? '*' : ''}`
-      if (seen.has(key)) continue
+      if (seen.has(key)) {
+        const last = terms.at(-1)
+        if (last !== undefined && !minus) last.repeats = (last.repeats ?? '') + typed(term)
+        continue
+      }
       seen.add(key)
       if (part[2] !== undefined) term.quoted = true
       if (minus) excluded.push(term)

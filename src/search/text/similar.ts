@@ -3,9 +3,11 @@
  *
  * Not all words are looked at, only those that share a beginning with the mistyped one: of a word with one typo either
  * the first half is right, or the rest is. So the first half is looked up, and everything that it may be with one typo.
+ * Only where that finds nothing are all words looked at for two typos in the first half: then the rest is right.
  */
 import { fragment, type SqlFragment } from '../fragment'
 import type { TextIndex } from './analyzer'
+import { TERMS } from './terms'
 import { type TypoRules, typosAllowed } from './typo'
 import { wordDistance } from './word-distance'
 
@@ -20,6 +22,8 @@ const LAST_COUNT = 16_384
 const COUNTED_AT_ONCE = 65_536
 /** Letters that may stand in place of one. */
 const MOST_ALPHABET = 128
+/** Words of the index that are compared before other searches get a turn. */
+const COMPARED_AT_ONCE = 65_536
 /** Words to search for in place of one. */
 const MOST_SIMILAR = 16
 /** Letters of a script: the others are looked for among the code points around the letter. */
@@ -42,6 +46,8 @@ export interface Vocabulary {
  * The nearest words: first those that are the word but for a typo, then those that begin with it but for one, and of
  * these the most frequent.
  * @param isUnfinished whether the word may go on
+ * @param enough documents. If the nearest words are in fewer, words with one more typo follow
+ * @param everywhere also two typos in the first half, if nothing is nearer
  * @returns the nearest words, without the word itself; none for words of more than 32 letters
  */
 export async function similarWords(
@@ -49,19 +55,68 @@ export async function similarWords(
   word: string,
   isUnfinished: boolean,
   rules: TypoRules,
+  { enough = 1, everywhere = false }: { enough?: number; everywhere?: boolean } = {},
 ): Promise<string[]> {
   const allowed = typosAllowed(word, rules)
   if (allowed === 0 || [...word].length > MOST_LETTERS) return []
   const found = await nearWords(vocabulary, word, isUnfinished, allowed)
-  for (let distance = 1; distance <= allowed; distance++) {
+  const similar: string[] = []
+  let documents = 0
+  for (let distance = 1; distance <= allowed && documents < enough; distance++) {
     const near = found.filter((each) => each.distance === distance)
-    const words = await mostFrequent(vocabulary, namesOf(near, true), MOST_SIMILAR)
-    if (words.length < MOST_SIMILAR) {
-      words.push(...(await mostFrequent(vocabulary, namesOf(near, false), MOST_SIMILAR - words.length)))
+    for (const isWhole of [true, false]) {
+      const most = MOST_SIMILAR - similar.length
+      if (most === 0) return similar
+      for (const [term, count] of await mostFrequent(vocabulary, namesOf(near, isWhole), most)) {
+        similar.push(term)
+        documents += count
+      }
     }
-    if (words.length > 0) return words
   }
-  return []
+  if (similar.length > 0 || allowed < 2 || !everywhere || vocabulary.table !== TERMS) return similar
+  const ending = await wordsEndingAlike(vocabulary, word, isUnfinished)
+  const counts = await mostFrequent(vocabulary, ending, MOST_SIMILAR)
+  return counts.map(([term]) => term)
+}
+
+/** The words with two typos in the first half, and what begins with such words if `isUnfinished`. */
+async function wordsEndingAlike(
+  { table, read, rest }: Vocabulary,
+  word: string,
+  isUnfinished: boolean,
+): Promise<string[]> {
+  const letters = [...word]
+  const half = Math.floor(letters.length / 2)
+  const end = letters.slice(half).join('')
+  const most = isUnfinished ? Number.MAX_SAFE_INTEGER : letters.length + 2
+  const found: string[] = []
+  for (let after = ''; ; ) {
+    const [last] = read<{ term: string }>(
+      fragment(
+        `SELECT term FROM ${table} WHERE term > ? ORDER BY term LIMIT 1 OFFSET ${COMPARED_AT_ONCE}`,
+        after,
+      ),
+    )
+    const until = last?.term ?? LAST
+    const rows = read<{ term: string }>(
+      fragment(
+        `SELECT term FROM ${table} WHERE term > ? AND term <= ? AND length(term) BETWEEN ? AND ?
+          AND instr(substr(term, ?), ?) BETWEEN 1 AND 5`,
+        after,
+        until,
+        letters.length - 2,
+        most,
+        Math.max(1, half - 1),
+        end,
+      ),
+    )
+    for (const { term } of rows) {
+      const { whole, beginning } = wordDistance(word, term, 2)
+      if ((isUnfinished ? beginning : whole) === 2) found.push(term)
+    }
+    if (last === undefined || !(await rest())) return found
+    after = until
+  }
 }
 
 /** The words with one typo, in no order, of any number of documents. */
@@ -124,7 +179,7 @@ async function mostFrequent(
   vocabulary: Vocabulary,
   words: readonly string[],
   most: number,
-): Promise<string[]> {
+): Promise<[term: string, documents: number][]> {
   const counts = new Map<string, number>()
   let left = words
   for (let limit = FIRST_COUNT; left.length > 0 && limit <= LAST_COUNT; limit *= 8) {
@@ -159,12 +214,11 @@ const counted = (
   )
 
 /** The words with the highest counts. */
-function mostOf(counts: ReadonlyMap<string, number>, most: number): string[] {
+function mostOf(counts: ReadonlyMap<string, number>, most: number): [term: string, documents: number][] {
   return [...counts]
     .filter(([, documents]) => documents > 0)
     .sort(([a, some], [b, others]) => others - some || (a < b ? -1 : 1))
     .slice(0, most)
-    .map(([term]) => term)
 }
 
 /**

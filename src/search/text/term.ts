@@ -14,6 +14,8 @@ export interface Term {
   corrections: string[]
   /** typos of each correction, where fields differ in what they take. Words that are not in it have none */
   typos?: ReadonlyMap<string, Typos>
+  /** words typed after it that the query has already, without blanks: only where words are joined do they count */
+  repeats?: string
   /** a phrase in quotes: no synonym replaces it */
   quoted?: true
   /** what may stand for this term and those after it */

@@ -31,7 +31,12 @@ const DEFAULT_LENGTH = 100
 const MOST_STEMS = 10_000
 
 const UNSPACED = String.raw`[\p{Script=Han}\p{scx=Hira}\p{scx=Kana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]`
-const UNSPACED_RUN = regExp(`${UNSPACED}[\\p{M}\\uff9e\\uff9f]*|(?:(?!${UNSPACED}).)+`, 'gsu')
+// Thai and Lao `am`, written as two characters: it is one, as in the texts that have its own character.
+const AM = String.raw`\u0e4d\u0e32|\u0ecd\u0eb2`
+const UNSPACED_RUN = regExp(
+  `(?:${AM}|${UNSPACED})(?:(?!${AM})[\\p{M}\\uff9e\\uff9f])*|(?:(?!${UNSPACED}).)+`,
+  'gsu',
+)
 const HAS_UNSPACED = regExp(UNSPACED, 'u')
 const IS_UNSPACED = regExp(`^${UNSPACED}`, 'u')
 

@@ -126,5 +126,14 @@ test('the options', () => {
   })
   expect(() => readDeployOptions(['--region', 'europe'])).toThrow('--region is one of weur, ')
   expect(() => readDeployOptions(['--jurisdiction', 'ch'])).toThrow('--jurisdiction is one of eu, us, ')
+  expect(readDeployOptions(['--temporary'])).toMatchObject({ temporary: true, model: 'local/extractive' })
+  for (const other of [
+    ['--env', 'staging'],
+    ['--region', 'weur'],
+    ['--jurisdiction', 'eu'],
+    ['--plan', 'free'],
+  ]) {
+    expect(() => readDeployOptions(['--temporary', ...other])).toThrow(`It takes no ${other[0]}.`)
+  }
   expect(() => readDeployOptions(['--plan', 'pro'])).toThrow('--plan is one of free, paid')
 })
