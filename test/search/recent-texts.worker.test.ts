@@ -58,7 +58,11 @@ const inside = (searches: SearchParameters[], texts: RecentTexts | undefined) =>
 describe('texts that were ranked lately', () => {
   it('are not read again, and rank as if they were', async () => {
     const searches = ['wolf', 'wol', 'wolf hare', 'hare', 'ow', 'wolf']
-      .flatMap((q): SearchParameters[] => [{ q }, { q, query_by: 'text' }, { q, query_by: 'text,title', per_page: '40' }])
+      .flatMap((q): SearchParameters[] => [
+        { q },
+        { q, query_by: 'text' },
+        { q, query_by: 'text,title', per_page: '40' },
+      ])
       .map((params): SearchParameters => ({ ...params, num_typos: '0' }))
     const kept = await inside(searches, new RecentTexts())
     const fresh = await inside(searches, undefined)
