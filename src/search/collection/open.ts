@@ -14,6 +14,7 @@ import { HistoryMirror } from '../history/mirror'
 import { hasMeta, isWordIndexing, readMeta } from '../meta'
 import type { SearchContext } from '../run/context'
 import { RecentQuestions } from '../run/recent-questions'
+import { RecentTexts } from '../run/recent-texts'
 import type { StoredSchema } from '../schema/layout'
 import { loadStemWords } from '../schema/stem-words'
 import { curationSets, synonymSets } from '../sets/kept'
@@ -75,6 +76,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
       if (store.closed) throw collectionGone()
     },
     questions: new RecentQuestions(),
+    texts: new RecentTexts(),
     count: () => store.count,
     columns: store.columns,
     hasWordIndex: () => hasWords,

@@ -9,6 +9,7 @@ import type { Document, Field } from '../types'
 import type { VectorIndex } from '../vectors/vector-index'
 import type { JoinPort, SearchJoins } from './join-port'
 import type { RecentQuestions } from './recent-questions'
+import type { RecentTexts } from './recent-texts'
 
 export interface SearchContext {
   sql: SqlStorage
@@ -21,6 +22,8 @@ export interface SearchContext {
   joins?: SearchJoins
   /** what questions found lately; without it nothing is kept */
   questions?: RecentQuestions
+  /** texts that were ranked lately; without it nothing is kept */
+  texts?: RecentTexts
   /** how many documents the collection has */
   count(): number
   /** values of its fields in memory */

@@ -1,5 +1,5 @@
 /** Reads documents for the ranking of a plain search: where they have the words, field by field. */
-
+import { once } from '../../../once'
 import { readStoredObject } from '../../../stored-json'
 import type { SearchRequest } from '../../request/request'
 import { stringsAt } from '../../schema/values'
@@ -8,7 +8,8 @@ import { type Term, termsFor } from '../../text/query'
 import { waysOf } from '../../text/synonyms'
 import type { SearchContext } from '../context'
 import { columnsOf } from '../keyword'
-import { WordReader } from './reader'
+import type { Texts } from '../recent-texts'
+import { WordReader, wordsOf } from './reader'
 import { type MatchRules, type ReadField, scoreDocument, type TextScore } from './score'
 
 /** Characters of documents that one search reads. Those beyond keep the order of BM25. */
@@ -46,12 +47,15 @@ export class DocumentScorer {
   readonly #context: SearchContext
   readonly #request: SearchRequest
   readonly #ways: Way[]
+  /** by field of the request */
+  readonly #analyzers: Analyzer[]
   /** whether documents were left unread because they are too long together */
   hasUnread = false
 
   constructor(context: SearchContext, request: SearchRequest, terms: readonly Term[]) {
     this.#context = context
     this.#request = request
+    this.#analyzers = columnsOf(context, request).map(({ analyzer }) => analyzer)
     const [asked = [], ...others] = waysOf(terms).slice(0, MOST_WAYS)
     const own = wayOf(context, request, asked)
     const { length: insteadOf } = own.rules.sequence
@@ -67,19 +71,33 @@ export class DocumentScorer {
 
   /** By the way to write the query that fits best. */
   score(document: Record<string, unknown>): Omit<Scored, 'seq'> {
+    return this.#score({ length: 0, fields: new Map() }, () => document)
+  }
+
+  /** @param texts gets what is missing of it from the document */
+  #score(texts: Texts, document: () => Record<string, unknown>): Omit<Scored, 'seq'> {
+    const read = once(document)
+    const words = this.#request.queryFields.map(({ field: { name } }, index) => {
+      const analyzer = this.#analyzers[index]!
+      const known = texts.fields.get(analyzer) ?? new Map<string, string[]>()
+      const own = known.get(name) ?? textsAt(read(), name).map((text) => wordsOf(text, analyzer))
+      texts.fields.set(analyzer, known.set(name, own))
+      return own
+    })
     let best: Omit<Scored, 'seq'> | undefined
     for (const way of this.#ways) {
-      const scored = this.#scoreBy(way, document)
+      const scored = this.#scoreBy(way, words)
       if (best === undefined || scored.text.rank > best.text.rank) best = scored
     }
     return best!
   }
 
-  #scoreBy({ rules, readers }: Way, document: Record<string, unknown>): Omit<Scored, 'seq'> {
+  /** @param words the texts by field of the request */
+  #scoreBy({ rules, readers }: Way, words: readonly string[][]): Omit<Scored, 'seq'> {
     const fields: ReadField[] = []
     let quality = 0
-    for (const [index, { field, rank, weight }] of this.#request.queryFields.entries()) {
-      const texts = textsAt(document, field.name).map((text) => readers[index]!.read(text))
+    for (const [index, { rank, weight }] of this.#request.queryFields.entries()) {
+      const texts = words[index]!.map((text) => readers[index]!.read(text))
       fields.push({ weight: rank, texts })
       for (const { length, occurrences } of texts) quality += weight * saturated(occurrences.length, length)
     }
@@ -89,27 +107,52 @@ export class DocumentScorer {
 
   /** Scores documents by sequence number, in this order. Deleted ones are left out. */
   scoreAll(seqs: readonly number[]): Scored[] {
-    const { sql } = this.#context
-    const hasUnstored = this.#request.queryFields.some(({ field }) => !field.store)
-    // One row is in memory at a time.
-    const rows = sql.exec<{ seq: number; body: string; unstored: string | null }>(
-      `SELECT d.seq, d.body, ${hasUnstored ? 'u.body' : 'NULL'} AS unstored
-         FROM json_each(?) s CROSS JOIN documents d ON d.seq = s.value
-         ${hasUnstored ? 'LEFT JOIN unstored u ON u.seq = d.seq' : ''}`,
-      JSON.stringify(seqs),
-    )
+    const { sql, texts } = this.#context
+    texts?.begin(sql)
+    const known = new Map(seqs.map((seq) => [seq, texts?.find(seq)]))
+    const rows = this.#bodies(seqs.filter((seq) => !this.#isWhole(known.get(seq))))
+    let row = rows.next().value
     const scored: Scored[] = []
     let left = MOST_CHARACTERS
-    for (const { seq, body, unstored } of rows) {
-      left -= body.length + (unstored?.length ?? 0)
+    for (const seq of seqs) {
+      let own = known.get(seq)
+      const isRead = !this.#isWhole(own)
+      const [next, body = '', unstored] = row ?? []
+      // A row that is missing belongs to a deleted document.
+      if (isRead && next !== seq) continue
+      const length = isRead ? body.length + (unstored?.length ?? 0) : own!.length
+      left -= length
       this.hasUnread ||= left < 0
       if (left < 0) return [...scored, ...this.#unread(seqs.slice(seqs.indexOf(seq)))]
-      // Numbers beyond 2^53 may be rounded here: only the texts are read.
-      const document = readStoredObject(body)
-      if (unstored !== null) Object.assign(document, readStoredObject(unstored))
-      scored.push({ seq, ...this.score(document) })
+      own ??= { length, fields: new Map() }
+      scored.push({ seq, ...this.#score(own, () => parsed(body, unstored)) })
+      if (!isRead) continue
+      texts?.keep(seq, own)
+      row = rows.next().value
     }
     return scored
+  }
+
+  /** Whether the texts of all fields are there. */
+  #isWhole(texts: Texts | undefined): boolean {
+    return this.#request.queryFields.every(({ field: { name } }, index) =>
+      texts?.fields.get(this.#analyzers[index]!)?.has(name),
+    )
+  }
+
+  /** Documents in this order, without those that were deleted. One row is in memory at a time. */
+  *#bodies(seqs: readonly number[]): Generator<[seq: number, body: string, unstored: string | null]> {
+    if (seqs.length === 0) return
+    const hasUnstored = this.#request.queryFields.some(({ field }) => !field.store)
+    // Arrays take less time than objects.
+    yield* this.#context.sql
+      .exec(
+        `SELECT d.seq, d.body, ${hasUnstored ? 'u.body' : 'NULL'} AS unstored
+           FROM json_each(?) s CROSS JOIN documents d ON d.seq = s.value
+           ${hasUnstored ? 'LEFT JOIN unstored u ON u.seq = d.seq' : ''}`,
+        JSON.stringify(seqs),
+      )
+      .raw<[number, string, string | null]>()
   }
 
   /** Documents whose texts are not read, as if they had none. Deleted ones are left out. */
@@ -138,6 +181,14 @@ function wayOf(context: SearchContext, request: SearchRequest, terms: readonly T
     return reader
   })
   return { rules: { ...request.ranking, sequence: readers[0]!.sequence }, readers }
+}
+
+/** Numbers beyond 2^53 may be rounded: only the texts are read. */
+function parsed(body: string, unstored: string | null | undefined): Record<string, unknown> {
+  // Numbers beyond 2^53 may be rounded here: only the texts are read.
+  const document = readStoredObject(body)
+  if (unstored) Object.assign(document, readStoredObject(unstored))
+  return document
 }
 
 const textsAt = (document: Record<string, unknown>, name: string): string[] => {

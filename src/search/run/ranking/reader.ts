@@ -31,16 +31,17 @@ interface Place {
   cost: number
 }
 
+/** The words of a text as an index has them, with blanks between. */
+export const wordsOf = (text: string, analyzer: Analyzer): string => analyzer.prepare(text).toLowerCase()
+
 export class WordReader {
   /** the words of the query as they were typed, repetitions included */
   readonly sequence: number[] = []
-  readonly #analyzer: Analyzer
   readonly #countsAll: boolean
   readonly #wanted: Wanted[] = []
 
   /** @param countsAll whether the places of words count, not only how far apart they are */
   constructor(terms: readonly Term[], analyzer: Analyzer, countsAll = false) {
-    this.#analyzer = analyzer
     this.#countsAll = countsAll
     const numbers = new Map<string, number>()
     for (const term of terms) {
@@ -63,10 +64,11 @@ export class WordReader {
     }
   }
 
-  /** Looking for a few words is several times as quick as looking at every word. */
-  read(text: string): Reading {
-    // The words as the index has them, with blanks between.
-    const words = this.#analyzer.prepare(text).toLowerCase()
+  /**
+   * Looking for a few words is several times as quick as looking at every word.
+   * @param words of a text as the index has them, with blanks between (`wordsOf`)
+   */
+  read(words: string): Reading {
     const found: Place[] = []
     for (const { text: wanted, word, cost, longer } of this.#wanted) {
       for (let at = words.indexOf(wanted); at >= 0; at = words.indexOf(wanted, at + wanted.length)) {

@@ -34,6 +34,9 @@ export interface RankedPage {
   found: number
 }
 
+/** Of no more matches, hardly ever so many have the words in a row that not all of them can be read. */
+const HARDLY_CROWDED = 16 * FEW
+
 /** A tier without the ones before it. */
 interface Segment {
   tier: Tier
@@ -122,13 +125,14 @@ async function segmentsOf(
   const segments: Segment[] = []
   const few = (at: number) => fewMatches(context, tiers[at]!.match, filter, FEW, pace, found)
   let first = 0
-  // If the narrowest has many, so have the others.
-  let seqs = tiers.length > 1 ? await few(0) : undefined
-  if (seqs !== undefined) {
-    for (let at = tiers.length - 2; at > 0 && first === 0; at--) {
-      const wider = await few(at)
-      if (wider !== undefined) [first, seqs] = [at, wider]
-    }
+  let seqs: number[] | undefined
+  const widestFirst = [...tiers.keys()].slice(0, -1).reverse()
+  // If the narrowest has many, so have the others. Of so few matches, it seldom has.
+  const isNarrowFirst = found === undefined || found > HARDLY_CROWDED
+  for (const at of isNarrowFirst && tiers.length > 1 ? [0, ...widestFirst.slice(0, -1)] : widestFirst) {
+    const some = await few(at)
+    if (some !== undefined) [first, seqs] = [at, some]
+    if (at === 0 ? some === undefined : some !== undefined) break
   }
   const whole = seqs === undefined ? await wholeFields(ranking, tiers[0]!) : []
   const others = lacking(filter, whole)
