@@ -35,6 +35,8 @@ const WORDS = [
 const KINDS = ['fish', 'bird', 'tree']
 /** Matches that are read without asking which are the best. */
 const FEW = 64
+/** The same for a single word. */
+const FEW_OF_A_WORD = 160
 
 interface Row {
   seq: number
@@ -219,7 +221,8 @@ async function inOrder(
     return other.rank - one.rank || byPoints(a, b) || b.seq - a.seq
   }
   const matching = found()
-  if (matching.length <= FEW) return { rows: matching.toSorted(byFit), needed }
+  if (matching.length <= (words.length === 1 ? FEW_OF_A_WORD : FEW))
+    return { rows: matching.toSorted(byFit), needed }
 
   const expression = (some: string[]) =>
     some.map((word) => `"${word}"${query.prefix && word === words.at(-1) ? '*' : ''}`).join(' AND ')

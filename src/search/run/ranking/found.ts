@@ -18,6 +18,8 @@ import { rankedPage } from './window'
 
 /** So many matches are read for groups, for buckets and for the worst text match first. */
 const FEW_AS_A_WHOLE = 250
+/** Of a single word, so many matches cost less to read than to ask FTS5 which come first. */
+const FEW_OF_A_WORD = 160
 
 /** From this `drop_tokens_threshold` on, any informative word is always enough: the search is for a question. */
 const ANY_WORD = 1_000_000
@@ -43,7 +45,8 @@ export async function findPlain(
   const { sql, schema } = context
   const sort = completeSort(request.sort, schema, { text: true, vector: false })
   const isWhole = request.groupBy.length > 0 || sort[0]!.kind === 'text_match'
-  const most = top === undefined && isWhole ? FEW_AS_A_WHOLE : FEW
+  const few = query.terms.length === 1 ? FEW_OF_A_WORD : FEW
+  const most = top === undefined && isWhole ? FEW_AS_A_WHOLE : few
   const plain = await planPlainSearch(context, request, query, filter, { most, top }, pace)
   if (plain === undefined) return undefined
   const { terms, match, seqs, tiers, index } = plain
@@ -68,9 +71,9 @@ export async function findPlain(
   if (top !== undefined) {
     const ranking = { context, request, scorer, filter, sort, pace }
     // What an expression cannot find again is read, even if it is a little more.
-    const few = seqs !== undefined && (plain.isListed || seqs.length <= FEW) ? seqs : undefined
-    const page = await rankedPage(ranking, { seqs: few, found: plain.found, count: plain.count }, tiers, top)
-    const first = (limit: number) => rankedPage(ranking, { seqs: few }, tiers, { offset: 0, limit })
+    const all = seqs !== undefined && (plain.isListed || seqs.length <= few) ? seqs : undefined
+    const page = await rankedPage(ranking, { seqs: all, found: plain.found, count: plain.count }, tiers, top)
+    const first = (limit: number) => rankedPage(ranking, { seqs: all }, tiers, { offset: 0, limit })
     const { found, texts } = page
     return { candidates: { ...candidates, found }, terms, pinned, top: paged(page), texts, first }
   }
