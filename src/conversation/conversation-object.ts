@@ -4,7 +4,7 @@ import { objectCalls, type Repetitions } from '../object-calls'
 import { objectStubs } from '../object-stubs'
 import type { Position, Reading } from '../turn/events'
 import type { TracedTurn } from '../turn/fold'
-import type { Asker, AskRequest } from '../turn/request'
+import type { Asker, AskRequest, Single } from '../turn/request'
 import type { TranscriptMessage } from '../turn/transcript'
 import type { RequestIdentity } from './joins'
 import type { Reads } from './reader'
@@ -32,6 +32,11 @@ export interface ConversationRpc {
    * request.
    */
   ask(request: AskRequest): Promise<Outcome<Asked>>
+  /**
+   * Answers a question outside any conversation, and stores nothing. Call it through once.ts, at an object of a random id. If its
+   * reader leaves, the turn ends.
+   */
+  once(single: Single): Promise<Outcome<Reads>>
   /**
    * Returns the events after a position: the rest of its turn and all later turns, to the end of the running one. Without a
    * position it begins at the start of the latest turn. Null if nothing follows the position and nothing is running.
@@ -110,6 +115,8 @@ export interface ConversationRpc {
 const CONVERSATION_CALLS: Repetitions<ConversationRpc> = {
   // A repeated question finds its turn by its `attempt`.
   ask: 'repeat',
+  // At worst the model is asked twice, and nothing is stored.
+  once: 'repeat',
   events: 'repeat',
   running: 'repeat',
   lost: 'repeat',

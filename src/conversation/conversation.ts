@@ -6,7 +6,6 @@
  * history collection and in D1. An object that was only queried stores nothing.
  */
 import { Alarm } from '../alarm'
-import { CountingObject } from '../counting-object'
 import { database } from '../db/client'
 import { deleteConversationRows, hideConversation } from '../db/conversations'
 import { ApiError, attempt, type Outcome, reasonOf } from '../errors'
@@ -16,6 +15,7 @@ import { unknownConversation } from '../turn/errors'
 import type { Position, Reading } from '../turn/events'
 import type { TracedTurn } from '../turn/fold'
 import type { Asker, AskRequest } from '../turn/request'
+import { AnsweringObject } from './answering-object'
 import { transcriptTo } from './branch'
 import type { Asked, ConversationRpc } from './conversation-object'
 import {
@@ -53,7 +53,7 @@ const ERASE_RETRY_MS = 10_000
 /** Seconds after which a reader who waits for D1 should retry. */
 const RETRY_READING = 5
 
-export class Conversation extends CountingObject implements ConversationRpc {
+export class Conversation extends AnsweringObject implements ConversationRpc {
   readonly #id = nameOf(this.ctx.id)
   readonly #alarm = new Alarm(this.ctx.storage)
   readonly #mark = new UsedMark(this.ctx.storage, this.#alarm)

@@ -133,3 +133,6 @@ export interface AskRequest {
   /** whose the conversation is and how it began, where its object may have forgotten it */
   begun?: Begun
 }
+
+/** A question outside any conversation. */
+export type Single = Omit<AskRequest, 'conversationId' | 'continues' | 'named' | 'replaces' | 'searches'>

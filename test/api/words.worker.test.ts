@@ -5,20 +5,49 @@
 import { afterEach, beforeAll, expect, it, vi } from 'vitest'
 import { interrupted } from '../../src/turn/errors'
 import * as wording from '../../src/turn/wording'
-import { asked, send, setRemoteStage, spoken } from './stage'
+import { asked, type Sent, send, setRemoteStage, spoken } from './stage'
 
 beforeAll(setRemoteStage)
 afterEach(() => vi.restoreAllMocks())
 
+/** Stands for the memory's id. */
+const MEMORY = 'MEMORY'
+const newMemory = async (): Promise<string> => {
+  const made = await send({ path: '/_plugins/_ml/memory', body: {} })
+  return ((await made.json()) as { memory_id: string }).memory_id
+}
+
 const WORDS = ['alpha', 'beta', 'gamma', 'zeta', 'epsilon']
 
-it.each(Object.entries(asked('Who directed Alien?', 'remote', true)))(
+/** A search of OpenSearch that is answered. */
+const answered = (memory: Record<string, string>): Sent => ({
+  path: '/films/_search',
+  body: {
+    query: { match: { text: 'alien' } },
+    search_pipeline: {
+      response_processors: [
+        { retrieval_augmented_generation: { model_id: 'remote', context_field_list: ['text'] } },
+      ],
+    },
+    ext: { generative_qa_parameters: { llm_question: 'Who directed Alien?', ...memory } },
+    stream: true,
+  },
+})
+
+const wires: Record<string, Sent> = {
+  ...asked('Who directed Alien?', 'remote', true),
+  OpenSearch: answered({}),
+  'OpenSearch with a memory': answered({ memory_id: MEMORY }),
+}
+
+it.each(Object.entries(wires))(
   '%s: its pieces after the first are written by the object, in order and once',
   async (_, sent) => {
+    const memory_id = await newMemory()
     const written = vi.spyOn(wording, 'writePiece')
     const say = spoken()
     say(WORDS[0]!)
-    const response = await send(sent)
+    const response = await send(JSON.parse(JSON.stringify(sent).replace(MEMORY, memory_id)))
     const reader = response.body!.getReader()
     const decoder = new TextDecoder()
     let text = ''

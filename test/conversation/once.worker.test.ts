@@ -1,21 +1,32 @@
 import { env } from 'cloudflare:workers'
 import { afterEach, expect, it, vi } from 'vitest'
-import { answerOnce } from '../../src/conversation/once'
+import { AnsweringObject } from '../../src/conversation/answering-object'
+import * as conversations from '../../src/conversation/conversation-object'
+import { answerOnce, askOnce } from '../../src/conversation/once'
+import { unwrap } from '../../src/errors'
 import { contentOf } from '../../src/parts'
+import type { Single } from '../../src/turn/request'
+import { inObject } from './remains'
+import { conversation, stub } from './stage'
 
 afterEach(() => vi.restoreAllMocks())
 
-const eventsOf = async (model: { model_name: string; api_key?: string; openai_url?: string }) => {
-  const events = answerOnce(env, {
-    question: contentOf('Who?'),
-    model: { id: 'm', history_collection: 'talk', max_bytes: 16_384, ttl: 60, ...model },
-    historyId: '',
-    given: { passages: [], system: 'A secret prompt.', turns: 1 },
-    onSearchError: 'fail',
-    protocol: 'opensearch',
-    asker: { owner: 'admin', userId: '' },
-    fingerprint: 'f',
-  })
+type Model = { model_name: string; api_key?: string; openai_url?: string }
+
+const single = (model: Model): Single => ({
+  question: contentOf('Who?'),
+  model: { id: 'm', history_collection: 'talk', max_bytes: 16_384, ttl: 60, ...model },
+  historyId: '',
+  given: { passages: [], system: 'A secret prompt.', turns: 1 },
+  onSearchError: 'fail',
+  protocol: 'opensearch',
+  asker: { owner: 'admin', userId: '' },
+  fingerprint: 'f',
+})
+
+const eventsOf = async (model: Model) => linesOf(answerOnce(env, single(model)).events)
+
+const linesOf = async (events: ReadableStream<Uint8Array>) => {
   const lines = (await new Response(events).text()).trim().split('\n')
   return lines.map((line) => JSON.parse(line) as { type: string; seq: number; text?: string })
 }
@@ -47,4 +58,29 @@ it('gathers what a fast model writes, and leaves nothing out', async () => {
   expect(texts.join('').trim()).toBe(words.join('').trim())
   expect(texts.length).toBeLessThan(words.length / 2)
   expect(told.at(-1)!.type).toBe('done')
+})
+
+const LOCAL = { model_name: 'local/extractive' }
+
+it('is answered by an object, which stores nothing of it', async () => {
+  const id = crypto.randomUUID()
+  const { events } = unwrap(await conversation(id).once(single(LOCAL)))
+  expect((await linesOf(events)).at(-1)!.type).toBe('done')
+  expect(await inObject(stub(id))).toEqual([])
+})
+
+it('is answered in the Worker if the objects are of the version before', async () => {
+  const inObjects = vi.spyOn(AnsweringObject.prototype, 'once')
+  expect((await linesOf((await askOnce(env, single(LOCAL))).events)).at(-1)!.type).toBe('done')
+  expect(inObjects).toHaveBeenCalledOnce()
+  const { conversationObject } = conversations
+  vi.spyOn(conversations, 'conversationObject').mockImplementation((...given) => ({
+    ...conversationObject(...given),
+    // As workerd fails a call of a method that the object does not have.
+    once: async () => {
+      throw new TypeError('The RPC receiver does not implement the method "once".')
+    },
+  }))
+  expect((await linesOf((await askOnce(env, single(LOCAL))).events)).at(-1)!.type).toBe('done')
+  expect(inObjects).toHaveBeenCalledOnce()
 })

@@ -14,7 +14,7 @@ beforeAll(() => setStage())
 const CALLED = {
   Conversation: [
     ...['ask', 'events', 'running', 'stop', 'lost', 'isOpenTo', 'holds', 'copy', 'tell', 'recorded'],
-    ...['unanswered', 'remove', 'erase'],
+    ...['unanswered', 'remove', 'erase', 'once'],
   ],
   Collection: [
     ...['create', 'summary', 'schema', 'alter', 'reconcileVectors', 'reseal', 'destroy', 'reindex'],

@@ -5,6 +5,7 @@ import { LineEncoder, pieceWording } from '../../src/api/ai-chat/encoder'
 import { WORDS } from '../../src/api/ai-chat/words'
 import { CompletionEncoder, chunkWording } from '../../src/api/openai/encoder'
 import { DELTA_WORDING, ResponseEncoder } from '../../src/api/openai/response-encoder'
+import { AnswerEncoder, answerWording } from '../../src/api/opensearch/answer-encoder'
 import { LOG_WORDING, LogEncoder } from '../../src/api/parley/encoder'
 import type { TurnEncoder } from '../../src/api/turn/stream'
 import { MessageEncoder } from '../../src/api/typesense/encoder'
@@ -17,6 +18,8 @@ import { type Wording, writePiece } from '../../src/turn/wording'
 
 const MODEL = { model: 'guide "x"', created: 17, fields: {} }
 
+const SEARCHED = { found: {}, hasMemory: false, ignoresFailure: false, whole: () => ({}), failed: () => ({}) }
+
 type Encoding = Pick<TurnEncoder, 'encode'>
 
 /** Each protocol: its encoder for a conversation, and its wording. */
@@ -28,6 +31,11 @@ const PROTOCOLS: Record<string, [(conversation: string) => Encoding, Wording]> =
   ],
   parley: [() => new LogEncoder(), LOG_WORDING],
   'UI message stream': [() => new UiStreamEncoder({ fields: {}, citations: 'parts' }), TEXT_DELTA_WORDING],
+  OpenSearch: [() => new AnswerEncoder(SEARCHED), answerWording(false)],
+  'OpenSearch with a memory': [
+    () => new AnswerEncoder({ ...SEARCHED, hasMemory: true }),
+    answerWording(true),
+  ],
   'plain text': [() => new TextEncoderOfTurn(), PLAIN_WORDING],
   'chat completions': [() => new CompletionEncoder(MODEL, false), chunkWording(MODEL, false)],
   'chat completions with usage': [() => new CompletionEncoder(MODEL, true), chunkWording(MODEL, true)],

@@ -43,7 +43,7 @@ export async function askTask(
   const conversationId = crypto.randomUUID()
   const limits = [model.max_tokens, model.max_completion_tokens, MOST_TOKENS]
   const settings = { max_tokens: Math.min(...limits.filter((limit) => typeof limit === 'number')) }
-  const events = answerOnce(
+  const { events } = answerOnce(
     env,
     {
       question: contentOf(shortened(question, model.max_bytes * SHARE)),

@@ -2,10 +2,9 @@
 
 import { coded, type Failure } from '../../errors'
 import { codeOfStatus } from '../../turn/errors'
-import type { TurnEvent } from '../../turn/events'
-import { emptyTurn, fold } from '../../turn/fold'
 import type { Call } from '../edge/route'
-import { streamTurn, type TurnEncoder, wholeTurn } from '../turn/stream'
+import { streamTurn, wholeTurn } from '../turn/stream'
+import { AnswerEncoder, answerWording } from './answer-encoder'
 import { errorEnvelope } from './errors'
 import type { Pipeline, RagProcessor } from './pipelines'
 import {
@@ -52,10 +51,11 @@ export async function answerSearch(
     took: Date.now() - started,
     ext: { retrieval_augmented_generation: extra },
   })
+  const words = stream ? answerWording(asked.memory !== undefined) : undefined
   const passages = passagesOf(found, rag.fields, generative.contextSize, name)
   try {
     if (Date.now() >= until) throw timedOut()
-    const turning = await begin(call, asked, passages, standalone)
+    const turning = await begin(call, asked, passages, standalone, words)
     if (stream) return await streamed(turning, found, reply, rag.ignoresFailure)
     return reply(extOf(await within(until, wholeTurn(turning.read), turning), turning))
   } catch (error) {
@@ -83,41 +83,20 @@ async function within<T>(until: number, work: Promise<T>, { read }: Turning): Pr
 /** A turn that reaches its own deadline reports that itself. This extra time is for one that is never reached. */
 const GRACE_MS = 500
 
-/**
- * Server-sent events: `hits` with the search's reply, `answer` with each piece of text, and `done` with the whole
- * reply; `error` if it fails, or `done` with the hits alone if the pipeline ignores failures. With a memory, events carry
- * the ids of the conversation's log. If the stream breaks off, its rest is read by these ids at
- * `GET /conversations/:id/events`.
- */
-async function streamed(
+/** With a memory, the stream's rest is read at `GET /conversations/:id/events` if it breaks off. */
+const streamed = (
   turning: Turning,
   found: Json,
   reply: (extra: Json) => Json,
   ignoresFailure: boolean,
-): Promise<Response> {
-  const turn = emptyTurn()
-  const id = ({ turn: number, seq }: TurnEvent): string => (turning.memory ? `id: ${number}.${seq}\n` : '')
-  const written = (event: TurnEvent | undefined, type: string, data: unknown): string =>
-    `${event === undefined ? '' : id(event)}event: ${type}\ndata: ${JSON.stringify(data)}\n\n`
-  let begun = false
-  const opening = (): string => {
-    const head = begun ? '' : written(undefined, 'hits', found)
-    begun = true
-    return head
-  }
-  const encoder: TurnEncoder = {
-    encode(event) {
-      fold(turn, event)
-      const head = opening()
-      if (event.type === 'delta') return head + written(event, 'answer', { text: event.text })
-      if (event.type === 'done') return head + written(event, 'done', reply(extOf(turn, turning)))
-      return head
-    },
-    fail(failure: Failure) {
-      if (ignoresFailure) return opening() + written(undefined, 'done', found)
-      return written(undefined, 'error', failureBody(failure, reply))
-    },
-  }
+): Promise<Response> => {
+  const encoder = new AnswerEncoder({
+    found,
+    hasMemory: turning.memory,
+    ignoresFailure,
+    whole: (turn) => reply(extOf(turn, turning)),
+    failed: (failure) => failureBody(failure, reply),
+  })
   return streamTurn(turning.read, encoder, { headers: {}, opensAt: 'once' })
 }
 

@@ -6,7 +6,7 @@
 import { pinnedModel } from '../../auth/pins'
 import { ask } from '../../conversation/ask'
 import { begunOf, type MemoryRow } from '../../conversation/memories'
-import { answerOnce } from '../../conversation/once'
+import { askOnce } from '../../conversation/once'
 import { rewriteOnce } from '../../conversation/rewrite-once'
 import { ApiError, type ErrorCode } from '../../errors'
 import type { ConversationModelConfig } from '../../models/language-model'
@@ -17,6 +17,7 @@ import { codeOf } from '../../turn/errors'
 import type { MessageDetails } from '../../turn/events'
 import type { GivenPassage } from '../../turn/given'
 import type { Asker } from '../../turn/request'
+import type { Wording } from '../../turn/wording'
 import { type Admission, admitTurn } from '../edge/admit-turn'
 import { findHistory, findOpenModel } from '../edge/open-model'
 import type { Call } from '../edge/route'
@@ -193,12 +194,13 @@ export interface Turning {
 
 const ORIGIN = 'retrieval_augmented_generation'
 
-/** Asks for the answer. @throws ApiError */
+/** Asks for the answer. @param words how a stream writes its pieces @throws ApiError */
 export async function begin(
   { env, request }: Call,
   { rag, inline, generative, model, historyId, admission, memory, until }: RagRequest,
   passages: GivenPassage[],
   standalone: Awaited<ReturnType<typeof rewritten>>,
+  words: Wording | undefined,
 ): Promise<Turning> {
   const { question, system, instructions, turns } = generative
   // What the request adds to the prompt is the caller's, the texts of its own pipeline included: a guardrail judges it.
@@ -220,17 +222,21 @@ export async function begin(
     ...(added.length > 0 && { instructions: added }),
     onSearchError: 'fail' as const,
     protocol: 'opensearch',
+    ...(words && { words }),
     ...admission,
   }
   const shared = { passages, until, ...(standalone && { rewritten: standalone.question }) }
-  if (memory === undefined) return { ...shared, memory: false, read: eventReader(answerOnce(env, turn)) }
-  const { events, resume } = await ask(
+  if (memory === undefined) {
+    const once = await askOnce(env, turn)
+    return { ...shared, memory: false, read: eventReader(once.events, undefined, once.words) }
+  }
+  const asked = await ask(
     env,
     // The memory exists, but may have no history: nothing was said yet, or all of it has expired.
     { ...turn, searches: [], conversationId: memory.id, named: true, begun: begunOf(memory) },
     request.signal,
   )
-  return { ...shared, memory: true, read: eventReader(events, resume) }
+  return { ...shared, memory: true, read: eventReader(asked.events, asked.resume, asked.words) }
 }
 
 /**
