@@ -21,7 +21,7 @@ const CLOSING = ['</think>', '</thinking>']
 
 /** White space before the first word is held back up to this many characters, since thoughts may follow it. */
 const MOST_SPACE = 1_000
-/** The most characters held back while it is open what they are: no answer is longer. */
+/** The most characters held back while it is undecided whether they are thoughts. No answer is longer. */
 const MOST_HELD = 500_000
 
 const SPACE = /^\s$/
