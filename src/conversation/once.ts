@@ -38,7 +38,7 @@ export function answerOnce(
         if (left.signal.aborted) return
         const event: LogEvent = { ...body, conversation_id: conversationId, turn: 1, seq }
         fold(turn, event)
-        // Operators' events hold prompts, and no log is kept of this turn.
+        // Drop operator events: they hold prompts, and this turn keeps no log.
         if (!isForReaders(event)) return
         if (isNumbered(event)) seq++
         ended = isTerminal(event)
