@@ -2,7 +2,7 @@
  * How texts become words of an index. A collection has two full-text indexes with the same columns:
  *
  *     word_index   words as people write them, for plain searches
- * text_index Porter's stems, for questions: they are seldom phrased in the words of their answer
+ *     text_index   Porter's stems, for questions: they are seldom phrased in the words of their answer
  *
  * An analyzer ensures that an index, its queries and the highlights use the same words.
  */

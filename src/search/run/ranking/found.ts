@@ -16,7 +16,7 @@ import { FEW } from './matches'
 import { planPlainSearch } from './plain'
 import { rankedPage } from './window'
 
-/** So many matches are read for groups, for buckets and for the worst text match first. */
+/** Groups, buckets and orders with the worst text match first read this many matches. */
 const FEW_AS_A_WHOLE = 250
 
 /** From this `drop_tokens_threshold` on, any informative word is always enough: the search is for a question. */
@@ -67,7 +67,7 @@ export async function findPlain(
   const scorer = new DocumentScorer(context, request, terms)
   if (top !== undefined) {
     const ranking = { context, request, scorer, filter, sort, pace }
-    // What an expression cannot find again is read, even if it is a little more.
+    // Read matches that an expression could not find again, even if they are a few more.
     const few = seqs !== undefined && (plain.isListed || seqs.length <= FEW) ? seqs : undefined
     const page = await rankedPage(ranking, { seqs: few, found: plain.found, count: plain.count }, tiers, top)
     const first = (limit: number) => rankedPage(ranking, { seqs: few }, tiers, { offset: 0, limit })
