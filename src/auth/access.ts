@@ -28,7 +28,7 @@ const BOUND_ACTIONS: readonly string[] = [
   FEEDBACK_ACTION,
 ]
 
-/** All that a visitor's key can do. A key with any other action belongs to a server. */
+/** All actions that a visitor's key can have. A key with any other action belongs to a server. */
 const VISITOR_ACTIONS: readonly string[] = [SEARCH_ACTION, CONVERSE_ACTION, ...BOUND_ACTIONS]
 
 export interface Access {
@@ -51,7 +51,7 @@ export interface Access {
    * bound key. It learns no details of the operation, and gets fewer searches a request.
    */
   readonly forPages: boolean
-  /** what its holder may be told that the key may do; absent for the admin key and for keys for pages */
+  /** the rights that error messages may name to its holder; absent for the admin key and for keys for pages */
   readonly grants?: { actions: readonly string[]; collections: readonly string[] }
   /**
    * @param action `resource:verb`
@@ -59,8 +59,8 @@ export interface Access {
    */
   allows(action: string, collection?: string): boolean
   /**
-   * Whether this key may give another key a collection pattern: one of its own, or a plain name that it allows.
-   * Whether another expression is within its own cannot be decided.
+   * Whether this key may give another key a collection pattern: one of its own, or a plain name that it allows. Other
+   * expressions are refused: whether one regular expression covers another is not checked.
    */
   covers(pattern: string): boolean
   /**
@@ -70,9 +70,9 @@ export interface Access {
    */
   readsHistory(collection: string): boolean
   /**
-   * Which conversations the key reaches: those that its holder is proven to have begun, all that were begun with the
-   * key, or those of every key.
-   * @param action one that the key has to have explicitly; what every search key may do does not count
+   * Which conversations the key reaches: those that its holder provably began, all that were begun with the key, or
+   * those of every key.
+   * @param action the key must have it explicitly. The right that every search key has does not count
    */
   reach(action: string): Reach
 }

@@ -1,4 +1,4 @@
-/** The one gate: routes of every protocol ask here whether a key may do what it asks for. */
+/** The one gate: the routes of every protocol check here whether a key allows the request. */
 import { ApiError } from '../errors'
 import { matchesOrigin } from '../origins'
 import { type Access, forbidden } from './access'
@@ -12,12 +12,12 @@ import { requireRate } from './rate-limit'
 export interface Note {
   /** IP address; '' if unknown. Never logged */
   readonly address: string
-  /** of the page that asks, unless it is one of Parley's own; undefined for none */
+  /** origin of the page that asks; undefined if there is none, or if the page is one of Parley's own */
   readonly origin?: string | undefined
-  /** what the request needs besides its key, to be read at the same time */
+  /** reads what the request needs besides its key, at the same time as the key is looked up */
   beside?: () => Promise<unknown>
   key?: string
-  /** true once any key of the request is one for pages: its errors reveal no details of the operation */
+  /** true once any key of the request is one for pages. Its errors then reveal no details of the operation */
   plain?: boolean
   denied?: 'no key' | 'unknown or expired key' | 'action' | 'collection' | 'origin'
 }
@@ -78,7 +78,10 @@ export function requireAccess(
   throw forbidden(access && whyNot(access, wanted, collection, note.denied === 'action'))
 }
 
-/** What a key lacks, for its holder. @returns undefined for a key for pages, which tells visitors nothing */
+/**
+ * Says what a key lacks, in words for its holder. @returns undefined for a key for pages, since visitors are told
+ * nothing
+ */
 function whyNot(
   { forPages, grants }: Access,
   wanted: readonly string[],
@@ -96,7 +99,7 @@ const listed = (names: readonly string[], separator: string): string =>
 
 /**
  * Enforces `allowed_origins`. Programs other than browsers send no origin, or any they like.
- * @param what is limited, as the beginning of a sentence
+ * @param what names the thing that is limited; a sentence begins with it
  * @param allowed its `allowed_origins`; undefined: all
  * @throws ApiError 403
  */

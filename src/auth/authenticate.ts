@@ -1,9 +1,10 @@
 /**
  * Finds out what a presented key may do.
  *
- * Results are cached in the isolate for a few seconds. So a key that was revoked elsewhere works that much longer,
- * and a key that was tried before its creation is refused that much longer. A key that is not in the cache is counted
- * before it is looked up: otherwise trying keys would cost the caller nothing, and D1 a query each.
+ * Results are cached in the isolate for a few seconds. So a key that was revoked in another isolate works that much
+ * longer, and a key that was tried before its creation is refused that much longer. A key that is not in the cache is
+ * counted before it is looked up. Otherwise anyone could try keys without limit, and each try would cost a query of
+ * D1.
  */
 import { type ApiKeyRecord, apiKeyByHash, findApiKeysByPrefix, recordOf } from '../db/api-keys'
 import { database } from '../db/client'
@@ -117,8 +118,8 @@ async function findScoped(env: Cloudflare.Env, presented: string): Promise<Omit<
   const parameters = parent && embeddedParameters(scoped)
   if (!parameters || !maySign(parent, parameters.values)) return undefined
   const access = accessOf(parent)
-  // The same bytes have several spellings in base64. The digest is of what was signed, so a limit holds for every
-  // spelling.
+  // The same bytes have several encodings in base64. The digest covers the signed bytes, so one limit holds for all
+  // of them.
   const digest = `${access.digest}:${(await sha256Bytes(scoped.parameters)).slice(0, 32)}`
   return {
     access: {
@@ -146,7 +147,7 @@ async function findParent(
   return undefined
 }
 
-/** The parent's value. If it was sealed under another ENCRYPTION_KEY, its scoped keys stop working. */
+/** Opens the parent's value. If it was sealed under another ENCRYPTION_KEY, its scoped keys stop working. */
 async function openValue(env: Cloudflare.Env, key: ApiKeyRecord): Promise<string | undefined> {
   try {
     return await open(key.sealedValue!, env)

@@ -1,8 +1,8 @@
 /**
  * Daily budgets of tokens and turns, for keys and models. Days are UTC.
  *
- * Usage is written when a turn ends, and read before a turn begins, from a sum that may be seconds old. So the turns
- * that run when a budget is reached can overrun it, and no others.
+ * Usage is written when a turn ends, and read before a turn begins, from a sum that may be seconds old. So only turns
+ * that are already running can overrun a budget.
  */
 import { type Budget, dayOf, isLimited, type Spent, spentByOwner, spentOnModel, usedUp } from '../db/usage'
 import { type ApiError, coded } from '../errors'

@@ -83,8 +83,9 @@ export interface RestoredKey {
 /**
  * Stores the keys of a backup under their ids, because conversations and usage name them. A backup has no values, so each key
  * gets a new one: its `value`, or a random one. The row of a deleted key is kept too: its id must not be used again.
- * @returns how many were stored, and their values. A key that is there already keeps its own, which is not among them
- * @throws ApiError 409 if an id belongs to another key; 400 for a row that is not a key's
+ * @returns how many were stored, and their values. A key that is already stored keeps its value, which is not
+ *   returned
+ * @throws ApiError 409 if an id belongs to another key; 400 for a row that is not a key
  */
 export async function restoreKeys(
   env: Cloudflare.Env,
@@ -126,7 +127,7 @@ function canSign({ actions }: BackupRow): boolean {
 }
 
 /**
- * Whether a key is there with this hash, because the reply to an earlier request was lost.
+ * Whether this key is already stored with this hash. That happens if the reply to an earlier request was lost.
  * @throws ApiError 409 if its id belongs to another key
  */
 async function isSame(env: Cloudflare.Env, row: BackupRow, hash: string): Promise<boolean> {
@@ -256,7 +257,7 @@ function randomValue(): string {
   let value = ''
   while (value.length < VALUE_LENGTH) {
     for (const byte of crypto.getRandomValues(new Uint8Array(VALUE_LENGTH))) {
-      // 248 is the largest multiple of 62 in a byte. Larger bytes would favour the first letters.
+      // Skip bytes from 248 on, the largest multiple of 62 in a byte. They would make the first letters more likely.
       if (byte < 248 && value.length < VALUE_LENGTH) value += ALPHABET[byte % ALPHABET.length]
     }
   }

@@ -1,10 +1,10 @@
 /**
  * Matches the collections of an API key: a name, `*`, or a regular expression that has to match the whole name.
  *
- * The pattern comes from an administrator, the name from a stranger, and with a backtracking matcher such a name can
- * block the Worker (`(a+)+b`). So patterns are compiled to a nondeterministic automaton and matched in at most states
- * x characters steps. A pattern that an automaton cannot express (look-around, back-references, word boundaries), or
- * that is invalid, matches only as a plain name.
+ * The pattern comes from an administrator, the name from a stranger. With a backtracking matcher, a name can block
+ * the Worker if the pattern is like `(a+)+b`. So patterns are compiled to a nondeterministic automaton and matched in
+ * at most states x characters steps. A pattern that an automaton cannot express (look-around, back-references, word
+ * boundaries), or that is invalid, matches only as a plain name.
  */
 
 const MAX_STATES = 1_000
@@ -220,13 +220,13 @@ function compile(root: Node): { states: State[]; first: number } {
   return { states, first: build(root, 0) }
 }
 
-/** Endings that no real name has: a pattern that accepts one accepts anything. */
+/** Names that no collection has. A pattern that accepts these accepts anything. */
 const NOBODYS = ['qxzjvkwpygbf', 'QXZJVKWPYGBF', '7039184625', '_qx-7.zj']
 const BEGINNINGS = [...'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_']
 
 /**
- * Whether a pattern names no particular collection: `*`, and expressions such as `.*`, `.+`, `[a-z_]+` or `[^x].*`.
- * One that fixes a beginning, an end or a part names those collections.
+ * Whether a pattern names no particular collection: `*`, and expressions such as `.*`, `.+`, `[a-z_]+` or `[^x].*`. A
+ * pattern that fixes a beginning, an end or a part does name particular collections.
  */
 export function fitsAnyName(pattern: string): boolean {
   const matches = collectionPattern(pattern)

@@ -1,12 +1,13 @@
 /**
  * Limits requests and turns per key. The platform's Rate Limiting binding counts them, at each location separately
- * and without a network call. Limits are per key rather than per address, since an address can be a whole school or a
- * thousandth of an attacker. Only unknown keys are limited by address. Without the binding, nothing is limited.
+ * and without a network call. Limits are per key rather than per address, since a whole school can share one address,
+ * and one attacker can have thousands. Only unknown keys are limited by address. Without the binding, nothing is
+ * limited.
  */
 import { ApiError } from '../errors'
 import type { Access } from './access'
 
-/** The `period` of each limit in wrangler.toml, in seconds: the binding does not tell. */
+/** The `period` of each limit in wrangler.toml, in seconds. The binding does not expose it. */
 const PERIODS = { RATE_LIMIT: 10, RATE_LIMIT_TURNS: 60, RATE_LIMIT_EVENTS: 60 } as const
 
 /**

@@ -3,9 +3,9 @@ import { ApiError } from '../errors'
 import type { Access } from './access'
 import { requireRate } from './rate-limit'
 
-/** For keys without a number of their own, as in Typesense. */
+/** For keys that do not set a number, as in Typesense. */
 const DEFAULT_SEARCHES = 50
-/** The most that the admin key can raise it to. */
+/** The highest number that the admin key can ask for. */
 const MOST_SEARCHES = 250
 /** For keys in pages: a search box or a chat needs no more. */
 const MOST_OF_PAGES = 10

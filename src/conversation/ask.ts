@@ -39,8 +39,8 @@ export interface Answering {
   /** pieces of the answer in the request's `words`; they are not among the events then */
   words?: ReadableStream<Uint8Array>
   /**
-   * Returns the events after a position, for a reader whose stream broke off. Without one nothing was read: the turn is joined, or
-   * run again if it had cost nothing. @throws ApiError
+   * Returns the events after a position, for a reader whose stream broke off. Without a position, nothing was read
+   * yet: the reader joins the turn, or the turn runs again if it had cost nothing. @throws ApiError
    */
   resume(after?: Position): Promise<ReadableStream<Uint8Array> | null>
   /** Returns what is needed to deliver a whole answer of this turn. */
@@ -118,7 +118,7 @@ export async function ask(
   throw new Error('No conversation took the question.')
 }
 
-/** A question that begins another conversation than the one it reached. */
+/** Turns an `Elsewhere` reply into the request for the other conversation. */
 const beginningOf = ({ elsewhere, copies, transcript }: Elsewhere) => ({
   conversationId: elsewhere,
   named: false,

@@ -7,8 +7,8 @@
  * here before anything else is done for it. Requests begin in the order they came, with pauses between them.
  * The pauses grow while the isolate is busy.
  *
- * Each request waits on its own timers and holds nothing that it must give back. The platform ends a request
- * whose caller leaves without running the rest of it, so anyone waiting for a release would wait for ever.
+ * Each request waits on its own timers and holds nothing that it must give back. The platform ends a request whose
+ * caller leaves without running the rest of it, so another request that waited for a release would wait for ever.
  */
 import { type ApiError, coded } from '../errors'
 
@@ -41,7 +41,7 @@ function advance(due?: number): void {
   const now = Date.now()
   const isLate = due !== undefined && now - due > USUAL_DELAY_MS
   const passed = Math.max(0, now - seen)
-  // A long standstill counts no more than a short one. The turns it would let in would cause the next
+  // Cap a long standstill. If all of it counted, it would admit so many turns at once that they caused the next
   // standstill.
   clock += isLate ? Math.min(passed * BUSY_SHARE, STEP_MS) : passed
   seen = now

@@ -10,7 +10,7 @@ import type { RequestIdentity } from './joins'
 import type { Reads } from './reader'
 import type { Told } from './tell'
 
-/** Sends a question to another conversation, which it is to begin. */
+/** Redirects a question: it begins another conversation. */
 export interface Elsewhere {
   /** the id of that conversation */
   elsewhere: string
@@ -38,9 +38,9 @@ export interface ConversationRpc {
    */
   once(single: Single): Promise<Outcome<Reads>>
   /**
-   * Returns the events after a position: the rest of its turn and all later turns, to the end of the running one. Without a
-   * position it begins at the start of the latest turn. Null if nothing follows the position and nothing is running.
-   * `reading` says what the reader asks for besides the usual events. Fails with 404 if the conversation is unknown,
+   * Returns the events after a position: the rest of its turn and all later turns, to the end of the running one.
+   * Without a position it begins at the start of the latest turn. Null if nothing follows the position and nothing is
+   * running. `reading` names additional data that the reader wants. Fails with 404 if the conversation is unknown,
    * deleted, or another asker's.
    */
   events(

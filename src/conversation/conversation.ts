@@ -245,7 +245,7 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
     return !this.#queue.idle || this.#memory?.log.answered === true
   }
 
-  /** Whether somebody else may already know this id. The request was led to it by what it says. */
+  /** Whether somebody else may already know this id, because it is derived from the request's fingerprint. */
   #isUsed({ foundUntil }: AskRequest): boolean {
     return foundUntil !== undefined && (this.#memory !== undefined || !this.#queue.idle || this.#mark.isSet)
   }
@@ -302,8 +302,8 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
    * @throws ApiError 404 if nothing is left
    */
   async #forgetDeleted(memory: Memory, from: number): Promise<void> {
-    // An earlier life of this object may have left a turn undelivered. Nobody learns its end before the history has
-    // it.
+    // A turn may be undelivered from before this object last restarted. Readers learn its end only once the history
+    // has it.
     if (!memory.outbox.empty) await memory.outbox.deliver()
     // Usually one query about a few turns is enough. If one is gone, others may be too.
     const some = await deletedTurns(this.env, memory, this.#id, from)
@@ -378,7 +378,7 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
     } catch (error) {
       console.error('a conversation could not be deleted yet', reasonOf(error))
       this.#alarm.set(Date.now() + ERASE_RETRY_MS)
-      // If it is D1 that is unavailable, nobody can read the conversation there either.
+      // Ignore a failure: while D1 is unavailable, nobody can read the conversation there either.
       await hideConversation(database(this.env), this.#id).catch(() => {})
       return false
     }

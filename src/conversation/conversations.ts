@@ -245,7 +245,7 @@ export async function deleteConversation(env: Cloudflare.Env, asker: Asker, id: 
   const object = conversationObject(env, id)
   const removed = await object.remove(asker)
   if (removed.ok && removed.value) return
-  // Always query: a refusal must not be faster than an unknown id, or its time would tell them apart.
+  // Always query. Otherwise a refusal would be faster than an unknown id, and the time would reveal which ids exist.
   const row = await findConversationRow(database(env), id, Date.now())
   unwrap(removed)
   if (row === undefined || !mayOpen(asker, row)) throw unknownConversation()
@@ -287,7 +287,7 @@ export async function deleteUserConversations(
     )
     deleted += gone.filter(Boolean).length
     if (some.length < ERASED_AT_ONCE) return { deleted, done: gone.every(Boolean) }
-    // Those left to their alarms would be found again and again.
+    // Stop if every deletion was left to an alarm: the next query would find the same conversations again.
     if (!gone.some(Boolean)) break
   }
   return { deleted, done: false }

@@ -120,10 +120,10 @@ export class EventLog {
   }
 
   /**
-   * Reads the lines of a turn's reader events after a number, segment by segment; undefined if the turn has no
-   * log. A line's position does not tell its number: the log of an interrupted turn may lack events that
-   * readers already got.
-   * @param asked what the reader asks for besides
+   * Reads the lines of a turn's reader events after a number, segment by segment; undefined if the turn has no log. A
+   * line's number does not follow from its position: the log of an interrupted turn may lack events that readers
+   * already got.
+   * @param asked additional data that the reader wants
    * @returns a source that throws if the log is deleted before its end
    */
   reading(turn: number, seq = -1, { results = false, histories }: Asked = {}): Source | undefined {

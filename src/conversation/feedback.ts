@@ -1,8 +1,9 @@
 /**
  * Feedback on answers: a rating, a comment, reasons.
  *
- * Feedback is not in the log of its turn. The log ends with the turn, and its readers have read it, while feedback comes
- * later and can change or be withdrawn. So it is a row of its own in D1, and code that shows the turn's record adds it.
+ * Feedback is not in the log of its turn. The log ends with the turn and never changes once readers have read it, but
+ * feedback comes later and can change or be withdrawn. So each piece of feedback is a row of its own in D1, and code
+ * that shows a turn's record adds it.
  */
 import { database } from '../db/client'
 import {
@@ -88,7 +89,7 @@ export const withdrawFeedback = (
   place: { conversationId: string; turn: number },
 ): Promise<boolean> => deleteFeedback(database(env), place, giverOf(asker))
 
-/** Adds their feedback to turns: everybody's for a key that reaches the conversation, or else the reader's own. */
+/** Adds feedback to turns: everybody's for a key that reaches the conversation, or else only the asker's own. */
 export async function withFeedback<Turn extends RecordedTurn>(
   env: Cloudflare.Env,
   asker: Asker,

@@ -63,7 +63,7 @@ export function joinQueued(
 }
 
 /**
- * Joins the turn of a request whose reader has read nothing of it yet (`AskRequest.again`).
+ * Joins the turn of a request whose reader has received nothing yet (`AskRequest.again`).
  * @returns `free` if the turn died before it cost anything, and may run again; undefined if nothing is known of it
  */
 export function joinAgain(

@@ -95,14 +95,14 @@ export async function changeMemory(
   return parse(Details(), JSON.parse(details)).version ?? 1
 }
 
-/** What D1 knows of a conversation goes along: its object may have forgotten it since. */
+/** Identifies a conversation to its object, together with what D1 knows of it: the object may have forgotten that. */
 export const whose = (row: ConversationRow, asker: Asker) => ({
   conversationId: row.id,
   asker,
   protocol: row.protocol,
   historyId: row.historyId,
   modelId: row.modelId,
-  // Messages live as long as their conversation.
+  // Messages expire together with their conversation.
   ttl: Math.max(1, Math.round((row.expiresAt - Date.now()) / 1000)),
   begun: begunOf(row),
 })
@@ -262,7 +262,9 @@ async function rewriteAnswer(
   unwrap(await history.importLines([JSON.stringify(line)], options))
 }
 
-/** What this isolate knows to exist. It can be kept for ever: once something has existed, that stays true. */
+/**
+ * Kinds that this isolate has already recorded. Entries never expire: once something has existed, that stays true.
+ */
 const noted = new Set<string>()
 
 /**

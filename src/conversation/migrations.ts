@@ -72,8 +72,9 @@ export const isCreated = (sql: SqlStorage): boolean =>
   sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'migrations'").toArray().length > 0
 
 /**
- * What all migrations make together. A new object creates its tables on the way to the first token of a conversation,
- * and step by step that takes three times the CPU: each `ALTER TABLE` makes SQLite parse the schema again.
+ * The tables that all migrations create together. A new object creates its tables on the way to the first token of a
+ * conversation, and step by step that takes three times the CPU: each `ALTER TABLE` makes SQLite parse the schema
+ * again.
  */
 const TABLES = `
   CREATE TABLE migrations (version INTEGER PRIMARY KEY);

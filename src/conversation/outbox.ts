@@ -29,7 +29,7 @@ export class Outbox {
   closed = false
 
   /**
-   * @param origin tells this conversation's turns from those of any other, including an earlier one with the
+   * @param origin distinguishes this conversation's turns from those of any other, including an earlier one with the
    *   same id
    */
   constructor(sql: SqlStorage, env: Cloudflare.Env, origin: string) {

@@ -14,8 +14,8 @@ export type Source = () => Uint8Array | undefined | null
 export interface Reads {
   events: ReadableStream<Uint8Array>
   /**
-   * The pieces that follow the first one without another event between them, as the request's `words` writes them. `events`
-   * then does not have these. Absent: it has them all
+   * The pieces that directly follow the first one, written by the request's `words`. `events` then leaves these
+   * pieces out. Absent: `events` has all pieces
    */
   words?: ReadableStream<Uint8Array>
 }
@@ -57,7 +57,7 @@ export class Reader {
     return this.#gone
   }
 
-  /** Ends the stream of a reader that is known to have left: only a write would tell that it has. */
+  /** Ends the stream of a reader that is known to have left. Otherwise only a failed write would show it. */
   leave(): void {
     if (this.#closed) return
     this.#leave()
@@ -120,7 +120,7 @@ export class Reader {
     if (!this.#ending || this.#sources.length > 0 || this.#closed) return
     this.#closed = true
     this.#controller.close()
-    // Only this tells a waiting read about the end.
+    // A pending BYOB read stays pending after close(). Only `respond(0)` ends it.
     this.#controller.byobRequest?.respond(0)
   }
 }

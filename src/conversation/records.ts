@@ -27,8 +27,8 @@ import { costShape, type Note, noteShape } from './stored'
 const PATIENCE_MS = 1_500
 const FIRST_RETRY_MS = 2_000
 /**
- * How long a beginning waits, in milliseconds. Most turns end sooner and report it themselves, which saves their conversation's
- * row being written twice. Whoever asks for the conversation meanwhile has it delivered at once.
+ * How long a beginning waits, in milliseconds. Most turns end sooner and report it themselves, which saves their
+ * conversation's row being written twice. A request for the conversation in the meantime delivers it at once.
  */
 const BEGINNING_PATIENCE_MS = 15_000
 /** Records sent in one delivery. */
@@ -194,8 +194,8 @@ export class Records {
   }
 
   /**
-   * Sends only the cost of the waiting turns. Their conversation is being deleted, and deleting must not be a
-   * way to avoid paying.
+   * Sends only the cost of the waiting turns. Their conversation is being deleted, but its cost must still be
+   * charged.
    * @throws Error if D1 is unavailable
    */
   async deliverCosts(): Promise<void> {

@@ -11,8 +11,9 @@ import { ADMIN } from './ownership'
 const AT_ONCE = 5
 
 /**
- * Stores the rows of conversations, and tells each object the owner and the last turn's number. Without that, whoever
- * continued a conversation first would own it. The messages are documents of the history collection, which must exist.
+ * Stores the rows of conversations, and tells each object the owner and the last turn's number. Otherwise a
+ * conversation would belong to whoever continued it first. The messages are documents of the history collection,
+ * which must exist.
  * @returns how many rows were stored. A conversation that is there already is left as it is
  * @throws ApiError 400 for a row that is not a conversation's, 404 for a missing history collection
  */

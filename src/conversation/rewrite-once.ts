@@ -28,7 +28,7 @@ interface FollowUp {
 }
 
 /**
- * Charges the call at once, whatever comes of it: no turn may ever begin.
+ * Charges the call at once, even if it fails, because a turn may never begin.
  * @returns undefined if nothing was said before, or if the provider failed: the question is then searched as it is
  * @throws ApiError for a question that does not fit into the prompt
  */

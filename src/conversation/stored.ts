@@ -207,7 +207,7 @@ export const timingsShape: () => v.GenericSchema<Timings> = once(() =>
   }),
 )
 
-/** Traces are long, are for people, and differ between versions: nothing of one is read here. */
+/** Traces are long, meant for people, and differ between versions. So they are not checked here. */
 export const traceShape = v.custom<TurnTrace>(
   (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
 )

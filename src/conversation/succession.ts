@@ -45,7 +45,8 @@ export class Succession {
   async #place(identity: RequestIdentity): Promise<Elsewhere> {
     const copies = await this.#source(identity)
     const elsewhere = await sealedId(this.#env)
-    // A copy is no source of copies: the window counts from the end of the turn that a model answered.
+    // Do not copy from a copy: the time in which an answer may be copied counts from the end of the turn that a model
+    // answered.
     if (copies === undefined) this.#answers(elsewhere)
     return { elsewhere, ...(copies !== undefined && { copies }) }
   }

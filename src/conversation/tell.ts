@@ -1,6 +1,6 @@
 /**
- * What a conversation takes that is not a turn: its creation before anything is said, its title, and messages
- * said elsewhere. Such a message has a turn's number and a turn's record, and calls no model.
+ * Changes to a conversation that are not turns: its creation before anything is said, its title, and messages from
+ * elsewhere. Such a message gets a turn's number and record, but calls no model.
  */
 
 import { database } from '../db/client'
@@ -171,7 +171,7 @@ async function say(
       followups: '[]',
     },
     usage: { day: dayOf(now), owner: ownerOf(asker).owner, modelId, inputTokens: 0, outputTokens: 0 },
-    // It cost nothing.
+    // This message cost nothing.
     copied: true,
   })
   const [outcome] = await Promise.all([memory.outbox.settle(turn), recorded(memory, turn)])

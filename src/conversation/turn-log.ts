@@ -230,7 +230,7 @@ export class TurnLog extends EventLog {
       .toArray()
   }
 
-  /** The turns in the history that a new turn replaces when it asks this question again. */
+  /** Finds the turns in the history that a new turn replaces by asking this question again. */
   givingWay({ after, last: onlyLast }: Replacement, question: string): number[] {
     const said = this.ended(0).flatMap(({ turn, saidAt }) => (saidAt === null ? [] : [turn]))
     const latest = said.at(-1)
@@ -305,9 +305,9 @@ export class TurnLog extends EventLog {
   }
 
   /**
-   * Ends the turns that an earlier life of this object left running: nobody writes them any more. A turn that
-   * had become history is done, and gets the `done` that its answer still needs. Any other gets the error that
-   * its readers wait for.
+   * Ends the turns that were running when this object died: nothing writes to them any more. A turn that had become
+   * history is done, and gets the `done` that its answer still needs. Any other gets the error that its readers wait
+   * for.
    * @returns those turns
    */
   interrupt(conversationId: string, now: number): Turn[] {
@@ -350,7 +350,10 @@ export class TurnLog extends EventLog {
     this.#sql.exec(`DELETE FROM turns WHERE turn IN (${expired})`, now)
   }
 
-  /** Gives a turn that has ended another answer. Citations go: their places are those of the old text. */
+  /**
+   * Replaces the answer of a turn that has ended. Citations are removed, because they point to places in the old
+   * text.
+   */
   replaceAnswer(turn: number, answer: string): void {
     let isSaid = answer === ''
     this.rewrite(turn, (event) => {
@@ -368,7 +371,7 @@ export class TurnLog extends EventLog {
     })
   }
 
-  /** When the next turn expires, in milliseconds since 1970. */
+  /** When the next turn to expire does so, in milliseconds since 1970. */
   nextExpiry(): number | undefined {
     const { next } = this.#sql
       .exec<{ next: number | null }>("SELECT min(expires_at) AS next FROM turns WHERE status <> 'running'")

@@ -14,7 +14,7 @@ export const QUEUE_LIMIT = 32
 /** readers that may follow one turn at once */
 export const READER_LIMIT = 100
 
-/** What a caller is told if the queue is full, in seconds: about one turn. */
+/** `retryAfter` if the queue is full, in seconds: about one turn. */
 const RETRY_AFTER = 5
 
 const encoder = new TextEncoder()
@@ -61,7 +61,8 @@ export class QueuedTurn {
   readsOf({ read, words }: AskRequest): Reads {
     if (words === undefined) return { events: this.addCaller(read).stream }
     const caller = this.addCaller(read, 'words')
-    // While words are written nothing is written to the caller itself.
+    // While words are written, nothing is written to the caller's own stream, so only the words' stream notices that
+    // the caller has left.
     const written = new Reader(() => caller.leave())
     if (this.#stream) this.#stream.joinWords(written, words)
     else this.#writing.push({ reader: written, words })
@@ -134,7 +135,7 @@ export class TurnQueue {
   readonly #turns: QueuedTurn[] = []
   /** messages that are waiting or being stored */
   #messages = 0
-  /** called when the next turn comes */
+  /** called when the next turn arrives */
   #awaiting: (() => void)[] = []
   /** settles when the last turn in the queue has ended; never rejects */
   #end: Promise<void> = Promise.resolve()
@@ -199,9 +200,9 @@ export class TurnQueue {
   }
 
   /**
-   * Stops each turn that its asker has left for a later question: nobody reads it, and the question would wait for it.
-   * Without a later question it goes on, because its reader may come back. Runtimes report a hang-up late, so this is
-   * checked when a turn comes and when a caller leaves.
+   * Stops each turn whose asker has left and sent a later question: nobody reads the turn, and the question would
+   * wait for it. Without a later question it goes on, because its reader may come back. Runtimes report a hang-up
+   * late, so this is checked when a turn comes and when a caller leaves.
    */
   #stopLeft(): void {
     for (const [index, turn] of this.#turns.entries()) {

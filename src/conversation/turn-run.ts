@@ -37,7 +37,10 @@ export interface Surroundings {
 /** A turn's spending is recorded at least this often, in milliseconds. Each record is a row that is billed. */
 const NOTE_MS = 5_000
 
-/** A collection's reply. If one collection is unavailable, only its own search fails, not those beside it. */
+/**
+ * Returns a collection's reply. If the collection is unavailable, only its own search fails, not the searches of
+ * other collections.
+ */
 async function told<T>(ask: () => Promise<Outcome<T>>): Promise<Outcome<T>> {
   const outcome = await attempt(ask)
   return outcome.ok ? outcome.value : outcome
@@ -140,7 +143,7 @@ export class TurnRun {
     }
     memory.log.spend(stream.turn, null)
     const { error } = this.#turn
-    // A stop is what somebody wanted.
+    // A stop is not a failure: somebody asked for it.
     const failed = error !== undefined && error.code !== 'stopped'
     const now = Date.now()
     if (failed) memory.records.putBeginning({ ...this.#entry(memory, now), failedAt: now })
@@ -197,7 +200,7 @@ export class TurnRun {
       if (memory.closed) return
       memory.log.append(turn, lines)
       for (const { seq, line } of results) memory.log.keepResults(turn, seq, line)
-      // Only the first time. Later it is recorded by timer, since it goes through all text received so far.
+      // Only the first time. Later a timer records it, because computing the cost reads all text received so far.
       if (this.#noted === '') this.#note(memory, turn)
     })
     this.#queued.begin(stream, () => {
@@ -208,7 +211,7 @@ export class TurnRun {
 
   #refuse(error: ApiError): void {
     const event = errorOf(error)
-    // A turn that has ended keeps its end.
+    // Ignore events after the end.
     if (this.#status === 'running') foldBody(this.#turn, event)
     this.#queued.refuse(event)
   }
@@ -336,7 +339,7 @@ export class TurnRun {
     return outcome
   }
 
-  /** Only their cost is kept. */
+  /** Reduces the records of replaced turns to their cost. */
   #forgetReplaced(memory: Memory): void {
     for (const turn of this.#replaced) {
       memory.log.forget(turn)

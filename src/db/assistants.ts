@@ -7,8 +7,8 @@ import { assistants } from './schema'
 export type AssistantRow = typeof assistants.$inferSelect
 
 /**
- * how long another isolate may use an assistant that was changed or deleted, in milliseconds. It says who may ask, so it is held no
- * longer than keys
+ * How long another isolate may use an assistant that was changed or deleted, in milliseconds. An assistant decides
+ * who may ask, so it is cached no longer than keys.
  */
 const CACHE_MS = 5_000
 
@@ -19,7 +19,7 @@ export const findAssistantRow = (
   name: string,
 ): Promise<AssistantRow | undefined> => cache.find(name, () => readAssistantRow(database(env), name))
 
-/** Whether `findAssistantRow` waits for no read. */
+/** Whether `findAssistantRow` answers without a read. */
 export const isAssistantFresh = (name: string): boolean => cache.isFresh(name)
 
 /** See `RowCache.reading`. */

@@ -1,6 +1,6 @@
 /**
- * Rows of D1 as a backup holds them, by their columns' names in the database. Secrets are left out: a sealed value opens only
- * with the key of its deployment, and the hash of an API key's value would let a guess be tried.
+ * Rows of D1 as a backup holds them, by their columns' names in the database. Secrets are left out: a sealed value
+ * opens only with the key of its deployment, and anyone could test guesses of an API key against its hash.
  */
 import { getTableColumns, getTableName, sql } from 'drizzle-orm'
 import type { SQLiteTable } from 'drizzle-orm/sqlite-core'
@@ -32,21 +32,23 @@ interface Source {
   key: string[]
   /** columns that a backup does not have */
   without: string[]
-  /** columns that it has instead: SQL over the table, named `t` */
+  /** columns that the backup has instead, as SQL over the table, named `t` */
   instead?: Record<string, string>
   /** columns that hold JSON */
   json?: string[]
-  /** rows of one answer. A turn can have 2 MB */
+  /** rows per page. Few, where rows are large: a turn can have 2 MB */
   page: number
 }
 
 const PAGE = 500
 const TURNS_A_PAGE = 20
 
-/** An object's id is of its deployment, so a backup names the collection. */
+/** An object's id means nothing in another deployment, so a backup names the collection instead. */
 const HISTORY = '(SELECT c.name FROM collections c WHERE c.object_id = t.history_id)'
 
-/** The names of a model's secrets, as JSON. Rows from before there were several have the masked `api_key` alone. */
+/**
+ * The names of a model's secrets, as JSON. Older rows have only the masked `api_key`, which was then the only secret.
+ */
 const SECRETS = `CASE WHEN json_valid(t.masked_api_key) THEN (SELECT json_group_array(key) FROM json_each(t.masked_api_key))
   WHEN t.masked_api_key IS NOT NULL THEN '["api_key"]' END`
 
@@ -128,8 +130,8 @@ export async function backupCounts(db: Database): Promise<Record<BackupKind, num
 /**
  * Reads a page of a kind, in the order of the primary key.
  * @param after the values of the primary key of the last row before the page
- * @returns `next`: the same of its own last row, if another page may follow
- * @throws ApiError 400 for a position that no page has
+ * @returns `next`: the primary key of the page's last row, if another page may follow
+ * @throws ApiError 400 if `after` is not a valid position
  */
 export async function backupPage(
   db: Database,
@@ -165,7 +167,7 @@ const MOST_CHARACTERS = 500_000
 /**
  * Stores rows of a backup. A row whose primary key is taken is left as it is.
  * @returns how many were stored
- * @throws ApiError 400 for a row that does not have the columns of its table, or no JSON where there should be some
+ * @throws ApiError 400 for a row whose columns are not those of its table, or whose JSON column holds no JSON
  */
 export async function restoreRows(db: Database, kind: BackupKind, rows: BackupRow[]): Promise<number> {
   const { table, json = [] } = SOURCES()[kind]
@@ -198,7 +200,9 @@ function isJson(value: Value | undefined): boolean {
   }
 }
 
-/** Lists of rows as JSON, each short enough for a statement or with one row. */
+/**
+ * Splits rows into lists of JSON, each short enough for one statement. A row that is too long gets a list of its own.
+ */
 function portions(rows: BackupRow[]): string[] {
   const lists: string[][] = [[]]
   let characters = 0

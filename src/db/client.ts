@@ -5,20 +5,22 @@ export const database = (env: Pick<Cloudflare.Env, 'DB'>) => drizzle(env.DB)
 
 export type Database = ReturnType<typeof database>
 
-/** For this long after a write, in milliseconds, this isolate asks no replica: it may not have the write yet. */
+/**
+ * For this many milliseconds after a write, this isolate reads from no replica: a replica may not have the write yet.
+ */
 const REPLICA_MS = 60_000
 
 let written = 0
 
-/** Something was written here that `nearby` reads. */
+/** Call this after a write of rows that `nearby` reads. */
 export const noteWrite = (): void => {
   written = Date.now()
 }
 
 /**
- * The same database for reads of rows that may be old: D1 answers from the replica that is nearest, if it has any
- * (https://developers.cloudflare.com/d1/best-practices/read-replication). Never read keys, assistants or budgets there:
- * a replica may be behind by any time.
+ * The same database, for reads that may return old rows: D1 answers from the nearest replica, if there is one
+ * (https://developers.cloudflare.com/d1/best-practices/read-replication). Never read keys, assistants or budgets
+ * there: nothing bounds how far a replica is behind.
  */
 export const nearby = (env: Pick<Cloudflare.Env, 'DB'>): Database =>
   Date.now() < written + REPLICA_MS

@@ -23,7 +23,7 @@ export async function findCollectionRow(db: Database, name: string): Promise<Col
   return row ?? target
 }
 
-/** Has a collection live elsewhere, or under other credentials. @returns false when it is gone */
+/** Moves a collection to another engine, or changes its credentials. @returns false when it is gone */
 export async function changeEngine(
   db: Database,
   objectId: string,
@@ -38,9 +38,9 @@ export async function changeEngine(
 }
 
 /**
- * Has two names change what they lead to, in one transaction. A name is unique at every moment, so one row is called by its id
- * in between.
- * @returns false, and nothing is changed, when a name leads elsewhere by now
+ * Swaps the collections that two names lead to, in one transaction. SQLite checks at each statement that names are
+ * unique, not at the commit, so one row is named after its object's id in between.
+ * @returns false if a name leads elsewhere by now; nothing is changed then
  */
 export async function switchPlaces(
   db: Database,
@@ -83,7 +83,7 @@ export async function deleteCollection(db: Database, name: string, objectId: str
   await db.delete(collections).where(and(eq(collections.name, name), eq(collections.objectId, objectId)))
 }
 
-/** Whether a collection is an object of Parley's own. The others live in clusters. */
+/** Whether a Collection object of Parley's own stores the collection. Clusters store the others. */
 export const isOwn = ({ engine }: Pick<CollectionRow, 'engine'>): boolean => engine === 'object'
 
 /** Newest first. @param limit 0: all of them */

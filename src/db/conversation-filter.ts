@@ -1,11 +1,11 @@
-/** What the list of conversations can be narrowed by, besides whose they are. */
+/** Filters for the list of conversations, besides the owner. */
 import { and, eq, gte, lt, type SQL, sql } from 'drizzle-orm'
 import { conversations, feedback, turns } from './schema'
 
 export interface ConversationFilter {
   /** one of its answers has this rating */
   rating?: 'up' | 'down' | undefined
-  /** only ratings of this giver count; absent: anybody's */
+  /** count only this giver's ratings; absent: everybody's */
   giver?: string | undefined
   /** one of its answers cites nothing */
   unanswered?: boolean | undefined
@@ -22,16 +22,20 @@ export interface ConversationFilter {
 export interface SearchedWords {
   /** words that a question or its answer has to contain, or begin with */
   words: string[]
-  /** runs of a script without spaces, which the index takes for one word: they may stand anywhere */
+  /**
+   * runs of text in a script without spaces. The index treats such a run as one word, so these may occur anywhere
+   * inside it
+   */
   parts: string[]
 }
 
 /**
- * Matching turns that a search looks at, the latest: a word that is in every turn would name them all. In 100,000 turns,
- * a rare word takes 0.2 ms and one with 5,000 matches 30 ms. Reading all texts takes 400 ms and as many rows as there are.
+ * A search looks at this many matching turns, the latest ones. Without a limit, a common word would match every turn.
+ * In 100,000 turns, a rare word takes 0.2 ms and one with 5,000 matches 30 ms. Reading all texts takes 400 ms and as
+ * many rows as there are.
  */
 export const MOST_MATCHES = 5_000
-/** Turns whose texts are read for parts of words, the latest. 4 microseconds each. */
+/** A search for parts of words reads the texts of this many turns, the latest ones. Each takes 4 microseconds. */
 export const MOST_READ = 20_000
 
 export function filteredBy(filter: ConversationFilter): SQL | undefined {
@@ -40,7 +44,7 @@ export function filteredBy(filter: ConversationFilter): SQL | undefined {
     from === undefined ? undefined : gte(conversations.updatedAt, from),
     to === undefined ? undefined : lt(conversations.updatedAt, to),
     rating && sql`${conversations.id} IN ${rated(rating, giver)}`,
-    // These two terms are those of the partial indexes.
+    // Word these two conditions exactly as the partial indexes do, or SQLite does not use those.
     unanswered
       ? sql`EXISTS (SELECT 1 FROM ${turns} WHERE ${turns.conversationId} = ${conversations.id}
           AND citations = '[]' AND timings <> '{}')`

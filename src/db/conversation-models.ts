@@ -7,7 +7,7 @@ import { conversationModels } from './schema'
 
 export type ConversationModelRow = typeof conversationModels.$inferSelect
 
-/** From this age on, in milliseconds, a row is read again while turns go on with it. */
+/** Once a row is this old, in milliseconds, it is read again in the background. Turns use the old row meanwhile. */
 export const MODEL_CACHE_MS = 5_000
 
 const cache = new RowCache<ConversationModelRow>('a conversation model', MODEL_CACHE_MS)
@@ -18,13 +18,13 @@ export const findModel = (
   id: string,
 ): Promise<ConversationModelRow | undefined> => cache.held(id, () => readModel(nearby(env), id), waitUntil)
 
-/** Whether `findModel` waits for no read. */
+/** Whether `findModel` answers without a read. */
 export const isModelHeld = (id: string): boolean => cache.isHeld(id)
 
 /** See `RowCache.reading`. */
 export const readingModels = () => cache.reading()
 
-/** A model was written. */
+/** Call this after a model was written. */
 function forgetModel(id: string): void {
   noteWrite()
   cache.forget(id)
@@ -142,7 +142,7 @@ export async function markDeleted(db: Database, id: string, now: number): Promis
   return deleted.length === 1
 }
 
-/** The ttl in seconds of those of these models that are known, deleted ones included. */
+/** The ttl of each known model, in seconds. Deleted models are included. */
 export async function ttlsOf(db: Database, ids: string[]): Promise<Map<string, number>> {
   const rows = await db
     .select({ id: conversationModels.id, ttl: conversationModels.ttl })

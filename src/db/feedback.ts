@@ -1,4 +1,4 @@
-/** What people say of answers. A row goes with its turn: the triggers of migration 0010 delete it. */
+/** People's feedback on answers. The triggers of migration 0010 delete a row together with its turn. */
 import { and, eq, sql } from 'drizzle-orm'
 import type { Database } from './client'
 import { feedback, turns } from './schema'
@@ -7,7 +7,7 @@ export type FeedbackRow = typeof feedback.$inferSelect
 
 export type NewFeedback = Omit<FeedbackRow, 'createdAt' | 'updatedAt'>
 
-/** Rows that a turn can have. Anybody with a page's key can make up visitors, so there has to be an end. */
+/** The most rows for one turn. Anybody with a page's key can make up visitors, so there has to be a limit. */
 export const MOST_GIVERS = 100
 
 type Place = Pick<FeedbackRow, 'conversationId' | 'turn'>
@@ -16,10 +16,10 @@ const ofGiver = ({ conversationId, turn }: Place, giver: string) =>
   and(eq(feedback.conversationId, conversationId), eq(feedback.turn, turn), eq(feedback.giver, giver))
 
 /**
- * Writes what somebody says of a turn, in the place of what they said before. One statement, so that no row outlives a
- * turn that is deleted meanwhile.
+ * Stores a giver's feedback on a turn and replaces their earlier one. This is one statement, so that no row remains
+ * if the turn is deleted at the same time.
  * @param now milliseconds
- * @returns the row; undefined if there is no such turn, or as many others have said something as may
+ * @returns the row; undefined if there is no such turn, or MOST_GIVERS others have given feedback
  */
 export async function putFeedback(
   db: Database,
@@ -44,7 +44,7 @@ export async function putFeedback(
   return row
 }
 
-/** How many rated answers of conversations, by their ids. Those that nobody rated are not there. */
+/** Counts ratings by the conversation's id. Conversations without ratings are absent. */
 export async function ratingsOf(
   db: Database,
   conversations: readonly { id: string }[],
@@ -71,8 +71,8 @@ export async function deleteFeedback(db: Database, place: Place, giver: string):
 }
 
 /**
- * What was said of some turns of a conversation, oldest first.
- * @param giver undefined: whoever gave it
+ * Feedback on some turns of a conversation, oldest first.
+ * @param giver undefined: everybody's
  */
 export const feedbackOn = (
   db: Database,

@@ -52,14 +52,14 @@ export async function syncMessages(
   ])
 }
 
-/** The messages to remove, by their documents' ids. */
+/** Selects messages by their documents' ids. */
 const named = (historyId: string, documentIds: string[]): SQL =>
   sql`${messages.historyId} = ${historyId} AND ${messages.documentId} IN
     (SELECT value FROM json_each(${JSON.stringify(documentIds)}))`
 
 /**
  * Removes messages and the records of their turns, which quote them. A conversation without messages gets
- * `expires_at` 0: nobody finds it any more, and the sweep erases it.
+ * `expires_at` 0, which hides it until the sweep erases it.
  *
  * Messages identify their turn only by its second. Another turn in the same second loses its record too, which is the
  * safe mistake.
@@ -94,7 +94,7 @@ const withoutTraces = (db: Database, going: SQL) =>
       sql`${turns.conversationId} IN (SELECT ${messages.conversationId} FROM ${messages} WHERE ${going})`,
     )
 
-/** The trace of a turn whose own one was removed. */
+/** Stands in for a trace that was removed. */
 export const NO_TRACE = JSON.stringify({ question: '', searches: [], calls: [], shortened: true })
 const NO_FOLLOWUPS = '[]'
 

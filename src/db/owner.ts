@@ -34,7 +34,7 @@ let verified: string | undefined
 const ownOf = (env: Bound): string =>
   objectId(env.CONVERSATION as DurableObjectNamespace, env, 'owner').toString()
 
-/** Whether this isolate has verified its database, so that requests need not wait for that. */
+/** Whether this isolate has verified its database. Requests then need not wait for the check. */
 export const isVerified = (env: Bound): boolean => verified === ownOf(env)
 
 /**
@@ -57,8 +57,8 @@ const FOREIGN =
   'The D1 database of this Parley belongs to another Worker, or to this one in another jurisdiction. Nothing was read or written: see docs/deploy.md, "How do I deploy a second Parley?"'
 
 /**
- * Like `requireOwnDatabase`, for requests. It passes when D1 does not answer: nothing is written then, and much works
- * without D1.
+ * Like `requireOwnDatabase`, for requests. It lets a request through if D1 does not answer: nothing can be written
+ * then, and many routes work without D1.
  * @throws ApiError 503 when it is another Worker's
  */
 export async function requireNoForeignDatabase(env: Bound): Promise<void> {
@@ -70,7 +70,7 @@ export async function requireNoForeignDatabase(env: Bound): Promise<void> {
   }
 }
 
-/** @param claimed only a mark counts that names a Worker's objects */
+/** @param claimed ignore a mark that does not name a Worker's objects yet */
 async function read(db: D1Database, claimed: boolean): Promise<Owner | undefined> {
   try {
     const owner = await db.prepare('SELECT worker, namespace FROM owner').first<Owner>()
@@ -81,7 +81,7 @@ async function read(db: D1Database, claimed: boolean): Promise<Owner | undefined
   }
 }
 
-/** Of concurrent claims one succeeds. @returns the owner */
+/** Claims the database. One of several concurrent claims succeeds. @returns the owner */
 async function claim(db: D1Database, own: string): Promise<Owner> {
   await db.batch([db.prepare(CREATE_OWNER), db.prepare(CLAIM).bind(own)])
   const owner = await read(db, false)

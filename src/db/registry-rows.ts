@@ -28,7 +28,7 @@ export const modelIds = ({ assistant, model }: Named): SQL =>
   sql`${model ?? null}, (SELECT json_extract(${assistants.config}, '$.model') FROM ${assistants}
     WHERE ${assistants.name} = ${assistant ?? null})`
 
-/** Unknown names are left out. */
+/** Reads the rows of what a request names. Unknown names are left out. */
 export async function readRegistry(db: Database, named: Named): Promise<RegistryRows> {
   const { assistant = null } = named
   const isNamed = sql`${conversationModels.id} IN (${modelIds(named)})`
@@ -43,7 +43,7 @@ export async function readRegistry(db: Database, named: Named): Promise<Registry
       WHERE conversation_models.deleted_at IS NULL AND conversation_models.id
         IN (${named.model ?? null}, (SELECT json_extract(assistants.config, '$.model') FROM ${own}))
   ) AS asked`
-  // An alias never has the name of a collection, except one that was made before the collection.
+  // A collection wins over an alias of its name. Such an alias can exist only if it was made before the collection.
   const leadsTo = sql`${collections.name} = CASE
     WHEN EXISTS (SELECT 1 FROM collections AS own WHERE own.name = asked.name) THEN asked.name
     ELSE (SELECT ${aliases.collectionName} FROM ${aliases} WHERE ${aliases.name} = asked.name) END`
@@ -54,7 +54,7 @@ export async function readRegistry(db: Database, named: Named): Promise<Registry
       .from(conversationModels)
       .where(and(isNamed, isNull(conversationModels.deletedAt))),
     db
-      // D1 returns a batch's rows as objects: two columns of one name would be one.
+      // D1 returns a batch's rows as objects, so of two columns with the same name only one would remain.
       .select({ ...getTableColumns(collections), asked: sql<string>`asked.name`.as('asked') })
       .from(asked)
       .innerJoin(collections, leadsTo),

@@ -5,7 +5,7 @@ import { apiKeys, collections, conversationModels, resources } from './schema'
 import { reseal } from './sealing'
 
 /**
- * Leaves a secret alone that was replaced meanwhile: it was sealed under the present key.
+ * Does not overwrite a secret that was replaced meanwhile: the new one is already sealed under the present key.
  * @returns how many secrets were sealed again
  * @throws ApiError 400 when one cannot be opened
  */

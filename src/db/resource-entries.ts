@@ -1,6 +1,6 @@
 /**
  * Resources that are maps: a synonym set, a curation set, a stemming dictionary. The body is an object from ids to
- * strings, so that one statement can put or drop an entry, whoever else writes at the same time.
+ * strings, so that one statement can put or drop an entry without overwriting concurrent changes to others.
  */
 import { and, eq, sql } from 'drizzle-orm'
 import * as v from 'valibot'
@@ -8,12 +8,15 @@ import { once } from '../once'
 import type { Database } from './client'
 import { resources } from './schema'
 
-/** In order of their first appearance. */
+/** By id, in the order in which they were first added. */
 export type Entries = Map<string, string>
 
 const Body = once(() => v.record(v.string(), v.string()))
 
-/** JavaScript moves keys like `1` to the front of an object, and `__proto__` is none of its own. With this they are plain. */
+/**
+ * Precedes each key in the stored JSON. JavaScript moves keys like `1` to the front of an object, and treats
+ * `__proto__` as the prototype. With this prefix both are ordinary keys.
+ */
 const MARK = ':'
 
 const bodyOf = (entries: Iterable<readonly [string, string | null]>): string =>
@@ -28,18 +31,18 @@ export const entriesBody = (entries: Entries): string => bodyOf(entries)
 
 const is = (kind: string, id: string) => and(eq(resources.kind, kind), eq(resources.id, id))
 
-/** What tells one state of a resource from another. */
+/** Identifies one state of a resource. */
 export interface Stamp {
   version: number
   createdAt: number
 }
 
 export interface StampedBody extends Stamp {
-  /** undefined: it is as the caller knows it */
+  /** undefined: unchanged since the state that the caller has */
   body: string | undefined
 }
 
-/** A resource, without its body if the caller has it. */
+/** Reads a resource, without its body if the caller already has this state. */
 export async function findNewer(
   db: Database,
   kind: string,
@@ -60,7 +63,7 @@ export async function findNewer(
 }
 
 /**
- * Puts entries into a resource. null drops one.
+ * Puts entries into a resource. null drops an entry.
  * @returns false where there is no such resource
  */
 export async function putEntries(
@@ -102,14 +105,14 @@ export async function beginEntries(db: Database, kind: string, id: string): Prom
 export interface Sizes {
   /** resources of the kind, besides this one */
   others: number
-  /** of the body, 0 where there is none */
+  /** bytes of the body, 0 if there is no such resource */
   bytes: number
   entries: number
   /** whether it has this entry */
   has: boolean
 }
 
-/** How many resources there are of a kind, and how large one is. */
+/** Counts the resources of a kind, and measures one of them. */
 export async function sizesOf(db: Database, kind: string, id: string, entry = ''): Promise<Sizes> {
   const of = sql`FROM ${resources} WHERE ${resources.kind} = ${kind} AND ${resources.id}`
   const keys = sql`json_each((SELECT body ${of} = ${id}))`

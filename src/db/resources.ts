@@ -1,4 +1,4 @@
-/** Rows of what an API registers and alone understands (schema.ts), by kind and id. */
+/** Rows of resources that only one API understands (schema.ts), by kind and id. */
 import { and, asc, eq, sql } from 'drizzle-orm'
 import type { Database } from './client'
 import { resources } from './schema'
@@ -12,7 +12,7 @@ export async function findResource(db: Database, kind: string, id: string): Prom
   return row
 }
 
-/** All of a kind, the oldest first. */
+/** All resources of a kind, the oldest first. */
 export const listResources = (db: Database, kind: string): Promise<ResourceRow[]> =>
   db
     .select()
@@ -41,7 +41,7 @@ export async function insertResource(db: Database, given: NewResource): Promise<
   return written.length === 1
 }
 
-/** Stores one, or puts it in the place of the one of its id. @returns its version */
+/** Stores a resource, and replaces one of the same id. @returns its version */
 export async function putResource(db: Database, given: NewResource): Promise<number> {
   const now = Date.now()
   const { createdAt: _, version: __, ...row } = rowOf(given, now)
@@ -56,11 +56,14 @@ export async function putResource(db: Database, given: NewResource): Promise<num
   return written!.version
 }
 
-/** What became of a replacement. `changed`: another change came first; `taken`: its new id or name is another one's. */
+/**
+ * The outcome of a replacement. `changed`: another change came first; `taken`: another resource has the new id or
+ * name.
+ */
 export type Replaced = 'done' | 'changed' | 'taken' | 'missing'
 
 /**
- * Replaces a row by what was made of it, under its id or another one, unless it has changed since it was read.
+ * Replaces a row if it is still as it was read. The new row may have another id.
  * @param read the row as it was read
  */
 export async function replaceResource(
@@ -95,7 +98,7 @@ export async function replaceResource(
   return present.version === version && present.sealed === sealed ? 'taken' : 'changed'
 }
 
-/** Changes some keys of a body, in one statement. @param changes null: the key goes */
+/** Changes some keys of a body, in one statement. @param changes null removes a key */
 export async function mergeResource(
   db: Database,
   kind: string,

@@ -7,7 +7,7 @@ const MOST_CACHED = 1_000
 /** How long `held` uses an entry, in milliseconds. */
 export const HELD_MS = 60_000
 
-/** After this long a renewal counts as lost: workerd ends it with the request that began it. In milliseconds. */
+/** After this many milliseconds a renewal counts as lost: workerd cancels it if the request that began it ends. */
 const RENEWAL_MS = 5_000
 
 interface Entry<Row> {
@@ -24,11 +24,11 @@ interface Entry<Row> {
  * - `find` uses an entry for `ms`. Another isolate sees a change that much later.
  * - `held` uses it for a minute. From `ms` on it reads the row again, while the caller goes on with the old one.
  * - An unknown key is never cached, so a new row is found at once.
- * - While D1 does not answer, an old entry is used further: it is better than none, and seldom wrong. Budgets turn this off.
- * - Code that writes a row must forget its key after the write. Before the write, a reader could cache the old row again.
- *   A read that was under way then is not cached.
+ * - While D1 does not answer, expired entries are still used: they are seldom wrong. Budgets turn this off.
+ * - Code that writes a row must forget its key after the write. If it did so before, a reader could cache the old row
+ *   again. A read that was under way then is not cached.
  *
- * No caller waits for another's read: if the request that began it ends, workerd never settles it.
+ * Callers never share a read: if the request that began it ends, workerd never settles its promise.
  */
 export class RowCache<Row> {
   readonly #entries = new Map<string, Entry<Row>>()
@@ -51,7 +51,7 @@ export class RowCache<Row> {
 
   /**
    * @param read asks D1
-   * @throws what `read` throws where nothing is remembered of the key
+   * @throws what `read` throws, if the cache has no entry of the key
    */
   async find(key: string, read: () => Promise<Row | undefined>): Promise<Row | undefined> {
     const known = this.#entries.get(key)
@@ -93,8 +93,8 @@ export class RowCache<Row> {
   }
 
   /**
-   * Call this before rows are read, and the returned function with each row and its key. It keeps none if a key was
-   * forgotten meanwhile: the row may be the old one.
+   * Call this before rows are read, and the returned function with each row and its key. If any key was forgotten
+   * meanwhile, nothing is cached, because a row may be the old one.
    */
   reading(): (key: string, row: Row | undefined) => void {
     const changes = this.#changes
@@ -107,12 +107,12 @@ export class RowCache<Row> {
     }
   }
 
-  /** Whether `find` needs no read. */
+  /** Whether `find` answers without a read. */
   isFresh(key: string): boolean {
     return this.#isYounger(key, this.#ms)
   }
 
-  /** Whether `held` waits for no read. */
+  /** Whether `held` answers without waiting for a read. */
   isHeld(key: string): boolean {
     return this.#isYounger(key, HELD_MS)
   }

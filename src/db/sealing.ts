@@ -1,8 +1,8 @@
 /**
  * Encrypts secrets at rest: AES-256-GCM with a key derived (HKDF-SHA-256) from the Worker's ENCRYPTION_KEY.
  *
- * A sealed string is `v1.` + base64(12 bytes of nonce + ciphertext with its tag). A row that was tampered with, or
- * sealed under another key, does not open.
+ * A sealed string is `v1.` + base64(12 bytes of nonce + ciphertext with its tag). A value that was changed, or sealed
+ * under another key, does not open.
  */
 import { ApiError } from '../errors'
 

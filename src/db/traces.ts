@@ -2,8 +2,8 @@
  * Removes the traces of older turns. A trace is 15 to 30 KB, several times as long as the rest of its turn, so D1 would be full
  * of them. The turn itself stays until it expires.
  *
- * SQLite's row numbers grow with time, so the sweep walks the rows in their order and remembers how far it came. An index for it
- * would cost each turn a row.
+ * SQLite's row numbers grow with time, so the sweep walks the rows in their order and remembers how far it came. An
+ * index would be billed as one more row for each turn.
  */
 import { sql } from 'drizzle-orm'
 import * as v from 'valibot'
@@ -20,7 +20,7 @@ const TRACES = 'traces'
 const Progress = once(() => v.object({ after: v.number() }))
 
 /**
- * Removes some traces: not of turns that somebody gave feedback on, and not what OpenSearch's API keeps in a trace.
+ * Removes some traces. Traces of turns with feedback stay, and so does what OpenSearch's API stores in a trace.
  * @param before unix milliseconds; traces of turns from before then go
  * @param limit rows to look at
  * @returns whether there may be more
@@ -54,7 +54,10 @@ export async function trimTraces(db: Database, before: number, limit: number): P
   return rows.length === limit
 }
 
-/** SQLite gives the numbers of deleted rows at the end to new ones. */
+/**
+ * Moves the sweep back to the last row that exists. SQLite gives the numbers of deleted rows at the end to new ones,
+ * which the sweep would otherwise skip.
+ */
 async function startAgain(db: Database, after: number): Promise<void> {
   if (after === 0) return
   const { last } = await db.get<{ last: number }>(sql`SELECT coalesce(max(rowid), 0) AS last FROM turns`)

@@ -13,11 +13,11 @@ export type Spent = Omit<typeof usage.$inferSelect, 'turns'>
 
 /** What a turn cost, by model. */
 export interface Cost {
-  /** of the model that was asked; the turn counts towards it */
+  /** usage of the model that was asked; the turn counts towards this model */
   usage: Spent
-  /** of models that answered or wrote in its place; only their tokens count */
+  /** usage of models that answered or wrote in its place; only tokens are counted for them */
   others?: Spent[]
-  /** the answer is a copy from a turn that was paid for: nothing counts */
+  /** the answer is copied from a turn that was already charged, so nothing is counted */
   copied?: true
 }
 
@@ -105,7 +105,7 @@ export async function recordCost(
   for (const row of rows) forgetSpent(row)
 }
 
-/** A turn without its trace, which is long. */
+/** A turn without its trace, which would be long. */
 export type StoredTurn = Omit<TurnRow, 'trace'>
 
 export type TracedRow = TurnRow
@@ -167,7 +167,10 @@ export async function findTurn(
   return row
 }
 
-/** The turns of a conversation that were recorded within these moments, oldest first. Milliseconds since 1970. */
+/**
+ * The turns of a conversation that were recorded between two times, oldest first. Times are in milliseconds since
+ * 1970.
+ */
 export const turnsBetween = (
   db: Database,
   conversationId: string,
@@ -179,7 +182,7 @@ export const turnsBetween = (
     .where(and(onPage(conversationId, { now }), between(turns.createdAt, from, to)))
     .orderBy(asc(turns.turn))
 
-/** Deletes a turn that the history refused, or that somebody deleted. */
+/** Deletes a turn, because its history refused it or somebody deleted it. */
 export async function deleteTurn(db: Database, conversationId: string, turn: number): Promise<void> {
   await db.delete(turns).where(and(eq(turns.conversationId, conversationId), eq(turns.turn, turn)))
 }

@@ -46,13 +46,13 @@ export const dayOf = (now: number): string => new Date(now).toISOString().slice(
 /** How long a sum is cached. A budget can be overrun by what other isolates spend meanwhile. */
 export const SPENT_CACHE_MS = 2_000
 
-/** Not used beyond its time, even while D1 does not answer: a budget is there to be kept. */
+/** Expired sums are not used even while D1 does not answer: an old sum could let a budget be overrun. */
 const sums = new RowCache<Spent>('what was spent', SPENT_CACHE_MS, { outlives: false })
 
 const ownerKey = (day: string, owner: string): string => `${day} key ${owner}`
 const modelKey = (day: string, modelId: string): string => `${day} model ${modelId}`
 
-/** Drops the cached sums of a key and a model, after something was added to them here. */
+/** Drops the cached sums of a key and a model. Call it after this isolate added to them. */
 export function forgetSpent({ day, owner, modelId }: Pick<UsageRow, 'day' | 'owner' | 'modelId'>): void {
   sums.forget(ownerKey(day, owner))
   sums.forget(modelKey(day, modelId))

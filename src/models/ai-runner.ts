@@ -32,7 +32,7 @@ export async function runUntil(
   try {
     return await Promise.race([running, aborted])
   } catch (error) {
-    // Nobody would read a stream that comes later.
+    // Cancel a stream that arrives after the abort: nobody reads it.
     running.then((late) => (late instanceof ReadableStream ? late.cancel() : undefined)).catch(() => {})
     throw error
   }

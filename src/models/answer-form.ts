@@ -1,6 +1,6 @@
-/** The form that an answer has to have, where a request asks for one. */
+/** The form of an answer that a request asks for. */
 export type AnswerForm =
   /** any JSON object */
   | { type: 'json' }
-  /** JSON that fits a JSON Schema. `strict` is the caller's word to a provider that knows it */
+  /** JSON that fits a JSON Schema. `strict` is passed on to providers that support it */
   | { type: 'schema'; name: string; schema: Record<string, unknown>; strict?: boolean }

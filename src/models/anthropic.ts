@@ -19,7 +19,7 @@ import { samplingOf } from './sampling'
 const ANTHROPIC_URL = 'https://api.anthropic.com'
 const VERSION = '2023-06-01'
 
-/** Room for a long answer. Every Claude can write this much, and only what it writes is charged. */
+/** Enough for a long answer. Every Claude can write this much, and only tokens that it writes are charged. */
 const DEFAULT_MAX_TOKENS = 4096
 
 const WORDING = wording('Anthropic')

@@ -41,7 +41,7 @@ export const wording = (label: string): Wording => ({
 
 export interface CallOptions {
   wording: Wording
-  /** seconds of silence after which the call is given up */
+  /** seconds without content after which the call fails */
   silence: number
   /** 408 in the live check of a model, 400 at query time, since clients retry nothing below 500 */
   timeoutStatus: number
@@ -90,7 +90,7 @@ export const textCall = (options: Omit<CallOptions, 'timeoutStatus'>, signal: Ab
 
 const LONGEST_DETAIL = 4000
 
-/** The most bytes of a reply in one piece. A broken server may never end. */
+/** The most bytes of a reply in one piece. A broken server may send without end. */
 const LARGEST_REPLY = 8 * 1024 * 1024
 /** The same for embeddings: 200 of 4,096 dimensions are 20 MB. */
 export const LARGEST_EMBEDDINGS = 32 * 1024 * 1024
@@ -234,7 +234,10 @@ export class ProviderCall {
     }
   }
 
-  /** Call this for content only. Blank lines, comments and empty pieces could go on for ever. */
+  /**
+   * Call this for content only. A server can send blank lines, comments and empty pieces for ever, and they must not
+   * keep a call alive.
+   */
   alive(): void {
     this.#bytesAtContent = this.#bytes
     this.#watch.touch()
@@ -260,8 +263,8 @@ export class ProviderCall {
   reported(body: string, upstream: Upstream = {}): ProviderError {
     const { wording, secrets = [] } = this.#options
     const { detail, readable, code, type } = errorDetail(body)
-    // Servers like to quote the key that they refuse. Secrets are removed before the text is cut, since the cut may
-    // go through one.
+    // Servers often quote the key that they refuse. Remove secrets before cutting the text: the cut could leave part
+    // of one that no longer matches.
     const said = secrets
       .reduce((text, secret) => text.replaceAll(secret, maskSecret(secret)), detail)
       .slice(0, LONGEST_DETAIL)
@@ -299,7 +302,7 @@ export class ProviderCall {
   }
 
   /**
-   * The error to throw for an exception. An abort by the caller stays what it is.
+   * The error to throw for an exception. An abort by the caller is returned unchanged.
    * @param upstream what is known of the reply, unless it was aborted or timed out
    */
   explain(error: unknown, otherwise: string, upstream?: Upstream): unknown {

@@ -83,7 +83,10 @@ async function runBinding(
   }
 }
 
-/** A moment after which a place may be free. Two more attempts fit into the time for retries (retry.ts). */
+/**
+ * When to retry if the account's limit is reached, in milliseconds. Two more attempts fit into the retry budget
+ * (retry.ts).
+ */
 const FULL_MS = 1_500
 
 /**
@@ -103,8 +106,8 @@ const FULL =
   'Workers AI takes 300 text generations a minute of an account, and that many were asked for. Try again in a minute, or use a model of another provider.'
 
 /**
- * Models that think unless they are told not to, by the schemas of Cloudflare's catalogue. Thoughts are billed as output, and
- * nobody reads them here. `npm run models -- --check` compares.
+ * Models that reason by default, according to the schemas of Cloudflare's catalogue. Reasoning is billed as output,
+ * and Parley does not use it. `npm run models -- --check` compares.
  */
 const THINKS = /\/(?:glm-4\.7-flash|gemma-4-26b-a4b-it)$/
 
@@ -136,7 +139,8 @@ async function* generate(
 const USUAL_LIMIT = 256
 
 /**
- * Cloudflare's own models do not tell why they ended. If one has written all tokens that it may, the answer was cut.
+ * Cloudflare's own models do not report why they stopped. If one has written as many tokens as its limit allows, the
+ * answer was cut.
  */
 async function* tellingLimit(
   deltas: AsyncIterable<Delta> | Iterable<Delta>,
@@ -164,7 +168,7 @@ export const cloudflare: LanguageModelProvider = {
   async probe(config, env) {
     const call = new ProviderCall({ ...options(config, env), timeoutStatus: 408 })
     const reply = await open(call, config, env, inputsOf(config, [{ role: 'user', content: 'hello' }]))
-    // Any reply passes the check, and reading on would cost money.
+    // Any reply passes the check. Cancel it: reading on would cost money.
     if (reply instanceof ReadableStream) await reply.cancel()
     call.close()
   },

@@ -1,6 +1,6 @@
 /**
  * Which hosts outbound calls may reach. Every URL of a provider is checked when a model is created and again when it
- * is called: otherwise whoever can create a model could reach inside the network that Parley runs in.
+ * is called: otherwise anyone who can create a model could reach hosts inside the network that Parley runs in.
  *
  * URLs are checked after the platform's parser has normalised them, so 2130706433, 0x7f.1 and 127.0.0.1 are the same
  * address. Numeric addresses are never public: providers have names, and no list of internal ranges is complete. What
@@ -35,7 +35,7 @@ const INSIDE =
 
 /**
  * @param url complete, as it will be fetched
- * @param what what messages call it
+ * @param what the subject of the error message
  * @throws ApiError 400 that tells how to allow it
  */
 export function requireAllowed(url: string, env: Egress, what = 'The URL of the model'): void {
@@ -46,7 +46,7 @@ export function requireAllowed(url: string, env: Egress, what = 'The URL of the 
   if (target.username !== '' || target.password !== '') {
     throw refused(`${what} may not carry a user name or a password.`)
   }
-  // With the root's dot at its end, a name is the same host.
+  // A name with the root's dot at its end is the same host.
   const host = target.hostname.replace(/(?<!\.)\.+$/, '')
   const entries = (env.ALLOWED_HOSTS ?? '').split(',').map((entry) => entry.trim().toLowerCase())
   if (target.protocol === 'https:') {

@@ -57,8 +57,8 @@ export const servedBy = (name: string, env: Cloudflare.Env): string | undefined 
     : undefined
 
 /**
- * The model of a field whose schema does not say it, because it is older than that record. Locally, Typesense's
- * models were then served by hashes of words.
+ * The model of a field whose schema does not record it, because the schema is older than that record. At that time a
+ * local deployment served Typesense's models by hashes of words.
  * @param dimensions of the field
  */
 export const formerlyServedBy = (
@@ -74,7 +74,7 @@ export const formerlyServedBy = (
 
 /**
  * Checks the model name in a new schema. Stored schemas may have others.
- * @throws ApiError 400 that tells how to write such a name
+ * @throws ApiError 400 whose message shows how to write such a name
  */
 export function requireKnownModel(name: string): void {
   if (!isTypesenses(name) || Object.hasOwn(TYPESENSE_DIMENSIONS, modelId(name))) return

@@ -1,7 +1,7 @@
 /** The port to embedding models: texts in, vectors out. */
 import type { PassageReader } from './static-embedder/reader'
 
-/** How long and how often a caller lets a model that has to be called be asked. */
+/** Limits for calls of a remote model. */
 export interface EmbeddingLimits {
   /** milliseconds for all attempts together */
   timeoutMs?: number
@@ -13,9 +13,8 @@ export interface EmbeddingModel {
   /** as in the schema: `ts/e5-small`, `openai/text-embedding-3-small`, `local/hash-384` */
   readonly name: string
   /**
-   * What its cosines weigh, from 0 to 1, if scores of words and vectors are combined (search/run/fusion.ts). Absent
-   * for models that read a text in context. Simpler models know less than the words do, and their cosines vary
-   * more.
+   * Weight of its cosines, from 0 to 1, when scores of words and vectors are combined (search/run/fusion.ts). Absent
+   * for models that read a text in context. Simpler models tell less than the words do, and their cosines vary more.
    */
   readonly weight?: number
   /** most texts in one call */
@@ -28,16 +27,18 @@ export interface EmbeddingModel {
    */
   embed(texts: string[], kind: 'document' | 'query', limits?: EmbeddingLimits): Promise<Float32Array[]>
   /**
-   * Embeds a document without a wait. Only models that run here have it; others are called in the background.
+   * Embeds a document synchronously. Only models that run here have it; others are called in the background.
    * @returns undefined until the model is `ready`
    */
   embedNow?(text: string): Float32Array | undefined
   /**
-   * Loads what `embedNow` needs, unless it is there from the start.
+   * Loads the data that `embedNow` needs. Absent if there is nothing to load.
    * @throws ApiError 503 if it cannot be loaded
    */
   ready?(): Promise<void>
-  /** Reads the best hits of a search again, passage by passage. Only the built-in model does; undefined until `ready`. */
+  /**
+   * Reranks the best hits of a search passage by passage. Only the built-in model has it; undefined until `ready`.
+   */
   reader?(): PassageReader | undefined
 }
 

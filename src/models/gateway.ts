@@ -2,8 +2,8 @@
  * AI Gateway: one setting routes calls to all known providers through a Cloudflare gateway, which logs, caches and
  * limits them (https://developers.cloudflare.com/ai-gateway/usage/providers/).
  *
- * Each call is built for the provider's own address, and signed for it where necessary. This file, which all calls
- * pass, rewrites it. Models on other servers are called directly.
+ * Each call is built for the provider's own address, and signed for it where necessary. All calls pass through this
+ * file, which rewrites the address. Models on other servers are called directly.
  */
 import { ApiError } from '../errors'
 import { outgoing } from '../outgoing'

@@ -21,12 +21,12 @@ export interface Source {
   document: Record<string, unknown>
   /** the name by which the answer has to cite it in square brackets; absent if it need not */
   label?: string
-  /** how good a hit it was (turn/retrieve.ts); absent where no search found it */
+  /** its score in the search (turn/retrieve.ts); absent if no search found it */
   score?: number
 }
 
 export interface GenerationRequest {
-  /** why the model is called */
+  /** what the reply is for */
   purpose: 'answer' | 'standalone' | 'guardrail' | 'followups' | 'query' | 'task'
   /** the complete prompt: all that a remote provider gets */
   messages: ChatMessage[]
@@ -38,7 +38,7 @@ export interface GenerationRequest {
   history: ChatMessage[]
   /** the form that the reply has to have, for `answer` */
   form?: AnswerForm
-  /** false asks for the reply in one piece, where the provider can do both */
+  /** false asks for the reply in one piece, if the provider can do both */
   stream: boolean
 }
 
@@ -49,18 +49,18 @@ export type Delta =
   | { type: 'text'; text: string }
   | { type: 'reasoning'; text: string }
   | { type: 'usage'; inputTokens: number; outputTokens: number }
-  /** `declined`: the model has no answer, or made small talk. It cites nobody, whatever its words */
+  /** `declined`: the model has no answer, or made small talk. The reply then cites nothing, whatever it says */
   | { type: 'finish'; reason: FinishReason; declined?: boolean }
   /** a failed attempt, before another one (models/resilient.ts) */
   | FailedAttempt
-  /** who answers in place of the model that was asked; before the first piece */
+  /** the model that answers in place of the one that was asked; comes before the first piece */
   | { type: 'model'; name: string; id: string }
 
 export interface FailedAttempt {
   type: 'failed'
   model: string
   error: string
-  /** the id of its conversation model, if the attempt has to be paid: the provider had taken the prompt */
+  /** the id of its conversation model, if the attempt is charged because the provider had accepted the prompt */
   id?: string
   /** bytes received from it */
   received?: number
@@ -94,7 +94,8 @@ export interface ConversationModelConfig {
   /** ids of conversation models that answer while this one cannot, in order */
   fallbacks?: unknown
   /**
-   * a model for what is written beside the answer: id of a conversation model, or name of one of the same provider
+   * the model that writes standalone questions and suggestions: the id of a conversation model, or the name of a
+   * model of the same provider
    */
   rewrite_model?: unknown
   /** tokens that may be used in a day */

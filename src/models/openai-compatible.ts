@@ -20,8 +20,8 @@ export interface ChatEndpoint {
 }
 
 /**
- * Asks for token counts in a stream, which are estimated otherwise. Sent if the model's config asks for it or the
- * server is known to support it: others might refuse it.
+ * Asks for token counts in a stream. Without this option they are estimated. It is sent if the model's config asks
+ * for it or the server is known to support it, because other servers may refuse it.
  */
 export function streamOptions(config: ConversationModelConfig, isKnown: boolean): Record<string, unknown> {
   const { stream_options = isKnown ? { include_usage: true } : undefined } = config
@@ -124,7 +124,7 @@ interface Message {
   reasoning_content?: unknown
   reasoning?: unknown
   thinking?: unknown
-  /** OpenRouter's: a list of parts */
+  /** OpenRouter sends a list of parts */
   reasoning_details?: unknown
   refusal?: unknown
 }

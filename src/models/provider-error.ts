@@ -1,8 +1,8 @@
-/** Failures of a provider, with what decides about retries and fallbacks. */
+/** Failures of a provider, classified for retries and fallbacks. */
 import { ApiError } from '../errors'
 
 /**
- * Faults, distinguished by what can be done about them.
+ * Kinds of fault. Each calls for a different reaction.
  *
  * - `unreached`: no response: no connection, or a pooled one that the provider had closed
  * - `busy`: overloaded or broken for the moment: 5xx, an overload reported in a stream, Workers AI without capacity
@@ -32,7 +32,7 @@ export interface Upstream {
   upstream?: number | undefined
   /** milliseconds after which the provider allows another call */
   retryAfterMs?: number | undefined
-  /** if the status does not tell it */
+  /** set if the status does not determine it */
   fault?: Fault | undefined
 }
 
@@ -53,7 +53,9 @@ export class ProviderError extends ApiError {
   }
 }
 
-/** Faults after the provider had started to work on the request: the prompt is charged, whatever came of it. */
+/**
+ * Faults after the provider had started to work on the request. The prompt is charged even though there is no answer.
+ */
 const PAID: ReadonlySet<Fault> = new Set<Fault>(['silent', 'cut', 'empty'])
 
 export const isPaid = (error: unknown): boolean => error instanceof ProviderError && PAID.has(error.fault)

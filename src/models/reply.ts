@@ -8,16 +8,16 @@ const LONGEST_REFUSAL = 4_000
 
 /** What has been seen of a reply, streamed or whole. */
 export class Reply {
-  /** whether anything has come */
+  /** whether anything has arrived */
   any = false
-  /** why the model ended; undefined without an end marker */
+  /** the finish reason; undefined without an end marker */
   finish: FinishReason | undefined
   usage: Delta | undefined
   /** the model's words of refusal, apart from its text */
   refusal = ''
   readonly #call: ProviderCall
   readonly #thoughts: ThoughtFilter
-  /** whether any of it was text of an answer */
+  /** whether any of it was answer text */
   #answered = false
 
   /** @param whole the reply comes in one piece, so nobody waits for its first word */
@@ -46,14 +46,14 @@ export class Reply {
     yield { type: 'text', text }
   }
 
-  /** The model refuses, in its own words. */
+  /** Adds a piece of the model's refusal. */
   refuses(piece: string): void {
     if (VISIBLE.test(piece)) this.#call.alive()
     if (this.refusal.length < LONGEST_REFUSAL) this.refusal += piece
   }
 
   /**
-   * The last deltas: cost and reason to end.
+   * The last deltas: cost and finish reason.
    * @throws ProviderError, with the reason, for a refusal, a reply that broke off, or one without text
    */
   *end(): Generator<Delta> {
@@ -70,7 +70,7 @@ export class Reply {
 }
 
 /**
- * The error for a reply without text. It depends on the reason to end: a model that only reasoned is not at fault.
+ * The error for a reply without text. It depends on the finish reason: a model that only reasoned is not at fault.
  */
 function withoutText(call: ProviderCall, finish: FinishReason): Error {
   switch (finish) {

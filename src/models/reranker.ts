@@ -25,7 +25,7 @@ export interface Reranker {
 
 /**
  * Finds a reranking model by name. Makes no call.
- * @returns undefined where this deployment cannot serve it
+ * @returns undefined if this deployment cannot serve it
  * @throws ApiError 400 for an unknown name
  */
 export function createReranker(name: string, env: Cloudflare.Env): Reranker | undefined {

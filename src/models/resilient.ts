@@ -1,6 +1,6 @@
 /**
- * Retries a model after a passing fault, then tries other models, until the first piece of a reply. From then on
- * nothing is repeated: the reply was paid for, and somebody may have read it.
+ * Retries a model after a passing fault, then tries other models, until the first piece of a reply. After that
+ * nothing is repeated: the reply is charged, and somebody may have read part of it.
  */
 import { ApiError } from '../errors'
 import type { Delta, FailedAttempt, GenerationRequest, LanguageModel } from './language-model'
@@ -20,14 +20,14 @@ export interface Resilience {
    * Asked before the first. Its reply is passed on only when complete; any failure leaves the request to the first.
    */
   ahead?: Candidate
-  /** asked after the first, in order, if another provider may succeed; fetched when needed */
+  /** asked in order after the first fails, if another provider may succeed; read when needed */
   others?: () => Promise<Candidate[]>
   clock?: Clock
 }
 
 /**
  * If all fail before their first piece, the error is that of the first: the model that was asked for.
- * @returns a model with the name of the first, which says by a `model` delta who answers in its place
+ * @returns a model with the name of the first, which emits a `model` delta if another model answers in its place
  */
 export const resilient = (first: Candidate, resilience: Resilience = {}): LanguageModel => ({
   name: first.model.name,
@@ -127,7 +127,7 @@ const byteLength = (text: string): number => encoder.encode(text).length
 
 /**
  * Asks one model, with retries after passing faults, until its first piece.
- * @param standsIn it answers in another model's place, and has to say so
+ * @param standsIn it answers in another model's place, and must emit a `model` delta
  */
 async function* persist(
   candidate: Candidate,

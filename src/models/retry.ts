@@ -20,8 +20,8 @@ export const RETRY_BUDGET = 5_000
 const FIRST_WAIT = 500
 
 /**
- * Whether the same provider may be asked again. Not after a 4xx, except for a rate limit that says when it ends:
- * guessing that moment runs into the limit again, and many guesses keep it from ending.
+ * Whether the same provider may be asked again. Not after a 4xx, except for a rate limit that says when it ends: an
+ * early guess hits the limit again, and repeated guesses can keep the limit in force.
  */
 export function isRetriable(error: unknown): error is ProviderError {
   if (!(error instanceof ProviderError)) return false

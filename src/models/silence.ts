@@ -1,6 +1,6 @@
 /**
- * Limits how long a provider may keep its caller waiting: the time without content, and the whole call, which a
- * provider that sends a little now and then could prolong for ever.
+ * Limits how long a provider may keep its caller waiting: the time without content, and the whole call. Without the
+ * second limit, a provider that sends a little now and then could prolong a call for ever.
  */
 
 /** Seconds that a call or a turn may take, in addition to the silence that its model is allowed. */

@@ -6,9 +6,9 @@ import { rest, SLICE_BYTES, worked } from '../turn-taking'
 export const LARGEST_EVENT = 4 * 1024 * 1024
 
 /**
- * Ends a reading when a signal aborts. A cancelled reader ends at once, while a stream from a binding may ignore the
- * signal.
- * @returns the listener, to be removed
+ * Cancels a reader when a signal aborts. Passing the signal to the stream is not enough: a stream from a binding may
+ * ignore it, but a cancelled reader ends at once.
+ * @returns the listener, which the caller must remove
  */
 export function endingWith(
   reader: ReadableStreamDefaultReader<Uint8Array>,

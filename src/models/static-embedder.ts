@@ -15,7 +15,7 @@ export const STATIC_DIMENSIONS = 256
 
 /** The table's path among the assets (ui/). */
 const PATH = '/models/minilm-l6-static.bin'
-/** Texts a batch: about a tenth of a second, then others get their turn. */
+/** Texts in a batch. A batch takes about a tenth of a second, then other work gets a turn. */
 const BATCH_SIZE = 500
 /**
  * Weight beside words. From 0.35 to 0.5 the combination beat the better of the two on every set measured, by nearly

@@ -21,7 +21,7 @@ const CLOSING = ['</think>', '</thinking>']
 
 /** White space before the first word is held back up to this many characters, since thoughts may follow it. */
 const MOST_SPACE = 1_000
-/** The most characters held back while it is open what they are: no answer is longer. */
+/** The most characters held back while it is undecided whether they are thoughts. No answer is longer. */
 const MOST_HELD = 500_000
 
 const SPACE = /^\s$/
@@ -58,18 +58,18 @@ export class ThoughtFilter {
     return this.#take()
   }
 
-  /** The thoughts come apart from the text, so all of that is answer. */
+  /** Call this if the provider sends thoughts apart from the text. All of the text is then answer. */
   apart(): Sorted {
     if (this.#mode === 'held') this.#release('answer')
     return this.#take()
   }
 
-  /** The text is over. @returns what was held back */
+  /** Ends the text. @returns what was held back */
   end(): Sorted {
     this.#add(this.#tag)
     this.#tag = ''
     if (this.#mode === 'held') this.#release('answer')
-    // White space alone is no answer, but where there were thoughts it is not even text.
+    // White space alone is not an answer. After thoughts it is dropped as well.
     if (this.#space !== undefined && !this.#thought) this.#sorted.text += this.#space
     this.#space = undefined
     return this.#take()
@@ -81,7 +81,7 @@ export class ThoughtFilter {
     return sorted
   }
 
-  /** One character that may be of a tag. @returns false where it has to be read again */
+  /** Reads a character that may belong to a tag. @returns false if it must be read again */
   #read(letter: string): boolean {
     if (this.#tag === '') {
       if (letter === '<' && this.#mayBeTag()) this.#tag = letter
@@ -107,11 +107,11 @@ export class ThoughtFilter {
 
   #mayBeTag(): boolean {
     if (this.#mode === 'thoughts' || !this.#code.inside) return true
-    // Thoughts leave code open now and then: what ends them stands at the beginning of a line.
+    // Thoughts sometimes leave code open. So a closing tag at the beginning of a line ends them even within code.
     return this.#mode === 'held' && this.#code.atLineStart
   }
 
-  /** A tag was read. @param closes whether it is a closing one */
+  /** Handles a complete tag. @param closes whether it is a closing one */
   #turn(closes: boolean): void {
     if (this.#mode === 'held') this.#release(closes ? 'thoughts' : 'answer')
     if (closes) {
@@ -124,7 +124,7 @@ export class ThoughtFilter {
     }
   }
 
-  /** It is known what was held back. */
+  /** Releases the held text, once it is known whether it is answer or thoughts. */
   #release(as: 'answer' | 'thoughts'): void {
     const held = this.#held
     this.#held = ''
@@ -157,10 +157,10 @@ export class ThoughtFilter {
   }
 }
 
-/** Whether a place in Markdown is code, as far as what stands before it says. */
+/** Tracks whether a position in Markdown is code, judging by the text before it. */
 class CodeTracker {
   #atLineStart = true
-  /** a run of backticks or tildes that may go on, and whether it begins its line */
+  /** a run of backticks or tildes that may continue, and whether it begins its line */
   #run = ''
   #runAtLineStart = false
   #fence = ''
@@ -184,7 +184,7 @@ class CodeTracker {
     this.#inline = 0
   }
 
-  /** @param text one of the letters that mean something here, or several that do not */
+  /** @param text a single character that matters here, or several that do not */
   read(text: string): void {
     if (text === '`' || text === '~') {
       if (this.#run !== '' && this.#run[0] !== text) this.#endRun()

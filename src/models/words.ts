@@ -33,7 +33,7 @@ const fold = (word: string): string => {
 
 const stems = new Map<string, string>()
 
-/** Porter's stem. Remembered, because the same few thousand words come again and again. */
+/** Porter's stem. Cached, because texts repeat the same few thousand words. */
 export function stemOf(folded: string): string {
   if (folded.length < 3 || !ASCII.test(folded)) return folded
   const known = stems.get(folded)
@@ -86,23 +86,23 @@ const STOPWORDS = foldedList(
     '嗎 麼 什麼 這 個 个 ที่ และ ของ คือ เป็น มี ได้ ไหม หรือ อะไร ไร เท่าไร เท่าไหร่ อย่างไร ยังไง ทำไม เมื่อไร เมื่อไหร่ ใคร ครับ ค่ะ คะ จะ ให้ ใน กับ ก็ นี้ นั้น ต้อง',
 )
 
-/** Whether a folded word only holds a sentence together, and says nothing about its subject. */
+/** Whether a folded word is only grammar and says nothing about the subject. */
 export const isStopword = (folded: string): boolean => STOPWORDS().has(folded)
 
-/** Words that a question asks with, beyond the stopwords: they seldom stand in its answer. */
+/** Words that phrase a question, besides the stopwords. They seldom occur in its answer. */
 const ASKING = list(
   'describe explain define definition difference discuss find know list main mean meaning name show talk tell ' +
     'think understand want wonder work works happen happens kind kinds sort type types example examples ' +
     'wat wut waht whta hwo pls plz',
 )
 
-/** Says something about a subject. */
+/** Whether a word says something about a subject. */
 export const isContent = (word: Word): boolean => !isStopword(word.folded)
 
-/** Says something about the subject of a question. */
+/** Whether a word says something about the subject of a question. */
 export const isTopical = (word: Word): boolean => isContent(word) && !ASKING().has(word.folded)
 
-/** The different stems of the words of a text that say something. */
+/** The distinct stems of a text's words, without stopwords. */
 export const contentStems = (text: string): Set<string> =>
   new Set(
     wordsOf(text)

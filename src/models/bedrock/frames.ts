@@ -17,7 +17,7 @@ const SMALLEST = 16
 
 const decoder = new TextDecoder()
 
-/** Loaded where a stream is read, so that nothing of it runs at the start. */
+/** Loads the codec when a stream is read, so that its modules do not run when the Worker starts. */
 async function newCodec(): Promise<EventStreamCodec> {
   const { EventStreamCodec } = await import('./codec')
   const encoder = new TextEncoder()

@@ -1,7 +1,7 @@
 /**
  * `connector/<model>`: a model that is called by the templates of a connector (OpenSearch's ML plugin). The templates
- * say what is sent, and the beginning of the model's name says in which form the prompt goes out and where the answer
- * is read: `bedrock/`, `bedrock-converse/` and `cohere/`, else chat completions as OpenAI has them.
+ * define the request. The beginning of the model's name decides how the prompt is sent and where the answer is read:
+ * `bedrock/`, `bedrock-converse/` and `cohere/`, else chat completions as OpenAI has them.
  */
 import { AwsV4Signer } from 'aws4fetch'
 import { ApiError } from '../../errors'
@@ -47,14 +47,14 @@ const LONGEST_URL = 2_048
 const SENSITIVE = /^(?:proxy-)?authorization$|^cookie$|api-?key|token|secret/i
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 
-/** Whether a header carries a credential: request parameters have no business in it. */
+/** Whether a header carries a credential. Parameters of a request must not go into such a header. */
 export const isSensitiveHeader = (name: string): boolean => SENSITIVE.test(name)
 
 /**
- * Where a connector calls.
+ * The URL that a connector calls.
  * @param given parameters of the request, before the connector's own
- * @throws ApiError 400 for a URL that may not be called, and for a request that chooses the host: the credentials go
- *   where the connector's owner sends them
+ * @throws ApiError 400 for a URL that may not be called, and if the request's parameters change the host: only the
+ *   connector's owner decides who gets the credentials
  */
 export function urlOf(connector: Connector, given: Values, env: Egress): string {
   const { url: template, parameters, trusted } = connector
@@ -77,21 +77,24 @@ export function urlOf(connector: Connector, given: Values, env: Egress): string 
   return url
 }
 
-/** A star in the deployment's variable is for models that an operator writes; connectors take names, or the setting's patterns. */
+/**
+ * Removes `*` from the allowed hosts. In the deployment's variable it applies to models that an operator creates.
+ * Connectors need hosts by name, or the setting's patterns.
+ */
 const withoutStar = ({ ALLOWED_HOSTS = '' }: Egress): Egress => ({
   ALLOWED_HOSTS: ALLOWED_HOSTS.split(',')
     .filter((entry) => entry.trim() !== '*')
     .join(','),
 })
 
-/** The URL as the connector alone has it; parts of its path may be the request's. */
+/** The URL filled with the connector's own parameters alone. The request may still fill parts of its path. */
 function ownUrl({ url, parameters }: Connector): string | undefined {
   const [base] = /^\w+:\/\/[^/]+/.exec(url) ?? []
   for (const template of base === undefined ? [url] : [url, base]) {
     try {
       return new URL(fillText(template, parameters)).href
     } catch {
-      // The next one says less, and needs less.
+      // Try the next one, which fixes less of the URL and needs fewer parameters.
     }
   }
   return undefined
@@ -140,7 +143,7 @@ async function requestOf(
   return { ...init, headers: (await signer.sign()).headers }
 }
 
-/** A value that is shorter is no credential, and taking it out of errors would garble them. */
+/** A shorter value is not a credential, and removing it from errors would garble them. */
 const SHORTEST_SECRET = 4
 
 const optionsOf = (
@@ -157,7 +160,7 @@ const optionsOf = (
 const secretsOf = ({ credential }: Connector): string[] =>
   Object.values(credential).filter((value) => value.length >= SHORTEST_SECRET)
 
-/** A reply without the credential: a server that shows what it was sent shows that too. */
+/** Removes the credential from a reply: a server that echoes the request also echoes the credential. */
 function withoutSecrets(connector: Connector, text: string): string {
   const inJson = (value: string) => JSON.stringify(value).slice(1, -1)
   return secretsOf(connector).reduce((reply, secret) => {
@@ -167,7 +170,7 @@ function withoutSecrets(connector: Connector, text: string): string {
 }
 
 /**
- * Calls a connector with parameters of the request's.
+ * Calls a connector with the request's parameters.
  * @returns the provider's own reply, an object
  * @throws ApiError 400 for a template that cannot be filled or a host that may not be called; ProviderError
  */
@@ -188,7 +191,8 @@ export async function predict(
 }
 
 /**
- * Calls a connector for a reply in pieces. The request asks for a stream of chat completions; a whole reply is one piece.
+ * Calls a connector and streams the reply. The request asks for a stream of chat completions; a whole reply is one
+ * piece.
  * @returns the pieces of the text
  * @throws as `predict` does
  */
@@ -212,7 +216,7 @@ export async function* predictPieces(
   }
 }
 
-/** Deltas of chat completions, streamed or whole, as the server pleases. */
+/** Deltas of chat completions. The server decides whether it streams them. */
 async function* chatDeltas(
   connector: Connector,
   call: ProviderCall,
@@ -225,7 +229,7 @@ async function* chatDeltas(
   else yield* readWhole(call, withoutSecrets(connector, await call.text(response)))
 }
 
-/** How the parameters of a prompt are named, and where the answer is read. */
+/** How a family of models takes its prompt, and where its reply has the answer. */
 interface Form {
   parameters(messages: ChatMessage[], model: string): Values
   /** undefined: chat completions */

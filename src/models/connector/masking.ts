@@ -1,19 +1,20 @@
-/** Takes secrets out of a text that comes in pieces. */
+/** Masks secrets in a text that arrives in pieces. */
 import { maskSecret } from '../../mask'
 import type { Delta } from '../language-model'
 
-/** Holds back what may be the beginning of a secret until the next piece tells. */
+/** Holds back text that may be the beginning of a secret until the next piece decides. */
 export class Masking {
   readonly #secrets: readonly string[]
   #held = ''
 
   /** @param secrets none of them empty */
   constructor(secrets: readonly string[]) {
-    // A secret that begins another one must not hide it.
+    // Longest first. Otherwise a secret that is the beginning of another one would match first and leave the rest of
+    // that one visible.
     this.#secrets = [...secrets].sort((a, b) => b.length - a.length)
   }
 
-  /** @returns what may be shown now */
+  /** @returns the text that is safe to show now */
   add(piece: string): string {
     const text = this.#masked(this.#held + piece)
     const held = this.#beginning(text)
@@ -21,7 +22,7 @@ export class Masking {
     return text.slice(0, text.length - held)
   }
 
-  /** @returns what was held back: no secret came of it */
+  /** @returns the text that was held back, since it did not become a secret */
   end(): string {
     const held = this.#held
     this.#held = ''

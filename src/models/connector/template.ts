@@ -1,8 +1,8 @@
 /**
  * Templates of connectors: `${parameters.x}`, `${parameters.x:-default}` and `${credential.x}`.
  *
- * A template is filled in one pass. What a value says is never looked at for placeholders, so that a question cannot
- * read a connector's parameters.
+ * A template is filled in one pass. Values are never searched for placeholders, so that a question cannot read a
+ * connector's parameters.
  */
 import { ApiError } from '../../errors'
 
@@ -31,10 +31,11 @@ export function fillText(template: string, parameters: Values, credential: Value
 }
 
 /**
- * Fills a body that is JSON with placeholders in it. Within a string a value is text; elsewhere it is JSON: a text that
- * is JSON goes in as it is, any other text as a string. So no value ends the string that it stands in.
- * @param lenient leaves placeholders that nothing fills
- * @throws ApiError 400 for a placeholder that nothing fills, and where no JSON comes of it
+ * Fills a body that is JSON with placeholders in it. Inside a string, a value is inserted as escaped text. Elsewhere
+ * it is inserted as JSON: text that is valid JSON as it is, other text as a string. So no value can end the string
+ * around it.
+ * @param lenient leave placeholders that nothing fills
+ * @throws ApiError 400 for a placeholder that nothing fills, and if the result is not JSON
  */
 export function fillJson(template: string, parameters: Values, lenient = false): Record<string, unknown> {
   const missing: string[] = []
@@ -53,7 +54,7 @@ export function fillJson(template: string, parameters: Values, lenient = false):
       if (lenient) filled += inString ? escaped(whole) : JSON.stringify(whole)
       else missing.push(name!)
     } else if (given === undefined && otherwise === 'null' && inString && isAlone(filled, template, end)) {
-      // "${parameters.x:-null}" is null and not the word.
+      // "${parameters.x:-null}" gives null, not the string "null".
       filled = `${filled.slice(0, -1)}null`
       end += 1
       inString = false
@@ -94,7 +95,7 @@ function parse(text: string): Record<string, unknown> {
     const body: unknown = JSON.parse(text)
     if (typeof body === 'object' && body !== null) return body as Record<string, unknown>
   } catch {
-    // Told below: the parser's message would quote the prompt.
+    // Reported below. The parser's own message would quote the prompt.
   }
   throw new ApiError(
     400,

@@ -1,9 +1,9 @@
 /**
  * Builds an answer from the documents' own sentences, or names the best places to read.
  *
- * The section that says most about the question answers: its best sentence, and what belongs to it. If that is not
- * sure, the answer says so and shows the best passages of several documents, each under its place. If no section
- * says enough, the answer declines and only names the places.
+ * The answer comes from the section that says most about the question: its best sentence, and what belongs to it. If
+ * that sentence is uncertain, the answer says so and shows the best passages of several documents, each under the
+ * name of its place. If no section says enough, the answer declines and only names the places.
  */
 import type { Source } from '../language-model'
 import { choose, compose, nearest } from './compose'
@@ -20,7 +20,7 @@ export const NOTHING_FOUND = 'No documents were found for this question.'
 export interface Answer {
   /** Markdown */
   text: string
-  /** true for a reply without an answer, or about something else than the documents; it quotes nobody */
+  /** true if the reply has no answer or is not about the documents; it then cites nothing */
   declined: boolean
 }
 

@@ -45,7 +45,7 @@ export function choose(ranked: Candidate[], question: Question): Candidate[] {
   for (const candidate of ranked) {
     if (chosen.length >= MOST_SENTENCES || candidate.score < threshold) break
     if (chosen.some((other) => repeats(candidate, other))) continue
-    // Fields that are read out add nothing to a sentence.
+    // Facts read out from fields add nothing to a sentence.
     if (candidate.sentence.facts && chosen.length > 0) continue
     length += candidate.sentence.text.length
     if (chosen.length > 0 && length > LONGEST_ANSWER) break

@@ -23,7 +23,7 @@ const MISSING = 1.2
 const VAGUE = 0.35
 /** what a misspelled match is worth */
 const SLIP = 0.9
-/** share of its score that a sentence keeps if it announces something that does not follow */
+/** share of its score that a sentence keeps if it ends in a colon and what it announces does not follow */
 const UNKEPT = 0.8
 /** from this fit on, a heading asks the same as the question */
 export const SAME = 0.7
@@ -92,7 +92,7 @@ export function weighEvidence(question: Question, sources: Source[], given?: Mea
   return { candidates, sections, weight, strengths, strange }
 }
 
-/** Pages of one file share its title, so the title says nothing about any one of them. */
+/** Pages of one file share its title, so the title does not distinguish them. */
 function tellApart(sections: Section[]): void {
   const ranks = new Map<string, Set<number>>()
   for (const { context, rank } of sections) {
@@ -130,7 +130,7 @@ function sectionsOf(source: Source, rank: number): Section[] {
       }
       sections.set(key, section)
     }
-    // A title before the fields is context, not content.
+    // Without the title before the fields: that is context.
     const words = wordsOf(sentence.facts ?? sentence.text)
     const stems = stemsOf(words)
     for (const stem of stems) section.stems.add(stem)
@@ -202,7 +202,7 @@ export function strengthIn(stems: ReadonlySet<string>, strengths: ReadonlyMap<st
   return most
 }
 
-/** Weighs the question's words. A missing name means that the documents are about somebody else. */
+/** Weighs the question's words. If a name of the question is missing, the documents are about somebody else. */
 function weigh(question: Question, sections: Section[], strengths: Strengths): Map<string, number> {
   const total = sections.length
   const weight = new Map<string, number>()
@@ -308,8 +308,8 @@ function shownBy(
 }
 
 /**
- * How far to trust a sentence. A question answers nothing, least of all one that repeats the question asked. Fields
- * read out say little.
+ * How far to trust a sentence. A question answers nothing, least of all one that repeats the question asked. Facts
+ * read out from fields say little.
  */
 function trustOf(sentence: Sentence): number {
   const asks = /\?\W{0,3}$/.test(sentence.text)

@@ -42,7 +42,7 @@ export function standalone(question: string, history: ChatMessage[]): string {
   const elliptic = ELLIPTIC.test(question) && !PRONOUN.test(question)
   const [present, ...further] = talk.topic
   const behind = [...further, ...talk.answered]
-  // What the talk began with frames it, and says more than what it passed on the way.
+  // The first topic frames the conversation, so it says more than the topics in between.
   const subject = (elliptic ? [...talk.last, ...talk.theme] : [present!, ...talk.theme, ...behind]).filter(
     isNew,
   )
@@ -75,7 +75,7 @@ function askedAgain(question: string, before: string): string | undefined {
 
 const NAME_WITHIN = regExp(String.raw`\p{Lu}\S*(?: \p{Lu}\S*)*`, 'u')
 
-/** Phrases put into a question. Earlier topics help the search too. */
+/** Phrases put into a question. Earlier topics help the search as well. */
 const MOST = 8
 const FEWEST = 2
 /** phrases of the talk that are remembered */
@@ -100,7 +100,7 @@ function topicOf(history: ChatMessage[]): Talk {
     if (talk.theme.length === 0) talk.theme = phrases.slice(0, 1)
     if (talk.topic.length === 0) talk.topic = phrases
     else if (PRONOUN.test(content) || !wordsOf(content).some(namesSubject)) {
-      // Same subject as before: put what is asked about it behind it.
+      // The subject is the same as before: append the phrases asked about it.
       talk.topic = unrepeated([...talk.topic, ...phrases])
     } else if (phrases.length > 0) talk.topic = unrepeated([...phrases, ...talk.topic])
     talk.last = [...phrases, ...verbsOf(content, phrases)]

@@ -41,12 +41,12 @@ const TO_ME = once(() => [
   /^(?:shut up|go away|stop it|leave me alone|test(?:ing)?|lol|haha+|wow|help)$/,
 ])
 
-/** Only figures and signs: a sum, or nothing at all. */
+/** Only digits and symbols: a sum, or nothing at all. */
 const NO_WORDS = regExp(String.raw`^[^\p{L}]*$`, 'u')
 
 /**
- * Replies to a greeting, to thanks, to a question about the answerer, and to what is no question. Returns undefined
- * if the documents must be searched. Small talk before a question is ignored.
+ * Replies to a greeting, to thanks, to a question about the answerer, and to text that is not a question. Returns
+ * undefined if the documents must be searched. Small talk before a question is ignored.
  */
 export function smallTalk(text: string): string | undefined {
   const parts = partsOf(text)

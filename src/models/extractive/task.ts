@@ -1,5 +1,5 @@
 /**
- * What chat front ends ask a model for beside the chat, without a language model: a title, tags, a query. All of it is taken
+ * Does without a language model what chat front ends ask for beside the chat: a title, tags, a query. All are taken
  * from the first question of the chat.
  */
 import { contentStems, wordsOf } from '../words'
@@ -7,13 +7,13 @@ import { contentStems, wordsOf } from '../words'
 const LONGEST_TITLE = 60
 const MOST_WORDS = 7
 const MOST_TAGS = 3
-/** Signs that no title ends with. */
+/** Punctuation that is removed from the end of a title. */
 const SIGNS = '?!.,;:…'
 
 /** @param task the prompt, with the chat in it as `USER: ...` and `ASSISTANT: ...` */
 export function taskFrom(task: string): string {
   const question = firstQuestion(task)
-  // The prompt names the JSON that it wants, such as { "title": "..." }.
+  // The prompt shows the JSON that it wants, such as { "title": "..." }.
   const [, form] = /"(title|tags|follow_ups|queries)"\s*:/.exec(task) ?? []
   switch (form) {
     case 'title':

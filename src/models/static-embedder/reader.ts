@@ -10,8 +10,8 @@
  *   it says: its rarity in the collection times the length of its vector, which is small for common English words.
  * - pairs: the share of neighbouring words of the question that are near each other in the passage.
  *
- * What a text is read into is kept in memory, since questions meet the same documents again. Its key is the text itself,
- * so it is never stale.
+ * The passages and vectors of a text are cached in memory, since many questions read the same documents. The key is
+ * the text itself, so an entry is never stale.
  */
 import { regExp } from '../../once'
 import { passagesOf } from '../passages'
@@ -19,14 +19,14 @@ import { isStopword, stemOf } from '../words'
 import type { StaticTable } from './table'
 import { wordsOf } from './word-piece'
 
-/** What a reader is given of a document. */
+/** The parts of a document that a reader gets. */
 export interface Written {
   /** its title and other names */
   names: string
   text: string
 }
 
-/** A question, as a reader takes it. */
+/** A question for a reader. */
 export interface Asked {
   text: string
   /** its words in order, folded, each with how much it says in the collection */
@@ -63,7 +63,7 @@ interface AskedWord {
 
 /** Questions whose readings are kept: those of one turn's searches, and a few more. */
 const MOST_QUESTIONS = 8
-/** Words of a question that are looked for: those that say the most. More would take long and say little. */
+/** How many words of a question are looked for: those that say the most. More would take time and add little. */
 const MOST_ASKED = 32
 /** Words that are less alike than this say different things. */
 const ALIKE = 0.3
@@ -71,11 +71,11 @@ const ALIKE = 0.3
 const NEAR = 4
 /** Dimensions that words are compared in: the first, which say the most. With 128 documents are ranked as with 256. */
 const WORD_DIMENSIONS = 128
-/** What another word can count at most. */
+/** The most that a different word can count. */
 const ALMOST = 0.99
-/** Words that are kept in memory, in about 8 MB. A document that is being read may go beyond. */
+/** Words cached in memory, about 8 MB. A document that is being read may exceed this. */
 const MOST_WORDS = 32_768
-/** Characters of texts that are kept in memory, with their passages in about 8 MB. */
+/** Characters of texts cached in memory. With their passages they take about 8 MB. */
 const MOST_CHARACTERS = 2_000_000
 
 export class PassageReader {
@@ -95,8 +95,9 @@ export class PassageReader {
   }
 
   /**
-   * Starts to read for a question. The searches of one turn ask some questions twice: what was said before belongs to
-   * both the follow-up as it was asked and the rewritten one. So what the last questions found in each text is kept.
+   * Starts to read for a question. The searches of one turn ask some questions twice: both the original follow-up and
+   * the rewritten one search with the earlier conversation. So the readings of the last questions are cached for each
+   * text.
    */
   ask(asked: Asked): (document: Written) => Reading {
     const key = JSON.stringify(asked)

@@ -80,7 +80,7 @@ async function requireSets({ synonym_sets, curation_sets }: Alteration, env: Clo
 }
 
 /**
- * Does everything that has to happen before a PATCH is applied: asks models, seals keys, checks documents and sets.
+ * Prepares a PATCH: asks models for their dimensions, seals keys, checks documents and sets.
  * @throws ApiError 400, 404
  */
 export async function prepareAlteration(
@@ -188,11 +188,11 @@ function rekeyed(old: Field, change: Json): Field {
   }
 }
 
-/** Documents checked before others get a turn. */
+/** Documents checked before other calls get a turn. */
 const CHECK_STEP = 500
 
 /**
- * Checks that the values in stored documents fit the new fields. Others get a turn every few hundred documents.
+ * Checks that the values in stored documents fit the new fields. Other calls get a turn every few hundred documents.
  * @throws ApiError 400
  */
 async function checkDocuments(store: Store, added: Field[]): Promise<void> {
@@ -255,7 +255,7 @@ export function applyAlteration(
     const slot = schema.slots[name]
     cancelReplacement(store, schema, name)
     if (slot !== undefined && isVector(field)) {
-      // A model can make its vectors again. Vectors that an owner brought must not be lost.
+      // A model can make its vectors again. Vectors that came with the documents must not be lost.
       if (field.embed === undefined) carried.push({ name, table: vectorsTable(slot) })
       else discardVectors(store, slot)
       store.vectorFields.retire(slot)

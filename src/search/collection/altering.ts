@@ -39,7 +39,7 @@ export class Altering {
     }
     if (reindex.pending) alarm.within(ABANDONED_MS)
     for (const work of [...embeddings.works(), dropping]) background.kick(work, true)
-    // The next question reads it. If D1 does not answer, the work goes on.
+    // Update the outline now: the next question reads it. If D1 does not answer, the background retries.
     await outline.step().catch(() => {})
     return alteration.echo
   }

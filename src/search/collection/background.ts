@@ -1,8 +1,8 @@
 /**
  * Runs a collection's background work, in its alarm or right after the call that caused it.
  *
- * Works are independent. One that throws is retried later. One that hangs holds up nobody: the alarm stops waiting
- * for it, and rings again.
+ * Works are independent. A work that throws is retried later. A work that hangs does not hold up the others: the
+ * alarm stops waiting for it, and fires again.
  */
 
 import type { Alarm } from '../../alarm'
@@ -12,7 +12,7 @@ import type { Background } from '../work'
 
 /** Steps of one work in a row, before the object may sleep or serve other alarms. */
 const STEPS = 20
-/** How long one alarm waits for works. What still runs then continues beside the next alarm. */
+/** How long one alarm waits for works. Works that still run then continue beside the next alarm. */
 const ALARM_MS = 20_000
 /** The alarm set while a work runs, in case the object dies before its end. */
 const STANDBY_MS = 30_000
@@ -44,7 +44,7 @@ export class BackgroundWorks {
     this.#patience = patience
   }
 
-  /** Runs every work, when the alarm rings. Sets the alarm again if a work needs it. */
+  /** Runs every work when the alarm fires. Sets the alarm again if a work needs it. */
   async run(): Promise<void> {
     const all = Promise.all(this.#works().map((work) => this.#start(work)))
     const given = new AbortController()
@@ -54,8 +54,8 @@ export class BackgroundWorks {
   }
 
   /**
-   * Starts a work without waiting for it. A work that rests after a failure goes on resting.
-   * @param anew start it all the same
+   * Starts a work without waiting for it. A work that is waiting after a failure keeps waiting.
+   * @param anew start it even then
    */
   kick(work: Background, anew = false): void {
     if (anew) this.#restsUntil.delete(work)

@@ -15,7 +15,10 @@ import { type Open, openCollection } from './open'
 import { noteOutline } from './outlining'
 import { checkRegistration, REGISTRATION_MS } from './registration'
 
-/** When the alarm takes over what a caller began, or retries what another service refused. */
+/**
+ * When the alarm takes over work that a caller began, or retries a call that another service refused, in
+ * milliseconds.
+ */
 export const ABANDONED_MS = 10_000
 
 export class CollectionLife {
@@ -79,7 +82,7 @@ export class CollectionLife {
       open.store.closed = true
       this.#open = undefined
       writeMeta(this.#sql, 'destroyed', true)
-      // Vectorize may be slow, and vectors may still be on their way to it, so the alarm does this later.
+      // Vectorize may be slow, and vectors may still be on their way to it. So let the alarm delete the rest later.
       if (new VectorOutbox(this.#sql).fields().length > 0) return this.around.alarm.within(ABANDONED_MS)
     }
     await this.#clear()
@@ -107,7 +110,7 @@ export class CollectionLife {
     this.around.alarm.rang()
   }
 
-  /** Does what is due when the object's alarm rings. */
+  /** Does the work that is due when the object's alarm fires. */
   async alarm(): Promise<void> {
     this.around.alarm.rang()
     const open = this.open()

@@ -1,4 +1,6 @@
-/** A collection's links with others: whom it refers to, who refers to it, and what it asks them. */
+/**
+ * A collection's links with others: the collections that it refers to, those that refer to it, and its calls to them.
+ */
 import { database } from '../../db/client'
 import { findCollectionRow, isOwn } from '../../db/collections'
 import { RowCache } from '../../db/row-cache'
@@ -57,7 +59,10 @@ function named({ name }: JoinPlace, outcome: Outcome<JoinAnswer>): JoinAnswer {
   return unwrap({ ok: false, error: { ...outcome.error, message: prefixed } })
 }
 
-/** Fields whose target knows of them, by the target's object. They are told again after the object has slept. */
+/**
+ * Fields that have been announced to their target, by the target's object. They are announced again after this object
+ * has slept.
+ */
 export type Told = Set<string>
 
 /** The parts of an open collection that links need. */
@@ -85,7 +90,7 @@ export async function checkReferences(
     if (place === undefined) return undefined
     const cascades = field.cascade_delete !== false
     const known = JSON.stringify([place, name, target, cascades])
-    // The document referred to may come later. Only its collection has to know who refers to it.
+    // The document referred to may arrive later. Only its collection must learn of the reference.
     if (field.async_reference && told.has(known)) return undefined
     const answer = await collectionObject(env, place).refer(
       { objectId, field: name, target, cascades },
@@ -133,7 +138,7 @@ export async function answerReference(
 
 /**
  * One step of the consequences of deletes in another collection. An alias may have moved, and a field may have been
- * replaced, since that collection was told who refers to it. So D1 is asked here what the field refers to.
+ * replaced, since that collection was told who refers to it. So this reads from D1 what the field refers to now.
  * @throws what D1 throws: the other collection asks again
  */
 export async function cascade(
@@ -151,7 +156,7 @@ export async function cascade(
   const place = reference?.field === from.target ? await objectIdOf(env, reference.collection) : undefined
   if (!store.closed && store.schema !== before) return 'more'
   if (store.closed || place !== from.objectId) {
-    // The other collection forgets this one. It is told again when the field refers to it again.
+    // The other collection forgets this one. Announce the field again if it refers there again.
     told.clear()
     return 'gone'
   }
@@ -198,7 +203,7 @@ function forget(store: Store, referrer: Referrer): void {
     store.saveSchema({ ...store.schema, linked: { ...linked, referrers } })
 }
 
-/** Follows the references to documents that were just deleted, and leaves what takes long to the background. */
+/** Follows the references to documents that were just deleted. Long work is left to the background. */
 export async function settleCascade({ store, background, cascade: work }: Parts): Promise<void> {
   const { linked } = store.schema
   if (linked === undefined || nextRemoved(store.sql) === undefined) return

@@ -1,6 +1,7 @@
 /**
- * Merges the segments that writing leaves in the full-text indexes, some pages at a time, once nobody writes. A search looks
- * a word up in each segment. Nothing but FTS5's own tables knows what is left, so this may begin and end at any time.
+ * Merges the segments that writing leaves in the full-text indexes, some pages at a time, once nobody writes. A
+ * search looks a word up in each segment. All state is in FTS5's own tables, so merging can start and stop at any
+ * time.
  */
 import { reasonOf } from '../../errors'
 import type { Store } from '../documents/store'
@@ -9,7 +10,7 @@ import { STEMS, WORDS } from '../text/analyzer'
 /** An import pauses for less than this between two batches. */
 const QUIET_MS = 1_000
 
-/** Transactions with texts until it is worth a look: each leaves a segment. */
+/** Merge after this many transactions with texts. Each leaves a segment. */
 const WRITES = 4
 
 /** Pages of 4 KB that a step writes, which takes a few milliseconds. */
@@ -40,7 +41,7 @@ export class Merging {
       })
   }
 
-  // Without an alarm: if the object dies, later writes begin this again.
+  // This needs no alarm: if the object dies, later writes start it again.
   async #run(): Promise<void> {
     let wait: number | undefined = QUIET_MS
     while (wait !== undefined) {

@@ -19,7 +19,7 @@ const MIGRATIONS: readonly (readonly (string | Change)[])[] = [
     'CREATE TABLE documents (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, body TEXT NOT NULL)',
     // Values of fields with `store: false`, which indexing needs again when the document changes.
     'CREATE TABLE unstored (seq INTEGER PRIMARY KEY, body TEXT NOT NULL)',
-    // Documents of a history collection whose present state D1 does not have.
+    // Documents of a history collection whose latest state is not in D1 yet.
     'CREATE TABLE outbox (document_id TEXT PRIMARY KEY, version INTEGER NOT NULL) WITHOUT ROWID',
     // Turns that have been added, so that none is added twice.
     'CREATE TABLE origins (origin TEXT PRIMARY KEY) WITHOUT ROWID',
@@ -69,7 +69,7 @@ const MIGRATIONS: readonly (readonly (string | Change)[])[] = [
     },
   ],
   [
-    // What analytics rules count, until it is in documents, and what they log (analytics/ledger.ts).
+    // Counts of analytics rules that are not in documents yet, and the logs of rules (analytics/ledger.ts).
     `CREATE TABLE analytics_queries (rule TEXT NOT NULL, id TEXT NOT NULL, body TEXT NOT NULL, most INTEGER NOT NULL,
       count INTEGER NOT NULL, PRIMARY KEY (rule, id)) WITHOUT ROWID`,
     `CREATE TABLE analytics_counters (field TEXT NOT NULL, id TEXT NOT NULL, count INTEGER NOT NULL,

@@ -9,7 +9,7 @@ export interface Outline {
   texts: string[]
   /** indexed fields with an embedder */
   embeddings: string[]
-  /** all vectors, whoever makes them */
+  /** all vector fields, with or without an embedder */
   vectors: string[]
   indexed: string[]
 }

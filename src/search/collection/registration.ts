@@ -1,5 +1,6 @@
 /**
- * Finds orphans: objects that no name leads to, because their Worker died before it registered them, or lost a race.
+ * Finds orphans: objects that no name leads to, because their Worker died before registering them, or another request
+ * registered the name first.
  */
 import * as v from 'valibot'
 import { database } from '../../db/client'

@@ -23,7 +23,7 @@ const jobShape = once(() =>
   v.object({
     /** distinguishes a job from the one that it replaced */
     generation: v.number(),
-    /** sequence numbers: the next document, and the first one that is too new to concern */
+    /** sequence numbers: the next document, and the first one that is too new for this job */
     next: v.number(),
     until: v.number(),
     carried: v.array(v.object({ name: v.string(), table: v.string() })),
@@ -105,7 +105,7 @@ export class Reindex {
   #commit(seqs: number[], job: Job, last: boolean): void {
     const store = this.#store
     if (this.#job?.generation !== job.generation) return
-    // Documents do not change by this, so nobody is notified.
+    // Documents do not change, so nobody is notified.
     const { onChange } = store
     store.onChange = undefined
     try {
@@ -120,7 +120,8 @@ export class Reindex {
     } finally {
       store.onChange = onChange
     }
-    // A document may have added so many fields that the full-text indexes were recreated and a new job started.
+    // One of these documents may have added so many fields that the full-text indexes were recreated and a new job
+    // started.
     if (this.#job?.generation !== job.generation) return
     const next = (seqs.at(-1) ?? job.until - 1) + 1
     if (last) for (const { table } of job.carried) store.sql.exec(`DROP TABLE IF EXISTS ${table}`)

@@ -52,7 +52,9 @@ export interface CollectionRpc {
   /** Changes the name that replies show. The registry decides which name leads here. */
   rename(name: string): Promise<Outcome<void>>
   reindex(): Promise<Step>
-  /** How far the last change of the schema is; undefined when it is done. Documents are validated as they are altered. */
+  /**
+   * The progress of the last schema change; undefined when it is done. Documents are validated as they are altered.
+   */
   schemaProgress(): Promise<SchemaProgress | undefined>
   /**
    * Compares some of the vectors with what Vectorize shows, and sends again what differs.
@@ -117,7 +119,7 @@ export interface CollectionRpc {
    * @param from where they were deleted. Nothing follows if the field refers to something else by now.
    */
   cascade(field: string, keys: string, from: CascadeSource): Promise<Cascaded>
-  /** Ends the search with this ticket at its next rest: its caller is gone. */
+  /** Ends the search with this ticket at its next pause, because its caller is gone. */
   abandon(ticket: string): Promise<void>
 
   /** Makes this a history collection: from now on its documents are copied to D1. */
@@ -195,7 +197,7 @@ export const COLLECTION_CALLS: Repetitions<CollectionRpc> = {
   forgetEvents: 'repeat',
   flushEvents: 'repeat',
   eventStatus: 'repeat',
-  // A second call would find what the first one did, and answer with an error, another id or other counts.
+  // A second call would meet the result of the first one, and return an error, another id or other counts.
   create: 'once',
   alter: 'once',
   write: 'once',

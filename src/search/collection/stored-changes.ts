@@ -1,4 +1,7 @@
-/** Changes of the stored schema that are none of its owner's: its sealed credentials, and its name. */
+/**
+ * Changes of the stored schema that its owner does not request: sealing its credentials again, and renaming the
+ * collection.
+ */
 import { ApiError } from '../../errors'
 import type { Store } from '../documents/store'
 import { isHistoryShaped } from '../history/shape'
@@ -16,7 +19,7 @@ export async function reseal(store: Store, env: Cloudflare.Env): Promise<number>
 }
 
 /**
- * Has the collection be called otherwise. The registry decides which name leads here.
+ * Renames the collection. The registry decides which name leads here.
  * @throws ApiError 400 for a collection that others know by this name
  */
 export function rename({ store, mirror }: Open, name: string): void {

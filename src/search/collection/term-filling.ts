@@ -1,6 +1,7 @@
 /**
- * Fills the table of terms in a collection that is older than it, some words at a time, out of the index of words. Words
- * that are written meanwhile are added anyway. Until all are there, typos are looked for in the index itself.
+ * Fills the table of terms in a collection that is older than this table. It copies words from word_index, some at a
+ * time. Words that are written meanwhile are added anyway. Until the table is complete, typos are looked up in the
+ * index itself.
  */
 import * as v from 'valibot'
 import { hasMeta, readMeta, writeMeta } from '../meta'
@@ -9,10 +10,10 @@ import { LONGEST_TERM, TERMS } from '../text/terms'
 import { vocabularyOf } from '../text/typo'
 import type { Background } from '../work'
 
-/** Row of `meta` with the last word that was copied. It is gone when all have been. */
+/** Row of `meta` with the last word that was copied. It is deleted when all have been copied. */
 const KEY = 'terms_after'
 
-/** Words in a step. FTS5 reads where each occurs. */
+/** Words in a step. For each, FTS5 reads all places where it occurs. */
 const STEP = 100
 
 /** Belongs in the migration that creates the table. */
@@ -21,7 +22,7 @@ export const beginTermFilling = (sql: SqlStorage): void => writeMeta(sql, KEY, '
 export const isTermFilling = (sql: SqlStorage): boolean => hasMeta(sql, KEY)
 
 /**
- * @param isReady whether the index of words has all documents. Whoever completes it starts this work again
+ * @param isReady whether the index of words has all documents. This work is started again once the index is complete
  * @param done called when the table has all words
  */
 export const termFilling = (

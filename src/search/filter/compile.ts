@@ -41,7 +41,7 @@ import {
 import { joinKey } from './print'
 import { anyString, stringClause } from './string'
 
-// The search around a filter needs bindings, text and depth as well, so a filter gets a part of each limit.
+// The search around a filter also needs bindings, text and depth. So a filter gets only part of each limit.
 const MAX_BINDINGS = 40
 const MAX_LENGTH = 24_000
 const MAX_DEPTH = 40
@@ -54,7 +54,7 @@ interface Compiled extends SqlFragment {
  * Compiles filter_by for `SELECT d.seq FROM documents d WHERE <where>`. A blank filter becomes `1`.
  * @param range the documents that the filter will run on; operands that run here look at no others
  * @param joins the results of the filter's joins; without them a join is refused
- * @param onRead told what operands that run here read
+ * @param onRead called with the number of documents that operands read when they run here
  * @throws ApiError 400 with Typesense's messages
  */
 export function compileFilter(
@@ -128,7 +128,7 @@ function materialize(context: FilterContext, children: Compiled[], operator: 'AN
   return { ...found, depth: 3 + Math.ceil(Math.log2(found.bindings.length)) }
 }
 
-/** @throws ApiError 400 where joins are not evaluated */
+/** @throws ApiError 400 if joins are not supported here */
 function compileJoin({ joins, range }: FilterContext, join: FilterJoin): SqlFragment {
   const seqs = joins?.get(joinKey(join))
   if (seqs === undefined)
@@ -227,7 +227,7 @@ function idClause(clause: FilterClause): SqlFragment {
   return isNegated(clause) ? not(matched) : matched
 }
 
-/** An empty list is allowed: no value is in it. */
+/** An empty list is allowed. It matches no value. */
 function checkNotEmpty(name: string, { values }: FilterClause): void {
   if (values.some(({ text }) => text === '')) throw filterError(name, 'Filter value cannot be empty.')
 }

@@ -46,7 +46,7 @@ export function impliedConditions(schema: StoredSchema, filterBy: string): Condi
 /** The clauses that a document has to pass in any case. */
 function required(node: FilterNode): FilterClause[] {
   if (node.kind === 'clause') return [node]
-  // The index outside knows nothing of other collections, so joins are left out.
+  // The outside index knows nothing of other collections, so leave joins out.
   return node.kind === 'and' ? node.children.flatMap(required) : []
 }
 
@@ -62,7 +62,7 @@ function conditionOf(schema: StoredSchema, clause: FilterClause): Condition | un
 }
 
 function stringCondition(slot: number, rules: TokenRules, clause: FilterClause): Condition | undefined {
-  // The values in slots are no stems.
+  // The typed values are not stemmed.
   if (clause.operator !== ':=' || rules.stem !== undefined) return undefined
   const patterns = patternsOf(clause, rules)
   if (patterns.some(({ prefix, phrase }) => prefix || phrase)) return undefined

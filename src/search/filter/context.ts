@@ -1,4 +1,4 @@
-/** What clauses are compiled with, and the errors that they report. */
+/** The context in which clauses are compiled, and the errors that they report. */
 import { ApiError } from '../../errors'
 import type { Range } from '../range'
 import type { StoredSchema } from '../schema/layout'
@@ -19,7 +19,7 @@ export interface FilterContext {
 }
 
 /**
- * Told when an operand of a filter runs while the filter is compiled.
+ * Called when an operand of a filter runs while the filter is compiled.
  * @param documents how many it read and parsed
  */
 export type OnRead = (documents: number) => void

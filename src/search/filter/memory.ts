@@ -1,6 +1,6 @@
 /**
- * Filters over values in memory (schema/column-memory.ts). They find what the SQL of compile.ts finds; filters on words
- * of the full-text index, places, ids, objects and other collections are left to it.
+ * Filters over values in memory (schema/column-memory.ts). They find what the SQL of compile.ts finds; filters on
+ * words of the full-text index, places, ids, objects and other collections are left to SQL.
  */
 
 import { BLOCK, type Block, type Column, isKept, type Offsets } from '../schema/column-memory'
@@ -15,7 +15,7 @@ import { comparedForm, comparesWhole, matches, patternsOf } from './string'
 /** Chooses the documents of a block that pass. @param blockOf the values of a column in this block */
 export type Select = (offsets: Offsets, blockOf: (column: Column) => Block) => Offsets
 
-/** Comparisons that one document may take. Nobody else has a turn within a block of documents. */
+/** Comparisons that one document may take. Within a block of documents no other request gets a turn. */
 const MOST_TESTS = 64
 
 /**
@@ -36,7 +36,10 @@ export function fieldsInMemory(schema: StoredSchema, tree: FilterNode): Field[] 
 const isEvaluable = (node: FilterNode): boolean =>
   node.kind === 'clause' || ((node.kind === 'and' || node.kind === 'or') && node.children.every(isEvaluable))
 
-/** How often a filter compares a document's value. Values that have to be equal are looked up together. */
+/**
+ * How many comparisons a filter makes for a document. Values that must be equal are looked up together and count as
+ * one.
+ */
 function testsIn(node: FilterNode): number {
   if (node.kind === 'and' || node.kind === 'or') {
     return node.children.reduce((sum, child) => sum + testsIn(child), 0)
@@ -47,7 +50,10 @@ function testsIn(node: FilterNode): number {
   return isEquality ? 1 + node.values.filter(isCompared).length : node.values.length
 }
 
-/** Whether a value is a beginning, a phrase, a range, a bound or a number beyond 2^53, so that it is not looked up. */
+/**
+ * Whether a value must be compared with each value instead of looked up: a prefix, a phrase, a range, a bound or a
+ * number beyond 2^53.
+ */
 const isCompared = ({ text, phrase }: FilterClause['values'][number]): boolean =>
   phrase === true || /\*$|\.\.|^[<>!]|^-?\d{16,}$/.test(text)
 
@@ -96,7 +102,9 @@ function clauseSelect(schema: StoredSchema, column: Column, clause: FilterClause
   }
 }
 
-/** Where a filter puts what passes, before it knows how much that is. Nothing stays here. */
+/**
+ * A reused buffer for the documents that pass a filter, until their number is known. It holds nothing between calls.
+ */
 let scratch: Uint16Array | undefined
 
 const copied = (offsets: Offsets, count: number): Offsets =>
@@ -112,7 +120,7 @@ function chosen(offsets: Offsets, passes: (at: number) => boolean): Offsets {
   return copied(offsets, count)
 }
 
-// The next two have no call inside of their loops: a million documents take a few milliseconds.
+// The loops of the next two functions call nothing, so a million documents take a few milliseconds.
 
 /** Documents with a number between two others, both included. NaN, which stands for no value, is not. */
 const ofNumbers =
@@ -159,10 +167,13 @@ function ofStrings({ words }: Column, passes: (id: number) => boolean, negated: 
 /** Both ends included. */
 type Interval = readonly [low: number, high: number]
 
-/** Tests of values as they are kept: a document passes if `some` holds for one, or if it lacks one of `unequal`. */
+/**
+ * Tests of values in memory. A document passes if `some` holds for one of its values, or if it lacks one of
+ * `unequal`.
+ */
 interface Tests {
   some: (value: number) => boolean
-  /** of a number: what passes lies between two others */
+  /** for numbers: all values that pass lie in this interval */
   interval?: Interval | undefined
   unequal: readonly number[]
 }
@@ -188,7 +199,7 @@ function testsOf(schema: StoredSchema, column: Column, clause: FilterClause): Te
   }
 }
 
-/** The interval that has a single number, or 0 and 1. */
+/** The interval of a single number, or from 0 to 1. */
 const intervalOf = (wanted: readonly number[]): Interval | undefined =>
   wanted.length === 1 || (wanted.includes(0) && wanted.includes(1) && wanted.length === 2)
     ? [Math.min(...wanted), Math.max(...wanted)]
@@ -211,7 +222,7 @@ function intervalOfTests({ equal, ranges, compared }: NumberTests): Interval | u
 function after(number: number): number {
   if (number === Number.POSITIVE_INFINITY) return Number.NaN
   const view = new DataView(new ArrayBuffer(8))
-  // Without the sign of a zero.
+  // Adding 0 turns -0 into 0.
   view.setFloat64(0, number + 0)
   const bits = view.getBigInt64(0)
   view.setBigInt64(0, number === 0 ? 1n : bits + (number > 0 ? 1n : -1n))

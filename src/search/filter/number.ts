@@ -66,7 +66,7 @@ export function numberClause(context: FilterContext, field: Field, clause: Filte
         fragment(`EXISTS (SELECT 1 FROM json_each(?) r WHERE ${between})`, JSON.stringify(ranges)),
       )
     }
-    // Of comparisons with the same sign, only the widest counts.
+    // Of comparisons with the same sign, only the widest matters.
     for (const sign of new Set(compared.map((comparison) => comparison.sign))) {
       const bounds = compared.filter((comparison) => comparison.sign === sign).map(({ bound }) => bound)
       const widest = bounds.reduce((a, b) => (sign.startsWith('>') === a < b ? a : b))

@@ -51,7 +51,8 @@ export function objectTest(
 }
 
 /**
- * What a filter on an object implies for the document around it: its positive clauses, of any of the objects.
+ * The filter that a filter on objects implies for the whole document: its positive clauses, met by any of the
+ * objects.
  * @returns undefined if it implies nothing
  */
 export function impliedBy(node: FilterNode, path: string): FilterNode | undefined {
@@ -65,7 +66,7 @@ export function impliedBy(node: FilterNode, path: string): FilterNode | undefine
   return known.length === 1 ? known[0] : { kind: node.kind, children: known }
 }
 
-/** A value of a list like `[!=5]` means each object's numbers, and the document around it may have a 5. */
+/** A value like `!=5` in a list is about the numbers of one object. Another object of the document may have a 5. */
 const hasUnequal = ({ list, values }: FilterClause): boolean =>
   list && values.some(({ text }) => text.startsWith('!'))
 
@@ -75,7 +76,7 @@ export function clauseTest(
   field: Field,
   clause: FilterClause,
 ): (values: unknown[]) => boolean {
-  // Their values are kept in one list for the whole document.
+  // The values of such fields are in one list for the whole document, not by object.
   if (!field.store) {
     throw filterError(field.name, 'A field with `store: false` cannot be filtered inside of an object.')
   }
@@ -119,7 +120,7 @@ function valuesTest(
   if (isGeopoint(field)) {
     const area = areasTest(field, clause)
     return (values) => {
-      // A point is a pair, and the values of a list come one by one.
+      // A point is a pair of numbers, but the values arrive one by one.
       const [latitude, longitude] = values.flat().map(Number)
       if (latitude === undefined || longitude === undefined) return false
       const inside = area({ value: `(${latitude})`, norm: `(${longitude})` })

@@ -19,7 +19,7 @@ export interface FilterValue {
   text: string
   /** it was in backticks: `*`, `>` and `..` are ordinary characters in it */
   quoted: boolean
-  /** it was in double quotes, which `text` still has: on a string its words have to follow each other */
+  /** it was in double quotes, which `text` still has. In a string field its words must be adjacent and in order */
   phrase?: true
 }
 
@@ -59,7 +59,7 @@ export type FilterNode = FilterClause | FilterGroup | FilterObject | FilterJoin
 /** A filter with more clauses is refused. A list of values is one clause, of any length. */
 export const MAX_CLAUSES = 4000
 
-/** Characters in which the head of an object filter is looked for. */
+/** The parser looks for the head of an object filter within this many characters. */
 const MAX_NAME = 1000
 
 /** How deep a tree may be. Each pair of parentheses and each change between && and || adds a level. */
@@ -116,7 +116,7 @@ class FilterParser {
   #clauses = 0
   /** joins around this filter */
   #joins = 0
-  /** open braces: a value in them ends at `}` */
+  /** open braces; inside them a value ends at `}` */
   #braces = 0
 
   /** @param operand is called for each clause and each object outside of objects, with its place in the text */
@@ -228,7 +228,7 @@ class FilterParser {
         return field
       }
       if (character === '(' || character === ')') {
-        // Unbalanced brackets, as in `(a:1` and `a:1)`, are another error than a missing colon.
+        // Unbalanced brackets, as in `(a:1` and `a:1)`, have an error of their own, different from a missing colon.
         throw new ApiError(400, isBalanced(this.text) ? MALFORMED : UNBALANCED)
       }
       if (this.#startsWith('&&') || this.#startsWith('||')) break
@@ -280,7 +280,7 @@ class FilterParser {
     }
     if (this.text[this.#position] === '"') {
       const end = this.text.indexOf('"', this.#position + 1)
-      // Filters are joined: an open quote in one of them must not reach into the next.
+      // Refuse an open quote. Filters are concatenated, so it would reach into the next one.
       if (end === -1) throw new ApiError(400, MALFORMED)
       const next = end + 1 + /^\s*/.exec(this.text.slice(end + 1))![0].length
       if (end > this.#position + 1 && this.#endsValue(next, inList)) {
@@ -375,7 +375,7 @@ export function joinsOf(node: FilterNode | undefined): FilterJoin[] {
 
 export const isNegated = ({ operator }: FilterClause): boolean => operator === ':!=' || operator === ':!'
 
-/** `field:*`: any value will do. */
+/** `field:*`: the field has any value. */
 export const isPresence = ({ operator, values }: FilterClause): boolean =>
   (operator === ':' || operator === ':!') &&
   values.length === 1 &&

@@ -1,4 +1,4 @@
-/** Writes filters: the other way round than parse.ts. */
+/** Writes filters: the inverse of parse.ts. */
 import type { FilterJoin, FilterNode, FilterValue } from './parse'
 
 /** A tree as a filter that parses to the same tree. */
@@ -36,5 +36,5 @@ const PLACE = /^\([\s\d.,+-]*(?:(?:km|mi)[\s,]*)?(?:exact_filter_radius\s*:\s*(?
 const printValue = ({ text, quoted, phrase }: FilterValue): string =>
   phrase || (!quoted && (!SIGNS.test(text) || PLACE.test(text))) ? text : `\`${text}\``
 
-/** Identifies a join whether it is negated or not. */
+/** Identifies a join, whether or not it is negated. */
 export const joinKey = (join: FilterJoin): string => printFilter({ ...join, negated: false })

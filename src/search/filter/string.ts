@@ -6,7 +6,7 @@
  *     field:"a b"   the words follow each other; other values of a list with a phrase are compared whole
  *
  * Facets and sortable fields have their normal form in a column. Of other fields, only the full-text index has the
- * words, as stems. It gives a superset, and the documents decide.
+ * words, as stems. The index gives a superset, and the documents themselves decide.
  *
  * A field with `stem` or `stem_dictionary` is filtered by the stems that word_index has, as in Typesense.
  */
@@ -28,7 +28,7 @@ import type { FilterClause } from './parse'
 
 export interface Pattern {
   tokens: string[]
-  /** the words unfolded, for FTS5, which folds by its own rules */
+  /** the words without folding, for FTS5, which folds by its own rules */
   written: string[]
   /** the last token matches every word that begins with it */
   prefix: boolean
@@ -36,7 +36,7 @@ export interface Pattern {
   phrase?: boolean
 }
 
-// More words hardly shrink the superset, and make the query longer.
+// More words would hardly shrink the superset, only lengthen the query.
 const MAX_INDEX_WORDS = 16
 
 /** The values of a clause, as words. */
@@ -242,7 +242,10 @@ function candidates(context: FilterContext, field: Field, { tokens, written, pre
   )
 }
 
-/** Stems as FTS5 is asked for them. None, for all documents, while word_index does not have every document. */
+/**
+ * Stems in the form of an FTS5 query. Empty, which means all documents, while word_index does not have every
+ * document.
+ */
 const stemsAsked = (sql: SqlStorage, tokens: string[], code: string, prefix: boolean): string[] =>
   isWordIndexing(sql)
     ? []
@@ -251,10 +254,10 @@ const stemsAsked = (sql: SqlStorage, tokens: string[], code: string, prefix: boo
         return prefix && index === tokens.length - 1 ? `${asked}*` : asked
       })
 
-/** A word as FTS5 is asked for it in the column that fields share. */
+/** A word in the form of an FTS5 query, for the column that fields share. */
 function inSharedColumn(word: string, rules: TokenRules, code: string, isUnfinished: boolean): string {
   const words = tokenize(word, rules).map(({ text }) => code + prepare(text, rules).trim())
-  // With its code, a word of two letters is stemmed, too. But it keeps the first one.
+  // With the code in front, even a word of two letters is stemmed. But it keeps its first letter.
   return isUnfinished ? `"${[...(words[0] ?? code)].slice(0, 2).join('')}"*` : `"${words.join(' ')}"`
 }
 

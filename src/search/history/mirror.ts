@@ -3,7 +3,7 @@
  *
  * Each change of a document adds its id to the outbox, in the same transaction. A flush sends the present state of
  * those documents, and clears the entries that have not changed since. It can be repeated at any time, and D1 ends up
- * with what the documents are. Only one flush runs at a time, so an older state never arrives after a newer one.
+ * with the present documents. Only one flush runs at a time, so an older state never arrives after a newer one.
  */
 
 import * as v from 'valibot'
@@ -54,7 +54,7 @@ export class HistoryMirror {
 
   /**
    * Records a change, inside its transaction.
-   * @param replaced the document gave way to another one. Then its conversation takes care of the turn's record
+   * @param replaced another document replaced this one. Its conversation then updates the turn's record
    */
   record(documentId: string, replaced = false): void {
     this.#sql.exec(
@@ -88,7 +88,7 @@ export class HistoryMirror {
   async settle(): Promise<void> {
     if (!this.pending) return
     this.#alarm.within(STANDBY_MS)
-    // While D1 is known not to answer, nobody waits for it.
+    // Do not wait while D1 is known to be unavailable.
     if (this.#failures > 0 || this.#stalled) return
     const flushed = this.flush()
     const answered = await Promise.race([

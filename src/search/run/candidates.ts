@@ -1,5 +1,5 @@
 /**
- * What a search has found, as SQL relations. Ordering, facets and groups work on these:
+ * The matches of a search, as SQL relations. Ordering, facets and groups work on these:
  *
  *     seq        the document's sequence number
  *     score      FTS5's BM25, lower is better; NULL when the words were not found
@@ -33,7 +33,7 @@ export interface Candidates {
   found: number | undefined
   /** The same matches in memory, where that is possible (match-set.ts). Resolves to undefined if it turns out not to be. */
   set?: ((pace: Pace) => Promise<ReadonlyMap<number, Uint16Array> | undefined>) | undefined
-  /** the same for matches with scores: the set lacks the scores, so it is for whoever only counts */
+  /** the same for matches with scores. The set lacks the scores, so it only serves to count */
   unscored?: ((pace: Pace) => Promise<ReadonlyMap<number, Uint16Array> | undefined>) | undefined
 }
 
@@ -46,7 +46,7 @@ export interface TextMatch {
   table: TextIndex['table']
   /** `bm25(2.0, 1.0)` */
   rank: string
-  /** an FTS5 expression: what it matches comes before all other matches */
+  /** an FTS5 expression. Its matches come before all others */
   first?: string
 }
 
@@ -95,8 +95,8 @@ export const textMatchesIn = (
     first === undefined
       ? 'rank'
       : `rank - iif(rowid IN (SELECT rowid FROM ${table} WHERE ${table} MATCH ? AND ${ROWID_IN_RANGE}), ${FIRST}, 0)`
-  // With a bare rowid SQLite may look up the rows of an `a OR b` in the filter one by one, and not the words at all, which FTS5
-  // refuses ("unable to use function MATCH").
+  // With a bare rowid, SQLite may evaluate an `a OR b` of the filter row by row without using the full-text index,
+  // which FTS5 refuses ("unable to use function MATCH").
   return where(
     fragment(
       `SELECT +rowid AS seq, ${score} AS score, NULL AS distance, NULL AS fused
@@ -112,8 +112,8 @@ export const textMatchesIn = (
 }
 
 /**
- * @param atOnce whether one statement finds all, for who asks for the best alone: whatever its range is, a statement takes long
- *   to weigh words for BM25, since FTS5 reads all documents that have them
+ * @param atOnce whether one statement finds all matches, for callers who want only the best. A statement with BM25
+ *   takes long whatever its range, because FTS5 reads all documents of each word
  */
 export const textMatches = (
   sql: SqlStorage,
@@ -142,7 +142,10 @@ export const unscoredIn = (
     high,
   )
 
-/** @param atOnce whether one statement finds all: so few are wanted, or it takes long for any range */
+/**
+ * @param atOnce whether one statement finds all matches, because few are wanted or because a statement takes long for
+ *   any range
+ */
 export const unscoredMatches = (
   sql: SqlStorage,
   match: Pick<TextMatch, 'match' | 'table'>,
@@ -233,7 +236,7 @@ export async function countedWindow(
   return { rows: best.slice(offset, wanted), found: known ?? found }
 }
 
-/** With fewer rows, pruning costs more than it saves. */
+/** Below this number of rows, pruning costs more than it saves. */
 const PRUNED_FROM = 1_000
 
 const plain = (columns: SqlFragment, order: Order, wanted: number): SqlFragment =>
@@ -277,7 +280,7 @@ async function bestOf(
   wanted: number,
   pace: Pace,
 ): Promise<OrderedMatch[]> {
-  // Rows are taken from this map, since SQLite may not read a number from JSON to its last digit.
+  // Take rows from this map: SQLite may lose the last digits of a number that it reads from JSON.
   const bySeq = new Map(rows.map((row) => [row.seq, row]))
   const query = join(
     [

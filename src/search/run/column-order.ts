@@ -8,7 +8,7 @@ import type { Columns, MatchSet } from './match-set'
 import { eachBlock } from './match-set'
 import type { Pace } from './pace'
 
-/** A match and its goodness by each key: the higher one comes first. */
+/** A match with its goodness by each key. Higher goodness comes first. */
 export interface Placed {
   seq: number
   keys: number[]
@@ -45,18 +45,18 @@ type Part = (at: number) => number
 export interface BlockOrder {
   /** by key; there is one at least */
   parts: Part[]
-  /** The documents whose first key is at least so good. It has no call inside of its loop. */
+  /** The documents whose first key is at least this good. For speed, its loop calls nothing. */
   atLeast(offsets: Offsets, least: number): Offsets
 }
 
-/** Tells the order of a block's documents. */
+/** Returns the order of a block's documents. */
 export type Goodness = (number: number) => BlockOrder
 
 type KeyOrder = (number: number) => { part: Part; atLeast: BlockOrder['atLeast'] }
 
 /**
- * @param sort keys of `fieldsOfOrder`; without words in the search, all documents match equally well. The size of its group is not
- *   known of a document, so it counts as 0 here
+ * @param sort keys of `fieldsOfOrder`; without words in the search, all documents match equally well. The size of a
+ *   document's group is not known yet, so it counts as 0 here
  */
 export async function goodnessOf(
   sort: readonly SortKey[],
@@ -76,7 +76,7 @@ export async function goodnessOf(
         (key.missing === 'normal' ? largest : key.missing) === 'first'
           ? Number.POSITIVE_INFINITY
           : Number.NEGATIVE_INFINITY
-      // Every string has to be known before they are put in order.
+      // Ranks need all strings, so read every block first.
       if (column.isText) await eachBlock(set, pace, (number) => columns.block(column, number, pace))
       const ranks = column.isText ? ranksOf(column) : undefined
       keys.push((number) => {
@@ -104,7 +104,7 @@ const byAge =
     return { part, atLeast: (offsets, least) => offsets.filter((at) => part(at) >= least) }
   }
 
-/** Where documents are put until they are counted. Nothing stays here. */
+/** A reused buffer for documents until their number is known. It holds nothing between calls. */
 let scratch: Uint16Array | undefined
 
 function byNumber(values: Block['values'], sign: number, missing: number): ReturnType<KeyOrder> {
@@ -157,7 +157,7 @@ function byString(
   }
 }
 
-/** The ranks of strings that were ordered before. Reading blocks finds further strings. */
+/** Cached ranks of strings. They are out of date once reading a block adds strings. */
 const RANKS = new WeakMap<Column, Uint32Array>()
 
 /** By id: the rank of a string among the normal forms, from 1 on; 0 for none and for an empty one. */
@@ -247,7 +247,8 @@ export async function firstOf(
   await eachBlock(set, pace, (number, offsets) => {
     const { parts, atLeast } = goodness(number)
     const { least } = first
-    // The newest come first, so that few of many that are equally good are kept for a while.
+    // Go from the newest to the oldest: among many equally good documents the newest win, so later ones need not be
+    // kept for a while.
     const good = least === Number.NEGATIVE_INFINITY ? offsets : atLeast(offsets, least)
     for (let index = good.length - 1; index >= 0; index--) {
       const at = good[index]!

@@ -20,9 +20,9 @@ export interface SearchContext {
   port?: JoinPort
   /** the joins of this search */
   joins?: SearchJoins
-  /** what questions found lately; without it nothing is kept */
+  /** cached matches of recent questions; without it nothing is cached */
   questions?: RecentQuestions
-  /** texts that were ranked lately; without it nothing is kept */
+  /** cached texts of recently ranked documents; without it nothing is cached */
   texts?: RecentTexts
   /** how many documents the collection has */
   count(): number

@@ -1,6 +1,6 @@
 /**
- * Curations: rules by which the owner of a collection changes searches. Which rules a search meets, and what they do to
- * its parameters.
+ * Curations: rules by which the owner of a collection changes searches. This file decides which rules a search meets,
+ * and applies them to its parameters.
  *
  * As in Typesense, rules are tried in order, and the first one that is met ends it unless its `stop_processing` is false.
  * A rule whose filter does not fit the collection is not met.
@@ -44,7 +44,7 @@ class Query {
     this.#tokens = this.text.trim() === EVERYTHING ? [] : tokenize(this.text, this.#rules)
   }
 
-  /** what rules compare */
+  /** the words that rules are compared with */
   get words(): string[] {
     return this.text.trim() === EVERYTHING ? [EVERYTHING] : this.#tokens.map(({ text }) => text)
   }
@@ -65,7 +65,7 @@ class Query {
   }
 }
 
-/** What the curations make of a search. */
+/** Applies curations to a search. */
 export function curate(
   context: SearchContext,
   given: SearchParameters,
@@ -120,8 +120,9 @@ const tagsOf = ({ curation_tags: tags, override_tags: earlier }: SearchParameter
     .filter((tag) => tag !== '')
 
 /**
- * The curations to try for some tags: lists, of which the first counts that has one which is met. Several tags mean those
- * with just these tags first, then those with any. Without tags: those that have none, or `*`.
+ * The curations to try for some tags, as lists. Only the first list with a matching curation is used. For several
+ * tags, the first list has the curations with exactly these tags, the next those with any of them. Without tags: the
+ * curations without tags, or with `*`.
  */
 function tagged(curations: readonly Curation[], tags: string[]): Curation[][] {
   if (tags.length === 0) {
@@ -172,16 +173,16 @@ function fits({ sql, schema }: SearchContext, filter: string): boolean {
 
 /** Texts that one statement looks for. */
 const AT_ONCE = 500
-/** A longer text is no value. */
+/** A longer text is not tried as a value. */
 const MOST_CHARACTERS = 1_600
 
 /**
- * Looks for values in the collection. Each statement may read all documents, so it looks for many texts; if there is one
- * among them, halves tell which is the first.
+ * Looks for values in the collection. Each statement may read all documents, so it looks for many texts at once. If
+ * one of them is a value, bisection finds the first.
  */
 function valuesOf({ sql, schema }: SearchContext): FirstValue {
   const known = new Map<string, boolean>()
-  /** undefined if the collection has no such field, or it is of another type than one of the texts */
+  /** undefined if the collection has no such field, or if a text does not fit the field's type */
   const isAny = (field: string, texts: readonly string[]): boolean | undefined => {
     try {
       const list = texts.map((text) => `\`${text}\``).join(',')

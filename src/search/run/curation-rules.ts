@@ -3,7 +3,7 @@ import type { CurationRule } from '../sets/curation'
 import { type SynonymRules, withSynonyms } from '../text/synonyms'
 import { stem, type TokenRules, tokenize } from '../text/words'
 
-/** How a rule was met. */
+/** How a search meets a rule. */
 export interface Met {
   /** what stands for placeholders, by their names */
   values: Map<string, string>
@@ -14,7 +14,7 @@ export interface Met {
 /** The place of the first of some texts that documents have as a value of a field; undefined if they have none. */
 export type FirstValue = (field: string, texts: readonly string[]) => number | undefined
 
-/** What rules are compared by. */
+/** The rules for comparing words. */
 export interface RuleWords {
   tokens: TokenRules
   synonyms: SynonymRules | undefined
@@ -23,9 +23,9 @@ export interface RuleWords {
   firstValue: FirstValue
 }
 
-/** Words of a query that placeholders are tried with. */
+/** Placeholders are tried with this many words of a query. */
 const MOST_WORDS = 16
-/** Ways to say a query with synonyms that a rule is tried with. */
+/** A rule is tried with this many ways to write a query with synonyms. */
 const MOST_VARIANTS = 64
 
 type RulePart = string | { field: string }
@@ -41,7 +41,7 @@ function partsOf(query: string, tokens: TokenRules): RulePart[] {
   )
 }
 
-/** A query as it may be said. @property places for each word: the places of the query's own words */
+/** One way to write a query. @property places for each word: the places of the query's own words */
 interface Variant {
   words: string[]
   places: number[][]
@@ -55,7 +55,7 @@ export function meetQuery(rule: CurationRule, words: string[], known: RuleWords)
   const rootOf = rootsOf(rule, known)
   const wanted = parts.map((part) => (typeof part === 'string' ? rootOf(part) : part))
   const variants = variantsOf(words, rule.synonyms ? known.synonyms : undefined)
-  // Values are looked for in all documents, so those of all variants are asked for at once.
+  // Looking for values reads all documents, so look for those of all variants at once.
   for (const part of variants.length > 1 ? parts : []) {
     if (typeof part !== 'string') known.firstValue(part.field, textsOf(variants))
   }
@@ -113,7 +113,9 @@ function meetWords(parts: RulePart[], said: Said, exact: boolean, firstValue: Fi
     : meetPlaceholders(parts, said, exact, firstValue)
 }
 
-/** A rule of words alone: they are the query, or lie together in it, where all their places count. */
+/**
+ * A rule without placeholders. Its words must be the whole query, or adjacent in it. Every such occurrence counts.
+ */
 function meetFixed(wanted: string[], { roots, places }: Said, exact: boolean): Met | undefined {
   const taken = new Set<number>()
   let any = false
@@ -186,7 +188,7 @@ function windowsOf(places: readonly number[], first: boolean): number[][] {
 const textOf = (places: readonly number[], words: readonly string[]): string =>
   places.map((place) => words[place]).join(' ')
 
-/** Places of a filter, times the placeholders of a rule: a rule is not met by a filter with more. */
+/** Limit of a filter's length times the placeholders of a rule. A larger product does not match. */
 const MOST_COMPARED = 4_000_000
 
 /**

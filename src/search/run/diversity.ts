@@ -18,7 +18,7 @@ import type { HitRow } from './hits'
 import type { Pace } from './pace'
 import type { TextScore } from './ranking/score'
 
-/** The asked page of the rows, of which the first are diversified. Pinned documents keep their places. */
+/** The requested page, after the first rows have been diversified. Pinned documents keep their places. */
 export async function diversified(
   context: SearchContext,
   lambda: number,
@@ -60,7 +60,8 @@ function relevances(
  * @param relevance of each item, in the order that decides between equals. The first item stays first
  * @param alike how alike two items are
  * @param lambda between 0 (only differences count) and 1 (only relevance counts)
- * @param rest gives others a turn; false when the search has to end: the items that are left stay in their order
+ * @param rest gives other searches a turn. It returns false when the search must end: then the remaining items keep
+ *   their order
  * @returns the places of the items, in their new order
  */
 export async function marginalRelevance(
@@ -92,7 +93,7 @@ export async function marginalRelevance(
 
 type Similarity = (one: number, other: number) => number
 
-/** To look up so many values, or to multiply so many pairs of numbers, takes about as long as to read a row. */
+/** Looking up this many values, or multiplying this many pairs of numbers, takes about as long as reading a row. */
 const LOOKUPS_A_ROW = 8
 const PRODUCTS_A_ROW = 256
 

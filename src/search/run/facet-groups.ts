@@ -2,10 +2,10 @@
 import { ApiError } from '../../errors'
 import { MAX_DISTINCT } from '../limits'
 
-/** There are fewer groups than this, so that a value and a group fit into one whole number. */
+/** Upper bound of groups, so that a value and a group together fit into one safe integer. */
 const RADIX = 2 ** 26
 
-/** The pairs of a value and a group that a facet has met. They are in memory at once. */
+/** The pairs of a value and a group that a facet has counted. All of them are in memory. */
 export class SeenInGroups {
   readonly #groups = new Map<string | number, number>()
   readonly #pairs = new Set<number>()

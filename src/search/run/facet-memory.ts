@@ -74,9 +74,9 @@ export async function countInMemory(
 interface Count {
   /** an id, or a number */
   value: number
-  /** documents that have it, in grouped searches groups */
+  /** documents that have it; in grouped searches, groups */
   count: number
-  /** how often they have it, where that is counted */
+  /** occurrences in these documents, if they are counted */
   times: number
 }
 
@@ -84,7 +84,7 @@ interface Count {
 class TextCounter {
   readonly #column: Column
   #counts: Uint32Array
-  /** by id: the document that had it last */
+  /** by id: the last document that had this string */
   #last: Uint32Array
   readonly #seen = new SeenInGroups()
 

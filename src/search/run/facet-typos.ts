@@ -1,4 +1,4 @@
-/** Facet values that a facet query means, where none begins as it was typed. */
+/** Finds the facet values that a misspelt facet query means. */
 import { editDistance } from '../../nearest'
 import { typosAllowed } from '../text/typo'
 import { type TokenRules, tokenize } from '../text/words'

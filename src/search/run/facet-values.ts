@@ -39,7 +39,9 @@ const SAFE = Number.MAX_SAFE_INTEGER
 const readValue = <Value extends Scalar | null>(field: Field, value: Value): Value | bigint | number =>
   typeof value === 'string' && isInt64(field) ? integer(value) : value
 
-/** Values that are compared with a facet query that none begins with. A comparison takes microseconds. */
+/**
+ * The most values that are compared for typos, if none begins with the facet query. A comparison takes microseconds.
+ */
 const MAX_COMPARED = 50_000
 
 /** A value and its counts so far. */
@@ -48,15 +50,15 @@ export interface Entry {
   count: number
   /** occurrences in the documents */
   times: number
-  /** of the field that values are ordered by: its value in the best document */
+  /** the sort field's value in the best document that has this value */
   rank: Scalar | null
   /** the sequence number of a document with it, where parents are wanted */
   seq: number | null
-  /** its place among the values, in grouped searches */
+  /** its index among the values, in grouped searches */
   place?: number
 }
 
-/** A value, in grouped searches of one group. */
+/** A value; in grouped searches, a value in one group. */
 type Row = Entry & { group_key?: string | number }
 
 export class Values implements Counting {
@@ -80,7 +82,7 @@ export class Values implements Counting {
     this.#group = group
     this.#seq = returnParent ? 'max(d.seq)' : 'NULL'
     this.#order = order
-    // A value ranks where its best document does.
+    // A value ranks as high as its best document.
     this.#rankField = order === undefined || order.by === 'value' ? undefined : order.by
     this.#rank =
       this.#rankField === undefined
@@ -129,14 +131,17 @@ export class Values implements Counting {
     this.#requireFew()
   }
 
-  /** A group that has the value counts once, and a document that is a group of its own is in one part alone. */
+  /**
+   * A group counts once for each value. A document without group values is its own group and occurs in one part only,
+   * so it needs no check.
+   */
   #countGroup(row: Row, place: number): void {
     const { group_key: key } = row
     if (key === undefined) return
     row.count = typeof key === 'number' || this.#seen.add(place, key) ? 1 : 0
   }
 
-  /** Adds what was counted of a value that is not in yet. */
+  /** Adds the counts of a value that is not listed yet. */
   addCounted(value: Scalar, count: number, times: number): void {
     if (this.takesSome && this.#entries.size >= MAX_COMPARED) return
     this.#entries.set(value, { value, count, times, rank: null, seq: null })
@@ -225,7 +230,7 @@ function firstOf<Item>(items: Iterable<Item>, limit: number, order: (a: Item, b:
   return kept.sort(order).slice(0, limit)
 }
 
-/** Of texts that are equal otherwise, Typesense shows the shorter first, and then the last by the alphabet. */
+/** As in Typesense, among otherwise equal texts the shorter come first, then the alphabetically later. */
 const compareTies = (a: Scalar, b: Scalar): number =>
   typeof a === 'string' && typeof b === 'string' ? a.length - b.length || compare(b, a) : compare(a, b)
 

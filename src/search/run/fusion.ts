@@ -1,17 +1,17 @@
 /**
  * Score fusion: the order of a search for a question, by how well its words and its meaning fit.
  *
- * Rank fusion knows places alone: the second document weighs half as much as the first, however close they are. Score
- * fusion weighs what each side has found:
+ * Rank fusion uses only ranks: the second document counts half as much as the first, however close their scores are.
+ * Score fusion uses the scores of both sides:
  *
  *     fused = (1 - meaning) * bm25 / ideal  +  meaning * (floor - distance)
  *
- * `ideal` is the BM25 of a document that could not have the words more often. So words count by how much of the question
- * they found, and a question whose rare words are nowhere is decided by meaning. `floor` is the distance of the
- * hundredth neighbour. So meaning counts by how far the nearest stand out.
+ * `ideal` is the BM25 of a document with the words as often as can count. So the words' side counts by how much of
+ * the question it found. If the question's rare words are in no document, meaning decides. `floor` is the distance of
+ * the hundredth neighbour. So meaning counts by how clearly the nearest documents stand out.
  *
- * It is a convex combination as in Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", ACM TOIS
- * 42 (2023), https://doi.org/10.1145/3596512, with the largest possible BM25 for its largest value.
+ * It is a convex combination as in Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", ACM
+ * TOIS 42 (2023), https://doi.org/10.1145/3596512, where the maximum is the largest possible BM25.
  */
 import type { Neighbour } from '../vectors/vector-index'
 import { Gathered } from './gathered'
@@ -20,13 +20,16 @@ import { Gathered } from './gathered'
 export interface ScoredWords {
   /** FTS5's scores: negative, the lower the better */
   matches: Gathered
-  /** BM25 that they are compared with, positive; 0 where the question has no words */
+  /** the BM25 that they are compared with, positive; 0 if the question has no words */
   ideal: number
 }
 
-/** The neighbour whose distance counts as nothing. A fixed one, so that a later page does not change an earlier one. */
+/**
+ * The rank of the neighbour whose distance is `floor`. A fixed one, so that a later page does not change an earlier
+ * one.
+ */
 const FLOOR = 100
-/** Of fewer neighbours than this, the last one is no measure: perhaps there are no other documents. */
+/** With fewer neighbours than this, the last one says nothing: perhaps there are no other documents. */
 const FEW = 50
 /** The cosine distance of a text that has nothing to do with the question. */
 const UNRELATED = 1
@@ -82,7 +85,7 @@ export function blend(asked: ScoredWords, said: ScoredWords, weight: number): Sc
 export const share = (score: number, { ideal }: ScoredWords): number =>
   ideal > 0 ? Math.min(2, -score / ideal) : 0
 
-/** From a distance to how much nearer than the floor it is, 0 at the floor and beyond. */
+/** Returns a function from a distance to how much nearer than the floor it is; 0 from the floor on. */
 function closenessOf(neighbours: readonly Neighbour[], bounded: boolean): (distance: number) => number {
   const nearest = neighbours[0]?.distance ?? 0
   const last = neighbours[Math.min(FLOOR, neighbours.length) - 1]?.distance ?? 0
@@ -90,7 +93,7 @@ function closenessOf(neighbours: readonly Neighbour[], bounded: boolean): (dista
     const floor = neighbours.length < FEW ? UNRELATED : last
     return (distance) => Math.max(0, floor - distance)
   }
-  // Where all are equally far, all are the nearest.
+  // If all are equally far, all count as the nearest.
   if (!(last > nearest)) return (distance) => (distance <= nearest ? 1 : 0)
   return (distance) => Math.max(0, (last - distance) / (last - nearest))
 }

@@ -1,5 +1,6 @@
 /**
- * Matches in memory, as columns of numbers, 32 bytes a match. What has to be ranked as a whole cannot stay in parts.
+ * Matches in memory, as columns of numbers, 32 bytes a match. Matches that must be ranked as a whole cannot stay in
+ * parts.
  */
 import { ApiError } from '../../errors'
 import type { SqlFragment } from '../fragment'

@@ -74,7 +74,7 @@ interface Grouping {
   order: Order
   /** SQL over `d` of a document's group key */
   key: string
-  /** columns of rows besides those of a match */
+  /** names of columns besides those of a match */
   names: string[]
   /** the number of hits of each group, by its key */
   sizes: Map<string, number>

@@ -24,7 +24,7 @@ interface Passage {
   fit: number
 }
 
-/** A value's snippet: the best window of matches and some tokens around it, or all of a short text. */
+/** Makes the snippet of a value: the best window of matches with some tokens around it, or all of a short text. */
 function highlightText(
   text: string,
   matcher: WordMatcher,
@@ -78,7 +78,7 @@ function fitOf(marks: Mark[]): number {
 
 type Range = Pick<Mark, 'start' | 'end'>
 
-/** The places of marks. Pairs of characters overlap, and what they match together is one place. */
+/** The places of marks. Pairs of characters overlap, so adjacent matches form one place. */
 function rangesOf(marks: Mark[]): Range[] {
   const ranges: Range[] = []
   for (const { start, end } of marks) {

@@ -25,7 +25,7 @@ export interface HitRow extends Match {
   curated?: boolean
 }
 
-/** What hits report about the search. */
+/** Data of the search that hits report. */
 export interface HitContext {
   terms: Term[]
   /** the index that was searched, if it is not the request's */
@@ -33,7 +33,7 @@ export interface HitContext {
   text: boolean
   vector: boolean
   sort: SortKey[]
-  /** how well matches fit, by sequence number, where that was read (ranking/score.ts) */
+  /** text scores by sequence number, if they were computed (ranking/score.ts) */
   texts?: ReadonlyMap<number, TextScore> | undefined
 }
 
@@ -65,7 +65,7 @@ export async function buildHits(
   })
   let characters = 0
   for (let from = 0; from < rows.length; from += AT_ONCE) {
-    // Even a search that was cut off returns what it has found.
+    // Ignore the result: even a search that was cut off returns its hits.
     if (from > 0) await pace.rest()
     const some = rows.slice(from, from + AT_ONCE)
     addHits(context, request, some, { ...search, matchers }, hits)
@@ -86,7 +86,7 @@ const tooLarge = (): ApiError =>
     `The hits of this page have more than ${MAX_PAGE_CHARACTERS} characters. Ask for fewer with \`per_page\`, or for less of each with \`include_fields\`.`,
   )
 
-/** As serialized: what numbers and other short values take. */
+/** Characters of a number or another short value in JSON. */
 const SHORT_VALUE = 9
 
 /** About how many characters a value has. */
@@ -178,7 +178,7 @@ function textMatch(
   }
 }
 
-/** A text match in Typesense's shape. */
+/** The text match of a hit, in Typesense's shape. */
 function matchInfo(
   text: TextScore,
   type: RankingRules['type'],

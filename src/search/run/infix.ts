@@ -10,11 +10,14 @@ import type { Field } from '../types'
 import type { SearchContext } from './context'
 import type { Pace } from './pace'
 
-/** Words that one word of a query may stand for. */
+/** The most words that one word of a query may expand to. */
 const MAX_WORDS = 500
-/** Words that all words of a query may stand for. FTS5 reads all of them, and a bound value has 2 MB at most. */
+/**
+ * The most words that all words of a query may expand to together. FTS5 reads all of them, and a bound value has 2 MB
+ * at most.
+ */
 const MAX_WORDS_IN_ALL = 1_000
-/** Words of a query that are looked for inside of others: the first ones. */
+/** Only the first words of a query, at most this many, are looked for inside other words. */
 const MAX_TERMS = 8
 
 /** @throws ApiError 400 for a field without an infix index */

@@ -1,4 +1,4 @@
-/** Answers what another collection's object asks about documents here (joins.ts). */
+/** Answers the questions of another collection's object about documents here (joins.ts). */
 import { ApiError, coded } from '../../errors'
 import { keysIn } from '../documents/join-keys'
 import { isProjected, project } from '../documents/projection'
@@ -34,7 +34,7 @@ const AT_ONCE = 4_096
 
 /**
  * @param others the long searches of this object
- * @throws ApiError 400 when nothing refers from here to there, 408, 422 past a limit
+ * @throws ApiError 400 if no field here refers to that collection, 408, 422 past a limit
  */
 export async function answerJoin(
   context: SearchContext,
@@ -74,7 +74,7 @@ export async function answerJoin(
       )
       return where === '1' ? fragment('1') : fragment(`(${where})`, ...bindings)
     }
-    // A condition that does not compile is an error even if there is no document.
+    // Compile the condition in any case: if it is wrong, that is an error even without documents.
     filter(NOWHERE)
     const asked = { context: joined, keyField, filter, pace }
     if (want === 'keys') return { ...answer, keys: await keysWhere(asked) }
@@ -122,8 +122,8 @@ async function relationOf(
 }
 
 /**
- * All conditions on the documents here. A scoped key's own all apply in the collection that is searched. In another one
- * they apply as far as it has their fields; its `id` is another one.
+ * All conditions on the documents here. In the searched collection, all conditions of a scoped key apply. In a joined
+ * collection, only those apply whose fields it has, except `id`: ids there name other documents.
  */
 function conditionsOf(
   { schema, port }: SearchContext,
@@ -235,7 +235,7 @@ const tooMany = ({ schema }: SearchContext, most: number): ApiError =>
     `At most ${most} related documents of \`${schema.name}\` can be joined to a page or sorted by. Narrow the filter, or ask for fewer hits.`,
   )
 
-/** Places of documents in an order, from 0. Equal ones share a place. */
+/** Places of documents in an order, from 0. Equal documents share a place. */
 async function placesIn(
   { context, pace }: Asked,
   seqs: readonly number[],

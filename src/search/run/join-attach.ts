@@ -15,20 +15,20 @@ import type { Pace } from './pace'
 
 type Json = Record<string, unknown>
 
-/** Joins of a page that are asked for at the same time. */
+/** Joins of a page that are requested at the same time. */
 const AT_ONCE = 4
 
 /** What one join adds to a document. */
 interface Related {
   documents: Document[]
-  /** without the limit */
+  /** number of related documents, without the limit */
   count: number
 }
 
 interface Joined {
   include: JoinInclude
   array: boolean
-  /** the reference lies in objects, and so do its documents */
+  /** the path of the objects that hold the reference, and so also get its documents */
   within: string | undefined
   related: Map<number, Related>
   /** with `within`: by key */
@@ -152,7 +152,7 @@ async function throughLink(
   const array = false
   for (const link of new Set(joinsOf(joins.filter).map(({ collection }) => collection))) {
     if (link === name) continue
-    // The id tells documents apart, whatever fields are shown.
+    // Request the id as well, to distinguish documents whichever fields are shown.
     const fields = include.fields === '' ? '' : `${include.fields}, id`
     const order = sortBy === '' ? '' : `, sort_by: ${sortBy}`
     const inner = `$${name}(${fields || '*'}, strategy: nest_array${order}) as joined`
@@ -170,7 +170,10 @@ async function throughLink(
   return { include, array, within: undefined, related, byKey: new Map() }
 }
 
-/** The object that holds a reference, if its documents belong into it: the filter does not join them. */
+/**
+ * The objects that hold a reference, if the related documents are shown inside them because the filter does not join
+ * them.
+ */
 function withinObject(
   { schema }: SearchContext,
   joins: SearchJoins,

@@ -83,7 +83,7 @@ async function relatedTo(
   return [...found].sort((a, b) => a - b)
 }
 
-/** The facets of a joined collection, as parameters of a search there. */
+/** The parameters of a search in the joined collection for these facets. */
 export const facetParameters = ({ facetBy, maxFacetValues }: FacetQuestion) => ({
   q: '*',
   facet_by: facetBy,
@@ -91,7 +91,7 @@ export const facetParameters = ({ facetBy, maxFacetValues }: FacetQuestion) => (
 })
 
 /**
- * Reads what another collection asks of facets here.
+ * Parses another collection's request for facets here.
  * @throws ApiError 400 or 404 in Typesense's words
  */
 export function joinedRequest({ schema }: SearchContext, question: FacetQuestion): SearchRequest {
@@ -104,7 +104,7 @@ export function joinedRequest({ schema }: SearchContext, question: FacetQuestion
   }
   if (request.joinedFacets.length > 0) throw new ApiError(400, `${PROBLEM}\`${question.facetBy}\`.`)
   for (const { field, order, returnParent } of request.facets) {
-    // A field that the key hides looks as if it were none, also to order values by.
+    // A field that the key hides is treated as unknown, also as a sort field of values.
     const fields = order === undefined || order.by === 'value' ? [field] : [field, order.by]
     for (const { name } of fields) {
       if (question.hidden || isExcluded(name, question.exclude)) {

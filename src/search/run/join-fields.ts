@@ -8,9 +8,9 @@ export interface JoinInclude {
   /** fields of the other collection, with joins of its own; '' for all */
   fields: string
   strategy: 'nest' | 'nest_array' | 'merge'
-  /** the name in the document; '' for the collection's */
+  /** the name in the document; '' for the name of the collection */
   alias: string
-  /** the name of the number of related documents; '' for none */
+  /** the name of the field with the number of related documents; '' for none */
   count: string
   sortBy: string
   /** 0: no limit */
@@ -45,7 +45,7 @@ function joinsIn(list: string): Named[] {
 export const includesIn = (list: string): JoinInclude[] => joinsIn(list).map(readInclude)
 
 /**
- * What exclude_fields leaves out of a joined collection, as a list like itself. Several parts add up.
+ * The fields of a joined collection that exclude_fields leaves out, in the same list syntax. Several parts add up.
  * @param isCalled whether a name is the collection's: it may have aliases @throws ApiError 400
  */
 export const excludesIn = (list: string, isCalled: (name: string) => boolean): string =>
@@ -70,7 +70,7 @@ function readInclude({ collection, inside, alias }: Named): JoinInclude {
     if (option) readOption(include, option[1]!.trim(), option[2]!.trim(), inside)
     else if (part !== '') fields.push(part)
   }
-  // With joins alone all fields are shown, as in the list around it.
+  // A list that names only joins shows all fields, as in the outer list.
   include.fields = fields.join(', ')
   return include
 }

@@ -30,7 +30,10 @@ async function ranks(
   return found
 }
 
-/** Adds the ranks that an order uses to all candidates. Others' ranks are not in SQL. */
+/**
+ * Adds the ranks that an order uses to all candidates. SQL here has no access to the other collection, so the ranks
+ * are added as rows.
+ */
 export async function addRanks(
   context: SearchContext,
   gathered: Gathered,

@@ -1,4 +1,4 @@
-/** What a search knows of other collections. joins.ts implements it, and the Collection object provides the port. */
+/** A search's access to other collections. joins.ts implements it, and the Collection object provides the port. */
 import type { JoinedDocuments } from '../filter/context'
 import type { FilterJoin, FilterNode } from '../filter/parse'
 import type { JoinAnswer, JoinPlace, JoinQuestion, SearchScope } from '../types'
@@ -14,7 +14,7 @@ export interface JoinPort {
   ensureKeyed(field: string): Promise<void>
 }
 
-/** How documents here and there belong together. */
+/** How documents of two collections are related. */
 export interface Relation {
   /** the field here, and the field there if this collection is the one that refers */
   on: string
@@ -29,7 +29,7 @@ export interface SearchJoins {
   readonly scope: SearchScope
   /** for `compileFilter`: the filter's joins, evaluated */
   readonly documents: JoinedDocuments
-  /** Whether a join is only in the key's own filter. Its documents are not shown by themselves. */
+  /** Whether a join is only in the key's own filter. Its documents are shown only if the request asks for them. */
   isKeys(join: FilterJoin): boolean
   /**
    * @param parameter where the join is, for the error

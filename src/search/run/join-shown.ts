@@ -1,4 +1,7 @@
-/** Which related documents a page shows: those that a document's own way through the filter has matched. */
+/**
+ * Decides which related documents a page shows: those matched by the branch of the filter that the document itself
+ * has passed.
+ */
 
 import { compileTree } from '../filter/compile'
 import type { FilterNode } from '../filter/parse'
@@ -42,7 +45,7 @@ function conditions(
   if (node.kind === 'clause' || node.kind === 'object') return undefined
   if (node.kind === 'join') {
     if (!joins.isWith(node, place)) return undefined
-    // After a negated join no related document meets its condition.
+    // A document that passes a negated join has no related document that meets the condition, so show all of them.
     return new Map(seqs.map((seq) => [seq, node.negated ? '' : node.filter]))
   }
   const parts = node.children.flatMap((child) => {

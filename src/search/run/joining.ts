@@ -1,4 +1,4 @@
-/** The joins of a search, and of what is none: single documents, exports, and changes by filter. */
+/** The joins of searches, and of other requests: single documents, exports, and changes by filter. */
 import type { Joining } from '../documents/bulk'
 import { CUTOFF_MS, MAX_JOIN_DEPTH } from '../limits'
 import { parseRequest } from '../request/request'

@@ -1,8 +1,8 @@
 /**
  * The joins of one search: asks other collections' objects which of their documents are related to those here.
  *
- * Two documents are related if the value of a reference field of one is the value of the field that it refers to in the
- * other. The values go between the objects as keys (documents/join-keys.ts).
+ * Two documents are related if a reference field of one has the value of the field that it refers to in the other.
+ * Objects exchange these values as keys (documents/join-keys.ts).
  */
 import { ApiError } from '../../errors'
 import { mapFew } from '../../few'
@@ -17,7 +17,7 @@ import type { Field, JoinAnswer, JoinPlace, JoinQuestion, SearchParameters, Sear
 import type { SearchContext } from './context'
 import type { JoinPort, Relation, SearchJoins } from './join-port'
 
-/** Questions of one search at the same time. An object has six connections. */
+/** How many questions one search sends at the same time. An object has six connections. */
 const AT_ONCE = 4
 /** Keys looked up between turns of others. */
 const KEYS_A_TURN = 5_000
@@ -55,7 +55,7 @@ export class Joins implements SearchJoins {
   /**
    * @param until when the search is cut off, by performance.now()
    * @param depth levels of joins that are allowed
-   * @param trusted what a scoped key's own joins say of this collection, as part of the filter
+   * @param trusted the part of the filter that comes from a scoped key's own joins
    */
   constructor(
     context: SearchContext,
@@ -71,7 +71,8 @@ export class Joins implements SearchJoins {
     this.#depth = depth
     this.filter = parseFilter(params.filter_by ?? '')
     this.#own = parseFilter(scope.filter ?? '')
-    // Elsewhere the key's joins have another meaning, so those that look the same are the caller's.
+    // In a collection other than the key's home, its joins have another meaning. Joins that look the same are then
+    // the caller's.
     const own = context.port?.objectId === scope.home ? this.#own : undefined
     this.#trusted = new Set([own, parseFilter(trusted)].flatMap(joinsOf).map(joinKey))
   }
@@ -204,7 +205,10 @@ export async function referring(
   return undefined
 }
 
-/** What a filter's joins allow of a collection: the condition that each document of it meets, seen from any that passes. */
+/**
+ * The restriction that a filter's joins put on another collection: the condition that all its documents must meet to
+ * be related to a document that passes.
+ */
 function restriction(
   node: FilterNode | undefined,
   isWith: (join: FilterJoin) => boolean,

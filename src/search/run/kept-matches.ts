@@ -1,6 +1,6 @@
 /**
- * The matches of an expression, read once and kept in memory (schema/match-memory.ts). Only those of collections that take
- * more than one statement are kept.
+ * The matches of an expression, read once and kept in memory (schema/match-memory.ts). Only collections that need
+ * more than one statement are cached.
  */
 
 import { readColumn } from '../../stored-json'
@@ -17,7 +17,7 @@ import type { Pace } from './pace'
 import { FIRST_WIDTH, ranges } from './scan'
 import { keyOfWord, readWords, type WordMatch } from './word-sets'
 
-/** What an expression matches. */
+/** The matches of an expression. */
 export class Matches {
   readonly blocks: readonly (readonly [number: number, block: Packed])[]
   readonly size: number
@@ -37,24 +37,24 @@ export class Matches {
   }
 }
 
-/** All of them, if they are no more than so many. */
+/** All matches, if there are at most `most`. */
 export const atMost = (most: number, matches: Matches): number[] | undefined =>
   matches.size <= most ? matches.seqs : undefined
 
 /** Expressions of more words are left to FTS5: reading and ranking takes half a megabyte a word. */
 const MOST_WORDS = 40
 
-/** Which documents match: a relation of their sequence numbers, and a key that tells it from all others. */
+/** A question to the index: a relation of the sequence numbers that match, and a key that identifies it. */
 export interface Asked {
   key: string
   relation: (range: Range) => SqlFragment
-  /** each statement takes long before it has the first match */
+  /** FTS5 collects words first, so each statement takes long before its first match */
   collects: boolean
-  /** the same, where it asks for single words only: they are read without FTS5 */
+  /** the same as single words, if it has only such. They are read without FTS5 */
   words?: WordMatch | undefined
 }
 
-/** The documents that have the words of an expression. @returns undefined if a filter is to hold too */
+/** The documents that have the words of an expression. @returns undefined if there is a filter */
 export function wordsOf({ match, table }: TextMatch, filter: RangedFilter): Asked | undefined {
   if (filter(NOWHERE).sql !== '1') return undefined
   const expression = parseExpression(match, table === STEMS.table ? STEMS : WORDS)
@@ -85,7 +85,7 @@ export function knownMatches(
 
 /**
  * Reads the matches that are not in memory. When the search is cut off, the oldest are missing.
- * @returns undefined for a collection of one statement, and if a filter is to hold too
+ * @returns undefined for a collection of one statement, and if there is a filter
  */
 export async function allMatches(
   context: SearchContext,
@@ -132,7 +132,7 @@ async function readInto(
   pace: Pace,
 ): Promise<void> {
   const { sql, columns } = context
-  /** the part of a block that the range before had */
+  /** the part of a block that the previous range contained */
   let upper: { number: number; offsets: Offsets; writes: number } | undefined
   for await (const range of ranges(sql, pace, FIRST_WIDTH, { within: missing, atOnce: collects })) {
     const { writes } = columns.matches

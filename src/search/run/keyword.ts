@@ -1,5 +1,5 @@
 /**
- * Keyword search: which words a document needs, and how matches are ranked.
+ * Keyword search: decides which words a document needs, and how matches are ranked.
  *
  * A document matches if every word of the query is in any of the fields. If fewer than drop_tokens_threshold
  * documents match, the query is relaxed: one of its informative words is enough, and BM25 ranks documents with rare
@@ -53,32 +53,35 @@ const QUESTION_WORDS = 5
 
 type Counted = KeywordSearch & { found: number }
 
-/** What FTS5 multiplies the rarity of a word by where a document has it as often as counts. */
+/** The most that FTS5 multiplies the rarity of a word by, if a document has the word very often. */
 const MOST_BM25 = 2.2
-/** Rarity of a word that most documents have. Not nothing: questions of such words alone are decided by meaning. */
+/**
+ * Rarity of a word that most documents have. It is not 0, so that meaning can decide questions that have only such
+ * words.
+ */
 const LEAST_SAID = 0.5
 
 /** A question that found fewer documents than this is relaxed. */
 const ENOUGH_FOR_A_QUESTION = 10
 
 export interface KeywordSearch {
-  /** what was searched for in the end */
+  /** the terms that were searched for in the end */
   terms: Term[]
   match: TextMatch
-  /** undefined: not counted, because whoever ranks the matches counts them */
+  /** undefined: not counted, because the matches are counted when they are ranked */
   found: number | undefined
-  /** the best matches, where they were asked for (`top`) */
+  /** the best matches, if they were asked for (`top`) */
   rows: OrderedMatch[] | undefined
-  /** all matches, where they were asked for (`gathers`) */
+  /** all matches, if they were asked for (`gathers`) */
   matches?: Gathered
 }
 
 /**
- * Decides how the query is put to the index, by counting what it finds.
+ * Chooses the query for the index, by counting matches.
  * @param top the best matches to bring along
  * @param ranked whether all matches are about to be ranked in memory
- * @param gathers whether to load the matches into memory instead of counting them first. Only for collections of no
- *   more documents than may be ranked
+ * @param gathers whether to load the matches into memory instead of counting them first. Only for collections with
+ *   few enough documents to be ranked
  * @returns undefined when the query has no word to look for
  */
 export async function planKeywordSearch(
@@ -104,7 +107,7 @@ export async function planKeywordSearch(
     return { terms, match, found: await countOf(sql, parts, pace), rows: undefined }
   }
 
-  // A question wants any of its words, however many documents have all of them.
+  // For a question, any of its words is enough, however many documents have all of them.
   if (request.fusion === 'score' && request.dropTokensThreshold > context.count()) {
     const terms = (request.typoTokensThreshold > 0 && correct(context, request, query.terms)) || query.terms
     const anyWord = relax(terms)
@@ -184,16 +187,16 @@ export function rankOf({ schema }: SearchContext, { queryFields }: SearchRequest
 }
 
 /**
- * Words up to which a query is looked at for two typos in the first half of a word. In a longer one, a word that no document
- * has says little: on SciFact's claims the words found this way lower nDCG@10 by .004.
+ * Only queries of at most this many words are checked for two typos in the first half of a word. In a longer query, a
+ * word that no document has says little: on SciFact's claims the words found this way lower nDCG@10 by .004.
  */
 const MOST_TYPED = 3
 /** A word that fewer documents have may be a typo of another. */
 const RARE = 10
 
 /**
- * The terms with words that are like theirs: those of rare words and of words that the index lacks, or else of the
- * rarest one. Other searches get a turn between terms, because each reads thousands of words of the index.
+ * Adds similar words to terms: to rare words and words that the index lacks, or else to the rarest one. Other
+ * searches get a turn between terms, because each reads thousands of words of the index.
  * @returns undefined if there are none
  */
 export async function withSimilar(
@@ -318,7 +321,7 @@ export function queryOf(
   return synonyms === undefined ? telling : { ...telling, terms: withSynonyms(telling.terms, synonyms) }
 }
 
-/** A word that is searched for, with its corrections, and how much it says: its IDF in the collection. */
+/** A searched word with its corrections, and how much it says: its IDF in the collection. */
 export interface WeighedWord {
   /** folded */
   words: string[]
@@ -346,8 +349,8 @@ const singleWords = (synonyms: Term['synonyms']): string[] =>
   )
 
 /**
- * The BM25 of a document that could not have the words more often: FTS5 multiplies what a word says by 2.2 at most
- * (k1 + 1). Words that no document has count too: what is asked for is not there then.
+ * The BM25 of a document that has all words as often as can count: FTS5 multiplies the IDF of a word by at most 2.2
+ * (k1 + 1). Words that no document has count too, because then part of the question is not answered.
  */
 export const idealScore = (context: SearchContext, index: TextIndex, terms: Term[]): number =>
   weighWords(context, index, terms).reduce((sum, { says }) => sum + MOST_BM25 * says, 0)

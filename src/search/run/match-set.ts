@@ -16,7 +16,7 @@ import type { Pace } from './pace'
 /** By the number of a block: the documents of it that match. The newest block comes first. */
 export type MatchSet = ReadonlyMap<number, Offsets>
 
-/** Values in memory take about this part of the time that SQLite takes to read a row. */
+/** Reading a block's values from memory takes about as long as SQLite takes for this many rows. */
 const ROWS_A_BLOCK = BLOCK / 64
 
 /** The columns that a search reads, by field. */
@@ -45,7 +45,7 @@ export function columnsOf(context: SearchContext, fields: readonly Field[]): Col
 }
 
 /**
- * Calls `visit` for every block of the matches, the newest first. Others get a turn in between.
+ * Calls `visit` for every block of the matches, the newest first. Other searches get a turn in between.
  * @returns false when the search was cut off on the way
  */
 export async function eachBlock(
@@ -67,7 +67,10 @@ export const sizeOf = (set: MatchSet): number => {
   return size
 }
 
-/** What SQL does where memory cannot. @returns undefined if a field turns out not to be kept */
+/**
+ * Runs work in memory. If a field turns out not to be cached, the caller must use SQL. @returns undefined if a field
+ * turns out not to be kept
+ */
 export async function ifKept<Result>(work: () => Promise<Result>): Promise<Result | undefined> {
   try {
     return await work()
@@ -79,7 +82,7 @@ export async function ifKept<Result>(work: () => Promise<Result>): Promise<Resul
 
 /**
  * Finds every document that passes a filter, at most once.
- * @param without sequence numbers of documents that do not count
+ * @param without sequence numbers of documents to leave out
  * @returns undefined if memory cannot evaluate the filter
  */
 export function filteredSet(
@@ -187,10 +190,10 @@ export const partsOf = (set: MatchSet): Candidates['parts'] =>
     }
   }
 
-/** Up to so many matches, SQL reads them from a list rather than find them again. */
+/** Up to this many matches, SQL reads them from a list instead of finding them again. */
 const MOST_LISTED = 16_384
 
-/** The same candidates, for SQL: as a list where their set is known to be small. */
+/** The same candidates for SQL, as a list if their set is known to be small. */
 export async function listed(candidates: Candidates, pace: Pace): Promise<Candidates> {
   const set = await candidates.set?.(pace)
   if (set === undefined || sizeOf(set) > MOST_LISTED) return candidates
@@ -205,10 +208,12 @@ function once(find: (pace: Pace) => Promise<MatchSet | undefined>): NonNullable<
   }
 }
 
-/** Reading so many documents of a block takes about as long as reading one match by itself. */
+/** Reading this many documents of a block takes about as long as reading a single match. */
 const DOCUMENTS_A_MATCH = 8
 
-/** Whether it is worth having these columns in memory: for a few matches SQL reads less than the blocks around them. */
+/**
+ * Whether loading these columns into memory is worth it. For few matches, SQL reads less than the blocks around them.
+ */
 export function isWorthKeeping(context: SearchContext, set: MatchSet, fields: readonly Field[]): boolean {
   const columns = context.columns.columns(context.schema, [...new Set(fields)], context.count())
   if (columns === undefined) return false

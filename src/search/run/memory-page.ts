@@ -53,12 +53,12 @@ interface Group extends Placed {
   key: GroupRow['group_key']
 }
 
-/** What is known of a group while its members are counted. */
+/** A group while its members are counted. */
 interface Counted extends Placed {
   size: number
 }
 
-/** Two fields have so many different values at most that their numbers fit into one whole number together. */
+/** Upper bound of a field's distinct values, so that the numbers of two values fit into one safe integer. */
 const RADIX = 2 ** 26
 const MOST_FIELDS = 2
 
@@ -102,8 +102,8 @@ export async function groupsInMemory(
 }
 
 /**
- * Tells the group of each document of a block as a number, and NO_GROUP of one that is a group of its own.
- * @returns undefined if SQL has to tell
+ * Returns the group of each document of a block as a number; NO_GROUP for a document that is its own group.
+ * @returns undefined if SQL must find the groups
  */
 export function groupsOfBlocks(
   context: SearchContext,
@@ -137,7 +137,7 @@ class Grouping {
     this.#numbers = by.map(() => new Map())
   }
 
-  /** Tells the group of each document of a block: a number, or NO_GROUP. */
+  /** Returns the group of each document of a block: a number, or NO_GROUP. */
   groupsOf(number: number, pace: Pace): (at: number) => number {
     const parts = this.#by.map((column, index) => {
       const { values } = this.#columns.block(column, number, pace)
@@ -284,7 +284,7 @@ class Grouping {
   }
 }
 
-/** By small numbers: an array finds in a tenth of the time that a map takes. */
+/** A map with small numbers as keys. An array finds an entry in a tenth of the time that a Map takes. */
 class Listed<Value> {
   readonly #values: Value[] = []
   readonly #numbers: number[] = []

@@ -135,7 +135,7 @@ async function embed(
 }
 
 /**
- * Asks an outside index which documents may be the nearest.
+ * Asks an outside index for documents that may be the nearest.
  * @returns undefined: all that are searched
  * @throws VectorsUnavailable
  */
@@ -145,7 +145,7 @@ export async function seekNeighbours(
   among: Restriction,
   { k, enough }: Wanted,
 ): Promise<Candidates | undefined> {
-  // One more, to make up for the excepted document.
+  // Ask for one more, in case the excluded document is among them.
   const more = search.except === undefined ? 0 : 1
   const wanted = { k: k + more, enough: enough + more }
   return await context.vectors(search.field).seek?.(search.vector, wanted, among)
@@ -175,7 +175,7 @@ export async function nearestNeighbours(
   return threshold === undefined ? found : found.filter(({ distance }) => distance <= threshold)
 }
 
-/** Documents that are measured before others get a turn. */
+/** Documents that are measured before other searches get a turn. */
 const AT_ONCE = 2_000
 
 /** The distance of each document, NaN for one without a vector or beyond the threshold. */

@@ -26,10 +26,12 @@ export interface Slice {
 
 const SLICE: Slice = { ms: 12, rows: 40_000, width: 65_536 }
 
-/** Up to this many characters, conditions cost little. Twice as many make a document about twice as expensive. */
+/**
+ * Up to this many characters, conditions cost little. Above, twice as many make a document about twice as expensive.
+ */
 const CONDITIONS_A_SLICE = 250
 
-/** A filter on objects weighs as much as conditions of so many characters, since it parses each document. */
+/** A filter on objects costs as much as conditions of this many characters, since it parses each document. */
 const OBJECT_FILTER = 8_000
 
 /** How much conditions cost: their characters, roughly. */
@@ -48,7 +50,7 @@ const MOST_WAITING = 120
 /** Retry-After, in seconds. */
 const RETRY_SECONDS = 5
 
-/** Ends the search of a caller who is gone. */
+/** Thrown to end the search of a caller who is gone. */
 class Gone extends ApiError {
   constructor() {
     super(499, 'The caller has gone.')
@@ -78,7 +80,7 @@ export class LongSearches {
     if (ticket !== undefined) this.#tickets.delete(ticket)
   }
 
-  /** Ends the search with this ticket at its next rest. */
+  /** Ends the search with this ticket at its next pause. */
   abandon(ticket: string): void {
     this.#tickets.get(ticket)?.abandon()
   }
@@ -122,8 +124,8 @@ export class LongSearches {
   }
 
   /**
-   * Resolves when it is this search's turn. There is a timer between turns, because workerd looks at its sockets only
-   * then; promises alone would run one after the other.
+   * Resolves when it is this search's turn. There is a timer between turns. workerd looks at its sockets only between
+   * timers; with promises alone, turns would follow each other without a break.
    */
   turn(): Promise<void> {
     return this.#wait(this.#turns)
@@ -174,8 +176,8 @@ export class Pace {
   /**
    * @param others the long searches of the same object
    * @param limit milliseconds after which the search is cut off
-   * @param conditions what `weightOf` says of the conditions on each document
-   * @param check called after others had a turn; throws when the search cannot go on
+   * @param conditions the weight of the conditions on each document (`weightOf`)
+   * @param check called after other searches had a turn; throws if the search cannot continue
    */
   constructor(others: LongSearches, limit: number = CUTOFF_MS, conditions = 0, check: () => void = () => {}) {
     this.#others = others
@@ -201,7 +203,7 @@ export class Pace {
     this.#rows += number
   }
 
-  /** The sequence numbers of the oldest and the newest document, as they were when others last had a turn. */
+  /** The sequence numbers of the oldest and the newest document, as of the last pause. */
   ends(sql: SqlStorage): Range {
     if (this.#ends === undefined) {
       const [row] = this.query<{ low: number | null; high: number | null }>(sql, {
@@ -228,13 +230,13 @@ export class Pace {
     return Math.max((performance.now() - this.#since) / ms, this.#rows / rows)
   }
 
-  /** The caller is gone: ends the search at its next rest. */
+  /** Ends the search at its next pause, because its caller is gone. */
   abandon(): void {
     this.#gone = true
   }
 
   /**
-   * Gives others a turn if the slice is used up.
+   * Gives other searches a turn if the slice is used up.
    * @returns whether to go on: false when the search is cut off
    * @throws ApiError what `check` throws, and 503 when the object has too many long searches
    */
@@ -255,8 +257,8 @@ export class Pace {
   }
 
   /**
-   * Waits for another object. Meanwhile this search is none of the long ones: two collections that ask each other could
-   * otherwise wait for each other's turns.
+   * Waits for another object. Meanwhile this search gives up its place among the long ones. Otherwise two collections
+   * that ask each other could deadlock, each waiting for the other's turn.
    */
   async away<Result>(work: Promise<Result>): Promise<Result> {
     this.end()

@@ -41,7 +41,7 @@ export interface Found {
   pinned: Pinned[]
   /** the page's rows and the total, if already known */
   top?: { rows: HitRow[]; found: number } | undefined
-  /** the first rows of all pages, where `candidates` does not have that order */
+  /** the first rows of all pages, if `candidates` does not have that order */
   first?: (limit: number) => Promise<{ rows: OrderedMatch[] }>
   /** how well matches fit, by sequence number, where that was read */
   texts?: ReadonlyMap<number, TextScore>
@@ -68,7 +68,7 @@ export async function makePage(
   const sort = completeSort(request.sort, schema, search.candidates)
   const order = orderBy(sort, sql, schema, search.candidates.text && search.candidates.vector)
   const quick = await pageInMemory(context, request, search, sort, pace)
-  // Where facets or memory need the set of all matches, it is not found a second time.
+  // If facets or an order in memory need the set of all matches, reuse it.
   const needsSet = request.facets.length > 0 || fieldsOfOrder(sort) !== undefined
   const known = needsSet ? await listed(search.candidates, pace) : search.candidates
   const candidates =
@@ -102,7 +102,7 @@ export async function makePage(
   return { found, hits: [...hits.values()], seqs: [...hits.keys()] }
 }
 
-/** The page as far as values in memory tell it; undefined if SQL has to find it. */
+/** The page from values in memory; undefined if SQL must find it. */
 async function pageInMemory(
   context: SearchContext,
   request: SearchRequest,
@@ -129,7 +129,7 @@ async function sizeInMemory({ set }: Candidates, pace: Pace): Promise<number | u
 /** Hits that a facet with `top_k` counts, as in Typesense. */
 const TOP_K = 250
 
-/** The best matches alone: those up to the end of the page, and TOP_K at least. */
+/** Only the best matches: those up to the end of the page, at least TOP_K. */
 export async function bestMatches(
   context: SearchContext,
   request: SearchRequest,
@@ -172,7 +172,7 @@ async function withColumns(
   return { ...candidates, parts: gathered.parts, found: gathered.size }
 }
 
-/** A hit tells the distance that it is sorted by. */
+/** A hit reports the distance that it is sorted by. */
 const withDistance = (row: HitRow & { distance0?: unknown }): HitRow =>
   row.distance === null && typeof row.distance0 === 'number' ? { ...row, distance: row.distance0 } : row
 

@@ -1,4 +1,4 @@
-/** Documents that a search, or a curation, puts in their places. */
+/** Documents that a search or a curation pins to positions. */
 import { compileFilter } from '../filter/compile'
 import { fragment } from '../fragment'
 import { EVERYWHERE } from '../range'

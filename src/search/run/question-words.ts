@@ -1,4 +1,4 @@
-/** What the words of a question find, together with those of what was said before it. */
+/** The matches of a question's words, combined with those of the earlier conversation. */
 
 import { NOWHERE } from '../range'
 import type { SearchRequest } from '../request/request'
@@ -17,10 +17,13 @@ import { changesOf, MOST_OF_CONTEXT } from './recent-questions'
  * same.
  */
 export const CONTEXT_WEIGHT = 0.3
-/** A question that finds more documents than this is not ranked in memory for the sake of what was said before. */
+/**
+ * If a question finds more documents than this, the earlier conversation is ignored: ranking with it takes place in
+ * memory.
+ */
 const MOST_WITH_CONTEXT = 100_000
 
-/** What a search looks for in words. */
+/** A query for words. */
 interface Asked {
   query: ParsedQuery
   keyword: KeywordSearch
@@ -31,13 +34,16 @@ interface Asked {
 export const hasContext = ({ contextQ }: SearchRequest, { found }: KeywordSearch): boolean =>
   contextQ !== '' && (found ?? 0) <= MOST_WITH_CONTEXT
 
-/** Whether no question can find too many documents to be ranked together with what was said before it. */
+/**
+ * Whether the collection is small enough that any question's matches can be ranked together with the earlier
+ * conversation.
+ */
 export const contextFits = (context: SearchContext, { contextQ }: SearchRequest): boolean =>
   contextQ !== '' && context.count() <= MOST_WITH_CONTEXT
 
 /**
- * The matches of a search's words. Where something else is to go by, words that say nothing ("why?") find nothing.
- * @returns its `ideal` is there for a fusion by scores, and where something was said before
+ * The matches of a search's words. If there is something else to go by, uninformative words ("why?") find nothing.
+ * @returns `ideal` is set for a fusion by scores, and if there was an earlier conversation
  * @throws ApiError 422 when they are too many
  */
 export async function questionWords(
@@ -92,7 +98,7 @@ async function saidBefore(
     pace,
   )
   for (const { seq, score } of rows) said.add(seq, score ?? Number.NaN, Number.NaN, Number.NaN)
-  // A turn asks this twice: beside its own wording, and beside the rewritten question.
+  // A turn runs this query twice: with the original question, and with the rewritten one.
   if (isWhole && !pace.cutoff) context.questions?.keep(sql, match, said, changes)
   return { matches: said, ideal }
 }

@@ -1,5 +1,5 @@
 /**
- * The second look of a search for a question: the best documents are read passage by passage, and ordered anew.
+ * The second stage of a search for a question: the best documents are read passage by passage, and reordered.
  *
  *     value = 0.6 words + 0.8 likeness + 0.4 said + 0.1 pairs, divided by their sum
  *
@@ -22,14 +22,14 @@ import type { VectorSearch } from './nearest'
 import type { Pace } from './pace'
 import { CONTEXT_WEIGHT } from './question-words'
 
-/** Documents that are read. With 30 a few questions lose their answer, with 100 none gains one. */
+/** How many documents are read. With 30, a few questions lose their answer; with 100, none gains one. */
 const MOST_READ = 50
 /** Characters that are read of one document, and of all of them. */
 const MOST_OF_ONE = 40_000
 const MOST_CHARACTERS = 400_000
 /** A longer value is text, whatever its field is called. */
 const LONGEST_NAME = 300
-/** Documents that are fetched before others get a turn. */
+/** Documents that are fetched before other searches get a turn. */
 const AT_ONCE = 10
 
 const WEIGHTS = { words: 0.6, likeness: 0.8, said: 0.4, pairs: 0.1 }
@@ -37,7 +37,7 @@ const ALL_WEIGHTS = Object.values(WEIGHTS).reduce((sum, weight) => sum + weight,
 
 /**
  * Whether a search reads its best hits: it joins words and meaning by their scores, and orders by what fits best. A
- * `vector_query` with a vector, texts or a weight of its own says itself how meaning is to count.
+ * `vector_query` with its own vector, texts or weight decides itself how meaning counts.
  */
 const reads = ({ fusion, vectorQuery: query, sort }: SearchRequest): boolean =>
   fusion === 'score' &&
@@ -49,7 +49,7 @@ const reads = ({ fusion, vectorQuery: query, sort }: SearchRequest): boolean =>
 
 /**
  * Reads the best of some fused matches and orders them anew, in place.
- * @param words what the words have found
+ * @param words the matches of the words
  * @param terms what was searched for
  */
 export async function readBest(
@@ -90,7 +90,7 @@ export async function readBest(
   rearrange(fused, values)
 }
 
-/** The value of a document by its share of the words and by its passages. */
+/** Returns a function that values a document by its BM25 share and its passages. */
 function valuer(
   context: SearchContext,
   request: SearchRequest,
@@ -100,7 +100,7 @@ function valuer(
   const ask = (text: string, asked: Term[]) =>
     reader.ask({
       text,
-      // A word that the index lacks is read as the likeliest correction.
+      // Replace a word that the index lacks by its likeliest correction.
       words: weighWords(context, request.index, asked).map(({ words, says }) => ({
         word: words[1] ?? words[0]!,
         says,

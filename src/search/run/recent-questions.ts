@@ -1,15 +1,15 @@
 /**
- * The best matches of questions that were searched lately. A follow-up searches the question before it again, and this
- * spares it a query of many common words.
+ * Caches the best matches of recent questions. A follow-up searches the question before it again, and the cache
+ * avoids repeating a query of many common words.
  */
 import type { TextMatch } from './candidates'
 import { Gathered } from './gathered'
 
-/** Of what was said before, so many of the best matches count. */
+/** This many of the best matches of the earlier conversation count. */
 export const MOST_OF_CONTEXT = 1_000
-/** Of a plain search for a question, so many: the more there are, the longer it takes to rank them. */
+/** This many are cached for a plain search for a question: ranking more takes longer. */
 export const MOST_OF_PAGES = 250
-/** Questions that are kept. Each takes 32 KB at most. */
+/** Questions that are cached. Each takes 32 KB at most. */
 const MOST_QUESTIONS = 32
 
 export class RecentQuestions {
@@ -18,7 +18,7 @@ export class RecentQuestions {
   #changes = -1
 
   /**
-   * What a search without a filter found for a question, if nothing was written since.
+   * The cached matches of a question without a filter, if nothing was written since.
    * @param count so many of the best
    */
   find(sql: SqlStorage, match: TextMatch, count = MOST_OF_CONTEXT): Gathered | undefined {
@@ -33,7 +33,7 @@ export class RecentQuestions {
 
   /**
    * @param changes what `changesOf` returned before the matches were read
-   * @param count so many of the best are kept
+   * @param count how many of the best to cache
    */
   keep(sql: SqlStorage, match: TextMatch, matches: Gathered, changes: number, count = MOST_OF_CONTEXT): void {
     const now = changesOf(sql)

@@ -1,9 +1,9 @@
 /**
- * The texts of documents that were ranked lately, as the index has them. Who types a query asks for the same documents with each
- * letter, and a common word finds the same ones again.
+ * Caches the texts of recently ranked documents, in the form of the index. A user who types a query matches the same
+ * documents with each letter, and a common word finds the same ones again.
  *
- * All collections of an isolate share 8 MiB. The collection that was searched longest ago makes room, and within one the
- * documents that were read longest ago.
+ * All collections of an isolate share 8 MiB. The collection that was searched longest ago is evicted first; within a
+ * collection, the documents that were read longest ago.
  */
 import { MemoryBudget } from '../memory-budget'
 import type { Analyzer } from '../text/analyzer'
@@ -12,7 +12,7 @@ import { changesOf } from './recent-questions'
 const MOST_BYTES = 8 << 20
 const BYTES_A_CHARACTER = 2
 const BYTES_A_DOCUMENT = 200
-/** Longer documents are not kept. */
+/** Longer documents are not cached. */
 const LONGEST = 20_000
 
 const budget = new MemoryBudget(MOST_BYTES)

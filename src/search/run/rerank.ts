@@ -51,7 +51,7 @@ export async function completeSides(
   return measure(context, vector, [...measured], pace)
 }
 
-/** Distances computed before others get a turn. */
+/** Distances computed before other searches get a turn. */
 const MEASURED_AT_ONCE = 1_000
 
 /** The distances of documents that have a vector, nearest first. */

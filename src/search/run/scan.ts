@@ -9,9 +9,9 @@ export const FIRST_WIDTH_GROUPED = 2_048
 
 const LEAST_WIDTH = 4
 const LAST_WIDTH = 1_024
-/** What two ranges tell goes for ranges that are wider by this factor. */
+/** An estimate from two ranges holds for ranges up to this factor wider. */
 const MOST_WIDENING = 4
-/** Two ranges tell what documents cost if one has less than this part of the other's. */
+/** Two ranges allow an estimate only if one is less than this share of the other. */
 const LESS = 0.9
 /** If a slice uses less than this part of its time, the next one is wider. */
 const QUICK = 0.5
@@ -43,7 +43,7 @@ export async function* ranges(
   let last: Read | undefined
   for (let high = highest; high >= lowest; ) {
     const low = Math.max(lowest, high - width + 1)
-    // The clock takes a while to read, so nobody looks at it for the last range.
+    // Reading the clock takes a while, so skip it for the last range.
     const before = low > lowest ? pace.used : 0
     yield { low, high }
     high = low - 1

@@ -55,7 +55,7 @@ const STRONG = 0.8
 /** Retry-After when Vectorize does not answer, in seconds. */
 const RETRY_SECONDS = 5
 
-/** The schema has changed while others had a turn. */
+/** Thrown if the schema has changed while other requests had a turn. */
 class Outdated extends Error {}
 
 /** How often a search starts before it gives up. */
@@ -165,7 +165,7 @@ interface Prepared {
   metadata: Record<string, unknown> | undefined
 }
 
-/** Does what a search waits for: embeds texts and asks Vectorize. */
+/** Does the asynchronous work of a search: embeds texts and asks Vectorize. */
 async function prepare(
   context: SearchContext,
   given: SearchParameters,
@@ -184,7 +184,7 @@ async function prepare(
   }
   const found = diversity ? diversifying(request, diversity, schema) : request
   const wide = reranked ? widened(found, reranked) : found
-  // Checks the filter before an embedder is paid. What it matches is read after the wait.
+  // Check the filter before paying for an embedding. Its matches are read after the wait.
   if (request.vectorQuery !== undefined || request.embeddingField !== undefined) {
     compileFilter(context.sql, context.schema, request.filterBy, NOWHERE, context.joins?.documents)
   }
@@ -234,7 +234,7 @@ async function rerank(
   result.rerank = info
 }
 
-/** The page as a window of the best keyword matches, if those come first in the order. */
+/** The page as a window of the best keyword matches, if the order begins with the text match. */
 function topWanted(context: SearchContext, request: SearchRequest): Top | undefined {
   const { sql, schema } = context
   const sort = completeSort(request.sort, schema, { text: true, vector: false })
@@ -242,7 +242,7 @@ function topWanted(context: SearchContext, request: SearchRequest): Top | undefi
   const isByScore = first.kind === 'text_match' && first.buckets === undefined && first.direction === 'DESC'
   if (!isByScore || request.groupBy.length > 0 || request.perPage === 0) return undefined
   const order = orderBy(sort, sql, schema, false)
-  // The columns of these keys are made of all matches.
+  // These keys need columns computed from all matches.
   if (order.buckets.length > 0 || order.distances > 0 || order.joined.length > 0) return undefined
   return { offset: request.offset, limit: request.perPage, order, byScore: true }
 }
@@ -378,7 +378,7 @@ function all(
   }
 }
 
-/** What vectors weigh beside words where their scores are joined. */
+/** The weight of vectors beside words in score fusion. */
 const meaningOf = (context: SearchContext, { field, alpha }: VectorSearch): number =>
   alpha ?? (field.embed && context.embedder(field).weight) ?? STRONG
 

@@ -2,21 +2,21 @@
  * `split_join_tokens`: words of a query that people also write as one, or the other way round. `note book` finds
  * `notebook`, and `blueprint` finds `blue print`.
  *
- * As in Typesense, all words are joined first, then neighbours, and then single words are split. The first way that a
- * document has is taken, and it counts beside the query as it was typed.
+ * As in Typesense, all words are joined first, then neighbours, and then single words are split. The first way that
+ * occurs in a document is used, in addition to the query as typed.
  */
 import type { SearchRequest } from '../request/request'
 import type { Analyzer } from '../text/analyzer'
 import { type Term, termOf, typed } from '../text/term'
 
-/** Only so many words at the beginning of a query are joined or split. */
+/** Only this many words at the beginning of a query are joined or split. */
 const MOST_WORDS = 5
 /** Longer words are not split. */
 const MOST_LETTERS = 32
 /** Ways that are looked up in the index. */
 const MOST_WAYS = 64
 
-/** Words in the place of some terms. */
+/** Words that replace some terms. */
 interface Way {
   at: number
   span: number
@@ -27,7 +27,7 @@ interface Way {
 export const splitsAndJoins = ({ splitJoin }: SearchRequest, found: number): boolean =>
   splitJoin === 'always' || (splitJoin === 'fallback' && found === 0)
 
-/** What the index knows. */
+/** Access to the index. */
 export interface KnownWords {
   analyzer: Analyzer
   /** in how many documents a folded word is, for some words */
@@ -37,7 +37,7 @@ export interface KnownWords {
 }
 
 /**
- * The terms with what stands for some of them when words are joined or split.
+ * Adds joined or split words to the terms that they replace.
  * @returns undefined if no document has such words
  */
 export function splitOrJoined(
@@ -53,7 +53,7 @@ export function splitOrJoined(
     const isKnown = instead.length === words.length && tokensOf(instead).every((word) => documents(word) > 0)
     const known = terms[at]!.synonyms
     if (!isKnown || (known !== undefined && known.span !== span)) continue
-    // The parts of a word stand side by side.
+    // The parts of a split word must be adjacent.
     const phrase = termOf(words.join(' '), analyzer)
     if (phrase === undefined || !isFound([...terms.slice(0, at), phrase, ...terms.slice(at + span)])) continue
     const synonyms = { span, instead: [...(known?.instead ?? []), instead] }

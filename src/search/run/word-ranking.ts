@@ -6,11 +6,12 @@
  *     score = -sum of idf * f * (k1 + 1) / (f + k1 * (1 - b + b * words / average))
  *     idf   = ln((documents - n + 0.5) / (n + 0.5)), at least a millionth
  *
- * where f adds up the weights of the columns in which a word is, and n documents have the word. A word of more than half of
- * the documents has the least idf, so it is left out where others decide; then a score lacks 2.2 millionths a word at most.
+ * where f adds up the weights of the columns in which a word is, and n documents have the word. A word of more than
+ * half of the documents has the least idf, so it is left out if there are other words; a score then lacks at most 2.2
+ * millionths for each such word.
  *
- * The lengths of documents are read only for those that may be among the best: however short a document is, its score is no
- * better than with no words at all.
+ * Lengths are read only for documents that may be among the best: no document can score better than it would with
+ * length 0.
  */
 import { fragment } from '../fragment'
 import { BLOCK } from '../schema/block'
@@ -25,11 +26,11 @@ import { eachFewBlocks, keyOfWord, OpenPostings } from './word-sets'
 
 const [K1, B] = [1.2, 0.75]
 const LEAST_IDF = 1e-6
-/** FTS5 itself ranks words with fewer documents together: it takes a microsecond for each. */
+/** If the words have fewer documents than this in all, FTS5 ranks them: it takes a microsecond for each. */
 const FEWEST = 10_000
-/** More documents than this that are as good as the last one wanted are left to FTS5. */
+/** If more documents than this tie with the last one wanted, FTS5 ranks. */
 const MOST_TIES = 20_000
-/** To read the places of so many words takes about as long as reading a row with SQL. */
+/** Reading the positions of this many words takes about as long as reading a row with SQL. */
 const PLACES_A_ROW = 8
 /** Lengths of documents that one statement reads. */
 const AT_ONCE = 512
@@ -94,7 +95,7 @@ export async function bestByPostings(
   }
 }
 
-/** What cannot be read is left to FTS5. */
+/** Leaves indexes that cannot be read to FTS5. */
 const LEFT = {
   relation: () => {
     throw new Unreadable()
@@ -105,8 +106,8 @@ const LEFT = {
 const atMost = (best: Scored[]): Scored[] | undefined => (best.length > MOST_TIES ? undefined : best)
 
 /**
- * The words that count in a score. A match counts all words of the expression that it has, unless a part of the expression
- * is not fulfilled: only expressions without such parts are ranked here.
+ * The words that count in a score. FTS5 counts all words of the expression that a match has, except those in a part
+ * that the match does not fulfil. Only expressions without such parts are ranked here.
  */
 function scoringWords(expression: Expression): WordIn[] | undefined {
   const isSimple = (part: Expression, kind: 'and' | 'or'): boolean =>
@@ -147,7 +148,7 @@ async function rank(
         const before = own[at]!
         const now = before + weightOfPlaces(bytes, from, to, weights)
         own[at] = now
-        // Of the beginning of a word, a document may have several.
+        // A document may have several words with the same prefix.
         most[at]! += idf * (share(now, 0) - share(before, 0))
       })
     }
@@ -208,10 +209,10 @@ function lengthsOf({ context, table, pace }: OpenPostings, seqs: number[]): Map<
   )
 }
 
-/** The best of what is offered, with all that are as good as the last of them. */
+/** Keeps the best of the offered matches, and all that tie with the last of them. */
 class Best {
   rows: Scored[] = []
-  /** Worse ones are of no use. */
+  /** The worst score that is still kept. */
   limit = Number.POSITIVE_INFINITY
 
   constructor(readonly wanted: number) {}

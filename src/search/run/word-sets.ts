@@ -1,6 +1,6 @@
 /**
- * The documents that have the words of an expression, read from the postings (text/postings.ts) and kept in memory, for each
- * word and for the expression. A further question with some of the same words reads only the others.
+ * Reads the documents that have the words of an expression from the postings (text/postings.ts), and caches them in
+ * memory for each word and for the expression. A later question that shares some words reads only the others.
  */
 import { BLOCK } from '../schema/block'
 import { BITMAP_BYTES, bitsOf, type KeptMatches, type Packed, packedBits } from '../schema/match-memory'
@@ -20,9 +20,9 @@ export interface WordMatch {
 
 /** Blocks that are read together: at first, and at most. */
 const [FIRST_BLOCKS, MOST_BLOCKS] = [4, 16]
-/** Reading so many postings takes about as long as reading a row with SQL. */
+/** Reading this many postings takes about as long as reading a row with SQL. */
 const POSTINGS_A_ROW = 16
-/** A slice that is used up to this part leaves time for twice as many blocks. */
+/** If less than this share of a slice is used, there is time for twice as many blocks. */
 const QUICK = 0.4
 
 export const keyOfWord = (table: TextMatch['table'], { word, prefix, columns }: WordIn): string =>
@@ -49,7 +49,8 @@ export class OpenPostings {
     const open = known.get(this.table)
     if (open?.changes === changes && open.postings.isSmall) return open.postings.readBy(sql, this.pace.read)
     if (matches.flushed !== changes) {
-      // What the transaction that is still open has written, FTS5 keeps in memory. To write it counts as a change.
+      // FTS5 keeps the writes of an open transaction in memory, so its tables lack them. Flush them first. The flush
+      // itself counts as a change.
       const tables = sql.exec<{ name: string }>(
         `SELECT name FROM sqlite_master WHERE type = 'table' AND name IN ('text_index', 'word_index')`,
       )
@@ -62,7 +63,7 @@ export class OpenPostings {
   }
 }
 
-/** Calls `work` for a few blocks at a time, and lets others have a turn in between. */
+/** Calls `work` for a few blocks at a time, and gives other searches a turn in between. */
 export async function eachFewBlocks(
   numbers: readonly number[],
   pace: Pace,
@@ -83,7 +84,7 @@ export async function eachFewBlocks(
 /**
  * Reads the matches that are not in memory. When the search is cut off, the last blocks are missing.
  * @param numbers of blocks
- * @returns undefined if FTS5 has to be asked
+ * @returns undefined if FTS5 must be used
  */
 export async function readWords(
   context: SearchContext,

@@ -1,6 +1,6 @@
 /**
- * Typed values in memory, for what looks at every match of a search: filters, facets, groups and orders. SQLite takes
- * up to a microsecond for a value, this some nanoseconds.
+ * Caches typed values in memory, for filters, facets, groups and orders, which look at every match of a search.
+ * SQLite takes up to a microsecond for a value, this cache some nanoseconds.
  *
  * Values are kept in blocks of 4,096 sequence numbers, read when a search first needs them. A write forgets the block
  * of its document, so nothing here is ever written back, and a rollback does no harm. Strings are numbers of a
@@ -41,11 +41,11 @@ const MOST_BLOCK_BYTES = 1_000_000
 
 export { BLOCK, type Offsets }
 
-/** Matches take up to this part of the memory. */
+/** Matches take up to one part in this many of the memory. */
 const MATCHES_PART = 3
 /** Bytes of an offset as JSON, with its comma. */
 const OFFSET_BYTES = 5
-/** Bytes of a different string in memory, besides its characters, and of a character in both of its forms. */
+/** Bytes in memory of each distinct string besides its characters, and of a character in both of its forms. */
 const [WORD_BYTES, CHARACTER_BYTES] = [150, 4]
 
 /** Runs a query, and counts what it reads. */
@@ -72,7 +72,7 @@ export class Column {
   bytes = 0
   /** when a search last used it */
   used = 0
-  /** a block was forgotten, so some of its strings may be of values that are gone */
+  /** a block was dropped, so some of the strings may belong to values that no longer exist */
   isStale = false
   readonly #ids = new Map<string, number>()
   readonly #norms: string[] = []
@@ -106,7 +106,7 @@ export class Column {
     const rows = `SELECT seq - ? AS at, ${value} AS value FROM ${table} WHERE seq BETWEEN ? AND ? AND ${value} IS NOT NULL ORDER BY seq${this.isList ? ', pos' : ''}`
     const bindings = [low, low, low + BLOCK - 1]
     if (this.isText || this.isList) this.#requireShort(sql, { table, value, low }, read)
-    // SQLite writes a fraction as JSON with the loss of its last digits, so fractions are read one by one.
+    // SQLite's JSON drops the last digits of a fraction, so fractions are read one by one.
     if (isExact) {
       const found = read<{ at: number; value: number }>(sql, fragment(rows, ...bindings))
       return this.#block(
@@ -198,7 +198,7 @@ export class ColumnMemory {
   readonly #present = new Map<number, Offsets>()
   #presentTable: string | undefined
   #clock = 0
-  /** what expressions match */
+  /** cached matches of expressions */
   readonly matches: MatchMemory
 
   /** @param budget that all collections share */
@@ -215,7 +215,7 @@ export class ColumnMemory {
     this.budget.use(this, this.bytes)
   }
 
-  /** Forgets what is known of a document. */
+  /** Drops the block of a document. */
   forget(seq: number): void {
     const number = Math.floor(seq / BLOCK)
     this.matches.forget(number)
@@ -233,7 +233,7 @@ export class ColumnMemory {
 
   /** Frees the memory. Searches read again what they need. */
   evict(): void {
-    // A search may still hold a column.
+    // Empty the columns too: a search may still hold one.
     for (const column of this.#columns.values()) column.blocks.clear()
     this.#columns.clear()
     this.#present.clear()
@@ -293,11 +293,11 @@ export class ColumnMemory {
     } catch (error) {
       if (!(error instanceof NotKept)) throw error
       this.#columns.delete(slot)
-      // Without the strings of former values, it may be kept yet.
+      // If it is stale it may fit later, without the strings of former values.
       if (!column.isStale) this.#refused.add(slot)
       throw error
     }
-    // A column that was dropped while a search still uses it keeps nothing more.
+    // Do not add to a column that was dropped while a search still uses it.
     if (this.#columns.get(slot) !== column) return block
     column.blocks.set(number, block)
     column.bytes += bytesOf(block)
@@ -307,11 +307,11 @@ export class ColumnMemory {
   }
 
   /**
-   * Drops the columns that no search has used for longest. Those of the same search stay: rather than drop one to read the
-   * other, its blocks are read and not kept.
+   * Drops the columns that no search has used for longest. Columns of the same search stay. If they do not all fit,
+   * their blocks are read without being cached.
    */
   #makeRoom(column: Column, number: number): void {
-    // Matches give way to values.
+    // Values have priority over matches.
     this.matches.makeRoom(Math.max(0, this.limit - (this.bytes - this.matches.bytes)))
     while (this.bytes > this.limit) {
       const [oldest] = [...this.#columns]
@@ -354,8 +354,8 @@ export class ColumnMemory {
 }
 
 /**
- * The smallest table with a row for every document: reading `documents` reads the documents. While a field is being
- * added, its table may lack some.
+ * The smallest table with a row for every document. Listing `documents` would read all their text. While a field is
+ * being added, its table may lack some documents.
  */
 function smallestTable(sql: SqlStorage, schema: StoredSchema, count: number): string {
   const field = schema.fields.find(

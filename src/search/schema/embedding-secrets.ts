@@ -1,6 +1,6 @@
 /**
  * Credentials of embedding models. A schema stores each one as an object of its sealed and its masked form, so that
- * showing a schema opens nothing. They are opened only for the call that needs them.
+ * showing a schema decrypts nothing. Credentials are decrypted only for the call that needs them.
  *
  * A string is always a secret in clear, whatever it looks like, and callers may send only strings. Otherwise someone
  * with a copy of the database could submit a sealed secret and have Parley open it and send it to a host of their
@@ -22,7 +22,7 @@ type Sealing = Pick<Cloudflare.Env, 'ENCRYPTION_KEY' | 'ENCRYPTION_KEY_PREVIOUS'
 type Secret = string | SealedSecret
 type Change = (secret: Secret) => Promise<Secret>
 
-/** Never true of a caller's input: `requireClear` has refused it. */
+/** Never true for a caller's input, because `requireClear` refuses objects. */
 const isSealed = (secret: unknown): secret is SealedSecret =>
   isObject(secret) && typeof secret.sealed === 'string' && typeof secret.masked === 'string'
 

@@ -19,7 +19,9 @@ const isGeo = (type: string): boolean => type === 'geopoint' || type === 'geopoi
 /** The catch-all: every field that no other definition names. */
 export const isFallback = (field: Field): boolean => field.name === '.*'
 
-/** Stands for fields to come: a pattern, or a field whose type the first document decides. */
+/**
+ * Whether a definition stands for future fields: a pattern, or a field whose type is decided by the first document.
+ */
 export const isDynamic = (field: Field): boolean =>
   field.name.includes('.*') || field.type === 'auto' || field.type === 'string*'
 
@@ -179,7 +181,7 @@ function checkReference({ name, type, index, store }: Field, reference: string):
   if (!index || !store) refuse(`Field \`${name}\` has a reference, so it has to be indexed and stored.`)
 }
 
-/** A list of single characters, as an option of a field. None is as good as leaving it out. */
+/** A list of single characters, as an option of a field. An empty list is the same as none. */
 function characters(raw: Json, option: 'token_separators' | 'symbols_to_index'): Partial<Field> {
   const value = raw[option] ?? []
   if (!Array.isArray(value) || !value.every((one) => typeof one === 'string' && one.length === 1)) {

@@ -4,7 +4,7 @@
  *     infix_words_5(id, word)   every word that a document of the field has or once had
  *     infix_5(word)             trigrams of these words: FTS5 over the table above
  *
- * Words are never removed one by one. A search leaves out those that no document has any more.
+ * Single words are never removed. A search ignores words that no document has any more.
  */
 import { fragment, type SqlFragment } from '../fragment'
 import type { FieldSlot } from './layout'
@@ -67,8 +67,9 @@ export function wordsAround(
 ): SqlFragment {
   const isAlive =
     vocabulary === undefined ? '1' : `EXISTS (SELECT 1 FROM ${vocabulary} v WHERE v.term = w.word)`
-  // LIKE uses the trigrams for parts of three characters or more. Its wildcards are characters that words may have,
-  // so instr() decides. Words are sorted before they are looked up, so no more are looked up than it takes.
+  // LIKE uses the trigrams for parts of three characters or more. But words may contain its wildcards as plain
+  // characters, so instr() decides. Words are sorted before they are looked up in the vocabulary, so that no more are
+  // looked up than needed.
   return fragment(
     `WITH w AS MATERIALIZED (
        SELECT word FROM ${trigramTable(slot)}

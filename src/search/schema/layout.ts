@@ -47,7 +47,7 @@ export interface StoredSchema extends CollectionSchema {
   linked?: Linked
 }
 
-/** What other collections use of this one. */
+/** Links from other collections to this one. */
 export interface Linked {
   /** fields that others refer to; false while the keys of older documents are missing */
   keyed: Record<string, boolean>
@@ -63,7 +63,7 @@ export interface Referrer {
   cascades: boolean
 }
 
-/** What an embedding field is about to become, and the slot of its new vectors. */
+/** The future definition of an embedding field, and the slot of its new vectors. */
 export interface Replacement {
   field: Field
   slot: FieldSlot

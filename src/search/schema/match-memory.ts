@@ -1,9 +1,10 @@
 /**
- * What expressions of the full-text index match, in memory: a search that was asked before need not count its matches
- * again, and neither do its next pages. SQLite takes a third of a microsecond for a match, this next to nothing.
+ * Caches the matches of full-text expressions in memory, so that a repeated search and its further pages need not
+ * find them again. SQLite takes a third of a microsecond for a match, this cache next to nothing.
  *
- * Matches are kept in blocks, as values are (column-memory.ts), and a write forgets the block of its document. A block
- * takes 2 bytes a match, or one bit a document if that is less. The expression that was asked for longest ago gives way.
+ * Matches are kept in blocks, as values are (column-memory.ts), and a write forgets the block of its document. A
+ * block takes 2 bytes a match, or one bit a document if that is less. The expression that was used longest ago is
+ * dropped first.
  */
 import { BLOCK, type Offsets } from './block'
 
@@ -58,7 +59,7 @@ export function packedBits(bits: Uint8Array, writes: number): Packed {
   return size * Uint16Array.BYTES_PER_ELEMENT > BITMAP_BYTES ? all : packed(unpacked(all), writes)
 }
 
-/** The matches of one expression, as far as they are known. */
+/** The cached matches of one expression. */
 export class KeptMatches {
   readonly #memory: MatchMemory
   readonly #blocks = new Map<number, Packed>()
@@ -88,7 +89,7 @@ export class KeptMatches {
   }
 }
 
-/** The matches of the expressions that a collection was asked for lately. */
+/** The cached matches of a collection's recent expressions. */
 export class MatchMemory {
   /** the one asked for longest ago is first */
   readonly #kept = new Map<string, KeptMatches>()
@@ -96,7 +97,7 @@ export class MatchMemory {
   readonly #written = new Map<number, number>()
   /** how many writes there were */
   writes = 0
-  /** what SQLite had counted of writes when the full-text indexes last wrote all that they had in memory */
+  /** SQLite's count of writes when the full-text indexes last flushed their memory */
   flushed = -1
 
   /** @param limit bytes */
@@ -108,7 +109,7 @@ export class MatchMemory {
     return bytes
   }
 
-  /** @param key tells the expression from all others */
+  /** @param key identifies the expression */
   find(key: string): KeptMatches | undefined {
     const kept = this.#kept.get(key)
     if (kept === undefined) return undefined
@@ -135,7 +136,7 @@ export class MatchMemory {
 
   lastWrite = (number: number): number => this.#written.get(number) ?? 0
 
-  /** A document of a block was written: what is known of the block counts no more. */
+  /** Call this when a document of a block was written: the cached matches of the block become invalid. */
   forget(number: number): void {
     this.#written.set(number, ++this.writes)
   }

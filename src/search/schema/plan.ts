@@ -1,4 +1,4 @@
-/** What indexing does with each field of a document, computed once for each version of a schema. */
+/** How each field of a document is indexed, computed once for each version of a schema. */
 
 import type { Field } from '../types'
 import { isDynamic } from './field'
@@ -62,7 +62,7 @@ export interface Plan {
   lists: FieldPlan[]
   vectors: FieldPlan[]
   embedded: FieldPlan[]
-  /** the fields that embedding fields are about to become */
+  /** the future definitions of embedding fields that are being replaced */
   replacing: FieldPlan[]
   /** names of the fields that embeddings are made from */
   sources: Set<string>

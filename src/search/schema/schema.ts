@@ -30,7 +30,7 @@ function names(value: unknown, property: string, what: string): string[] {
 
 /**
  * Reads the body of POST /collections. Makes every check that needs no call, in Typesense's order and words.
- * Dimensions of embedding fields are found out later (vectors/embedders.ts).
+ * Dimensions of embedding fields are determined later (vectors/embedders.ts).
  * @throws ApiError 400
  */
 export function parseSchema(body: unknown): CollectionSchema {

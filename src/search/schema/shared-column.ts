@@ -2,10 +2,10 @@
  * The column that string fields share in the full-text indexes, from the 91st on. SQLite allows 100 columns a table, and
  * counts the options of a virtual table too.
  *
- * In `t90` each word of a field begins with the field's code, one character that no word has. So the query of a field is
- * one of words with its code, and neither phrases nor prefixes cross fields. The code alone stands before the first
- * word. The column also has each word once without a code, so the vocabulary of the index has the words of these fields:
- * typos and the rarity of words are looked up there.
+ * In `t90` each word of a field begins with the field's code, one character that no word has. A query of a field asks
+ * for words with its code, so neither phrases nor prefixes match across fields. The code alone stands before the
+ * first word. The column also has each word once without a code, so the vocabulary of the index has the words of
+ * these fields: typos and the rarity of words are looked up there.
  */
 import type { Analyzer } from '../text/analyzer'
 import type { FieldSlot } from './layout'
@@ -18,7 +18,8 @@ export const MOST_TEXT_COLUMNS = OWN_TEXT_COLUMNS + 1
 
 const SHARED = `t${OWN_TEXT_COLUMNS}`
 
-// Private use, which unicode61 takes for letters. Symbols of `symbols_to_index` have U+E000 to U+E0FF (text/words.ts).
+// Private-use characters, which unicode61 treats as letters. Symbols of `symbols_to_index` have U+E000 to U+E0FF
+// (text/words.ts).
 const FIRST_CODE = 0xe100
 const LAST_CODE = 0xf8ff
 
@@ -30,7 +31,7 @@ export const textNumber = ({ text }: FieldSlot): number => Math.min(text!, OWN_T
 
 export const textColumn = (slot: FieldSlot): string => `t${textNumber(slot)}`
 
-/** What the words of a field begin with in its column; '' in a column of its own. */
+/** The code that begins each word of a field in the shared column; '' for a field with its own column. */
 export const textCode = ({ text }: FieldSlot): string =>
   text! < OWN_TEXT_COLUMNS ? '' : String.fromCharCode(FIRST_CODE + text! - OWN_TEXT_COLUMNS)
 

@@ -1,7 +1,7 @@
 /**
- * Stemming dictionaries of fields. A field takes the words that its dictionary has when the field is made, and keeps
- * them: its index holds the roots, so words and documents have to agree. Each list of words is a row of `meta`, by a hash
- * of what is in it, and fields name that row in `stem_words`.
+ * Stemming dictionaries of fields. A field copies the words of its dictionary when it is created, and keeps that
+ * copy: its index holds roots, so queries must use the same words as the indexed documents. Each list of words is a
+ * row of `meta`, named by a hash of its content, and fields name that row in `stem_words`.
  */
 import * as v from 'valibot'
 import { database } from '../../db/client'
@@ -12,7 +12,7 @@ import { dictionaryOf, holdDictionary } from '../text/stemmers'
 import type { Field } from '../types'
 
 /**
- * The fields with the words of their dictionaries, which are in memory from now on.
+ * Adds the words of dictionaries to fields, and loads these words into memory.
  * @throws ApiError 404 for a dictionary that does not exist
  */
 export const takeStemWords = (fields: Field[], env: Cloudflare.Env): Promise<Field[]> =>

@@ -14,7 +14,7 @@ const fieldSlot = once(() =>
   }),
 )
 
-/** The model checks the rest of a config, which stays as its owner sent it. */
+/** The model checks the rest of a config. It stays as its owner sent it. */
 const modelConfig = v.custom<EmbeddingModelConfig>(
   (config) => isObject(config) && typeof config.model_name === 'string',
 )

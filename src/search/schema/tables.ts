@@ -27,16 +27,19 @@ import {
 import { MOST_TEXT_COLUMNS, MOST_TEXTS, OWN_TEXT_COLUMNS } from './shared-column'
 import { dropStemWords, keepStemWords } from './stem-words'
 
-/** Documents with more fields than this are written too slowly for others to get a turn. */
+/** Writing a document with more fields than this would block other requests for too long. */
 export const MAX_TEXT_FIELDS = 1_000
 
 /** Columns created in advance, for fields added later: FTS5 cannot add a column. */
 const SPARE_TEXT_COLUMNS = 16
 const SPARE_TEXT_COLUMNS_WITH_PATTERNS = 64
 
-/** Bytes of words that FTS5 holds before it writes a segment in the middle of a transaction. A batch has half as many. */
+/**
+ * FTS5 holds this many bytes of words before it writes a segment in the middle of a transaction. A batch has half as
+ * many.
+ */
 const HASH_BYTES = 4 * 1024 * 1024
-/** Segments of a level that writing merges into one. FTS5's own number is 4. */
+/** Writing merges this many segments of a level into one. FTS5's default is 4. */
 const SEGMENTS = 16
 
 const textsOf = (fields: Field[]): number =>
@@ -55,7 +58,10 @@ export function textColumnsFor(fields: Field[]): number {
   return Math.min(MOST_TEXT_COLUMNS, needed + spare)
 }
 
-/** Whether fields have numbers that text_index has no room for, or a share of a column where there is room for a whole one. */
+/**
+ * Whether text_index must be recreated: it has too few columns for the fields, or a field shares a column although
+ * there is room for its own.
+ */
 export const outgrowsTextIndex = ({ fields, nextText, textColumns }: StoredSchema): boolean =>
   nextText > textColumns &&
   (textColumns < MOST_TEXT_COLUMNS || textsOf(fields) <= OWN_TEXT_COLUMNS || nextText > MOST_TEXTS)

@@ -21,7 +21,7 @@ export function leaves(
   name: string,
   path: readonly string[] | undefined,
 ): Leaf[] {
-  // Most fields are keys of the document itself, and an import asks for each of them several times.
+  // A fast path: most fields are keys of the document itself, and an import reads each several times.
   if (Object.hasOwn(document, name)) {
     return [{ parent: document, key: name, value: document[name], inArray: false }]
   }
@@ -34,7 +34,8 @@ export function leaves(
 const nothingBeside = (): undefined => undefined
 
 /**
- * Follows a dotted name through objects and arrays of objects. Whatever reads or changes a field's values does it here.
+ * Follows a dotted name through objects and arrays of objects. All code that reads or changes a field's values goes
+ * through this function.
  * @param path the parts of the name; undefined for a field of the top level
  * @param beside a companion of the document, such as the copy of it that a caller builds
  * @param enter makes the companion of a node from the companion of the node around it

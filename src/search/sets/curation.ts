@@ -8,10 +8,10 @@ export interface CurationRule {
   /** words, and placeholders like `{brand}` for values of a field; '' for none */
   query: string
   match: '' | 'exact' | 'contains'
-  /** the filter that a search has to have; placeholders stand for any text */
+  /** the filter that a search must have for the rule to match; placeholders stand for any text */
   filter_by: string
   tags: string[]
-  /** words with the same stem are the same, or with the same root in the dictionary */
+  /** words count as equal if they have the same stem, or the same root in the dictionary */
   stem?: boolean
   stemming_dictionary?: string
   /** synonyms of the query's words count as those words */
@@ -119,7 +119,7 @@ export function newCurationOf(body: unknown): Curation {
   return curation
 }
 
-/** The collection of a filter's first join. A filter that does not parse has none: it is never met. */
+/** The collection of a filter's first join. A filter that does not parse has none, because it never matches. */
 function joinIn(filter: string): string | undefined {
   try {
     // Placeholders stand for values.
@@ -210,7 +210,7 @@ function secondsOf(body: Json, name: string): number | undefined {
   return Number(value)
 }
 
-/** A curation as it is stored and as the API shows it: without the texts that were not given. */
+/** A curation as it is stored and as the API shows it. Texts that were not given are left out. */
 export function shownCuration({ id, rule, filter_by, sort_by, replace_query, ...rest }: Curation): Json & {
   id: string
 } {

@@ -1,10 +1,10 @@
-/** `diversity` of a curation: which fields tell how alike two documents are. */
+/** `diversity` of a curation: the fields that decide how alike two documents are. */
 import { ApiError } from '../../errors'
 import { isObject } from '../schema/values'
 
 export type SimilarityMethod = 'equality' | 'jaccard' | 'vector_distance'
 
-/** One field's share of how alike two documents are. */
+/** One field's part in the similarity of two documents. */
 export interface SimilarityMetric {
   field: string
   method: SimilarityMethod
@@ -15,7 +15,7 @@ export interface Diversity {
   similarity_metric: SimilarityMetric[]
 }
 
-/** Each metric is a query and a comparison of every two hits. */
+/** The most metrics. Each costs a query, and a comparison of every pair of hits. */
 const MOST_METRICS = 10
 
 const refused = (message: string, given: unknown): ApiError =>
@@ -24,8 +24,8 @@ const missing = (name: string, given: unknown): ApiError => refused(`\`${name}\`
 const invalid = (name: string, given: unknown): ApiError => refused(`Invalid \`${name}\` format`, given)
 
 /**
- * Reads the property `diversity` of a curation, with Typesense's messages. Whether a collection has the fields shows when
- * it is searched.
+ * Reads the property `diversity` of a curation, with Typesense's messages. A search checks whether its collection has
+ * the fields.
  * @returns undefined for none; an empty object asks for none
  * @throws ApiError 400
  */

@@ -4,12 +4,12 @@ import { isObject } from '../schema/values'
 
 export interface Synonym {
   id: string
-  /** what is replaced; '' if any of `synonyms` stands for all others */
+  /** the phrase that is replaced; '' if each of `synonyms` can stand for all others */
   root: string
   synonyms: string[]
   /** fields of this locale alone */
   locale?: string
-  /** signs of these texts that are part of words */
+  /** symbols that count as part of words in these texts */
   symbols_to_index?: string[]
 }
 

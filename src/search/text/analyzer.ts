@@ -1,10 +1,10 @@
 /**
- * What the words of a text are in an index. A collection has two full-text indexes with the same columns:
+ * How texts become words of an index. A collection has two full-text indexes with the same columns:
  *
  *     word_index   words as people write them, for plain searches
- *     text_index   Porter's stems, for questions: they are seldom put in the words of their answer
+ *     text_index   Porter's stems, for questions: they are seldom phrased in the words of their answer
  *
- * An analyzer tells an index, its queries and the highlights the same words.
+ * An analyzer ensures that an index, its queries and the highlights use the same words.
  */
 import { once } from '../../once'
 import { completions } from './completions'
@@ -12,35 +12,35 @@ import { stemmerOf } from './stemmers'
 import { prepare, stem, type Token, type TokenRules, tokenize } from './words'
 import { type AsciiClasses, isSingleCharacter, PART, WrittenWords } from './written'
 
-/** Words of a query that have to follow each other. */
+/** Words of a query that must be adjacent and in order. */
 export interface Phrase {
   /** folded */
   words: string[]
-  /** as FTS5 is asked for it, without quotes; empty if there are no words */
+  /** in the form of an FTS5 query, without quotes; empty if there are no words */
   text: string
-  /** the last word always matches what begins with it */
+  /** the last word always matches as a prefix */
   begins: boolean
 }
 
 export interface Analyzer {
   /** the folded words of a text, and where they are */
   tokenize(text: string): Token[]
-  /** whether each sign that is neither letter nor digit ends a word */
+  /** whether every symbol (neither letter nor digit) ends a word */
   splitsAtSymbols: boolean
-  /** What ASCII characters are to words. Undefined: texts have to be tokenized. */
+  /** The classes of ASCII characters. Undefined: texts must be tokenized. */
   classes: AsciiClasses | undefined
-  /** letters of the longest word: longer ones are cut */
+  /** the most letters of a word; longer words are cut */
   mostLetters: number
-  /** Text as the index takes it. */
+  /** Text in the form in which it is indexed. */
   prepare(text: string): string
-  /** A folded word as the index takes it. */
+  /** A folded word in the form in which it is indexed. */
   indexed(word: string): string
   /** The pieces of an unquoted part of a query: each is a phrase of its own. */
   pieces(part: string): string[]
   phrase(text: string): Phrase
   /** The form in which words of the index are compared. */
   form(word: string): string
-  /** Words to ask for besides the prefix query, because their forms do not begin with what was typed. */
+  /** Words to search for besides the prefix query, because their forms do not begin with the typed letters. */
   completions(typed: string): string[]
 }
 
@@ -62,14 +62,14 @@ export function wordAnalyzer(rules: TokenRules): Analyzer {
     },
     phrase: (text) => {
       const words = written.words(text)
-      // The run may go on in the document.
+      // In the document, the run of characters may continue.
       if (words.at(-1)?.tail) words.pop()
       const begins = words.length > 0 && isSingleCharacter(words.at(-1)!.text)
       const folded = words.map((word) => word.text)
       return { words: folded, text: folded.join(' ').replaceAll('"', '""'), begins }
     },
     form: (word) => word,
-    // Those of English are known; a prefix of a word in another language finds what begins with its stem.
+    // Completions exist for English only. In other languages, a prefix matches words that begin with its stem.
     completions: (typed) =>
       isEnglish ? completions(typed).flatMap((word) => written.words(word).map(({ text }) => text)) : [],
   }
@@ -95,7 +95,7 @@ export function stemAnalyzer(rules: TokenRules): Analyzer {
   }
 }
 
-/** What unicode61 counts as letters. */
+/** The characters that unicode61 counts as letters. */
 const letters = once(() =>
   Uint8Array.from({ length: 128 }, (_, code) => (/[A-Za-z0-9]/.test(String.fromCharCode(code)) ? PART : 0)),
 )

@@ -17,8 +17,8 @@ eness ate ates ated ating y e`.split(/\s+/),
  * than what was typed.
  *
  * The index holds stems. So the prefix query for `documentati` misses `document`, the stem of `documentation`. Each
- * completion begins with what was typed and has a stem that does not. Whole words are returned because FTS5 stems
- * what it is asked, and the stem of a stem can differ (university, univers, univer).
+ * completion begins with what was typed and has a stem that does not. Whole words are returned because FTS5 stems the
+ * words of a query, and the stem of a stem can differ (university, univers, univer).
  */
 export function completions(typed: string): string[] {
   if (!/^[a-z]{4,}$/.test(typed)) return []

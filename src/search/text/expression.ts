@@ -1,6 +1,6 @@
 /**
- * Reads FTS5 expressions back that ask for single words, as text/query.ts writes them. Phrases, words near each other and words
- * that begin a field are left to FTS5.
+ * Parses FTS5 expressions of single words, as text/query.ts writes them. Expressions with phrases, NEAR or `^` are
+ * left to FTS5.
  */
 import type { TextIndex } from './analyzer'
 import { stem } from './words'
@@ -8,9 +8,9 @@ import { stem } from './words'
 /** A word in any of some columns. */
 export interface WordIn {
   kind: 'word'
-  /** as the index has it */
+  /** in the form of the index */
   word: string
-  /** whether any word will do that begins like this */
+  /** whether it matches every word that begins with it */
   prefix: boolean
   /** numbers of columns */
   columns: readonly number[]
@@ -25,10 +25,10 @@ const TOKEN = / ?(?:(\{[^}]*\}) ?:|"((?:[^"]|"")*)"|([()*]|AND\b|OR\b|NOT\b))/y
 
 /** Characters that the tokenizers leave as they are: ASCII without capitals, and letters of scripts without capitals. */
 const PLAIN_WORD = /^[!#-@[-~\p{Lo}]+$/u
-/** What FTS5 stems: no signs, and no more than 64 letters. */
+/** Words that FTS5 stems: no symbols, and at most 64 letters. */
 const PLAIN_STEM = /^[a-z0-9]{1,64}$/i
 
-/** @returns undefined if it asks for anything else */
+/** @returns undefined for any other expression */
 export function parseExpression(text: string, { stems }: Pick<TextIndex, 'stems'>): Expression | undefined {
   const tokens = [...tokensOf(text)]
   if (tokens.includes(undefined)) return undefined

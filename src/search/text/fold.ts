@@ -1,6 +1,6 @@
 /**
- * The form of a word in which writings of the same word are equal: case, accents, width, vowel points and ligatures do
- * not count. Marks that make another word of it stay: those of Hindi and Thai, й and и, が and か.
+ * Folds a word, so that its spellings compare as equal: case, accents, width, vowel points and ligatures do not
+ * count. Marks that make a different word stay: those of Hindi and Thai, й and и, が and か.
  */
 import { regExp } from '../../once'
 
@@ -15,9 +15,9 @@ const POINTS = regExp(
   '[\\u0591-\\u05bd\\u05bf\\u05c1\\u05c2\\u05c4\\u05c5\\u05c7\\u0610-\\u061a\\u0640\\u064b-\\u0652\\u0670\\u06d6-\\u06ed]',
   'gu',
 )
-// What is written on an alef: hamza above and below, madda.
+// Marks on an alef: hamza above and below, madda.
 const ALEF = regExp('\\u0627[\\u0653-\\u0655]', 'gu')
-// Russian leaves the dots of ё out, and writes the stress of a word in dictionaries alone.
+// Russian usually omits the dots of ё, and marks stress only in dictionaries.
 const CYRILLIC = regExp(
   '\\u0435\\u0308|([\\u0430\\u0435\\u0438\\u043e\\u0443\\u044b\\u044d-\\u044f])[\\u0300\\u0301]',
   'gu',

@@ -2,12 +2,12 @@
  * The format of an FTS5 index: numbers, leaves, segments and places (https://sqlite.org/fts5.html, fts5_index.c).
  */
 
-/** The index is written in a way that is not known here, or a word has too many forms. FTS5 has to be asked. */
+/** The index has an unknown format, or a word has too many forms. The caller must use FTS5 itself. */
 export class Unreadable extends Error {}
 
 /** Bytes before the content of a leaf. */
 export const HEADER = 4
-/** Begins the structure of an index that keeps deleted documents in tables of their own. */
+/** The first bytes of the structure record if the index keeps deleted documents in tombstone tables. */
 const WITH_TOMBSTONES = 0xff000001
 
 /** A part of the index, with all of its words in order. */
@@ -18,7 +18,7 @@ export interface Segment {
   tombstones: number
 }
 
-/** Where `varint` has read to. */
+/** The position after the last number that `varint` read. */
 export let after = 0
 
 /** A number of up to 53 bits: seven bits a byte, the most significant first, nine bytes at most. */
@@ -54,7 +54,7 @@ export class Page {
     }
   }
 
-  /** where the first document is, of those of the word that began on a page before */
+  /** the position of the first document among those of a word that began on an earlier page */
   get firstSeqAt(): number | undefined {
     return u16(this.bytes, 0) || undefined
   }
@@ -63,12 +63,14 @@ export class Page {
     return this.firstSeqAt && varint(this.bytes, this.firstSeqAt)
   }
 
-  /** where the postings end that the page begins with */
+  /** where the postings end that continue from the page before */
   get continuesTo(): number {
     return this.#wordsAt[0] ?? this.end
   }
 
-  /** Its words in order, and where their postings begin and end. `end` is undefined if they go on in the next page. */
+  /**
+   * Its words in order, and where their postings begin and end. `end` is undefined if they continue on the next page.
+   */
   *words(): Generator<{ word: Uint8Array; at: number; end: number | undefined }> {
     let word = new Uint8Array(0)
     for (const [index, offset] of this.#wordsAt.entries()) {
@@ -100,7 +102,7 @@ export function segmentsOf(record: Uint8Array): Segment[] {
       const tombstones = next()
       next()
       next()
-      // A merge that is not finished has emptied it.
+      // Skip a segment that an unfinished merge has emptied.
       if (first > 0) segments.push({ id, first, last, tombstones })
     }
   }

@@ -39,8 +39,8 @@ const LONGEST_WORD = 64
 
 /**
  * Turns a text of any length into a query. A long one becomes its distinct words without stopwords; if they are still
- * too many, the longest, which are the rarest in any language. The collection then chooses by what it holds
- * (`mostTelling`).
+ * too many, the longest, which are the rarest in any language. Then `mostTelling` chooses by how many documents of
+ * the collection have each word.
  * @param most bytes
  */
 export function asQuery(text: string, most: number): string {
@@ -51,7 +51,7 @@ export function asQuery(text: string, most: number): string {
     if (end - start <= LONGEST_WORD && !words.has(folded)) words.set(folded, text.slice(start, end))
   }
   const telling = [...words].filter(([folded]) => !isStopword(folded)).map(([, word]) => word)
-  // Only stopwords or signs: nothing to choose by.
+  // Only stopwords or symbols, so there is nothing to choose by.
   if (telling.length === 0) return text.slice(0, most / 3)
   let left = most
   const chosen = new Set<string>()

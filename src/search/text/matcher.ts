@@ -104,7 +104,7 @@ export class WordMatcher {
     if (exact !== undefined) return { word: exact, length: token.length }
     for (const { text, form: begun, word } of this.#beginnings) {
       if (token.startsWith(text)) return { word, length: text.length }
-      // FTS5 stems the prefix too, so it finds this one.
+      // FTS5 stems the prefix too, so it finds this word.
       if (form.startsWith(begun)) return { word, length: token.length }
     }
     return undefined
@@ -150,7 +150,7 @@ export class WordMatcher {
         const word = lower.slice(start, end)
         const match = this.match(isWhole ? word : this.#analyzer.phrase(word).words[0]!)
         if (match !== undefined) {
-          // All letters of a word that is cut end where the word ends.
+          // If all letters of a cut word match, the mark ends where the whole word ends.
           const isAll = match.length >= Math.min(parts, mostLetters)
           const marked = isAll ? end : endOfLetters(lower, start, end, match.length, classes)
           marks.push({ token: starts.length, word: match.word, start, end: marked })
@@ -179,7 +179,7 @@ export class WordMatcher {
   }
 }
 
-/** Where so many letters of a word end, with signs between them. */
+/** The end of this many letters of a word that may have symbols between them. */
 function endOfLetters(
   text: string,
   start: number,
@@ -193,7 +193,7 @@ function endOfLetters(
   return end
 }
 
-/** How a field takes the words of a query. */
+/** How a field matches the words of a query. */
 export type FieldRules = Pick<SearchedColumn, 'analyzer' | 'prefix' | 'typos'>
 
 /** Matchers of the same terms for texts of different fields. */

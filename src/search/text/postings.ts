@@ -1,11 +1,12 @@
 /**
  * Reads the postings of an FTS5 index: which documents have a word, and where.
  *
- * FTS5 can count a word for BM25 only by reading all of its documents in one statement, and needs a quarter of a microsecond
- * for a match. The leaves of its b-tree, read here a range of documents at a time, take a tenth of that.
+ * For BM25, FTS5 reads all documents of a word in one statement, which cannot be interrupted, and needs a quarter of
+ * a microsecond for each match. The leaves of its b-tree, read here a range of documents at a time, take a tenth of
+ * that.
  *
- * `<index>_data` has the pages, `<index>_idx` the first word of each (fts5-format.ts). The version of the format is checked, and
- * whatever looks otherwise makes the caller ask FTS5 itself.
+ * `<index>_data` has the pages, `<index>_idx` the first word of each (fts5-format.ts). The version of the format is
+ * checked, and any other format makes the caller use FTS5 itself.
  */
 import { fragment, type SqlFragment } from '../fragment'
 import type { Range } from '../range'
@@ -14,7 +15,7 @@ import { after, HEADER, Page, type Segment, segmentsOf, Unreadable, u32, varint 
 
 type Read = <Row extends object>(sql: SqlStorage, query: SqlFragment) => Row[]
 
-/** The version of the format that is read. 5 allows secure deletes, which leave other traces in the postings. */
+/** The version of the format that is read. Version 5 allows secure deletes, which change the postings differently. */
 const VERSION = 4
 const AVERAGES_ID = 1
 const STRUCTURE_ID = 10
@@ -25,11 +26,11 @@ const TOMBSTONE_HEADER = 8
 const SEGMENT_BITS = 37
 const TOMBSTONE_SEGMENTS = 65_536
 
-/** Pages that one statement reads at most: 256 KB. */
+/** The most pages that one statement reads: 256 KB. */
 const MOST_PAGES = 64
-/** Words whose places are remembered until something is written. */
+/** Words whose lists are cached until the next write. */
 const MOST_KNOWN = 256
-/** The beginning of a word may have so many words. */
+/** The most words that one prefix may stand for. */
 const MOST_WORDS = 2_000
 
 /** The postings of a word in a segment: from a byte of a page, up to a byte of another one. */
@@ -40,9 +41,9 @@ interface List {
   /** where they end on that page; undefined if they go on */
   end: number | undefined
   last: number
-  /** by page: its first document, as far as that is known */
+  /** by page: its first document, if known */
   firsts: Map<number, number | undefined>
-  /** the last document, if that is known */
+  /** the last document, if known */
   lastSeq?: number
 }
 
@@ -59,7 +60,7 @@ function compare(one: Uint8Array, other: Uint8Array): number {
 const beginsWith = (word: Uint8Array, beginning: Uint8Array): boolean =>
   word.length >= beginning.length && compare(word.subarray(0, beginning.length), beginning) === 0
 
-/** An index as it is now. After a write it must be opened again. */
+/** A snapshot of an index. After a write it must be opened again. */
 export class Postings {
   #sql: SqlStorage
   #read: Read
@@ -78,19 +79,19 @@ export class Postings {
     this.#segments = segmentsOf(this.#record(STRUCTURE_ID))
   }
 
-  /** The same, for a search that counts itself what it reads. */
+  /** Sets the function that reads, so that each search counts its own reads. */
   readBy(sql: SqlStorage, read: Read): this {
     this.#sql = sql
     this.#read = read
     return this
   }
 
-  /** Whether it does not remember too many words yet. */
+  /** Whether its cache of words is still small enough. */
   get isSmall(): boolean {
     return this.#lists.size < MOST_KNOWN
   }
 
-  /** How many documents the index has, and how many words they have together: what BM25 goes by. */
+  /** How many documents the index has, and how many words they have together: BM25 needs both. */
   totals(): { documents: number; words: number } {
     const record = this.#record(AVERAGES_ID)
     const documents = varint(record, 0)
@@ -138,7 +139,7 @@ export class Postings {
     return page
   }
 
-  /** The page with the last word up to this one. */
+  /** The page of the last word that is not after this one. */
   #pageOf(segment: Segment, word: Uint8Array): number {
     const [row] = this.#read<{ pgno: number }>(
       this.#sql,
@@ -148,11 +149,11 @@ export class Postings {
         word.slice().buffer,
       ),
     )
-    // A merge that is not finished has emptied the first pages.
+    // An unfinished merge may have emptied the first pages.
     return Math.max(segment.first, Math.floor((row?.pgno ?? 0) / 2))
   }
 
-  /** The first page after this word that has a word begin. */
+  /** The first page after this word on which a word begins. */
   #pageAfter(segment: Segment, word: Uint8Array): number | undefined {
     const [row] = this.#read<{ pgno: number }>(
       this.#sql,
@@ -236,7 +237,7 @@ export class Postings {
     while (from < to) {
       let number = Math.ceil((from + to) / 2)
       let first: number | undefined
-      // Pages in the middle of the positions of one document begin none.
+      // A page in the middle of one document's positions has no first document.
       for (; number > from; number--) {
         if (!firsts.has(number)) firsts.set(number, this.#page(segment, number).firstSeq)
         first = firsts.get(number)
@@ -255,7 +256,7 @@ export class Postings {
     let number = this.#pageFor(list, low)
     let count = 0
     let seq = 0
-    /** positions that go on in the next page */
+    /** positions that continue on the next page */
     let begun: Uint8Array | undefined
     let missing = 0
     let last = list.last
@@ -279,7 +280,8 @@ export class Postings {
           }
           begun = undefined
         }
-        // The first document of a page has its whole number, each further one what it is more.
+        // The first document of a page is stored as its full number, each further one as the difference from the one
+        // before.
         if (at < end) seq = 0
         while (at < end) {
           seq += varint(bytes, at)

@@ -15,7 +15,7 @@ export type { ParsedQuery, Term }
 export { termOf, typed }
 
 /**
- * Parses all that a query asks for. long-query.ts decides how much of it a search uses.
+ * Parses the whole query. long-query.ts decides how many of its terms a search uses.
  * @param prefix whether the last word may be unfinished
  */
 export function parseQuery(q: string, analyzer: Analyzer, prefix: boolean): ParsedQuery {
@@ -89,7 +89,7 @@ export const informativeWords = (terms: Term[]): number =>
 /** Informative words up to which a question is short. */
 const SHORT = 5
 
-/** Whether a question says so little that the one before it may tell what it is about. */
+/** Whether a question has so few informative words that its topic may be in the question before it. */
 export const isShort = (question: string): boolean =>
   informativeWords(parseQuery(question, stemAnalyzer(PLAIN), false).terms) <= SHORT
 
@@ -129,7 +129,7 @@ export interface SearchedColumn {
   analyzer: Analyzer
   /** typos that its words may have; undefined: as many as the search allows */
   typos?: number | undefined
-  /** what the words of the field begin with there (schema/shared-column.ts) */
+  /** the code that begins the field's words there (schema/shared-column.ts) */
   code?: string
 }
 
@@ -138,7 +138,10 @@ type InColumn = Omit<SearchedColumn, 'column'>
 /** Columns with the same rules. */
 export type ColumnGroup = InColumn & { names: string }
 
-/** The terms as some columns take them: unfinished only where prefixes count, and with no more typos than allowed. */
+/**
+ * Adapts terms to the rules of some columns: unfinished only if prefixes count there, and with no more typos than
+ * allowed.
+ */
 export const termsFor = (terms: readonly Term[], { prefix, typos }: InColumn): Term[] =>
   terms.map((term) => ({
     ...term,
@@ -187,7 +190,7 @@ export function matchExpression(
 const names = (columns: { column: string }[]): string =>
   `{${[...new Set(columns.map(({ column }) => column))].join(' ')}}`
 
-/** Columns that take the same words, together. */
+/** Groups columns that use the same words. */
 export function groupsOf(columns: readonly SearchedColumn[]): ColumnGroup[] {
   const groups: (InColumn & { columns: SearchedColumn[] })[] = []
   for (const column of columns) {

@@ -1,4 +1,6 @@
-/** The rules by which a field's texts become words: its own options before those of its collection. */
+/**
+ * The rules by which a field's texts are split into words. The field's own options override those of its collection.
+ */
 import type { CollectionSchema, Field } from '../types'
 import type { TokenRules } from './words'
 
@@ -33,7 +35,7 @@ const hasOwnRules = ({
 
 function ownRules(schema: Schema, field: Field): TokenRules {
   const { token_separators, symbols_to_index, truncate_len, stem, stem_words, locale } = field
-  // As in Typesense, a dictionary takes the place of the stemmer.
+  // As in Typesense, a dictionary replaces the stemmer.
   const stemmer = stem_words ?? (stem ? locale : undefined)
   return {
     token_separators: token_separators?.length ? token_separators : schema.token_separators,

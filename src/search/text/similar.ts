@@ -1,9 +1,9 @@
 /**
- * Words of an index that are like a mistyped one.
+ * Finds words of an index that are similar to a mistyped one.
  *
- * Not all words are looked at, only those that share a beginning with the mistyped one: of a word with one typo either
- * the first half is right, or the rest is. So the first half is looked up, and everything that it may be with one typo.
- * Only where that finds nothing are all words looked at for two typos in the first half: then the rest is right.
+ * It does not compare all words. In a word with one typo, either the first half is right or the rest is. So it looks
+ * up the words that begin with the first half, or with any variant of that half with one typo. Only if that finds
+ * nothing, it compares all words for two typos in the first half: then the rest is right.
  */
 import { fragment, type SqlFragment } from '../fragment'
 import type { TextIndex } from './analyzer'
@@ -13,9 +13,9 @@ import { wordDistance } from './word-distance'
 
 /** Longer words are not corrected: the variants of one are bound as one value, and SQLite takes 2 MB. */
 const MOST_LETTERS = 32
-/** Beginnings that are looked up before other searches get a turn. */
+/** Prefixes that are looked up before other searches get a turn. */
 const AT_ONCE = 256
-/** Documents of a word that are counted at first, and at most. */
+/** How many documents of a word are counted at first, and at most. */
 const FIRST_COUNT = 32
 const LAST_COUNT = 16_384
 /** Documents that are counted before other searches get a turn. */
@@ -26,12 +26,12 @@ const MOST_ALPHABET = 128
 const COMPARED_AT_ONCE = 65_536
 /** Words to search for in place of one. */
 const MOST_SIMILAR = 16
-/** Letters of a script: the others are looked for among the code points around the letter. */
+/** The letters of Latin script. For other scripts, the code points around a letter are tried. */
 const LATIN = [...'abcdefghijklmnopqrstuvwxyz0123456789']
 const A_BLOCK = 64
 const LAST = '\u{10ffff}'
 
-/** Where the words of an index are. */
+/** Access to the words of an index. */
 export interface Vocabulary {
   index: TextIndex
   /** the table of its words, in a column `term`. It may have words that no document has any more */
@@ -43,11 +43,11 @@ export interface Vocabulary {
 }
 
 /**
- * The nearest words: first those that are the word but for a typo, then those that begin with it but for one, and of
- * these the most frequent.
- * @param isUnfinished whether the word may go on
- * @param enough documents. If the nearest words are in fewer, words with one more typo follow
- * @param everywhere also two typos in the first half, if nothing is nearer
+ * The nearest words: first words that differ by a typo, then words whose beginning differs by one. Among equals, the
+ * most frequent come first.
+ * @param isUnfinished whether the word may be unfinished
+ * @param enough if the nearest words are in fewer documents than this, words with one more typo follow
+ * @param everywhere also try two typos in the first half, if nothing is nearer
  * @returns the nearest words, without the word itself; none for words of more than 32 letters
  */
 export async function similarWords(
@@ -79,7 +79,7 @@ export async function similarWords(
   return counts.map(([term]) => term)
 }
 
-/** The words with two typos in the first half, and what begins with such words if `isUnfinished`. */
+/** The words with two typos in the first half. If `isUnfinished`, also words that begin with such a word. */
 async function wordsEndingAlike(
   { table, read, rest }: Vocabulary,
   word: string,
@@ -161,7 +161,7 @@ async function nearWords(
       if (term === word || found.has(term)) continue
       const { whole, beginning } = wordDistance(word, term, allowed)
       const distance = isUnfinished ? beginning : whole
-      // What begins with the word is found by it.
+      // Words that begin with the typed word are found by its prefix query.
       if (distance === 0 || distance > allowed) continue
       found.set(term, { term, distance, isWhole: whole === distance })
     }
@@ -172,8 +172,8 @@ async function nearWords(
 /**
  * The words that most documents have, the most frequent first. Words of no document are left out.
  *
- * To count the documents of a frequent word takes long. So all are counted up to a number, and those that have more up to
- * a higher one, until no more of them are left than there is room for.
+ * Counting the documents of a frequent word takes long. So all words are counted up to a limit, and those that reach
+ * it are counted again up to a higher one, until few enough reach it.
  */
 async function mostFrequent(
   vocabulary: Vocabulary,
@@ -222,8 +222,8 @@ function mostOf(counts: ReadonlyMap<string, number>, most: number): [term: strin
 }
 
 /**
- * What words begin with that may be this one. With one typo, either the first half is right or the rest is. With two,
- * the first half has no more than one.
+ * The prefixes of all words that this one may stand for. With one typo, either the first half is right or the rest
+ * is. With two, the first half has no more than one.
  */
 function beginningsOf(word: string, allowed: number): string[] {
   const letters = [...word]
@@ -246,7 +246,7 @@ function beginningsOf(word: string, allowed: number): string[] {
   ]
 }
 
-/** Everything that a beginning may be with one typo. */
+/** All variants of a prefix with one typo. */
 function variantsOf(beginning: readonly string[], alphabet: readonly string[]): string[] {
   const variants: string[] = []
   for (let at = 0; at <= beginning.length; at++) {

@@ -34,10 +34,13 @@ const STEMMERS = new Map<string, Stemmer>([
 /** The locales that have a stemmer. */
 export const stemmedLocales = (): string[] => [...STEMMERS.keys()].filter((locale) => /^..$/.test(locale))
 
-/** Words and their roots, by the name under which a collection keeps them. They stay as long as the isolate. */
+/**
+ * Words and their roots, by the name under which a collection stores them. They stay in memory as long as the isolate
+ * lives.
+ */
 const DICTIONARIES = new Map<string, { words: ReadonlyMap<string, string>; stem: Stemmer }>()
 
-/** Makes a stemmer of a dictionary, under a name that no locale has. Roots of several words are left out. */
+/** Registers a dictionary as a stemmer, under a name that is not a locale. Roots of several words are left out. */
 export function holdDictionary(name: string, words: ReadonlyMap<string, string>): void {
   const roots = new Map([...words].map(([word, root]) => [word.normalize('NFC').toLowerCase(), root.trim()]))
   const stem: Stemmer = (word) => {

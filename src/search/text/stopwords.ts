@@ -1,5 +1,5 @@
 /**
- * English words that shape a question and do not say what it is about. A query that found too little is relaxed by
+ * English words that phrase a question but do not say what it is about. A query that found too little is relaxed by
  * dropping them, unless it has nothing else.
  */
 import { once } from '../../once'

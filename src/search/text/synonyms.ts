@@ -1,14 +1,15 @@
 /**
- * Puts synonyms beside the words of a query.
+ * Adds synonyms to the words of a query.
  *
- * As in Typesense, a word or several words in a row that a synonym knows may be replaced by each of its texts, of which
- * then all words have to be there. What was put in is not replaced again, so there are no loops.
+ * As in Typesense, a word, or several words in a row, that match a synonym may be replaced by each of the synonym's
+ * texts. Then a document must have all words of that text. Inserted words are not replaced again, so there are no
+ * loops.
  */
 import { editDistance } from '../../nearest'
 import type { Analyzer } from './analyzer'
 import { type Term, termOf } from './term'
 
-/** What the rewriting reads of a synonym. */
+/** The parts of a synonym that rewriting needs. */
 export interface SynonymTexts {
   root: string
   synonyms: string[]
@@ -22,21 +23,24 @@ export interface SynonymRules {
   form: Analyzer['form']
   /** the locale of the field that is searched: synonyms of others do not count */
   locale: string
-  /** whether a word of the query may be the beginning of a synonym's */
+  /** whether a word of the query may be a prefix of a synonym's word */
   prefix: boolean
   /** typos of a query's word, 0 to 2 */
   typos: number
-  /** whether what only a synonym finds comes last */
+  /** whether documents that only a synonym finds come last */
   demotes: boolean
 }
 
-/** Ways to write the words of a query that lie together. */
+/** The most ways to write adjacent words of a query. */
 const MOST_WAYS = 64
-/** Terms that a query gets from synonyms. */
+/** The most terms that synonyms add to a query. */
 const MOST_ADDED = 512
-/** In a query of more terms, synonyms are found without typos: each word is compared with all synonyms. */
+/**
+ * In a query of more terms, synonyms are matched without typos, because each word would be compared with all
+ * synonyms.
+ */
 const MOST_MISSPELT = 16
-/** Synonyms that an unfinished or misspelt word may begin. */
+/** The most synonyms that an unfinished or misspelt word may match. */
 const MOST_GUESSED = 10
 
 interface Entry {
@@ -51,7 +55,7 @@ export class SynonymIndex {
   /** words of the longest source */
   longest = 0
 
-  /** @param analyzerOf how texts are read in which these symbols are part of words */
+  /** @param analyzerOf makes an analyzer that treats these symbols as part of words */
   constructor(synonyms: readonly SynonymTexts[], analyzerOf: (symbols: readonly string[]) => Analyzer) {
     for (const synonym of synonyms) {
       const own = analyzerOf(synonym.symbols_to_index ?? [])
@@ -110,8 +114,8 @@ interface Found {
 }
 
 /**
- * The terms of a query, with what may stand for them. No term is lost, and their order stays. `typos` counts in queries
- * of at most 16 terms.
+ * The terms of a query with their synonyms. No term is lost, and the order stays. `typos` applies to queries of at
+ * most 16 terms.
  */
 export function withSynonyms(terms: readonly Term[], given: SynonymRules): Term[] {
   const rules = terms.length > MOST_MISSPELT ? { ...given, typos: 0 } : given
@@ -166,7 +170,7 @@ function groupsOf(found: Found[]): Found[][] {
 
 /** All ways to write some terms, besides as they are. */
 function waysToWrite(terms: readonly Term[], group: Found[], from: number, to: number): Term[][] {
-  // From the end: the ways to write the terms from each on.
+  // Computed from the end: by position, all ways to write the terms from there on.
   const ways = new Map<number, Term[][]>([[to, [[]]]])
   for (let at = to - 1; at >= from; at--) {
     const unfinished = terms[at]!
@@ -183,7 +187,7 @@ function waysToWrite(terms: readonly Term[], group: Found[], from: number, to: n
   return ways.get(from)!.slice(1)
 }
 
-/** A text in the place of an unfinished word may be unfinished, too. */
+/** A text that replaces an unfinished word may be unfinished, too. */
 const ending = (texts: Term[], terms: readonly Term[], to: number): Term[] =>
   terms[to - 1]!.prefix ? texts.with(-1, { ...texts.at(-1)!, prefix: true }) : texts
 
@@ -204,7 +208,7 @@ export function expressionsOf(terms: readonly Term[], one: (term: Term) => strin
   const expressions: string[] = []
   for (let at = 0; at < terms.length; ) {
     const { span = 1, instead = [] } = terms[at]!.synonyms ?? {}
-    // Without the last of them, which were dropped, the words stand for themselves.
+    // If the last of these terms were dropped, the synonym no longer applies and the words stand for themselves.
     const whole = instead.length > 0 && at + span <= terms.length
     const own = terms.slice(at, at + (whole ? span : 1))
     const ways = [own, ...(whole ? instead : [])]
@@ -239,8 +243,8 @@ export function relaxSynonyms(terms: readonly Term[], relaxed: Term[]): Term[] {
 }
 
 /**
- * The query as it may be written, the one that was asked first: lists of terms without synonyms. At most 64 of them.
- * Ranking compares a document with each of them.
+ * All ways to write the query, as lists of terms without synonyms. The original comes first. At most 64. Ranking
+ * compares a document with each of them.
  */
 export function waysOf(terms: readonly Term[]): Term[][] {
   let ways: Term[][] = [[]]
@@ -257,6 +261,6 @@ export function waysOf(terms: readonly Term[]): Term[][] {
 
 export const hasSynonyms = (terms: readonly Term[]): boolean => terms.some(({ synonyms }) => synonyms)
 
-/** The terms alone. */
+/** The terms without their synonyms. */
 export const withoutSynonyms = (terms: readonly Term[]): Term[] =>
   terms.map(({ synonyms: _, ...term }): Term => term)

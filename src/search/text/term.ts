@@ -1,4 +1,4 @@
-/** What a query is made of. */
+/** The terms of a query. */
 import type { Analyzer } from './analyzer'
 
 export interface Term {
@@ -6,34 +6,36 @@ export interface Term {
   tokens: string[]
   /** the words as typed */
   written: string[]
-  /** the whole term as typed, where it is more than its words with blanks between */
+  /** the whole term as typed, if it is not just its words with blanks in between */
   text?: string
   /** the last token matches every word that begins with it */
   prefix: boolean
   /** words of the index to use instead, because it lacks this one */
   corrections: string[]
-  /** typos of each correction, where fields differ in what they take. Words that are not in it have none */
+  /**
+   * the typos of each correction, if fields allow different numbers of typos. Words that are not in the map have none
+   */
   typos?: ReadonlyMap<string, Typos>
-  /** words typed after it that the query has already, without blanks: only where words are joined do they count */
+  /** repeated words typed after it, without blanks. They count only when words are joined */
   repeats?: string
   /** a phrase in quotes: no synonym replaces it */
   quoted?: true
-  /** what may stand for this term and those after it */
+  /** synonyms of this term, together with those after it */
   synonyms?: Standing
 }
 
-/** How far a word is from the one that was typed. */
+/** The distance of a word from the typed one. */
 export interface Typos {
   whole: number
-  /** from its nearest beginning */
+  /** the distance from the word's nearest prefix */
   beginning: number
 }
 
-/** What may stand for a term and those after it. */
+/** Synonyms of a term, together with those after it. */
 export interface Standing {
-  /** terms that are replaced together */
+  /** number of terms that are replaced together */
   span: number
-  /** lists of terms; all of one list have to be found */
+  /** alternatives: lists of terms. A document must have all terms of one list */
   instead: Term[][]
 }
 

@@ -1,9 +1,9 @@
 /**
- * The table `terms`: the words of word_index, without the documents that have them. Typos are looked for in it, because
- * to list words FTS5 reads where each of them occurs.
+ * The table `terms`: the words of word_index, without the documents that have them. It serves to find typos. FTS5's
+ * own vocabulary is too slow for that: to list a word, it reads all places where the word occurs.
  *
- * A word is added with the first document that has it. It stays when its last document goes, so whoever reads the table
- * counts the documents of a word that matters.
+ * A word is added with the first document that has it. It stays when its last document is deleted, so readers of the
+ * table must count a word's documents themselves.
  */
 
 export const TERMS = 'terms'
@@ -11,7 +11,7 @@ export const TERMS = 'terms'
 /** Longer words are ids, addresses and encoded data. They are not completed or corrected. */
 export const LONGEST_TERM = 64
 
-/** A word with all its bits of two hashes equal to those of another is taken for it: one pair in 2^64. */
+/** Seeds of the two hashes. Two words with equal hashes are taken for the same word: one pair in 2^64. */
 const FIRST_SEED = 0x811c9dc5 | 0
 const SECOND_SEED = 0x9747b28c | 0
 const FIRST_PRIME = 0x01000193
@@ -26,8 +26,8 @@ const MOST_SLOTS = 1 << 17
 /**
  * Adds the words of texts to the table.
  *
- * Nearly all words of a text are in the table already. Those that it has written, it knows by their hashes, so it makes
- * no string of them: that takes 4 µs a kilobyte instead of 15.
+ * Nearly all words of a text are in the table already. This object remembers the words that it has written by their
+ * hashes, and makes no strings of them: 4 µs a kilobyte instead of 15.
  */
 export class Terms {
   readonly #sql: SqlStorage
@@ -39,7 +39,7 @@ export class Terms {
     this.#sql = sql
   }
 
-  /** @param texts words with blanks between, as word_index takes them */
+  /** @param texts words separated by blanks, as for word_index */
   add(texts: readonly (string | null)[]): void {
     const added: string[] = []
     for (const text of texts) if (text !== null) this.#collect(text, added)
@@ -51,7 +51,7 @@ export class Terms {
     }
   }
 
-  /** Forgets what it has written: after a rollback, and after the table was emptied. */
+  /** Forgets the written words. Call it after a rollback, and after the table was emptied. */
   reset(): void {
     this.#slots = new Int32Array(2 * FEWEST_SLOTS)
     this.#known = 0
@@ -82,7 +82,7 @@ export class Terms {
 
   /** Whether a word with these hashes is not known. It is from now on. */
   #isNew(first: number, second: number): boolean {
-    // The hash of no word, and the mark of an empty slot.
+    // Two zeros mark an empty slot, so no word may have them.
     const low = first === 0 && second === 0 ? 1 : first
     if (!this.#put(low, second)) return false
     this.#known++
@@ -104,7 +104,7 @@ export class Terms {
     }
   }
 
-  /** Doubles the room. Past the most, it begins anew: words that are written twice change nothing. */
+  /** Doubles the capacity. At the limit it starts empty again: writing a word twice changes nothing. */
   #grow(): void {
     const old = this.#slots
     if (old.length >= 2 * MOST_SLOTS) {

@@ -20,7 +20,7 @@ export interface TypoRules {
   numbers: boolean
 }
 
-// At most this many; among words at the same distance, the most frequent.
+// The most corrections. Among words at the same distance, the most frequent are chosen.
 const MAX_CORRECTIONS = 4
 
 export const typosAllowed = (word: string, rules: TypoRules): number =>
@@ -74,7 +74,7 @@ export function corrections(
   return new Map(words.map((spelling) => [spelling, nearest]))
 }
 
-/** Finds a word that has this stem. FTS5 stems what it is asked, and not every stem is its own stem. */
+/** Finds a word that has this stem. FTS5 stems the words of a query, and not every stem is its own stem. */
 function unstem(term: string): string | undefined {
   const endings = ['', 'e', 's', 'ity', 'ed', 'ing', 'ation']
   const spellings = endings.map((ending) => term + ending)

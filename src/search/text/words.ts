@@ -1,5 +1,5 @@
 /**
- * What a word is, for the indexes, queries, filters and highlights alike.
+ * Defines words, for the indexes, queries, filters and highlights alike.
  *
  * SQLite's tokenizer builds the index of stems (`porter unicode61 remove_diacritics 2`). This file prepares text for it,
  * and tokenizes in JavaScript the same way for highlights and filters. The index of words takes the words that this file
@@ -32,7 +32,7 @@ export interface Token {
 
 export const TOKENIZER = 'porter unicode61 remove_diacritics 2'
 
-// Everything is a part of a word but blanks and control characters.
+// Every character except blanks and control characters is part of a word.
 export const WORD_TOKENIZER = "unicode61 remove_diacritics 0 categories 'L* M* N* P* S* Cn Co Cf'"
 
 // Scripts written without spaces. Each character is indexed as a word, and a run of them in a query becomes a phrase.
@@ -71,8 +71,8 @@ export const fold = (word: string): string =>
   word.normalize('NFD').replace(MARKED_LATIN(), '$1').normalize('NFC').toLowerCase()
 
 /**
- * The words of a query to an index of plain `unicode61`, which takes a run of a script without spaces for one word.
- * @returns those that it knows as words, and those that have such a run in them
+ * The words of a query to an index of plain `unicode61`, which treats a run of a script without spaces as one word.
+ * @returns the words that such an index can find, and those that contain such a run
  */
 export function splitWords(text: string): { words: string[]; parts: string[] } {
   const all = new Set(text.match(WORD()) ?? [])

@@ -1,6 +1,6 @@
 /**
- * Words as people write them, for word_index. As in Typesense, signs inside a word join its parts: `t-shirt` is the word
- * `tshirt`. Only blanks and a collection's `token_separators` end a word.
+ * Words as people write them, for word_index. As in Typesense, symbols inside a word join its parts: `t-shirt` is the
+ * word `tshirt`. Only blanks and a collection's `token_separators` end a word.
  *
  * Scripts without spaces become pairs of characters, and the last character of a run alone: 東京都 is 東京, 京都 and 都.
  * The pairs of a query in their order find a run, and a single character finds the words that begin with it. Korean is
@@ -13,13 +13,13 @@ import { PLAIN, type Token, type TokenRules } from './words'
 
 /** A word of a text. */
 export interface WrittenWord extends Token {
-  /** it goes on from the word before, in one run of a script without spaces */
+  /** it continues a run of a script without spaces from the word before */
   continues: boolean
   /** the last character of such a run, which was also part of the pair before */
   tail: boolean
 }
 
-/** What each ASCII character is to a word: nothing, a part of it, or a sign inside it. */
+/** The class of each ASCII character: outside of words, part of a word, or a symbol inside a word. */
 export type AsciiClasses = Uint8Array
 export const OUTSIDE = 0
 export const PART = 1
@@ -27,11 +27,11 @@ export const INSIDE = 2
 
 /** Longer words are cut, in documents and queries alike. Typesense's default. */
 const DEFAULT_LENGTH = 100
-/** Stems that are remembered. */
+/** Stems that are cached. */
 const MOST_STEMS = 10_000
 
 const UNSPACED = String.raw`[\p{Script=Han}\p{scx=Hira}\p{scx=Kana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]`
-// Thai and Lao `am`, written as two characters: it is one, as in the texts that have its own character.
+// Thai and Lao `am` written as two characters. It counts as the single character that other texts use.
 const AM = String.raw`\u0e4d\u0e32|\u0ecd\u0eb2`
 const UNSPACED_RUN = regExp(
   `(?:${AM}|${UNSPACED})(?:(?!${AM})[\\p{M}\\uff9e\\uff9f])*|(?:(?!${UNSPACED}).)+`,
@@ -42,10 +42,10 @@ const IS_UNSPACED = regExp(`^${UNSPACED}`, 'u')
 
 const PICTURE = String.raw`(?![\u00a9\u00ae\u2122#*0-9])(?:\p{RI}\p{RI}|\p{Extended_Pictographic}[\u{fe0f}\p{EMod}]?(?:\u{200d}\p{Extended_Pictographic}[\u{fe0f}\p{EMod}]?)*)`
 const IS_PICTURE = regExp(`^${PICTURE}`, 'u')
-// A picture is the same in every colour, and as text.
+// An emoji counts as the same in every colour, and in its text form.
 const COLOUR = regExp(String.raw`[\u{fe0f}\p{EMod}]`, 'gu')
 
-/** Signs beyond ASCII that do not end a word: apostrophes, hyphens, and what is not seen. */
+/** Non-ASCII symbols that do not end a word: apostrophes, hyphens, and invisible characters. */
 const QUIET = String.raw`\u00ad\u00b7\u02bc\u2010\u2011\u2018\u2019\u200b-\u200d\u2060\ufe0f\ufeff`
 const ASCII_SIGNS = [...'!"#$%&\'()*+,-./:;<=>?@[\\]^_`{|}~']
 
@@ -59,7 +59,7 @@ const BLANK = 0x20
 export class WrittenWords {
   /** undefined: the words of ASCII texts are stemmed */
   readonly classes: AsciiClasses | undefined
-  /** letters of the longest word */
+  /** the most letters of a word */
   readonly mostLetters: number
   #stemmer: Stemmer | undefined
   // Stemming is slow, and texts repeat their words.
@@ -87,7 +87,7 @@ export class WrittenWords {
     this.#long = new RegExp(`\\S{${this.mostLetters + 1}}`)
   }
 
-  /** The words of a text with a blank between, as the index takes them. FTS5 folds the case of ASCII. */
+  /** The words of a text separated by blanks, in the form in which they are indexed. FTS5 folds the case of ASCII. */
   prepare(text: string): string {
     if (this.#stemmer === undefined && ASCII.test(text) && !this.#hasLongWord(text)) {
       const separated = this.#separators === undefined ? text : text.replace(this.#separators, ' ')
@@ -98,7 +98,8 @@ export class WrittenWords {
       .join(' ')
   }
 
-  // Steps as wide as the longest word pass most texts in a few looks. Only a wide gap is worth the expression.
+  // Steps as wide as the longest word: most texts are passed after a few character checks. Only a gap that wide needs
+  // the regular expression.
   #hasLongWord(text: string): boolean {
     for (let at = this.mostLetters; at < text.length; at += this.mostLetters + 1) {
       const wide = at

@@ -17,7 +17,7 @@ import type { EmbedConfig, EmbeddingModelConfig, Field } from '../types'
 
 const configOf = (field: Field): EmbeddingModelConfig => field.embed?.model_config as EmbeddingModelConfig
 
-/** The model that has made a field's vectors and goes on making them. */
+/** The name of the model that made a field's vectors and still makes new ones. */
 export function serverOf({ embed, num_dim }: Field, env: Cloudflare.Env): string {
   const { model_config, served_by } = embed as EmbedConfig
   return served_by ?? formerlyServedBy(model_config.model_name, num_dim, env)
@@ -30,7 +30,7 @@ export function servedNow(field: Field, env: Cloudflare.Env): Field {
   return { ...field, embed: server === undefined ? embed : { ...embed, served_by: server } }
 }
 
-/** The dimensions that the owner asked for. `num_dim` alone may be what the model answered. */
+/** The dimensions that the owner asked for. `num_dim` by itself may be the number that the model reported. */
 const askedDimensions = (field: Field): number | undefined =>
   field.asks_dimensions === true ? field.num_dim : undefined
 
@@ -58,7 +58,7 @@ export async function discoverDimensions(fields: Field[], env: Cloudflare.Env): 
   }
 }
 
-/** A model whose credentials are opened at its first call, and whose queries are retried after passing faults. */
+/** Creates a model that opens its credentials at its first call, and retries queries after passing faults. */
 function opening(config: EmbeddingModelConfig, env: Cloudflare.Env, dimensions?: number): EmbeddingModel {
   // No call is made here, so masked credentials will do.
   const { name, weight, batchSize, embedNow, ready, reader } = createEmbeddingModel(
@@ -83,7 +83,7 @@ function opening(config: EmbeddingModelConfig, env: Cloudflare.Env, dimensions?:
       )
       const model = opened[kind]
       if (kind === 'document') return model.embed(texts, kind)
-      // Somebody waits for a query. For documents the queue retries, without hurry.
+      // Retry queries here, because somebody waits for them. For documents, the queue retries later.
       const work = withRetries(
         () => model.embed(texts, kind),
         silenceOf(config) * 1000,
@@ -95,7 +95,7 @@ function opening(config: EmbeddingModelConfig, env: Cloudflare.Env, dimensions?:
   }
 }
 
-/** @throws ApiError 408 when the work takes longer. It goes on, and its outcome is dropped. */
+/** @throws ApiError 408 when the work takes longer. The work continues, and its outcome is dropped. */
 async function within<T>(milliseconds: number, work: Promise<T>): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined
   const late = new Promise<never>((_, reject) => {

@@ -23,18 +23,18 @@ export class VectorFields {
     return index
   }
 
-  /** Nobody asks for the vectors of a slot any more. Their table is still there. */
+  /** Call this when the vectors of a slot are no longer needed, before their table is dropped. */
   retire({ slot }: FieldSlot): void {
     this.#from.retire(slot)
     this.#indexes.delete(slot)
   }
 
-  /** The fields have changed, in the present transaction. */
+  /** Call this in the transaction that changes the fields. */
   describe(schema: StoredSchema): void {
     this.#from.describe(schema)
   }
 
-  /** Calls `write`, which changes what a document can be filtered by. */
+  /** Calls `write`, which changes values that a document can be filtered by. */
   rewrite(seq: number, write: () => void): void {
     this.#from.rewrite(seq, write)
   }

@@ -24,19 +24,19 @@ export interface Neighbour {
 /** Documents that include the nearest ones, found by an outside index. */
 export type Candidates = ReadonlySet<number>
 
-/** How many neighbours are looked for. */
+/** How many neighbours to look for. */
 export interface Wanted {
   /** at most */
   k: number
-  /** fewer are enough when finding `k` takes long */
+  /** if finding `k` takes long, this many are enough */
   enough: number
 }
 
 /** Which documents are searched. */
 export interface Restriction {
-  /** exactly these; `1` for all */
+  /** the exact condition; `1` for all documents */
   filter: SqlFragment
-  /** conditions that all of them meet, for an index that takes no SQL */
+  /** conditions that all of these documents meet, for an index that takes no SQL */
   conditions(): Condition[]
 }
 
@@ -93,7 +93,7 @@ export const embeddedIndexes = (sql: SqlStorage): VectorIndexes => ({
   rewrite: (_, write) => write(),
 })
 
-// Quantised order is slightly off, so this many candidates are measured exactly.
+// The order by quantised vectors is slightly off, so this many candidates are measured exactly.
 const oversampled = (k: number): number => 4 * k + 100
 
 const READ_BATCH = 500

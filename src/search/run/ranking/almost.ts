@@ -1,8 +1,10 @@
 /**
- * Titles that are the query but for one typo, where the mistyped word is a word too: `Dust evil` for "Dust Devil".
+ * Finds titles that differ from the query by one typo, if the mistyped word is itself a word: `Dust evil` for "Dust
+ * Devil".
  *
- * Such a query finds something as it was typed, so no typo is looked for. If it finds few documents, those whose heaviest
- * field is the query but for one letter count as well. They come after the words as typed, which cost less.
+ * Such a query finds documents as typed, so typo correction does not start. If it finds few, documents whose heaviest
+ * field differs from the query by one letter count as well. They come after matches of the typed words, which cost
+ * less.
  */
 import { fragment, join } from '../../fragment'
 import type { SearchRequest } from '../../request/request'
@@ -17,11 +19,11 @@ import { columnsOf, vocabularyFor } from '../keyword'
 import type { Pace } from '../pace'
 import { fewMatches, hasLength, wordsIn } from './matches'
 
-/** A query that finds as many documents is not looked at again. */
+/** A query that finds this many documents is not checked. */
 export const ENOUGH_AS_TYPED = 10
-/** Longer queries are not looked at. */
+/** Longer queries are not checked. */
 const MOST_WORDS = 10
-/** Documents that are compared with the query. With more of them, none is. */
+/** The most documents to compare with the query. If there are more, none is compared. */
 const MOST_COMPARED = 64
 
 export interface AlmostWhole {
@@ -62,7 +64,7 @@ export async function almostWhole(
       expressions.push(matchExpression(others, [], [column], 'AND'))
       continue
     }
-    // The other words are everywhere, so what this one may be is looked up.
+    // The other words are too frequent to narrow the documents down, so look up the words that this one may be.
     const alike = await wordsAlike(vocabularyFor(context, index, pace), words[place]!)
     const phrases = alike.map((word) => `^ "${words.with(place, word.replaceAll('"', '""')).join(' ')}"`)
     if (phrases.length > 0) expressions.push(`{${column.column}} : (${phrases.join(' OR ')})`)

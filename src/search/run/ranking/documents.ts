@@ -1,4 +1,4 @@
-/** Reads documents for the ranking of a plain search: where they have the words, field by field. */
+/** Reads documents for the ranking of a plain search, and finds the words in each field. */
 import { once } from '../../../once'
 import { readStoredObject } from '../../../stored-json'
 import type { SearchRequest } from '../../request/request'
@@ -18,7 +18,7 @@ const MOST_CHARACTERS = 2_000_000
 /** BM25's parameters, for the order of documents that are equal in everything else. */
 const K1 = 1.2
 const B = 0.75
-/** The length of a text that counts as usual. */
+/** The average length of a text that BM25 assumes here. */
 const USUAL_LENGTH = 100
 
 /** A document as it was read. */
@@ -33,7 +33,7 @@ export interface Scored {
   quality: number
 }
 
-/** Of a query with synonyms, so many ways to write it are compared with a document. */
+/** The most ways to write a query with synonyms that are compared with a document. */
 const MOST_WAYS = 16
 
 /** A way to write the query, with or without synonyms. */
@@ -69,12 +69,12 @@ export class DocumentScorer {
     ]
   }
 
-  /** By the way to write the query that fits best. */
+  /** Scores a document by the way to write the query that fits it best. */
   score(document: Record<string, unknown>): Omit<Scored, 'seq'> {
     return this.#score({ length: 0, fields: new Map() }, () => document)
   }
 
-  /** @param texts gets what is missing of it from the document */
+  /** @param texts is completed from the document */
   #score(texts: Texts, document: () => Record<string, unknown>): Omit<Scored, 'seq'> {
     const read = once(document)
     const words = this.#request.queryFields.map(({ field: { name } }, index) => {
@@ -133,7 +133,7 @@ export class DocumentScorer {
     return scored
   }
 
-  /** Whether the texts of all fields are there. */
+  /** Whether the texts of all fields are cached. */
   #isWhole(texts: Texts | undefined): boolean {
     return this.#request.queryFields.every(({ field: { name } }, index) =>
       texts?.fields.get(this.#analyzers[index]!)?.has(name),
@@ -144,7 +144,7 @@ export class DocumentScorer {
   *#bodies(seqs: readonly number[]): Generator<[seq: number, body: string, unstored: string | null]> {
     if (seqs.length === 0) return
     const hasUnstored = this.#request.queryFields.some(({ field }) => !field.store)
-    // Arrays take less time than objects.
+    // Rows as arrays take less time than as objects.
     yield* this.#context.sql
       .exec(
         `SELECT d.seq, d.body, ${hasUnstored ? 'u.body' : 'NULL'} AS unstored

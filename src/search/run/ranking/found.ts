@@ -16,9 +16,9 @@ import { FEW } from './matches'
 import { planPlainSearch } from './plain'
 import { rankedPage } from './window'
 
-/** So many matches are read for groups, for buckets and for the worst text match first. */
+/** Groups, buckets and orders with the worst text match first read this many matches. */
 const FEW_AS_A_WHOLE = 250
-/** Of a single word, so many matches cost less to read than to ask FTS5 which come first. */
+/** Reading this many matches of a single word costs less than asking FTS5 which come first. */
 const FEW_OF_A_WORD = 160
 
 /** From this `drop_tokens_threshold` on, any informative word is always enough: the search is for a question. */
@@ -70,7 +70,7 @@ export async function findPlain(
   const scorer = new DocumentScorer(context, request, terms)
   if (top !== undefined) {
     const ranking = { context, request, scorer, filter, sort, pace }
-    // What an expression cannot find again is read, even if it is a little more.
+    // Read matches that an expression could not find again, even if they are a few more.
     const all = seqs !== undefined && (plain.isListed || seqs.length <= few) ? seqs : undefined
     const page = await rankedPage(ranking, { seqs: all, found: plain.found, count: plain.count }, tiers, top)
     const first = (limit: number) => rankedPage(ranking, { seqs: all }, tiers, { offset: 0, limit })

@@ -1,4 +1,4 @@
-/** The matches of an expression without their scores: which they are, if they are few, and how many. */
+/** The matches of an expression without their scores: a list if they are few, otherwise their number. */
 
 import { readColumn } from '../../../stored-json'
 import { fragment, join, not, oneOf, type SqlFragment } from '../../fragment'
@@ -23,18 +23,18 @@ import type { Pace } from '../pace'
 import { changesOf, MOST_OF_PAGES } from '../recent-questions'
 import { bestByPostings, type Scored } from '../word-ranking'
 
-/** So many matches are read without asking FTS5 which are the best, and of a tier so many are read. */
+/** Up to this many matches are all read, without asking FTS5 for the best. Of each tier, this many are read. */
 export const FEW = 64
 
 /** The order of BM25. */
 export const BY_TEXT: SortKey = { kind: 'text_match', buckets: undefined, direction: 'DESC' }
 
-/** A slice has time for so many rows more. */
+/** One match costs a slice as much as this many rows. */
 const ROWS_A_MATCH = 10
 
 /**
- * All matches of an expression, if there are at most so many; undefined otherwise.
- * @param among how many there are at most, if that is known
+ * All matches of an expression, if there are at most `most`; undefined otherwise.
+ * @param among an upper bound of their number, if known
  */
 export async function fewMatches(
   context: SearchContext,
@@ -65,7 +65,7 @@ export async function fewMatches(
 /**
  * The matches of an expression with the beginning of a word. FTS5 collects all words with that beginning before it has
  * the first match, so all are counted at once.
- * @returns all matches, if there are at most so many
+ * @returns all matches, if there are few enough
  */
 export async function countedMatches(
   context: SearchContext,
@@ -91,7 +91,7 @@ export async function countedMatches(
   return { found, seqs: found <= most ? seqs : undefined }
 }
 
-/** How many an expression matches. */
+/** Counts the matches of an expression. */
 export const countMatches = async (
   context: SearchContext,
   match: TextMatch,
@@ -101,7 +101,7 @@ export const countMatches = async (
   (await allMatches(context, wordsOf(match, filter), pace))?.size ??
   (await countOf(context.sql, unscoredMatches(context.sql, match, filter), pace))
 
-/** The best of what an expression matches, by BM25 or in another order, and the number of all. */
+/** The best matches of an expression, by BM25 or in another order, and the number of all. */
 export interface Counted {
   rows: OrderedMatch[]
   found: number
@@ -109,8 +109,8 @@ export interface Counted {
 
 /**
  * The best matches and how many there are. Those of a large collection are counted first, without their scores.
- * @param lacks matches that do not count
- * @param found how many there are without those, if that is known
+ * @param lacks matches to leave out
+ * @param found how many there are without those, if known
  * @param isScored whether the order asks for the score
  */
 export async function bestMatches(
@@ -163,8 +163,8 @@ export const lacking = (filter: RangedFilter, seqs: readonly number[]): RangedFi
   seqs.length === 0 ? filter : (range) => both(filter(range), not(oneOf([...seqs])))
 
 /**
- * The best matches of a question by BM25, and the number of all. FTS5 needs long for the common words of a question, so
- * the best are kept until something is written, if one statement finds them.
+ * The best matches of a question by BM25, and the number of all. FTS5 takes long for the common words of a question.
+ * So if one statement finds the best, they are cached until the next write.
  */
 export async function bestOfQuestion(
   context: SearchContext,
@@ -201,7 +201,7 @@ export async function bestOfQuestion(
   const scores = new Map(best.seqs.map((seq, at) => [seq, best.scores[at]!]))
   const worst = Math.max(...best.scores)
   const { rows } = await countedWindow(sql, { parts: best.parts, found: all.size }, top, pace)
-  // Others that are as good as the worst of these are not among them.
+  // If others are as good as the worst of these, the list is not complete for that score.
   const isWhole = best.size === all.size || (rows.length === top.limit && rows.at(-1)!.score! < worst)
   // SQLite may not read a number from JSON to its last digit.
   return isWhole
@@ -227,10 +227,10 @@ export const withoutScores = (sql: SqlStorage, match: TextMatch, filter: RangedF
     }
   }
 
-/** Columns whose lengths are told. Each column before one makes the query longer. */
+/** Only the lengths of the first columns are read. Each column before a column makes the query longer. */
 const MOST_COLUMNS = 16
 
-/** Whether `wordsIn` tells the length of a field: it does not in a column that fields share. */
+/** Whether `wordsIn` can return the length of a field. It cannot for fields that share a column. */
 export const hasLength = ({ column, code }: { column: string; code?: string }): boolean =>
   !code && Number(column.slice(1)) < MOST_COLUMNS
 

@@ -1,13 +1,14 @@
 /**
- * Which words a document needs in a plain search, as in Typesense.
+ * Decides which words a document needs in a plain search, as in Typesense.
  *
- * A document matches if every word of the query is in any of the fields. If fewer than typo_tokens_threshold documents
- * match, similar words will do too, unless the query has more than ten words. If fewer than drop_tokens_threshold match,
- * words are dropped one by one, from one end and then from the other, until enough are found. The first words found are
- * never lost on the way, and a phrase in quotes is never dropped.
+ * A document matches if every word of the query is in any of the fields. If fewer than typo_tokens_threshold
+ * documents match, similar words will do too, unless the query has more than ten words. If fewer than
+ * drop_tokens_threshold match, words are dropped one by one, from one end and then from the other, until enough are
+ * found. Matches of more words are never lost, and a phrase in quotes is never dropped.
  *
- * A question in a whole sentence is seldom answered in its own words. If too few documents have all of them, and they are
- * ordered by how well they match, any informative word is enough and BM25 ranks. `drop_tokens_mode` turns that off.
+ * The answer to a question in a whole sentence seldom has the question's words. If too few documents have all of
+ * them, and they are ordered by how well they match, any informative word is enough and BM25 ranks.
+ * `drop_tokens_mode` turns that off.
  */
 import type { SearchRequest } from '../../request/request'
 import { completeSort, orderBy } from '../../request/sort'
@@ -34,27 +35,27 @@ const MOST_CORRECTED = 10
 const MOST_DROPPED = 20
 
 export interface PlainSearch {
-  /** the words of the query, with what is searched for in their place */
+  /** the words of the query, with the words that are searched for instead */
   terms: Term[]
   match: TextMatch
   /** all matches, if they are few */
   seqs: number[] | undefined
   /** `seqs` has documents that `match` has not */
   isListed?: boolean
-  /** the number of all matches, if it is known */
+  /** the number of all matches, if known */
   found?: number
-  /** reads the best by BM25 and the number of all */
+  /** reads the best matches by BM25 and the number of all */
   count?: () => Promise<Counted>
   /** the index that was searched, if it is not the request's */
   index?: TextIndex
   /** where to look first; undefined if any word is enough, and BM25 ranks */
   tiers: (() => Tier[]) | undefined
-  /** the best matches, where BM25 ranks and they were asked for */
+  /** the best matches, if BM25 ranks and they were asked for */
   top?: { rows: OrderedMatch[]; found: number }
 }
 
 /**
- * Decides how the query is put to the index, by counting what it finds.
+ * Chooses the query for the index, by counting matches.
  * @param most so many matches come along, if there are no more
  * @param top the best matches to bring along, where BM25 ranks
  * @returns undefined when the query has no word to look for
@@ -76,7 +77,7 @@ export async function planPlainSearch(
     matchExpression(terms, query.excluded, columns, operator)
   const isUnfinished = top !== undefined && query.terms.length > 1 && query.terms.at(-1)!.prefix
   const order = orderBy([BY_TEXT], sql, context.schema, false)
-  // Whether enough was found shows as long as no more than this is asked for.
+  // Matches up to this number are enough to compare with the thresholds.
   const asked = Math.max(
     most,
     request.typoTokensThreshold,
@@ -100,7 +101,7 @@ export async function planPlainSearch(
     found < Math.max(ENOUGH_FOR_A_QUESTION, request.dropTokensThreshold)
   ) {
     const any = relax(query.terms)
-    // Sentences are seldom in the words of their answer, so stems count.
+    // The answer to a sentence seldom has its exact words, so use stems.
     const asked = columnsOf(context, { ...request, index: STEMS })
     const words = matchExpression(any, query.excluded, asked, 'OR')
     const match = { match: words, table: STEMS.table, rank }
@@ -135,7 +136,7 @@ export async function planPlainSearch(
       : undefined
   if (almost !== undefined) {
     const seqs = [...new Set([...search.seqs!, ...almost.seqs])]
-    // With as many, no word need be dropped.
+    // With this many matches, no word needs to be dropped.
     if (seqs.length >= request.dropTokensThreshold && !isBothSides(terms, request)) {
       return { terms: almost.terms, match: search.match, seqs, isListed: true, tiers: () => [] }
     }
@@ -169,7 +170,7 @@ function isQuestion(
 const isBothSides = (terms: readonly Term[], { dropTokensMode }: SearchRequest): boolean =>
   terms.length <= dropTokensMode.bothSides
 
-/** What is left of a query as its words are dropped: from one end down to one word, then from the other. */
+/** Yields the remaining words of a query as words are dropped: from one end down to one word, then from the other. */
 function* dropped(terms: readonly Term[], { dropTokensMode }: SearchRequest): Generator<Term[]> {
   const words = terms.slice(0, MOST_DROPPED).filter(({ quoted }) => !quoted)
   const phrases = terms.filter(({ quoted }) => quoted)

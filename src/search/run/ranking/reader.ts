@@ -1,4 +1,4 @@
-/** Finds the words of a query in the texts of documents, for ranking: where they are and how alike. */
+/** Finds the words of a query in the texts of documents, for ranking: where they are, and how exactly they match. */
 import { editDistance } from '../../../nearest'
 import type { Analyzer } from '../../text/analyzer'
 import { type Term, typed } from '../../text/query'
@@ -7,20 +7,20 @@ import type { Occurrence, Reading } from './score'
 /** A typo costs as much as two completions, as in Typesense. */
 const TYPO = 2
 const MOST_TYPOS = 2
-/** Of a text with more characters, words are counted only if it could be the query. */
+/** In a text with more characters, words are counted only if the text could be the query itself. */
 const EXACTLY_COUNTED = 256
 const CHARACTERS_A_WORD = 6
-/** Characters between two words that are surely more than ten words apart, in English at least. */
+/** Two words with this many characters between them are surely more than ten words apart, at least in English. */
 const FAR = 400
 const BLANK = 0x20
 
-/** What is looked for. */
+/** A word to look for. */
 interface Wanted {
   text: string
   /** number of the word in the query */
   word: number
   cost: number
-  /** what a longer word costs that begins with it; undefined if none will do */
+  /** the cost of a longer word that begins with it; undefined if such words do not match */
   longer: number | undefined
 }
 
@@ -65,7 +65,7 @@ export class WordReader {
   }
 
   /**
-   * Looking for a few words is several times as quick as looking at every word.
+   * Finds the query's words in a text. Searching for a few words is several times as fast as checking every word.
    * @param words of a text as the index has them, with blanks between (`wordsOf`)
    */
   read(words: string): Reading {
@@ -83,14 +83,14 @@ export class WordReader {
     return { length: this.#lengthOf(words), occurrences, begins: found[0]?.at === 0 }
   }
 
-  /** Words of a text; of a long one about how many. */
+  /** The number of words of a text; an estimate for a long text. */
   #lengthOf(text: string): number {
     const isLong = text.length > Math.max(EXACTLY_COUNTED, CHARACTERS_A_WORD * 2 * this.sequence.length)
     return isLong ? Math.round(text.length / CHARACTERS_A_WORD) : wordsIn(text, 0, text.length)
   }
 }
 
-/** Numbers the words by their places. Far from each other, the numbers only say that they are far. */
+/** Numbers the words by their positions. For words far apart, the numbers only show that they are far apart. */
 function numbered(text: string, found: Place[], countsAll: boolean): Occurrence[] {
   found.sort((a, b) => a.at - b.at || a.cost - b.cost)
   const occurrences: Occurrence[] = []
@@ -98,7 +98,7 @@ function numbered(text: string, found: Place[], countsAll: boolean): Occurrence[
   let before = countsAll ? 0 : (found[0]?.at ?? 0)
   let last = -1
   for (const { at, word, cost } of found) {
-    // A word that begins with another one is found by both.
+    // If one query word is the beginning of another, both find the longer word.
     if (at === last) continue
     token += at - before > FAR && !countsAll ? FAR : wordsIn(text, before, at)
     occurrences.push({ token, word, cost })
@@ -120,7 +120,10 @@ function wordsIn(text: string, from: number, to: number): number {
   return count
 }
 
-/** What a correction costs. Where the word may be unfinished, letters that follow cost as one completion does. */
+/**
+ * The cost of a correction. If the word may be unfinished, all following letters together cost as much as one
+ * completion.
+ */
 function costOf(written: string, correction: string, prefix: boolean): number {
   const whole = editDistance(written, correction, MOST_TYPOS)
   if (whole <= MOST_TYPOS) return TYPO * whole

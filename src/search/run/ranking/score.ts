@@ -1,9 +1,9 @@
 /**
  * The text match of a document: how well the words of a query fit it, as Typesense counts it.
  *
- * The best field counts, by these in turn: how many words are within ten tokens of each other, how many words the
- * field has, how little was corrected or completed, how close the words are, whether they are the whole field or follow
- * each other in order. Then come the field's weight and the number of fields with a word.
+ * Only the best field counts. Fields are compared by these in turn: how many words are within ten tokens of each
+ * other, how many words the field has, how little was corrected or completed, how close the words are, whether they
+ * are the whole field or adjacent in order. Then come the field's weight and the number of fields with a word.
  *
  * Documents that fit equally well have equal numbers, so that the next key of the sort decides between them.
  */
@@ -39,7 +39,7 @@ export interface ReadField {
 export interface MatchRules extends RankingRules {
   /** the words of the query as they were typed, repetitions included */
   sequence: readonly number[]
-  /** the words are synonyms, in the place of so many words. They count as those would */
+  /** the words are synonyms of this many words of the query, and count like those */
   insteadOf?: number
   /** come after all matches that are not demoted */
   demoted?: boolean
@@ -57,7 +57,7 @@ export interface FieldMatch {
   distance: number
   /** 2: the words are all of the text; 1: they follow each other in order; 0: neither */
   order: 0 | 1 | 2
-  /** where the window ends, if that counts: 0 for the beginning */
+  /** the position of the window's end, if the rules use it; 0 for the beginning */
   position: number
   /** the window is the beginning of the text */
   begins: boolean
@@ -74,7 +74,7 @@ export interface TextScore {
   best: FieldMatch | undefined
   /** weight of the best field */
   weight: number
-  /** what documents are ordered by, higher is better: a whole number below 2^52 */
+  /** the number that orders documents, higher is better: a whole number below 2^52 */
   rank: number
 }
 
@@ -143,7 +143,7 @@ const fieldValue = ({ together, present, cost, distance, order, position }: Grad
     [LAST_POSITION - position, 8],
   )
 
-/** Puts numbers side by side, each with so many bits. */
+/** Packs numbers into one, each with its number of bits. */
 const pack = (...parts: [value: number, bits: number][]): number =>
   parts.reduce((whole, [value, bits]) => whole * 2 ** bits + value, 0)
 
@@ -166,7 +166,7 @@ function matchOfField(
   return best
 }
 
-/** A number of words, if as many stood for them as the query has. */
+/** Scales a count of synonym words to the number of query words that they replace. */
 const asAsked = (words: number, { sequence, insteadOf }: MatchRules): number =>
   insteadOf === undefined || words === 0
     ? words
@@ -184,7 +184,8 @@ export function matchOfText(text: Reading, rules: MatchRules, found: Set<number>
   }
   const all = matchOf(text, occurrences, costs, rules)
   if (!isMixed) return all
-  // A word itself somewhere does not make up for a longer one that stands beside the other words.
+  // Use only the cheapest form of each word: the exact word somewhere must not lend its low cost to a longer word
+  // beside the other words.
   const cheapest = occurrences.filter(({ word, cost }) => cost === costs.get(word))
   const own = matchOf(text, cheapest, costs, rules)
   return fieldValue(own) >= fieldValue(all) ? own : all
@@ -220,8 +221,8 @@ function matchOf(
 }
 
 /**
- * Whether a text begins with a query of several words whose last one is unfinished. Somebody is typing that text then. It
- * comes after texts that have the whole words in a row, and before those that have them scattered.
+ * Whether a text begins with a query of several words whose last one is unfinished. Then somebody is probably typing
+ * that text. It comes after texts that have the whole words in a row, and before those that have them scattered.
  */
 const isBeginning = ({ begins, occurrences }: Reading, sequence: readonly number[]): boolean =>
   begins === true &&
@@ -245,7 +246,7 @@ interface Window {
   first: number
   last: number
   inOrder: boolean
-  /** what its words cost more than the cheapest ones of the text */
+  /** the cost of its words above that of the cheapest ones in the text */
   cost: number
 }
 

@@ -1,8 +1,8 @@
 /**
- * The order in which a plain search looks at more matches than it can read: first those whose words stand together, as
- * FTS5 finds them without ranking, then the others.
+ * Decides the order in which a plain search reads matches if it cannot read all: first those whose words are close
+ * together, which FTS5 finds without ranking, then the others.
  *
- * Each tier is a part of the next, and nothing in a tier can fit worse than what the tiers after it add.
+ * Each tier is a subset of the next, and no document of a tier can fit worse than those that later tiers add.
  */
 import {
   type ColumnGroup,
@@ -22,7 +22,7 @@ export interface Tier {
   match: TextMatch
   /** its documents fit equally well, so the other keys of the sort decide which of them are read */
   tied: boolean
-  /** where there are no other keys, those are read whose text in this column is shortest */
+  /** without other keys, the documents whose text in this column is shortest are read */
   shortest?: string
   /** fields that begin with the query; the first tier has it */
   initial?: TextMatch
@@ -33,11 +33,11 @@ export interface Column extends SearchedColumn {
   rank: number
 }
 
-/** Tokens between two words that are together: they are at most ten apart. */
+/** The most tokens between two words that are close together: they are at most ten apart. */
 const NEAR = 9
-/** Of more words than this, FTS5 is not asked whether they stand together. */
+/** With more words than this, FTS5 is not asked whether they are close together. */
 const MOST_NEAR = 16
-/** Ways to write a query with the similar words of its words; with more ways, only its own words are asked for. */
+/** The most ways to write a query with similar words. With more ways, only its own words are used. */
 const MOST_WAYS = 64
 
 /**
@@ -64,7 +64,7 @@ export function tiersOf(
   const isExact = terms.every(({ prefix, corrections }) => !prefix && corrections.length === 0)
   const heaviest = Math.max(...columns.map(({ rank }) => rank))
   const best = columns.filter(({ rank }) => rank === heaviest)
-  // What fields begin with that are being typed.
+  // The query as the beginning of a field, for somebody who is still typing that text.
   const begun = own.with(-1, { ...own.at(-1)!, prefix: terms.at(-1)!.prefix })
   const typed = (some: readonly Column[]) => together(begun, some, 'initial')
   const [only] = best
@@ -106,7 +106,7 @@ export function tiersOf(
 
 const either = (one: string, other: string): string => `((${one}) OR (${other}))`
 
-/** An expression for words that stand together in one of the columns. */
+/** An expression for words that are close together in one of the columns. */
 function together(
   terms: readonly Term[],
   columns: readonly Column[],
@@ -117,7 +117,7 @@ function together(
     const words = writings(taken, group).map((strings) => {
       if (how === 'near') return `NEAR(${strings.map((each) => `"${each}"`).join(' ')}, ${NEAR})`
       const phrase = strings.join(' ')
-      // In a shared column, the code alone is where the field begins.
+      // In a shared column, the code by itself marks the beginning of the field.
       const initial = group.code ? `"${group.code} ${phrase}"` : `^ "${phrase}"`
       return `${how === 'initial' ? initial : `"${phrase}"`}${taken.at(-1)!.prefix ? ' *' : ''}`
     })
@@ -129,7 +129,7 @@ function together(
 const waysOf = (terms: readonly Term[]): number =>
   terms.reduce((ways, { corrections }) => ways * (1 + corrections.length), 1)
 
-/** The words in each way to write them: as typed, or with similar words in their place. */
+/** All ways to write the words: as typed, or with similar words instead. */
 const writings = (terms: readonly Term[], group: ColumnGroup): string[][] =>
   terms.reduce<string[][]>(
     (ways, term) => {

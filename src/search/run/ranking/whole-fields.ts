@@ -1,4 +1,4 @@
-/** Documents with a field that is the query: they come first, however little BM25 thinks of them. */
+/** Documents with a field that equals the query. They come first, however low their BM25 is. */
 import { fragment } from '../../fragment'
 import type { Range } from '../../range'
 import { both, type RangedFilter, where } from '../candidates'
@@ -7,7 +7,7 @@ import { FEW, fewMatches } from './matches'
 import type { Ranking } from './ranking'
 import type { Tier } from './tiers'
 
-/** Characters that a text may have more than the query and still be it: signs around the words. */
+/** A text may have this many characters more than the query and still equal it: symbols around the words. */
 const MOST_SIGNS = 1
 
 /** Documents with a field that is the query, word by word. */

@@ -1,9 +1,9 @@
 /**
  * The page of a plain search: matches by how well they fit (score.ts), then by the other keys of the sort.
  *
- * If there are few matches, all of them are read. Otherwise tiers.ts tells which to look at first. Of each tier the
- * best are read, and the rest follow in the order of BM25. What comes where depends on the query alone and not on the
- * page, so no document is on two pages or on none.
+ * If there are few matches, all of them are read. Otherwise tiers.ts decides which to read first. Of each tier the
+ * best are read, and the rest follow in the order of BM25. The order depends only on the query and not on the page,
+ * so no document is on two pages or on none.
  */
 
 import { readColumn } from '../../../stored-json'
@@ -34,25 +34,25 @@ export interface RankedPage {
   found: number
 }
 
-/** Of no more matches, hardly ever so many have the words in a row that not all of them can be read. */
+/** Up to this many matches, there are hardly ever too many with the words in a row to read all of those. */
 const HARDLY_CROWDED = 16 * FEW
 
 /** A tier without the ones before it. */
 interface Segment {
   tier: Tier
   filter: RangedFilter
-  /** what its filter takes from those of the search: these documents; undefined if it is more */
+  /** the documents that its filter excludes; undefined if it excludes more than a list of documents */
   lacks: readonly number[] | undefined
   /** its documents, if they are few */
   seqs: number[] | undefined
-  /** it is known to have more than a few */
+  /** it certainly has more than a few documents */
   isLarge?: boolean
 }
 
 /**
  * The matches of a window, in order, and the number of all.
  * @param seqs all matches, if they are few
- * @param found the number of all matches, if it is known
+ * @param found the number of all matches, if known
  * @param count reads the first of all matches and counts them, where the last tier is not read without the others
  * @param tiersOf where to look first. The last tier has all matches
  */
@@ -105,7 +105,7 @@ export async function rankedPage(
     if (isLast) page.found = passed
   }
   if (page.found === 0) {
-    // Nothing scores matches that are only counted.
+    // The page is empty, so nothing was ranked: only count the matches.
     page.found = found ?? (await countMatches(ranking.context, whole.match, ranking.filter, ranking.pace))
   }
   lower(page)
@@ -113,8 +113,8 @@ export async function rankedPage(
 }
 
 /**
- * From the widest tier that has few matches. If all have many, from the first; fields that are the query come before
- * it then, since they need not be among the best by BM25.
+ * Starts from the widest tier that has few matches. If all have many, it starts from the first; then fields that
+ * equal the query come before it, since they may not be among the best by BM25.
  */
 async function segmentsOf(
   ranking: Ranking,
@@ -127,7 +127,8 @@ async function segmentsOf(
   let first = 0
   let seqs: number[] | undefined
   const widestFirst = [...tiers.keys()].slice(0, -1).reverse()
-  // If the narrowest has many, so have the others. Of so few matches, it seldom has.
+  // If the narrowest tier has many matches, so have the others. With few matches in all, it seldom has many, so do
+  // not check it first.
   const isNarrowFirst = found === undefined || found > HARDLY_CROWDED
   for (const at of isNarrowFirst && tiers.length > 1 ? [0, ...widestFirst.slice(0, -1)] : widestFirst) {
     const some = await few(at)
@@ -149,7 +150,10 @@ async function segmentsOf(
   return segments
 }
 
-/** What was counted without the segments before: how many, and the first few. Undefined if it is not known what they have. */
+/**
+ * The count without the earlier segments: how many, and the first few. Undefined if the documents of those segments
+ * are not known.
+ */
 async function othersOf(
   count: () => Promise<Counted>,
   before: readonly Segment[],
@@ -161,8 +165,8 @@ async function othersOf(
 }
 
 /**
- * How many documents a segment has: at least, if the window is in it for sure. The last segment is counted as it is
- * ranked.
+ * How many documents a segment has; a lower bound if the window certainly lies in it. The last segment is counted as
+ * it is ranked.
  */
 async function sizeOf(
   ranking: Ranking,
@@ -180,7 +184,7 @@ async function sizeOf(
   return { size, ranked: undefined }
 }
 
-/** Adds the matches of a segment that are in the window: those that are read first, then the others. */
+/** Adds the matches of a segment that are in the window: first those that are read, then the others. */
 async function addRanked(
   ranking: Ranking,
   page: RankedPage,
@@ -262,7 +266,7 @@ function append(page: RankedPage, some: { row: OrderedMatch; text: TextScore }[]
   }
 }
 
-/** Keeps text matches from rising within a page, where a document that was not read fits better than one before it. */
+/** Keeps text matches from rising within a page: a document that was not read may fit better than one before it. */
 function lower({ rows, texts }: RankedPage): void {
   let least: TextScore | undefined
   for (const { seq } of rows) {
@@ -313,8 +317,8 @@ const tiesIn = (sorted: readonly Scored[], highest: number, lowest: number): Sco
 function byOtherKeys({ context, sort, pace }: Ranking, tied: readonly Scored[]): number[] {
   if (tied.length === 0) return []
   const seqs = tied.map(({ seq }) => seq)
-  // Only the order within equal ranks counts, so all have one score. As in Typesense, the newest comes first where all
-  // keys are equal.
+  // Only the order within equal ranks matters, so all get the same score. As in Typesense, the newest comes first
+  // where all keys are equal.
   const order = orderBy(sort, context.sql, context.schema, false)
   const relation = fragment(
     'SELECT value AS seq, 0.0 AS score, NULL AS distance, NULL AS fused FROM json_each(?)',

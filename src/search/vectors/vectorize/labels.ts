@@ -1,10 +1,10 @@
 /**
- * Labels: what a vector carries of its document, so that Vectorize can filter by it.
+ * Labels: values of its document that a vector carries, so that Vectorize can filter by them.
  *
- * Metadata indexes belong to a whole Vectorize index. There are ten at most, and they ignore vectors that are older
- * than they are. So the deployment creates ten with neutral names before there is any vector: five strings and five
- * numbers. Each collection decides which of its fields uses which. Every vector has all ten, so what works for one
- * works for all.
+ * Metadata indexes belong to a whole Vectorize index. There are ten at most, and each ignores vectors that are older
+ * than itself. So the deployment creates ten with neutral names before there is any vector: five strings and five
+ * numbers. Each collection decides which of its fields uses which. Every vector has all ten, so if a metadata index
+ * works for one vector it works for all.
  *
  * The choice is stored in `meta` and changes only with the schema. If a property gets another field, all vectors are
  * sent again. Until Vectorize shows them, they are candidates of every filtered search.
@@ -39,7 +39,7 @@ const Slots = once(() => v.partial(v.object(v.entriesFromList(PROPERTIES, v.numb
 
 export type Labelling = v.InferOutput<ReturnType<typeof Slots>>
 
-/** A metadata index holds this many bytes of a string. More would be wasted. */
+/** A metadata index holds this many bytes of a string and ignores the rest. */
 const STRING_BYTES = 64
 /** For a missing value, or one without words: the documentation does not say whether an empty string is indexed. */
 const NO_STRING = '-'

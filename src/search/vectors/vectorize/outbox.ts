@@ -1,9 +1,9 @@
 /**
- * What the Vectorize index does not show yet, stored in the object's SQLite.
+ * Changes that the Vectorize index does not show yet, stored in the object's SQLite.
  *
  *     vectorize_fields(slot, dimensions, retired, labelled, proven, tried_at)   fields whose vectors are in the index
  *     vector_outbox(slot, seq, mutation, attempts, relabelled)   vectors whose present state the index does not show
- *     vector_mutations(number, slot, mutation_id, sent_at)   what was sent and is awaited
+ *     vector_mutations(number, slot, mutation_id, sent_at)   mutations that were sent and are not visible yet
  *
  * A change of a vector adds a row with mutation 0, in the same transaction. Parley sends the vector's present state,
  * as an upsert or a deletion, whatever happened before. A row that is being sent holds the number of its mutation; a
@@ -20,9 +20,9 @@ export interface VectorizedField {
   retired: boolean
   /** its vectors have labels in the index, except those in the outbox */
   labelled: boolean
-  /** the index was seen to find this field's vectors by their labels */
+  /** a test has shown that the index finds this field's vectors by their labels */
   proven: boolean
-  /** when it last failed to, in unix milliseconds */
+  /** when that test last failed, in unix milliseconds */
   triedAt: number | undefined
 }
 
@@ -95,7 +95,7 @@ export class VectorOutbox {
     )
   }
 
-  /** Of the oldest documents of all, those whose vectors the index shows as they are. */
+  /** Those of the oldest documents whose latest vectors the index shows. */
   oldest(slot: number): number[] {
     return this.#sql
       .exec<{ seq: number }>(

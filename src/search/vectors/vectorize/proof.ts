@@ -3,7 +3,7 @@
  *
  * A binding does not tell which metadata indexes exist, and Vectorize silently omits vectors that are older than the
  * metadata index from every filtered answer. So one of the oldest vectors is queried by each of its labels as soon as
- * it is visible. Searches use filters only if it was found by its labels and not by others.
+ * it is visible. Searches use filters only if it was found by its own labels and not by others.
  *
  * If the test fails, the vector is sent again. The next test is an hour later at the earliest, when a search could
  * use a filter. If it then succeeds, the metadata indexes were created in the meantime, and all other vectors are
@@ -24,7 +24,7 @@ export interface Trials {
   read(slot: number, seqs: number[]): Map<number, Kept>
   /** The documents of the vectors nearest to this one. @throws Error when Vectorize refuses or does not answer */
   query(field: VectorizedField, vector: Float32Array, filter?: LabelFilter): Promise<number[]>
-  /** Has a vector sent again. */
+  /** Sends a vector again. */
   resend(slot: number, seq: number): void
 }
 
@@ -90,14 +90,16 @@ export class LabelProof {
   }
 
   /**
-   * One of the oldest vectors that is found without a filter. Undefined where none is, and nothing can be concluded.
+   * One of the oldest vectors that is found without a filter. Undefined if there is none: then nothing can be
+   * concluded.
    */
   async #witness(field: VectorizedField): Promise<Witness | undefined> {
     for (const [seq, { vector, labels }] of this.#trials.read(field.slot, this.#outbox.oldest(field.slot))) {
       if (labels === undefined) return undefined
       const named = await this.#trials.query(field, vector).catch(() => undefined)
       if (named === undefined || this.#isClosed()) return undefined
-      // It may be missing, because a hundred other vectors are just like it.
+      // Use it only if the query found it. It may be missing from the results even if all is well, because a hundred
+      // other vectors are just like it.
       if (named.includes(seq)) return { seq, vector, labels }
     }
     return undefined

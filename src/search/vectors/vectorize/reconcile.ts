@@ -3,8 +3,8 @@
  *
  * A binding cannot list the ids of an index. But every id that a collection ever sent consists of a slot and a
  * sequence number below the next one, so all of them can be fetched by id: those of documents must show their
- * vectors, the others nothing. What this cannot see is a vector that somebody else wrote into the collection's
- * namespace under another form of id. Searches ignore it.
+ * vectors, the others nothing. This cannot see vectors that somebody else wrote into the collection's namespace with
+ * another form of id. Searches ignore those.
  */
 import * as v from 'valibot'
 import { ApiError, reasonOf } from '../../../errors'
@@ -43,7 +43,7 @@ const placeShape = once(() => v.object({ slot: v.number(), seq: v.number() }))
 
 export type Place = v.InferOutput<ReturnType<typeof placeShape>>
 
-/** The background compares this many ids at a time, hourly, and starts over a week after it is through. */
+/** The background makes this many calls at a time, hourly, and starts over a week after it has finished. */
 const SLICE_CALLS = 10
 const SLICE_PAUSE_MS = 3_600_000
 /** Calls of Vectorize that one request makes for a collection. */
@@ -103,7 +103,7 @@ export class Reconciler {
     const shown =
       asked.length === 0 ? new Map<number, Kept>() : await this.#mirror.fetch(binding, field.slot, asked)
     if (this.#documents.closed) return
-    // What changed while Vectorize was asked is queued already.
+    // Vectors that changed during the call are queued already.
     const settled = asked.filter((seq) => !outbox.has(field.slot, seq))
     const wanted = field.retired ? new Map<number, Kept>() : this.#mirror.read(field.slot, settled)
     counts.waiting += asked.length - settled.length
@@ -146,7 +146,7 @@ export class Reconciler {
   async #slice(): Promise<number | undefined> {
     if (this.#mirror.outbox.fields().length === 0) return undefined
     const due = readMeta(this.#sql, 'reconcile_at', v.number())
-    // What was just sent cannot be compared yet.
+    // Vectors that were just sent cannot be compared yet.
     if (due === undefined) return this.#pause(SLICE_PAUSE_MS)
     if (due > Date.now()) return due - Date.now()
     let place = readMeta(this.#sql, 'reconcile_place', placeShape()) ?? { slot: 0, seq: 0 }

@@ -39,18 +39,21 @@ const GATHER_MS = 500
 /** Processing a mutation takes seconds, and longer if there are many. */
 const LOOK_MS = 5_000
 const LAST_LOOK_MS = 60_000
-/** A mutation is sent again if it is not visible when Vectorize has processed others that came this much later, */
+/**
+ * A mutation is sent again if it is not visible although Vectorize has processed others written this many
+ * milliseconds later,
+ */
 const LOST_MS = 600_000
-/** or after this long in any case: perhaps nothing has been written since. */
+/** or after this many milliseconds in any case: perhaps nothing has been written since. */
 const STUCK_MS = 6 * 3_600_000
-/** How long a search waits for Vectorize, and how long it is not asked after a failure. */
+/** How long a search waits for Vectorize, and how long no search asks it after a failure, in milliseconds. */
 const QUERY_MS = 2_000
 const REST_MS = 5_000
-/** How long any other call may take. Then its outcome is unknown, and the call is repeated. */
+/** How long any other call may take, in milliseconds. After that its outcome is unknown, and the call is repeated. */
 const CALL_MS = 30_000
 /** Deletions that one alarm sends for a deleted collection. */
 const REMOVAL_STEPS = 50
-/** Mutations that one call looks for: each has two witnesses. */
+/** Mutations that one call checks. Each has two witnesses. */
 const LOOKED_FOR = MAX_GET / 2
 
 export class VectorMirror implements VectorIndexes {
@@ -104,7 +107,8 @@ export class VectorMirror implements VectorIndexes {
     // The metric is the whole index's, which is cosine.
     const binding = field.vec_dist === 'ip' ? undefined : vectorizeFor(this.#env, dimensions)
     if (binding === undefined) {
-      // Changes from now on are not recorded. If Vectorize comes back, everything is sent again.
+      // Forget the field: its changes are not recorded from now on, so everything is sent again if the binding comes
+      // back.
       if (this.outbox.knows(slot.slot)) this.outbox.forget(slot.slot)
       return embeddedIndex(this.#sql, field, slot)
     }
@@ -134,7 +138,7 @@ export class VectorMirror implements VectorIndexes {
     this.#labeller.rewrite(seq, write)
   }
 
-  /** Has the vectors of a slot removed from Vectorize. */
+  /** Queues the removal of a slot's vectors from Vectorize. */
   retire(slot: number): void {
     if (!this.outbox.knows(slot)) return
     this.outbox.retire(slot)

@@ -26,13 +26,13 @@ import { MAX_TOP_K } from './binding'
 import type { LabelFilter } from './label-filter'
 import type { VectorOutbox } from './outbox'
 
-/** Which search is used up to which size, in bytes of the vectors concerned as int8. */
+/** The largest size for each kind of search, in bytes of the searched vectors as int8. */
 export const BYTES = {
   /** Held in memory and searched here. Loading takes a tenth of a second, as long as a query of Vectorize, which is billed. */
   held: 16 << 20,
   /** Read from the rows, in some 30 ms. */
   exact: 5 << 20,
-  /** Read in a tenth of a second rather than miss a neighbour. */
+  /** Read from the rows, in a tenth of a second, if Vectorize might miss a neighbour. */
   complete: 20 << 20,
   /** Read row by row, in half a second, when Vectorize cannot answer. */
   scan: 100 << 20,
@@ -56,7 +56,7 @@ interface Search {
   k: number
   /** how many neighbours Vectorize has to name */
   needed: number
-  /** how many documents pass the filter; counting stops where more makes no difference */
+  /** how many documents pass the filter, counted only as far as it matters */
   passing: number
   filter: SqlFragment
 }
@@ -127,7 +127,7 @@ export class VectorizeIndex implements VectorIndex {
     return this.#rows.size
   }
 
-  /** Nothing in memory grows with the collection. */
+  /** An outside index holds nothing in memory that grows with the collection. */
   memory(): number {
     return 0
   }
@@ -191,7 +191,7 @@ export class VectorizeIndex implements VectorIndex {
 
   /** @returns undefined when Vectorize names too few. @throws Error when it does not answer */
   async #seekUnlabelled(search: Search, isReadable: boolean): Promise<Candidates | undefined> {
-    // Read before Vectorize is asked: whatever it shows from then on is in its answer.
+    // Read this before the query. A vector that becomes visible in between is then in both, and none is missed.
     const unseen = this.#outbox.unseen(this.#slot, search.filter, false)
     // If Vectorize shows less than half of the documents, its help saves no reading.
     if (isReadable && 2 * unseen.length > search.passing) return undefined
@@ -205,7 +205,8 @@ export class VectorizeIndex implements VectorIndex {
     unseen: number[],
   ): Promise<Candidates | undefined> {
     const isUnseen = new Set(unseen)
-    // Documents that wait do not count, even if Vectorize named their old vectors: it may have left out nearer ones.
+    // Do not count documents that wait in the outbox, even if Vectorize named them: it ranked their old vectors, and
+    // these may have displaced nearer ones.
     const known = this.#known(shown, filter).filter((seq) => !isUnseen.has(seq))
     if (known.length < needed) return undefined
     const waiting = this.#fits(unseen.length, this.#bytes.exact) ? unseen : await this.#scan(query, k, unseen)
@@ -240,8 +241,8 @@ export class VectorizeIndex implements VectorIndex {
   }
 
   /**
-   * Those that have a vector and pass the filter. Vectors that Vectorize should not have any more are queued for
-   * removal.
+   * The documents that have a vector and pass the filter. Vectors that Vectorize should not have any more are queued
+   * for removal.
    */
   #known(shown: number[], filter: SqlFragment): number[] {
     const among = fragment('v.seq IN (SELECT value FROM json_each(?))', JSON.stringify(shown))
@@ -264,7 +265,7 @@ export class VectorizeIndex implements VectorIndex {
       .map(({ seq }) => seq)
   }
 
-  /** The nearest of these, exactly. Other requests get turns in between. */
+  /** Finds the nearest of these documents, exactly. Other requests get turns in between. */
   async #scan(query: Float32Array, k: number, seqs: number[]): Promise<Set<number>> {
     let best: Neighbour[] = []
     for (let start = 0; start < seqs.length; start += SCAN_STEP) {
