@@ -10,12 +10,17 @@ export const HELD_MS = 60_000
 /** After this many milliseconds a renewal counts as lost: workerd cancels it if the request that began it ends. */
 const RENEWAL_MS = 5_000
 
+/** How often the log says that one entry cannot be read anew, in milliseconds: as often as a cluster at rest is asked again. */
+const TOLD_MS = 60_000
+
 interface Entry<Row> {
   row: Row
   /** when it was read, in unix milliseconds */
   read: number
   /** when its renewal began; 0: it has not */
   renewed: number
+  /** when the log last said that a read of it failed, in unix milliseconds; 0: not since it was read */
+  told: number
 }
 
 /**
@@ -87,7 +92,12 @@ export class RowCache<Row> {
     } catch (error) {
       const known = this.#entries.get(key)
       if (!known || !this.#outlives) throw error
-      console.error(`${this.#what} could not be read anew`, reasonOf(error))
+      // While the source is away, every caller comes here.
+      const now = Date.now()
+      if (now - known.told >= TOLD_MS) {
+        known.told = now
+        console.error(`${this.#what} could not be read anew`, reasonOf(error))
+      }
       return known.row
     }
   }
@@ -103,7 +113,7 @@ export class RowCache<Row> {
       this.#entries.delete(key)
       if (row === undefined) return
       if (this.#entries.size >= MOST_CACHED) this.#entries.clear()
-      this.#entries.set(key, { row, read: Date.now(), renewed: 0 })
+      this.#entries.set(key, { row, read: Date.now(), renewed: 0, told: 0 })
     }
   }
 

@@ -1,7 +1,7 @@
 /** Creates, lists and drops collections. */
 import { database } from '../db/client'
 import { deleteCollection, findCollectionRow, insertCollection, listCollectionRows } from '../db/collections'
-import { ApiError, unwrap } from '../errors'
+import { ApiError, asError, type Outcome, unwrap } from '../errors'
 import { collectionObject } from '../search/collection/handle'
 import { outlineOf } from '../search/collection/outline'
 import { parseName, parseSchema } from '../search/schema/schema'
@@ -58,10 +58,10 @@ async function connectCollection(
   if ((await findCollectionRow(db, name))?.name === name) throw nameTaken(name)
   let summary = await store.summary()
   if (!summary.ok && summary.error.status === 404 && schema.fields !== undefined) {
-    unwrap(await store.create(schema))
+    unwrapGiven(await store.create(schema))
     summary = await store.summary()
   }
-  const shown = unwrap(summary)
+  const shown = unwrapGiven(summary)
   const createdAt = Math.floor(Date.now() / 1000)
   const row = { name, objectId: crypto.randomUUID(), createdAt, ...columns }
   if (!(await insertCollection(db, row))) throw nameTaken(name)
@@ -83,10 +83,19 @@ export async function reconnectCollection(
     throw new ApiError(400, 'This collection does not live in a cluster. `parley move` copies it to one.')
   }
   const { columns, store } = await connect(env, engine, place.name)
-  const summary = unwrap(await store.summary())
+  const summary = unwrapGiven(await store.summary())
   await reconnect(env, place.objectId, columns)
   forgetNames()
   return summary
+}
+
+/**
+ * What a cluster says to an `engine` that was just sent.
+ * @throws ApiError 400 for credentials or nodes that are wrong, because the request has them; else the cluster's own error
+ */
+function unwrapGiven<T>(outcome: Outcome<T>): T {
+  if (outcome.ok || outcome.error.code !== 'search_failed') return unwrap(outcome)
+  throw asError({ ...outcome.error, status: 400, code: 'bad_request' })
 }
 
 const nameTaken = (name: string): ApiError =>

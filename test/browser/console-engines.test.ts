@@ -51,8 +51,14 @@ describe.runIf(CHROMIUM)('clusters in the console', () => {
         // A wrong key is told in plain words, and what was typed stays.
         await dialog.getByLabel('API key').fill('wrong')
         await dialog.getByRole('button', { name: 'Connect' }).click()
-        await dialog.getByRole('alert').getByText('refuses the stored credentials').waitFor()
-        expect(stage.faults.splice(0).every((fault) => fault.includes('503'))).toBe(true)
+        await dialog
+          .getByRole('alert')
+          .getByText('refuses the credentials. Connect again with a key')
+          .waitFor()
+        const said = await dialog.getByRole('alert').textContent()
+        for (const forTheApi of ['PATCH', 'stored', 'Try again in a moment'])
+          expect(said).not.toContain(forTheApi)
+        expect(stage.faults.splice(0).every((fault) => fault.includes('400'))).toBe(true)
         await expectSound(page, 'refused')
         await dialog.getByLabel('API key').fill(KEY)
         await dialog.getByRole('button', { name: 'Connect' }).click()

@@ -181,7 +181,12 @@ describe('a collection of a cluster', () => {
       status: 400,
       body: { message: expect.stringContaining('engine.credentials') },
     })
-    expect((await change({ engine: engine([url], { credentials: { api_key: 'wrong' } }) })).status).toBe(503)
+    const wrong = engine([url], { credentials: { api_key: 'wrong' } })
+    const refused = { status: 400, body: { message: expect.stringContaining('refuses the credentials') } }
+    expect(await change({ engine: wrong })).toMatchObject(refused)
+    expect(await request('POST', '/collections', { name: unique('wrong'), engine: wrong })).toMatchObject(
+      refused,
+    )
     expect((await search(name, { q: 'reef', query_by: 'title' })).status).toBe(200)
   })
 })

@@ -103,8 +103,13 @@ export function pathSegment(text: string): string {
 }
 
 /** An error that only the operator can mend, and may read in full. */
-export const ofCluster = (message: string): ApiError =>
-  new ApiError(503, message, undefined, true, 'search_unavailable')
+export const ofCluster = (
+  message: string,
+  code: 'search_unavailable' | 'search_failed' = 'search_unavailable',
+): ApiError => new ApiError(503, message, undefined, true, code)
+
+/** The `engine` of the collection is wrong: the same request fails until the operator connects the collection again. */
+export const ofEngine = (message: string): ApiError => ofCluster(message, 'search_failed')
 
 export class Cluster {
   readonly #options: ClusterOptions

@@ -19,7 +19,7 @@ import type {
   SearchScope,
   Step,
 } from '../../types'
-import { Cluster, type NodeHealth, ofCluster, pathSegment } from '../cluster'
+import { Cluster, type NodeHealth, ofCluster, ofEngine, pathSegment } from '../cluster'
 import { type Connection, type StoredEngine, shownEngine } from '../config'
 import { plainField } from '../field'
 import type { DocumentStore } from '../port'
@@ -331,7 +331,9 @@ async function inTime<T>(call: Promise<T>, ms: number): Promise<T> {
 
 function refusalOf(status: number, text: string): ApiError {
   if (status === 401 || status === 403) {
-    return ofCluster('AI Search refuses the stored token. It needs the permission AI Search:Run.')
+    return ofEngine(
+      'AI Search refuses the token. Connect again with one that has the permission AI Search:Run.',
+    )
   }
   if (status === 404) return collectionGone()
   if (status === 429) return new ApiError(503, 'AI Search is busy.', 1, false, 'search_unavailable')

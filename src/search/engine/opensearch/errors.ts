@@ -2,7 +2,7 @@
 import * as v from 'valibot'
 import { ApiError, collectionGone } from '../../../errors'
 import { once } from '../../../once'
-import { ofCluster } from '../cluster'
+import { ofEngine } from '../cluster'
 
 const Reason = once(() => v.object({ type: v.optional(v.string()), reason: v.nullish(v.string()) }))
 
@@ -22,13 +22,13 @@ const BUSY_SECONDS = 1
 export function refusalOf(status: number, text: string): ApiError {
   const { type, reason } = reasonIn(text)
   if (status === 401 || status === 403) {
-    return ofCluster(
-      'The OpenSearch cluster refuses the stored credentials. Send the collection new ones: PATCH with `engine`.',
+    return ofEngine(
+      'The OpenSearch cluster refuses the credentials. Connect again with ones that may use the index.',
     )
   }
   if (type === 'index_not_found_exception') return collectionGone()
   if (status >= 300 && status < 400) {
-    return ofCluster('The OpenSearch cluster answers with a redirect. Give the address it leads to.')
+    return ofEngine('The OpenSearch cluster answers with a redirect. Give the address it leads to.')
   }
   if (status === 429) {
     return new ApiError(503, 'The OpenSearch cluster is busy.', BUSY_SECONDS, false, 'search_unavailable')

@@ -2,20 +2,20 @@
 import { ApiError, collectionGone } from '../../../errors'
 import { isObject } from '../../schema/values'
 import type { Hit, SearchResult } from '../../types'
-import { ofCluster } from '../cluster'
+import { ofEngine } from '../cluster'
 
 /** The cluster's error as the caller reads it: its messages are this wire's own. */
 export function refusalOf(status: number, message: string): ApiError {
   if (status === 401 || status === 403) {
-    return ofCluster(
-      'The Typesense cluster refuses the stored credentials. Send the collection new ones: PATCH with `engine`.',
+    return ofEngine(
+      'The Typesense cluster refuses the credentials. Connect again with a key that may use the collection.',
     )
   }
   if (status === 404 && /^(?:Not Found|Collection not found|No collection )/i.test(message)) {
     return collectionGone()
   }
   if (status >= 300 && status < 400) {
-    return ofCluster('The Typesense cluster answers with a redirect. Give the address it leads to.')
+    return ofEngine('The Typesense cluster answers with a redirect. Give the address it leads to.')
   }
   return new ApiError(status, message)
 }
