@@ -64,6 +64,7 @@ export class QueuedTurn {
     // While words are written nothing is written to the caller itself.
     const written = new Reader(() => caller.leave())
     if (this.#stream) this.#stream.joinWords(written, words)
+    else if (this.#refusal) written.end()
     else this.#writing.push({ reader: written, words })
     return { events: caller.stream, words: written.stream }
   }
