@@ -37,17 +37,36 @@ export class Gate {
 
   /**
    * @param isUrgent goes ahead of those that are not
-   * @throws what `work` throws
+   * @param signal ends the wait. `work` has to heed it itself
+   * @throws what `work` throws; the signal's reason
    */
-  async pass<Result>(work: () => Promise<Result>, isUrgent = false): Promise<Result> {
+  async pass<Result>(work: () => Promise<Result>, isUrgent = false, signal?: AbortSignal): Promise<Result> {
+    signal?.throwIfAborted()
     if (this.#free > 0) this.#free -= 1
-    else await new Promise<void>((resolve) => (isUrgent ? this.#urgent : this.#waiting).push(resolve))
+    else await this.#place(isUrgent ? this.#urgent : this.#waiting, signal)
     try {
+      signal?.throwIfAborted()
       return await work()
     } finally {
       const next = this.#urgent.shift() ?? this.#waiting.shift()
       if (next) next()
       else this.#free += 1
     }
+  }
+
+  /** Waits in line. A caller who gives up leaves the line, so that no place is kept for it. */
+  #place(line: (() => void)[], signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const leave = (): void => {
+        line.splice(line.indexOf(take), 1)
+        reject(signal?.reason)
+      }
+      const take = (): void => {
+        signal?.removeEventListener('abort', leave)
+        resolve()
+      }
+      line.push(take)
+      signal?.addEventListener('abort', leave, { once: true })
+    })
   }
 }

@@ -12,16 +12,17 @@ import { Gate } from './few'
 export const MOST_CALLS = 6
 export const MOST_BACKGROUND_CALLS = 4
 
-/** Lets a call pass. @throws what the call throws */
-export type Pass = <Result>(call: () => Promise<Result>) => Promise<Result>
+/** Lets a call pass. @param signal ends the wait for it @throws what the call throws; the signal's reason */
+export type Pass = <Result>(call: () => Promise<Result>, signal?: AbortSignal) => Promise<Result>
 
 export class Outgoing {
   readonly #gate = new Gate(MOST_CALLS)
   readonly #backgroundGate = new Gate(MOST_BACKGROUND_CALLS)
 
   /** A call that somebody waits for. */
-  readonly foreground: Pass = (call) => this.#gate.pass(call, true)
-  readonly background: Pass = (call) => this.#backgroundGate.pass(() => this.#gate.pass(call))
+  readonly foreground: Pass = (call, signal) => this.#gate.pass(call, true, signal)
+  readonly background: Pass = (call, signal) =>
+    this.#backgroundGate.pass(() => this.#gate.pass(call, false, signal), false, signal)
 }
 
 /** What an object's environment has besides its bindings. The Worker's own has none of it: each request has six calls. */
@@ -44,8 +45,15 @@ export function inBackground<Env extends object>(env: Env): Env {
   return outgoing ? Object.create(env, { pass: { value: outgoing.background } }) : env
 }
 
-/** Makes a call when there is room for it. It counts until its promise settles: for a fetch, until the reply's head is there. */
-export const outgoing = <Result>(env: object, call: () => Promise<Result>): Promise<Result> => {
+/**
+ * Makes a call when there is room for it. It counts until its promise settles: for a fetch, until the reply's head is there.
+ * @param signal of the call. A call that is given up while it waits is never made
+ */
+export const outgoing = <Result>(
+  env: object,
+  call: () => Promise<Result>,
+  signal?: AbortSignal,
+): Promise<Result> => {
   const { pass } = env as Counting
-  return pass ? pass(call) : call()
+  return pass ? pass(call, signal) : call()
 }

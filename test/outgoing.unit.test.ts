@@ -79,3 +79,32 @@ it('makes four calls in the background, and lets others go ahead of those that w
   })
   await Promise.all(background)
 })
+
+it('never makes a call that is given up while it waits, and keeps no place for it', async () => {
+  const { env, open } = bindings()
+  const running = Array.from({ length: 6 }, (_, n) => aiBinding(env).run(`running ${n}`, {}))
+  await vi.waitFor(() => expect(open.length).toBe(6))
+  const stop = new AbortController()
+  const stopped = new Error('stopped')
+  const { signal } = stop
+  const options = { wording: wording('Test'), silence: 60, timeoutStatus: 408, env }
+  const given = [
+    aiBinding(env).run('m', {}, { signal }),
+    aiBinding(inBackground(env)).run('m', {}, { signal }),
+    new ProviderCall(options, signal).fetch('https://llm.example.com/', {}),
+  ]
+  const outcomes = Promise.allSettled(given)
+  // All of them are in line.
+  await new Promise((resolve) => setTimeout(resolve))
+  stop.abort(stopped)
+  // Nothing has ended yet, so whoever gives up does not wait for a place.
+  expect(await outcomes).toEqual(given.map(() => ({ status: 'rejected', reason: stopped })))
+  const others = Array.from({ length: 6 }, (_, n) => aiBinding(inBackground(env)).run(`other ${n}`, {}))
+  for (let ended = 0; ended < 12; ended += 1) {
+    await vi.waitFor(() => expect(open.length).toBeGreaterThan(0))
+    open.shift()!()
+  }
+  await Promise.all([...running, ...others])
+  expect(open).toEqual([])
+  vi.unstubAllGlobals()
+})

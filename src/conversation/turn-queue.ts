@@ -65,6 +65,7 @@ export class QueuedTurn {
     // the caller has left.
     const written = new Reader(() => caller.leave())
     if (this.#stream) this.#stream.joinWords(written, words)
+    else if (this.#refusal) written.end()
     else this.#writing.push({ reader: written, words })
     return { events: caller.stream, words: written.stream }
   }

@@ -173,11 +173,12 @@ export class ProviderCall {
       for (const [name, value] of new Headers(request.headers)) headers.set(name, value)
       for (const [name, value] of Object.entries(routed.headers)) headers.set(name, value)
       // A redirect could carry the key to another host, so it counts as a failure.
-      const response = await outgoing(this.#options.env, () => {
+      const { signal } = this
+      const send = (): Promise<Response> => {
         this.#watch.touch()
-        this.signal.throwIfAborted()
-        return fetch(routed.url, { ...request, headers, redirect: 'manual', signal: this.signal })
-      })
+        return fetch(routed.url, { ...request, headers, redirect: 'manual', signal })
+      }
+      const response = await outgoing(this.#options.env, send, signal)
       this.#watch.touch()
       if (response.status === 200) return response
       const { text } = await readWholeBody(response.body, LARGEST_ERROR)

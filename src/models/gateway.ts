@@ -94,6 +94,7 @@ export function aiBinding(env: Cloudflare.Env): AiRunner {
   const gateway = gatewayOf(env)
   const through = gateway && { gateway: { id: gateway.name } }
   return {
-    run: (model, inputs, options) => outgoing(env, () => ai.run(model, inputs, { ...options, ...through })),
+    run: (model, inputs, options) =>
+      outgoing(env, () => ai.run(model, inputs, { ...options, ...through }), options?.signal),
   }
 }

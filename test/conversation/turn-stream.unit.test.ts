@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { Reader } from '../../src/conversation/reader'
+import { QueuedTurn } from '../../src/conversation/turn-queue'
 import { TurnStream } from '../../src/conversation/turn-stream'
 import { contentOf } from '../../src/parts'
 import type { TurnEvent } from '../../src/turn/events'
@@ -203,6 +204,17 @@ describe('the stream of a turn', () => {
       stream.emit(done)
       expect(await words()).toBe('<1:2 b>')
       expect(texts(await read(events))).toEqual(['a', 'c'])
+    })
+
+    it('are none of a turn that was refused, whenever it is asked for', async () => {
+      const turn = new QueuedTurn({ conversationId: 'c', words: WORDS } as never, {})
+      const before = turn.readsOf(turn.request)
+      turn.refuse({ type: 'error', code: 'overloaded', status: 503, message: 'no', retryable: true } as never)
+      const after = turn.readsOf(turn.request)
+      for (const { events, words } of [before, after]) {
+        expect(parse(await new Response(events).text()).map(({ type }) => type)).toEqual(['error'])
+        expect(await new Response(words).text()).toBe('')
+      }
     })
 
     it('are none where nothing is said, or one piece', async () => {

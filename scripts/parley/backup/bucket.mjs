@@ -79,7 +79,17 @@ export class Bucket {
   async download(name, file) {
     const { body } = await this.#send('GET', name)
     if (body === null) throw new Failure(EXIT.unreachable, `${this.address}/${name} came without content.`)
-    await pipeline(Readable.fromWeb(/** @type {any} */ (body)), createWriteStream(file, { mode: 0o600 }))
+    const content = Readable.fromWeb(/** @type {any} */ (body))
+    try {
+      await pipeline(content, createWriteStream(file, { mode: 0o600 }))
+    } catch (error) {
+      // What the file system says names its call.
+      if (/** @type {NodeJS.ErrnoException} */ (error).syscall !== undefined) throw error
+      throw new Failure(
+        EXIT.unreachable,
+        `${this.address}/${name} broke off. Run the command again: what came down whole is kept.`,
+      )
+    }
   }
 
   /** @param {string} name @param {string} file @param {string} sha256 of the file @throws Failure */
@@ -151,11 +161,19 @@ export class Bucket {
   }
 }
 
-/** @param {string} xml @param {string} field @returns {string | undefined} a field of the outermost element */
+/**
+ * @param {string} xml
+ * @param {string} field
+ * @returns {string | undefined} a field of the outermost element; undefined too for what is no XML, such as a proxy's page
+ */
 function fieldOf(xml, field) {
-  const parsed = new XMLParser({ parseTagValue: false, ignoreDeclaration: true }).parse(xml)
-  const value = Object.values(parsed)[0]?.[field]
-  return typeof value === 'string' && value !== '' ? value : undefined
+  try {
+    const parsed = new XMLParser({ parseTagValue: false, ignoreDeclaration: true }).parse(xml)
+    const value = Object.values(parsed)[0]?.[field]
+    return typeof value === 'string' && value !== '' ? value : undefined
+  } catch {
+    return undefined
+  }
 }
 
 /**

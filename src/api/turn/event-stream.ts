@@ -151,6 +151,7 @@ function bodyWithWords(
     if (left) return
     left = true
     stopHeartbeat()
+    void words?.cancel().catch(() => {})
     void read.stop()
   }
   const write = async (text: string): Promise<void> => {

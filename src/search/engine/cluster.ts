@@ -316,7 +316,10 @@ export class Cluster {
 
   #failed(node: string, request: ClusterRequest, startedAt: number, trouble: Trouble): Trouble {
     const keys = this.#keys(node, request)
-    const key = trouble.unreached ? keys.node : keys.work
+    const [key, other] = trouble.unreached ? [keys.node, keys.work] : [keys.work, keys.node]
+    // The call claimed both, and says something about one.
+    const claimed = health.get(other)
+    if (claimed?.restsUntil === startedAt + this.#options.timeoutMs) claimed.restsUntil = 1
     const known = health.get(key)
     // Calls that were under way together fail together: a burst is one failure.
     if (known && startedAt < known.failedAt) return trouble

@@ -6,7 +6,7 @@ const TIMEOUT_MS = 1_000
 const ONE = 'http://one.test'
 const TWO = 'http://two.test'
 
-type Behaviour = 'answers' | 'unreachable' | 'stalls'
+type Behaviour = 'answers' | 'unreachable' | 'stalls' | 'starts'
 let behaviour: Record<string, Behaviour>
 let asked: string[]
 
@@ -18,6 +18,7 @@ beforeEach(() => {
   vi.stubGlobal('fetch', (url: URL, { signal }: { signal: AbortSignal }) => {
     asked.push(url.origin)
     if (behaviour[url.origin] === 'unreachable') return Promise.reject(new TypeError('refused'))
+    if (behaviour[url.origin] === 'starts') return Promise.resolve(new Response('{}', { status: 503 }))
     if (behaviour[url.origin] !== 'stalls') return Promise.resolve(new Response('{}'))
     return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
   })
@@ -83,6 +84,17 @@ describe('a node that cannot be reached', () => {
     await Promise.all(Array.from({ length: 5 }, () => cluster([ONE]).fetch(SEARCH)))
     expect(asked).toHaveLength(5)
   })
+})
+
+it('a node that can be reached again, and is not ready yet, is left alone only for what it refused', async () => {
+  behaviour[ONE] = 'unreachable'
+  await ask(cluster([ONE]))
+  await vi.advanceTimersByTimeAsync(60_000)
+  behaviour[ONE] = 'starts'
+  await expect(cluster([ONE]).fetch(SEARCH)).rejects.toThrow('503')
+  behaviour[ONE] = 'answers'
+  await expect(cluster([ONE]).fetch(SEARCH)).rejects.toThrow('lately')
+  expect((await cluster([ONE], '/other').fetch(SEARCH)).status).toBe(200)
 })
 
 describe('a node that is slow', () => {
