@@ -10,6 +10,7 @@ import type { CollectionRpc } from '../../search/collection/rpc'
 import type { ImportOptions } from '../../search/types'
 import { bodyBytes } from '../edge/body'
 import { isTrue } from '../edge/parameters'
+import { originOf } from '../edge/request-log'
 import { failureOf } from '../edge/response'
 import type { Call } from '../edge/route'
 import { openCollection } from './collection'
@@ -23,9 +24,10 @@ const SMALL_SIZE: BatchSize = { lines: 50, characters: 24 * 1024 }
 /** Bytes of results kept for a client that sends everything before it reads: some two million lines without documents. */
 const READ_AHEAD = 32 * 1024 * 1024
 
-export async function importDocuments({ env, request, path, query }: Call): Promise<Response> {
+export async function importDocuments({ env, request, path, query, record }: Call): Promise<Response> {
   const options: ImportOptions = {
     ...writeOptions(query),
+    ...originOf(record),
     returnDocument: isTrue(query.return_doc),
     returnId: isTrue(query.return_id),
   }
