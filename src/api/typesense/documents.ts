@@ -5,7 +5,7 @@ import type { Step } from '../../search/types'
 import { readText } from '../edge/body'
 import { joinScope } from '../edge/joins'
 import { isTrue } from '../edge/parameters'
-import { originOf } from '../edge/request-log'
+import { originOf, type RequestRecord } from '../edge/request-log'
 import { failureOf, json } from '../edge/response'
 import type { Call, Route } from '../edge/route'
 import { openCollection } from './collection'
@@ -117,11 +117,14 @@ async function exportDocuments({ env, path, query, access, record }: Call): Prom
     exclude: query.exclude_fields ?? '',
   }
   const scope = { ...(await joinScope(env, access, query, 'documents:export')), ...originOf(record) }
-  return plainText(await streamText(toItsEnd(unwrap(await collection.exportLines(options, scope)))))
+  return plainText(await streamText(toItsEnd(unwrap(await collection.exportLines(options, scope)), record)))
 }
 
 /** A body that breaks off looks complete to its reader (reply.ts), so a last line says that it is not. */
-async function* toItsEnd(lines: AsyncIterable<string>): AsyncGenerator<string, void, undefined> {
+async function* toItsEnd(
+  lines: AsyncIterable<string>,
+  record: RequestRecord,
+): AsyncGenerator<string, void, undefined> {
   let begun = false
   try {
     for await (const piece of lines) {
@@ -129,7 +132,7 @@ async function* toItsEnd(lines: AsyncIterable<string>): AsyncGenerator<string, v
       begun = true
     }
   } catch (error) {
-    const { status, message } = failureOf(error)
+    const { status, message } = failureOf(error, record)
     yield `${begun ? '\n' : ''}${JSON.stringify({ error: message, code: status })}`
   }
 }

@@ -11,7 +11,7 @@ import type { ImportOptions } from '../../search/types'
 import { bodyBytes } from '../edge/body'
 import { isTrue } from '../edge/parameters'
 import { originOf } from '../edge/request-log'
-import { failureOf } from '../edge/response'
+import { type FailedRequest, failureOf } from '../edge/response'
 import type { Call } from '../edge/route'
 import { openCollection } from './collection'
 import { type Batch, type BatchSize, batches, LINE_LIMIT, splitLines } from './lines'
@@ -36,7 +36,9 @@ export async function importDocuments({ env, request, path, query, record }: Cal
     throw new ApiError(400, 'Parameter `batch_size` must be a positive integer.')
   }
   const collection = await openCollection(env, path.collection!)
-  return plainText(await streamText(importResults(collection, bodyBytes(request), options), READ_AHEAD))
+  return plainText(
+    await streamText(importResults(collection, bodyBytes(request), options, record), READ_AHEAD),
+  )
 }
 
 /** Result lines, a few at a time. Joined they are the body of the reply. */
@@ -44,6 +46,7 @@ export async function* importResults(
   collection: Pick<CollectionRpc, 'importLines'>,
   body: AsyncIterable<Uint8Array>,
   options: ImportOptions,
+  record?: FailedRequest,
 ): AsyncGenerator<string, void, undefined> {
   let size = FULL_SIZE
   let separator = ''
@@ -56,7 +59,7 @@ export async function* importResults(
     } catch (error) {
       // The first batch decides the status. After it the reply has begun, and every document gets a line.
       if (separator === '') throw error
-      const { status, message } = failureOf(error)
+      const { status, message } = failureOf(error, record)
       return batch.lines.map(() => failure(message, status)).join('\n')
     }
   }
@@ -78,7 +81,7 @@ export async function* importResults(
     if (sent) yield separator + (await sent)
   } catch (error) {
     if (separator === '') throw error
-    const { status, message } = failureOf(error)
+    const { status, message } = failureOf(error, record)
     yield separator + failure(message, status)
   }
 }
