@@ -270,7 +270,8 @@ export class TurnRun {
         this.#spent = spent
       },
       rewriter: () => rewriterOf(request.model, env),
-      search: (place, params, scope) => told(() => retrieverOf(env, place).search(params, scope)),
+      search: (place, params, scope) =>
+        told(() => retrieverOf(env, place).search(params, { ...scope, requestId: request.requestId })),
       schema: (place) => told(() => retrieverOf(env, place).schema()),
       placeOf: (collection) => lookUpAnew(env, collection).catch(() => undefined),
       known,

@@ -1,6 +1,7 @@
 /** The shapes that `search` shares with its callers. Their names are Typesense's, since they are its wire format. */
 
 import type { Part } from '../parts'
+import type { Origin } from './fault-log'
 
 export const FIELD_TYPES = [
   'string',
@@ -110,7 +111,7 @@ export type Document = { id: string } & Record<string, unknown>
 export type SearchParameters = Record<string, string>
 
 /** What the search's key may see, whatever the parameters say. */
-export interface SearchScope {
+export interface SearchScope extends Origin {
   /** may read messages of a history collection; default: no */
   history?: boolean
   /** a scoped key's filter: documents that it hides are treated as if they did not exist */
@@ -292,7 +293,7 @@ export type WriteAction = 'create' | 'update' | 'upsert' | 'emplace'
 
 export type DirtyValues = 'coerce_or_reject' | 'coerce_or_drop' | 'drop' | 'reject'
 
-export interface WriteOptions {
+export interface WriteOptions extends Origin {
   action: WriteAction
   /** default: the schema decides (reject, or coerce_or_reject with auto or wildcard fields) */
   dirtyValues?: DirtyValues

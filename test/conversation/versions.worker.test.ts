@@ -73,6 +73,24 @@ it('a collection answers calls with fewer and with more arguments', async () => 
   expect(await history.messages!('none', [], 'more')).toEqual([])
 })
 
+it('a collection takes calls without the id of the request, as an earlier Worker makes them', async () => {
+  const { objectId } = await collectionNamed('films')
+  const object = env.COLLECTION.get(env.COLLECTION.idFromName(objectId)) as unknown as Untyped
+  const heat = { id: 'heat' }
+  expect(await object.get!('heat', '', '')).toMatchObject({ ok: true, value: heat })
+  expect(
+    await object.write!(JSON.stringify({ ...heat, title: 'Heat', text: 'A film.' }), { action: 'upsert' }),
+  ).toMatchObject({ ok: true, value: heat })
+  expect(await object.patch!('heat', '{"text":"A crime film."}')).toMatchObject({ ok: true, value: heat })
+  expect(await object.updateWhere!('id:heat', '{"text":"A film of 1995."}', 0)).toMatchObject({ ok: true })
+  expect(await object.exportPage!({ filterBy: 'id:heat', include: 'id', exclude: '' }, 0)).toMatchObject({
+    ok: true,
+    value: { lines: JSON.stringify(heat) },
+  })
+  expect(await object.remove!('none', true)).toMatchObject({ ok: true })
+  expect(await object.removeWhere!('id:none', { batchSize: 10 })).toMatchObject({ ok: true })
+})
+
 it('a conversation tells its events with fewer and with more arguments', async () => {
   const request = await asking('Who directed Alien?')
   await take(request)

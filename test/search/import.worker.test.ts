@@ -138,9 +138,9 @@ describe('importing lines', () => {
     expect((await exportAll(object)).map(({ id }) => id)).toEqual(['a', 'c'])
     expect(await object.summary()).toMatchObject({ value: { num_documents: 2 } })
     expect(await idsWhere(object, 'title:two')).toEqual([])
-    expect(logged.mock.calls).toEqual([
-      ['a batch was rolled back', expect.stringContaining('poisoned')],
-      ['a document could not be written', expect.stringContaining('poisoned')],
+    expect(logged.mock.calls.map(([line]) => JSON.parse(line))).toMatchObject([
+      { collection: 'c', event: 'batch', reason: expect.stringContaining('poisoned') },
+      { collection: 'c', event: 'document', reason: expect.stringContaining('poisoned') },
     ])
   })
 })

@@ -11,6 +11,7 @@ import type { PlannedSearch } from '../../turn/request'
 import { replyOf } from '../../turn/retrieve'
 import { joinScope } from './joins'
 import { fill, parameterValue } from './parameters'
+import { originOf, type RequestRecord } from './request-log'
 
 /** Parameters of the request that are not for the search. */
 const REQUEST_ONLY = [
@@ -142,6 +143,12 @@ export async function runSearch(
     gone?.removeEventListener('abort', abandon)
   }
 }
+
+/** The search with the id of its request, for the collection's log. */
+export const ofRequest = (search: PlannedSearch, record: RequestRecord): PlannedSearch => ({
+  ...search,
+  scope: { ...search.scope, ...originOf(record) },
+})
 
 /** A reply that nobody reads. */
 const GONE: SearchReply = { error: 'The caller has gone.', code: 499 }

@@ -5,6 +5,7 @@
  */
 import type { Note } from '../../auth/admit'
 import { foreignOrigin } from '../../origins'
+import type { Origin } from '../../search/fault-log'
 
 /** What is known of a request so far. Each layer adds what it learns. */
 export interface RequestRecord extends Note {
@@ -21,6 +22,9 @@ export interface RequestRecord extends Note {
   /** that the route names */
   collection?: string
 }
+
+/** What a collection's object is told of the request, for its own log. */
+export const originOf = ({ requestId }: Pick<RequestRecord, 'requestId'>): Origin => ({ requestId })
 
 /** A caller's id is accepted only in this form, because it goes into logs and back into a header. */
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/

@@ -7,7 +7,7 @@ import { ApiError, unwrap } from '../../errors'
 import { mapFew } from '../../few'
 import type { Hit, SearchParameters, SearchResult } from '../../search/types'
 import { override } from '../edge/parameters'
-import { planSearch, runSearch } from '../edge/plan'
+import { ofRequest, planSearch, runSearch } from '../edge/plan'
 import { forbidden } from '../edge/response'
 import type { Call } from '../edge/route'
 import { slowAnswer } from '../edge/slow-answer'
@@ -266,12 +266,12 @@ const vectorParameters = ({ target, vector = [], text, k }: VectorSearch): Searc
 
 /** @throws ApiError as the search does */
 async function runOne(
-  { env, access, gone }: Caller,
+  { env, access, gone, record }: Caller,
   name: string,
   parameters: SearchParameters,
 ): Promise<SearchResult> {
   const planned = await planSearch(env, access, name, override(parameters, access.embedded))
-  const reply = await runSearch(env, planned, gone)
+  const reply = await runSearch(env, ofRequest(planned, record), gone)
   if ('error' in reply) throw new ApiError(reply.code, reply.error)
   return reply.result
 }

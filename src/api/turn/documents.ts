@@ -12,7 +12,7 @@ import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../../turn/question-length'
 import { allFailed, fatalError, hitsOf, retrieve } from '../../turn/retrieve'
 import { override } from '../edge/parameters'
 import { runSearches } from '../edge/plan'
-import type { RequestRecord } from '../edge/request-log'
+import { originOf, type RequestRecord } from '../edge/request-log'
 import { planRetrieval } from '../edge/retrieval'
 import { type AnswerSource, sourcesOf } from './sources'
 
@@ -68,7 +68,8 @@ export async function searchDocuments(
     planned.map(({ search }) => search),
     query,
     {
-      search: (place, params, scope) => retrieverOf(env, place).search(params, scope),
+      search: (place, params, scope) =>
+        retrieverOf(env, place).search(params, { ...scope, ...originOf(record) }),
       schema: (place) => retrieverOf(env, place).schema(),
     },
   )

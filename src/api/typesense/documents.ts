@@ -5,6 +5,7 @@ import type { Step } from '../../search/types'
 import { readText } from '../edge/body'
 import { joinScope } from '../edge/joins'
 import { isTrue } from '../edge/parameters'
+import { originOf, type RequestRecord } from '../edge/request-log'
 import { failureOf, json } from '../edge/response'
 import type { Call, Route } from '../edge/route'
 import { openCollection } from './collection'
@@ -14,36 +15,36 @@ import { dirtyValues, requireKnownFields, writeOptions } from './write-options'
 
 const DELETE_BATCH = 1_000
 
-async function createDocument({ env, request, path, query }: Call): Promise<Response> {
-  const options = writeOptions(query)
+async function createDocument({ env, request, path, query, record }: Call): Promise<Response> {
+  const options = { ...writeOptions(query), ...originOf(record) }
   const collection = await openCollection(env, path.collection!)
   return json(unwrap(await collection.write(await readText(request), options)), 201)
 }
 
-async function getDocument({ env, path, query, access }: Call): Promise<Response> {
+async function getDocument({ env, path, query, access, record }: Call): Promise<Response> {
   const collection = await openCollection(env, path.collection!)
   const { include_fields: include = '', exclude_fields: exclude = '' } = query
-  const scope = await joinScope(env, access, query, 'documents:get')
+  const scope = { ...(await joinScope(env, access, query, 'documents:get')), ...originOf(record) }
   return json(unwrap(await collection.get(path.id!, include, exclude, scope)))
 }
 
-async function patchDocument({ env, request, path, query }: Call): Promise<Response> {
+async function patchDocument({ env, request, path, query, record }: Call): Promise<Response> {
   const collection = await openCollection(env, path.collection!)
   const { dirtyValues: dirty } = dirtyValues(query)
-  return json(unwrap(await collection.patch(path.id!, await readText(request), dirty)))
+  return json(unwrap(await collection.patch(path.id!, await readText(request), dirty, originOf(record))))
 }
 
-async function deleteDocument({ env, path, query }: Call): Promise<Response> {
+async function deleteDocument({ env, path, query, record }: Call): Promise<Response> {
   const collection = await openCollection(env, path.collection!)
-  return json(unwrap(await collection.remove(path.id!, isTrue(query.ignore_not_found))))
+  return json(unwrap(await collection.remove(path.id!, isTrue(query.ignore_not_found), originOf(record))))
 }
 
-async function patchDocuments({ env, request, path, query, access }: Call): Promise<Response> {
+async function patchDocuments({ env, request, path, query, access, record }: Call): Promise<Response> {
   const filterBy = requireFilter(query.filter_by)
   requireKnownFields(query)
   const { dirtyValues: dirty } = dirtyValues(query)
   const collection = await openCollection(env, path.collection!)
-  const scope = await joinScope(env, access, query)
+  const scope = { ...(await joinScope(env, access, query)), ...originOf(record) }
   const body = await readText(request)
   let updated = 0
   // An empty filter names no document; `*` names all.
@@ -57,7 +58,7 @@ async function patchDocuments({ env, request, path, query, access }: Call): Prom
   return json({ num_updated: updated })
 }
 
-async function deleteDocuments({ env, path, query, access }: Call): Promise<Response> {
+async function deleteDocuments({ env, path, query, access, record }: Call): Promise<Response> {
   if (isTrue(query.truncate)) return truncate(await openCollection(env, path.collection!))
   const filterBy = requireFilter(query.filter_by)
   requireKnownFields(query)
@@ -67,7 +68,7 @@ async function deleteDocuments({ env, path, query, access }: Call): Promise<Resp
     returnIds: isTrue(query.return_id),
   }
   const collection = await openCollection(env, path.collection!)
-  const scope = await joinScope(env, access, query)
+  const scope = { ...(await joinScope(env, access, query)), ...originOf(record) }
   const total: Step = { count: 0, done: filterBy === '', documents: [], ids: [] }
   for (let after = 0; !total.done; ) {
     const step = unwrap(await collection.removeWhere(filterBy, { ...options, after }, scope))
@@ -107,7 +108,7 @@ function deleteBatch(batchSize: string | undefined): number {
   return Math.min(Number(batchSize), DELETE_BATCH)
 }
 
-async function exportDocuments({ env, path, query, access }: Call): Promise<Response> {
+async function exportDocuments({ env, path, query, access, record }: Call): Promise<Response> {
   requireKnownFields(query)
   const collection = await openCollection(env, path.collection!)
   const options = {
@@ -115,12 +116,15 @@ async function exportDocuments({ env, path, query, access }: Call): Promise<Resp
     include: query.include_fields ?? '',
     exclude: query.exclude_fields ?? '',
   }
-  const scope = await joinScope(env, access, query, 'documents:export')
-  return plainText(await streamText(toItsEnd(unwrap(await collection.exportLines(options, scope)))))
+  const scope = { ...(await joinScope(env, access, query, 'documents:export')), ...originOf(record) }
+  return plainText(await streamText(toItsEnd(unwrap(await collection.exportLines(options, scope)), record)))
 }
 
 /** A body that breaks off looks complete to its reader (reply.ts), so a last line says that it is not. */
-async function* toItsEnd(lines: AsyncIterable<string>): AsyncGenerator<string, void, undefined> {
+async function* toItsEnd(
+  lines: AsyncIterable<string>,
+  record: RequestRecord,
+): AsyncGenerator<string, void, undefined> {
   let begun = false
   try {
     for await (const piece of lines) {
@@ -128,7 +132,7 @@ async function* toItsEnd(lines: AsyncIterable<string>): AsyncGenerator<string, v
       begun = true
     }
   } catch (error) {
-    const { status, message } = failureOf(error)
+    const { status, message } = failureOf(error, record)
     yield `${begun ? '\n' : ''}${JSON.stringify({ error: message, code: status })}`
   }
 }

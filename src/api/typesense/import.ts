@@ -10,7 +10,8 @@ import type { CollectionRpc } from '../../search/collection/rpc'
 import type { ImportOptions } from '../../search/types'
 import { bodyBytes } from '../edge/body'
 import { isTrue } from '../edge/parameters'
-import { failureOf } from '../edge/response'
+import { originOf } from '../edge/request-log'
+import { type FailedRequest, failureOf } from '../edge/response'
 import type { Call } from '../edge/route'
 import { openCollection } from './collection'
 import { type Batch, type BatchSize, batches, LINE_LIMIT, splitLines } from './lines'
@@ -23,9 +24,10 @@ const SMALL_SIZE: BatchSize = { lines: 50, characters: 24 * 1024 }
 /** Bytes of results kept for a client that sends everything before it reads: some two million lines without documents. */
 const READ_AHEAD = 32 * 1024 * 1024
 
-export async function importDocuments({ env, request, path, query }: Call): Promise<Response> {
+export async function importDocuments({ env, request, path, query, record }: Call): Promise<Response> {
   const options: ImportOptions = {
     ...writeOptions(query),
+    ...originOf(record),
     returnDocument: isTrue(query.return_doc),
     returnId: isTrue(query.return_id),
   }
@@ -34,7 +36,9 @@ export async function importDocuments({ env, request, path, query }: Call): Prom
     throw new ApiError(400, 'Parameter `batch_size` must be a positive integer.')
   }
   const collection = await openCollection(env, path.collection!)
-  return plainText(await streamText(importResults(collection, bodyBytes(request), options), READ_AHEAD))
+  return plainText(
+    await streamText(importResults(collection, bodyBytes(request), options, record), READ_AHEAD),
+  )
 }
 
 /** Result lines, a few at a time. Joined they are the body of the reply. */
@@ -42,6 +46,7 @@ export async function* importResults(
   collection: Pick<CollectionRpc, 'importLines'>,
   body: AsyncIterable<Uint8Array>,
   options: ImportOptions,
+  record?: FailedRequest,
 ): AsyncGenerator<string, void, undefined> {
   let size = FULL_SIZE
   let separator = ''
@@ -54,7 +59,7 @@ export async function* importResults(
     } catch (error) {
       // The first batch decides the status. After it the reply has begun, and every document gets a line.
       if (separator === '') throw error
-      const { status, message } = failureOf(error)
+      const { status, message } = failureOf(error, record)
       return batch.lines.map(() => failure(message, status)).join('\n')
     }
   }
@@ -76,7 +81,7 @@ export async function* importResults(
     if (sent) yield separator + (await sent)
   } catch (error) {
     if (separator === '') throw error
-    const { status, message } = failureOf(error)
+    const { status, message } = failureOf(error, record)
     yield separator + failure(message, status)
   }
 }

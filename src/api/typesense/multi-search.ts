@@ -14,7 +14,7 @@ import { namedUser, type TurnCaller } from '../edge/admit-turn'
 import { capture } from '../edge/analytics'
 import { parseJson, readText } from '../edge/body'
 import { fill, override, parameterValue } from '../edge/parameters'
-import { planForQuestion, planSearch, SEARCHES_AT_ONCE } from '../edge/plan'
+import { ofRequest, planForQuestion, planSearch, SEARCHES_AT_ONCE } from '../edge/plan'
 import { typesenseKey } from '../edge/presented-key'
 import { forbidden } from '../edge/response'
 import type { OpenCall, Route } from '../edge/route'
@@ -66,10 +66,11 @@ async function multiSearch(call: OpenCall): Promise<Response> {
   if (conversing) {
     return converse(caller, conversing, 'multi', planned, showsHistory(planned.at(-1)!.params))
   }
+  const searched = planned.map((search) => ofRequest(search, record))
   return slowAnswer(request, async (gone) => {
     if (isUnion)
-      return unite(env, planned, override(query, fixedPages(accesses)), removeDuplicates !== false, gone)
-    const replies = await mapFew(planned, SEARCHES_AT_ONCE, (search, index) =>
+      return unite(env, searched, override(query, fixedPages(accesses)), removeDuplicates !== false, gone)
+    const replies = await mapFew(searched, SEARCHES_AT_ONCE, (search, index) =>
       runAsked(env, accesses[index]!, search, gone),
     )
     const { address } = record

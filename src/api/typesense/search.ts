@@ -4,7 +4,7 @@ import { namedUser } from '../edge/admit-turn'
 import { capture } from '../edge/analytics'
 import { hinting, NEEDED } from '../edge/hint'
 import { isTrue, override } from '../edge/parameters'
-import { planSearch } from '../edge/plan'
+import { ofRequest, planSearch } from '../edge/plan'
 import { forbidden, json } from '../edge/response'
 import type { Call, Route } from '../edge/route'
 import { converseOnce, isConversing } from './conversations'
@@ -34,7 +34,7 @@ async function search(call: Call): Promise<Response> {
   }
   // A preset can have the words.
   const planned = await planSearch(env, access, name, query.preset ? query : { q: '', ...query })
-  const reply = await runAsked(env, access, planned, request.signal)
+  const reply = await runAsked(env, access, ofRequest(planned, call.record), request.signal)
   const searcher = { env, access, named: namedUser(request, asked), address: call.record.address }
   capture([{ search: planned, reply, searcher }])
   if ('error' in reply) throw new ApiError(reply.code, reply.error, reply.retryAfter)

@@ -47,6 +47,11 @@ export class CollectionLife {
     this.#openWith(stored)
   }
 
+  /** The collection's name, for the log. The object's own before the collection is open. */
+  get name(): string {
+    return this.#open?.store.schema.name ?? this.around.objectId
+  }
+
   /** The collection, read from storage if the object has just woken. */
   open(): Open | undefined {
     if (this.#open !== undefined || !isCreated(this.#sql)) return this.#open

@@ -11,8 +11,8 @@ import { exportPage, type Joining, removeAll, removeWhere, updateWhere } from '.
 import { importLines } from '../documents/import'
 import { project } from '../documents/projection'
 import type { ReferenceAnswer } from '../documents/references'
-import type { Store } from '../documents/store'
 import type { Incoming } from '../documents/writer'
+import { logging, type Origin } from '../fault-log'
 import { isHistoryShaped } from '../history/shape'
 import * as turns from '../history/turns'
 import { writeMeta } from '../meta'
@@ -66,6 +66,11 @@ export class Collection extends CountingObject implements CollectionRpc {
   #searchedAt = 0
   #longSearches = new LongSearches()
   #told: Told = new Set()
+
+  /** `attempt`, with a line in the log for a fault. */
+  #answer<T>(event: string, origin: Origin, work: () => T | Promise<T>): Promise<Outcome<T>> {
+    return attempt(() => logging(() => this.#life.name, event, origin, work))
+  }
 
   create(body: unknown, createdAt: number): Promise<Outcome<CollectionSummary>> {
     return attempt(async () => {
@@ -132,17 +137,23 @@ export class Collection extends CountingObject implements CollectionRpc {
   }
 
   write(json: string, options: WriteOptions): Promise<Outcome<Document>> {
-    return attempt(() => this.#write({ document: json, ...options }))
+    return this.#answer('write', options, () => this.#write({ document: json, ...options }, options))
   }
 
-  patch(id: string, json: string, dirtyValues?: DirtyValues): Promise<Outcome<Document>> {
-    return attempt(() => this.#write({ document: json, action: 'update', id, dirtyValues }))
+  patch(
+    id: string,
+    json: string,
+    dirtyValues?: DirtyValues,
+    origin: Origin = {},
+  ): Promise<Outcome<Document>> {
+    const incoming: Incoming = { document: json, action: 'update', id, dirtyValues }
+    return this.#answer('patch', origin, () => this.#write(incoming, origin))
   }
 
-  async #write(incoming: Incoming): Promise<Document> {
+  async #write(incoming: Incoming, origin: Origin): Promise<Document> {
     const [fault] = await this.#faults([incoming])
     const { writer, store, mirror } = await this.#life.writable()
-    const [result] = writer.write([{ ...incoming, fault }])
+    const [result] = writer.write([{ ...incoming, fault }], origin)
     if (result === undefined || result instanceof ApiError) throw result
     const document = store.read([result.seq]).get(result.seq) as Document
     await mirror?.settle()
@@ -159,9 +170,9 @@ export class Collection extends CountingObject implements CollectionRpc {
     exclude: string,
     scope: SearchScope = {},
   ): Promise<Outcome<Document>> {
-    return attempt(async () => {
+    return this.#answer('get', scope, async () => {
       const { store } = this.#life.existing()
-      const [seq, whole] = this.#find(store, id)
+      const [seq, whole] = store.existing(id)
       const shown = new Map([[seq, project(whole, include, exclude)]])
       const { attach } = await this.#joining({ include, exclude }, scope)
       await attach?.(shown)
@@ -175,7 +186,7 @@ export class Collection extends CountingObject implements CollectionRpc {
 
   join(question: JoinQuestion): Promise<Outcome<JoinAnswer>> {
     this.#searchedAt = Date.now()
-    return attempt(() => {
+    return this.#answer('join', question.scope, () => {
       const { context, store, mirror } = this.#life.existing()
       if (!question.history && (mirror !== undefined || isHistoryShaped(store.schema))) throw forbidden()
       return answerJoin(context, question, this.#longSearches)
@@ -194,22 +205,12 @@ export class Collection extends CountingObject implements CollectionRpc {
     return answer
   }
 
-  /** @throws ApiError 404 */
-  #find(store: Store, id: string): [number, Document] {
-    const seq = store.find([id]).get(id)
-    const document = seq === undefined ? undefined : store.read([seq]).get(seq)
-    if (seq === undefined || document === undefined) {
-      throw new ApiError(404, `Could not find a document with id: ${id}`)
-    }
-    return [seq, document]
-  }
-
-  remove(id: string, ignoreNotFound: boolean): Promise<Outcome<Document>> {
-    return attempt(async () => {
+  remove(id: string, ignoreNotFound: boolean, origin: Origin = {}): Promise<Outcome<Document>> {
+    return this.#answer('remove', origin, async () => {
       const open = this.#life.existing()
       const { store, mirror } = open
       if (ignoreNotFound && !store.find([id]).has(id)) return { id }
-      const [seq, document] = this.#find(store, id)
+      const [seq, document] = store.existing(id)
       removeAll(this.ctx.storage, store, [[seq, id]])
       await mirror?.settle()
       await settleCascade(open)
@@ -221,15 +222,15 @@ export class Collection extends CountingObject implements CollectionRpc {
     filterBy: string,
     json: string,
     after: number,
-    scope?: SearchScope,
+    scope: SearchScope = {},
     dirtyValues?: DirtyValues,
   ): Promise<Outcome<Step & { cursor: number }>> {
-    return attempt(async () => {
+    return this.#answer('updateWhere', scope, async () => {
       const { joins } = await this.#joining({ filterBy }, scope)
       const [fault] = await this.#faults([{ document: json, action: 'update' }])
       if (fault !== undefined) throw fault
       const { store, writer, mirror } = await this.#life.writable()
-      const step = updateWhere(store, writer, filterBy, { json, dirtyValues }, after, joins)
+      const step = updateWhere(store, writer, filterBy, { ...scope, json, dirtyValues }, after, joins)
       await mirror?.settle()
       return step
     })
@@ -238,9 +239,9 @@ export class Collection extends CountingObject implements CollectionRpc {
   removeWhere(
     filterBy: string,
     options: Parameters<CollectionRpc['removeWhere']>[1],
-    scope?: SearchScope,
+    scope: SearchScope = {},
   ): Promise<Outcome<Step & { cursor: number }>> {
-    return attempt(async () => {
+    return this.#answer('removeWhere', scope, async () => {
       const { joins } = await this.#joining({ filterBy }, scope)
       const open = this.#life.existing()
       const { store, mirror } = open
@@ -267,7 +268,7 @@ export class Collection extends CountingObject implements CollectionRpc {
   }
 
   importLines(lines: string[], options: ImportOptions): Promise<Outcome<{ results: string; busy: boolean }>> {
-    return attempt(async () => {
+    return this.#answer('importLines', options, async () => {
       const { references } = this.#life.existing().store.plan
       const faults =
         references.length > 0
@@ -284,9 +285,9 @@ export class Collection extends CountingObject implements CollectionRpc {
   async exportPage(
     options: { filterBy: string; include: string; exclude: string },
     after: number,
-    scope?: SearchScope,
+    scope: SearchScope = {},
   ): Promise<Outcome<{ lines: string; cursor: number; done: boolean }>> {
-    return attempt(async () => {
+    return this.#answer('exportPage', scope, async () => {
       const joining = await this.#joining(options, scope)
       return exportPage(this.#life.existing().store, options, after, joining)
     })
@@ -294,7 +295,7 @@ export class Collection extends CountingObject implements CollectionRpc {
 
   search(params: SearchParameters, scope: SearchScope = {}, ticket?: string): Promise<Outcome<SearchResult>> {
     this.#searchedAt = Date.now()
-    return attempt(async () => {
+    return this.#answer('search', scope, async () => {
       const { context, store, mirror } = this.#life.existing()
       if (!scope.history && (mirror !== undefined || isHistoryShaped(store.schema))) throw forbidden()
       const result = await executeSearch(context, params, scope, { others: this.#longSearches, ticket })

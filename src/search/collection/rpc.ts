@@ -10,6 +10,7 @@ import type { Outcome } from '../../errors'
 import type { Repetitions } from '../../object-calls'
 import type { AnalyticsRecord, AnalyticsStatus } from '../analytics/records'
 import type { ReferenceAnswer } from '../documents/references'
+import type { Origin } from '../fault-log'
 import type { Referrer } from '../schema/layout'
 import type {
   CollectionSchema,
@@ -67,11 +68,11 @@ export interface CollectionRpc {
   /** @param json the raw body: the parser's message is part of the wire format */
   write(json: string, options: WriteOptions): Promise<Outcome<Document>>
   /** PATCH /documents/:id */
-  patch(id: string, json: string, dirtyValues?: DirtyValues): Promise<Outcome<Document>>
+  patch(id: string, json: string, dirtyValues?: DirtyValues, origin?: Origin): Promise<Outcome<Document>>
   /** @param include and @param exclude comma-separated field lists, may be '' */
   get(id: string, include: string, exclude: string, scope?: SearchScope): Promise<Outcome<Document>>
   /** With ignoreNotFound an unknown id answers `{id}`. */
-  remove(id: string, ignoreNotFound: boolean): Promise<Outcome<Document>>
+  remove(id: string, ignoreNotFound: boolean, origin?: Origin): Promise<Outcome<Document>>
   /** One step of PATCH /documents?filter_by=. `after` is the last step's `cursor`, 0 at first. */
   updateWhere(
     filterBy: string,

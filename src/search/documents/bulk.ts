@@ -1,5 +1,6 @@
 /** Updates, removes and exports all documents that match a filter, in bounded steps. */
 import { ApiError } from '../../errors'
+import type { Origin } from '../fault-log'
 import { compileFilter } from '../filter/compile'
 import type { JoinedDocuments } from '../filter/context'
 import { NOWHERE, type Range } from '../range'
@@ -86,7 +87,7 @@ export function updateWhere(
   store: Store,
   writer: Writer,
   filterBy: string,
-  { json, dirtyValues }: { json: string; dirtyValues?: DirtyValues | undefined },
+  { json, dirtyValues, requestId }: Origin & { json: string; dirtyValues?: DirtyValues | undefined },
   from: number,
   joins?: JoinedDocuments,
 ): Step & { cursor: number } {
@@ -96,6 +97,7 @@ export function updateWhere(
   const documents = store.read(seqs, true)
   const results = writer.write(
     [...documents.values()].map(({ id }) => ({ document: { ...patch, id }, action: 'update', dirtyValues })),
+    { requestId },
   )
   return {
     count: results.filter((result) => !(result instanceof ApiError)).length,

@@ -21,6 +21,7 @@ export function importLines(
   const { action, dirtyValues } = options
   const results = writer.write(
     lines.map((document, index) => ({ document, action, dirtyValues, fault: faults[index] })),
+    options,
   )
   const documents = options.returnDocument
     ? store.read(results.flatMap((result) => (result instanceof ApiError ? [] : result.seq)))

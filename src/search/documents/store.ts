@@ -6,7 +6,9 @@
  * The texts of statements change only with the schema, so SQLite compiles them once. Nothing here opens a transaction: the
  * caller has one for a whole batch, and ends it with `finish`.
  */
+
 import * as v from 'valibot'
+import { ApiError } from '../../errors'
 import { once } from '../../once'
 import { readExactObject } from '../../stored-json'
 import { readMeta, writeMeta } from '../meta'
@@ -174,6 +176,16 @@ export class Store {
   putVector(plan: FieldPlan, seq: number, vector: Float32Array): void {
     this.vectorFields.requireRoom(this.#plan, [plan], seq)
     this.indexOf(plan).put(seq, vector)
+  }
+
+  /** The document with this id, after its sequence number. @throws ApiError 404 */
+  existing(id: string): [number, Document] {
+    const seq = this.find([id]).get(id)
+    const document = seq === undefined ? undefined : this.read([seq]).get(seq)
+    if (seq === undefined || document === undefined) {
+      throw new ApiError(404, `Could not find a document with id: ${id}`)
+    }
+    return [seq, document]
   }
 
   /** Sequence numbers of documents, by id. */

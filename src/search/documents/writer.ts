@@ -4,7 +4,8 @@
  * The built-in model's vectors are made on the way. For others the document is marked in the same transaction, and a
  * queue makes them later (embedding/queue.ts).
  */
-import { ApiError, reasonOf } from '../../errors'
+import { ApiError } from '../../errors'
+import { logFault, type Origin } from '../fault-log'
 import type { FieldSlot, StoredSchema } from '../schema/layout'
 import { type FieldPlan, type Plan, planOf } from '../schema/plan'
 import { addField, outgrowsTextIndex, rebuildTextIndex, textColumnsFor } from '../schema/tables'
@@ -68,17 +69,18 @@ export class Writer {
 
   /**
    * Writes a batch in one transaction. A refused document does not affect the others.
+   * @param origin of the call, for the log
    * @returns the result for each of `items`, in order
    */
-  write(items: Incoming[]): (Written | ApiError)[] {
+  write(items: Incoming[], origin: Origin = {}): (Written | ApiError)[] {
     const parsed = items.map(parse)
     try {
       return this.#storage.transactionSync(() => this.#commit(parsed))
     } catch (error) {
       // No known input leads here. If one does, it must not take the rest of the batch along.
-      console.error('a batch was rolled back', reasonOf(error))
+      logFault(this.#store.schema.name, 'batch', origin, error)
       this.#store.reset()
-      return items.map((item) => this.#commitAlone(parse(item)))
+      return items.map((item) => this.#commitAlone(parse(item), origin))
     }
   }
 
@@ -105,11 +107,11 @@ export class Writer {
     }
   }
 
-  #commitAlone(item: Parsed): Written | ApiError {
+  #commitAlone(item: Parsed, origin: Origin): Written | ApiError {
     try {
       return this.#storage.transactionSync(() => this.#commit([item])[0] as Written | ApiError)
     } catch (error) {
-      console.error('a document could not be written', reasonOf(error))
+      logFault(this.#store.schema.name, 'document', origin, error)
       this.#store.reset()
       return new ApiError(500, 'The document could not be written.')
     }

@@ -12,9 +12,9 @@ export function objectDocuments(object: CollectionRpc): DocumentStore {
     alter: (body) => object.alter(body),
     reindex: () => object.reindex(),
     write: (json, options) => object.write(json, options),
-    patch: (id, json, dirtyValues) => object.patch(id, json, dirtyValues),
+    patch: (id, json, dirtyValues, origin) => object.patch(id, json, dirtyValues, origin),
     get: (id, include, exclude, scope) => object.get(id, include, exclude, scope),
-    remove: (id, ignoreNotFound) => object.remove(id, ignoreNotFound),
+    remove: (id, ignoreNotFound, origin) => object.remove(id, ignoreNotFound, origin),
     updateWhere: (filterBy, json, after, scope, dirtyValues) =>
       object.updateWhere(filterBy, json, after, scope, dirtyValues),
     removeWhere: (filterBy, options, scope) => object.removeWhere(filterBy, options, scope),

@@ -7,7 +7,7 @@ import { EVERYWHERE, NOWHERE } from '../range'
 import type { SearchRequest } from '../request/request'
 import type { VectorQuery } from '../request/vector-query'
 import type { Field, SearchScope } from '../types'
-import type { Candidates, Neighbour, Restriction, Wanted } from '../vectors/vector-index'
+import type { Candidates, Neighbour, Report, Restriction, Wanted } from '../vectors/vector-index'
 import { everything, type Candidates as Found, type RangedFilter } from './candidates'
 import type { SearchContext } from './context'
 import type { Pace } from './pace'
@@ -144,11 +144,12 @@ export async function seekNeighbours(
   search: VectorSearch,
   among: Restriction,
   { k, enough }: Wanted,
+  report: Report,
 ): Promise<Candidates | undefined> {
   // Ask for one more, in case the excluded document is among them.
   const more = search.except === undefined ? 0 : 1
   const wanted = { k: k + more, enough: enough + more }
-  return await context.vectors(search.field).seek?.(search.vector, wanted, among)
+  return await context.vectors(search.field).seek?.(search.vector, wanted, among, report)
 }
 
 /**

@@ -6,6 +6,7 @@
  * if the schema changes.
  */
 import { ApiError } from '../../errors'
+import { logFault, type Origin } from '../fault-log'
 import { compileFilter } from '../filter/compile'
 import { impliedConditions } from '../filter/conditions'
 import { splitOutside } from '../fragment'
@@ -197,7 +198,7 @@ async function prepare(
   }
   const sortVectors = await resolveSortVectors(context, request, hasWords, scope)
   if (isOutdated(context, params, schema, vector)) return prepare(context, given, scope)
-  const candidates = vector && (await seek(context, wide, query, vector, hasWords))
+  const candidates = vector && (await seek(context, wide, query, vector, { hasWords, origin: scope }))
   if (isOutdated(context, params, schema, vector)) return prepare(context, given, scope)
   const asked = { q: given.q ?? request.q, metadata }
   return { ...asked, request, wide, query, vector, sortVectors, candidates, reranking, reranked }
@@ -262,7 +263,7 @@ async function seek(
   request: SearchRequest,
   query: ParsedQuery,
   vector: VectorSearch,
-  hasWords: boolean,
+  { hasWords, origin }: { hasWords: boolean; origin: Origin },
 ): Promise<Candidates | 'unavailable' | undefined> {
   const passes = effectiveFilter(context, request, query, pinnedDocuments(context, request))
   const among = {
@@ -272,8 +273,9 @@ async function seek(
     conditions: () => impliedConditions(context.schema, request.filterBy),
   }
   const wanted = wantedNeighbours(request, vector, hasWords)
+  const report = (error: unknown) => logFault(context.schema.name, 'vectorize', origin, error)
   try {
-    return await seekNeighbours(context, vector, among, wanted)
+    return await seekNeighbours(context, vector, among, wanted, report)
   } catch (error) {
     if (!(error instanceof VectorsUnavailable)) throw error
     return 'unavailable'

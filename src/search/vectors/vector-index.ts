@@ -40,6 +40,9 @@ export interface Restriction {
   conditions(): Condition[]
 }
 
+/** Takes an error for the log. */
+export type Report = (error: unknown) => void
+
 export interface VectorIndex {
   /** Stores a document's vector, in the table and in memory. */
   put(seq: number, vector: Float32Array): void
@@ -52,10 +55,16 @@ export interface VectorIndex {
   nearest(query: Float32Array, k: number, allowed?: ReadonlySet<number>): Neighbour[]
   /**
    * Asks an outside index which documents may be the nearest. Absent where the index is in the object.
+   * @param report gets what an outside index refuses or fails with, even if the search succeeds without it
    * @returns undefined: all that pass the filter
    * @throws VectorsUnavailable
    */
-  seek?(query: Float32Array, wanted: Wanted, among: Restriction): Promise<Candidates | undefined>
+  seek?(
+    query: Float32Array,
+    wanted: Wanted,
+    among: Restriction,
+    report: Report,
+  ): Promise<Candidates | undefined>
   readonly size: number
   /** Bytes of memory that this many vectors take; 0 for an outside index. */
   memory(vectors: number): number

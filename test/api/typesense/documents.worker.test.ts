@@ -168,6 +168,7 @@ describe('import and export', () => {
         success: false,
         code: 400,
         error: 'Field `title` has been declared in the schema, but is not found in the document.',
+        id: 'b',
       },
       { success: true, id: 'c' },
     ])

@@ -2,6 +2,7 @@
 import { abortAllDurableObjects } from 'cloudflare:test'
 import { env, exports } from 'cloudflare:workers'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { unwrap } from '../../../src/errors'
 import { createCollection, dropCollection } from '../../../src/registry/collections'
 import { findCollection } from '../../../src/registry/names'
 import { collectionObject } from '../../../src/search/collection/handle'
@@ -72,7 +73,16 @@ describe('a search that Vectorize does not answer', { timeout: 60_000 }, () => {
     await abortAllDurableObjects()
     collection.object = collectionObject(env, collection.objectId)
     double.fail('query', 'refused')
-    const { hits } = await search(collection, { ...QUESTION, query_by: 'title,embedding' })
+    const written: string[] = []
+    vi.spyOn(console, 'error').mockImplementation((line) => void written.push(String(line)))
+    const params = { ...QUESTION, query_by: 'title,embedding', exclude_fields: 'embedding' }
+    const { hits } = unwrap(await collection.object.search(params, { requestId: 'front-7' }))
+    // The log says so, and names the request.
+    const lines = written.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line))
+    expect(lines).toMatchObject([
+      { type: 'collection', request_id: 'front-7', collection: 'things', event: 'vectorize' },
+    ])
+    expect(written.join()).not.toContain('word7')
     expect(hits!.length).toBeGreaterThan(0)
     expect(hits![0]).not.toHaveProperty('vector_distance')
     const alone = await collection.object.search({ ...QUESTION, query_by: 'embedding' })

@@ -13,7 +13,7 @@ import type { Condition } from '../../filter/conditions'
 import type { FieldSlot, StoredSchema } from '../../schema/layout'
 import type { Field } from '../../types'
 import type { Background, Surroundings } from '../../work'
-import { embeddedIndex, type VectorIndex, type VectorIndexes } from '../vector-index'
+import { embeddedIndex, type Report, type VectorIndex, type VectorIndexes } from '../vector-index'
 import {
   MAX_DELETE,
   MAX_GET,
@@ -122,7 +122,7 @@ export class VectorMirror implements VectorIndexes {
       { slot: slot.slot, dimensions, bytes: this.#bytes },
       this.outbox,
       {
-        ask: (query, filter) => this.#ask(binding, slot.slot, query, filter),
+        ask: (query, filter, report) => this.#ask(binding, slot.slot, { query, filter, report }),
         filterFor: (conditions) => this.#filterFor(slot.slot, conditions),
         doubt: () => this.#proof.doubt(slot.slot),
       },
@@ -181,8 +181,7 @@ export class VectorMirror implements VectorIndexes {
   async #ask(
     binding: VectorizeBinding,
     slot: number,
-    query: Float32Array,
-    filter?: LabelFilter,
+    { query, filter, report }: { query: Float32Array; filter: LabelFilter | undefined; report: Report },
   ): Promise<number[]> {
     if (Date.now() < this.#restsUntil) throw new Error('Vectorize has failed a moment ago')
     try {
@@ -190,7 +189,7 @@ export class VectorMirror implements VectorIndexes {
     } catch (error) {
       // A refused filter says nothing about the next query.
       if (filter === undefined || error instanceof NoAnswer) this.#restsUntil = Date.now() + REST_MS
-      console.warn('Vectorize could not be searched', reasonOf(error))
+      report(error)
       throw error
     }
   }

@@ -16,6 +16,7 @@ import {
   byDistance,
   type Candidates,
   type Neighbour,
+  type Report,
   type Restriction,
   ScannedIndex,
   type VectorIndex,
@@ -43,7 +44,7 @@ const SCAN_STEP = 1_000
 /** A field's vectors in Vectorize. */
 export interface Remote {
   /** Documents of the nearest vectors. @throws Error when Vectorize refuses or does not answer */
-  ask(query: Float32Array, filter?: LabelFilter): Promise<number[]>
+  ask(query: Float32Array, filter: LabelFilter | undefined, report: Report): Promise<number[]>
   /** The filter that Vectorize can apply; undefined if none. */
   filterFor(conditions: Condition[]): LabelFilter | undefined
   /** Reports that a filtered query found less than it should. */
@@ -59,6 +60,7 @@ interface Search {
   /** how many documents pass the filter, counted only as far as it matters */
   passing: number
   filter: SqlFragment
+  report: Report
 }
 
 export class VectorizeIndex implements VectorIndex {
@@ -140,13 +142,14 @@ export class VectorizeIndex implements VectorIndex {
     query: Float32Array,
     { k, enough }: Wanted,
     { filter, conditions }: Restriction,
+    report: Report,
   ): Promise<Candidates | undefined> {
     if (this.#fits(this.size, this.#bytes.held)) return undefined
     const passing = this.#countPassing(filter)
     if (this.#fits(passing, this.#bytes.exact)) return undefined
     const isReadable = this.#fits(passing, this.#bytes.scan)
     const needed = this.#fits(passing, this.#bytes.complete) ? k : enough
-    const search = { query, k, needed, passing, filter }
+    const search = { query, k, needed, passing, filter, report }
     if (needed <= MAX_TOP_K) {
       const labels = this.#filterHelps(search) ? this.#remote.filterFor(conditions()) : undefined
       const labelled = labels && (await this.#seekLabelled(search, labels))
@@ -181,7 +184,7 @@ export class VectorizeIndex implements VectorIndex {
     if (2 * unseen.length > search.passing) return undefined
     let shown: number[]
     try {
-      shown = await this.#remote.ask(search.query, labels)
+      shown = await this.#remote.ask(search.query, labels, search.report)
     } catch {
       return undefined
     }
@@ -195,7 +198,7 @@ export class VectorizeIndex implements VectorIndex {
     const unseen = this.#outbox.unseen(this.#slot, search.filter, false)
     // If Vectorize shows less than half of the documents, its help saves no reading.
     if (isReadable && 2 * unseen.length > search.passing) return undefined
-    return await this.#joined(search, await this.#remote.ask(search.query), unseen)
+    return await this.#joined(search, await this.#remote.ask(search.query, undefined, search.report), unseen)
   }
 
   /** What Vectorize has named, plus what it does not show yet. Undefined if it has named too few. */

@@ -1,0 +1,109 @@
+/** A collection's log lines of faults name the request that caused them. */
+import { runInDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { findCollection } from '../../src/registry/names'
+import { ask, setStage } from '../api/parley/stage'
+import { call, send } from '../api/typesense/api'
+
+const SETTING = env.LOG_REQUESTS
+const headers = { 'x-request-id': 'front-7' }
+
+let written: string[] = []
+const lines = (type: string): Record<string, unknown>[] =>
+  written
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line))
+    .filter((line) => line.type === type)
+
+/** Takes the table of documents away from a collection, or gives it back. */
+async function rename(from: string, to: string): Promise<void> {
+  const { objectId } = await findCollection(env, 'facts')
+  await runInDurableObject(env.COLLECTION.get(env.COLLECTION.idFromName(objectId)), (_, { storage }) => {
+    storage.sql.exec(`ALTER TABLE ${from} RENAME TO ${to}`)
+  })
+}
+
+beforeAll(() => setStage())
+
+beforeEach(async () => {
+  written = []
+  for (const level of ['log', 'warn', 'error'] as const) {
+    vi.spyOn(console, level).mockImplementation((line) => void written.push(String(line)))
+  }
+  env.LOG_REQUESTS = 'on'
+  await rename('documents', 'away')
+})
+
+afterEach(async () => {
+  await rename('away', 'documents')
+  env.LOG_REQUESTS = SETTING
+  vi.restoreAllMocks()
+})
+
+const FAULT = {
+  type: 'collection',
+  ts: expect.stringMatching(/^\d{4}-\d\d-\d\dT/),
+  request_id: 'front-7',
+  collection: 'facts',
+}
+const THROWN = { ...FAULT, status: 500, error: 'Error', places: expect.any(Array) }
+const STEP = { ...FAULT, reason: expect.stringContaining('no such table') }
+
+const DOCUMENTS = '/collections/facts/documents'
+const SEARCH = { collection: 'facts', q: 'tower', query_by: 'text' }
+
+describe('a fault in a collection names the request', () => {
+  it.each([
+    ['search', 'GET', `${DOCUMENTS}/search?q=tower&query_by=text`, undefined],
+    ['search', 'POST', '/multi_search', { searches: [SEARCH] }],
+    ['search', 'POST', '/multi_search', { union: true, searches: [SEARCH] }],
+    ['get', 'GET', `${DOCUMENTS}/0`, undefined],
+    ['remove', 'DELETE', `${DOCUMENTS}/0`, undefined],
+    ['updateWhere', 'PATCH', `${DOCUMENTS}?filter_by=city:Paris`, { city: 'Lyon' }],
+    ['removeWhere', 'DELETE', `${DOCUMENTS}?filter_by=city:Paris`, undefined],
+    ['exportPage', 'GET', `${DOCUMENTS}/export`, undefined],
+  ])('of %s: %s %s', async (event, method, path, body) => {
+    const response = await send(method, path, { headers, body })
+    await response.text()
+    expect(response.headers.get('x-request-id')).toBe('front-7')
+    expect(lines('collection')).toEqual([{ ...THROWN, event }])
+    expect(lines('request')[0]).toMatchObject({ request_id: 'front-7' })
+  })
+
+  it.each([
+    ['POST', DOCUMENTS, { id: '9', text: 'The Atomium is 102 metres high.', city: 'Brussels' }],
+    ['PATCH', `${DOCUMENTS}/0`, { text: 'The Atomium is 102 metres high.' }],
+    [
+      'POST',
+      `${DOCUMENTS}/import`,
+      '{"id":"9","text":"The Atomium is 102 metres high.","city":"Brussels"}\n',
+    ],
+  ])('of a write: %s %s', async (method, path, body) => {
+    await (await send(method, path, { headers, body })).text()
+    const faults = lines('collection')
+    expect(faults.map(({ request_id }) => request_id)).toEqual(faults.map(() => 'front-7'))
+    expect(faults.slice(0, 2)).toEqual([
+      { ...STEP, event: 'batch' },
+      { ...STEP, event: 'document' },
+    ])
+    expect(written.join()).not.toContain('Atomium')
+  })
+
+  it('of a turn, beside the line of the turn', async () => {
+    const question = 'Which architect built the Eiffel Tower?'
+    await ask({ question }, { headers })
+    await expect.poll(() => lines('turn').length, { timeout: 20_000 }).toBe(1)
+    expect(lines('turn')[0]).toMatchObject({ request_id: 'front-7' })
+    const faults = lines('collection')
+    expect(faults.length).toBeGreaterThan(0)
+    for (const fault of faults) expect(fault).toEqual({ ...THROWN, event: 'search' })
+    for (const text of [question, '330 metres', 'xyz']) expect(written.join()).not.toContain(text)
+  })
+})
+
+it("a caller's own mistake is answered and not logged", async () => {
+  const [status] = await call('GET', `${DOCUMENTS}/search?q=tower&query_by=nothing`, { headers })
+  expect(status).toBe(404)
+  expect(lines('collection')).toEqual([])
+})
