@@ -47,7 +47,7 @@ export class OpenPostings {
     OPEN.set(columns, known)
     const changes = changesOf(sql)
     const open = known.get(this.table)
-    if (open?.changes === changes && open.postings.isSmall) return open.postings.readBy(sql, this.pace.read)
+    if (open?.changes === changes) return open.postings.readBy(sql, this.pace.read)
     if (matches.flushed !== changes) {
       // What the transaction that is still open has written, FTS5 keeps in memory. To write it counts as a change.
       const tables = sql.exec<{ name: string }>(
