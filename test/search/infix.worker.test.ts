@@ -1,8 +1,9 @@
 /** Fields with `infix: true`, which are found by parts of their words. */
-import { beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { unwrap } from '../../src/errors'
 import type { SearchParameters } from '../../src/search/types'
 import { idsOf, makeCollection, refusal, type TestCollection } from './make-collection'
+import { importAll } from './object'
 
 const FIELDS = [
   { name: 'title', type: 'string', infix: true },
@@ -47,6 +48,21 @@ describe('infix', () => {
     expect(await ids({ q: '8900', ...always, max_extra_suffix: '2' })).toEqual(['inner'])
     expect(await ids({ q: '8900', ...always, max_extra_suffix: '5' })).toEqual(['inner', 'late'])
   })
+
+  it('takes more words of a batch than fit into one value', async () => {
+    const rolledBack = vi.spyOn(console, 'error')
+    const wordsFrom = (first: number): string =>
+      Array.from({ length: 100_000 }, (_, n) => `w${first + n}`).join(' ')
+    const { object, search } = await makeCollection([{ name: 'text', type: 'string', infix: true }], [])
+    const batch = [1_000_000, 2_000_000].map((first) => ({ id: `d${first}`, text: wordsFrom(first) }))
+    expect(await importAll(object, batch)).toEqual(batch.map(() => ({ success: true })))
+    expect(rolledBack).not.toHaveBeenCalled()
+    rolledBack.mockRestore()
+    const found = async (q: string) =>
+      idsOf(await search({ q, query_by: 'text', infix: 'always', num_typos: '0' }))
+    expect(await found('1000000')).toEqual(['d1000000'])
+    expect(await found('2099999')).toEqual(['d2000000'])
+  }, 60_000)
 
   it('finds words by long parts', async () => {
     const long = 'abcdefghij'.repeat(12)

@@ -5,7 +5,7 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import fc from 'fast-check'
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { Alarm } from '../../src/alarm'
 import { type Open, openCollection } from '../../src/search/collection/open'
 import { removeAll } from '../../src/search/documents/bulk'
@@ -16,7 +16,7 @@ import { LongSearches, Pace } from '../../src/search/run/pace'
 import { bestByPostings } from '../../src/search/run/word-ranking'
 import { readSchema } from '../../src/search/schema/stored'
 import { parseExpression, wordsIn } from '../../src/search/text/expression'
-import { weightOfPlaces } from '../../src/search/text/fts5-format'
+import { Unreadable, weightOfPlaces } from '../../src/search/text/fts5-format'
 import { Postings } from '../../src/search/text/postings'
 import { makeCollection } from './make-collection'
 
@@ -230,6 +230,117 @@ it('finds and ranks as FTS5 does', async () => {
   )
   expect(ranked).toBeGreaterThan(500)
 }, 600_000)
+
+/** Opens a new collection, whose documents the test puts into the index by SQL. */
+async function withIndex<Result>(work: (open: Open, sql: SqlStorage) => Promise<Result>): Promise<Result> {
+  const { objectId } = await makeCollection(FIELDS, [])
+  return runInDurableObject(
+    env.COLLECTION.get(env.COLLECTION.idFromName(objectId)),
+    (_, { storage, id }: DurableObjectState) =>
+      work(
+        openCollection(
+          { storage, env, objectId: String(id), alarm: new Alarm(storage) },
+          readSchema(storage.sql)!,
+        ),
+        storage.sql,
+      ),
+  )
+}
+
+const ALL = { low: 0, high: 1e6 }
+const COUNTED = 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)'
+
+it('reads a document that has a word hundreds of thousands of times', () =>
+  withIndex(async (_, sql) => {
+    const often = 300_000
+    sql.exec('INSERT INTO word_index (rowid, t1) VALUES (7, ?)', 'star '.repeat(often))
+    sql.exec(`INSERT INTO word_index (rowid, t0) VALUES (8, 'star')`)
+    sql.exec(`INSERT INTO word_index (word_index) VALUES ('flush')`)
+    const found: [number, number][] = []
+    new Postings(sql, 'word_index', pace().read).visit('star', false, ALL, (seq, bytes, from, to) => {
+      found.push([seq, weightOfPlaces(bytes, from, to, [1, 1])])
+    })
+    expect(found).toEqual([
+      [7, often],
+      [8, 1],
+    ])
+  }))
+
+it('gives up a beginning of too many words early, and only once', () =>
+  withIndex(async (_, sql) => {
+    sql.exec(
+      `${COUNTED} INSERT INTO word_index (rowid, t0) SELECT i, 'b a' || (100000 + i) || ' a' || (200000 + i) FROM n`,
+      15_000,
+    )
+    sql.exec(`INSERT INTO word_index (word_index) VALUES ('flush')`)
+    let statements = 0
+    const postings = new Postings(sql, 'word_index', (...asked) => {
+      statements++
+      return pace().read(...asked)
+    })
+    const visit = (word: string) => postings.visit(word, true, ALL, () => {})
+    expect(visit('a10000')).toBe(9)
+    statements = 0
+    expect(() => visit('a')).toThrow(Unreadable)
+    // The 30,000 words have some sixty pages. 2,000 are in the first five of them.
+    expect(statements).toBeLessThan(20)
+    statements = 0
+    expect(() => visit('a')).toThrow(Unreadable)
+    expect(statements).toBe(0)
+    // Without what it remembered it reads again.
+    postings.evict()
+    expect(visit('a10000')).toBe(9)
+    expect(statements).toBeGreaterThan(0)
+  }))
+
+it('does not read past a page that is missing', () =>
+  withIndex(async (_, sql) => {
+    sql.exec(`${COUNTED} INSERT INTO word_index (rowid, t0) SELECT i, 'star' FROM n`, 20_000)
+    sql.exec(`INSERT INTO word_index (word_index) VALUES ('flush')`)
+    const { read } = pace()
+    let lost = 0
+    const postings = new Postings(sql, 'word_index', (storage, query) => {
+      const rows = read<never>(storage, query)
+      // Only reading the documents takes more than one page.
+      if (rows.length < 2 || lost > 0) return rows
+      lost++
+      return rows.slice(1)
+    })
+    expect(() => postings.visit('star', false, ALL, () => {})).toThrow(Unreadable)
+    expect(lost).toBe(1)
+  }))
+
+it('leaves documents to FTS5 as soon as too many are equally good', () =>
+  withIndex(async ({ context }, sql) => {
+    const count = 60_000
+    sql.exec(`${COUNTED} INSERT INTO documents (seq, id, body) SELECT i, 'd' || i, '{}' FROM n`, count)
+    sql.exec(`${COUNTED} INSERT INTO word_index (rowid, t0) SELECT i, 'star' FROM n`, count)
+    const match = { match: '{t0} : ("star")', table: 'word_index' as const, rank: 'bm25(1.0, 1.0)' }
+    const all = await allMatches(
+      context,
+      wordsOf(match, () => fragment('1')),
+      pace(),
+    )
+    expect(all!.size).toBe(count)
+    const counting = pace()
+    const query = vi.spyOn(counting, 'query')
+    expect(
+      await bestByPostings(context, match, all!, { wanted: 10, lacks: [], fewest: 1 }, counting),
+    ).toBeUndefined()
+    let lengths = 0
+    for (const [at, [, { sql: text }]] of query.mock.calls.entries()) {
+      if (text.includes('_docsize')) lengths += (query.mock.results[at]!.value as unknown[]).length
+    }
+    expect(lengths).toBeGreaterThan(20_000)
+    expect(lengths).toBeLessThan(21_000)
+  }))
+
+it('leaves to FTS5 what it stems otherwise', () => {
+  for (const word of ['flyyed', 'Yying']) {
+    expect(parseExpression(`{t0} : ("${word}")`, { stems: true })).toBeUndefined()
+    expect(parseExpression(`{t0} : ("${word.toLowerCase()}")`, { stems: false })).toBeDefined()
+  }
+})
 
 it('leaves phrases, words near each other and unknown signs to FTS5', () => {
   for (const text of [

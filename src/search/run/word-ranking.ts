@@ -87,8 +87,8 @@ export async function bestByPostings(
     const telling = weighed.filter(({ idf }) => idf > LEAST_IDF)
     const isEnough = telling.length > 0 && telling.length < weighed.length
     const best = isEnough && (await rank(postings, all, telling, { wanted, lacks }))
-    if (best && best.length >= Math.min(wanted, all.size - lacks.length)) return atMost(best)
-    return atMost(await rank(postings, all, weighed, { wanted, lacks }))
+    if (best && best.length >= Math.min(wanted, all.size - lacks.length)) return best
+    return await rank(postings, all, weighed, { wanted, lacks })
   } catch (error) {
     if (error instanceof Unreadable) return undefined
     throw error
@@ -102,8 +102,6 @@ const LEFT = {
   },
   collects: false,
 }
-
-const atMost = (best: Scored[]): Scored[] | undefined => (best.length > MOST_TIES ? undefined : best)
 
 /**
  * The words that count in a score. FTS5 counts all words of the expression that a match has, except those in a part
@@ -221,10 +219,13 @@ class Best {
     if (row.score <= this.limit) this.rows.push(row)
   }
 
+  /** @throws Unreadable if too many are as good as the last one wanted: each call looks at all of them */
   prune(): void {
-    if (this.rows.length < this.wanted) return
-    const scores = Float64Array.from(this.rows, ({ score }) => score).sort()
-    this.limit = scores[this.wanted - 1]!
-    this.rows = this.rows.filter(({ score }) => score <= this.limit)
+    if (this.rows.length >= this.wanted) {
+      const scores = Float64Array.from(this.rows, ({ score }) => score).sort()
+      this.limit = scores[this.wanted - 1]!
+      this.rows = this.rows.filter(({ score }) => score <= this.limit)
+    }
+    if (this.rows.length > MOST_TIES) throw new Unreadable()
   }
 }

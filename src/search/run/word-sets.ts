@@ -47,7 +47,7 @@ export class OpenPostings {
     OPEN.set(columns, known)
     const changes = changesOf(sql)
     const open = known.get(this.table)
-    if (open?.changes === changes && open.postings.isSmall) return open.postings.readBy(sql, this.pace.read)
+    if (open?.changes === changes) return open.postings.readBy(sql, this.pace.read)
     if (matches.flushed !== changes) {
       // FTS5 keeps the writes of an open transaction in memory, so its tables lack them. Flush them first. The flush
       // itself counts as a change.

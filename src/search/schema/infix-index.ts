@@ -15,6 +15,9 @@ const trigramTable = ({ slot }: FieldSlot): string => `infix_${slot}`
 /** Longer words are not found by their parts. */
 const LONGEST = 250
 
+/** Words in one bound value. SQLite takes 2 MB, and a character has at most three bytes. */
+const AT_ONCE = 2_000
+
 export function createInfixIndex(sql: SqlStorage, slot: FieldSlot): void {
   sql.exec(`CREATE TABLE ${wordsTable(slot)} (id INTEGER PRIMARY KEY, word TEXT NOT NULL UNIQUE)`)
   sql.exec(
@@ -33,13 +36,19 @@ export function clearInfixIndex(sql: SqlStorage, slot: FieldSlot): void {
   createInfixIndex(sql, slot)
 }
 
-/** Adds the words of a text, as word_index has them. */
+/** Adds the words of texts, as word_index has them. */
 export function addInfixWords(sql: SqlStorage, slot: FieldSlot, words: readonly string[]): void {
   const short = [...new Set(words)].filter((word) => word.length <= LONGEST)
+  for (let from = 0; from < short.length; from += AT_ONCE) {
+    addSome(sql, slot, short.slice(from, from + AT_ONCE))
+  }
+}
+
+function addSome(sql: SqlStorage, slot: FieldSlot, words: readonly string[]): void {
   const added = sql
     .exec<{ id: number; word: string }>(
       `INSERT OR IGNORE INTO ${wordsTable(slot)} (word) SELECT value FROM json_each(?) RETURNING id, word`,
-      JSON.stringify(short),
+      JSON.stringify(words),
     )
     .toArray()
   if (added.length === 0) return

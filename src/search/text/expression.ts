@@ -25,8 +25,8 @@ const TOKEN = / ?(?:(\{[^}]*\}) ?:|"((?:[^"]|"")*)"|([()*]|AND\b|OR\b|NOT\b))/y
 
 /** Characters that the tokenizers leave as they are: ASCII without capitals, and letters of scripts without capitals. */
 const PLAIN_WORD = /^[!#-@[-~\p{Lo}]+$/u
-/** Words that FTS5 stems: no symbols, and at most 64 letters. */
-const PLAIN_STEM = /^[a-z0-9]{1,64}$/i
+/** Words that FTS5 stems: no symbols, and at most 64 letters. Its stem of `flyyed` differs from ours. */
+const PLAIN_STEM = /^(?!.*yy)[a-z0-9]{1,64}$/i
 
 /** @returns undefined for any other expression */
 export function parseExpression(text: string, { stems }: Pick<TextIndex, 'stems'>): Expression | undefined {

@@ -9,6 +9,7 @@
  * checked, and any other format makes the caller use FTS5 itself.
  */
 import { fragment, type SqlFragment } from '../fragment'
+import { type Holder, MemoryBudget } from '../memory-budget'
 import type { Range } from '../range'
 import type { TextIndex } from './analyzer'
 import { after, HEADER, Page, type Segment, segmentsOf, Unreadable, u32, varint } from './fts5-format'
@@ -28,10 +29,13 @@ const TOMBSTONE_SEGMENTS = 65_536
 
 /** The most pages that one statement reads: 256 KB. */
 const MOST_PAGES = 64
-/** Words whose lists are cached until the next write. */
-const MOST_KNOWN = 256
 /** The most words that one prefix may stand for. */
 const MOST_WORDS = 2_000
+
+/** Bytes that all indexes of an isolate remember together, and roughly what one list and one deleted document take. */
+const MOST_BYTES = 8 << 20
+const [LIST_BYTES, GONE_BYTES] = [400, 16]
+const budget = new MemoryBudget(MOST_BYTES)
 
 /** The postings of a word in a segment: from a byte of a page, up to a byte of another one. */
 interface List {
@@ -60,14 +64,26 @@ function compare(one: Uint8Array, other: Uint8Array): number {
 const beginsWith = (word: Uint8Array, beginning: Uint8Array): boolean =>
   word.length >= beginning.length && compare(word.subarray(0, beginning.length), beginning) === 0
 
+function joined(parts: readonly Uint8Array[]): Uint8Array {
+  const all = new Uint8Array(parts.reduce((length, part) => length + part.length, 0))
+  let at = 0
+  for (const part of parts) {
+    all.set(part, at)
+    at += part.length
+  }
+  return all
+}
+
 /** A snapshot of an index. After a write it must be opened again. */
-export class Postings {
+export class Postings implements Holder {
   #sql: SqlStorage
   #read: Read
   readonly #table: TextIndex['table']
   readonly #segments: Segment[]
   readonly #gone = new Map<number, Set<number>>()
-  readonly #lists = new Map<string, List[]>()
+  /** by word and whether it is a beginning */
+  readonly #lists = new Map<string, List[] | 'too many'>()
+  #bytes = 0
 
   /** @throws Unreadable */
   constructor(sql: SqlStorage, table: TextIndex['table'], read: Read) {
@@ -86,9 +102,18 @@ export class Postings {
     return this
   }
 
-  /** Whether its cache of words is still small enough. */
-  get isSmall(): boolean {
-    return this.#lists.size < MOST_KNOWN
+  /** Frees the memory. What is asked for again is read again. */
+  evict(): void {
+    this.#lists.clear()
+    this.#gone.clear()
+    this.#bytes = 0
+  }
+
+  /** @param bytes that it takes more from now on */
+  #remember(bytes: number): void {
+    if (this.#bytes + bytes > MOST_BYTES) this.evict()
+    this.#bytes += bytes
+    budget.use(this, this.#bytes)
   }
 
   /** How many documents the index has, and how many words they have together: BM25 needs both. */
@@ -121,23 +146,22 @@ export class Postings {
     return new Uint8Array(row.block)
   }
 
+  /** @throws Unreadable if one is missing: the pages after it would be taken for others */
   #pages(segment: Segment, first: number, count: number): Page[] {
     const id = segment.id * 2 ** SEGMENT_BITS
-    return this.#read<{ block: ArrayBuffer }>(
+    const rows = this.#read<{ block: ArrayBuffer }>(
       this.#sql,
       fragment(
         `SELECT block FROM ${this.#table}_data WHERE id BETWEEN CAST(? AS INTEGER) AND CAST(? AS INTEGER) ORDER BY id`,
         id + first,
         id + first + count - 1,
       ),
-    ).map(({ block }) => new Page(new Uint8Array(block)))
+    )
+    if (rows.length !== count) throw new Unreadable()
+    return rows.map(({ block }) => new Page(new Uint8Array(block)))
   }
 
-  #page(segment: Segment, number: number): Page {
-    const [page] = this.#pages(segment, number, 1)
-    if (page === undefined) throw new Unreadable()
-    return page
-  }
+  #page = (segment: Segment, number: number): Page => this.#pages(segment, number, 1)[0]!
 
   /** The page of the last word that is not after this one. */
   #pageOf(segment: Segment, word: Uint8Array): number {
@@ -169,13 +193,22 @@ export class Postings {
   #listsOf(text: string, prefix: boolean): List[] {
     const key = JSON.stringify([text, prefix])
     const known = this.#lists.get(key)
+    if (known === 'too many') throw new Unreadable()
     if (known !== undefined) return known
     const encoded = new TextEncoder().encode(text)
     const word = new Uint8Array(encoded.length + 1)
     word[0] = MAIN
     word.set(encoded, 1)
-    const lists = this.#segments.flatMap((segment) => [...this.#listsIn(segment, word, prefix)])
-    if (lists.length > MOST_WORDS) throw new Unreadable()
+    const lists: List[] = []
+    for (const segment of this.#segments) {
+      for (const list of this.#listsIn(segment, word, prefix)) {
+        if (lists.push(list) <= MOST_WORDS) continue
+        this.#remember(LIST_BYTES)
+        this.#lists.set(key, 'too many')
+        throw new Unreadable()
+      }
+    }
+    this.#remember(LIST_BYTES * (lists.length + 1))
     this.#lists.set(key, lists)
     return lists
   }
@@ -226,6 +259,7 @@ export class Postings {
         if (seq !== 0) gone.add(seq)
       }
     }
+    this.#remember(GONE_BYTES * gone.size)
     this.#gone.set(id, gone)
     return gone
   }
@@ -256,8 +290,8 @@ export class Postings {
     let number = this.#pageFor(list, low)
     let count = 0
     let seq = 0
-    /** positions that continue on the next page */
-    let begun: Uint8Array | undefined
+    /** positions of a document that go on in the next page: what of them was read, and how many bytes are missing */
+    let begun: Uint8Array[] | undefined
     let missing = 0
     let last = list.last
     for (const [page, first] of list.firsts)
@@ -271,12 +305,13 @@ export class Postings {
         let at = isFirst ? list.at : (page.firstSeqAt ?? end)
         if (begun !== undefined) {
           const more = Math.min(missing, end - HEADER)
-          begun = Uint8Array.of(...begun, ...bytes.subarray(HEADER, HEADER + more))
+          begun.push(bytes.subarray(HEADER, HEADER + more))
           missing -= more
           if (missing > 0) continue
           if (seq >= low && !gone?.has(seq)) {
+            const positions = joined(begun)
             count++
-            visit(seq, begun, 0, begun.length)
+            visit(seq, positions, 0, positions.length)
           }
           begun = undefined
         }
@@ -292,7 +327,7 @@ export class Postings {
           if (size % 2 === 1) throw new Unreadable()
           const to = at + size / 2
           if (to > end) {
-            begun = bytes.slice(at, end)
+            begun = [bytes.subarray(at, end)]
             missing = to - end
             break
           }

@@ -11,6 +11,7 @@ import {
   bindDouble,
   embedVectors,
   importMany,
+  keepAwake,
   type MirroredCollection,
   makeDocuments,
   makeQuestions,
@@ -51,12 +52,16 @@ const { vector, hybrid } = KINDS
 let embedded: MirroredCollection
 let mirrored: MirroredCollection
 let double: VectorizeDouble
+/** lets the objects that were kept awake sleep again */
+const letGo: (() => Promise<void>)[] = []
 
 beforeAll(async () => {
   vi.spyOn(console, 'warn').mockImplementation(() => {})
   BYTES.held = BYTES.exact
   embedVectors()
   embedded = await newMirrored()
+  // Woken under Vectorize, it would send its vectors there too.
+  letGo.push(keepAwake(embedded))
   await importMany(embedded.object, makeDocuments(COUNT))
   await search(embedded, { q: QUESTIONS[0]!, query_by: 'embedding' })
   double = bindDouble()
@@ -65,7 +70,8 @@ beforeAll(async () => {
 }, 180_000)
 
 beforeEach(() => void Object.assign(env, { VECTORS: 'vectorize' }))
-afterAll(() => {
+afterAll(async () => {
+  for (const sleep of letGo) await sleep()
   BYTES.held = held
   embedVectors()
 })
@@ -190,6 +196,7 @@ describe('ten thousand documents in Vectorize', { timeout: 120_000 }, () => {
       collection.object = collectionObject(env, collection.objectId)
     embedVectors()
     await search(embedded, { q: QUESTIONS[0]!, query_by: 'embedding' })
+    letGo.push(keepAwake(embedded))
     Object.assign(env, { VECTORS: 'vectorize' })
     await importMany(mirrored.object, changed)
     await compareAll('after a kill', { vector, hybrid })

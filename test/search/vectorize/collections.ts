@@ -69,6 +69,22 @@ export const ring = (collection: MirroredCollection): Promise<boolean> =>
 export const query = (collection: MirroredCollection, sql: string): Promise<Record<string, unknown>[]> =>
   runInDurableObject(stubOf(collection), (_object, { storage }) => storage.sql.exec(sql).toArray())
 
+/**
+ * Keeps a collection's object in memory, which workerd drops after ten seconds without a call: when it wakes again, the bindings
+ * of that moment decide where its vectors are.
+ * @returns lets go of it. It ends by itself when the object is aborted
+ */
+export function keepAwake(collection: MirroredCollection): () => Promise<void> {
+  let isOver = false
+  const held = runInDurableObject(stubOf(collection), async () => {
+    while (!isOver) await scheduler.wait(100)
+  }).catch(() => {})
+  return () => {
+    isOver = true
+    return held
+  }
+}
+
 /** How many documents Vectorize does not show in their present state. */
 export const waiting = async (collection: MirroredCollection): Promise<number> =>
   (await query(collection, 'SELECT count(*) AS count FROM vector_outbox'))[0]!.count as number
