@@ -119,7 +119,7 @@ async function exportDocuments({ env, path, query, access }: Call): Promise<Resp
   return plainText(await streamText(toItsEnd(unwrap(await collection.exportLines(options, scope)))))
 }
 
-/** A body that breaks off looks complete to its reader (reply.ts), so a last line says that it is not. */
+/** A body that breaks off looks complete to its reader (reply.ts), so a last line reports the error. */
 async function* toItsEnd(lines: AsyncIterable<string>): AsyncGenerator<string, void, undefined> {
   let begun = false
   try {
