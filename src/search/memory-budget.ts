@@ -1,8 +1,9 @@
 /**
- * Bounds what all objects of an isolate keep in memory of one kind: matrices of vectors, or values of fields. The platform
- * may run several objects of a class in one isolate of 128 MB, and each of them alone would be within its limit.
+ * Bounds the memory of all objects of an isolate for one kind of data: matrices of vectors, or values of fields. The
+ * platform may run several objects of a class in one isolate of 128 MB, and each of them alone would be within its
+ * limit.
  *
- * All of it can be read again from storage. So the holder that was used longest ago makes room.
+ * All of this data can be read again from storage. So the holder that was used longest ago is evicted.
  */
 export interface Holder {
   /** Frees the memory. */

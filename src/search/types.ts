@@ -80,7 +80,7 @@ export interface Field {
   vec_dist?: 'cosine' | 'ip'
   hnsw_params?: Record<string, unknown>
   embed?: EmbedConfig
-  /** `collection.field`: each value is one of that field */
+  /** `collection.field`: each value must be a value of that field */
   reference?: string
   /** the document referred to may come later */
   async_reference?: boolean
@@ -146,7 +146,7 @@ export interface JoinQuestion {
   filter: string
   /** the condition is a scoped key's own, with its joins: the key's conditions on this collection do not narrow it */
   trusted?: boolean
-  /** what a scoped key's joins allow of this collection */
+  /** the restriction of this collection by a scoped key's joins */
   only?: string
   scope: SearchScope
   /** may read a history collection */
@@ -278,7 +278,7 @@ export interface SearchResult {
   out_of?: number
   /** only when rerank_model was given */
   rerank?: RerankInfo
-  /** what became of a search in plain language */
+  /** the outcome of a search in plain language */
   parsed_nl_query?: Record<string, unknown>
   page?: number
   offset?: number

@@ -1,4 +1,4 @@
-/** The card by which other agents find an assistant. It takes a key, because it says which assistants there are. */
+/** The card by which other agents find an assistant. It needs a key, because it reveals which assistants exist. */
 import { openParties } from '../edge/chat-parties'
 import type { OpenCall } from '../edge/route'
 

@@ -27,7 +27,7 @@ const metadataOf = ({ passages, suggestions }: Turn, fields: SourceFields) => ({
   ...(suggestions && { followups: suggestions }),
 })
 
-/** @param turn one that is done @param context its conversation, as the client is told it */
+/** @param turn one that is done @param context the id of its conversation, as the client knows it */
 export const finishedTask = (turn: Turn, fields: SourceFields, context: string) =>
   task(context, taskId(context, turn), 'TASK_STATE_COMPLETED', {
     artifacts: [artifact(textOf(turn.answer), metadataOf(turn, fields))],
@@ -43,7 +43,7 @@ export class TaskEncoder implements TurnEncoder {
   #before = ''
   #after = ''
 
-  /** @param context the turn's conversation, as the client is told it */
+  /** @param context the id of the turn's conversation, as the client knows it */
   constructor(id: RpcId, fields: SourceFields, context: string) {
     this.#id = id
     this.#fields = fields
@@ -78,7 +78,7 @@ export class TaskEncoder implements TurnEncoder {
     })
   }
 
-  /** Writes once what all pieces but the first have in common. */
+  /** Prepares the text that all pieces but the first have in common. */
   #begin(): void {
     const mark = '\u0000'
     const [before = '', after = ''] = JSON.stringify(this.#update(mark, true)).split(JSON.stringify(mark))

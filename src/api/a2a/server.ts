@@ -128,8 +128,9 @@ async function ask(
 }
 
 /**
- * Asks in a context. A client may make up the name of a new one. An id that this server made may be that of a first
- * answer that is being written: nothing is stored of it, and only its conversation knows whether it is the caller's.
+ * Asks in a context. A client may make up the name of a new context. An id that this server made may belong to a
+ * first answer that is still being written: nothing of it is stored yet, so only its conversation knows whether it is
+ * the caller's.
  * @throws RpcError for an id that this server made and that is not open to the caller
  */
 async function askIn(contextId: string, asked: AssistantQuestion) {
@@ -146,7 +147,7 @@ async function askIn(contextId: string, asked: AssistantQuestion) {
 
 const noTask = (): RpcError => new RpcError(TASK_NOT_FOUND, 'There is no such task.')
 
-/** The place of a task's turn. @throws RpcError for an id that is none of ours */
+/** The place of a task's turn. @throws RpcError for an id that Parley did not make */
 function placeOf({ id }: Record<string, unknown>): { context: string; turn: number } {
   const [, context, turn] = /^([0-9a-f-]{36,45})\.(\d{1,9})$/.exec(String(id)) ?? []
   if (context === undefined) throw noTask()
@@ -195,7 +196,9 @@ async function followTask(
   throw new RpcError(UNSUPPORTED_OPERATION, 'This task has ended. Read it with `GetTask`.')
 }
 
-/** Stops the answer of this task, and of no later one. @throws RpcError for a task that is unknown or has ended */
+/**
+ * Stops the answer of this task only, not of a later one. @throws RpcError for a task that is unknown or has ended
+ */
 async function cancelTask(parties: ChatParties, params: Record<string, unknown>) {
   const { context, turn } = placeOf(params)
   if ((await runningIn(parties, context)) === turn && (await stopChat(parties, context))) {

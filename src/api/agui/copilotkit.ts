@@ -1,4 +1,4 @@
-/** What CopilotKit's client asks of its runtime besides a run. */
+/** Requests of CopilotKit's client to its runtime, other than runs. */
 import { listAssistants } from '../../registry/assistants'
 import { readJson } from '../edge/body'
 import { openParties } from '../edge/chat-parties'
@@ -24,7 +24,7 @@ export async function info({ env, request, record }: OpenCall): Promise<Response
   })
 }
 
-/** Opens a thread again: what was said, and the answer that is being written. */
+/** Reopens a thread: sends the earlier messages, and the answer that is being written. */
 export async function connect(call: OpenCall): Promise<Response> {
   const parties = await openParties(call)
   const { messages: _, ...asked } = readRun(await readJson(call.request))

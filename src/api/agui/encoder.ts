@@ -46,7 +46,7 @@ export class AgUiEncoder implements TurnEncoder {
     }
   }
 
-  /** Somebody's stop ends a run, too, and is no error. */
+  /** A stop ends a run as well. It is not an error. */
   fail(failure: Failure): string {
     const code = codeOf(failure)
     if (code === 'stopped') return this.#endText() + this.#finish('cancelled')

@@ -24,7 +24,7 @@ const Input = once(() =>
 export interface Run {
   thread: string
   run: string
-  /** names of parts of the input that an assistant has no use for */
+  /** names of parts of the input that an assistant does not use */
   ignored: string[]
 }
 

@@ -57,7 +57,7 @@ export const refuse = (call: ChatCall, error: unknown): Response =>
 const formOf = ({ request }: ChatCall, signals: Signals): ErrorForm =>
   errorFormOf(signals, new URL(request.url).searchParams.get('error_format'))
 
-/** The overrides that take a model that ranks anew. */
+/** The overrides that need a reranking model. */
 const rankingOf = ({ rerank, minimumRerankScore }: Changes): string[] => [
   ...(rerank ? ['semantic_ranker'] : []),
   ...(minimumRerankScore === undefined ? [] : ['minimum_reranker_score']),
@@ -146,7 +146,7 @@ function signalsOf({ request: { headers }, path }: ChatCall): Omit<Signals, 'bod
 
 const VERSION_HEADER = 'ai-chat-protocol-version'
 
-/** @throws FieldError 404 for a path of no version, 400 for a header of none */
+/** @throws FieldError 404 for an unknown version in the path, 400 for one in the header */
 function requireVersion({ request, path }: ChatCall): void {
   const version = path.version ?? request.headers.get(VERSION_HEADER)
   if (version === null || version === undefined || isVersion(version)) return

@@ -19,7 +19,7 @@ const LONGEST_LABEL = 1_000
 
 const HEADERS = {
   'content-type': 'text/plain; charset=utf-8',
-  // The text is not ours. Nothing in it may run, whatever type a browser guesses.
+  // The text comes from others. Nothing in it may run, whatever type a browser guesses.
   'content-security-policy': "default-src 'none'; sandbox; frame-ancestors 'none'",
   'x-content-type-options': 'nosniff',
 }
@@ -41,7 +41,7 @@ async function textsBehind({ env, request, record, path }: ChatCall, label: stri
   if (label.length > LONGEST_LABEL) return []
   const { citation_field: field, url_field: urlField } = assistant
   const labelling = field === undefined ? {} : { field }
-  // Front ends append to the name where in the document something was found.
+  // Front ends append the place within the document to the name.
   const wanted = label.replace(/ \([^()]*\)$/, '')
   for (const { filter, isMeant } of meaningsOf(wanted, field)) {
     const documents = await lookUp(env, access, assistant, { filterBy: filter, perPage: MOST_PAGES })
@@ -56,13 +56,13 @@ async function textsBehind({ env, request, record, path }: ChatCall, label: stri
 
 interface Meaning {
   filter: string
-  /** filters match more broadly than names do, so each document is checked */
+  /** checks each document, because a filter matches more than the exact name */
   isMeant(document: Document, name: string | undefined): boolean
 }
 
 const NO_WORD = regExp(String.raw`[^\p{L}\p{N}\p{M}]+`, 'gu')
 
-/** The documents that a label may mean, the likeliest first. */
+/** The possible meanings of a label, the likeliest first. */
 function meaningsOf(label: string, field: string | undefined): Meaning[] {
   const { ids, names } = meaningOf(label)
   const byId = ids.map((id) => ({

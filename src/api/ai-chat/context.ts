@@ -20,7 +20,7 @@ export interface Thought {
   props: Record<string, unknown> | null
 }
 
-/** What the shape of an answer depends on. */
+/** The parameters for the shape of an answer. */
 export interface Shown {
   citationField?: string
   urlField?: string
@@ -32,7 +32,7 @@ export interface Shown {
 }
 
 /**
- * Limits of a line, which has to stay below 64 KB and which clients read slowly if it is long: bytes of JSON for texts and
+ * Limits of a line. A line must stay below 64 KB, and clients read long lines slowly: bytes of JSON for texts and
  * labels, characters for everything else.
  */
 const TEXT_BYTES = 24_000

@@ -24,7 +24,7 @@ export const VERSIONS = ['2024-01-28', '2024-05-29', '2024-08', '2026-04'] as co
 export const isVersion = (name: string): name is (typeof VERSIONS)[number] =>
   (VERSIONS as readonly string[]).includes(name)
 
-/** What shows a request's dialect. */
+/** The parts of a request that show its dialect. */
 export interface Signals {
   /** named by the header or the path */
   version?: (typeof VERSIONS)[number] | undefined

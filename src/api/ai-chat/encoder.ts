@@ -23,7 +23,7 @@ const LONGEST_PIECE = 8_000
 const MOST_SUGGESTIONS = 10
 const LONGEST_SUGGESTION = 500
 
-/** How an answer is written for its request. */
+/** The options for writing an answer. */
 export interface Writing extends Shown {
   words: Words
   errorForm: ErrorForm
@@ -62,7 +62,7 @@ export function pieceWording(words: Words): Wording {
   }
 }
 
-/** A line break alone. Clients take anything else for a line of the answer. */
+/** A line break by itself. Clients would treat anything else as a line of the answer. */
 export const HEARTBEAT = '\n'
 
 /** Encodes an answer as a stream of lines. */

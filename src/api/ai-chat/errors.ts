@@ -41,12 +41,12 @@ const CHANGES: Record<string, string> = {
   excludeCategory: 'exclude_category',
 }
 
-/** What a client is told. What is absent comes from the failure. */
+/** The error for a client. Absent properties come from the failure. */
 interface Row {
   status?: number
   type: string
   words?: string
-  /** seconds after which the client is to ask again, whatever the failure says */
+  /** seconds after which the client should retry, instead of the failure's own */
   wait?: number
 }
 
@@ -55,8 +55,8 @@ const UNAUTHORISED =
   '`x-typesense-api-key`.'
 
 /**
- * Microsoft's client retries a 5xx up to four times, and a bare 503 for minutes. After a 429 it waits for `Retry-After` and
- * then retries. So errors that pass by themselves are a 429.
+ * Microsoft's client retries a 5xx up to four times, and a bare 503 for minutes. After a 429 it waits for
+ * `Retry-After` and then retries. So transient errors are a 429.
  */
 const PASSES: Row = { status: 429, type: 'interrupted', wait: 1 }
 
@@ -85,7 +85,7 @@ const TABLE: ErrorTable<Row> = {
   internal: { type: 'internal_error' },
 }
 
-/** What the client is told of a thrown error. @param request the one that failed */
+/** The error that a client gets for a thrown error. @param request the one that failed */
 export function faultOf(error: unknown, request?: FailedRequest): ChatFault {
   if (error instanceof ImpossibleChange) {
     const override = CHANGES[error.change] ?? error.change
@@ -102,7 +102,7 @@ export function faultOf(error: unknown, request?: FailedRequest): ChatFault {
   return turnFault(failureOf(error, request))
 }
 
-/** What the client is told of a failed turn. */
+/** The error that a client gets for a failed turn. */
 export function turnFault(failure: Failure): ChatFault {
   const { message, retryAfter } = failure
   const { status = failure.status, type, words = message, wait } = rowOf(TABLE, failure)

@@ -1,6 +1,6 @@
 /**
- * What the front end of the Azure Search demo asks before its first question: which of its options to show, and whether it
- * has to sign in. The types are those of its `api/models.ts` and `authConfig.ts`.
+ * The requests of the Azure Search demo's front end before its first question: which of its options to show, and
+ * whether users must sign in. The types are those of its `api/models.ts` and `authConfig.ts`.
  */
 import { DEFAULT_ASSISTANT } from '../../registry/assistants'
 import { admitAsker, openAssistant } from '../edge/open-assistant'
@@ -18,7 +18,8 @@ export const frontConfig = (call: ChatCall): Promise<Response> =>
     reasoningEffortOptions: [],
     defaultRetrievalReasoningEffort: '',
     streamingEnabled: true,
-    // The browser keeps it. What the demo keeps in Cosmos, Parley keeps anyway.
+    // The browser stores this history. The demo's server-side history in Cosmos is not needed: Parley stores
+    // conversations anyway.
     showChatHistoryBrowser: true,
     showChatHistoryCosmos: false,
     showQueryRewritingOption: false,
@@ -38,7 +39,7 @@ export const frontConfig = (call: ChatCall): Promise<Response> =>
     sharepointSourceEnabled: false,
   }))
 
-/** GET /auth_setup. Nobody signs in: the key says who may ask. Never throws. */
+/** GET /auth_setup. Nobody signs in: the key decides who may ask. Never throws. */
 export const authSetup = (call: ChatCall): Promise<Response> =>
   answer(call, () => ({
     useLogin: false,

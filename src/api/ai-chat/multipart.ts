@@ -1,8 +1,8 @@
 /**
- * A reader of multipart/form-data (RFC 7578) that takes what clients really send: pure.
+ * A reader of multipart/form-data (RFC 7578) that accepts what clients really send. Pure.
  *
- * workerd's own refuses the body of Microsoft's client, which does not quote the name of its first part, and turns
- * parts without a file name into text, which damages what is none.
+ * workerd's own parser does not work here. It refuses the body of Microsoft's client, which does not quote the name
+ * of its first part, and it decodes parts without a file name as text, which damages binary ones.
  */
 import { ApiError } from '../../errors'
 
@@ -77,7 +77,7 @@ class Reader {
     return { ...describe(head), bytes: this.#bytes.subarray(start, Math.max(start, this.#beforeBreak(end))) }
   }
 
-  /** The place of the next delimiter: at the start of a line, and with nothing of its own after it. */
+  /** The position of the next delimiter. It must be at the start of a line, with nothing else on that line. */
   #findDelimiter(from: number): number | undefined {
     for (let at = from; ; at++) {
       at = this.#bytes.indexOf(DASH, at)
@@ -95,7 +95,7 @@ class Reader {
     return after === CR || after === LF || after === 0x20 || after === 0x09
   }
 
-  /** The place of the line break before a delimiter: it belongs to the delimiter. */
+  /** The position of the line break before a delimiter. The line break belongs to the delimiter. */
   #beforeBreak(delimiter: number): number {
     const feed = delimiter - 1
     return this.#bytes[feed - 1] === CR ? feed - 1 : feed

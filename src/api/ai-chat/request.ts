@@ -15,7 +15,7 @@ export interface ChatRequest {
   transcript: TranscriptMessage[]
   /** system messages, for admin keys only */
   instructions: string[]
-  /** the conversation to go on with */
+  /** the conversation to continue */
   session?: string
   /** the user that the context names */
   user?: string
@@ -44,7 +44,7 @@ export function readChat(json: unknown, dialect: Dialect): ChatRequest {
     ...messages,
     ...(session !== undefined && { session }),
     ...(user !== '' && user.length <= LONGEST_USER && { user }),
-    // The oldest clients have them in the context itself.
+    // The oldest clients put overrides into the context itself.
     overrides: dialect === 'azure-js' ? { ...context, ...nested } : nested,
     stream: body.stream === true,
     contextSession: 'sessionId' in context || 'userId' in context,
@@ -108,7 +108,7 @@ function sessionOf(body: Record<string, unknown>, context: Record<string, unknow
   )
   if (given === undefined) return undefined
   const id = asRecord(given).conversation_id ?? given
-  // An id that is not ours leads to no conversation. The turn then fails with the right error.
+  // Replace an id that Parley cannot have made by an unknown one. The turn then fails with the right error.
   return typeof id === 'string' && id.length <= LONGEST_SESSION ? id : UNKNOWN
 }
 

@@ -1,4 +1,4 @@
-/** Writes a turn as the snippet reads it: chat completion chunks, with the sources in an event of their own. */
+/** Writes a turn in the snippet's format: chat completion chunks, with the sources in an event of their own. */
 import type { Failure } from '../../errors'
 import type { TurnEvent } from '../../turn/events'
 import { type SourceFields, sourcesOf } from '../turn/sources'
@@ -32,7 +32,10 @@ export class SnippetEncoder implements TurnEncoder {
     }
   }
 
-  /** The snippet takes any end of a stream for a success, and shows no errors in it. So the words are in the text. */
+  /**
+   * The snippet treats any end of a stream as a success, and shows no errors from it. So the message goes into the
+   * text.
+   */
   fail({ message }: Failure): string {
     return chunk(`\n\n**${message}**`) + DONE
   }

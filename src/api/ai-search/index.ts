@@ -1,6 +1,6 @@
 /**
- * Cloudflare's AI Search snippet (contract 3.5). It sends no headers of its own, so the key is in the address that it is
- * given: `api-url="https://parley.example/ai-search/KEY/ASSISTANT"`.
+ * Cloudflare's AI Search snippet (contract 3.5). It sends no headers of its own, so the key is in its configured
+ * address: `api-url="https://parley.example/ai-search/KEY/ASSISTANT"`.
  */
 import * as v from 'valibot'
 import { type Access, ASK_ACTIONS } from '../../auth/access'
@@ -36,7 +36,7 @@ const Body = once(() =>
       v.check((messages) => messages.at(-1)?.role === 'user', 'Expected a message of a `user` at the end.'),
     ),
     stream: v.optional(v.boolean()),
-    // Models and prompts to rewrite questions with are the assistant's, and not the page's.
+    // The assistant, not the page, decides the models and the prompts for rewriting questions.
     ai_search_options: v.fallback(
       v.object({ retrieval: v.object({ max_num_results: v.pipe(v.number(), v.integer(), v.minValue(1)) }) }),
       { retrieval: { max_num_results: USUAL_RESULTS } },
@@ -118,7 +118,7 @@ async function search(call: OpenCall): Promise<Response> {
 
 const BASE = '/ai-search/:key/:assistant'
 
-/** A path as an error may name it: without the key. */
+/** The path without the key, for error messages. */
 export const withoutKey = (path: string): string => path.replace(/^\/ai-search\/[^/]+/, '/ai-search/KEY')
 
 export const mountAiSearch = (app: App): void =>

@@ -1,4 +1,4 @@
-/** Writes a turn as deep-chat reads it: pieces of text, with citations as Markdown links. */
+/** Writes a turn in deep-chat's format: pieces of text, with citations as Markdown links. */
 import type { Failure } from '../../errors'
 import { textOf } from '../../parts'
 import type { TurnEvent } from '../../turn/events'
@@ -26,7 +26,7 @@ export class DeepChatEncoder implements TurnEncoder {
         return ''
       case 'delta':
         return written(this.#links.add(event.text))
-      // deep-chat passes over frames without text; a page's `responseInterceptor` reads them.
+      // deep-chat ignores frames without text; a page's `responseInterceptor` can read them.
       case 'done':
         return written(this.#links.end()) + frame(extrasOf(this.#turn, this.#fields))
       default:

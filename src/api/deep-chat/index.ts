@@ -28,7 +28,7 @@ async function ask(call: OpenCall): Promise<Response> {
   })
   const headers = { 'x-parley-conversation-id': conversationId }
   const read = chatReader(events, resume)
-  // With `stream: true` deep-chat asks for events, and for anything otherwise.
+  // With `stream: true` deep-chat accepts server-sent events; otherwise it accepts anything.
   if (request.headers.get('accept')?.includes('text/event-stream')) {
     return streamTurn(read, new DeepChatEncoder(parties.assistant), { headers, opensAt: 'text' })
   }
@@ -36,7 +36,7 @@ async function ask(call: OpenCall): Promise<Response> {
   return deliver(messageOf(turn, parties.assistant), headers, delivery(turn.turn))
 }
 
-/** What was said, for the page's `loadHistory`. */
+/** The earlier messages, for the page's `loadHistory`. */
 async function history(call: OpenCall): Promise<Response> {
   const { turns } = await turnsOf(await openParties(call), call.path.chat ?? '')
   return json(
@@ -49,7 +49,7 @@ async function history(call: OpenCall): Promise<Response> {
   )
 }
 
-/** deep-chat shows what is in `error`. */
+/** deep-chat shows the text in `error`. */
 function refusal(error: unknown, request: FailedRequest): Response {
   const failure = failureOf(error, request)
   const response = json({ error: inFull(failure) }, failure.status)

@@ -53,7 +53,7 @@ export async function admitTurn(
   model: ConversationModelConfig,
 ): Promise<Admission> {
   const { request, accesses } = caller
-  // A scoped key can make a question of a search. The request alone did not show that.
+  // A scoped key can turn a search into a question, which the request itself did not show.
   await enter(request)
   const asker = await askerOf(caller)
   const given = request.headers.get('idempotency-key') || undefined

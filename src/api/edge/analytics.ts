@@ -1,4 +1,4 @@
-/** What analytics rules count of searches and events, and how searches are captured. */
+/** Builds the records that analytics rules count, and captures searches. */
 import { waitUntil } from 'cloudflare:workers'
 import type { Access } from '../../auth/access'
 import { sha256 } from '../../auth/digest'
@@ -33,7 +33,7 @@ export interface Asked {
 /** The same words are the same query, however they were typed. */
 export const normalized = (q: string): string => q.normalize('NFC').trim().replace(/\s+/g, ' ').toLowerCase()
 
-/** What a rule keeps of a query. */
+/** The record of a query for a rule. */
 export async function queryRecord(
   rule: AnalyticsRule,
   asked: Asked,
@@ -73,7 +73,7 @@ export function requireShort(asked: Asked): void {
 }
 
 /**
- * Erases what `log` rules have of a user, as far as the key may delete events.
+ * Erases a user's events in `log` rules, as far as the key may delete events.
  * @param name of one rule; undefined: all
  * @returns how many events
  */
@@ -110,7 +110,7 @@ export interface Searcher {
 }
 
 /**
- * Has searches counted by the rules of their collections, after they were answered: nothing waits for it, and a search
+ * Counts searches for the rules of their collections, after they were answered. No reply waits for this, and a search
  * of a collection without rules costs nothing.
  */
 export function capture(
@@ -126,7 +126,7 @@ export function capture(
   }
 }
 
-/** Further pages of a search are no further searches. */
+/** A further page of a search does not count as another search. */
 const isCaptured = ({ q = '', enable_analytics: enabled, page, offset }: SearchParameters): boolean =>
   enabled !== 'false' &&
   !['', '*'].includes(q.trim()) &&
@@ -135,8 +135,8 @@ const isCaptured = ({ q = '', enable_analytics: enabled, page, offset }: SearchP
   Number(offset ?? 0) === 0
 
 /**
- * What a key's filter is, and what it hides, stays the key's: all that may search the destination would see it. So the
- * filter is not kept, and the query is not completed from a document.
+ * A key's filter and the documents that it hides must stay secret, but everybody who may search the destination would
+ * see them. So with such a key the filter is not recorded, and the query is not completed from a document.
  */
 async function captureOne(
   { collection, params, scope }: PlannedSearch,

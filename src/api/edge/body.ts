@@ -84,7 +84,7 @@ export function parseJson(text: string, parse: (text: string) => unknown = JSON.
   }
 }
 
-/** The error for a text that `error` says is no JSON: where it is broken. */
+/** The error for a text that is not JSON. It names the place of the fault. */
 export function badJson(text: string, error: unknown): ApiError {
   const fault = text.trim() === '' ? 'the body is empty' : (describeFault(text) ?? (error as Error).message)
   return detailed(
@@ -116,6 +116,6 @@ async function drain(reader: ByteReader): Promise<void> {
       if (pauses.due(read.value.byteLength)) await pause()
     }
   } catch {
-    // Its sender has gone: nothing is left to drain.
+    // The sender has disconnected: nothing is left to drain.
   }
 }

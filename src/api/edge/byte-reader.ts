@@ -14,7 +14,7 @@ export function byteReader(body: ReadableStream<Uint8Array>): ByteReader {
   try {
     reader = body.getReader({ mode: 'byob' })
   } catch {
-    // A stream that JavaScript made takes no buffers.
+    // A stream made in JavaScript does not support BYOB reads.
     return body.getReader()
   }
   let size = FIRST

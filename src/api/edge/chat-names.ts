@@ -33,7 +33,7 @@ export interface Chat {
   named: boolean
   /** true if this server gave the id out: its first answer may be running */
   vouched?: boolean
-  /** of a conversation that was opened before anything was asked in it: how it began, and what was told it since */
+  /** for a conversation that was opened before its first question: how it began, and messages added since */
   begun?: Begun
   transcript?: TranscriptMessage[]
 }

@@ -17,8 +17,8 @@ const entries = (list: string): string[] =>
 const origins = (env: Cloudflare.Env): string[] => entries(env.CORS_ORIGINS ?? '*')
 
 /**
- * Sets who may read the answer: everyone if CORS_ORIGINS is `*` or not set, else the origins that it lists. For any other
- * origin no header is set, and the browser hides the answer from the page.
+ * Sets the origins that may read the answer: everyone if CORS_ORIGINS is `*` or not set, else the origins that it
+ * lists. For any other origin no header is set, and the browser hides the answer from the page.
  */
 export function allowOrigin(env: Cloudflare.Env, request: Request, headers: Headers): boolean {
   const listed = origins(env)
@@ -50,8 +50,8 @@ export function preflight(env: Cloudflare.Env, request: Request): Response | und
 }
 
 /**
- * Refuses a page whose origin CORS_ORIGINS does not list. The browser would hide the answer from it anyway, but a simple
- * request would have been carried out by then.
+ * Refuses a page whose origin CORS_ORIGINS does not list. The browser would hide the answer from it anyway, but a
+ * simple request would already have been executed.
  */
 export function refuseOrigin(env: Cloudflare.Env, request: Request): Response | undefined {
   const origin = foreignOrigin(request)

@@ -1,4 +1,4 @@
-/** A protocol's table of errors: what its clients are told for each code. */
+/** A protocol's table of errors, by code. */
 import type { ErrorCode, Failure, StatusCode } from '../../errors'
 import { codeOf, codeOfStatus } from '../../turn/errors'
 

@@ -14,7 +14,7 @@ export const COMMON_PARAMETERS = [
   'vector_query',
 ]
 
-/** What an operation needs, by where it stands: typing one of these names wrong is what refuses the request. */
+/** Names that an operation requires, by their place. A mistyped one gets the request refused. */
 export const NEEDED = {
   collection: ['name', 'fields'],
   field: ['name', 'type'],
@@ -30,7 +30,7 @@ export const NEEDED = {
 /**
  * Runs an operation. If it is refused with 400, the error's `detail` names a property that is near a needed one which is
  * missing.
- * @param given the body or parameters of the request; of several objects each is looked at
+ * @param given the body or parameters of the request; if there are several objects, each is checked
  * @param needed names that the operation needs
  * @throws what `run` throws
  */

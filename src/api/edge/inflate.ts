@@ -22,12 +22,13 @@ export async function* inflate(
   head: Uint8Array,
   reader: ByteReader,
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  // Loaded when the first body needs it: at the start of an isolate it would take some milliseconds from everybody.
+  // Load this when the first body needs it. At the start of an isolate it would delay every request by some
+  // milliseconds.
   const { createGunzip } = await import('node:zlib')
   const gunzip = createGunzip({
     chunkSize: PIECE_BYTES,
     readableHighWaterMark: PIECE_BYTES,
-    // A piece of input waits until all of the one before has been inflated.
+    // A piece of input waits until the piece before has been inflated completely.
     writableHighWaterMark: 1,
   })
   const fed = feed(gunzip, head, reader)
@@ -39,7 +40,7 @@ export async function* inflate(
   }
 }
 
-/** Writes the input as fast as it is taken. An error of the reader goes on to who reads the output. */
+/** Writes the input as fast as it is taken. An error of the reader is passed on to the output. */
 async function feed(gunzip: Gunzip, head: Uint8Array, reader: ByteReader): Promise<void> {
   const closed = new Promise<void>((resolve) => gunzip.once('close', resolve))
   try {

@@ -43,7 +43,7 @@ const Message = once(() =>
 
 /**
  * Reads one message of a body.
- * @returns undefined for a reply, which a server that asks nothing has no use for
+ * @returns undefined for a reply, because this server sends no requests
  * @throws RpcError for anything but a message
  */
 export function readMessage(body: unknown): RpcRequest | undefined {

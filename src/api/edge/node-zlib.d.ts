@@ -1,6 +1,6 @@
 /**
- * What is used of `node:zlib`, which the runtime brings. The types of all of Node would let the sources name what a
- * Worker should not use.
+ * The used part of `node:zlib`, which the runtime includes. With the types of all of Node, sources could use modules
+ * that a Worker should not.
  */
 declare module 'node:zlib' {
   /** A Duplex of Node: bytes of gzip in, inflated ones out, in pieces of `chunkSize` bytes at most. */

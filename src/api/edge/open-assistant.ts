@@ -36,7 +36,7 @@ export function openTo(access: Access, assistant: Assistant): Assistant | undefi
 }
 
 /**
- * For lists: `openTo`, and nothing for a page whose origin the assistant does not list.
+ * Like `openTo`, for lists. Returns undefined for a page whose origin the assistant does not list.
  * @param record of the request
  */
 export function openHere(

@@ -1,4 +1,4 @@
-/** Pages for whoever opens an address of the API in a browser. They are static assets (ui/). */
+/** Pages for people who open an address of the API in a browser. They are static assets (ui/). */
 import { presentedKey } from './presented-key'
 
 /** A page as an answer of this Worker, which adds headers of its own. @param path without its ending */
@@ -13,8 +13,8 @@ export async function servePage(
 }
 
 /**
- * Whether somebody has typed or followed an address that is no page. A client brings a key, and is answered in its own
- * protocol's words.
+ * Whether a person has opened an address that is not a page. A client sends a key, and gets an answer in its own
+ * protocol.
  */
 export const isLost = (request: Request, { status }: Response): boolean =>
   (status === 400 || status === 401 || status === 404) &&
@@ -24,8 +24,8 @@ export const isLost = (request: Request, { status }: Response): boolean =>
   presentedKey(request) === undefined
 
 /**
- * For somebody who is lost: the page at the address, where an API has the address too (`/docs`), or else the one that says
- * that there is none.
+ * Finds a page for a browser at an API address: the page of that address, if there is one (`/docs`), or else the "not
+ * found" page.
  */
 export async function findPage(env: Cloudflare.Env, request: Request, status: number): Promise<Response> {
   const page = await servePage(env, request, new URL(request.url).pathname)

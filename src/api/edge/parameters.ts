@@ -24,7 +24,7 @@ export function parseQuery(query: string): SearchParameters {
 
 const decode = (value: string): string => {
   const spaced = value.replaceAll('+', ' ')
-  // Making a TextDecoder takes longer than all else here. Only what is beyond ASCII needs one.
+  // Making a TextDecoder takes longer than all else here. Only non-ASCII text needs one.
   return spaced.replace(/(?:%[0-9a-f]{2})+/gi, (escapes) =>
     /%[89a-f]/i.test(escapes)
       ? new TextDecoder().decode(

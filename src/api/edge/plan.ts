@@ -39,7 +39,7 @@ export const SEARCHES_AT_ONCE = 4
  * A search of a collection.
  * @param access the key that searches
  * @param collection its name as the key was checked for it
- * @param find a question's search may use a place that is a minute old
+ * @param find looks up the collection; for a question, the result may be a minute old
  * @throws ApiError 404 when the collection, the preset or the stopword set is unknown
  */
 export async function planSearch(
@@ -51,7 +51,7 @@ export async function planSearch(
 ): Promise<PlannedSearch> {
   const { params, filter } = await withPreset(env, access, parameters)
   for (const name of REQUEST_ONLY) delete params[name]
-  // The search refuses what is not a number.
+  // The search itself refuses a value that is not a number.
   const asked = params.search_cutoff_ms
   if (access.forPages && (!asked || Number(asked) > PAGE_CUTOFF_MS)) {
     params.search_cutoff_ms = `${PAGE_CUTOFF_MS}`
@@ -120,7 +120,7 @@ function scopeOf(
 
 /**
  * Runs a search. A caller's mistake becomes the reply.
- * @param gone aborts when nobody waits for it any more
+ * @param gone aborts when the caller has left
  */
 export async function runSearch(
   env: Cloudflare.Env,

@@ -7,7 +7,7 @@ import type { Note } from '../../auth/admit'
 import { foreignOrigin } from '../../origins'
 import type { Origin } from '../../search/fault-log'
 
-/** What is known of a request so far. Each layer adds what it learns. */
+/** The data of a request for the log. Each layer adds what it learns. */
 export interface RequestRecord extends Note {
   readonly requestId: string
   /** unix milliseconds */

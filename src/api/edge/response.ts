@@ -13,13 +13,13 @@ export const json = (value: unknown, status = 200): Response =>
 export const notFound = (): Response =>
   new Response('{ "message": "Not Found"}', { status: 404, headers: JSON_HEADERS })
 
-/** What decides how an error is told: `plain` if the key is made for pages. */
+/** The properties that decide how an error is reported: `plain` if the key is made for pages. */
 export type FailedRequest = Pick<RequestRecord, 'requestId' | 'plain'>
 
 /**
- * What a caller is told of a thrown error. Anything but an ApiError is our fault: the caller gets an id to report (the
- * request's own, if known), and the log gets the same id and the place. The message goes to neither, because it may quote a
- * document or a key.
+ * The failure that a caller sees for a thrown error. Anything but an ApiError is a fault of Parley: the caller gets
+ * an id to report (the request's own, if known), and the log gets the same id and the place. The message goes to
+ * neither, because it may quote a document or a key.
  */
 export function failureOf(
   error: unknown,
@@ -36,7 +36,7 @@ export function failureOf(
 /** The answer to a thrown error. */
 export function errorResponse(error: unknown, request?: FailedRequest): Response {
   const { status, message, retryAfter, detail } = failureOf(error, request)
-  // Clients of Typesense pass unknown keys on.
+  // Clients of Typesense pass on unknown keys.
   const response = json({ message, ...(detail !== undefined && { detail }) }, status)
   if (retryAfter !== undefined) response.headers.set('retry-after', String(retryAfter))
   return response

@@ -13,7 +13,7 @@ import { planForQuestion } from './plan'
 /** Words alone, meaning alone, or both fused. */
 export type RetrievalMode = 'text' | 'vectors' | 'hybrid'
 
-/** What a request changes of its assistant's searches. The protocol has checked that the assistant allows it. */
+/** Changes of a request to its assistant's searches. The protocol has checked that the assistant allows it. */
 export interface SearchChanges {
   /** documents for the model, from all searches together; 0: none */
   top?: number
@@ -157,7 +157,7 @@ function filterOf(
 /** Parameters with one entry for each field of `query_by`. They are dropped when the fields change. */
 const BY_FIELD = ['query_by_weights', 'prefix', 'infix', 'num_typos']
 
-/** Parameters for a search by words, by meaning or by both, and which of these it is. */
+/** Parameters for a search by words, by meaning or by both, and its mode. */
 function inMode(
   given: SearchParameters,
   outline: Outline,
@@ -184,7 +184,7 @@ function inMode(
     )
   }
   const params: SearchParameters = {
-    // A caller who names the fields also says how to search them.
+    // A caller who names the fields also decides how to search them.
     ...(!given.query_by && weightsOf(fields)),
     ...given,
     ...(fields.length > 0 && { query_by: fields.join(',') }),

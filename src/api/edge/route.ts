@@ -31,13 +31,13 @@ interface RouteBase {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** Hono's syntax. A key has to allow `:collection` as well as the action */
   path: string
-  /** what a question here names of the registry, besides `:assistant`; it is read beside the key */
+  /** the registry rows that a question here names, besides `:assistant`; they are read together with the key */
   names?: (path: Record<string, string>, query: SearchParameters) => Named | undefined
   /** whether the request may begin a turn, judged by its parameters: such requests queue first (front-door.ts). Absent: no */
   begins?: (query: SearchParameters) => boolean
 }
 
-/** `action` is what the key has to allow. An `open` route is public, or checks keys itself. */
+/** The key must allow `action`. An `open` route is public, or checks keys itself. */
 export type Route =
   | (RouteBase & { action: string; open?: false; handle: (call: Call) => Promise<Response> | Response })
   | (RouteBase & { open: true; handle: (call: OpenCall) => Promise<Response> | Response })
@@ -47,8 +47,8 @@ type Env = { Bindings: Cloudflare.Env; Variables: { record: RequestRecord } }
 type Handler = (context: Context<Env>) => Promise<Response>
 
 /**
- * Adds one route, as Hono's `on` does for an app without a base path. `on` takes lists of methods and paths, copies them,
- * and puts each path together anew. For hundreds of routes that is a part of the start-up.
+ * Adds one route, as Hono's `on` does for an app without a base path. `on` accepts lists of methods and paths, copies
+ * them, and joins each path with the base path. For hundreds of routes that is a noticeable part of the start-up.
  */
 export function addRoute(app: App, method: Route['method'] | 'ALL', path: string, handler: Handler): void {
   const route = { basePath: '/', path, method, handler }

@@ -1,14 +1,14 @@
-/** The app's router: Hono's trie, built for the part of the routes that a request can match, when one first comes. */
+/** The app's router: Hono's trie, built on demand for the routes that a kind of request can match. */
 import type { Result, Router } from 'hono/router'
 import { TrieRouter } from 'hono/router/trie-router'
 
-/** Stands for all first words that no route begins with. */
+/** Represents all first words that no route begins with. */
 const OTHER = ''
 
-/** Whether any word can stand in a place of a route's path. */
+/** Whether a segment of a route's path matches any word. */
 const isOpen = (word: string): boolean => /[:*{]/.test(word)
 
-/** Whether a route's path may match paths of another number of words. */
+/** Whether a route's path may match paths with a different number of segments. */
 const isElastic = (path: string): boolean => /[*{?]/.test(path)
 
 /** The first word of a path. */
@@ -27,7 +27,7 @@ interface Added<T> {
   handler: T
 }
 
-/** What decides which routes a request can match. */
+/** The properties of a request that decide which routes it can match. */
 interface Outline {
   method: string
   word: string

@@ -1,4 +1,4 @@
-/** Headers that keep a browser from making more of an answer than it is. Those of the page are in ui/_headers. */
+/** Headers that stop a browser from executing or embedding an answer. Headers of the pages are in ui/_headers. */
 
 const HEADERS: Record<string, string> = {
   // Answers are data: nothing in them may load, run or be framed.
@@ -7,11 +7,11 @@ const HEADERS: Record<string, string> = {
   'referrer-policy': 'no-referrer',
 }
 
-/** @param secure whether the request came over https: only then may a browser be told to stay with it */
+/** @param secure whether the request came over https: only then is HSTS sent */
 export function protect(headers: Headers, secure: boolean): void {
-  // A route that says more of its own answer knows better.
+  // A header that the route has set itself wins.
   for (const [name, value] of Object.entries(HEADERS)) if (!headers.has(name)) headers.set(name, value)
-  // What one key may read is not for the next reader of a shared cache.
+  // A shared cache must not give one key's answer to the next caller.
   if (!headers.has('cache-control')) headers.set('cache-control', 'no-store')
   if (secure) headers.set('strict-transport-security', 'max-age=31536000')
 }

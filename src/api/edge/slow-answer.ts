@@ -1,8 +1,9 @@
 /**
  * Answers in JSON that may take long, with work that stops when the caller hangs up.
  *
- * On Cloudflare `request.signal` fires then. Elsewhere only a body that nobody reads shows it. So an answer that takes
- * longer than a moment begins before its content is there, with a blank now and then, which JSON allows.
+ * On Cloudflare `request.signal` fires when the caller hangs up. Elsewhere only a body that nobody reads shows it. So
+ * an answer that takes longer than a moment begins before its content is there, with a blank now and then, which JSON
+ * allows.
  */
 import { waitUntil } from 'cloudflare:workers'
 import { json } from './response'

@@ -1,9 +1,9 @@
 /** The requests of the last seconds, as this isolate has served them. Nothing of it is stored or leaves the isolate. */
 import type { RequestRecord } from './request-log'
 
-/** Seconds that are looked back on. */
+/** The window, in seconds. */
 const WINDOW = 10
-/** Endpoints of a second that are told apart. */
+/** The most endpoints counted separately in a second. */
 const MOST_ENDPOINTS = 200
 
 interface Tally {
@@ -19,7 +19,7 @@ const seconds = new Map<number, Map<string, Tally>>()
 
 const DOCUMENTS = '/collections/:collection/documents'
 
-/** What Typesense counts a request as, beside its endpoint. */
+/** The kind under which Typesense counts a request, besides its endpoint. */
 function labelOf(method: string, route: string, status: number): Label | undefined {
   if (status === 429 || status === 503) return 'overloaded'
   if (route === '/multi_search' || route === `${DOCUMENTS}/search`) return 'search'
@@ -28,7 +28,10 @@ function labelOf(method: string, route: string, status: number): Label | undefin
   return method === 'DELETE' ? 'delete' : method === 'GET' ? undefined : 'write'
 }
 
-/** Counts a request that was answered. Those of unknown keys are left out: their paths are anybody's words. */
+/**
+ * Counts a request that was answered. Requests with unknown keys are left out, because anybody can make up their
+ * paths.
+ */
 export function countRequest(record: RequestRecord, status: number, now = Date.now()): void {
   const { method, route, key, started, collection } = record
   if (route === undefined || key === undefined) return

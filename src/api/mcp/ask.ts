@@ -39,7 +39,7 @@ export async function askWhole(session: Session, input: AskInput): Promise<ToolR
   return answerOf(await wholeTurn(chatReader(events, resume)), session.assistant)
 }
 
-/** @param token of the client's wish for progress; absent: it has none. @throws ApiError */
+/** @param token the client's progress token; absent: it wants no progress. @throws ApiError */
 export async function askStreaming(
   session: Session,
   id: RpcId,
@@ -89,7 +89,7 @@ export class AskEncoder implements TurnEncoder {
     return rpcFrame(rpcResult(this.#id, failedText(inFull(failure))))
   }
 
-  /** @param steps how far this goes. The total is unknown: nobody knows how long an answer becomes */
+  /** @param steps the progress so far. The total is unknown, because the length of the answer is */
   #notify(text: string, steps: number): string {
     if (this.#before === undefined || text === '') return ''
     this.#progress += steps

@@ -1,4 +1,4 @@
-/** What clients are told of the tools. */
+/** The descriptions of the tools for clients. */
 import { once } from '../../once'
 
 const string = (description: string) => ({ type: 'string', description })
@@ -9,7 +9,7 @@ const object = (properties: Record<string, unknown>, required: string[]) => ({
   required,
 })
 
-/** An input takes nothing else. Outputs may grow. */
+/** An input has no further properties. Outputs may get more. */
 const input = (properties: Record<string, unknown>, required: string[]) => ({
   ...object(properties, required),
   additionalProperties: false,

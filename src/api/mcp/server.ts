@@ -1,9 +1,8 @@
 /**
- * Answers messages of MCP. The server keeps nothing between requests: it gives out no session, and each request brings its
- * key.
+ * Answers messages of MCP. The server is stateless: it creates no sessions, and each request brings its key.
  *
- * The official SDK needs 50 KB of gzip without its validator, 91 KB with it. This is a seventh of the Worker's whole budget,
- * so these few methods are written by the specification; tests hold them with the SDK's own client.
+ * The official SDK needs 50 KB of gzip without its validator, 91 KB with it. This is a seventh of the Worker's whole
+ * budget, so these few methods follow the specification directly, and tests check them with the SDK's own client.
  */
 import { requireRate } from '../../auth/rate-limit'
 import { requireFewSearches } from '../../auth/searches'
@@ -117,7 +116,7 @@ async function dispatch(session: Session, { method, params }: RpcRequest): Promi
   }
 }
 
-/** A client that asks for another revision is told the newest, and decides whether it goes on. */
+/** A client that asks for another revision gets the newest, and decides whether to continue. */
 function initialized({ assistant }: Session, { protocolVersion }: Record<string, unknown>) {
   return {
     protocolVersion: VERSIONS.find((version) => version === protocolVersion) ?? VERSIONS[0],

@@ -1,4 +1,4 @@
-/** The tools of the MCP server: what they take and what they give. */
+/** The tools of the MCP server, with their inputs and results. */
 import * as v from 'valibot'
 import { requireAccess } from '../../auth/admit'
 import { listConversations } from '../../conversation/conversations'
@@ -21,7 +21,7 @@ const USUAL_RESULTS = 10
 
 const text = (longest: number) => v.pipe(v.string(), v.nonEmpty(), v.maxLength(longest))
 
-/** What each tool takes. The JSON schemas of schemas.ts say the same to clients. */
+/** The inputs of the tools. The JSON schemas of schemas.ts describe the same to clients. */
 export const INPUTS = once(() => ({
   search: v.strictObject({
     query: text(LONGEST_QUESTION),
@@ -47,7 +47,7 @@ export const listTools = (session: Session) =>
   definitions().filter(({ name }) => name !== 'search' || maySearch(session))
 
 /**
- * Calls a tool. What goes wrong is its result, so that the model that called it can read why.
+ * Calls a tool. A failure becomes the tool's result, so that the calling model can read the reason.
  * @throws RpcError for a tool that does not exist
  */
 export async function callTool(session: Session, params: Record<string, unknown>): Promise<ToolResult> {
@@ -109,7 +109,7 @@ function checked<N extends Name>(name: N, given: unknown): Input<N> {
   throw new ApiError(400, `\`${v.getDotPath(issue) ?? 'arguments'}\`: ${issue.message}`)
 }
 
-/** Clients that know no structured content read the same as JSON in the text. */
+/** Clients without support for structured content read the same as JSON in the text. */
 const structured = (content: Record<string, unknown>): ToolResult => ({
   content: [{ type: 'text', text: JSON.stringify(content) }],
   structuredContent: content,

@@ -1,4 +1,4 @@
-/** n8n's chat widget, with Parley in the place of a workflow's webhook. */
+/** n8n's chat widget, with Parley instead of a workflow's webhook. */
 import * as v from 'valibot'
 import { ApiError, type Failure } from '../../errors'
 import { once } from '../../once'

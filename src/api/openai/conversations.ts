@@ -56,7 +56,7 @@ const readBody = async ({ request }: OpenCall): Promise<unknown> => {
 export async function createConversation(call: OpenCall): Promise<Response> {
   const { env } = call
   const caller = await callerOf(call, 'say')
-  // Each makes an object and a row, as a first question does.
+  // Each creation makes an object and a row, like a first question.
   await requireRate(env, 'RATE_LIMIT_TURNS', caller.access)
   const { metadata, items } = checkBody(bodies().New, await readBody(call))
   const said = messagesIn(items ?? [])
@@ -145,7 +145,7 @@ const shown = (row: MemoryRow) => ({
   metadata: metadataOf(row),
 })
 
-/** Other wires may keep more than texts there. */
+/** Other protocols may store values other than texts there. */
 const metadataOf = (row: MemoryRow): Record<string, string> =>
   Object.fromEntries(
     Object.entries(memoryOf(row).info ?? {}).map(([name, value]) => [
@@ -191,8 +191,9 @@ interface Home {
 }
 
 /**
- * Where a new conversation keeps its messages: in the history of the assistant that the key is most likely to ask. That is
- * the one that it is bound to, or `default`, or the first one. Another one goes on from what it holds (edge/chat-names.ts).
+ * Where a new conversation keeps its messages: in the history of the assistant that the key is most likely to ask.
+ * That is the one that it is bound to, or `default`, or the first one. If another assistant is asked, it gets these
+ * messages as a transcript (edge/chat-names.ts).
  */
 async function homeOf(env: Cloudflare.Env, access: Access, record: RequestRecord): Promise<Home> {
   const { assistant: bound } = access.limits
@@ -211,7 +212,7 @@ async function homeOf(env: Cloudflare.Env, access: Access, record: RequestRecord
 }
 
 /**
- * What is written into a history comes into the prompts of later turns, and nobody judges it.
+ * Messages that are written into a history become part of later prompts, and no guardrail judges them.
  * @throws ApiError 403 for a key made for pages, 400 where the conversation's model has a guardrail
  */
 async function requireTrusted(

@@ -1,4 +1,4 @@
-/** POST /v1/embeddings: vectors of texts, by the model that makes those of a collection. */
+/** POST /v1/embeddings: vectors of texts, made by the model of a collection. */
 import * as v from 'valibot'
 import { type Access, SEARCH_ACTION } from '../../auth/access'
 import { admit, requireAccess } from '../../auth/admit'

@@ -2,8 +2,9 @@
  * Writes a turn as OpenAI's chat completions (contract 3.3): pure functions from events to JSON and to the bytes of the
  * stream.
  *
- * Sources are where other servers put them: in `annotations`, with their places in the answer, if they have an address, and in
- * a `context` with their texts, as in Azure's answers over one's own data. In a stream both are in the last delta.
+ * Sources are in the same places as on other servers: those with an address are in `annotations`, with their
+ * positions in the answer; all are in a `context` with their texts, as in Azure's answers over one's own data. In a
+ * stream both are in the last delta.
  */
 
 import type { Failure } from '../../errors'
@@ -87,12 +88,12 @@ export class CompletionEncoder implements TurnEncoder {
     }
   }
 
-  /** No end marker follows, because what came before is not an answer. */
+  /** No end marker follows, because the text before is not a complete answer. */
   fail(failure: Failure): string {
     return frame(errorBody(failure))
   }
 
-  /** Writes once what all chunks have in common. */
+  /** Prepares the text that all chunks have in common. */
   #begin(): void {
     const head = { ...headOf(this.#turn, this.#shape, 'chat.completion.chunk'), choices: [] }
     this.#before = `data: ${JSON.stringify(head).slice(0, -2)}{"index":0,"delta":`
@@ -164,7 +165,7 @@ export function citedPlaces({ citations }: Turn, sources: readonly AnswerSource[
 
 const FINISH_REASONS = ['stop', 'length', 'content_filter']
 
-/** Clients know no other reasons. */
+/** Clients know only these reasons. */
 export const finishReason = (reason = 'stop'): string => (FINISH_REASONS.includes(reason) ? reason : 'stop')
 
 export const usageOf = ({ input_tokens: input = 0, output_tokens: output = 0 }: Partial<Usage> = {}) => ({

@@ -4,7 +4,7 @@ import { type ErrorTable, rowOf } from '../edge/error-table'
 import { type FailedRequest, failureOf } from '../edge/response'
 import { InvalidParameter } from './question'
 
-/** What a client is told. Absent words are the failure's own, and so is its status. */
+/** The error for a client. If the words or the status are absent, the failure's own are used. */
 interface Row {
   type: string
   code: string | null

@@ -1,4 +1,4 @@
-/** Reads what requests to both of OpenAI's APIs have in common. Pure. */
+/** Reads the common parts of requests to both of OpenAI's APIs. Pure. */
 
 import * as v from 'valibot'
 import { ApiError } from '../../errors'
@@ -93,13 +93,13 @@ export interface ModelQuestion {
   question: string
   /** what was said before, oldest first, without instructions */
   transcript: TranscriptMessage[]
-  /** what messages of the roles `system` and `developer` say */
+  /** the texts of messages with the roles `system` and `developer` */
   instructions: string
   stream: boolean
   user?: string
   /** the client's name for the conversation, or its id */
   conversation?: string
-  /** the turn after which the question goes on; absent: the last one */
+  /** the turn that the question continues from; absent: the last one */
   after?: number
   /** the form that the answer has to have; absent: text */
   form?: AnswerForm
@@ -192,7 +192,7 @@ export function readMessages(
     if (role === 'user') transcript.push({ role, content: text })
     else if (role === 'assistant')
       transcript.push({ role, content: [...text, ...(calls ?? []).map(callPart)] })
-    // Tools that another model called: what came of them was said before, too.
+    // Results of tools that another model called are part of the transcript, too.
     else if (role === 'tool') {
       transcript.push({ role: 'assistant', content: [{ type: 'tool_result', id, text: message }] })
     } else if (role === 'system' || role === 'developer') instructions.push(message)

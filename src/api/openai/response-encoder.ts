@@ -20,7 +20,7 @@ import { errorBody } from './errors'
 import { messageId, responseId } from './ids'
 
 export interface ResponseShape extends CompletionShape {
-  /** the response that this one goes on after */
+  /** the response that this one continues */
   previous: string | null
   /** the conversation in the id of the response (conversation/sealed-id.ts) */
   handle: string
@@ -95,7 +95,7 @@ export class ResponseEncoder implements TurnEncoder {
     this.#sequence += pieces
   }
 
-  /** What all deltas have in common is written once. */
+  /** The text that all deltas have in common is built once. */
   #delta(text: string): string {
     if (this.#before === '') {
       const type = 'response.output_text.delta'
@@ -171,7 +171,7 @@ export function responseOf(turn: Turn, shape: ResponseShape) {
   }
 }
 
-/** What a response has in every state. Clients expect all of it. */
+/** The properties of a response in every state. Clients expect all of them. */
 export const frameOf = ({ conversationId, turn }: Turn, shape: ResponseShape, status: Status) => ({
   id: responseId(shape.handle, turn),
   object: 'response',

@@ -94,7 +94,7 @@ export function readResponse(body: unknown): ResponseRequest {
   }
 }
 
-/** What an item says, as a message of chat completions says it. */
+/** An item as messages of chat completions. */
 function messageOf(item: v.InferOutput<ReturnType<typeof Item>>): SaidMessage[] {
   const { type, role, content, call_id: id = '', name = '', arguments: given = '', output } = item
   if (role !== undefined) return [{ role, content }]
@@ -113,8 +113,8 @@ function placeOf(previous: string | null | undefined): Place | undefined {
 }
 
 /**
- * The last earlier answer that the input refers to instead of repeating it, as the AI SDK does by default. The question
- * goes on from there: the conversation has the answer itself.
+ * The last earlier answer that the input refers to instead of repeating it, as the AI SDK does by default. The
+ * question continues from there: the conversation has the answer itself.
  */
 const lastReference = (items: readonly v.InferOutput<ReturnType<typeof Item>>[]): string | undefined =>
   items.findLast(({ type, id }) => type === 'item_reference' && id?.startsWith('msg_'))?.id ?? undefined
@@ -126,7 +126,7 @@ function placeOfMessage(id: string): Place {
   return place
 }
 
-/** OpenAI's words for a reference that leads nowhere. */
+/** OpenAI's error for a reference to nothing. */
 export const itemNotFound = (id: string): InvalidParameter =>
   new InvalidParameter(`Item with id '${id}' not found.`, 'input', 'item_not_found')
 

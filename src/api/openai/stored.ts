@@ -179,7 +179,7 @@ async function readTurn(
   return turn
 }
 
-/** The running turn as far as its first events tell. */
+/** The running turn, folded from its first events. */
 async function runningTurn(env: Cloudflare.Env, asker: Asker, id: string): Promise<Turn | undefined> {
   const outcome = await conversationObject(env, id).running(asker)
   if (!outcome.ok && outcome.error.status === 404) return undefined
@@ -192,7 +192,7 @@ async function runningTurn(env: Cloudflare.Env, asker: Asker, id: string): Promi
   return turn
 }
 
-/** A finished turn from its log; undefined where the log has expired. */
+/** A finished turn from its log; undefined if the log has expired. */
 async function loggedTurn(env: Cloudflare.Env, asker: Asker, { conversation, turn }: Place) {
   const object = conversationObject(env, conversation)
   const outcome = await object.events(asker, { turn, seq: -1 })

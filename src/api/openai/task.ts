@@ -1,6 +1,7 @@
 /**
- * What chat front ends ask for themselves: titles, tags, next questions and queries of a chat, as Open WebUI and LibreChat do
- * with their default prompts. The model answers such a prompt alone, without a search, and nothing is stored.
+ * Requests that chat front ends make for themselves: titles, tags, next questions and queries of a chat, as Open
+ * WebUI and LibreChat do with their default prompts. The model answers such a prompt alone, without a search, and
+ * nothing is stored.
  */
 import { answerOnce } from '../../conversation/once'
 import { ApiError } from '../../errors'
@@ -63,7 +64,10 @@ export async function askTask(
   return { conversationId, events, resume: async () => null, delivery, retrievals: [], dropped: [] }
 }
 
-/** A prompt with the middle left out where it is too long. What to do stands at its beginning, and the latest at its end. */
+/**
+ * Leaves out the middle of a prompt that is too long. The instructions are at its beginning, and the latest messages
+ * at its end.
+ */
 function shortened(prompt: string, mostBytes: number): string {
   if (byteLength(prompt) <= mostBytes) return prompt
   // A UTF-16 unit is three bytes of UTF-8 at most.

@@ -1,4 +1,6 @@
-/** POST /v1/vector_stores/ASSISTANT/search: what an assistant would find for a question, without an answer. */
+/**
+ * POST /v1/vector_stores/ASSISTANT/search: the documents that an assistant finds for a question, without an answer.
+ */
 import * as v from 'valibot'
 import { ApiError } from '../../errors'
 import { once } from '../../once'

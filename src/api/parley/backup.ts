@@ -47,12 +47,12 @@ function positionOf(text: string): (string | number | null)[] {
     if (Array.isArray(values) && values.every((value) => ['string', 'number'].includes(typeof value)))
       return values
   } catch {
-    // said below
+    // Reported below.
   }
   throw new ApiError(400, '`after`: Expected `next` of an earlier answer.')
 }
 
-/** Characters of documents in an answer, and one call's more. */
+/** Characters of documents in an answer. The last call may exceed this. */
 const DOCUMENTS = 4_000_000
 
 export async function documents({ env, access, path, query }: Serving<'readDocuments'>): Promise<Response> {
@@ -71,7 +71,7 @@ export async function documents({ env, access, path, query }: Serving<'readDocum
   return json({ lines: lines.join('\n'), next: after })
 }
 
-/** What reads the JSON of a kind's rows later. One row that it cannot read would fail the list of all. */
+/** The functions that later read the JSON of a kind's rows. One unreadable row would fail the list of all rows. */
 const READERS: { readonly [Kind in BackupKind]?: (row: Record<string, string>) => unknown } = {
   assistants: ({ config }) => assistantIn({ config: config! }),
   keys: ({ actions, collections, limits }) =>

@@ -1,5 +1,5 @@
 /**
- * Writes the events of a turn as server-sent events. It remembers what was found.
+ * Writes the events of a turn as server-sent events. It remembers the search results.
  *
  *     id: <turn>.<seq>
  *     event: <type>
@@ -35,7 +35,7 @@ export const LOG_WORDING: Wording = {
 }
 
 export class LogEncoder {
-  /** what the engine replied, until the retrieval that it belongs to */
+  /** the engine's replies, kept until their `retrieval` event */
   #results: SearchReply[] | undefined
   /** the latest turn's question, as it was asked */
   #asked: { turn: number; question: string } | undefined
@@ -45,7 +45,7 @@ export class LogEncoder {
       this.#results = event.replies
       return ''
     }
-    // No reader of today knows other parts of an answer than text.
+    // Clients only know text parts of an answer so far.
     if (event.type === 'history' || event.type === 'part') return ''
     const { type, turn, seq } = event
     return `id: ${turn}.${seq}\nevent: ${type}\ndata: ${JSON.stringify(this.#dataOf(event))}\n\n`

@@ -3,13 +3,13 @@ import { ApiError, type ErrorCode } from '../../errors'
 import { codeOf } from '../../turn/errors'
 import { type FailedRequest, failureOf, json } from '../edge/response'
 
-/** Codes with a status and words of their own here. Errors of all other codes are told as they are. */
+/** Codes with a status and words of their own here. Errors with other codes are unchanged. */
 const TABLE: Partial<Record<ErrorCode, { status?: number; words: string }>> = {
   unknown_conversation: { status: 404, words: 'Conversation not found' },
   unknown_turn: { status: 404, words: 'Turn not found' },
   unknown_assistant: { status: 404, words: 'Assistant not found' },
   unknown_model: { status: 404, words: 'Model not found' },
-  // Whether it is the address or a property that names the collection decides the status.
+  // The status depends on whether the path or a property names the collection.
   unknown_collection: { words: 'Collection not found' },
 }
 

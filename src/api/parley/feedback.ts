@@ -1,4 +1,4 @@
-/** Takes and deletes what people say of answers. */
+/** Stores and deletes feedback on answers. */
 import { FEEDBACK_ACTION } from '../../auth/access'
 import { deleteFeedback, giveFeedback } from '../../conversation/conversations'
 import type { Asker } from '../../turn/request'

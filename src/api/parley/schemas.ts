@@ -106,7 +106,7 @@ export const Ask = once(() =>
     v.metadata({
       description:
         'Any further property is a search parameter of all searches, such as `filter_by` or `per_page`.',
-      // What `check` says, as a JSON schema says it.
+      // The rule of `check`, in terms of JSON Schema.
       oneOf: [{ required: ['collections'] }, { required: ['searches'] }],
     }),
   ),
@@ -293,7 +293,7 @@ const LONGEST_COMMENT = 2_000
 const MOST_REASONS = 10
 const LONGEST_REASON = 100
 
-/** What somebody says of an answer. */
+/** Feedback on an answer. */
 export const Feedback = once(() =>
   v.pipe(
     v.strictObject({

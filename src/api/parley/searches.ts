@@ -1,4 +1,4 @@
-/** Plans the searches of a question: as the request says, or by default from the collections' schemas. */
+/** Plans the searches of a question: from the request, or by default from the collections' schemas. */
 import type { InferOutput } from 'valibot'
 import type { Access } from '../../auth/access'
 import { type Note, requireAccess } from '../../auth/admit'
@@ -21,7 +21,7 @@ type AskBody = InferOutput<ReturnType<typeof Ask>>
  *
  * A search's own parameters override the common ones; those of a scoped key override both.
  *
- * @param note where the log's words for a refusal go
+ * @param note gets the reason of a refusal, for the log
  * @throws ApiError 400 for too many searches or an invalid filter, 401, 404 for an unknown collection, 429
  */
 export async function planSearches(

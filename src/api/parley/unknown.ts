@@ -1,6 +1,6 @@
 /**
- * Refuses names in a request that its schema does not know, before anything else is said of it: a mistyped name is why
- * another one is missing.
+ * Refuses names in a request that its schema does not know, before any other check: otherwise a mistyped name would
+ * be reported as a missing one.
  */
 import { ApiError } from '../../errors'
 import { meant, nearest } from '../../nearest'
@@ -19,10 +19,11 @@ interface Node {
 }
 
 /**
- * Looks at the properties of a body, those of objects inside it too. Where a schema takes further properties, they are
- * search parameters: then only a name that is nearly a known one is refused.
+ * Checks the properties of a body and of objects inside it. If a schema allows further properties, they are search
+ * parameters: then only a name that is similar to a known one is refused.
  *
- * @throws ApiError 400 for what is no object, or for the first unknown name, with the one that may be meant
+ * @throws ApiError 400 for a value that is not an object, or for the first unknown name, with the name that may be
+ *   meant
  */
 export function requireKnown(schema: Schema, given: unknown): void {
   if ('entries' in schema && !isObject(given)) throw new ApiError(400, 'Expected a JSON object.')

@@ -1,12 +1,12 @@
-/** Notices that a question is asked again for another answer, by a client that does not say so. Pure. */
+/** Detects that a question is asked again to get another answer, by a client that does not say so. Pure. */
 import { textOf } from '../../parts'
 import type { Replacement } from '../../turn/request'
 import type { TranscriptMessage } from '../../turn/transcript'
 
 /**
- * What a question with a whole transcript may replace: the last turn, if it asked the same. Such a client leaves out the answer
- * that it wants anew, while somebody who repeats a question has it in the transcript. A question alone may come from a client
- * that sends no transcript, so it replaces the only turn of a conversation and no later one.
+ * What a question with a whole transcript may replace: the last turn, if it asked the same. A client that regenerates
+ * leaves the old answer out of the transcript; if a user repeats a question, the answer is in it. A question without
+ * a transcript may come from a client that never sends one, so it can replace only the single turn of a conversation.
  * @returns undefined if the question is repeated
  */
 export function askedAgain({

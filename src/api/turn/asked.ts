@@ -8,7 +8,7 @@ export function asAsked(result: SearchResult, question: string): SearchResult {
   return { ...result, request_params: { ...result.request_params, first_q: question, q: question } }
 }
 
-/** What a search came to, in Typesense's shape: its result, or its error. */
+/** The reply of a search in Typesense's shape: its result, or its error. */
 export const shownReply = (
   reply: SearchReply,
   question: string,

@@ -19,7 +19,7 @@ import type { RequestRecord } from '../edge/request-log'
 import { type AssistantRetrieval, planRetrieval, type SearchChanges } from '../edge/retrieval'
 import { requireAttachments, requireRoom } from './files'
 
-/** What a request changes of its assistant for one turn. The protocol has checked that the assistant allows it. */
+/** Changes of a request to its assistant, for one turn. The protocol has checked that the assistant allows it. */
 export interface Changes extends SearchChanges {
   /** properties that replace those of the conversation model, such as `temperature` */
   model?: Record<string, unknown>
@@ -46,9 +46,9 @@ export interface AssistantQuestion {
   named?: boolean
   /** true if this server gave the id out (conversation/sealed-id.ts) */
   vouched?: boolean
-  /** how the conversation began, where it was opened before anything was asked in it */
+  /** how the conversation began, if it was opened before its first question */
   begun?: Begun
-  /** the turn after which the question goes on; absent: the last one */
+  /** the turn that the question continues from; absent: the last one */
   after?: number | undefined
   /** earlier turns that the answer replaces */
   replaces?: Replacement | undefined
@@ -76,14 +76,14 @@ export interface AssistantQuestion {
 }
 
 export interface AssistantAnswering extends Answering {
-  /** how each search finds */
+  /** each search and its mode */
   retrievals: AssistantRetrieval[]
   /** settings in `changes.model` that the model does not support */
   dropped: string[]
 }
 
 /**
- * Asks, or joins the turn that the same request began before (conversation/ask.ts).
+ * Asks the assistant, or joins the turn that the same request began before (conversation/ask.ts).
  * @throws ApiError 400, 401, 404, 422, 429
  */
 export async function askAssistant(asked: AssistantQuestion): Promise<AssistantAnswering> {
@@ -123,7 +123,7 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
       // Text beside the JSON would break it.
       suggests: !asked.form && (asked.suggests ?? assistant.followups),
       ...(asked.transcript && { transcript: asked.transcript }),
-      // With the admin key they are the operator's own words, which need no judgement.
+      // With the admin key they are the operator's own words, which no guardrail needs to judge.
       ...(access.owner !== 'admin' && { instructions: instructionsOf(changes) }),
       ...(asked.labels && { labels: field === undefined ? {} : { field } }),
       protocol,

@@ -1,4 +1,4 @@
-/** What protocols share whose clients choose the ids of their chats (edge/chat-names.ts). */
+/** Shared by protocols whose clients choose the ids of their chats (edge/chat-names.ts). */
 import { conversationObject } from '../../conversation/conversation-object'
 import { deleteConversation, getConversation } from '../../conversation/conversations'
 import { ApiError, type Outcome, unwrap } from '../../errors'
@@ -49,7 +49,7 @@ export async function stopChat(parties: ChatParties, chat: string): Promise<bool
   return stopped ?? false
 }
 
-/** Turns of a chat that somebody opens again, oldest first: the last hundred. @returns none for an unknown chat */
+/** The last hundred turns of a chat, oldest first, for a client that reopens it. @returns none for an unknown chat */
 export async function turnsOf(
   parties: ChatParties,
   chat: string,
@@ -81,7 +81,7 @@ async function atChat<T>(
   return undefined
 }
 
-/** Deletes the conversation of a chat, for whoever may. Nothing happens if there is none. */
+/** Deletes the conversation of a chat, if the caller may. Does nothing if there is none. */
 export async function deleteChat(parties: ChatParties, chat: string): Promise<void> {
   const { env, request, access, user: userId } = parties
   const asker = await askerOf({ request, accesses: [access], userId }, 'conversations:delete')

@@ -94,8 +94,9 @@ export interface LookUp {
 }
 
 /**
- * Finds documents of the assistant by a filter, with the fields that its searches show. What hides documents or fixes the
- * query in the key or in the assistant does so here too. A key that fixes a page gets no other page of a list.
+ * Finds documents of the assistant by a filter, with the fields that its searches show. Parameters of the key or the
+ * assistant that hide documents or fix the query apply here too. A key that fixes a page gets no other page of a
+ * list.
  * @throws ApiError 400, 404, 429
  */
 export async function lookUp(

@@ -12,9 +12,9 @@ import type { EventReader } from './read'
 export interface EventEncoder {
   /** @param events that arrived together; undefined: the log has ended. @throws Error if the log is incomplete */
   encode(events: TurnEvent[] | undefined): Words
-  /** What the stream ends with when its log cannot be read to the end. */
+  /** The last text of a stream whose log cannot be read to the end. */
   breakOff(error: unknown): string
-  /** So many pieces of the answer were written by its object. */
+  /** Call this after the conversation's object wrote this many pieces of the answer. */
   passed?(pieces: number): void
 }
 
@@ -111,8 +111,8 @@ function bodyOf(
 }
 
 /**
- * The same, with the pieces of the answer written by the conversation's object (turn/wording.ts). The runtime copies them from
- * stream to stream, and JavaScript goes on with the event after them.
+ * The same, with the pieces of the answer written by the conversation's object (turn/wording.ts). The runtime copies
+ * them from stream to stream, and JavaScript continues with the event after them.
  */
 function bodyWithWords(
   read: EventReader,
@@ -136,7 +136,7 @@ function bodyWithWords(
 
   const take = (): void => {
     const taken = writer
-    // A writer that gives up its lock is closed too.
+    // `closed` also rejects when the writer releases its lock.
     taken.closed.catch(() => {
       if (held === taken) leave()
     })
@@ -160,7 +160,7 @@ function bodyWithWords(
     await writer.write(bytes.encode(text))
   }
 
-  /** Writes the words. If their object dies meanwhile, nobody knows which of them were written. */
+  /** Writes the words. If the object dies meanwhile, it is unknown which of them were written. */
   const copy = async (source: ReadableStream<Uint8Array>): Promise<void> => {
     stopHeartbeat()
     held = undefined
@@ -185,12 +185,12 @@ function bodyWithWords(
     begun = undefined
     if (read.wasResumed?.()) {
       isTorn ||= before !== undefined
-      // A turn that ran again has other words. They are among its events.
+      // A turn that ran again has other words, and its events contain them.
       words = undefined
     }
     if (isTorn) {
       const rest = events?.filter(({ type }) => type !== 'delta')
-      // The answer is complete, but not here. Its client gets it by asking again.
+      // The answer is complete, but this stream missed parts of it. The client gets it by asking again.
       if (rest?.at(-1)?.type === 'done') throw interrupted()
       return put(rest)
     }

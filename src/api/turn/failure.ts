@@ -1,4 +1,4 @@
-/** From the event that a turn failed with to the error that its façade handles. */
+/** Converts the event with which a turn failed to the error that its façade handles. */
 import { coded } from '../../errors'
 import type { TurnEvent } from '../../turn/events'
 

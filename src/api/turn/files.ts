@@ -1,4 +1,4 @@
-/** Text files that come with a question: which are taken, and how much room they have. */
+/** Text files that come with a question: which are accepted, and how large they may be. */
 import { ApiError } from '../../errors'
 import type { AnswerForm } from '../../models/answer-form'
 import type { ConversationModelConfig } from '../../models/language-model'
@@ -15,7 +15,7 @@ interface SentFile {
   text: string
 }
 
-/** The parts that files in a JSON body become. @throws ApiError 400 for a file that is not text */
+/** Converts files in a JSON body to parts. @throws ApiError 400 for a file that is not text */
 export function partsOf(files: readonly SentFile[] = []): FilePart[] {
   return files.map(({ name, type = '', text }, index) => {
     const mediaType = type.split(';')[0]!.trim().toLowerCase()
@@ -56,7 +56,7 @@ export function requireRoom(
 }
 
 /**
- * An assistant that does not say takes files on the AI Chat Protocol alone, whose clients send them.
+ * An assistant without a setting for files accepts them only on the AI Chat Protocol, whose clients send them.
  * @throws ApiError 400
  */
 export function requireAttachments(

@@ -7,7 +7,7 @@
  */
 import type { AnswerSource } from './sources'
 
-/** Characters in brackets that may be names of sources. Longer text is not looked at. */
+/** Characters in brackets that may be names of sources. Longer text is ignored. */
 const LONGEST_MARK = 300
 
 export class CitationLinks {
@@ -54,8 +54,8 @@ export class CitationLinks {
 const asTarget = (url: string): string => url.replace(/[()]/g, (bracket) => (bracket === '(' ? '%28' : '%29'))
 
 /**
- * Where the text begins that cannot be shown yet: at an open bracket, or at a mark at the very end, since only the next
- * character says whether it is a link.
+ * The start of the text that cannot be shown yet: an open bracket, or a mark at the very end, since only the next
+ * character decides whether it is a link.
  */
 function openMark(text: string): number {
   const at = text.lastIndexOf('[')

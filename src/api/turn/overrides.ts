@@ -20,7 +20,7 @@ export interface OverridePlan {
   unknown: string[]
 }
 
-/** What a request may override. */
+/** The overrides that a request may use. */
 export interface OverrideRights {
   /** names that the assistant allows; with the admin key, all */
   allowed: readonly string[]
@@ -97,7 +97,7 @@ const setModel =
     changes.model = { ...changes.model, [property]: value }
   }
 
-/** In some versions of the protocol this says what to search, instead of naming fields. */
+/** In some versions of the protocol, these values select what to search, instead of naming fields. */
 const TEXT_VECTORS = ['textEmbeddingOnly']
 const IMAGE_VECTORS = ['imageEmbedding', 'imageEmbeddingOnly', 'textAndImageEmbeddings']
 
@@ -115,7 +115,7 @@ function addPrompt({ changes }: OverridePlan, value: string): void {
   changes.prompt = { ...prompt, append: [...(prompt?.append ?? []), value] }
 }
 
-/** Rules of overrides that an assistant can allow, and of those that ask for what happens anyway. */
+/** Rules of overrides that an assistant can allow, and of those that only ask for the usual behaviour. */
 const rulesOf = once((): Record<string, Rule> & Record<Override, Rule> => ({
   temperature: number(0, 2, setModel('temperature')),
   top_p: number(0, 1, setModel('top_p')),
@@ -177,7 +177,7 @@ const rulesOf = once((): Record<string, Rule> & Record<Override, Rule> => ({
       changes.rerank = true
     },
   },
-  // Front ends send it with the ranker off too, so then it asks for nothing.
+  // Front ends send it even with the ranker off. Then it asks for nothing.
   minimum_reranker_score: {
     ...number(0, Number.POSITIVE_INFINITY, ({ changes }, score) => {
       if (score > 0) changes.minimumRerankScore = score
@@ -214,7 +214,7 @@ const rulesOf = once((): Record<string, Rule> & Record<Override, Rule> => ({
   },
 }))
 
-/** What Parley cannot do, and must not seem to do. */
+/** Overrides that Parley cannot honour and must not silently ignore. */
 const UNSUPPORTED: Record<string, string> = {
   use_gpt4v: 'this assistant has no image model',
   use_multimodal_answering: 'this assistant has no image model',
@@ -230,7 +230,7 @@ const UNSUPPORTED: Record<string, string> = {
   prompt_template_suffix: 'use prompt_template',
 }
 
-/** To ignore these would answer another question than the one asked. */
+/** Ignoring these would answer a different question. */
 const NEVER_PASSED_OVER = [
   'filter_by',
   'include_category',
@@ -279,7 +279,7 @@ function applyOne(plan: OverridePlan, name: string, value: unknown, rights: Over
   if (isAllowed && rule.apply && !isIdle) {
     rule.apply(plan, value as never)
   } else if (isAllowed || !(rights.strict || NEVER_PASSED_OVER.includes(name))) {
-    // What was switched off, and does not happen, needs no note.
+    // An override that switches off what does not happen anyway needs no note.
     if (value !== false) plan.ignored.push(name)
   } else {
     throw new OverrideError(name, 'forbidden_override', 'is not allowed by this assistant.')
@@ -293,7 +293,7 @@ const isNothing = (value: unknown): boolean =>
   value === '' ||
   (Array.isArray(value) && value.length === 0)
 
-/** What a key may override. @param isAdmin whether it is the admin key */
+/** The overrides that a key may use. @param isAdmin whether it is the admin key */
 export const overrideRights = (
   { overrides, strict }: { overrides: readonly string[]; strict: boolean },
   isAdmin: boolean,

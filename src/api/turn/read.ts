@@ -21,10 +21,10 @@ export type Resume = (after?: Position) => Promise<ReadableStream<Uint8Array> | 
 const MOST_RESUMPTIONS = 3
 
 /**
- * @param resume for the events of a single turn. If the stream breaks off, because the object was reset or moved, the reader
- *   asks for the rest, which says at least how the turn ended. If it has read nothing, the turn may run again. The reader
- *   ends with the turn
- * @param words what the object writes itself (turn/wording.ts)
+ * @param resume for the events of a single turn. If the stream breaks off, because the object was reset or moved, the
+ *   reader asks for the rest, which at least tells how the turn ended. If it has read nothing, the turn may run
+ *   again. The reader ends with the turn
+ * @param words the pieces that the object writes itself (turn/wording.ts)
  */
 export function eventReader(
   events: ReadableStream<Uint8Array>,
@@ -35,7 +35,7 @@ export function eventReader(
   let decoder = new TextDecoder()
   /** parts of an unfinished line. Joined once it is complete, because a line can come in hundreds of pieces */
   let begun: string[] = []
-  /** events that come with the next one that is numbered: both are read, or neither */
+  /** events that belong to the next numbered event: both are delivered, or neither */
   let held: TurnEvent[] = []
   let last: TurnEvent | undefined
   let stopped = false
@@ -118,7 +118,7 @@ export function chatReader(
   return readerOver(read, readChat)
 }
 
-/** The error of the first search, if this event says that all of them failed. */
+/** The error of the first search, if in this event all searches failed. */
 export function searchError(event: TurnEvent): TurnEvent | undefined {
   if (event.type !== 'retrieval') return undefined
   const { searches, conversation_id, turn, seq } = event

@@ -3,8 +3,8 @@ import type { SearchReply } from '../../turn/events'
 import type { Turn } from '../../turn/fold'
 
 /**
- * What each search of a turn found, in the order of its searches. Where the engine's own replies were not kept, they are
- * made of what went into the prompt.
+ * The results of each search of a turn, in the order of its searches. If the engine's own replies were not kept, they
+ * are rebuilt from the passages in the prompt.
  */
 export function repliesOf({
   results,

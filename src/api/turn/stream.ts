@@ -14,7 +14,10 @@ export interface TurnEncoder {
   encode(event: TurnEvent): string
   /** The text that ends the stream of a turn that failed or was cut off. */
   fail(failure: Failure): string
-  /** So many pieces of text were written by the conversation's object (turn/wording.ts). For encoders that number what they write */
+  /**
+   * Call this after the conversation's object wrote this many pieces of text (turn/wording.ts). For encoders that
+   * number their output
+   */
   passed?(pieces: number): void
 }
 

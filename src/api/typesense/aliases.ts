@@ -1,6 +1,7 @@
 /**
- * Aliases: second names of collections, valid wherever a collection's name is. An alias is found by whoever may use its
- * name; so a key has to name the alias, and whoever points it has to name the collection too.
+ * Aliases: second names of collections, valid wherever a collection's name is. Anyone who may use an alias's name can
+ * use the alias. So a key must allow the alias by name, and to point an alias somewhere it must allow that collection
+ * too.
  */
 import { requireCollections } from '../../auth/admit'
 import { deleteAlias, getAlias, listAliases, putAlias } from '../../registry/aliases'

@@ -67,7 +67,9 @@ async function upsert(call: Call): Promise<Response> {
   return json(await putGiven(call, { ...body, name: call.path.name }, true))
 }
 
-/** Stores a rule. One in the shape of release 29 becomes rules of release 30, and is shown as it came. */
+/**
+ * Stores a rule. One in the shape of release 29 becomes rules of release 30, and the reply shows it as it was sent.
+ */
 async function putGiven(call: Call, body: unknown, mayReplace: boolean): Promise<unknown> {
   const older = rulesOfRelease29(body)
   if (older === undefined) return putRule(call.env, body, mayReplace, requiring(call))
@@ -103,7 +105,8 @@ async function readEvent(call: Call): Promise<Event> {
   }
   const rule =
     (await allRules(call.env)).find((each) => each.name === name) ?? (await getRule(call.env, name))
-  // Whoever made the rule has decided where it writes, so the key has to name only what the event is about.
+  // The maker of the rule has decided where it writes. So the key must allow only the collection that the event is
+  // about.
   requiring(call)([rule.collection])
   return { rule, data }
 }
@@ -201,13 +204,13 @@ async function getEvents(call: Call): Promise<Response> {
   return json({ events: unwrap(await object.loggedEvents(rule.name, user, Number(asked))) })
 }
 
-/** Erases what rules have logged of a user. Typesense has no such route. */
+/** Erases a user's events in the logs of rules. Typesense has no such route. */
 async function deleteEvents(call: Call): Promise<Response> {
   const { env, access, query } = call
   return json({ num_deleted: await forgetUser(env, access, requireUser(call), query.name) })
 }
 
-/** The rules of which the key may know all collections. */
+/** The rules whose collections are all visible to the key. */
 const openRules = async ({ env, access, record }: Call): Promise<AnalyticsRule[]> =>
   (await readRules(env)).filter((rule) =>
     collectionsOf(rule).every((name) => access.allows(record.action!, name)),
@@ -235,7 +238,7 @@ async function status(call: Call): Promise<Response> {
     log_prefix_queries: typed('log'),
     query_counter_events: sum(all.map(({ queries }) => queries)),
     doc_counter_events: sum(all.map(({ counters }) => counters)),
-    // An event is in the log at once.
+    // Events are logged at once, so none wait.
     query_log_events: 0,
     doc_log_events: 0,
   })

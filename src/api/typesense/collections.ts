@@ -49,7 +49,7 @@ async function create(call: Call): Promise<Response> {
   }
   const copies = isTrue(query.copy_documents)
   requireCollections(access, 'collections:get', [source], record)
-  // A copy is an export to whoever may read the new collection.
+  // A copy exports the documents to everyone who may read the new collection.
   if (copies) requireCollections(access, 'documents:export', [source], record)
   return json(shown(await cloneCollection(env, source, body, copies), call), 201)
 }
@@ -73,7 +73,7 @@ async function get(call: Call): Promise<Response> {
   return json(shown(unwrap(await collection.summary()), call))
 }
 
-/** How the nodes of the collection's cluster answer now. */
+/** The present health of the nodes of the collection's cluster. */
 async function nodes({ env, path }: Call): Promise<Response> {
   return json({ nodes: await nodesOf(env, await findCollection(env, path.collection!)) })
 }
@@ -108,7 +108,7 @@ async function switchWith(
   other: unknown,
   body: Record<string, unknown>,
 ): Promise<Response> {
-  // A key that may search a name would read other documents by it.
+  // A key that may search this name would then read other documents.
   if (access.owner !== ADMIN.owner) {
     throw new ApiError(401, 'Forbidden - only the admin key has collections change places.')
   }

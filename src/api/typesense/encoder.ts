@@ -17,7 +17,7 @@ import { repliesOf } from '../turn/results'
 import type { TurnEncoder } from '../turn/stream'
 import { type Shape, told } from './errors'
 
-/** What the shape of the answer depends on. */
+/** The parameters for the shape of the answer. */
 export interface AnswerShape {
   conversationId: string
   /** the question as it was asked */
@@ -87,8 +87,9 @@ export function encodeEnd(turn: Turn, shape: AnswerShape): string {
 }
 
 /**
- * The end of a stream whose turn failed after it had begun: a whole response without a conversation, with the error, which
- * the official client passes to its caller. There is no end marker, because what came before is not an answer.
+ * The end of a stream whose turn failed after it had begun: a whole response without a conversation, with the error,
+ * which the official client passes to its caller. There is no end marker, because the text before is not a complete
+ * answer.
  */
 export function encodeFailure(turn: Turn, shape: AnswerShape, failure: Failure): string {
   const { status, message } = told(failure, shape.shape)

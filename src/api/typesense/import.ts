@@ -75,7 +75,7 @@ export async function* importResults(
         await pause()
       }
       sent = send(batch)
-      // Should reading the next batch fail first, this one's own failure is not news any more.
+      // If reading the next batch fails first, ignore this batch's own failure.
       sent.catch(() => {})
     }
     if (sent) yield separator + (await sent)

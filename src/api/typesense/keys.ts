@@ -12,7 +12,7 @@ export const keyRoutes: Route[] = [
     action: 'keys:create',
     handle: async ({ env, request, access, record }) => {
       const body = await readJson(request)
-      // A key for some collections makes none for others.
+      // A key for some collections cannot create keys for others.
       const patterns = (body as { collections?: unknown } | null)?.collections
       if (Array.isArray(patterns) && !patterns.every((pattern) => access.covers(String(pattern)))) {
         throw forbidden()

@@ -150,7 +150,7 @@ function earlierRoutes(resource: string, option: 'synonym_sets' | 'curation_sets
   ]
 }
 
-/** Missing items and missing sets are the same to clients that know no sets. @throws ApiError 404 */
+/** Reports a missing set like a missing item, because these clients know no sets. @throws ApiError 404 */
 async function asOne<Value>(asked: Promise<Value>, id: string): Promise<Value> {
   try {
     return await asked
@@ -164,7 +164,10 @@ async function asOne<Value>(asked: Promise<Value>, id: string): Promise<Value> {
 const BETWEEN_ALTERATIONS_MS = 100
 const MOST_ALTERATIONS = 50
 
-/** Has a collection search with a set. @throws ApiError 422 while the collection is being altered for long */
+/**
+ * Adds a set to those that a collection's searches use. @throws ApiError 422 while the collection is being altered
+ * for long
+ */
 async function attach(
   collection: CollectionRpc,
   option: 'synonym_sets' | 'curation_sets',
@@ -175,7 +178,7 @@ async function attach(
     if (sets.includes(name)) return
     const outcome = await collection.alter({ [option]: [...sets, name] })
     if (outcome.ok) return
-    // Clients write many items at a time, and each of the first ones finds the set missing.
+    // Clients write many items at once, so several requests may try to attach the set at the same time.
     if (outcome.error.status !== 422 || attempt === MOST_ALTERATIONS) unwrap(outcome)
     await scheduler.wait(BETWEEN_ALTERATIONS_MS)
   }

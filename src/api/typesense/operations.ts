@@ -1,6 +1,6 @@
 /**
- * Figures of the server, and operations of a cluster. Parley has no nodes to copy, elect or compact: what would be a lie is
- * refused, with what to do instead.
+ * Figures of the server, and operations of a cluster. Parley has no nodes to copy, elect or compact: operations that
+ * it could only pretend to do are refused, with a hint what to do instead.
  */
 import { ApiError } from '../../errors'
 import { databaseBytes } from '../../registry/engines'
@@ -16,7 +16,7 @@ import { forgetTold } from './nl/search'
 const DISK_BYTES = 10 * 1024 ** 3
 const MEMORY_BYTES = 128 * 1024 ** 2
 
-/** What the platform tells nobody. */
+/** Figures that the platform does not expose. */
 const UNKNOWN = [
   'system_memory_used_bytes',
   'system_memory_total_swap_bytes',
@@ -61,7 +61,7 @@ const refusing = (operation: keyof typeof REFUSED): Route => ({
 
 const SLOW = 'log-slow-requests-time-ms'
 
-/** @throws ApiError 400 for anything but what is so already */
+/** @throws ApiError 400 for any setting other than the present one */
 async function config({ request }: Call): Promise<Response> {
   const body = await readJson(request)
   if (!isObject(body)) throw new ApiError(400, 'Bad JSON.')
@@ -89,7 +89,7 @@ export const operationRoutes: Route[] = [
     method: 'POST',
     path: '/operations/cache/clear',
     action: 'operations/cache/clear:create',
-    // Every search is run: no reply is cached, only what models are told of collections.
+    // There is no cache of replies. Only the descriptions of collections for models are cached.
     handle: () => {
       forgetTold()
       return json({ success: true })

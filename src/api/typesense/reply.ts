@@ -11,8 +11,8 @@ import { type AnswerShape, MESSAGE_WORDING, MessageEncoder, responseBody } from 
 import { resultsReader } from './results-reader'
 
 /**
- * How long to wait before sending headers, so that an error still gets its own status. Clients wait 5 s for headers and then
- * retry, so ours are always sent before that.
+ * How long to wait before sending headers, so that an error still gets its own status. Clients wait 5 s for headers
+ * and then retry, so Parley always sends its headers before that.
  */
 const OPENING: Opening = { awaits: ['delta', 'done'], graceMs: 4_000, foundGraceMs: 2_000 }
 
@@ -35,10 +35,10 @@ export async function answerWhole(
 }
 
 /**
- * Streams the answer. An error before the first text, and before the headers are sent, is a plain reply with its own status.
- * A later error becomes the last event. To break the connection off instead does not work: workerd ends a failed chunked
- * body as if it were complete (seen on the wire), and a stream that ends without a complete event kills a Node client's
- * process (contract 1.11).
+ * Streams the answer. An error before the first text, and before the headers are sent, is a plain reply with its own
+ * status. A later error becomes the last event. Breaking the connection off instead does not work: workerd ends a
+ * failed chunked body as if it were complete (seen on the wire), and a stream that ends without a complete event
+ * kills a Node client's process (contract 1.11).
  *
  * @throws ApiError
  */

@@ -60,12 +60,12 @@ export async function unite(
     const lists = results.map((result, searchIndex) =>
       allHits(result).map((hit) => ({ hit, collection: collectionOf(result), searchIndex })),
     )
-    // Scores of different engines do not compare.
+    // Scores of different engines are not comparable.
     const comparable = sorts[0]!.length > 0 || new Set(searches.map(({ place }) => place?.engine)).size === 1
     const merged = comparable ? merge(lists, sorts) : mergeByRank(lists)
     const unique = removeDuplicates ? withoutDuplicates(merged) : merged
-    // Only duplicates that were seen are counted: to know all would need every document of every search.
-    // The list is of documents, not of groups.
+    // Only the duplicates that were seen are subtracted: finding all would need every document of every search. The
+    // count is of documents, not of groups.
     const documents = results.reduce((sum, { found, found_docs: docs }) => sum + (docs ?? found), 0)
     const found = documents - (merged.length - unique.length)
     const totals = new Map(results.map((result) => [collectionOf(result), result.out_of ?? 0]))
@@ -200,7 +200,10 @@ function asAsked(hit: Hit, params: SearchParameters, sorts: SortClause[]): Hit {
   return { ...hit, document, highlight: project(hit.highlight as Document, '', exclude), highlights }
 }
 
-/** Puts back what joins have added: all that the fields leave out, but for those that only merging reads. */
+/**
+ * Restores the documents that joins have added: all other fields of the whole document, except those that were read
+ * only for merging.
+ */
 function withJoined(asked: Document, whole: Document, sorts: SortClause[]): Document {
   const read = readFields(sorts)
   const joined = Object.entries(whole).filter(

@@ -11,7 +11,7 @@ const DIRTY_VALUES = new Set<string>([
   'reject',
 ] satisfies DirtyValues[])
 
-/** What documents are not changed, deleted or exported by. */
+/** Parameters that are refused for changing, deleting and exporting documents. */
 export const REFUSED_OF_DOCUMENTS: Readonly<Record<string, Refused>> = {
   validate_field_names: refused('A filter names fields of the schema alone.', '', 'true'),
 }

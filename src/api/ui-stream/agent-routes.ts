@@ -14,7 +14,7 @@ import { messagesOfChat } from './history'
 import { messageId } from './message-id'
 import { chatName } from './request'
 
-/** Checks the key before the socket opens: whoever may not ask gets an HTTP status. */
+/** Checks the key before the socket opens, so that a refused caller gets an HTTP status. */
 export async function connect(call: OpenCall): Promise<Response> {
   const { assistant } = await openParties(call)
   if (call.request.headers.get('upgrade')?.toLowerCase() !== 'websocket') {
@@ -26,7 +26,7 @@ export async function connect(call: OpenCall): Promise<Response> {
   return new Response(null, { status: 101, webSocket: client })
 }
 
-/** The hook resumes an answer alone, so the question that is being answered is among the messages. */
+/** The hook resumes only an answer, so the list includes the question that is being answered. */
 export async function messages(call: OpenCall): Promise<Response> {
   const parties = await openParties(call)
   const name = chatName(call.path.chat)

@@ -2,9 +2,9 @@
  * One WebSocket of `useAgent`. Messages are the JSON objects of the package `agents` (its chat/wire-types): the client asks,
  * resumes, stops and clears, and gets the parts of a UI message stream, each in a message of its own.
  *
- * Every message of the client is a request of its own to the routes of the UI message stream, with the headers that the
- * socket was opened with. So keys, origins, rates and budgets are checked for each, and a key that was deleted since is
- * refused.
+ * Every message of the client is a request of its own to the routes of the UI message stream, with the headers that
+ * the socket was opened with. So keys, origins, rates and budgets are checked for each, and a key that has been
+ * deleted in the meantime is refused.
  */
 import { ApiError, type Failure } from '../../errors'
 import { openParties } from '../edge/chat-parties'
@@ -28,7 +28,7 @@ export class AgentSocket {
   readonly #call: OpenCall
   readonly #socket: WebSocket
   readonly #messages: Handler
-  /** answers that are read */
+  /** answers that are being read */
   readonly #read = new Set<ReadableStreamDefaultReader<Uint8Array>>()
   /** how many questions and answers are under way: a question counts before it has an answer to read */
   #underWay = 0
@@ -70,7 +70,7 @@ export class AgentSocket {
         case 'cf_agent_chat_clear':
           return await this.#clear()
         case 'cf_agent_chat_messages':
-          // What was said is Parley's to keep. The client sees what it is.
+          // Parley stores the messages itself, so it ignores the client's copy and sends back the stored ones.
           return await this.#show()
         case 'cf_agent_state':
           return this.#send({
@@ -191,7 +191,7 @@ export class AgentSocket {
     return response
   }
 
-  /** Sends the parts of a UI message stream, and that it has ended. */
+  /** Sends the parts of a UI message stream, then its end. */
   async #pump(id: string, response: Response): Promise<void> {
     if (response.status !== 200 || response.body === null) {
       this.#fail(id, await refusalIn(response))
@@ -211,7 +211,7 @@ export class AgentSocket {
         const frames = (rest + decoder.decode(value, { stream: true })).split('\n\n')
         rest = frames.pop() ?? ''
         for (const frame of frames) {
-          // Anything else is a sign of life or the end.
+          // Any other frame is a heartbeat or the end.
           if (frame.startsWith('data: {')) {
             this.#sendText(`${head}false,"body":${JSON.stringify(frame.slice('data: '.length))}}`)
           }
@@ -231,12 +231,12 @@ export class AgentSocket {
     this.#sendText(JSON.stringify(message))
   }
 
-  /** A socket that is closed throws, and nobody would catch that. */
+  /** A closed socket throws, and nothing would catch that. */
   #sendText(text: string): void {
     if (!this.#left && this.#socket.readyState === WebSocket.OPEN) this.#socket.send(text)
   }
 
-  /** Nobody reads here any more. The answers are written on. */
+  /** Stops reading, because the client has left. The turns continue. */
   #leave(): void {
     this.#left = true
     for (const reader of this.#read) reader.cancel().catch(() => {})
@@ -246,7 +246,7 @@ export class AgentSocket {
   }
 }
 
-/** @returns undefined for what is no JSON object */
+/** @returns undefined for anything but a JSON object */
 function readMessage(data: unknown): Given | undefined {
   if (typeof data !== 'string') return undefined
   try {
@@ -257,6 +257,6 @@ function readMessage(data: unknown): Given | undefined {
   }
 }
 
-/** What a refused request says. */
+/** The message of a refused request. */
 const refusalIn = async (response: Response): Promise<string> =>
   ((await response.json().catch(() => ({}))) as Partial<Failure>).message ?? 'The request failed.'

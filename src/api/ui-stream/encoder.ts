@@ -84,7 +84,7 @@ export class UiStreamEncoder implements TurnEncoder {
     }
   }
 
-  /** Clients take a stream that just ends for a success, so a failure is always written. */
+  /** Clients treat a stream that just ends as a success, so a failure is always written. */
   fail(failure: Failure): string {
     return this.#endText() + part(endOf(failure)) + DONE
   }

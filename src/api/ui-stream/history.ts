@@ -25,7 +25,7 @@ export async function messagesOfChat(parties: ChatParties, name: string) {
   return turns.flatMap((turn) => messagesOf(conversationId, turn))
 }
 
-/** A question and its answer. What the answer's parts were is in its stream alone: here it is text. */
+/** A question and its answer. Only the stream has the parts of an answer; here it is text. */
 function messagesOf(id: string, turn: RecordedTurn) {
   const { question, answer, citations, followups = [], usage, timings, finish_reason, turn: number } = turn
   const place = { conversation_id: id, turn: number }

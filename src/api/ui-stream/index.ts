@@ -5,7 +5,10 @@ import { rate } from './feedback'
 import { history } from './history'
 import { ask, askText, resume, stop } from './routes'
 
-/** The hook writes no underscores. An index of OpenSearch may be named `agents`: its addresses go on with one. */
+/**
+ * Assistant names from the hook have no underscore. This excludes OpenSearch's addresses of an index named `agents`,
+ * whose next segment begins with one.
+ */
 const AGENT = '/agents/:assistant{[^_/]+}/:chat'
 
 export const mountUiStream = (app: App): void =>

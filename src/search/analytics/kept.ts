@@ -1,6 +1,7 @@
 /**
- * Which documents rules have made of queries. Beyond its limit, a rule deletes the rarest of its own. Typesense deletes
- * whatever the destination has; here documents that were loaded, or that another rule keeps, stay.
+ * Records which documents analytics rules have made from queries. Beyond its limit, a rule deletes the rarest of its
+ * own documents. Typesense deletes any documents of the destination; here documents that were loaded, or that another
+ * rule keeps, stay.
  */
 import type { Store } from '../documents/store'
 
@@ -14,7 +15,7 @@ export class KeptQueries {
     this.#store = store
   }
 
-  /** Sequence numbers of those of these documents that rules have made. */
+  /** Selects the documents that rules have made. */
   made(seqs: Iterable<number>): Set<number> {
     const rows = this.#store.sql.exec<{ seq: number }>(
       'SELECT DISTINCT seq FROM analytics_documents WHERE seq IN (SELECT value FROM json_each(?))',

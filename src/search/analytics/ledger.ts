@@ -1,9 +1,9 @@
 /**
- * Counts what analytics rules count, and keeps their log.
+ * Counts queries and events for analytics rules, and keeps their logs.
  *
- * Counts are kept in the object of the collection that they go into, so a transaction moves them into its documents: a
- * crash neither loses a count nor adds it twice. Captured searches wait in memory until their user pauses. A crash loses
- * those of the last seconds.
+ * Counts are stored in the object of their destination collection. So one transaction moves them into its documents,
+ * and a crash neither loses a count nor adds it twice. Captured searches wait in memory until their user pauses. A
+ * crash loses those of the last seconds.
  */
 import * as v from 'valibot'
 import { ApiError } from '../../errors'
@@ -18,7 +18,7 @@ import { EventLog } from './log'
 import type { AnalyticsRecord, AnalyticsStatus, QueryRecord } from './records'
 import { PAUSE_MS, Typing } from './typing'
 
-/** Counts go into documents this long after the first of them came. */
+/** Counts are moved into documents this long after the first of them arrived. */
 const FLUSH_MS = 60_000
 /** Documents changed in one step. */
 const FLUSHED = 200
@@ -37,12 +37,15 @@ export class Ledger {
   #timer: ReturnType<typeof setTimeout> | undefined
   /** distinct queries that wait, by rule; read from storage when first needed */
   #waiting: Map<string, number> | undefined
-  /** limits of rules that may have too many documents, until they are trimmed. A crash leaves it to their next count */
+  /**
+   * limits of rules that may have too many documents, until they are trimmed. After a crash, the rule's next count
+   * does it
+   */
   readonly #untrimmed = new Map<string, number>()
   /** when the next flush is due, in unix milliseconds */
   #due = 0
 
-  /** @param kick has `work` done soon */
+  /** @param kick starts `work` soon */
   constructor(
     storage: DurableObjectStorage,
     { store, writer, embedders }: { store: Store; writer: Writer; embedders: Embedders },
@@ -105,7 +108,10 @@ export class Ledger {
     this.#kick()
   }
 
-  /** New queries beyond twice a rule's limit are dropped, as in Typesense: nobody can fill the object with them. */
+  /**
+   * As in Typesense, new queries beyond twice a rule's limit are dropped, so that nobody can fill the object with
+   * them.
+   */
   #count({ rule, id, document, limit }: QueryRecord): void {
     this.#waiting ??= new Map(
       this.#sql
@@ -130,7 +136,9 @@ export class Ledger {
     )
   }
 
-  /** Documents that are not there are passed over. An event counts once for a document, however often it names it. */
+  /**
+   * Documents that do not exist are skipped. An event counts once for a document, even if it names it several times.
+   */
   #add({ field, weight, ids }: Extract<AnalyticsRecord, { kind: 'counter' }>): void {
     const known = this.#store.find(ids)
     for (const id of new Set(ids)) {
@@ -150,7 +158,7 @@ export class Ledger {
     return this.#log.events(rule, user, most)
   }
 
-  /** Erases the log of a rule, or what it has of one user. @returns how many events it had */
+  /** Erases the log of a rule, or only one user's events in it. @returns how many events it had */
   forget(rule: string, user?: string): number {
     this.#typing.forget(rule, user)
     return this.#log.forget(rule, user)
@@ -181,7 +189,7 @@ export class Ledger {
       const isWaiting =
         this.#has('analytics_queries') || this.#has('analytics_counters') || this.#untrimmed.size > 0
       if (isWaiting) {
-        // After a crash nobody knows when the first count came.
+        // After a restart, the time of the first count is unknown.
         if (this.#due === 0) this.#due = now + FLUSH_MS
         if (now < this.#due) return this.#due - now
         await this.#embedders.ready(this.#store.plan.embedded)
@@ -264,7 +272,7 @@ export class Ledger {
     return rows.length < FLUSHED
   }
 
-  /** A document that is gone, or that the schema refuses, loses its count: it would be refused every time. */
+  /** If a document is gone or the schema refuses it, its count is dropped: it would be refused every time. */
   #write(documents: Draft[], action: 'emplace' | 'update'): void {
     if (documents.length === 0) return
     const results = this.#writer.write(documents.map((document) => ({ document, action })))

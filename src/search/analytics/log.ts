@@ -3,7 +3,7 @@ import * as v from 'valibot'
 import { once } from '../../once'
 import type { LogRecord } from './records'
 
-/** How long an event stays, how many of a collection stay, and how many bytes they have. */
+/** Limits of a collection's log: the age of an event in milliseconds, the number of events, and their bytes. */
 const LOG_MS = 30 * 86_400_000
 const MOST_LOGGED = 100_000
 export const MOST_LOG_BYTES = 64 * 1024 * 1024
@@ -19,7 +19,7 @@ export class EventLog {
     this.#sql = sql
   }
 
-  /** Adds an event, and lets go of the oldest beyond the bounds. */
+  /** Adds an event, and deletes the oldest ones beyond the limits. */
   add({ rule, user, event }: LogRecord, now: number): void {
     const { seq, upto } = this.#sql()
       .exec<{ seq: number; upto: number }>(
@@ -58,7 +58,7 @@ export class EventLog {
       .map(({ event }) => v.parse(eventShape(), JSON.parse(event)))
   }
 
-  /** Erases the log of a rule, or what it has of one user. @returns how many events it had */
+  /** Erases the log of a rule, or only one user's events in it. @returns how many events it had */
   forget(rule: string, user?: string): number {
     return this.#sql()
       .exec(

@@ -1,6 +1,6 @@
-/** What the Worker tells a collection of searches and events that analytics rules count or log. */
+/** The records of searches and events that the Worker sends to a collection for its analytics rules. */
 
-/** A query to count. Its document is in the collection that it is told to. */
+/** A query to count. Its document is in the collection that receives this record. */
 export interface QueryRecord {
   kind: 'query'
   rule: string
@@ -14,7 +14,7 @@ export interface QueryRecord {
   typed?: Typed
 }
 
-/** Something happened to documents of the collection that it is told to. */
+/** An event about documents of the collection that receives this record. */
 export interface CounterRecord {
   kind: 'counter'
   rule: string
@@ -23,7 +23,7 @@ export interface CounterRecord {
   ids: string[]
 }
 
-/** An event to log. It is told to the collection that it happened in. */
+/** An event to log, sent to the collection in which it happened. */
 export interface LogRecord {
   kind: 'log'
   rule: string
@@ -38,13 +38,13 @@ export type AnalyticsRecord = QueryRecord | CounterRecord | LogRecord
 
 /** A captured search may be one keystroke of many. It waits until its user pauses. */
 export interface Typed {
-  /** tells users apart. It stays in memory */
+  /** identifies the user. It is kept only in memory */
   by: string
   /** false: the rule does not count it, but it replaces the keystroke before it */
   counts: boolean
 }
 
-/** What waits in a collection. */
+/** Counts that wait in a collection. */
 export interface AnalyticsStatus {
   /** captured searches whose users may still be typing, by rule */
   typed: Record<string, number>

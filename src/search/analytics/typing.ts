@@ -1,9 +1,9 @@
-/** Captured searches whose users may still be typing. They are in memory alone. */
+/** Captured searches whose users may still be typing. They are kept only in memory. */
 import type { LogRecord, QueryRecord, Typed } from './records'
 
 /** A search counts if its user sends no other one for this long, as in Typesense. */
 export const PAUSE_MS = 4_000
-/** Users whose last keystroke is remembered, and bytes of all keystrokes. Beyond them a search counts at once. */
+/** Limits: users whose last keystroke is kept, and bytes of all keystrokes. Beyond them a search counts at once. */
 const MOST_TYPING = 10_000
 export const MOST_TYPING_BYTES = 8 * 1024 * 1024
 
@@ -22,7 +22,10 @@ export class Typing {
     return this.#waiting.size === 0
   }
 
-  /** Remembers a keystroke. @returns what counts now: what its user had finished before it, or itself without room */
+  /**
+   * Stores a keystroke. @returns the searches that count now: one that its user had finished before, or this one if
+   * there is no room
+   */
   type(captured: Captured, { by, counts }: Typed): Captured[] {
     const key = `${captured.rule}\n${by}`
     const before = this.#waiting.get(key)?.captured
@@ -38,14 +41,14 @@ export class Typing {
     return finished
   }
 
-  /** Takes out the searches that came until then, in unix milliseconds. */
+  /** Removes and returns the searches that arrived until then, in unix milliseconds. */
   settle(until: number): Captured[] {
     const settled = [...this.#waiting].filter(([, { captured }]) => captured.at <= until)
     for (const [key] of settled) this.#drop(key)
     return settled.map(([, { captured }]) => captured)
   }
 
-  /** Drops a rule's searches, or what its log would get of one user. */
+  /** Drops a rule's waiting searches, or those of one user that its log would get. */
   forget(rule: string, user?: string): void {
     for (const [key, { captured }] of this.#waiting) {
       const theirs = user === undefined || (captured.kind === 'log' && captured.user === user)

@@ -31,10 +31,10 @@ interface Selection {
 /**
  * Selects matching documents from a sequence number on.
  *
- * Some filters read documents while they are compiled, so they are compiled for one short range after the other.
- * For the whole collection at once, each step would read all of it.
+ * Some filters read documents while they are compiled. So a filter is compiled for one short range after another:
+ * compiled for the whole collection, it would read all of it in each step.
  * @param filterBy `*` matches all
- * @param mostRead ends early, with fewer than `limit`, after the filter has read so many documents
+ * @param mostRead stop early, with fewer than `limit`, once the filter has read this many documents
  * @throws ApiError 400
  */
 function select(
@@ -82,7 +82,7 @@ function select(
   return { seqs, cursor: low, done: low > last }
 }
 
-/** @param from the last step's `cursor`. Documents that cannot take the patch are not counted. */
+/** @param from the last step's `cursor`. Documents that refuse the patch are not counted. */
 export function updateWhere(
   store: Store,
   writer: Writer,
@@ -146,7 +146,7 @@ export function removeAll(storage: DurableObjectStorage, store: Store, documents
 
 /** The joins of an export. */
 export interface Joining {
-  /** those of its filter, evaluated */
+  /** the evaluated joins of its filter */
   joins?: JoinedDocuments | undefined
   /** adds related documents */
   attach?: ((shown: Map<number, Document>) => Promise<void>) | undefined
@@ -180,7 +180,7 @@ export async function exportPage(
       cursor = seq + 1
     }
     cursor = next.cursor
-    // After fewer rows, the filter has read much, or there are no more.
+    // With fewer rows, either the filter has reached its read limit or there are no more.
     if (next.done || seqs.length < EXPORT_ROWS) return { lines: lines.join('\n'), ...next }
   }
   return { lines: lines.join('\n'), cursor, done: false }

@@ -1,4 +1,4 @@
-/** What becomes of documents when those that they refer to are deleted. */
+/** Updates or deletes documents whose referenced documents were deleted. */
 
 import { readExactList } from '../../stored-json'
 import { leaves } from '../schema/values'
@@ -10,8 +10,8 @@ import type { Incoming } from './writer'
 const DOCUMENTS_A_STEP = 500
 
 /**
- * Sorts out the documents that refer to deleted ones. A list loses the deleted keys. A document goes when it refers to
- * nothing else by this field, unless the field is optional and another reference field has a value.
+ * Handles one step of documents that refer to deleted ones. Deleted keys are removed from a list. A document is
+ * deleted if this field then refers to nothing, unless the field is optional and another reference field has a value.
  * @param keys of deleted documents, as a JSON list
  * @param newest the last document here that may refer to them. Later ones refer to documents that were written again.
  */

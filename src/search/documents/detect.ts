@@ -1,4 +1,4 @@
-/** Finds fields that a schema allows without naming them: by a pattern, by `.*`, or as children of an object. */
+/** Detects fields that a schema allows without naming them: by a pattern, by `.*`, or as children of an object. */
 import { ApiError } from '../../errors'
 import { isInt64 } from '../../exact-json'
 import { isFallback } from '../schema/field'
@@ -96,7 +96,7 @@ function detectField(
 const objectOrNothing = (definition: Field, name: string, type: FieldType, nestedFields: boolean) =>
   nestedFields ? { ...concrete(definition, name, type), nested: true } : undefined
 
-/** The field that a pattern stands for. */
+/** The concrete field that a pattern creates. */
 function concrete(definition: Field, name: string, type: FieldType): Field {
   const numeric = /^(int32|int64|float|bool|geopoint)$/.test(type)
   const { num_dim: _dimensions, embed: _embed, nested: _nested, ...rest } = definition

@@ -1,4 +1,7 @@
-/** Writes the rows of documents: the documents themselves, and their typed values. New documents wait, to be written together. */
+/**
+ * Writes the rows of documents: the documents themselves, and their typed values. New documents are buffered, to be
+ * written together.
+ */
 import { once } from '../../once'
 import { bindable } from '../fragment'
 import type { ColumnMemory } from '../schema/column-memory'
@@ -40,7 +43,7 @@ export class DocumentRows {
   /** by id */
   #waiting = new Map<string, Insert>()
 
-  /** @param columns forgets what documents had */
+  /** @param columns drops cached values of changed documents */
   constructor(sql: SqlStorage, schema: StoredSchema, plan: Plan, columns: ColumnMemory) {
     this.#sql = sql
     this.#schema = schema
@@ -61,17 +64,17 @@ export class DocumentRows {
     return { seq, rows, lists, keys }
   }
 
-  /** Adds a document, with the next `flush`. */
+  /** Buffers a new document for the next `flush`. */
   insert(id: string, insert: Insert): void {
     this.#waiting.set(id, insert)
   }
 
-  /** Whether a document with this id waits. */
+  /** Whether a document with this id is buffered. */
   isWaiting(id: string): boolean {
     return this.#waiting.has(id)
   }
 
-  /** Writes the documents that wait. */
+  /** Writes the buffered documents. */
   flush(): void {
     if (this.#waiting.size === 0) return
     const waiting = [...this.#waiting]
@@ -87,7 +90,7 @@ export class DocumentRows {
     this.write(waiting.map(([, { values }]) => values))
   }
 
-  /** Forgets what waits, after a rollback. */
+  /** Discards the buffer, after a rollback. */
   discard(): void {
     this.#waiting.clear()
   }

@@ -1,6 +1,6 @@
 /**
- * Checks a document: its id, its fields' types, and what `dirty_values` does about wrong ones. Messages are
- * Typesense's (src/validator.cpp), grammar included.
+ * Checks a document: its id, the types of its fields, and the handling of wrong values by `dirty_values`. Messages
+ * are Typesense's (src/validator.cpp), grammar included.
  */
 import { ApiError } from '../../errors'
 import { parseExact } from '../../exact-json'
@@ -14,7 +14,9 @@ import { checked, coerced, INVALID, OVERFLOW } from './coerce'
 /** A parsed document, before it has an id. Whole numbers that a double cannot hold are BigInt (exact-json.ts). */
 export type Draft = Record<string, unknown>
 
-/** What a field of a document lacks. `needs` is the type that its value should have had; absent: any value at all. */
+/**
+ * The fault of a field in a document. `needs` is the type that its value should have had; absent: any value at all.
+ */
 export class FieldFault extends ApiError {
   constructor(
     message: string,
@@ -124,12 +126,12 @@ function coerceField(
   mayBeMissing: boolean,
 ): void {
   const found = leaves(draft, plan.name, plan.path)
-  // Nulls in the objects of an array are no values. With one value beside them the field is there.
+  // Nulls in the objects of an array are not values. One other value among them is enough for the field to exist.
   const none = found.every(({ value, inArray }) => inArray && value === null)
   if (none && !plan.field.optional && !mayBeMissing) missing(plan)
   for (const leaf of found) {
     if (leaf.value === null && plan.field.optional) {
-      // An update keeps the null, since merging removes the field by it.
+      // An update keeps the null, because merging then removes the field.
       if (!partial) replace(leaf, undefined)
     } else if (plan.kind === 'vector') {
       coerceVector(plan, leaf, dirty)
@@ -215,6 +217,6 @@ function coerceVector(plan: FieldPlan, leaf: Leaf, dirty: DirtyValues): void {
   if (leaf.value.every((element) => checked('float', element) === element)) return
   const element = { ...plan, kind: 'float' as const }
   const vector = leaf.value.map((value) => corrected(element, value, dirty, true))
-  // Without one element a vector has another dimension, so it is dropped as a whole.
+  // Without an element, a vector has the wrong dimension, so drop it as a whole.
   replace(leaf, vector.includes(undefined) ? undefined : vector)
 }

@@ -21,7 +21,7 @@ export function embeddingText(plan: FieldPlan, sources: Plan, draft: Draft): str
 }
 
 /**
- * Checks that a new document has what its vector is made from.
+ * Checks that a new document has the sources of its vector.
  * @throws ApiError 400
  */
 export function requireSources(plan: FieldPlan, sources: Plan, draft: Draft): void {

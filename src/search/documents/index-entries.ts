@@ -1,4 +1,4 @@
-/** What the index stores of a document: the text of each searched field, typed values of the others. */
+/** The index entries of a document: the text of each searched field, typed values of the others. */
 
 import type { StoredSchema } from '../schema/layout'
 import type { FieldPlan } from '../schema/plan'

@@ -1,5 +1,5 @@
 /**
- * The values by which documents of two collections belong together: those of reference fields, and those of fields that
+ * Join keys, the values that relate documents of two collections: those of reference fields, and those of fields that
  * other collections refer to. `join_keys` has a row for each. The ids of documents need none.
  */
 import { fragment, type SqlFragment } from '../fragment'
@@ -8,7 +8,7 @@ import type { FieldPlan } from '../schema/plan'
 import { leaves } from '../schema/values'
 import type { Draft } from './document'
 
-/** The keys of a document in one field. Other values than texts and whole numbers cannot be referred to. */
+/** The keys of a document in one field. Only texts and whole numbers can be referred to. */
 export const keysOf = ({ name, path }: FieldPlan, draft: Draft): unknown[] =>
   leaves(draft, name, path)
     .flatMap(({ value }) => value)
@@ -16,8 +16,8 @@ export const keysOf = ({ name, path }: FieldPlan, draft: Draft): unknown[] =>
 
 /**
  * A relation of `seq` and `key` for a condition on the keys.
- * @param by `seq` for a condition on the documents. SQLite would else read all keys of the field for each document: it
- *   does not know how few a document has, and the `+` keeps it from the index by field.
+ * @param by `seq` for a condition on the documents. Otherwise SQLite would read all keys of the field for each
+ *   document, because it does not know how few keys a document has. The `+` stops it from using the index by field.
  */
 export const keysIn = (field: string, by: 'key' | 'seq' = 'key'): SqlFragment =>
   field === 'id'
@@ -60,7 +60,7 @@ export function nextRemoved(sql: SqlStorage): { field: string; keys: string } | 
   }
 }
 
-/** Forgets keys of documents that were written again. @returns those of the others, as a JSON list */
+/** Drops keys of documents that were written again. @returns the remaining keys, as a JSON list */
 export function stillRemoved(sql: SqlStorage, field: string, keys: string): string {
   const present = keysIn(field)
   const given = 'field = ? AND key IN (SELECT value FROM json_each(?))'

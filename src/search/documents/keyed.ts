@@ -4,14 +4,14 @@ import { findField } from '../schema/find-field'
 import { keysOf } from './join-keys'
 import type { Store } from './store'
 
-/** Documents read between turns of others. */
+/** Documents that are read before other requests get a turn. */
 const STEP = 500
 
-/** By field: keys that are being made. Callers who ask meanwhile wait for the same ones. */
+/** By field: keys that are being made. Further callers wait for the same work. */
 const underWay = new WeakMap<Store, Map<string, Promise<void>>>()
 
 /**
- * Makes the keys of a field that another collection refers to, the first time somebody asks for them.
+ * Makes the keys of a field that another collection refers to, at their first use.
  * @throws ApiError 400 for a field that cannot be referred to
  */
 export async function ensureKeyed(store: Store, collection: string, name: string): Promise<void> {
@@ -35,13 +35,13 @@ async function makeKeys(store: Store, collection: string, name: string): Promise
   if (!/^(string|int32|int64)(\[\])?$/.test(field.type)) {
     refuse(`Cannot add a reference to \`${collection}.${name}\` of type \`${field.type}\`.`)
   }
-  // From now on every write stores its keys. Those of older documents follow.
+  // Every write stores its keys from now on. Then add those of older documents.
   markKeyed(store, name, false)
   const planned = () => store.plan.keyed.find((each) => each.name === name)
   for (let after = -1; ; await scheduler.wait(0)) {
     if (store.closed) throw new ApiError(404, 'Collection not found')
     const plan = planned()
-    // The field was dropped meanwhile, and its keys with it. It may have been added again.
+    // The field was dropped during the work, together with its keys. Try again: it may have been added anew.
     if (plan === undefined) return makeKeys(store, collection, name)
     const seqs = store.sql
       .exec<{ seq: number }>('SELECT seq FROM documents WHERE seq > ? ORDER BY seq LIMIT ?', after, STEP)

@@ -14,9 +14,10 @@ function refuse(message: string): never {
 }
 
 /**
- * Replaces `$operations` by the values that they come to. A field without a value counts as 0.
+ * Replaces `$operations` by the resulting values. A field without a value counts as 0.
  * @param old the stored document
- * @throws ApiError 400 for another operation, for what is no whole number, and for a field that cannot be incremented
+ * @throws ApiError 400 for another operation, for a value that is not a whole number, and for a field that cannot be
+ *   incremented
  */
 export function applyOperations(draft: Draft, plan: Plan, old: Draft | undefined): void {
   const operations = draft[KEY]
@@ -42,7 +43,7 @@ function increment(draft: Draft, plan: Plan, old: Draft | undefined, name: strin
   }
   const value = old === undefined ? undefined : leaves(old, name, field.path)[0]?.value
   const sum = integer(String(BigInt(isInt64(value) ? value : 0) + BigInt(by)))
-  // A partial update merges objects deeply, so those on the way are made anew.
+  // A partial update merges objects deeply, so new objects on the path are enough.
   let parent: Record<string, unknown> = draft
   for (const part of partsOf(name)?.slice(0, -1) ?? []) {
     if (field.path === undefined) break

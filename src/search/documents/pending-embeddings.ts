@@ -1,7 +1,7 @@
 /**
- * Which vectors are still to be made. Each has a row, written in the transaction that writes the document. Fields are
- * identified by slots, which are never reused, so a row cannot outlive its field. Texts that a model refused have
- * rows too, until the document changes.
+ * Records the vectors that are still to be made. Each has a row, written in the transaction that writes the document.
+ * Fields are identified by slots, which are never reused, so a row cannot outlive its field. Texts that a model
+ * refused have rows too, until the document changes.
  */
 import type { FieldSlot } from '../schema/layout'
 
@@ -15,26 +15,26 @@ export class PendingEmbeddings {
     this.#sql = sql
   }
 
-  /** The document needs a new vector. */
+  /** Records that a document needs a new vector. */
   mark({ slot }: FieldSlot, seq: number): void {
     this.#sql.exec('INSERT OR IGNORE INTO pending_embeddings (slot, seq) VALUES (?, ?)', slot, seq)
     this.#sql.exec('DELETE FROM refused_embeddings WHERE slot = ? AND seq = ?', slot, seq)
     this.onMark?.(slot)
   }
 
-  /** Every document needs a new vector. */
+  /** Records that every document needs a new vector. */
   markAll({ slot }: FieldSlot): void {
     this.#sql.exec('INSERT OR IGNORE INTO pending_embeddings (slot, seq) SELECT ?, seq FROM documents', slot)
     this.onMark?.(slot)
   }
 
-  /** The document has its vector, or needs none any more. */
+  /** Records that a document has its vector, or no longer needs one. */
   settle({ slot }: FieldSlot, seq: number): void {
     this.#sql.exec('DELETE FROM pending_embeddings WHERE slot = ? AND seq = ?', slot, seq)
     this.#sql.exec('DELETE FROM refused_embeddings WHERE slot = ? AND seq = ?', slot, seq)
   }
 
-  /** The model refused the document's text. */
+  /** Records that the model refused a document's text. */
   refuse(slot: FieldSlot, seq: number, error: string): void {
     this.settle(slot, seq)
     this.#sql.exec(
@@ -81,7 +81,7 @@ export class PendingEmbeddings {
     return row
   }
 
-  /** Makes everything pending again that was refused. */
+  /** Makes all refused texts pending again. */
   retryRefused(): void {
     this.#sql.exec(
       'INSERT OR IGNORE INTO pending_embeddings (slot, seq) SELECT slot, seq FROM refused_embeddings',

@@ -27,7 +27,7 @@ export function project(document: Document, include: string, exclude: string): D
   return projected as Document
 }
 
-/** Whether any of a top-level field is selected. If not, an expensive one need not be read. */
+/** Whether any part of a top-level field is selected. If not, an expensive field need not be read. */
 export function isProjected(name: string, include: string, exclude: string): boolean {
   return name in project({ id: '', [name]: true } as Document, include, exclude)
 }

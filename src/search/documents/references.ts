@@ -7,7 +7,10 @@ import { type Draft, parseDocument } from './document'
 import type { Store } from './store'
 import type { Incoming } from './writer'
 
-/** What the other collection knows of some keys: JSON texts of those that are on no document, or on several. */
+/**
+ * The other collection's answer about some keys: as JSON texts, those that no document has and those that several
+ * have.
+ */
 export interface ReferenceAnswer {
   /** the type of its field, without brackets */
   type: string
@@ -60,7 +63,7 @@ export async function referenceFaults(
 const isKey = (value: unknown): boolean =>
   typeof value === 'string' || typeof value === 'bigint' || Number.isInteger(value)
 
-/** What does not parse is refused when it is written. */
+/** Ignore lines that do not parse. Writing them reports the error. */
 function parsed(line: string): Draft | undefined {
   try {
     return parseDocument(line)
@@ -90,7 +93,7 @@ function valuesOf(
     : refused(`Field \`${name}\` cannot have \`null\` value.`)
 }
 
-/** Judges a value by what the other collection has said. */
+/** Returns a check of values by the other collection's answer. */
 function judgeOf(
   { field, name }: FieldPlan,
   outcome: Outcome<ReferenceAnswer> | undefined,
@@ -98,7 +101,7 @@ function judgeOf(
   if (field.async_reference) return () => undefined
   const { collection, field: target } = referenceOf(field)
   if (outcome === undefined) return () => refused(`Referenced collection \`${collection}\` not found.`)
-  // A fault of the other object is no fault of the document.
+  // Throw server errors: a fault of the other object is not the document's.
   if (!outcome.ok && outcome.error.status >= 500) unwrap(outcome)
   if (!outcome.ok) return () => refused(outcome.error.message)
   const { type } = outcome.value

@@ -19,11 +19,11 @@ const placeholders = (count: number): string => Array.from({ length: count }, ()
 /**
  * Inserts rows, many in a statement: a statement of its own for each row takes 3 µs more.
  *
- * A statement with many rows opens a savepoint, and a savepoint makes FTS5 write what it has in memory. So write rows before
- * texts.
+ * A statement with many rows opens a savepoint, and a savepoint makes FTS5 flush its memory to a segment. So write
+ * rows before texts.
  */
 export class RowInsert {
-  // Their texts never change, so SQLite compiles them once.
+  // The statement texts never change, so SQLite compiles them once.
   readonly #one: string
   readonly #many: string
   /** rows of `#many` */
@@ -46,7 +46,7 @@ export class RowInsert {
   }
 }
 
-// SQLite's limit for a string, less some room for the rest of the row.
+// SQLite's limit for a string, minus some room for the rest of the row.
 const MAX_BYTES = 2_000_000 - 10_000
 
 /** @throws ApiError 400 when a text is too long for a row; nothing has been written then */

@@ -1,10 +1,10 @@
 /**
  * The documents of a collection in SQLite, written with all their index entries.
  *
- * This is where an import spends its time. Documents wait until a batch is whole, or until something has to read them. Then
- * each table gets its rows, many in a statement, and the full-text indexes come last, with a statement for each document.
- * The texts of statements change only with the schema, so SQLite compiles them once. Nothing here opens a transaction: the
- * caller has one for a whole batch, and ends it with `finish`.
+ * An import spends most of its time here. Documents are buffered until a batch is complete, or until something must
+ * read them. Then each table gets its rows, many in a statement, and the full-text indexes come last, with a
+ * statement for each document. The texts of statements change only with the schema, so SQLite compiles them once.
+ * Nothing here opens a transaction: the caller has one for a whole batch, and ends it with `finish`.
  */
 
 import * as v from 'valibot'
@@ -54,10 +54,10 @@ export class Store {
   readonly vectorFields: VectorFields
   readonly columns = new ColumnMemory()
 
-  /** The collection is gone. Whoever still holds the store must not write. */
+  /** Set when the collection is gone. Code that still holds the store must not write. */
   closed = false
 
-  /** Whether documents are being indexed again. Then the indexes may lack what a document has. */
+  /** Whether documents are being indexed again. During that, the indexes may lack values of documents. */
   isReindexing: () => boolean = () => false
 
   /** Called inside the transaction, with the id of each document that is written or removed. */
@@ -121,7 +121,9 @@ export class Store {
     this.#textEntries = new TextEntries(this.#sql, schema, this.#plan)
   }
 
-  /** Writes what waits, and the counters: the end of every transaction that writes or removes documents. */
+  /**
+   * Writes the buffer and the counters. Call this at the end of every transaction that writes or removes documents.
+   */
   finish(): void {
     this.flush()
     if (!this.#countersChanged) return
@@ -129,13 +131,13 @@ export class Store {
     this.#countersChanged = false
   }
 
-  /** Writes what waits. Belongs before every change of the schema. */
+  /** Writes the buffer. Call this before every change of the schema. */
   flush(): void {
     this.#rows.flush()
     if (this.#textEntries.flush()) this.onTexts()
   }
 
-  /** Reloads what is in memory, after a rollback. */
+  /** Reloads the state in memory, after a rollback. */
   reset(): void {
     this.#rows.discard()
     this.#textEntries.discard()
@@ -212,7 +214,8 @@ export class Store {
   }
 
   /**
-   * Adds a document, with its vectors apart from `draft`. It is written when something reads documents, or at the end.
+   * Adds a document, with its vectors apart from `draft`. It is buffered until something reads documents, or until
+   * `finish`.
    * @returns its sequence number
    */
   insert(draft: Draft & { id: string }, vectors: Vectors): number {
@@ -250,7 +253,7 @@ export class Store {
     this.onChange?.(draft.id)
   }
 
-  /** Whether the text indexes have these texts of the document already. */
+  /** Whether the text indexes already have these texts of the document. */
   #isIndexed(seq: number, texts: Texts): boolean {
     if (this.isReindexing()) return false
     const old = this.read([seq], true, true).get(seq)

@@ -1,4 +1,4 @@
-/** Writes what the full-text indexes have of a document: the text of each searched field, as the index takes it. */
+/** Writes the full-text entries of documents: the text of each searched field, in the form of the index. */
 import { addInfixWords, clearInfixIndex } from '../schema/infix-index'
 import type { FieldSlot, StoredSchema } from '../schema/layout'
 import type { Plan } from '../schema/plan'
@@ -20,10 +20,10 @@ export const isSameText = (texts: Texts, others: Texts): boolean =>
 
 const hasText = (texts: Texts): boolean => texts.some((text) => text !== undefined)
 
-/** What the indexes get of a document. */
+/** The index entries of a document. */
 export interface TextEntry {
   seq: number
-  /** texts by column, as each index takes them; undefined if the document has no text */
+  /** texts by column, in the form of each index; undefined if the document has no text */
   columns: { stems: (string | null)[]; words: (string | null)[] } | undefined
   infixes: [FieldSlot, string[]][]
 }
@@ -31,8 +31,9 @@ export interface TextEntry {
 /**
  * The full-text indexes of one version of a schema.
  *
- * Entries wait until `flush`, which writes one index after the other. A statement in between that opens a savepoint makes FTS5
- * write a segment for the few documents that it has in memory: each list of values does that.
+ * Entries are buffered until `flush`, which writes one index after the other. Writing each document's entries at once
+ * would be slow: a statement with a list of values opens a savepoint, and then FTS5 writes a segment for the few
+ * documents that it has in memory.
  */
 export class TextEntries {
   readonly #sql: SqlStorage
@@ -60,7 +61,7 @@ export class TextEntries {
   }
 
   /**
-   * Computes what the indexes get of a document.
+   * Computes the index entries of a document.
    * @throws ApiError 400 when a text is too long for a row
    */
   entry(seq: number, texts: Texts): TextEntry {
@@ -69,12 +70,12 @@ export class TextEntries {
     return { seq, columns, infixes: this.#infixWords(texts) }
   }
 
-  /** Puts a document into the indexes, with the next `flush`. @param isNew it is not in them yet */
+  /** Buffers a document's entries for the next `flush`. @param isNew it is not in them yet */
   put(entry: TextEntry, isNew: boolean): void {
     this.#waiting.push({ entry, isNew })
   }
 
-  /** Writes what waits. Belongs in the transaction of its documents. @returns whether there was anything */
+  /** Writes the buffer. Call it in the transaction of the documents. @returns whether there was anything */
   flush(): boolean {
     const waiting = this.#waiting
     if (waiting.length === 0) return false
@@ -103,12 +104,12 @@ export class TextEntries {
     return true
   }
 
-  /** Forgets what waits, after a rollback. */
+  /** Discards the buffer, after a rollback. */
   discard(): void {
     this.#waiting = []
   }
 
-  /** Puts a document into the index of words alone: for a collection that is older than this index. */
+  /** Adds a document to the index of words only, in a collection that is older than this index. */
   indexWords(seq: number, texts: Texts): void {
     this.#sql.exec(`DELETE FROM ${WORDS.table} WHERE rowid = ?`, seq)
     if (!hasText(texts)) return

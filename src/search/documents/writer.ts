@@ -1,7 +1,7 @@
 /**
- * Writes documents: checks them, merges them with what is stored, and stores the result.
+ * Writes documents: checks them, merges them with the stored ones, and stores the result.
  *
- * The built-in model's vectors are made on the way. For others the document is marked in the same transaction, and a
+ * The built-in model's vectors are made at once. For others the document is marked in the same transaction, and a
  * queue makes them later (embedding/queue.ts).
  */
 import { ApiError } from '../../errors'
@@ -35,7 +35,7 @@ export interface Written {
 }
 
 interface Prepared {
-  /** of the document that it replaces */
+  /** sequence number of the document that it replaces */
   seq: number | undefined
   draft: Draft & { id: string }
   vectors: Vectors
@@ -77,7 +77,7 @@ export class Writer {
     try {
       return this.#storage.transactionSync(() => this.#commit(parsed))
     } catch (error) {
-      // No known input leads here. If one does, it must not take the rest of the batch along.
+      // No known input leads here. If one does, it must not fail the rest of the batch.
       logFault(this.#store.schema.name, 'batch', origin, error)
       this.#store.reset()
       return items.map((item) => this.#commitAlone(parse(item), origin))
@@ -156,7 +156,7 @@ export class Writer {
     this.#store.flush()
     const schema: StoredSchema = structuredClone(this.#store.schema)
     let added = fields
-    // The detected field replaces a declaration without a type.
+    // The detected field replaces a definition without a type.
     const untyped = new Set(
       schema.fields
         .filter(({ name, type }) => !name.includes('.*') && /^(auto|string\*)$/.test(type))
@@ -167,7 +167,8 @@ export class Writer {
       schema.fields = schema.fields.filter(({ name }) => !(untyped.has(name) && byName.has(name)))
       added = [...byName.values()]
     }
-    // Checked before any table changes: without this document the transaction continues, and would keep such changes.
+    // Check this before any table changes. If this document is refused, the transaction continues and would keep the
+    // changes.
     textColumnsFor([...schema.fields, ...added])
     for (const field of added) addField(this.#store.sql, schema, field)
     if (outgrowsTextIndex(schema)) {
@@ -279,7 +280,7 @@ export class Writer {
     }
     for (const field of plan.replacing) {
       const text = embeddingText(field, plan, whole)
-      // The queue drops documents without a text.
+      // Without a text, leave the document to the queue, which drops it.
       if (text === undefined || !isKept(field, text)) queued.push(field)
     }
     return { queued, settled }

@@ -28,7 +28,7 @@ const PAUSES: Record<Exclude<Cause, 'texts'>, readonly [number, number]> = {
   setup: [30_000, 3_600_000],
 }
 
-/** However long a provider asks to wait, this is the most. */
+/** The longest pause, even if a provider asks for more. */
 const LONGEST_MS = 3_600_000
 
 /**

@@ -28,7 +28,7 @@ export const PARALLEL_CALLS = 4
 /** Characters in one call, unless a single text is longer. Providers count the tokens of a whole call. */
 const CALL_CHARACTERS = 400_000
 
-/** Why a model is not being asked. */
+/** Why a model is not being called. */
 const stallShape = once(() =>
   v.object({
     message: v.string(),
@@ -48,11 +48,11 @@ export interface QueueSurroundings {
   storage: DurableObjectStorage
   store: Store
   embedders: Embedders
-  /** all calls of the collection pass it */
+  /** limits all calls of the collection */
   gate: Gate
   /** the calls that one field may make at once, so that a provider that hangs leaves some to the other fields */
   share(): number
-  /** no document of the slot is pending any more */
+  /** called when no document of the slot is pending any more */
   onDrained(slot: FieldSlot): void
 }
 
@@ -83,7 +83,7 @@ export class EmbeddingQueue implements Background {
     return readMeta(this.#around.store.sql, stallKey(this.#slot), stallShape())
   }
 
-  /** Forgets why the model was not being asked. */
+  /** Clears the stall, so that the model is called again. */
   clearStall(): void {
     if (this.stall !== undefined) writeMeta(this.#around.store.sql, stallKey(this.#slot), undefined)
   }
@@ -191,8 +191,9 @@ export class EmbeddingQueue implements Background {
   }
 
   /**
-   * Embeds texts. If the model refuses a batch, it is halved until the texts are found that the model refuses alone,
-   * so that one bad text does not block others. If it takes all of them in the end, the batch was too large.
+   * Embeds texts. If the model refuses a batch, it is halved until the texts that the model refuses by themselves are
+   * found. So one bad text does not block others. If the model accepts all of them in the end, the batch was too
+   * large.
    * @param onDone gets texts with their vectors, or with the reason why they have none
    * @returns how many the model refused
    * @throws ApiError, ProviderError when the fault is not in the texts
@@ -233,7 +234,7 @@ export class EmbeddingQueue implements Background {
       storage.transactionSync(() => {
         for (const [number, text] of some.entries()) {
           for (const seq of texts.get(text) ?? []) {
-            // Since then the document may have changed, been deleted or got a vector from its owner.
+            // The document may have changed during the call, been deleted, or got a vector from its owner.
             if (!store.pending.has(this.#slot, seq) || this.#textOf(plan, seq) !== text) continue
             this.#put(plan, seq, typeof vectors === 'string' ? vectors : vectors[number]!)
           }
@@ -268,7 +269,7 @@ class Trial {
 
   constructor(readonly model: EmbeddingModel) {}
 
-  /** @throws `refusal` as a fault of the setup, or what kept the check from running */
+  /** @throws `refusal` as a fault of the setup, or the error that prevented the check */
   async passed(refusal: unknown): Promise<void> {
     this.#trying ??= this.model.embed(['typesense'], 'document')
     try {
@@ -279,7 +280,7 @@ class Trial {
   }
 }
 
-/** @throws ApiError when the vectors are not what the field was created with */
+/** @throws ApiError when the vectors do not fit the field */
 function checked(vectors: Float32Array[], { field }: FieldPlan, count: number): Float32Array[] {
   const wrong = vectors.find(({ length }) => length !== field.num_dim)
   if (wrong !== undefined) {

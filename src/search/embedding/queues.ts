@@ -21,7 +21,7 @@ export class EmbeddingQueues {
     }
   }
 
-  /** Fields whose models have to be called. */
+  /** The number of fields with remote models. */
   #called(): number {
     const { store, embedders } = this.#around
     const { embedded, replacing } = store.plan
@@ -65,9 +65,9 @@ export class EmbeddingQueues {
   }
 
   /**
-   * Takes a step towards replacing fields by the built-in model. Whoever alters a schema waits for this, since no
+   * Takes a step towards replacing fields by the built-in model. A PATCH of the schema waits for this, since no
    * provider is involved.
-   * @returns whether nothing of that is left
+   * @returns whether all is done
    */
   async replaceAtOnce(): Promise<boolean> {
     const { store, embedders } = this.#around
@@ -87,7 +87,7 @@ export class EmbeddingQueues {
       summary.refused_embeddings = refused.count
       summary.embedding_error = `Document \`${refused.id}\`: ${refused.error}`
     }
-    // A stalled queue is worse news than one refused document.
+    // A stalled queue matters more than a refused document, so its message wins.
     if (stalls[0] !== undefined) summary.embedding_error = stalls[0].message
     if (plan.replacing.length > 0) {
       summary.replacing_embeddings = plan.replacing.map(({ name, field, slot }) => ({

@@ -1,6 +1,6 @@
 /**
- * Replaces the model of an embedding field. Until every document has its new vector, the field stays what it was, for
- * searches and for its owner. Then one transaction switches it.
+ * Replaces the model of an embedding field. Until every document has its new vector, searches and the schema show the
+ * old field. Then one transaction switches it.
  *
  * Vectors of two models cannot be compared. A field with both would rank documents by which model made their vectors.
  * So the new vectors go to a table of their own (`schema.replacing`), and a document that is written meanwhile is

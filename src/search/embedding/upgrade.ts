@@ -12,7 +12,10 @@ import { beginReplacement } from './replacement'
 
 const isBuiltIn = (model: string | undefined): boolean => model?.startsWith('local/') === true
 
-/** Only from one built-in model to another. A provider's vectors cost money, so their owner decides. */
+/**
+ * Whether a field's built-in model has changed. Only built-in models are replaced: a provider's vectors cost money,
+ * so their owner decides.
+ */
 function isOutdated(field: Field, env: Cloudflare.Env): boolean {
   if (field.embed === undefined) return false
   const current = servedNow(field, env).embed?.served_by

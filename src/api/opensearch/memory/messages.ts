@@ -46,7 +46,7 @@ const adding =
   }
 
 /**
- * What is written into a history comes into the prompts of later turns, and nobody judges it.
+ * Messages that are written into a history become part of later prompts, and no guardrail judges them.
  * @throws OpenSearchError 403 for a key made for pages, 400 where the conversation's model has a guardrail
  */
 async function requireTrusted({ env, access }: Call, row: MemoryRow): Promise<void> {

@@ -1,4 +1,4 @@
-/** What a model is told of a collection, and what is taken of its reply: `q`, `filter_by` and `sort_by`, checked. */
+/** Builds the prompt about a collection, and reads the model's reply: `q`, `filter_by` and `sort_by`, checked. */
 import * as v from 'valibot'
 import { ApiError } from '../../../errors'
 import { once } from '../../../once'
@@ -7,7 +7,7 @@ import { parseFilter } from '../../../search/filter/parse'
 import { splitSort } from '../../../search/request/sort'
 import type { Field } from '../../../search/types'
 
-/** What a model may know of a field. */
+/** The description of a field for a model. */
 export interface Told {
   name: string
   type: string
@@ -18,7 +18,7 @@ export interface Told {
 
 const LONGEST_FILTER = 4_000
 const LONGEST_QUERY = 1_000
-/** Characters of a value that a model is told. */
+/** The most characters of a value in the prompt. */
 const LONGEST_VALUE = 100
 
 /** Fields that can be filtered by and that the caller may see. */
@@ -73,7 +73,7 @@ const Reply = once(() =>
   }),
 )
 
-/** What a model wrote, and how it was found in its reply. */
+/** The search that a model wrote, and how it was found in the reply. */
 export interface Generated {
   params: { q?: string; filter_by?: string; sort_by?: string }
   /** `regex`: there was other text around the JSON */
@@ -106,7 +106,7 @@ function parsedJson(text: string): unknown {
   }
 }
 
-/** A model writes about the fields that it was told of, and about no other collection. */
+/** A model may use only the fields in its prompt, and no other collection. */
 function checkFilter(filter: string, fields: Told[]): void {
   if (filter.length > LONGEST_FILTER || filter.includes('$'))
     throw new ApiError(400, 'The filter is not usable.')

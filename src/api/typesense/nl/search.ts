@@ -1,7 +1,7 @@
 /**
- * Searches in plain language (`nl_query=true`): a model writes `q`, `filter_by` and `sort_by`, and the search is run with
- * them. What it writes can only narrow: its filter holds beside the caller's and the key's. If anything goes wrong, the
- * search is run as it was asked, and the reply says why.
+ * Searches in plain language (`nl_query=true`): a model writes `q`, `filter_by` and `sort_by`, and the search is run
+ * with them. The model can only narrow the search: its filter applies in addition to the caller's and the key's. If
+ * anything fails, the search is run as it was sent, and the reply says why.
  */
 import { waitUntil } from 'cloudflare:workers'
 import type { Access } from '../../../auth/access'
@@ -29,11 +29,11 @@ import { type Generated, promptOf, readReply, type Told, toldFields } from './pr
 const PATIENCE_MS = 30_000
 const DEFAULT_TTL = 86_400
 const MOST_CACHED = 200
-/** Facets and values that a model is told. */
+/** The most facets and values in a prompt. */
 const MOST_FACETS = 20
 const MOST_VALUES = 10
 
-/** What models are told of collections, by what the caller may see of them. */
+/** Cached descriptions of collections for models, by what the caller may see. */
 const told = new Map<string, { fields: Told[]; at: number }>()
 
 interface Answer {
@@ -42,7 +42,7 @@ interface Answer {
   model: string
 }
 
-/** Runs a search, with the help of a model if it asks for that. */
+/** Runs a search. If it asks for it, a model rewrites it first. */
 export async function runAsked(
   env: Cloudflare.Env,
   access: Access,
@@ -59,7 +59,7 @@ export async function runAsked(
   const plain = { ...search, params }
   const question = params.q?.trim() ?? ''
   if (!isTrue(asked) || search.error || ['', '*'].includes(question)) return runSearch(env, plain, gone)
-  // A page's key spends on the model that its scoped key names, and on no other.
+  // A key for pages may only use the model that its scoped key names.
   if (access.forPages && access.embedded.nl_model_id === undefined) return refused(forbidden())
 
   const started = Date.now()
@@ -90,7 +90,7 @@ export async function runAsked(
 
 const refused = ({ message, status }: ApiError): SearchReply => ({ error: message, code: status })
 
-/** Why the model was of no help. A page's visitor is told nothing of the deployment. */
+/** The reason why the model failed. It tells a page's visitor nothing about the deployment. */
 function wordsOf(error: unknown, { forPages }: Access): string {
   if (error instanceof ApiError) {
     const { message } = forPages ? plainFailure(failed(error)) : error
@@ -120,7 +120,7 @@ function augmented(
   }
 }
 
-/** What the caller may see of them: the filter that a scoped key fixes stays its secret. */
+/** The parameters that the caller may see. The filter of a scoped key stays secret. */
 function visible({ scope }: PlannedSearch, params: SearchParameters, generated?: Generated) {
   const filter = scope?.filter ? generated?.params.filter_by : params.filter_by
   return {
@@ -131,7 +131,7 @@ function visible({ scope }: PlannedSearch, params: SearchParameters, generated?:
   }
 }
 
-/** The reply with what became of the question. */
+/** The reply with `parsed_nl_query`. */
 function shown(
   reply: SearchReply,
   { params }: PlannedSearch,
@@ -201,7 +201,7 @@ async function ask(
     charge(env, access, model, usage)
     return { generated: readReply(text, fields), text, model: name }
   } catch (error) {
-    // Whoever hangs up, or waits no longer, has sent the prompt.
+    // Even if the caller hung up or the time ran out, the prompt was sent.
     if (signal.aborted && !(error instanceof ProviderError)) {
       charge(env, access, model, usageOfPart(request, 0))
     }
@@ -231,7 +231,10 @@ const cacheKey = ({ place, params, scope }: PlannedSearch, { embedded }: Access)
     embedded.exclude_fields ?? params.exclude_fields,
   ])
 
-/** What a model may know of the collection: fields that the caller sees, and values of documents that the key opens. */
+/**
+ * The description of a collection for a model: fields that the caller can see, and values of documents that the key
+ * may read.
+ */
 async function fieldsOf(
   env: Cloudflare.Env,
   search: PlannedSearch,
@@ -268,5 +271,5 @@ async function fieldsOf(
   return fields
 }
 
-/** Forgets what models are told of collections, in this isolate. */
+/** Clears the cached descriptions in this isolate. */
 export const forgetTold = (): void => told.clear()
