@@ -37,10 +37,7 @@ export interface Surroundings {
 /** A turn's spending is recorded at least this often, in milliseconds. Each record is a row that is billed. */
 const NOTE_MS = 5_000
 
-/**
- * Returns a collection's reply. If the collection is unavailable, only its own search fails, not the searches of
- * other collections.
- */
+/** Returns a collection's reply. An unavailable collection fails only its own search, not the others. */
 async function told<T>(ask: () => Promise<Outcome<T>>): Promise<Outcome<T>> {
   const outcome = await attempt(ask)
   return outcome.ok ? outcome.value : outcome

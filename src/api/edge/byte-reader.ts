@@ -14,7 +14,7 @@ export function byteReader(body: ReadableStream<Uint8Array>): ByteReader {
   try {
     reader = body.getReader({ mode: 'byob' })
   } catch {
-    // A stream made in JavaScript does not support BYOB reads.
+    // A stream made in JavaScript may not support BYOB reads.
     return body.getReader()
   }
   let size = FIRST

@@ -20,7 +20,7 @@ const LONGEST_ID = 512
 
 const Message = once(() =>
   v.looseObject({
-    // Only an id of ours means anything.
+    // Ignore anything but an id that Parley made.
     id: v.fallback(v.optional(v.string()), undefined),
     role: v.string(),
     parts: v.optional(v.array(v.unknown())),
@@ -58,9 +58,9 @@ export interface UiRequest {
   overrides: Record<string, unknown>
   /** the last answer in the transcript, by its id */
   held?: string
-  /** true: nothing says whether an answer is asked for again */
+  /** true: the request does not show whether it asks for another answer */
   untold?: true
-  /** present if the new answer replaces earlier ones: what the client says about where */
+  /** present if the new answer replaces earlier ones: the client's hints about their place */
   rewrites?: Rewrite
 }
 
@@ -69,7 +69,7 @@ export interface Rewrite {
   messageId?: string
   /** ids of the assistant messages before the question, the last one first */
   answers: string[]
-  /** true if nothing came before the question for certain */
+  /** true if certainly nothing came before the question */
   first: boolean
 }
 
@@ -122,7 +122,7 @@ export function readUiRequest(body: unknown): UiRequest {
   }
 }
 
-/** The default name of a library, which every unnamed chat gets, is no name. */
+/** Ignores a library's default name, which every unnamed chat gets. */
 export const chatName = (id: string | undefined): string | undefined =>
   id === undefined || id === '' || /^_*default(_?thread)?(_?id)?_*$/i.test(id) ? undefined : id
 

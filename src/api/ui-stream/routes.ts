@@ -57,7 +57,7 @@ async function answer(call: OpenCall, isText: boolean): Promise<Response> {
   })
   if (isText) {
     return streamTurn(chatReader(events, resume, words), new TextEncoderOfTurn(), {
-      // A server that compresses text would hold it back until there is enough of it.
+      // A proxy that compresses text would hold it back until there is enough of it.
       headers: {
         'content-type': TEXT,
         'content-encoding': 'identity',
@@ -93,12 +93,13 @@ export async function stop(call: OpenCall): Promise<Response> {
 const nameIn = ({ path, query }: OpenCall): string | undefined => chatName(path.chat ?? query.chatId)
 
 /**
- * The chat of a client that names none, by the last answer in its transcript. The question goes on after that answer.
+ * The chat of a client that names none, by the last answer in its transcript. The question continues from that
+ * answer.
  * @returns undefined if there is none, or if the conversation is not the asker's
  */
 async function heldChat(parties: ChatParties, held: string | undefined) {
   const place = held === undefined ? undefined : placeOfMessage(held)
-  // Other ids are messages of some other program, and name no chat.
+  // Ignore other ids: they come from another program and name no chat here.
   if (place === undefined || !isConversationId(place.conversationId)) return undefined
   const { conversationId, named } = await findChat(parties, place.conversationId)
   if (named || conversationId !== place.conversationId) return undefined
