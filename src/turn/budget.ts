@@ -8,6 +8,7 @@
 import { coded } from '../errors'
 import type { AnswerForm } from '../models/answer-form'
 import type { ChatMessage, Source } from '../models/language-model'
+import { inTurn, type MergeLists } from '../search/merge-lists'
 import { type PromptFamily, promptDocument } from './prompt'
 import { arrayBytes, byteLength, serialise } from './serialise'
 
@@ -35,6 +36,7 @@ export function documentBudget(question: string, maxBytes: number, family: Promp
  * Drops documents until the serialised array of them fits.
  * @param lists the documents of each search, best first. A single list loses its last document. Of several, the
  *   longest loses its last one; if two are equally long, the later list does
+ * @param joined puts what is left of the lists into one
  * @throws ApiError 400 if the question alone is too long
  */
 export function fitDocuments<T extends Pick<Source, 'document' | 'label'>>(
@@ -42,6 +44,7 @@ export function fitDocuments<T extends Pick<Source, 'document' | 'label'>>(
   question: string,
   maxBytes: number,
   family: PromptFamily,
+  joined: MergeLists = inTurn,
 ): T[] {
   const budget = documentBudget(question, maxBytes, family)
   const kept = lists.map((list) =>
@@ -55,7 +58,7 @@ export function fitDocuments<T extends Pick<Source, 'document' | 'label'>>(
     total -= longest.pop()!.bytes + 2
     count -= 1
   }
-  return kept.flat().map(({ item }) => item)
+  return joined(kept).map(({ item }) => item)
 }
 
 /** Bytes of the prompt that attached documents take. They come before all others. */

@@ -8,6 +8,7 @@
 import type { Source } from '../models/language-model'
 import { joinPassages, LONG_TEXT, type Passage, passagesOf } from '../models/passages'
 import { isContent, wordsOf } from '../models/words'
+import { inTurn, type MergeLists } from '../search/merge-lists'
 import { documentBudget, fitDocuments } from './budget'
 import type { CutDocument } from './events'
 import { type PromptFamily, promptDocument } from './prompt'
@@ -25,13 +26,14 @@ const ABOVE = 0.5
 
 export interface Fitted {
   sources: Source[]
-  /** documents that are not in the prompt whole, in the order of the searches */
+  /** documents that are not in the prompt whole, in the order of the documents */
   cut: CutDocument[]
 }
 
 /**
  * @param lists the documents of each search, best first
  * @param maxBytes the model's `max_bytes` less the attachments
+ * @param joined the order of the documents of several searches
  * @throws ApiError 400 if the question alone is too long
  */
 export function fitSources(
@@ -39,14 +41,15 @@ export function fitSources(
   question: string,
   maxBytes: number,
   family: PromptFamily,
+  joined: MergeLists = inTurn,
 ): Fitted {
   const budget = documentBudget(question, maxBytes, family)
   const whole = arrayBytes(lists.flat().map(bytesOf))
   if (whole <= budget || !lists.some((list) => list.some(isLong))) {
-    const sources = fitDocuments(lists, question, maxBytes, family)
-    return { sources, cut: omitted(lists.flat(), sources) }
+    const sources = fitDocuments(lists, question, maxBytes, family, joined)
+    return { sources, cut: omitted(joined(lists), sources) }
   }
-  return shorten(lists, question, budget)
+  return shorten(lists, question, budget, joined)
 }
 
 const bytesOf = (source: Source): number => byteLength(serialise(promptDocument(source)))
@@ -91,7 +94,7 @@ interface Piece {
   value: number
 }
 
-function shorten(lists: Source[][], question: string, budget: number): Fitted {
+function shorten(lists: Source[][], question: string, budget: number, joined: MergeLists): Fitted {
   let left = MOST_CHARACTERS
   // Take the best of each list first: no search's documents are worth more than another's.
   const all = lists
@@ -129,7 +132,7 @@ function shorten(lists: Source[][], question: string, budget: number): Fitted {
   const order = new Map(all.map((pieces) => [pieces.source, pieces]))
   const sources: Source[] = []
   const cut: CutDocument[] = []
-  for (const source of lists.flat()) {
+  for (const source of joined(lists)) {
     const pieces = order.get(source)!
     const of = Math.max(1, [...pieces.fields.values()].flat().length)
     const { size } = pieces.chosen

@@ -3,6 +3,7 @@ import { type ApiError, type Outcome, plainFailure } from '../errors'
 import { mapFew } from '../few'
 import type { Source } from '../models/language-model'
 import { MAX_Q_BYTES } from '../search/limits'
+import { byRank, inTurn, type MergeLists } from '../search/merge-lists'
 import { forQuestion } from '../search/request/question'
 import { isVector } from '../search/schema/layout'
 import { asQuery } from '../search/text/long-query'
@@ -102,6 +103,12 @@ export function summaryOf(reply: SearchReply, collection: string): SearchSummary
     ...(params?.per_page !== undefined && { limit: params.per_page }),
     ...(took !== undefined && { took }),
   }
+}
+
+/** The order of the documents of several searches. Scores of different engines do not compare. */
+export function orderOf(searches: readonly PlannedSearch[]): MergeLists {
+  const engines = new Set(searches.flatMap(({ place }) => place?.engine ?? []))
+  return engines.size > 1 ? byRank : inTurn
 }
 
 /** The documents of each search, labelled if the answer cites them by name. */

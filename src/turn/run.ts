@@ -26,7 +26,7 @@ import { passagesOf } from './passage'
 import type { TurnPorts } from './ports'
 import { familyOf } from './prompt'
 import type { AskRequest } from './request'
-import { allFailed, fatalError, type Retrieved, retrieve, sourcesOf } from './retrieve'
+import { allFailed, fatalError, orderOf, type Retrieved, retrieve, sourcesOf } from './retrieve'
 import { type Rewritten, rewriteAndRetrieve } from './rewrite'
 import type { Spending } from './spending'
 import { type Suggestions, suggest, suggestsAside } from './suggest'
@@ -164,6 +164,7 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
         question,
         request.model.max_bytes - attachedBytes(attached) - formBytes(request.form),
         family,
+        orderOf(request.searches),
       )
   const sources = [...attached, ...found]
   ports.emit({ type: 'results', replies })

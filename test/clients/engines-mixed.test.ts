@@ -126,8 +126,15 @@ test('a conversation reads the best passages of each, and its trace names the en
   ])
   for (const { took } of traced) expect(took).toBeGreaterThanOrEqual(0)
   const prompt = JSON.stringify(turns[0].trace.calls)
-  // The best document of each engine is read, whatever its scores are.
-  for (const text of ['Argand', 'Fresnel', 'Drummond']) expect(prompt).toContain(text)
+  // The best document of each engine comes first, whatever its scores are, then the second one of each.
+  const lists = (first.results as { hits: { document: { text: string } }[] }[]).map(({ hits }) =>
+    hits.map(({ document }) => document.text),
+  )
+  expect(lists.map((texts) => texts.length)).toEqual([2, 2, 2])
+  const ranked = [0, 1].flatMap((rank) => lists.map((texts) => texts[rank]!))
+  const places = ranked.map((text) => prompt.indexOf(text))
+  expect(places).toEqual(places.toSorted((a, b) => a - b))
+  expect(places[0]).toBeGreaterThanOrEqual(0)
 })
 
 test('one search that fails is the error of that search', async () => {

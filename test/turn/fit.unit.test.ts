@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Source } from '../../src/models/language-model'
+import { byRank } from '../../src/search/merge-lists'
 import { documentBudget } from '../../src/turn/budget'
 import { fitSources } from '../../src/turn/fit'
 import { serialise } from '../../src/turn/serialise'
@@ -21,6 +22,25 @@ const bytes = (sources: Source[]) =>
 test('what fits goes in whole, and nothing is told', () => {
   const lists = [[source('a', page('Sharks', 'Rays')), source('b', 'Short.')]]
   expect(fitSources(lists, 'Sharks?', 100_000, 'tags')).toEqual({ sources: lists[0], cut: [] })
+})
+
+test('documents of different engines are merged by rank, whole or cut', () => {
+  const names = (sources: Source[]) => sources.map(({ document }) => document.id)
+  const short = [
+    [source('a1', 'x'), source('a2', 'x'), source('a3', 'x')],
+    [source('b1', 'x')],
+    [source('c1', 'x'), source('c2', 'x')],
+  ]
+  const ranked = ['a1', 'b1', 'c1', 'a2', 'c2', 'a3']
+  expect(names(fitSources(short, 'q', 100_000, 'tags', byRank).sources)).toEqual(ranked)
+  expect(names(fitSources(short, 'q', 100_000, 'tags').sources)).toEqual(['a1', 'a2', 'a3', 'b1', 'c1', 'c2'])
+  const long = short.map((list) =>
+    list.map(({ document }) => source(String(document.id), page('Sharks', 'Rays', 'Eels'))),
+  )
+  const { sources, cut } = fitSources(long, 'Where do sharks live?', 12_288, 'tags', byRank)
+  expect(sources.length).toBeGreaterThanOrEqual(4)
+  expect(names(sources)).toEqual(ranked.slice(0, sources.length))
+  expect(cut.map(({ document_id }) => document_id)).toEqual(ranked)
 })
 
 test('a best hit that is too long is answered from by its best passage', () => {

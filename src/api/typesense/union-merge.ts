@@ -66,12 +66,6 @@ export function merge(lists: Candidate[][], sorts: SortClause[][]): Candidate[] 
   }
 }
 
-/** Merges lists whose scores do not compare: the first hits of all, then the second ones, and so on. */
-export function mergeByRank(lists: Candidate[][]): Candidate[] {
-  const longest = Math.max(0, ...lists.map((list) => list.length))
-  return Array.from({ length: longest }, (_, rank) => lists.flatMap((list) => list[rank] ?? [])).flat()
-}
-
 /** Keeps each document once, at its best hit. */
 export function withoutDuplicates(candidates: Candidate[]): Candidate[] {
   const seen = new Set<string>()

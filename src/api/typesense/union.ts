@@ -9,18 +9,12 @@ import { ApiError, forbidden } from '../../errors'
 import { mapFew } from '../../few'
 import { isExcluded, project } from '../../search/documents/projection'
 import { DEFAULT_GROUP_LIMIT, MAX_GROUPED_HITS } from '../../search/limits'
+import { byRank } from '../../search/merge-lists'
 import type { Document, Hit, SearchParameters, SearchResult } from '../../search/types'
 import type { PlannedSearch } from '../../turn/request'
 import { listed } from '../edge/parameters'
 import { runSearch } from '../edge/plan'
-import {
-  merge,
-  mergeByRank,
-  requireSameSorts,
-  type SortClause,
-  sortClauses,
-  withoutDuplicates,
-} from './union-merge'
+import { merge, requireSameSorts, type SortClause, sortClauses, withoutDuplicates } from './union-merge'
 
 const MOST_PER_PAGE = 250
 /** The deepest hit of a page: every search of the union is run that deep. */
@@ -62,7 +56,7 @@ export async function unite(
     )
     // Scores of different engines are not comparable.
     const comparable = sorts[0]!.length > 0 || new Set(searches.map(({ place }) => place?.engine)).size === 1
-    const merged = comparable ? merge(lists, sorts) : mergeByRank(lists)
+    const merged = comparable ? merge(lists, sorts) : byRank(lists)
     const unique = removeDuplicates ? withoutDuplicates(merged) : merged
     // Only the duplicates that were seen are subtracted: finding all would need every document of every search. The
     // count is of documents, not of groups.
