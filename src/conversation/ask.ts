@@ -22,6 +22,7 @@ import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../turn/question-length'
 import type { Asker, AskRequest } from '../turn/request'
 import { newConversationId } from './conversation-id'
 import { conversationObject, type Elsewhere } from './conversation-object'
+import { embedAhead } from './embed-ahead'
 import { mayHaveHistory } from './sealed-id'
 
 /** A request whose conversation may be new. */
@@ -89,6 +90,7 @@ export async function ask(
     given === undefined
       ? { ...question, ...(await newConversationId(env, question)), continues: false, attempt }
       : { ...question, conversationId: given, continues: true, attempt }
+  embedAhead(env, request)
   for (let hop = 0; hop < MOST_HOPS; hop++) {
     const { conversationId } = request
     const object = conversationObject(env, conversationId)

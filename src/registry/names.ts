@@ -31,6 +31,7 @@ const Stored = once(() =>
     embeddings: v.array(v.string()),
     vectors: v.array(v.string()),
     indexed: v.array(v.string()),
+    called: v.exactOptional(v.array(v.string())),
   }),
 )
 

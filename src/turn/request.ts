@@ -19,6 +19,8 @@ export interface PlannedSearch {
   params: SearchParameters
   /** what the search's key may see; absent: no history collection */
   scope?: SearchScope
+  /** whether a model has to be called for the question's vector, in Parley's own engine */
+  isEmbedded?: boolean
   /** true for a page key: replies to it hide what only the operator may see */
   plain?: boolean
   /** documents with a lower score (retrieve.ts) stay out of the prompt */

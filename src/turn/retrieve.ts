@@ -69,7 +69,12 @@ async function retrieveOne(
   return { reply, summary: summaryOf(reply, collection), documents }
 }
 
-const asked = (params: SearchParameters, question: string, said: string | undefined): SearchParameters => ({
+/** The parameters of a search for a question. */
+export const asked = (
+  params: SearchParameters,
+  question: string,
+  said: string | undefined,
+): SearchParameters => ({
   ...forQuestion(params, said && asQuery(said, MAX_Q_BYTES)),
   q: asQuery(question, MAX_Q_BYTES),
 })

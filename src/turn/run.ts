@@ -196,7 +196,11 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
  * Whether a question may be too short to search without the one before it. It is then searched together with
  * that one.
  */
-const mayLeanOn = ({ continues, transcript = [], question }: AskRequest): boolean =>
+export const mayLeanOn = ({
+  continues,
+  transcript = [],
+  question,
+}: Pick<AskRequest, 'continues' | 'transcript' | 'question'>): boolean =>
   (continues || transcript.length > 0) && isShort(textOf(question))
 
 /**

@@ -45,6 +45,15 @@ class Hops {
 
 const reads = (query: string): boolean => /^\s*(select|with)\b/i.test(query)
 
+/** The reply of an embedder that is slower than any call before the search. */
+async function embedding(texts: string[], watched?: Hops): Promise<Response> {
+  // An object may not wait for a promise of its test.
+  while (watched && !watched.hops.flat().includes('search')) {
+    await new Promise((resolve) => setTimeout(resolve, 1))
+  }
+  return Response.json({ data: texts.map(() => ({ embedding: [1, 0, 0, 0, 0, 0, 0, 0] })) })
+}
+
 /** What a query of D1 is for. */
 function purposeOf(query: string): string {
   const tables = [
@@ -105,7 +114,8 @@ function watch(): Hops {
     })
   }
   vi.spyOn(globalThis, 'fetch').mockImplementation(async (_, init) => {
-    const { stream } = JSON.parse(String(init?.body))
+    const { stream, input } = JSON.parse(String(init?.body))
+    if (input) return watched.around('embed', embedding(input, watched))
     watched.begin(stream ? 'answer' : 'rewrite')()
     if (!stream)
       return Response.json({ choices: [{ message: { content: REWRITTEN }, finish_reason: 'stop' }] })
@@ -181,8 +191,10 @@ const wires: Record<string, (follows?: string) => Promise<Response>> = {
     }),
 }
 
-/** @returns the hops up to the call for the answer, each without repetitions, and the conversation */
-async function hopsOf(asking: () => Promise<Response>): Promise<{ hops: string[]; id: string }> {
+/** @returns the hops up to the call for the answer, each without repetitions, all its calls, and the conversation */
+async function hopsOf(
+  asking: () => Promise<Response>,
+): Promise<{ hops: string[]; calls: string[]; id: string }> {
   const watched = watch()
   const response = await asking()
   const body = await response.text()
@@ -190,7 +202,8 @@ async function hopsOf(asking: () => Promise<Response>): Promise<{ hops: string[]
   vi.restoreAllMocks()
   const [, id = ''] = /"(?:conversation_id|id)": ?"(?:chatcmpl-)?([0-9a-f-]{36})/.exec(body) ?? []
   const last = watched.hops.findIndex((hop) => hop.includes('answer'))
-  return { id, hops: watched.hops.slice(0, last + 1).map((hop) => [...new Set(hop)].join()) }
+  const hops = watched.hops.slice(0, last + 1)
+  return { id, calls: hops.flat(), hops: hops.map((hop) => [...new Set(hop)].join()) }
 }
 
 let key: string
@@ -201,8 +214,17 @@ beforeAll(async () => {
   await env.DB.exec(owner.CREATE_OWNER)
   await setStage()
   vi.spyOn(globalThis, 'fetch').mockImplementation(async () =>
-    Response.json({ choices: [{ message: { content: 'yes' }, finish_reason: 'stop' }] }),
+    Response.json({
+      data: [{ embedding: [1, 0, 0, 0, 0, 0, 0, 0] }],
+      choices: [{ message: { content: 'yes' }, finish_reason: 'stop' }],
+    }),
   )
+  const embed = { from: ['text'], model_config: { model_name: 'openai/embedder', api_key: 'sk-2' } }
+  const fields = [
+    { name: 'text', type: 'string' },
+    { name: 'vector', type: 'float[]', embed },
+  ]
+  expect((await call('POST', '/collections', { body: { name: 'meant', fields } }))[0]).toBe(201)
   expect((await call('POST', '/conversations/models', { body: MODEL }))[0]).toBe(201)
   const guide = { model: 'far', collections: ['facts'] }
   expect((await call('PUT', '/assistants/guide', { body: guide }))[0]).toBe(200)
@@ -230,5 +252,69 @@ describe.each(Object.entries(wires))('%s', (name, ask) => {
     const followUp = await hopsOf(() => ask(first.id))
     const { warm, warmFollowUp } = HOPS[name as keyof typeof HOPS].now
     expect({ warm: first.hops, warmFollowUp: followUp.hops }).toEqual({ warm, warmFollowUp })
+  })
+})
+
+describe('an embedder that has to be called', () => {
+  const asking = (more: Record<string, unknown> = {}, given = key) =>
+    send('POST', '/conversations', {
+      key: given,
+      body: { question: questionOf(undefined), model: 'far', collections: ['meant'], ...more },
+    })
+  const searching = () =>
+    send(
+      'GET',
+      `/collections/meant/documents/search${ofTypesense(undefined)}&query_by=${encodeURIComponent('vector, text')}`,
+      { key },
+    )
+  const waits = ['ask,embedAhead', 'embed,schema,search', 'answer']
+
+  it.each([
+    ["Parley's own route", asking],
+    ['a search of Typesense', searching],
+  ])(
+    '%s: is called while the conversation is, once, and a first question has at most 5 hops',
+    async (_, ask) => {
+      beginAnew()
+      expect((await hopsOf(ask)).hops).toEqual(['key,owner', 'budget,registry', ...waits])
+      const warm = await hopsOf(ask)
+      expect(warm.hops).toEqual(waits)
+      expect(warm.calls.filter((name) => name === 'embed')).toEqual(['embed'])
+    },
+  )
+
+  it('is called for a follow-up when its search is, and once for each wording', async () => {
+    const { id } = await hopsOf(asking)
+    const { hops, calls } = await hopsOf(() => asking({ conversation_id: id }))
+    expect(hops[0]).toBe('ask')
+    expect(calls.filter((name) => name === 'embed' || name === 'embedAhead')).toEqual(['embed', 'embed'])
+  })
+
+  it('is not called for a question that is refused', async () => {
+    const watched = watch()
+    const other = await makeKey({ actions: ['documents:get'], collections: ['meant'] })
+    const foreign = await makeKey({ actions: ['*'], collections: ['facts'] })
+    const refused = [await asking({}, 'unknown'), await asking({}, other), await asking({}, foreign)]
+    const unknown = await asking({ conversation_id: crypto.randomUUID() })
+    expect([...refused, unknown].map(({ ok }) => ok)).toEqual([false, false, false, false])
+    expect(watched.hops.flat().filter((name) => name.startsWith('embed'))).toEqual([])
+  })
+
+  it('is called with the search by an object of the version before', async () => {
+    const { collectionObject } = collections
+    vi.spyOn(collections, 'collectionObject').mockImplementation((...given) => {
+      const object = collectionObject(...given)
+      const embedAhead = () => Promise.reject(new TypeError('The RPC receiver does not implement it.'))
+      return new Proxy(object, {
+        get: (_, name) => (name === 'embedAhead' ? embedAhead : Reflect.get(object, name)),
+      })
+    })
+    const embedded = vi.spyOn(globalThis, 'fetch').mockImplementation(async (_, init) => {
+      const { input } = JSON.parse(String(init?.body))
+      if (input) return embedding(input)
+      return Response.json({ choices: [{ message: { content: '330 metres.' }, finish_reason: 'stop' }] })
+    })
+    expect(await (await asking()).text()).toContain('330 metres.')
+    expect(embedded.mock.calls.filter(([, init]) => String(init?.body).includes('"input"'))).toHaveLength(1)
   })
 })

@@ -30,7 +30,7 @@ const CALLED = {
       'messages',
     ],
     ...['recentMessages', 'wholeTurns', 'removeConversation', 'appendTurn', 'expireMessages', 'recordEvents'],
-    ...['loggedEvents', 'forgetEvents', 'flushEvents', 'eventStatus'],
+    ...['loggedEvents', 'forgetEvents', 'flushEvents', 'eventStatus', 'embedAhead'],
   ],
 }
 

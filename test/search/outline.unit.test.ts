@@ -13,6 +13,7 @@ const outline = outlineOf({
     field('year', 'int32'),
     field('first', 'float[]', { embed }),
     field('second', 'float[]', { embed }),
+    field('third', 'float[]', { embed: { ...embed, model_config: { model_name: 'ts/e5-small' } } }),
     field('own', 'float[]', { num_dim: 4 }),
   ],
 })
@@ -21,13 +22,28 @@ it('tells what can be searched, and no credentials', () => {
   expect(outline).toEqual({
     name: 'docs',
     texts: ['title', 'tags'],
-    embeddings: ['first', 'second'],
-    vectors: ['first', 'second', 'own'],
-    indexed: ['title', 'tags', 'year', 'first', 'second', 'own'],
+    embeddings: ['first', 'second', 'third'],
+    vectors: ['first', 'second', 'third', 'own'],
+    indexed: ['title', 'tags', 'year', 'first', 'second', 'third', 'own'],
+    called: ['first', 'second'],
   })
   expect(JSON.stringify(outline)).not.toContain('sk-secret')
 })
 
 it('searches all text, and one embedding field', () => {
   expect(searchableFields(outline)).toEqual(['first', 'title', 'tags'])
+})
+
+it('tells which models are called, whatever their name in the schema', () => {
+  const served = (served_by: string) =>
+    outlineOf({
+      name: 'docs',
+      fields: [
+        field('vector', 'float[]', {
+          embed: { from: ['title'], model_config: { model_name: 'ts/e5-small' }, served_by },
+        }),
+      ],
+    })
+  expect(served('cloudflare/@cf/baai/bge-m3').called).toEqual(['vector'])
+  expect(served('local/words').called).toBeUndefined()
 })

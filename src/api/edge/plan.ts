@@ -56,7 +56,7 @@ export async function planSearch(
   if (access.forPages && (!asked || Number(asked) > PAGE_CUTOFF_MS)) {
     params.search_cutoff_ms = `${PAGE_CUTOFF_MS}`
   }
-  const [{ engine, objectId }, joins] = await Promise.all([
+  const [{ engine, objectId, outline }, joins] = await Promise.all([
     find(env, collection),
     joinScope(env, access, params),
   ])
@@ -65,7 +65,18 @@ export async function planSearch(
     params.stopwords = (await wordsOfSet(env, params.stopwords)).join('\n')
   }
   const scope = { ...scopeOf(access, collection, filter), ...joins }
-  return { collection, place: { engine, objectId }, params, scope, plain: access.forPages }
+  // A cluster embeds by itself.
+  const called = (engine === 'object' && outline?.called) || []
+  const isEmbedded =
+    called.length > 0 && params.query_by?.split(',').some((name) => called.includes(name.trim()))
+  return {
+    collection,
+    place: { engine, objectId },
+    params,
+    scope,
+    plain: access.forPages,
+    ...(isEmbedded && { isEmbedded }),
+  }
 }
 
 /** The same for a question. @throws ApiError as `planSearch` */

@@ -15,7 +15,7 @@ import type { Incoming } from '../documents/writer'
 import { logging, type Origin } from '../fault-log'
 import { isHistoryShaped } from '../history/shape'
 import * as turns from '../history/turns'
-import { writeMeta } from '../meta'
+import { embedAhead } from '../run/embed-ahead'
 import { answerJoin } from '../run/join-answer'
 import { type JoiningFields, joining } from '../run/joining'
 import { LongSearches } from '../run/pace'
@@ -46,7 +46,7 @@ import type { Reconciliation } from '../vectors/vectorize/reconcile'
 import { Altering } from './altering'
 import { CollectionLife } from './life'
 import { answerReference, cascade, checkReferences, settleCascade, type Told } from './links'
-import { mirrorHistory } from './open'
+import { keepHistory } from './open'
 import type { Cascaded, CascadeSource, CollectionRpc } from './rpc'
 import { rename, reseal } from './stored-changes'
 
@@ -304,21 +304,17 @@ export class Collection extends CountingObject implements CollectionRpc {
     })
   }
 
+  embedAhead(params: SearchParameters): Promise<Outcome<void>> {
+    return attempt(() => embedAhead(this.#life.existing().context, params))
+  }
+
   async abandon(ticket: string): Promise<void> {
     this.#longSearches.abandon(ticket)
   }
 
   async keepHistory(): Promise<void> {
     const open = this.#life.open()
-    if (open === undefined || open.mirror !== undefined) return
-    const mirror = this.ctx.storage.transactionSync(() => {
-      writeMeta(this.#sql, 'history', true)
-      turns.indexConversations(this.#sql)
-      const made = mirrorHistory(open, this.#life.around)
-      if (open.store.count > 0) made.backfill()
-      return made
-    })
-    await mirror.settle()
+    if (open !== undefined) await keepHistory(open, this.#life.around)
   }
 
   async messages(conversationId: string, without: string[] = []): Promise<StoredMessage[]> {

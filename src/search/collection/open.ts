@@ -11,8 +11,10 @@ import { EmbeddingQueues } from '../embedding/queues'
 import { discarding } from '../embedding/replacement'
 import { upgradeEmbeddings } from '../embedding/upgrade'
 import { HistoryMirror } from '../history/mirror'
-import { hasMeta, isWordIndexing, readMeta } from '../meta'
+import { indexConversations } from '../history/turns'
+import { hasMeta, isWordIndexing, readMeta, writeMeta } from '../meta'
 import type { SearchContext } from '../run/context'
+import { EmbeddedAhead } from '../run/embedded-ahead'
 import { RecentQuestions } from '../run/recent-questions'
 import { RecentTexts } from '../run/recent-texts'
 import type { StoredSchema } from '../schema/layout'
@@ -83,6 +85,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     hasTerms: () => hasTerms,
     vectors: (field) => store.vectors(field),
     embedder: (field) => embedders.model(field),
+    ahead: new EmbeddedAhead(),
     reranker: (name) => createReranker(name, env),
     synonymSet: (name) => synonymSets.find(database(env), name),
     curationSet: (name) => curationSets.find(database(env), name),
@@ -176,4 +179,18 @@ export function mirrorHistory(open: Open, { env, objectId, alarm }: Surroundings
   open.store.onChange = (id) => mirror.record(id)
   open.mirror = mirror
   return mirror
+}
+
+/** Makes a collection a history collection, unless it is one. */
+export async function keepHistory(open: Open, around: Surroundings): Promise<void> {
+  if (open.mirror !== undefined) return
+  const { storage } = around
+  const mirror = storage.transactionSync(() => {
+    writeMeta(storage.sql, 'history', true)
+    indexConversations(storage.sql)
+    const made = mirrorHistory(open, around)
+    if (open.store.count > 0) made.backfill()
+    return made
+  })
+  await mirror.settle()
 }

@@ -1,6 +1,7 @@
 /** Which fields of a collection can be searched, for requests that do not name any. */
+import { namespaceOf } from '../../models/providers'
 import { isVector } from '../schema/layout'
-import type { CollectionSchema } from '../types'
+import type { CollectionSchema, Field } from '../types'
 
 /** Names of a collection's fields. Unlike the schema, it contains no credentials. */
 export interface Outline {
@@ -12,10 +13,13 @@ export interface Outline {
   /** all vector fields, with or without an embedder */
   vectors: string[]
   indexed: string[]
+  /** of `embeddings`, those whose model has to be called; absent: none */
+  called?: string[]
 }
 
 export function outlineOf({ name, fields }: Pick<CollectionSchema, 'name' | 'fields'>): Outline {
   const indexed = fields.filter((field) => field.index)
+  const called = indexed.filter(isCalled).map((field) => field.name)
   const namesOf = (some: typeof fields) => some.map((field) => field.name)
   return {
     name,
@@ -23,7 +27,17 @@ export function outlineOf({ name, fields }: Pick<CollectionSchema, 'name' | 'fie
     embeddings: namesOf(indexed.filter(({ embed }) => embed)),
     vectors: namesOf(fields.filter(isVector)),
     indexed: namesOf(indexed),
+    ...(called.length > 0 && { called }),
   }
+}
+
+/** Models without a namespace, and those of `local/` and `ts/`, run in the Worker unless the schema names another server. */
+const BUILT_IN = ['', 'local', 'ts']
+
+function isCalled({ embed }: Field): boolean {
+  if (embed === undefined) return false
+  const { served_by: server = embed.model_config.model_name } = embed
+  return !BUILT_IN.includes(namespaceOf(server))
 }
 
 /**

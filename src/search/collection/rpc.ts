@@ -107,6 +107,11 @@ export interface CollectionRpc {
    * @param ticket a name for `abandon`: unique, and known to the caller alone
    */
   search(params: SearchParameters, scope?: SearchScope, ticket?: string): Promise<Outcome<SearchResult>>
+  /**
+   * Embeds the question of a search that follows, which then waits for the same call to the embedder. What fails here, the search
+   * tries itself.
+   */
+  embedAhead(params: SearchParameters): Promise<Outcome<void>>
   /** Answers another collection's search about documents that are related to its own. */
   join(question: JoinQuestion): Promise<Outcome<JoinAnswer>>
   /**
@@ -176,6 +181,7 @@ export const COLLECTION_CALLS: Repetitions<CollectionRpc> = {
   get: 'repeat',
   exportPage: 'repeat',
   search: 'repeat',
+  embedAhead: 'once',
   join: 'repeat',
   refer: 'repeat',
   cascade: 'repeat',

@@ -7,6 +7,7 @@ import type { Curation } from '../sets/curation'
 import type { Synonym } from '../sets/synonym'
 import type { Document, Field } from '../types'
 import type { VectorIndex } from '../vectors/vector-index'
+import type { EmbeddedAhead } from './embedded-ahead'
 import type { JoinPort, SearchJoins } from './join-port'
 import type { RecentQuestions } from './recent-questions'
 import type { RecentTexts } from './recent-texts'
@@ -36,6 +37,8 @@ export interface SearchContext {
   vectors(field: Field): VectorIndex
   /** the model of an embedding field */
   embedder(field: Field): EmbeddingModel
+  /** questions that were embedded before their search came; without it nothing is kept */
+  ahead?: EmbeddedAhead
   /** A reranking model by name; undefined if this deployment cannot serve it. @throws ApiError 400 */
   reranker(name: string): Reranker | undefined
   /** a synonym set by name, undefined for none */

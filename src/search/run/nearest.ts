@@ -6,7 +6,7 @@ import { fragment, join, oneOf } from '../fragment'
 import { EVERYWHERE, NOWHERE } from '../range'
 import type { SearchRequest } from '../request/request'
 import type { VectorQuery } from '../request/vector-query'
-import type { Field, SearchScope } from '../types'
+import type { EmbedConfig, Field, SearchScope } from '../types'
 import type { Candidates, Neighbour, Report, Restriction, Wanted } from '../vectors/vector-index'
 import { everything, type Candidates as Found, type RangedFilter } from './candidates'
 import type { SearchContext } from './context'
@@ -101,6 +101,25 @@ function textsToEmbed(
   return { texts: [request.q, request.contextQ], weights: [1 - CONTEXT_WEIGHT, CONTEXT_WEIGHT] }
 }
 
+/** The texts as the field's model reads them. */
+function prefixed({ model_config: { query_prefix: prefix } }: EmbedConfig, texts: string[]): string[] {
+  const lead = prefix ? `${prefix.trimEnd()} ` : ''
+  return texts.map((text) => lead + text)
+}
+
+/**
+ * Embeds what a request's search will be asked for, if it is words and their model has to be called.
+ * @throws ApiError the embedder's own
+ */
+export async function embedWords(context: SearchContext, request: SearchRequest): Promise<void> {
+  const { embeddingField: field, vectorQuery, embeddingLimits } = request
+  if (field?.embed === undefined || vectorQuery !== undefined) return
+  const model = context.embedder(field)
+  const { texts } = textsToEmbed(request, undefined, true)
+  if (model.embedNow === undefined)
+    await context.ahead?.begin(model, prefixed(field.embed, texts), embeddingLimits)
+}
+
 async function embed(
   context: SearchContext,
   field: Field,
@@ -111,19 +130,11 @@ async function embed(
   if (field.embed === undefined) {
     throw new ApiError(400, 'Vector query could not find any embedded fields.')
   }
-  const prefix = field.embed.model_config.query_prefix
-  const lead = prefix ? `${prefix.trimEnd()} ` : ''
   const model = context.embedder(field)
   const vectors: Float32Array[] = []
   for (let start = 0; start < texts.length; start += model.batchSize) {
-    const batch = texts.slice(start, start + model.batchSize)
-    vectors.push(
-      ...(await model.embed(
-        batch.map((text) => lead + text),
-        'query',
-        limits,
-      )),
-    )
+    const batch = prefixed(field.embed, texts.slice(start, start + model.batchSize))
+    vectors.push(...(await (context.ahead?.find(model, batch) ?? model.embed(batch, 'query', limits))))
   }
   if (vectors.length === 1) return vectors[0]!
   const mean = new Float32Array(vectors[0]!.length)
