@@ -2,6 +2,7 @@
 import { runDurableObjectAlarm } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { describe, expect, it, vi } from 'vitest'
+import { unwrap } from '../../src/errors'
 import { exportAll, idsWhere, importAll, newCollection, newObject } from './object'
 
 const FIELDS = [
@@ -22,6 +23,19 @@ async function reindexed(object: Awaited<ReturnType<typeof newCollection>>): Pro
 }
 
 describe('altering a collection', () => {
+  it('drops a list after a search that did not read all of its matches', async () => {
+    const object = await newCollection([
+      { name: 'title', type: 'string' },
+      { name: 'tags', type: 'string[]', facet: true },
+    ])
+    const long = 'star '.repeat(20_000)
+    for (let n = 0; n < 30; n++) await importAll(object, [{ id: `d${n}`, title: long, tags: ['a'] }])
+    const { found } = unwrap(await object.search({ q: 'star', query_by: 'title', highlight_fields: 'none' }))
+    expect(found).toBe(30)
+    const altered = await object.alter({ fields: [{ name: 'tags', drop: true }] })
+    expect(altered).toMatchObject({ ok: true })
+  })
+
   it('refuses in the words of the wire', async () => {
     const object = await newCollection(FIELDS, { default_sorting_field: 'points' })
     await importAll(object, [{ title: 'a', points: 1, color: 'red' }])

@@ -15,6 +15,9 @@ import { type MatchRules, type ReadField, scoreDocument, type TextScore } from '
 /** Characters of documents that one search reads. Those beyond keep the order of BM25. */
 const MOST_CHARACTERS = 2_000_000
 
+/** Documents that one statement reads: whoever needs no more of them reads the rest of these all the same. */
+const AT_ONCE = 16
+
 /** BM25's parameters, for the order of documents that are equal in everything else. */
 const K1 = 1.2
 const B = 0.75
@@ -32,6 +35,8 @@ export interface Scored {
   shape: number
   quality: number
 }
+
+type Row = [seq: number, body: string, unstored: string | null]
 
 /** The most ways to write a query with synonyms that are compared with a document. */
 const MOST_WAYS = 16
@@ -111,6 +116,19 @@ export class DocumentScorer {
     texts?.begin(sql)
     const known = new Map(seqs.map((seq) => [seq, texts?.find(seq)]))
     const rows = this.#bodies(seqs.filter((seq) => !this.#isWhole(known.get(seq))))
+    try {
+      return this.#scoreRows(seqs, known, rows)
+    } finally {
+      rows.return(undefined)
+    }
+  }
+
+  #scoreRows(
+    seqs: readonly number[],
+    known: ReadonlyMap<number, Texts | undefined>,
+    rows: Generator<Row, undefined>,
+  ): Scored[] {
+    const { texts } = this.#context
     let row = rows.next().value
     const scored: Scored[] = []
     let left = MOST_CHARACTERS
@@ -141,18 +159,25 @@ export class DocumentScorer {
   }
 
   /** Documents in this order, without those that were deleted. One row is in memory at a time. */
-  *#bodies(seqs: readonly number[]): Generator<[seq: number, body: string, unstored: string | null]> {
-    if (seqs.length === 0) return
+  *#bodies(seqs: readonly number[]): Generator<Row, undefined> {
     const hasUnstored = this.#request.queryFields.some(({ field }) => !field.store)
-    // Rows as arrays take less time than as objects.
-    yield* this.#context.sql
-      .exec(
-        `SELECT d.seq, d.body, ${hasUnstored ? 'u.body' : 'NULL'} AS unstored
-           FROM json_each(?) s CROSS JOIN documents d ON d.seq = s.value
-           ${hasUnstored ? 'LEFT JOIN unstored u ON u.seq = d.seq' : ''}`,
-        JSON.stringify(seqs),
-      )
-      .raw<[number, string, string | null]>()
+    for (let from = 0; from < seqs.length; from += AT_ONCE) {
+      // Arrays take less time than objects.
+      const rows = this.#context.sql
+        .exec(
+          `SELECT d.seq, d.body, ${hasUnstored ? 'u.body' : 'NULL'} AS unstored
+             FROM json_each(?) s CROSS JOIN documents d ON d.seq = s.value
+             ${hasUnstored ? 'LEFT JOIN unstored u ON u.seq = d.seq' : ''}`,
+          JSON.stringify(seqs.slice(from, from + AT_ONCE)),
+        )
+        .raw<Row>()
+      try {
+        yield* rows
+      } finally {
+        // A cursor cannot be closed. SQLite drops no table while one is open.
+        while (!rows.next().done);
+      }
+    }
   }
 
   /** Documents whose texts are not read, as if they had none. Deleted ones are left out. */
