@@ -33,10 +33,10 @@ export interface Candidates {
   found: number | undefined
   /** The same matches in memory, where that is possible (match-set.ts). Resolves to undefined if it turns out not to be. */
   set?: ((pace: Pace) => Promise<ReadonlyMap<number, Uint16Array> | undefined>) | undefined
-  /** The matches that can be among the best `count`, where all are in memory. */
-  leading?: ((count: number) => Candidates['parts']) | undefined
   /** the same for matches with scores: the set lacks the scores, so it is for whoever only counts */
   unscored?: ((pace: Pace) => Promise<ReadonlyMap<number, Uint16Array> | undefined>) | undefined
+  /** The matches that can be among the best `count`, where all are in memory. */
+  leading?: ((count: number) => Candidates['parts']) | undefined
 }
 
 /** A filter for the documents of a range; `1` passes all of them. */
