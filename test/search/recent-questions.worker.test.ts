@@ -7,6 +7,7 @@ import { Alarm } from '../../src/alarm'
 import { unwrap } from '../../src/errors'
 import { openCollection } from '../../src/search/collection/open'
 import type { SearchContext } from '../../src/search/run/context'
+import { LongSearches } from '../../src/search/run/pace'
 import { executeSearch } from '../../src/search/run/search'
 import { readSchema } from '../../src/search/schema/stored'
 import type { SearchParameters, SearchResult } from '../../src/search/types'
@@ -146,5 +147,64 @@ describe('a follow-up', () => {
     const after = await things.search(next)
     expect(before.hits!.map(({ document }) => document.id)).not.toContain('new')
     expect(after.hits!.map(({ document }) => document.id)).toContain('new')
+  })
+})
+
+/** Two searches at once with the same context, in slices of a few documents. */
+const together = (
+  work: (sql: SqlStorage, others: LongSearches) => void = () => {},
+  cutoff: SearchParameters = {},
+): Promise<{ statements: string[]; found: (SearchResult | undefined)[]; alone: SearchResult[] }> =>
+  inside(async (open, search) => {
+    const plain = open()
+    const others = new LongSearches({ ms: 1e9, rows: 400, width: 128 })
+    const statements: string[] = []
+    const exec: SqlStorage['exec'] = (query, ...bindings) => {
+      if (query.includes('rank MATCH') && String(bindings[0]).includes('badger')) {
+        statements.push(JSON.stringify(bindings))
+        if (statements.length === 1) work(plain.sql, others)
+      }
+      return plain.sql.exec(query, ...bindings)
+    }
+    const context: SearchContext = Object.create(plain, { sql: { value: { exec } as SqlStorage } })
+    const context_q = 'wolf hare badger'
+    const asked: SearchParameters[] = [
+      { q: 'owl', context_q, ...cutoff },
+      { q: 'owl fern', context_q },
+    ]
+    const found = await Promise.allSettled(
+      asked.map((params, at) =>
+        executeSearch(context, { ...QUESTION, ...params }, {}, { others, ticket: `t${at}` }),
+      ),
+    )
+    const alone = [await search(open(), asked[0]!), await search(open(), asked[1]!)]
+    return {
+      statements,
+      found: found.map((each) => (each.status === 'fulfilled' ? each.value : undefined)),
+      alone,
+    }
+  })
+
+describe('two searches at once', () => {
+  it('read what was said before once', async () => {
+    const { statements, found, alone } = await together()
+    expect(statements.length).toBeGreaterThan(3)
+    expect(new Set(statements).size).toBe(statements.length)
+    expect(found.map((each) => told(each!))).toEqual(alone.map(told))
+  })
+
+  it('read it twice if the first one is abandoned', async () => {
+    const { statements, found, alone } = await together((_, others) => others.abandon('t0'))
+    expect(found[0]).toBeUndefined()
+    expect(told(found[1]!)).toEqual(told(alone[1]!))
+    expect(new Set(statements).size).toBeLessThan(statements.length)
+  })
+
+  it('read it twice if something is written between', async () => {
+    const { statements, found, alone } = await together((sql) =>
+      sql.exec(`UPDATE documents SET id = id WHERE id = 'd0'`),
+    )
+    expect(found.map((each) => told(each!))).toEqual(alone.map(told))
+    expect(new Set(statements).size).toBeLessThan(statements.length)
   })
 })

@@ -35,6 +35,8 @@ export interface Candidates {
   set?: ((pace: Pace) => Promise<ReadonlyMap<number, Uint16Array> | undefined>) | undefined
   /** the same for matches with scores. The set lacks the scores, so it only serves to count */
   unscored?: ((pace: Pace) => Promise<ReadonlyMap<number, Uint16Array> | undefined>) | undefined
+  /** The matches that can be among the best `count`, where all are in memory. */
+  leading?: ((count: number) => Candidates['parts']) | undefined
 }
 
 /** A filter for the documents of a range; `1` passes all of them. */

@@ -14,6 +14,8 @@ import type { Pace } from './pace'
 
 /** Matches in a part. As JSON they fit into one bound value. */
 const A_PART = 4_096
+/** Numbers that differ by less than this part of theirs may be one to SQLite. */
+const LAST_DIGITS = 1e-12
 
 export class Gathered {
   readonly seqs: number[] = []
@@ -82,6 +84,25 @@ export class Gathered {
       best.add(this.seqs[at]!, this.scores[at]!, this.distances[at]!, this.fused[at]!)
     }
     return best
+  }
+
+  /**
+   * Matches that can be among the best `count`, in whatever order equal ones are. SQLite may not read a number from JSON to its
+   * last digit, so those that are worse by so little stay.
+   * @param isFused whether `fused` orders them, and not the score of their words
+   */
+  leading(count: number, isFused: boolean): Gathered {
+    if (this.size <= count) return this
+    const goodness = isFused ? this.fused : this.scores.map((score) => -score)
+    const sorted = Float64Array.from(goodness, orWorst).sort()
+    const least = sorted[sorted.length - count]!
+    const enough = least - Math.abs(least) * LAST_DIGITS
+    const leading = new Gathered()
+    for (let at = 0; at < this.size; at++) {
+      if (orWorst(goodness[at]!) < enough) continue
+      leading.add(this.seqs[at]!, this.scores[at]!, this.distances[at]!, this.fused[at]!)
+    }
+    return leading
   }
 
   /** Divides the matches into equal parts, the best in the first, like SQL's ntile(), or into parts of one size. */
@@ -153,7 +174,8 @@ export async function gather(
 export const gatherScores = (sql: SqlStorage, parts: Candidates['parts'], pace: Pace): Promise<Gathered> =>
   gather(sql, withColumns(parts, 'd.seq, d.score'), pace)
 
-const withColumns = (parts: Candidates['parts'], columns: string): Candidates['parts'] =>
+/** The same matches with these columns alone. */
+export const withColumns = (parts: Candidates['parts'], columns: string): Candidates['parts'] =>
   async function* (pace) {
     for await (const { relation, range } of parts(pace)) {
       yield { relation: join([fragment(`SELECT ${columns} FROM (`), relation, fragment(') d')], ''), range }

@@ -44,7 +44,7 @@ import {
   textMatches,
 } from './candidates'
 import type { SearchContext } from './context'
-import { type Gathered, gather } from './gathered'
+import { type Gathered, gatherScores } from './gathered'
 import type { Pace } from './pace'
 import { splitOrJoined, splitsAndJoins } from './split-join'
 
@@ -98,7 +98,7 @@ export async function planKeywordSearch(
     const match = matchOf(context, request, query, terms, operator)
     const parts = textMatches(sql, match, filter)
     if (gathers) {
-      const matches = await gather(sql, parts, pace)
+      const matches = await gatherScores(sql, parts, pace)
       return { terms, match, found: matches.size, rows: undefined, matches }
     }
     if (top !== undefined) {

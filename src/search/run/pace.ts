@@ -7,6 +7,7 @@
  * its matches in memory.
  */
 import { ApiError } from '../../errors'
+import { settlesWithin } from '../../settles'
 import type { SqlFragment } from '../fragment'
 import { CUTOFF_MS } from '../limits'
 import type { Range } from '../range'
@@ -269,6 +270,23 @@ export class Pace {
     this.#since = performance.now()
     this.#rows = 0
     return result
+  }
+
+  /**
+   * Waits for another search of this object, as `away` does, but no longer than this one may take.
+   * @param ended never rejects
+   * Those that waited for the same one go on in turns.
+   * @returns whether it has ended; if not, this search is cut off
+   */
+  async awaits(ended: Promise<void>): Promise<boolean> {
+    const hasEnded = await this.away(
+      settlesWithin(Math.max(0, this.#left), ended).then(async (isInTime) => {
+        await this.#others.turn()
+        return isInTime
+      }),
+    )
+    this.cutoff ||= this.#left <= 0
+    return hasEnded
   }
 
   /** Always call this at the end. */

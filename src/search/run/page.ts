@@ -95,7 +95,7 @@ export async function makePage(
     quick?.window ??
     (pinned.length > 0
       ? await arrange(sql, candidates, pinned, page, pace)
-      : await countedWindow(sql, candidates, page, pace))
+      : await countedWindow(sql, leadingOf(candidates, sort, page), page, pace))
   const { by, lambda } = request.diversity
   const shown = by === undefined ? rows : await diversified(context, lambda, by, rows, hitContext, pace)
   const hits = await buildHits(context, request, shown.map(withDistance), hitContext, pace)
@@ -169,7 +169,15 @@ async function withColumns(
   for (const [index, search] of sortVectors.entries()) {
     gathered.columns.set(distanceColumn(index), await distancesTo(context, search, gathered.seqs, pace))
   }
-  return { ...candidates, parts: gathered.parts, found: gathered.size }
+  return { ...candidates, parts: gathered.parts, found: gathered.size, leading: undefined }
+}
+
+/** What a window needs of matches in memory. If the best match comes first, SQL reads a few of them and not all. */
+function leadingOf(candidates: Candidates, [first]: SortKey[], { offset, limit }: Top): Candidates {
+  const isBestFirst =
+    first?.kind === 'text_match' && first.buckets === undefined && first.direction === 'DESC'
+  if (!isBestFirst || candidates.leading === undefined || limit === 0) return candidates
+  return { ...candidates, parts: candidates.leading(offset + limit) }
 }
 
 /** A hit reports the distance that it is sorted by. */

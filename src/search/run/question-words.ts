@@ -4,10 +4,10 @@ import { NOWHERE } from '../range'
 import type { SearchRequest } from '../request/request'
 import { orderBy } from '../request/sort'
 import { informativeWords, type ParsedQuery } from '../text/query'
-import { countedWindow, type RangedFilter, textMatches } from './candidates'
+import { countedWindow, type RangedFilter, type TextMatch, textMatches } from './candidates'
 import type { SearchContext } from './context'
 import { blend, type ScoredWords } from './fusion'
-import { Gathered, gatherScores } from './gathered'
+import { Gathered, gatherScores, withColumns } from './gathered'
 import { idealScore, type KeywordSearch, matchOfAny, queryOf } from './keyword'
 import type { Pace } from './pace'
 import { changesOf, MOST_OF_CONTEXT } from './recent-questions'
@@ -79,26 +79,33 @@ async function saidBefore(
   { query, filter }: Pick<Asked, 'query' | 'filter'>,
   pace: Pace,
 ): Promise<ScoredWords> {
-  const { sql, schema } = context
-  const said = new Gathered()
+  const { sql } = context
   const { terms } = queryOf(context, { ...request, q: request.contextQ })
-  if (informativeWords(terms) === 0) return { matches: said, ideal: 0 }
+  if (informativeWords(terms) === 0) return { matches: new Gathered(), ideal: 0 }
   const match = matchOfAny(context, request, { ...query, terms }, terms)
   const ideal = idealScore(context, request.index, terms)
   const isWhole = filter(NOWHERE).sql === '1'
-  const known = isWhole ? context.questions?.find(sql, match) : undefined
-  if (known !== undefined) return { matches: known, ideal }
+  const read = () => bestOfContext(context, match, filter, pace)
+  const { questions } = context
+  // A turn asks this twice: beside its own wording, and beside the rewritten question.
+  const matches = isWhole && questions ? await questions.findOrRead(sql, match, pace, read) : await read()
+  return { matches, ideal }
+}
+
+async function bestOfContext(
+  { sql, schema, questions }: SearchContext,
+  match: TextMatch,
+  filter: RangedFilter,
+  pace: Pace,
+): Promise<Gathered> {
+  const said = new Gathered()
   const changes = changesOf(sql)
   const order = orderBy([{ kind: 'text_match', direction: 'DESC', buckets: undefined }], sql, schema, false)
   const best = { offset: 0, limit: MOST_OF_CONTEXT, order, byScore: true }
-  const { rows } = await countedWindow(
-    sql,
-    { parts: textMatches(sql, match, filter), found: undefined },
-    best,
-    pace,
-  )
+  const parts = withColumns(textMatches(sql, match, filter), 'd.seq, d.score')
+  // Nobody asks how many there are, and to count them takes a copy of all.
+  const { rows } = await countedWindow(sql, { parts, found: 0 }, best, pace)
   for (const { seq, score } of rows) said.add(seq, score ?? Number.NaN, Number.NaN, Number.NaN)
-  // A turn runs this query twice: with the original question, and with the rewritten one.
-  if (isWhole && !pace.cutoff) context.questions?.keep(sql, match, said, changes)
-  return { matches: said, ideal }
+  if (filter(NOWHERE).sql === '1' && !pace.cutoff) questions?.keep(sql, match, said, changes)
+  return said
 }

@@ -4,6 +4,7 @@
  */
 import type { TextMatch } from './candidates'
 import { Gathered } from './gathered'
+import type { Pace } from './pace'
 
 /** This many of the best matches of the earlier conversation count. */
 export const MOST_OF_CONTEXT = 1_000
@@ -16,6 +17,8 @@ export class RecentQuestions {
   /** by expression, the longest unused first */
   #known = new Map<string, Gathered>()
   #changes = -1
+  /** by expression: searches that read its matches now, and what had been written when they began */
+  #running = new Map<string, { changes: number; ended: Promise<void> }>()
 
   /**
    * The cached matches of a question without a filter, if nothing was written since.
@@ -43,6 +46,35 @@ export class RecentQuestions {
     this.#known.delete(key)
     this.#known.set(key, bestByScore(matches, count))
     if (this.#known.size > MOST_QUESTIONS) this.#known.delete(this.#known.keys().next().value!)
+  }
+
+  /**
+   * `find`, or else what `read` reads and keeps. A search that reads the same now is waited for. If it was cut off, failed, or
+   * something was written meanwhile, it has kept nothing, and this one reads for itself.
+   * @param read has to call `keep`
+   */
+  async findOrRead(
+    sql: SqlStorage,
+    match: TextMatch,
+    pace: Pace,
+    read: () => Promise<Gathered>,
+  ): Promise<Gathered> {
+    const key = keyOf(match, MOST_OF_CONTEXT)
+    for (;;) {
+      const known = this.find(sql, match)
+      if (known !== undefined) return known
+      const running = this.#running.get(key)
+      if (running?.changes !== changesOf(sql) || !(await pace.awaits(running.ended))) break
+    }
+    const { promise: ended, resolve: end } = Promise.withResolvers<void>()
+    const own = { changes: changesOf(sql), ended }
+    this.#running.set(key, own)
+    try {
+      return await read()
+    } finally {
+      if (this.#running.get(key) === own) this.#running.delete(key)
+      end()
+    }
   }
 
   #forgetStale(changes: number): void {

@@ -23,7 +23,7 @@ import type { SearchContext } from './context'
 import { effectiveFilter } from './effective-filter'
 import { countFacets } from './facets'
 import { fuseScores } from './fusion'
-import { fuse, neighboursGathered } from './gathered'
+import { fuse, type Gathered, neighboursGathered } from './gathered'
 import { requireInfix, withInfix } from './infix'
 import { searchJoins } from './joining'
 import { matchOfAny, planKeywordSearch, queryOf } from './keyword'
@@ -321,8 +321,7 @@ async function find(
   const terms = keyword?.terms ?? []
   if (vector === undefined && keyword !== undefined && hasContext(request, keyword)) {
     const { matches } = await questionWords(context, request, { query, keyword, filter }, pace)
-    const { parts, size } = matches
-    return { candidates: { parts, text: true, vector: false, found: size }, terms, pinned }
+    return { candidates: gatheredCandidates(matches, { vector: false }), terms, pinned }
   }
   if (vector === undefined) {
     if (keyword === undefined) return all(context, request, query, filter, pinned)
@@ -353,9 +352,17 @@ async function find(
       ? fuseScores(words, near, meaningOf(context, vector), vector.field.vec_dist !== 'ip')
       : fuse(text, near, vector.alpha ?? RANK_ALPHA)
   await readBest(context, request, { fused, words, terms, vector }, pace)
-  const { parts, size } = fused
-  return { candidates: { parts, text: true, vector: true, found: size }, terms, pinned }
+  return { candidates: gatheredCandidates(fused, { vector: true }), terms, pinned }
 }
+
+/** Matches of words that are in memory. @param vector whether they are fused with those of a vector */
+const gatheredCandidates = (gathered: Gathered, { vector }: { vector: boolean }): Found['candidates'] => ({
+  parts: gathered.parts,
+  text: true,
+  vector,
+  found: gathered.size,
+  leading: (count) => gathered.leading(count, vector).parts,
+})
 
 /** Every document that passes the filter. */
 function all(
