@@ -221,7 +221,10 @@ describe('the log', () => {
     await runInDurableObject(stub(id), async (_, state) => {
       migrate(state.storage.sql)
       state.storage.sql.exec("INSERT INTO turns (status, started_at) VALUES ('running', 0)")
-      state.storage.sql.exec(`INSERT INTO log VALUES (1, 0, '{"type":"question","seq":0}\n')`)
+      state.storage.sql.exec(
+        'INSERT INTO log VALUES (1, 0, ?)',
+        `${JSON.stringify({ type: 'question', conversation_id: id, turn: 1, seq: 0 })}\n`,
+      )
     })
     await evictDurableObject(stub(id))
     expect(await eventsOf(id)).toMatchObject([
@@ -231,8 +234,8 @@ describe('the log', () => {
   })
 
   it('holds lines of any length', async () => {
-    const lines = ['é🙂'.repeat(400_000), '', 'short', `x${'🙂'.repeat(250_000)}`].map((text) =>
-      JSON.stringify({ type: 'delta', text }),
+    const lines = ['é🙂'.repeat(400_000), '', 'short', `x${'🙂'.repeat(250_000)}`].map((text, seq) =>
+      JSON.stringify({ type: 'delta', text, conversation_id: 'c', turn: 1, seq }),
     )
     await runInDurableObject(stub(crypto.randomUUID()), async (_, state) => {
       migrate(state.storage.sql)
