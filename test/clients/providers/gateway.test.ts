@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { TOKEN as WORKERS_AI_TOKEN } from '../../models/workers-ai/server'
 import { WorkersAi } from '../../models/workers-ai/workers-ai'
-import { textOf } from '../event-source'
+import { connect, gather, textOf } from '../event-source'
 import { createModel, query, request, turnTo, unique } from '../harness'
 import { OwnParley } from '../own-parley'
 import { ANSWER, doubled, REFUSED, startDouble, startMock, TOKENS } from './counterparts'
@@ -193,7 +193,9 @@ test('the binding of Workers AI names the gateway for answers and vectors', asyn
     api_key: undefined,
   })
   ai.calls.length = 0
-  const { events } = await watch(model, 'stream')
+  // In other words than before: the vectors of a question are kept for a few seconds.
+  const body = { ...question(model, 'stream'), question: 'Which of them is good? [case: stream]' }
+  const events = await gather(await connect('/conversations', { method: 'POST', body }))
   expect(textOf(events)).toBe(ANSWER)
   expect(ai.calls.map(({ model, options }) => [model, options])).toEqual([
     ['@cf/baai/bge-m3', { gateway: { id: 'parley' } }],
