@@ -3,15 +3,10 @@ import * as v from 'valibot'
 import { parseExact } from '../exact-json'
 import { once } from '../once'
 import { readStored } from '../stored-json'
-import type { LogEvent, LogEventBody } from './events'
+import { type LogEvent, type LogEventBody, OPERATOR } from './events'
 
 const TYPES = {
-  begin: true,
-  transcript: true,
-  search: true,
-  call: true,
-  copy: true,
-  message: true,
+  ...OPERATOR,
   question: true,
   retrieval: true,
   results: true,

@@ -200,7 +200,8 @@ export type LogEventBody = TurnEventBody | OperatorEventBody
 export type DoneEvent = Extract<TurnEventBody, { type: 'done' }>
 export type ErrorEvent = Extract<TurnEventBody, { type: 'error' }>
 
-const OPERATOR = {
+/** The types of events for operators. */
+export const OPERATOR = {
   begin: true,
   transcript: true,
   search: true,

@@ -3,38 +3,13 @@
  * it runs again by itself, unless it has cost something.
  */
 import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test'
-import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, expect, it, vi } from 'vitest'
-import { putAssistant } from '../../src/registry/assistants'
-import { createModel } from '../../src/registry/models'
 import * as handle from '../../src/search/collection/handle'
 import { interrupted } from '../../src/turn/errors'
-import { messagesOf, rowsOf, setStage, speaking, stub } from '../conversation/stage'
-import { asked, send } from './stage'
+import { messagesOf, rowsOf, speaking, stub } from '../conversation/stage'
+import { asked, send, setRemoteStage } from './stage'
 
-beforeAll(async () => {
-  await setStage()
-  const fetching = vi.spyOn(globalThis, 'fetch').mockImplementation(speaking('Hello.'))
-  await createModel(env, {
-    id: 'remote',
-    model_name: 'openai/gpt',
-    openai_url: 'https://llm.test',
-    api_key: 'sk-1234567890',
-    history_collection: 'talk',
-    max_bytes: 16_384,
-  })
-  fetching.mockRestore()
-  await putAssistant(env, 'guide', {
-    model: 'remote',
-    collections: ['films'],
-    questions: [],
-    overrides: [],
-    followups: false,
-    category_field: 'category',
-    followup_style: 'list',
-    strict: false,
-  } as never)
-})
+beforeAll(setRemoteStage)
 afterEach(() => vi.restoreAllMocks())
 
 /** The first search never comes back. @returns how many searches were asked for */

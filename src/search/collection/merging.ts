@@ -5,6 +5,7 @@
  */
 import { reasonOf } from '../../errors'
 import type { Store } from '../documents/store'
+import { changesOf } from '../run/recent-questions'
 import { STEMS, WORDS } from '../text/analyzer'
 
 /** An import pauses for less than this between two batches. */
@@ -63,11 +64,9 @@ export class Merging {
 
   /** Merges levels of four segments and more. @returns whether there was anything to merge */
   #merge(table: string): boolean {
-    const changes = (): number =>
-      this.#storage.sql.exec<{ changes: number }>('SELECT total_changes() AS changes').one().changes
-    const before = changes()
+    const before = changesOf(this.#storage.sql)
     this.#storage.sql.exec(`INSERT INTO ${table} (${table}, rank) VALUES ('merge', ${PAGES})`)
     // The command itself counts as one change.
-    return changes() - before > 1
+    return changesOf(this.#storage.sql) - before > 1
   }
 }
