@@ -273,9 +273,9 @@ export class Pace {
   }
 
   /**
-   * Waits for another search of this object, as `away` does, but no longer than this one may take.
+   * Waits for another search of this object, as `away` does, but no longer than this one may take. Searches that waited
+   * for the same one continue in turns.
    * @param ended never rejects
-   * Those that waited for the same one go on in turns.
    * @returns whether it has ended; if not, this search is cut off
    */
   async awaits(ended: Promise<void>): Promise<boolean> {
