@@ -6,11 +6,14 @@ import * as v from 'valibot'
 import { describe, expect, it, vi } from 'vitest'
 import { Alarm } from '../../src/alarm'
 import { unwrap } from '../../src/errors'
+import { changesOf } from '../../src/search/changes'
 import { Merging } from '../../src/search/collection/merging'
 import { migrate } from '../../src/search/collection/migrations'
 import { openCollection } from '../../src/search/collection/open'
 import type { CollectionRpc } from '../../src/search/collection/rpc'
 import { readMeta, writeMeta } from '../../src/search/meta'
+import { Gathered } from '../../src/search/run/gathered'
+import { RecentQuestions } from '../../src/search/run/recent-questions'
 import { readSchema } from '../../src/search/schema/stored'
 import type { SearchParameters, WriteAction } from '../../src/search/types'
 import { exportAll, importAll, newCollection, newObject } from './object'
@@ -128,7 +131,7 @@ describe('the segments of the full-text indexes', () => {
     return { object, objectId }
   }
 
-  it('are merged once nobody writes, and the same documents are found', async () => {
+  it('are merged once nobody writes: the same documents are found, and caches stay valid', async () => {
     const { objectId } = await written(0)
     const merged = await inObject(objectId, ({ storage, id }) => {
       vi.useFakeTimers({ now: Date.now(), toFake: ['Date'] })
@@ -146,15 +149,21 @@ describe('the segments of the full-text indexes', () => {
           )
         const before = found()
         const many = segments(storage.sql)
+        const [questions, question] = [
+          new RecentQuestions(),
+          { match: 'wolf', table: 'word_index' as const, rank: 'bm25()' },
+        ]
+        questions.keep(storage.sql, question, new Gathered(), changesOf(storage.sql))
         merging.wrote()
         const rests = merging.step()
         vi.setSystemTime(Date.now() + 1_000)
         let steps = 0
-        while (merging.step() === 0) steps++
+        while (merging.step() !== undefined) steps++
+        const isKept = questions.find(storage.sql, question) !== undefined
         const after = found()
         open.store.closed = true
         const last = merging.step()
-        return { rests, many, few: segments(storage.sql), steps, before, after, last }
+        return { rests, many, few: segments(storage.sql), steps, before, after, isKept, last }
       } finally {
         vi.useRealTimers()
       }
@@ -165,6 +174,7 @@ describe('the segments of the full-text indexes', () => {
     expect(merged.few).toEqual([1, 1])
     expect(merged.steps).toBeGreaterThanOrEqual(2)
     expect(merged.last).toBeUndefined()
+    expect(merged.isKept).toBe(true)
     expect(merged.before.map((rows) => rows.length)).toEqual([1, 1])
     expect(merged.after).toEqual(merged.before)
   })

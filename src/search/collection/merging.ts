@@ -4,8 +4,8 @@
  * time.
  */
 import { reasonOf } from '../../errors'
+import { reform } from '../changes'
 import type { Store } from '../documents/store'
-import { changesOf } from '../run/recent-questions'
 import { STEMS, WORDS } from '../text/analyzer'
 
 /** An import pauses for less than this between two batches. */
@@ -16,6 +16,9 @@ const WRITES = 4
 
 /** Pages of 4 KB that a step writes, which takes a few milliseconds. */
 const PAGES = 128
+
+/** Between two steps, so that searches get most of the object's time. */
+const REST_MS = 5
 
 export class Merging {
   readonly #storage: DurableObjectStorage
@@ -46,8 +49,7 @@ export class Merging {
   async #run(): Promise<void> {
     let wait: number | undefined = QUIET_MS
     while (wait !== undefined) {
-      // At least a millisecond, so that waiting calls get a turn.
-      await scheduler.wait(Math.max(1, wait))
+      await scheduler.wait(wait)
       wait = this.step()
     }
   }
@@ -57,16 +59,18 @@ export class Merging {
     if (this.#store.closed) return undefined
     const wait = this.#wroteAt + QUIET_MS - Date.now()
     if (wait > 0) return wait
-    for (const { table } of [WORDS, STEMS]) if (this.#merge(table)) return 0
+    for (const { table } of [WORDS, STEMS]) if (this.#merge(table)) return REST_MS
     this.#writes = 0
     return undefined
   }
 
   /** Merges levels of four segments and more. @returns whether there was anything to merge */
   #merge(table: string): boolean {
-    const before = changesOf(this.#storage.sql)
-    this.#storage.sql.exec(`INSERT INTO ${table} (${table}, rank) VALUES ('merge', ${PAGES})`)
-    // The command itself counts as one change.
-    return changesOf(this.#storage.sql) - before > 1
+    const { sql } = this.#storage
+    const rows = reform(sql, () => {
+      sql.exec(`INSERT INTO ${table} (${table}, rank) VALUES ('merge', ${PAGES})`)
+    })
+    // The command itself counts as one row.
+    return rows > 1
   }
 }

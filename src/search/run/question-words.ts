@@ -1,5 +1,6 @@
 /** The matches of a question's words, combined with those of the earlier conversation. */
 
+import { changesOf } from '../changes'
 import { NOWHERE } from '../range'
 import type { SearchRequest } from '../request/request'
 import { orderBy } from '../request/sort'
@@ -10,7 +11,7 @@ import { blend, type ScoredWords } from './fusion'
 import { Gathered, gatherScores, withColumns } from './gathered'
 import { idealScore, type KeywordSearch, matchOfAny, queryOf } from './keyword'
 import type { Pace } from './pace'
-import { changesOf, MOST_OF_CONTEXT } from './recent-questions'
+import { MOST_OF_CONTEXT } from './recent-questions'
 
 /**
  * Weight of `context_q` beside `q`, for words and for meaning. On the 180 follow-ups of MTRAG 0.2 to 0.4 gain nearly the

@@ -2,6 +2,7 @@
  * Caches the best matches of recent questions. A follow-up searches the question before it again, and the cache
  * avoids repeating a query of many common words.
  */
+import { changesOf } from '../changes'
 import type { TextMatch } from './candidates'
 import { Gathered } from './gathered'
 import type { Pace } from './pace'
@@ -82,10 +83,6 @@ export class RecentQuestions {
     this.#changes = changes
   }
 }
-
-/** Rows that were written to the object's tables since it woke, those of rolled back transactions too. */
-export const changesOf = (sql: SqlStorage): number =>
-  sql.exec<{ changes: number }>('SELECT total_changes() AS changes').one().changes
 
 const keyOf = ({ match, table, rank, first }: TextMatch, count: number): string =>
   JSON.stringify([match, table, rank, first, count])

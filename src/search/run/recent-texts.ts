@@ -5,9 +5,9 @@
  * All collections of an isolate share 8 MiB. The collection that was searched longest ago is evicted first; within a
  * collection, the documents that were read longest ago.
  */
+import { changesOf } from '../changes'
 import { MemoryBudget } from '../memory-budget'
 import type { Analyzer } from '../text/analyzer'
-import { changesOf } from './recent-questions'
 
 const MOST_BYTES = 8 << 20
 const BYTES_A_CHARACTER = 2

@@ -2,6 +2,7 @@
  * Reads the documents that have the words of an expression from the postings (text/postings.ts), and caches them in
  * memory for each word and for the expression. A later question that shares some words reads only the others.
  */
+import { changesOf, reform, writesOf } from '../changes'
 import { BLOCK } from '../schema/block'
 import { BITMAP_BYTES, bitsOf, type KeptMatches, type Packed, packedBits } from '../schema/match-memory'
 import { type Expression, type WordIn, wordsIn } from '../text/expression'
@@ -10,7 +11,6 @@ import { Postings } from '../text/postings'
 import type { TextMatch } from './candidates'
 import type { SearchContext } from './context'
 import type { Pace } from './pace'
-import { changesOf } from './recent-questions'
 
 /** An expression of single words, and its full-text index. */
 export interface WordMatch {
@@ -29,7 +29,7 @@ export const keyOfWord = (table: TextMatch['table'], { word, prefix, columns }: 
   JSON.stringify([table, columns, word, prefix])
 
 /** Indexes that are open, by the memory of their collection. */
-const OPEN = new WeakMap<object, Map<string, { postings: Postings; changes: number }>>()
+const OPEN = new WeakMap<object, Map<string, { postings: Postings; writes: number }>>()
 
 /** The postings of an index, opened again whenever something was written. */
 export class OpenPostings {
@@ -45,20 +45,21 @@ export class OpenPostings {
     const { matches } = columns
     const known = OPEN.get(columns) ?? new Map()
     OPEN.set(columns, known)
-    const changes = changesOf(sql)
     const open = known.get(this.table)
-    if (open?.changes === changes) return open.postings.readBy(sql, this.pace.read)
-    if (matches.flushed !== changes) {
-      // FTS5 keeps the writes of an open transaction in memory, so its tables lack them. Flush them first. The flush
-      // itself counts as a change.
+    // A merge moves blocks, so every written row counts here.
+    if (open?.writes === writesOf(sql)) return open.postings.readBy(sql, this.pace.read)
+    if (matches.flushed !== changesOf(sql)) {
+      // FTS5 keeps the writes of an open transaction in memory, so its tables lack them. Flush them first.
       const tables = sql.exec<{ name: string }>(
         `SELECT name FROM sqlite_master WHERE type = 'table' AND name IN ('text_index', 'word_index')`,
       )
-      for (const { name } of tables.toArray()) sql.exec(`INSERT INTO ${name} (${name}) VALUES ('flush')`)
+      reform(sql, () => {
+        for (const { name } of tables.toArray()) sql.exec(`INSERT INTO ${name} (${name}) VALUES ('flush')`)
+      })
       matches.flushed = changesOf(sql)
     }
     const postings = new Postings(sql, this.table, this.pace.read)
-    known.set(this.table, { postings, changes: changesOf(sql) })
+    known.set(this.table, { postings, writes: writesOf(sql) })
     return postings
   }
 }

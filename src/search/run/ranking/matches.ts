@@ -1,6 +1,7 @@
 /** The matches of an expression without their scores: a list if they are few, otherwise their number. */
 
 import { readColumn } from '../../../stored-json'
+import { changesOf } from '../../changes'
 import { fragment, join, not, oneOf, type SqlFragment } from '../../fragment'
 import { orderBy, type SortKey } from '../../request/sort'
 import {
@@ -20,7 +21,7 @@ import type { SearchContext } from '../context'
 import { Gathered } from '../gathered'
 import { allMatches, atMost, knownMatches, wordsOf } from '../kept-matches'
 import type { Pace } from '../pace'
-import { changesOf, MOST_OF_PAGES } from '../recent-questions'
+import { MOST_OF_PAGES } from '../recent-questions'
 import { bestByPostings, type Scored } from '../word-ranking'
 
 /** Up to this many matches are all read, without asking FTS5 for the best. Of each tier, this many are read. */
