@@ -94,6 +94,28 @@ test('a folder is imported by one command, and asked by the next', async () => {
   expect(found.out).toContain('Tanks')
 })
 
+test('copies for printing, redirects and pages for what is missing are left out, but where all pages ask', async () => {
+  const page = (title: string, head = '') =>
+    `<html><head>${head}</head><body><main><h1>${title}</h1><p>${'Nurse sharks rest in caves. '.repeat(8)}</p></main></body></html>`
+  const noindex = '<meta name="robots" content="noindex">'
+  write('book/sharks.html', page('Sharks'))
+  write('book/print.html', page('The whole book', noindex))
+  write('book/old.html', page('Redirecting', '<meta http-equiv="refresh" content="0; url=sharks.html">'))
+  write('book/404.html', page('Not found'))
+  const into = unique('book')
+  const { err } = await parley('import', 'book', '--into', into)
+  expect(err).toContain(
+    'Left out, since they redirect or ask not to be indexed (noindex): book/old.html, book/print.html',
+  )
+  expect((await exported(into)).map(({ id }) => id)).toEqual(['book/sharks.html'])
+
+  write('preview/a.html', page('A', noindex))
+  write('preview/b.html', page('B', noindex))
+  const preview = unique('preview')
+  await parley('import', 'preview', '--into', preview)
+  expect((await exported(preview)).map(({ title }) => title)).toEqual(['A', 'B'])
+})
+
 test('what is unchanged is not sent; what is gone goes with --prune, and no other document does', async () => {
   const into = unique('again')
   write('again/a.md', '# A\n\nOne.')

@@ -3,7 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { embedsAll } from '../embedding.mjs'
 import { EXIT, Failure } from '../failure.mjs'
 import { crawl } from '../import/crawl.mjs'
-import { addContent, asDocuments, newRead, sectionOf } from '../import/documents.mjs'
+import { addContent, asDocuments, leaveOutUnindexed, newRead, sectionOf } from '../import/documents.mjs'
 import { localFiles } from '../import/folder.mjs'
 import { planImport, storedHashes } from '../import/plan.mjs'
 import { removeDocuments, sendDocuments } from '../import/send.mjs'
@@ -184,6 +184,10 @@ async function readFiles(from, { idField, json }, say) {
     bar.to(at + 1)
   }
   bar.stop()
+  const unindexed = leaveOutUnindexed(read)
+  if (unindexed.length > 0) {
+    say(`Left out, since they redirect or ask not to be indexed (noindex): ${shortList(unindexed)}`)
+  }
   if (read.articles.length > 0 && read.rows.length > 0) {
     // Pages and rows have no fields in common.
     say(`Left out, since a table is a collection of its own: ${tables.join(', ')}`)
@@ -197,6 +201,10 @@ async function readFiles(from, { idField, json }, say) {
   }
   return { ...read, complete: read.unread.length === 0 }
 }
+
+/** @param {string[]} names */
+const shortList = (names) =>
+  names.length > 4 ? `${names.slice(0, 3).join(', ')} and ${names.length - 3} more` : names.join(', ')
 
 /**
  * @param {string} file

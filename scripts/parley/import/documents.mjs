@@ -9,7 +9,7 @@ import { articleFields, documentOf, rowFields } from './schema.mjs'
  * What was read: pages, or rows.
  * @typedef {object} Read
  * @property {string} source
- * @property {{ id: string, section: string, article: import('../read/article.mjs').Article }[]} articles
+ * @property {{ id: string, section: string, article: import('../read/article.mjs').Article, indexed?: false }[]} articles
  * @property {{ id: string, row: Record<string, unknown> }[]} rows
  * @property {{ source: string, error: string }[]} unread
  * @property {boolean} complete whether all that there is was seen: what is missing is gone
@@ -32,7 +32,21 @@ export function addContent(read, { id, name }, content, idField) {
       read.rows.push({ id: rowId(row, idField) ?? `${id}/${index + 1}`, row })
     }
   } else if (content.article.text === '') read.unread.push({ source: name, error: 'holds no text' })
-  else read.articles.push({ id, section: sectionOf(name), article: content.article })
+  else read.articles.push({ id, section: sectionOf(name), ...content })
+}
+
+/**
+ * Leaves out the pages of a folder that ask search engines to do so: most are redirects and copies for printing. If
+ * all pages ask, as those of a preview do, none is left out.
+ * @param {Read} read
+ * @returns {string[]} the ids of those that were left out
+ */
+export function leaveOutUnindexed(read) {
+  const indexed = read.articles.filter((each) => each.indexed !== false)
+  if (indexed.length === 0) return []
+  const others = read.articles.filter((each) => each.indexed === false)
+  read.articles = indexed
+  return others.map(({ id }) => id)
 }
 
 /** @param {string} name a path @returns {string} its folder; '' for none */

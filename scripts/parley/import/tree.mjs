@@ -5,6 +5,9 @@ import { isReadable } from '../read/index.mjs'
 /** Folders that hold no content of their own, wherever they are. */
 const SKIPPED = new Set(['node_modules', '__pycache__', 'venv'])
 
+/** What a site answers with where it has no page. */
+const NO_PAGE = '404.html'
+
 /**
  * @template File
  * @typedef {{ name: string, folder?: Folder<File>, file?: File }} Entry
@@ -16,7 +19,7 @@ const SKIPPED = new Set(['node_modules', '__pycache__', 'venv'])
  */
 
 /**
- * The readable files of a folder and below it, in order. Left out are hidden files, node_modules, and what a
+ * The readable files of a folder and below it, in order. Left out are hidden files, node_modules, 404.html, and what a
  * .gitignore names.
  * @template File
  * @param {Folder<File>} root
@@ -38,7 +41,7 @@ export async function filesOf(root) {
       const path = prefix + name
       if (name.startsWith('.') || checks.some((isIgnored) => isIgnored(path))) continue
       if (below && !SKIPPED.has(name)) await walk(below, `${path}/`, checks)
-      else if (file !== undefined && isReadable(name)) found.push({ name: path, file })
+      else if (file !== undefined && isReadable(name) && name !== NO_PAGE) found.push({ name: path, file })
     }
   }
   await walk(root, '', [])

@@ -15,8 +15,8 @@
  */
 
 /**
- * What a file holds.
- * @typedef {{ article: Article } | { rows: Row[] }} Content
+ * What a file holds. `indexed` is false for a page that asks search engines to leave it out.
+ * @typedef {{ article: Article, indexed?: false } | { rows: Row[] }} Content
  */
 
 /**

@@ -9,12 +9,33 @@ import { titleOfPath } from './article.mjs'
 /** Less text than this is a sign that the main content was not found. */
 const FEW_CHARACTERS = 140
 
+/** What a page marks as its main part. */
+const MAIN = 'main, [role="main"], article'
+
+/** A permanent link's sign. */
+const SIGN = /^[\s\u200b¶§#🔗]*$/u
+
 const turndown = new Turndown({ headingStyle: 'atx', codeBlockStyle: 'fenced', bulletListMarker: '-' })
 turndown.use(gfm)
-turndown.remove(['script', 'style', 'noscript', 'iframe', 'button', 'form', 'template'])
+turndown.remove(['script', 'style', 'noscript', 'iframe', 'button', 'form', 'template', 'nav'])
 turndown.addRule('images', {
   filter: 'img',
   replacement: (_, node) => /** @type {any} */ (node).getAttribute('alt') ?? '',
+})
+
+// Site generators put a link to itself into or beside each heading, as a sign or around its words.
+turndown.addRule('permalinks', {
+  filter: (node) =>
+    node.nodeName === 'A' &&
+    (node.getAttribute('href') ?? '').startsWith('#') &&
+    (SIGN.test(node.textContent ?? '') || node.closest('h1, h2, h3, h4, h5, h6') !== null),
+  replacement: (content) => (SIGN.test(content) ? '' : content),
+})
+// Arrows to the next page are links without words.
+turndown.addRule('links without words', {
+  filter: (node) =>
+    node.nodeName === 'A' && node.textContent?.trim() === '' && !node.querySelector('img[alt]'),
+  replacement: () => '',
 })
 
 /**
@@ -28,7 +49,7 @@ export const htmlToMarkdown = (html) => turndown.turndown(html).trim()
  * @property {import('./article.mjs').Article} article
  * @property {string[]} links addresses of the page's links, without fragments
  * @property {string} [canonical] what the page says its address is
- * @property {boolean} indexed false where the page asks not to be
+ * @property {boolean} indexed false where the page asks not to be, and where it only leads to another one
  */
 
 /**
@@ -44,18 +65,20 @@ export function readPage(html, address) {
     .filter((link) => link !== undefined)
   const canonical = resolve(document.querySelector('link[rel="canonical"]')?.getAttribute('href'), base)
   const robots = document.querySelector('meta[name="robots" i]')?.getAttribute('content') ?? ''
-  const headline = document.querySelector('h1')?.textContent?.trim()
-  const named = document.querySelector('title')?.textContent?.trim()
+  const forward = refreshOf(document)
+  const target = resolve(forward, base)
+  if (target !== undefined) links.push(target)
+  const title = titleOf(document) || titleOfPath(new URL(address).pathname)
   const text = mainContent(document)
   return {
     article: {
-      title: collapse(headline || named || titleOfPath(new URL(address).pathname)),
+      title,
       text,
       url: canonical ?? address,
     },
     links,
     ...(canonical && { canonical }),
-    indexed: !/\b(noindex|none)\b/i.test(robots),
+    indexed: forward === undefined && !/\b(noindex|none)\b/i.test(robots),
   }
 }
 
@@ -66,9 +89,12 @@ export function readPage(html, address) {
  * @returns {import('./article.mjs').Content}
  */
 export function readHtml(bytes, path) {
-  const { article } = readPage(decodeHtml(bytes), new URL(encodeURI(path), 'file:///').href)
+  const { article, indexed } = readPage(decodeHtml(bytes), new URL(encodeURI(path), 'file:///').href)
   const { url, ...rest } = article
-  return { article: { ...rest, ...(url?.startsWith('http') && { url }) } }
+  return {
+    article: { ...rest, ...(url?.startsWith('http') && { url }) },
+    ...(!indexed && { indexed }),
+  }
 }
 
 /**
@@ -81,16 +107,59 @@ export const decodeHtml = (bytes, charset) =>
   )
 
 /**
+ * Where a page leads by itself (HTML, 4.2.5.3, "Refresh state"); undefined for one that stays.
+ * @param {Document} document
+ */
+const refreshOf = (document) =>
+  /^\s*\d+\s*[;,]\s*url\s*=\s*["']?([^"'\s]+)/i.exec(
+    document.querySelector('meta[http-equiv="refresh" i]')?.getAttribute('content') ?? '',
+  )?.[1]
+
+/**
+ * What a page is called: by the heading of its main part. A heading elsewhere may be the site's name, and then the
+ * title says both.
+ * @param {Document} document
+ */
+function titleOf(document) {
+  const main = document.querySelector(MAIN)
+  const [own, other, named] = [
+    main?.querySelector('h1'),
+    document.querySelector('h1'),
+    document.querySelector('title'),
+  ].map(nameOf)
+  if (own || !other || !named) return own || other || named
+  if (named.startsWith(other)) return other
+  const page = named.endsWith(other) ? named.slice(0, -other.length).replace(/[\s|:»·–—-]+$/u, '') : ''
+  return page || (main ? named : other)
+}
+
+/**
+ * The text of a heading, without the buttons and links that lie in it.
+ * @param {Element | null | undefined} heading
+ */
+function nameOf(heading) {
+  if (!heading) return ''
+  const words = /** @type {Element} */ (heading.cloneNode(true))
+  for (const extra of words.querySelectorAll('a, button')) {
+    if (extra.nodeName === 'BUTTON' || SIGN.test(extra.textContent ?? '')) extra.remove()
+  }
+  return collapse(words.textContent ?? '')
+}
+
+/**
  * The main content as a readability library finds it; what the page marks as its main part where that is little.
  * @param {Document} document is taken apart
  */
 function mainContent(document) {
-  const marked = document.querySelector('main, [role="main"], article') ?? document.body
+  const main = document.querySelector('main, [role="main"]') ?? document.querySelector('article')
+  const marked = main ?? document.body
   const whole = marked ? htmlToMarkdown(marked.innerHTML) : ''
+  // Help that a page shows on demand lies beside its main part, and reads like content.
+  if (main && whole.length >= FEW_CHARACTERS) main.closest('body')?.replaceChildren(main)
   const found = new Readability(document, { charThreshold: FEW_CHARACTERS, keepClasses: true }).parse()
     ?.content
-  const main = found ? htmlToMarkdown(found) : ''
-  return main.length >= FEW_CHARACTERS ? main : whole
+  const text = found ? htmlToMarkdown(found) : ''
+  return text.length >= FEW_CHARACTERS ? text : whole
 }
 
 /** @param {string} text */

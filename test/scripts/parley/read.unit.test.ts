@@ -55,6 +55,71 @@ test('of HTML the main content is read, as Markdown', async () => {
   expect(article.text).not.toMatch(/Menu|Imprint|alert/)
 })
 
+const PROSE = `<p>${'A key opens what it may open. '.repeat(8)}</p>`
+
+test.each([
+  [
+    'by the heading of its main part, not by the name of the site',
+    '<title>Keys - Handbook</title>',
+    '<div><h1>Handbook</h1></div><main><h1>Keys and locks</h1></main>',
+    'Keys and locks',
+  ],
+  [
+    'by its title without the site, where its main part has smaller headings only',
+    '<title>Keys - Handbook</title>',
+    '<div><h1>Handbook</h1></div><main><h2>Keys</h2></main>',
+    'Keys',
+  ],
+  [
+    'by its heading, where the title adds the site',
+    '<title>Keys | Handbook</title>',
+    '<header><h1>Keys</h1></header><main></main>',
+    'Keys',
+  ],
+  [
+    'by its heading without buttons and permanent links',
+    '<title>keys</title>',
+    '<main><h1>Keys <button>Copy</button><a href="#keys">¶</a></h1></main>',
+    'Keys',
+  ],
+])('a page of HTML is called %s', async (_, head, body, title) => {
+  const page = `<html><head>${head}</head><body>${body.replace('</main>', `${PROSE}</main>`)}</body></html>`
+  expect(await read('keys.html', page)).toMatchObject({ article: { title } })
+})
+
+test('what surrounds the content of an HTML page is not read', async () => {
+  const page = `<html><body>
+    <div id="help"><h2>Keyboard shortcuts</h2><p>Press S to search in the book, or Esc to hide this help.</p></div>
+    <main><h2 id="keys"><a href="#keys">Keys</a></h2>${PROSE}
+    <h3>More<a class="headerlink" href="#more" title="Link to this heading">¶</a></h3><p>See <a href="/locks">locks</a>.</p>
+    <nav><a href="/before" title="Previous chapter"><i></i></a></nav><a rel="next" href="/next"><i></i></a></main></body></html>`
+  const { article } = (await read('keys.html', page)) as { article: { text: string } }
+  expect(article.text).toMatch(/^## Keys\n\nA key opens[^#]+### More\n\nSee \[locks\]\(\/locks\)\.$/)
+})
+
+test('a piece of HTML needs no body', async () => {
+  const { article } = (await read('keys.html', `<main><h1>Keys</h1>${PROSE}</main>`)) as {
+    article: { title: string; text: string }
+  }
+  expect(article.title).toBe('Keys')
+  expect(article.text).toContain('A key opens')
+})
+
+test('a page of HTML that redirects, or asks not to be indexed, is marked', async () => {
+  const page = (head: string) => `<html><head>${head}</head><body>${PROSE}</body></html>`
+  expect(await read('a.html', page('<meta http-equiv="Refresh" content="0; URL=b.html">'))).toHaveProperty(
+    'indexed',
+    false,
+  )
+  expect(await read('a.html', page('<meta name="robots" content="noindex">'))).toHaveProperty(
+    'indexed',
+    false,
+  )
+  expect(await read('a.html', page('<meta http-equiv="refresh" content="300">'))).not.toHaveProperty(
+    'indexed',
+  )
+})
+
 test('HTML in an old encoding is read as its own words say', async () => {
   const bytes = Buffer.from(
     '<html><head><meta charset="iso-8859-1"></head><body><h1>Caf\xe9</h1></body></html>',

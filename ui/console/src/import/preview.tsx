@@ -77,6 +77,10 @@ export function Preview({ runner, content, unreadable, into, again }: PreviewPro
       source,
       error: 'left out, since a table is a collection of its own: import it by itself',
     })),
+    ...content.unindexed.map((source) => ({
+      source,
+      error: 'left out, since it redirects or asks not to be indexed (noindex)',
+    })),
   ]
   const start = async () => {
     if (!data) return

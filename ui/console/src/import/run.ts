@@ -1,5 +1,11 @@
 /** An import in its steps: read, compare with what is there, send. The steps are the command line's own. */
-import { addContent, asDocuments, newRead, type Read } from '../../../../scripts/parley/import/documents.mjs'
+import {
+  addContent,
+  asDocuments,
+  leaveOutUnindexed,
+  newRead,
+  type Read,
+} from '../../../../scripts/parley/import/documents.mjs'
 import {
   type Document,
   type Plan,
@@ -21,15 +27,22 @@ export interface Prepared {
   fields: Field[]
   /** whether the collection is there already */
   exists: boolean
+}
+
+/** What the files hold. */
+export interface Gathered {
+  read: Read
   /** tables that are left out beside pages: rows and pages have no fields in common */
   leftOut: string[]
+  /** pages that redirect, or ask not to be indexed */
+  unindexed: string[]
 }
 
 /** Reads files, and says at each how far it is. What cannot be read is in `unread`. */
 export async function readFiles(
   { source, files }: Chosen,
   onRead: (count: number) => void,
-): Promise<{ read: Read; leftOut: string[] }> {
+): Promise<Gathered> {
   const read = newRead(source)
   const tables: string[] = []
   for (const [at, { name, file }] of files.entries()) {
@@ -45,18 +58,15 @@ export async function readFiles(
     // The page is drawn between two files.
     if (at % 10 === 9) await new Promise((resolve) => setTimeout(resolve))
   }
+  const unindexed = leaveOutUnindexed(read)
   const mixed = read.articles.length > 0 && read.rows.length > 0
   if (mixed) read.rows = []
   read.complete = read.unread.length === 0
-  return { read, leftOut: mixed ? tables : [] }
+  return { read, unindexed, leftOut: mixed ? tables : [] }
 }
 
 /** Compares what was read with what earlier imports of the same source left. @throws Refusal */
-export async function prepare(
-  { read, leftOut }: { read: Read; leftOut: string[] },
-  collection: string,
-  embedding: string,
-): Promise<Prepared> {
+export async function prepare({ read }: Gathered, collection: string, embedding: string): Promise<Prepared> {
   const present = await server.find(`/collections/${encodeURIComponent(collection)}`)
   const { source } = read
   const { fields, documents } = await asDocuments(read, { source, collection, server: server.url, embedding })
@@ -66,7 +76,7 @@ export async function prepare(
   const plan = planImport(documents, stored)
   // What could not be read today may still be there: only what is known to be gone is removed.
   if (!read.complete) plan.gone = []
-  return { read, plan, documents, fields, exists: present !== undefined, leftOut }
+  return { read, plan, documents, fields, exists: present !== undefined }
 }
 
 /** Makes the collection where there is none, and sends what is new. @returns what the server refused */
