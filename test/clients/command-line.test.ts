@@ -90,6 +90,11 @@ test('a folder is imported by one command, and asked by the next', async () => {
   const trace = await parley('trace', asked.json.conversation_id)
   expect(trace.out).toMatch(/Turn 1: Where do nurse sharks rest\?/)
   expect(trace.out).toContain('guide/sharks/sleep.md')
+  // The model reads the pages, without what the import notes for itself.
+  const { turns } = (await parley('trace', asked.json.conversation_id, '--json')).json
+  const prompt = JSON.stringify(turns[0].trace.calls[0].prompt)
+  expect(prompt).toContain('Nurse sharks rest in caves')
+  expect(prompt).not.toContain('parley_')
   const found = await parley('search', '--collection', into, 'litres')
   expect(found.out).toContain('Tanks')
 })
@@ -114,6 +119,21 @@ test('copies for printing, redirects and pages for what is missing are left out,
   const preview = unique('preview')
   await parley('import', 'preview', '--into', preview)
   expect((await exported(preview)).map(({ title }) => title)).toEqual(['A', 'B'])
+})
+
+test('an assistant is asked with its own searches', async () => {
+  const into = unique('own')
+  write('own/open.md', '# Hours\n\nThe aquarium opens at nine.')
+  write('own/closed/old.md', '# Hours of last year\n\nThe aquarium opens at eleven.')
+  await parley('import', 'own', '--into', into)
+  const assistant = {
+    model: into,
+    searches: [{ collection: into, filter_by: 'section:!=closed' }],
+    title_field: 'title',
+  }
+  expect((await request('PUT', `/assistants/${into}`, assistant)).status).toBe(200)
+  const { json } = await parley('ask', '--assistant', into, 'When does the aquarium open?', '--json')
+  expect(json.sources.map(({ document_id }: { document_id: string }) => document_id)).toEqual(['own/open.md'])
 })
 
 test('what is unchanged is not sent; what is gone goes with --prune, and no other document does', async () => {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { outlineOf, searchableFields } from '../../src/search/collection/outline'
+import { hiddenFields, outlineOf, searchableFields } from '../../src/search/collection/outline'
 import { field } from './field'
 
 const embed = { from: ['title'], model_config: { model_name: 'openai/x', api_key: 'sk-secret' } }
@@ -46,4 +46,17 @@ it('tells which models are called, whatever their name in the schema', () => {
     })
   expect(served('cloudflare/@cf/baai/bge-m3').called).toEqual(['vector'])
   expect(served('local/words').called).toBeUndefined()
+})
+
+it('neither searches nor shows what an import notes for itself', () => {
+  const fields = [
+    field('text', 'string'),
+    field('vector', 'float[]', { num_dim: 2 }),
+    field('parley_source', 'string', { facet: true }),
+    field('parley_hash', 'string', { index: false, optional: true }),
+  ]
+  const imported = outlineOf({ name: 'docs', fields })
+  expect(searchableFields(imported)).toEqual(['text'])
+  expect(hiddenFields(imported)).toEqual(['vector', 'parley_source', 'parley_hash'])
+  expect(hiddenFields(outlineOf({ name: 'docs', fields: fields.slice(0, 2) }))).toEqual(['vector'])
 })

@@ -23,15 +23,13 @@ import { DEFAULT_NAME } from './init.mjs'
  * @throws Failure
  */
 export async function ask(server, question, options, write = () => {}) {
-  const { collections, model } = await targets(server, options)
+  const asked = await targets(server, options)
   const response = await server.send('POST', '/conversations', {
     // Repeated by `send`, it joins its turn; asked anew, it is no copy of the answer of a moment ago.
     headers: { accept: 'text/event-stream', 'idempotency-key': crypto.randomUUID() },
     body: {
       question,
-      collections,
-      model,
-      exclude_fields: 'embedding',
+      ...asked,
       ...(options.conversation !== undefined && { conversation_id: options.conversation }),
     },
   })
@@ -64,7 +62,7 @@ export async function ask(server, question, options, write = () => {}) {
 }
 
 /**
- * What is asked, and who answers: an assistant's collections and model, or those that were named.
+ * What is asked, and who answers: an assistant's searches and model, or those that were named.
  * @param {import('../server.mjs').Server} server
  * @param {AskOptions} options
  */
@@ -79,10 +77,15 @@ async function targets(server, { assistant: named, collection, model }) {
       `There is no assistant ${names[0]}. \`parley init --name ${names[0]}\` makes one.`,
     )
   }
-  const searched =
-    assistant.collections ??
-    assistant.searches.map((/** @type {{ collection: string }} */ each) => each.collection)
-  return { collections: collection === undefined ? searched : [collection], model: model ?? assistant.model }
+  const { collections, searches } = assistant
+  return {
+    ...(collection === undefined
+      ? searches
+        ? { searches }
+        : { collections }
+      : { collections: [collection] }),
+    model: model ?? assistant.model,
+  }
 }
 
 /**

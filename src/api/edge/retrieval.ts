@@ -3,7 +3,7 @@ import type { Access } from '../../auth/access'
 import { ApiError } from '../../errors'
 import type { Assistant, AssistantSearch } from '../../registry/assistants'
 import { findOutline } from '../../registry/outlines'
-import { type Outline, searchableFields } from '../../search/collection/outline'
+import { hiddenFields, type Outline, searchableFields } from '../../search/collection/outline'
 import { weightsOf } from '../../search/request/question'
 import type { SearchParameters } from '../../search/types'
 import type { PlannedSearch } from '../../turn/request'
@@ -163,7 +163,7 @@ function inMode(
   outline: Outline,
   { mode, vectorField }: SearchChanges,
 ): { params: SearchParameters; mode: RetrievalMode } {
-  const { embeddings, vectors } = outline
+  const { embeddings } = outline
   const isEmbedding = (name: string) => embeddings.includes(name)
   const own = given.query_by ? listed(given.query_by) : searchableFields(outline)
   const texts = own.filter((name) => !isEmbedding(name))
@@ -195,7 +195,7 @@ function inMode(
   if (mode === 'text') delete params.vector_query
   if (!params.include_fields) {
     // Nobody reads vectors, and they are too long for a line of a stream.
-    const hidden = [...new Set([...listed(params.exclude_fields), ...vectors])]
+    const hidden = [...new Set([...listed(params.exclude_fields), ...hiddenFields(outline)])]
     if (hidden.length > 0) params.exclude_fields = hidden.join(',')
   }
   const senses = fields.some(isEmbedding) || params.vector_query !== undefined

@@ -5,7 +5,7 @@ import { type Note, requireAccess } from '../../auth/admit'
 import { countSearches, requireFewSearches } from '../../auth/searches'
 import { ApiError } from '../../errors'
 import { findOutline } from '../../registry/outlines'
-import { searchableFields } from '../../search/collection/outline'
+import { hiddenFields, searchableFields } from '../../search/collection/outline'
 import { weightsOf } from '../../search/request/question'
 import type { SearchParameters } from '../../search/types'
 import type { PlannedSearch } from '../../turn/request'
@@ -55,7 +55,7 @@ export async function planSearches(
   )
 }
 
-/** Default parameters: search all searchable fields, and return no vectors. */
+/** Default parameters: search all searchable fields, and return neither vectors nor the notes of an import. */
 async function withDefaults(
   env: Cloudflare.Env,
   collection: string,
@@ -69,12 +69,12 @@ async function withDefaults(
       `Collection \`${collection}\` has no field of text that is indexed. Give \`query_by\`.`,
     )
   }
-  const { vectors } = outline
+  const hidden = hiddenFields(outline)
   const selected = given.include_fields !== undefined || given.exclude_fields !== undefined
   return {
     ...weightsOf(fields),
     query_by: fields.join(','),
-    ...(vectors.length > 0 && !selected && { exclude_fields: vectors.join(',') }),
+    ...(hidden.length > 0 && !selected && { exclude_fields: hidden.join(',') }),
     ...given,
   }
 }

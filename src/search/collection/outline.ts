@@ -40,10 +40,17 @@ function isCalled({ embed }: Field): boolean {
   return !BUILT_IN.includes(namespaceOf(server))
 }
 
+/** What `parley import` notes in each document for itself (scripts/parley/import/schema.mjs). */
+const [SOURCE, HASH] = ['parley_source', 'parley_hash']
+
+/** Fields that no answer is made of, and that nobody reads unless a search names them. */
+export const hiddenFields = ({ vectors, indexed }: Outline): string[] =>
+  indexed.includes(SOURCE) ? [...vectors, SOURCE, HASH] : vectors
+
 /**
  * The default query_by: one embedding field, if there is any, and all text. A search takes only one embedding field.
  */
 export const searchableFields = ({ embeddings, texts }: Outline): string[] => [
   ...embeddings.slice(0, 1),
-  ...texts,
+  ...texts.filter((name) => name !== SOURCE),
 ]
