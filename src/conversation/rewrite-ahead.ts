@@ -16,6 +16,7 @@ import type { Spending } from '../turn/spending'
 import type { Memory } from './memory'
 import type { TurnLog } from './turn-log'
 import { languageModelOf, rewriterOf } from './turn-models'
+import type { QueuedTurn } from './turn-queue'
 
 /**
  * How old the last answer may be, in seconds. A follow-up mostly comes within minutes. For this long, a message that somebody
@@ -30,11 +31,12 @@ const RECENT_SECONDS = 600
 export function rewriteAhead(
   env: Cloudflare.Env,
   memory: Memory | undefined,
-  request: AskRequest,
+  { request, abort }: Pick<QueuedTurn, 'request' | 'abort'>,
   now: number,
 ): RewriteAhead | undefined {
   const { asker, continues, copies, given, historyId, model, question, replaces } = request
-  if (!memory || memory.closed || !continues || replaces || given || copies !== undefined) return undefined
+  const isOther = !continues || replaces || given || copies !== undefined
+  if (!memory || memory.closed || isOther || abort.signal.aborted) return undefined
   if (!memory.mayContinue(asker) || memory.histories.join() !== historyId) return undefined
   const said = saidLately(memory.log, model.max_bytes, now / 1000)
   if (said === undefined || said.some(({ timestamp }) => timestamp < now / 1000 - model.ttl)) return undefined

@@ -89,13 +89,10 @@ export class TurnRun {
 
   async #run(): Promise<void> {
     const { request, abort } = this.#queued
-    const { replaces } = request
+    const { asker, replaces } = request
     if (replaces)
       this.#replaced = this.#around.memory()?.log.givingWay(replaces, textOf(request.question)) ?? []
-    const { asker } = request
-    const ahead = abort.signal.aborted
-      ? undefined
-      : rewriteAhead(this.#env, this.#around.memory(), request, Date.now())
+    const ahead = rewriteAhead(this.#env, this.#around.memory(), this.#queued, Date.now())
     // The model that rewrites a follow-up is read beside the history.
     if (request.continues && !ahead) rewriterOf(request.model, this.#env).catch(() => {})
     const known = await this.#lookUp()
@@ -252,15 +249,15 @@ export class TurnRun {
   }
 
   async #messages(bytes: number | undefined): Promise<RecentMessages> {
-    const { historyId } = this.#queued.request
+    const { historyId, requestId } = this.#queued.request
     const memory = this.#around.memory()
-    if (memory && !memory.outbox.empty) await memory.outbox.deliver()
+    if (memory && !memory.outbox.empty) await memory.outbox.deliver({ requestId })
     const history = historyStore(this.#env, historyId)
     const without = memory ? [...memory.outbox.originsOf(this.#replaced), ...memory.outbox.replaced] : []
     const stored: RecentMessages =
       bytes === undefined
-        ? { messages: await history.messages(this.#id, without), complete: true }
-        : await history.recentMessages(this.#id, bytes, without)
+        ? { messages: await history.messages(this.#id, without, { requestId }), complete: true }
+        : await history.recentMessages(this.#id, bytes, without, { requestId })
     const pending = memory && !memory.closed ? memory.outbox.pending(historyId, without) : []
     return { messages: [...stored.messages, ...pending], complete: stored.complete }
   }
@@ -338,7 +335,10 @@ export class TurnRun {
     // From here on the record reports the cost.
     this.#over = true
     memory.log.markSaid(turn, timestamp, done.finish_reason)
-    const [outcome] = await Promise.all([memory.outbox.settle(turn), memory.records.settle()])
+    const [outcome] = await Promise.all([
+      memory.outbox.settle(turn, { requestId: this.#queued.request.requestId }),
+      memory.records.settle(),
+    ])
     // If the conversation was deleted, the deletion counts the cost in this record.
     this.#counted = memory.closed
     if (outcome.ok || memory.closed) {
