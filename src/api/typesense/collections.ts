@@ -1,7 +1,7 @@
 /** Collections: their schemas, not their documents. */
 import { ADMIN } from '../../auth/access'
 import { requireCollections } from '../../auth/admit'
-import { ApiError, plainFailure, unwrap } from '../../errors'
+import { ApiError, forbidden, plainFailure, unwrap } from '../../errors'
 import { cloneCollection } from '../../registry/clone'
 import {
   createCollection,
@@ -75,7 +75,9 @@ async function get(call: Call): Promise<Response> {
 }
 
 /** The present health of the nodes of the collection's cluster. */
-async function nodes({ env, path }: Call): Promise<Response> {
+async function nodes({ access, env, path }: Call): Promise<Response> {
+  // They tell where the cluster is, and what keeps Parley from calling it.
+  if (access.forPages) throw forbidden('A key with `limits` may not see the nodes of a cluster.')
   return json({ nodes: await nodesOf(env, await findCollection(env, path.collection!)) })
 }
 
