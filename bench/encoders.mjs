@@ -27,7 +27,18 @@ const post = (body, headers = {}) => ({
 /** The assistant and the search pipeline whose answers have this many chunks, so many milliseconds apart. */
 const assistantOf = (chunks, gap) => `docs-${chunks}-${String(gap).replace('.', '_')}`
 
-/** How each protocol asks for an answer of `chunks` chunks, and how its streams end. */
+/** A search of OpenSearch that is answered. @param more parameters of the answer */
+export const searchOfOpenSearch = (question, chunks, gap, more = {}) => ({
+  path: `/docs/_search?search_pipeline=${assistantOf(chunks, gap)}`,
+  init: post({
+    query: { match: { text: question } },
+    ext: { generative_qa_parameters: { llm_question: question, timeout: 600, ...more } },
+    stream: true,
+  }),
+  end: 'event: done',
+})
+
+/** How each protocol asks for an answer of `chunks` chunks, and how its streams end. OpenSearch's has no memory. */
 export const protocols = (question, pageKey, chunks, gap = GAP) => {
   const assistant = assistantOf(chunks, gap)
   const messages = [{ role: 'user', content: question }]
@@ -62,15 +73,7 @@ export const protocols = (question, pageKey, chunks, gap = GAP) => {
       init: post({ model: assistant, prompt: question, stream: true }),
       end: '[DONE]',
     },
-    opensearch: {
-      path: `/docs/_search?search_pipeline=${assistant}`,
-      init: post({
-        query: { match: { text: question } },
-        ext: { generative_qa_parameters: { llm_question: question, timeout: 600 } },
-        stream: true,
-      }),
-      end: 'event: done',
-    },
+    opensearch: searchOfOpenSearch(question, chunks, gap),
     'ai-search': {
       path: `/ai-search/${encodeURIComponent(pageKey)}/${assistant}/chat/completions`,
       init: post({ messages, stream: true }),

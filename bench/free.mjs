@@ -7,7 +7,7 @@
  */
 import { build } from 'esbuild'
 import { makeDocument } from './documents.mjs'
-import { prepare, protocols, read } from './encoders.mjs'
+import { prepare, protocols, read, searchOfOpenSearch } from './encoders.mjs'
 import { CpuProfiler } from './profile.mjs'
 import { median } from './report.mjs'
 import { startServer } from './server.mjs'
@@ -16,7 +16,9 @@ import { startUpstream } from './stream.mjs'
 /** Milliseconds of CPU that the Free plan allows the Worker for a request. */
 export const ALLOWED_MS = 10
 
-const WIRES = ['typesense', 'parley', 'ui-stream', 'openai', 'responses', 'ai-chat', 'opensearch']
+/** OpenSearch's without a memory runs its turn in an object that stores nothing. */
+const MEMORY = 'opensearch-with-a-memory'
+const WIRES = ['typesense', 'parley', 'ui-stream', 'openai', 'responses', 'ai-chat', 'opensearch', MEMORY]
 /**
  * Answers by their chunks and the milliseconds between them. 5 is 200 tokens a second, and chunks are gathered. At 40 each
  * chunk is written by itself: an answer cannot cost more.
@@ -124,9 +126,24 @@ function requests(server) {
       20,
       () => get(`${server.url}/conversations`, post(turn({ conversation_id: conversation }))),
     ],
+    "OpenSearch's answer without a memory, whole": [
+      20,
+      () =>
+        get(
+          `${server.url}/docs/_search?search_pipeline=docs-50-1`,
+          post({
+            query: { match: { text: 'a' } },
+            ext: { generative_qa_parameters: { llm_question: question(), timeout: 60 } },
+          }),
+        ),
+    ],
     'the console': [100, () => get(`${server.url}/`, { headers: { accept: 'text/html' } })],
   }
 }
+
+/** Makes a memory of OpenSearch, in an isolate that does not count. @returns its id */
+const newMemory = async (server) =>
+  JSON.parse(await get(`${server.url}/_plugins/_ml/memory`, post({ name: 'bench' }))).memory_id
 
 /** Profilers of the isolates that count. */
 async function profilersOf(server, names) {
@@ -187,8 +204,15 @@ export async function benchFree() {
 
     const addresses = {}
     for (const wire of WIRES) addresses[wire] = { url: await server.direct(isolateOf(wire)) }
-    const stream = (wire, { chunks, gap }) =>
-      read(addresses[wire], protocols(question(), pageKey, chunks, gap)[wire], chunks)
+    const stream = async (wire, { chunks, gap }) => {
+      const asked =
+        wire === MEMORY
+          ? searchOfOpenSearch(question(), chunks, gap, { memory_id: await newMemory(server) })
+          : protocols(question(), pageKey, chunks, gap)[wire]
+      return read(addresses[wire], asked, chunks).catch((cause) => {
+        throw new Error(`${wire}: ${chunks} chunks ${gap} ms apart could not be read`, { cause })
+      })
+    }
     for (const wire of WIRES) {
       const samples = await profilers[isolateOf(wire)].samples(() => stream(wire, BRIEF))
       note(`the first request of a new isolate, ${wire}`, samples * sample)

@@ -8,6 +8,7 @@ import { backoff } from '../backoff'
 import { type Failure, type Outcome, reasonOf } from '../errors'
 import { fromStored } from '../parts'
 import { historyStore } from '../registry/engines'
+import type { Origin } from '../search/fault-log'
 import { MESSAGES_A_TURN } from '../search/limits'
 import type { StoredMessage } from '../search/types'
 import { readStored } from '../stored-json'
@@ -72,8 +73,8 @@ export class Outbox {
    * Delivers a turn and all that wait before it. @returns its refusal, if it was refused; still waiting is no
    * failure
    */
-  async settle(turn: number): Promise<Outcome<void>> {
-    await this.deliver()
+  async settle(turn: number, origin?: Origin): Promise<Outcome<void>> {
+    await this.deliver(origin)
     const refusal = this.#refusals.get(turn)
     this.#refusals.delete(turn)
     return refusal ? { ok: false, error: refusal } : { ok: true, value: undefined }
@@ -83,8 +84,8 @@ export class Outbox {
    * Delivers what is waiting, oldest first. A turn that its history refuses is dropped, because it would be
    * refused for ever.
    */
-  deliver(): Promise<void> {
-    this.#delivering = this.#delivering.then(() => this.#deliver())
+  deliver(origin?: Origin): Promise<void> {
+    this.#delivering = this.#delivering.then(() => this.#deliver(origin))
     return this.#delivering
   }
 
@@ -93,7 +94,7 @@ export class Outbox {
     return this.#delivering
   }
 
-  async #deliver(): Promise<void> {
+  async #deliver(origin: Origin | undefined): Promise<void> {
     if (this.closed) return
     for (const { turn, history_id, documents, replaced } of this.#rows()) {
       try {
@@ -101,6 +102,7 @@ export class Outbox {
           this.originsOf([turn])[0]!,
           readStored(documentsShape(), documents).map((document) => ({ ...document })),
           readStored(stringsShape(), replaced),
+          origin,
         )
         this.#failures = 0
         if (!outcome.ok) this.#refusals.set(turn, outcome.error)

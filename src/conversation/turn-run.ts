@@ -12,7 +12,7 @@ import { lookUpAnew } from '../registry/names'
 import type { RecentMessages } from '../search/types'
 import { errorOf, stopped, unknownConversation } from '../turn/errors'
 import { type DoneEvent, isTerminal, type LogEventBody } from '../turn/events'
-import { emptyTurn, foldBody, messagesOf, recordOf, type Turn, type TurnStatus, traceOf } from '../turn/fold'
+import { emptyTurn, foldBody, messagesOf, type Turn, type TurnStatus, traceOf } from '../turn/fold'
 import type { TurnPorts } from '../turn/ports'
 import { runTurn } from '../turn/run'
 import { isNothing, type Spending, spendingOf } from '../turn/spending'
@@ -21,8 +21,10 @@ import { conversationObject } from './conversation-object'
 import { copyTurn, withoutRepeats } from './copy'
 import { identityOf } from './joins'
 import type { Memory } from './memory'
+import { type RewriteAhead, rewriteAhead } from './rewrite-ahead'
 import { languageModelOf, rewriterOf } from './turn-models'
 import type { QueuedTurn } from './turn-queue'
+import { rowsOf } from './turn-record'
 import { TurnStream } from './turn-stream'
 
 /** What a turn needs from its object. */
@@ -87,18 +89,19 @@ export class TurnRun {
 
   async #run(): Promise<void> {
     const { request, abort } = this.#queued
-    const { replaces } = request
+    const { asker, replaces } = request
     if (replaces)
       this.#replaced = this.#around.memory()?.log.givingWay(replaces, textOf(request.question)) ?? []
+    const ahead = rewriteAhead(this.#env, this.#around.memory(), this.#queued, Date.now())
     // The model that rewrites a follow-up is read beside the history.
-    if (request.continues) rewriterOf(request.model, this.#env).catch(() => {})
+    if (request.continues && !ahead) rewriterOf(request.model, this.#env).catch(() => {})
     const known = await this.#lookUp()
     // No await from here until the turn begins: the conversation's owner must not change in between.
-    if (abort.signal.aborted) return this.#refuse(stopped())
-    const { asker } = request
     const held = this.#around.memory()
-    if (known === 'unknown' || held?.closed || held?.mayContinue(asker) === false) {
-      return this.#refuse(unknownConversation())
+    const isUnknown = known === 'unknown' || held?.closed || held?.mayContinue(asker) === false
+    if (abort.signal.aborted || isUnknown) {
+      this.#refuse(abort.signal.aborted ? stopped() : unknownConversation())
+      return this.#drop(ahead)
     }
     let begun: { memory: Memory; stream: TurnStream } | undefined
     const emit = (event: LogEventBody) => {
@@ -116,7 +119,12 @@ export class TurnRun {
     // Nothing was said before: the turn begins the conversation, as under a new name.
     const begins = known?.messages.length === 0
     const asked = begins ? { ...request, named: true } : request
-    const ports = this.#ports(() => begun!, known, request.copies === undefined ? emit : withoutRepeats(emit))
+    const ports = this.#ports(
+      () => begun!,
+      known,
+      request.copies === undefined ? emit : withoutRepeats(emit),
+      ahead,
+    )
     const work =
       request.copies === undefined
         ? runTurn(asked, ports, abort.signal)
@@ -130,6 +138,7 @@ export class TurnRun {
     const noting = setInterval(() => this.#note(memory, stream.turn), NOTE_MS)
     const spent = await work.finally(() => clearInterval(noting))
     this.#over = true
+    await this.#drop(ahead)
     if (this.#status === 'done' || this.#counted) return
     const cost = isNothing(spent) ? undefined : this.#cost(Date.now(), spent)
     // The conversation was deleted while the turn ran. Nothing is stored here any more, but the cost is owed.
@@ -175,6 +184,12 @@ export class TurnRun {
     if (cost === this.#noted) return
     this.#noted = cost
     memory.log.spend(turn, cost)
+  }
+
+  /** Ends a call that the turn did not need after all, and counts what it has cost. */
+  async #drop(ahead: RewriteAhead | undefined): Promise<void> {
+    const spent = ahead?.drop()
+    if (spent) await this.#owe(this.#cost(Date.now(), [spent]))
   }
 
   /** Counts a cost that is stored nowhere here. */
@@ -234,15 +249,15 @@ export class TurnRun {
   }
 
   async #messages(bytes: number | undefined): Promise<RecentMessages> {
-    const { historyId } = this.#queued.request
+    const { historyId, requestId } = this.#queued.request
     const memory = this.#around.memory()
-    if (memory && !memory.outbox.empty) await memory.outbox.deliver()
+    if (memory && !memory.outbox.empty) await memory.outbox.deliver({ requestId })
     const history = historyStore(this.#env, historyId)
     const without = memory ? [...memory.outbox.originsOf(this.#replaced), ...memory.outbox.replaced] : []
     const stored: RecentMessages =
       bytes === undefined
-        ? { messages: await history.messages(this.#id, without), complete: true }
-        : await history.recentMessages(this.#id, bytes, without)
+        ? { messages: await history.messages(this.#id, without, { requestId }), complete: true }
+        : await history.recentMessages(this.#id, bytes, without, { requestId })
     const pending = memory && !memory.closed ? memory.outbox.pending(historyId, without) : []
     return { messages: [...stored.messages, ...pending], complete: stored.complete }
   }
@@ -251,6 +266,7 @@ export class TurnRun {
     begun: () => { memory: Memory; stream: TurnStream },
     known: RecentMessages | undefined,
     emit: TurnPorts['emit'],
+    ahead: RewriteAhead | undefined,
   ): TurnPorts {
     const env = this.#env
     const { request } = this.#queued
@@ -267,6 +283,7 @@ export class TurnRun {
         this.#spent = spent
       },
       rewriter: () => rewriterOf(request.model, env),
+      ahead,
       search: (place, params, scope) =>
         told(() => retrieverOf(env, place).search(params, { ...scope, requestId: request.requestId })),
       schema: (place) => told(() => retrieverOf(env, place).schema()),
@@ -318,7 +335,10 @@ export class TurnRun {
     // From here on the record reports the cost.
     this.#over = true
     memory.log.markSaid(turn, timestamp, done.finish_reason)
-    const [outcome] = await Promise.all([memory.outbox.settle(turn), memory.records.settle()])
+    const [outcome] = await Promise.all([
+      memory.outbox.settle(turn, { requestId: this.#queued.request.requestId }),
+      memory.records.settle(),
+    ])
     // If the conversation was deleted, the deletion counts the cost in this record.
     this.#counted = memory.closed
     if (outcome.ok || memory.closed) {
@@ -361,26 +381,8 @@ export class TurnRun {
   #record(memory: Memory, turn: Turn, now: number): TurnRecord {
     const { model } = this.#queued.request
     const trace = traceOf(turn)
-    const { standalone, answer, followups = [], ...recorded } = recordOf(turn, now, model.model_name)
-    const conversation = this.#entry(memory, now)
-    const { expiresAt } = conversation
     return {
-      conversation,
-      turn: {
-        conversationId: this.#id,
-        turn: turn.turn,
-        question: recorded.question,
-        standalone: standalone ?? null,
-        answer,
-        finishReason: recorded.finish_reason,
-        citations: JSON.stringify(recorded.citations),
-        usage: JSON.stringify(recorded.usage),
-        timings: JSON.stringify(recorded.timings),
-        trace: JSON.stringify(trace),
-        createdAt: now,
-        expiresAt,
-        followups: JSON.stringify(followups),
-      },
+      ...rowsOf(this.#entry(memory, now), turn, trace, model.model_name, now),
       ...this.#cost(now, spendingOf(trace.calls, model.id)),
       ...(this.#replaced.length > 0 && { replaced: this.#replaced }),
     }

@@ -4,6 +4,7 @@ import { ApiError, unwrap } from '../errors'
 import { once } from '../once'
 import { collectionObject } from '../search/collection/handle'
 import type { CollectionRpc } from '../search/collection/rpc'
+import type { Origin } from '../search/fault-log'
 import { openFields } from '../search/schema/embedding-secrets'
 import { isObject } from '../search/schema/values'
 import type { CollectionSchema, CollectionSummary } from '../search/types'
@@ -21,6 +22,7 @@ export async function cloneCollection(
   sourceName: string,
   body: unknown,
   copyDocuments: boolean,
+  origin?: Origin,
 ): Promise<CollectionSummary> {
   const handle = await lookUp(env, sourceName)
   if (handle === undefined) throw new ApiError(400, `Collection with name \`${sourceName}\` not found.`)
@@ -31,7 +33,7 @@ export async function cloneCollection(
   const schema = cloneable(unwrap(await source.schema()))
   // A new collection accepts credentials only in clear.
   const fields = await openFields(schema.fields, env)
-  const summary = await createCollection(env, { ...schema, fields, name: body.name })
+  const summary = await createCollection(env, { ...schema, fields, name: body.name }, origin)
   if (!copyDocuments) return summary
   const { objectId } = await findCollection(env, body.name)
   const target = collectionObject(env, objectId)

@@ -4,6 +4,7 @@ import { deleteCollection, findCollectionRow, insertCollection, listCollectionRo
 import { ApiError, asError, type Outcome, unwrap } from '../errors'
 import { collectionObject } from '../search/collection/handle'
 import { outlineOf } from '../search/collection/outline'
+import type { Origin } from '../search/fault-log'
 import { parseName, parseSchema } from '../search/schema/schema'
 import { isObject } from '../search/schema/values'
 import type { CollectionSummary } from '../search/types'
@@ -18,7 +19,11 @@ import { findCollection, forgetName, forgetNames, lookUp } from './names'
  * race for a name, the second to register loses its object again.
  * @throws ApiError 400, 409
  */
-export async function createCollection(env: Cloudflare.Env, body: unknown): Promise<CollectionSummary> {
+export async function createCollection(
+  env: Cloudflare.Env,
+  body: unknown,
+  origin?: Origin,
+): Promise<CollectionSummary> {
   if (isObject(body) && body.engine !== undefined) return connectCollection(env, body)
   const { name } = parseSchema(body)
   const db = database(env)
@@ -32,7 +37,7 @@ export async function createCollection(env: Cloudflare.Env, body: unknown): Prom
   const objectId = crypto.randomUUID()
   const createdAt = Math.floor(Date.now() / 1000)
   const object = collectionObject(env, objectId)
-  const summary = unwrap(await object.create(body, createdAt))
+  const summary = unwrap(await object.create(body, createdAt, origin))
   const outline = JSON.stringify(outlineOf(unwrap(await object.schema())))
   if (!(await insertCollection(db, { name, objectId, createdAt, outline }))) {
     await object.destroy()

@@ -9,6 +9,7 @@ import type { CollectionRpc } from '../search/collection/rpc'
 import type { NodeHealth } from '../search/engine/cluster'
 import { objectDocuments } from '../search/engine/object'
 import type { DocumentStore } from '../search/engine/port'
+import type { Origin } from '../search/fault-log'
 import type {
   CollectionPlace,
   CollectionSchema,
@@ -44,9 +45,14 @@ export interface HistoryStore {
   /** From now on its messages are copied to D1. */
   keepHistory(): Promise<void>
   /** A conversation's messages, oldest first. @param without origins that do not count */
-  messages(conversationId: string, without?: string[]): Promise<StoredMessage[]>
+  messages(conversationId: string, without?: string[], origin?: Origin): Promise<StoredMessage[]>
   /** Its last messages: those whose texts have this many bytes, and the one that goes past them. */
-  recentMessages(conversationId: string, bytes: number, without?: string[]): Promise<RecentMessages>
+  recentMessages(
+    conversationId: string,
+    bytes: number,
+    without?: string[],
+    origin?: Origin,
+  ): Promise<RecentMessages>
   /** Which turns are whole: the timestamps (unix seconds) at which at least two messages are left. */
   wholeTurns(conversationId: string, timestamps: number[]): Promise<number[]>
   /**
@@ -58,6 +64,7 @@ export interface HistoryStore {
     origin: string,
     documents: Record<string, unknown>[],
     replaced?: string[],
+    from?: Origin,
   ): Promise<Outcome<void>>
   /** Adds or changes messages as documents, one line of JSON each. @returns a result line each, joined by LF */
   importLines(lines: string[], options: ImportOptions): Promise<Outcome<{ results: string; busy: boolean }>>

@@ -2,6 +2,7 @@
  * Streamed answers whose pieces the conversation's object writes, so that the Worker runs no JavaScript for each. The answers
  * are what the Worker would have written.
  */
+import { abortAllDurableObjects } from 'cloudflare:test'
 import { afterEach, beforeAll, expect, it, vi } from 'vitest'
 import { interrupted } from '../../src/turn/errors'
 import * as wording from '../../src/turn/wording'
@@ -66,3 +67,22 @@ it.each(Object.entries(wires))(
     expect(numbers).toEqual(numbers.map((_number, at) => at))
   },
 )
+
+it("a response's numbers rise also if its object dies after pieces that it wrote itself", async () => {
+  const say = spoken()
+  say('alpha')
+  const response = await send(asked('Who directed Heat?', 'remote', true).responses!)
+  const reader = response.body!.getReader()
+  const decoder = new TextDecoder()
+  let text = ''
+  for (const word of WORDS) {
+    if (word !== 'alpha') say(word)
+    while (!text.includes(word)) text += decoder.decode((await reader.read()).value)
+  }
+  await abortAllDurableObjects()
+  for (let read = await reader.read(); !read.done; read = await reader.read())
+    text += decoder.decode(read.value)
+  expect(text).toContain('event: response.failed')
+  const numbers = [...text.matchAll(/"sequence_number":(\d+)/g)].map(([, number]) => Number(number))
+  expect(numbers).toEqual([...new Set(numbers)].toSorted((a, b) => a - b))
+})

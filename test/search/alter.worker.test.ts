@@ -3,6 +3,7 @@ import { runDurableObjectAlarm } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { describe, expect, it, vi } from 'vitest'
 import { unwrap } from '../../src/errors'
+import { HISTORY_FIELDS } from '../history-schema'
 import { exportAll, idsWhere, importAll, newCollection, newObject } from './object'
 
 const FIELDS = [
@@ -34,6 +35,32 @@ describe('altering a collection', () => {
     expect(found).toBe(30)
     const altered = await object.alter({ fields: [{ name: 'tags', drop: true }] })
     expect(altered).toMatchObject({ ok: true })
+  })
+
+  it('drops a list after the end of a long conversation was read', async () => {
+    const object = await newCollection([...HISTORY_FIELDS, { name: 'tags', type: 'string[]' }])
+    const messages = Array.from({ length: 60 }, (_, n) => ({
+      conversation_id: 'c',
+      model_id: 'm',
+      timestamp: n,
+      role: 'user',
+      message: `message ${n}`,
+      tags: ['a'],
+    }))
+    await importAll(object, messages)
+    for (const [bytes, count] of [
+      [0, 1],
+      [100, 11],
+      [400, 41],
+      [10_000, 60],
+    ] as const) {
+      const recent = await object.recentMessages('c', bytes)
+      expect(recent.messages.map(({ timestamp }) => timestamp)).toEqual(
+        Array.from({ length: recent.messages.length }, (_, n) => 60 - recent.messages.length + n),
+      )
+      expect([bytes, recent.messages.length, recent.complete]).toEqual([bytes, count, count === 60])
+    }
+    expect(await object.alter({ fields: [{ name: 'tags', drop: true }] })).toMatchObject({ ok: true })
   })
 
   it('refuses in the words of the wire', async () => {

@@ -3,6 +3,7 @@ import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { findCollection } from '../../src/registry/names'
+import * as fields from '../../src/search/schema/stem-words'
 import { ask, setStage } from '../api/parley/stage'
 import { call, send } from '../api/typesense/api'
 
@@ -17,8 +18,8 @@ const lines = (type: string): Record<string, unknown>[] =>
     .filter((line) => line.type === type)
 
 /** Takes the table of documents away from a collection, or gives it back. */
-async function rename(from: string, to: string): Promise<void> {
-  const { objectId } = await findCollection(env, 'facts')
+async function rename(from: string, to: string, collection = 'facts'): Promise<void> {
+  const { objectId } = await findCollection(env, collection)
   await runInDurableObject(env.COLLECTION.get(env.COLLECTION.idFromName(objectId)), (_, { storage }) => {
     storage.sql.exec(`ALTER TABLE ${from} RENAME TO ${to}`)
   })
@@ -63,6 +64,8 @@ describe('a fault in a collection names the request', () => {
     ['updateWhere', 'PATCH', `${DOCUMENTS}?filter_by=city:Paris`, { city: 'Lyon' }],
     ['removeWhere', 'DELETE', `${DOCUMENTS}?filter_by=city:Paris`, undefined],
     ['exportPage', 'GET', `${DOCUMENTS}/export`, undefined],
+    ['truncate', 'DELETE', `${DOCUMENTS}?truncate=true`, undefined],
+    ['alter', 'PATCH', '/collections/facts', { fields: [{ name: 'height', type: 'int32', optional: true }] }],
   ])('of %s: %s %s', async (event, method, path, body) => {
     const response = await send(method, path, { headers, body })
     await response.text()
@@ -100,6 +103,26 @@ describe('a fault in a collection names the request', () => {
     for (const fault of faults) expect(fault).toEqual({ ...THROWN, event: 'search' })
     for (const text of [question, '330 metres', 'xyz']) expect(written.join()).not.toContain(text)
   })
+})
+
+it('a fault of a history names the request that asked', async () => {
+  await rename('away', 'documents')
+  const [, { conversation_id }] = await ask({})
+  written = []
+  await rename('documents', 'away', 'history')
+  await ask({ conversation_id, question: 'And how high is the gate in Berlin?' }, { headers })
+  await rename('away', 'documents', 'history')
+  const faults = lines('collection')
+  expect(new Set(faults.map(({ event }) => event))).toEqual(new Set(['recentMessages']))
+  for (const fault of faults) expect(fault).toMatchObject({ request_id: 'front-7', collection: 'history' })
+  await rename('documents', 'away')
+})
+
+it('a fault in making a collection names the request', async () => {
+  vi.spyOn(fields, 'takeStemWords').mockRejectedValue(new Error('a fault'))
+  const body = { name: 'faulty', fields: [{ name: 'text', type: 'string' }] }
+  expect((await call('POST', '/collections', { body, headers }))[0]).toBe(500)
+  expect(lines('collection')).toMatchObject([{ request_id: 'front-7', event: 'create', error: 'Error' }])
 })
 
 it("a caller's own mistake is answered and not logged", async () => {

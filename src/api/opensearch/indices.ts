@@ -4,6 +4,7 @@ import { ApiError, unwrap } from '../../errors'
 import { deleteAlias, listAliases, putAlias } from '../../registry/aliases'
 import { createCollection, dropCollection, listCollections } from '../../registry/collections'
 import type { CollectionSchema, CollectionSummary } from '../../search/types'
+import { originOf } from '../edge/request-log'
 import type { Call } from '../edge/route'
 import {
   illegalArgument,
@@ -56,12 +57,16 @@ async function create(
   // A collection needs at least one field.
   const some = all.length > 0 ? all : [{ name: '_source_id', type: 'string*', index: false, optional: true }]
   try {
-    await createCollection(env, {
-      name,
-      fields: some,
-      enable_nested_fields: true,
-      metadata: metadataOf({ settings: given.settings, dynamic, properties }),
-    })
+    await createCollection(
+      env,
+      {
+        name,
+        fields: some,
+        enable_nested_fields: true,
+        metadata: metadataOf({ settings: given.settings, dynamic, properties }),
+      },
+      originOf(record),
+    )
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 409) throw error
     const { objectId } = await openIndex(env, name)
@@ -225,7 +230,7 @@ export async function putSettings(call: Call): Promise<Json> {
   const kept = keptOf(schema)
   const all = Object.entries({ ...kept.settings, ...changes }).filter(([, value]) => value !== 'null')
   const metadata = metadataOf({ ...kept, settings: Object.fromEntries(all) }, schema.metadata)
-  unwrap(await object.alter({ metadata }))
+  unwrap(await object.alter({ metadata }, originOf(call.record)))
   return ACKNOWLEDGED
 }
 
@@ -239,7 +244,7 @@ export async function putMapping(call: Call): Promise<Json> {
   const added = addedFields(schema, fields)
   if (Object.keys(properties).length === 0) return ACKNOWLEDGED
   const metadata = metadataOf({ ...kept, properties: joined(kept.properties, properties) }, schema.metadata)
-  unwrap(await object.alter({ metadata, ...(added.length > 0 && { fields: added }) }))
+  unwrap(await object.alter({ metadata, ...(added.length > 0 && { fields: added }) }, originOf(call.record)))
   for (let done = false; !done; ) done = (await object.reindex()).done
   return ACKNOWLEDGED
 }

@@ -5,7 +5,7 @@
  * costs as much as everything else here.
  */
 import { interrupted } from '../../turn/errors'
-import type { TurnEvent } from '../../turn/events'
+import { INTERRUPTION_SEQ, type TurnEvent } from '../../turn/events'
 import type { EventReader } from './read'
 
 /** Writes a log in a protocol's words. Each stream has its own encoder, which may keep state. */
@@ -169,6 +169,8 @@ function bodyWithWords(
       () => false,
       () => true,
     )
+    // What follows is numbered after all that may have been written.
+    if (isTorn) encoder.passed?.(INTERRUPTION_SEQ)
     writer = writable.getWriter()
     take()
   }

@@ -1,7 +1,7 @@
 /** Collections: their schemas, not their documents. */
 import { ADMIN } from '../../auth/access'
 import { requireCollections } from '../../auth/admit'
-import { ApiError, plainFailure, unwrap } from '../../errors'
+import { ApiError, forbidden, plainFailure, unwrap } from '../../errors'
 import { cloneCollection } from '../../registry/clone'
 import {
   createCollection,
@@ -17,6 +17,7 @@ import type { CollectionSummary } from '../../search/types'
 import { readExactJson } from '../edge/body'
 import { hinting, NEEDED } from '../edge/hint'
 import { isTrue, listed } from '../edge/parameters'
+import { originOf } from '../edge/request-log'
 import { json } from '../edge/response'
 import type { Call, Route } from '../edge/route'
 import { openCollection } from './collection'
@@ -44,14 +45,14 @@ async function create(call: Call): Promise<Response> {
   const source = query.src_name
   if (source === undefined) {
     const fields = (body as { fields?: unknown } | null)?.fields
-    const create = () => hinting(fields, NEEDED.field, () => createCollection(env, body))
+    const create = () => hinting(fields, NEEDED.field, () => createCollection(env, body, originOf(record)))
     return json(await hinting(body, NEEDED.collection, create), 201)
   }
   const copies = isTrue(query.copy_documents)
   requireCollections(access, 'collections:get', [source], record)
   // A copy exports the documents to everyone who may read the new collection.
   if (copies) requireCollections(access, 'documents:export', [source], record)
-  return json(shown(await cloneCollection(env, source, body, copies), call), 201)
+  return json(shown(await cloneCollection(env, source, body, copies, originOf(record)), call), 201)
 }
 
 async function list(call: Call): Promise<Response> {
@@ -74,7 +75,9 @@ async function get(call: Call): Promise<Response> {
 }
 
 /** The present health of the nodes of the collection's cluster. */
-async function nodes({ env, path }: Call): Promise<Response> {
+async function nodes({ access, env, path }: Call): Promise<Response> {
+  // They tell where the cluster is, and what keeps Parley from calling it.
+  if (access.forPages) throw forbidden('A key with `limits` may not see the nodes of a cluster.')
   return json({ nodes: await nodesOf(env, await findCollection(env, path.collection!)) })
 }
 
@@ -87,7 +90,7 @@ async function alter(call: Call): Promise<Response> {
     if (engine !== undefined) return changeEngine(env, path.collection!, engine, body)
     if (other !== undefined) return switchWith(call, other, body)
   }
-  const echo = unwrap(await collection.alter(body))
+  const echo = unwrap(await collection.alter(body, originOf(call.record)))
   for (let done = false; !done; ) done = (await collection.reindex()).done
   forgetNames()
   return json(echo)

@@ -1,6 +1,7 @@
 /** Documents, one by one and by filter. Import is in import.ts, search in search.ts. */
 import { ApiError, unwrap } from '../../errors'
 import type { DocumentStore } from '../../search/engine/port'
+import type { Origin } from '../../search/fault-log'
 import type { Step } from '../../search/types'
 import { readText } from '../edge/body'
 import { joinScope } from '../edge/joins'
@@ -59,7 +60,7 @@ async function patchDocuments({ env, request, path, query, access, record }: Cal
 }
 
 async function deleteDocuments({ env, path, query, access, record }: Call): Promise<Response> {
-  if (isTrue(query.truncate)) return truncate(await openCollection(env, path.collection!))
+  if (isTrue(query.truncate)) return truncate(await openCollection(env, path.collection!), originOf(record))
   const filterBy = requireFilter(query.filter_by)
   requireKnownFields(query)
   const options = {
@@ -85,10 +86,10 @@ async function deleteDocuments({ env, path, query, access, record }: Call): Prom
   })
 }
 
-async function truncate(collection: DocumentStore): Promise<Response> {
+async function truncate(collection: DocumentStore, origin: Origin): Promise<Response> {
   let deleted = 0
   for (let done = false; !done; ) {
-    const step = await collection.truncate()
+    const step = await collection.truncate(origin)
     deleted += step.count
     done = step.done
   }

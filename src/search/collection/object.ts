@@ -48,7 +48,7 @@ import { CollectionLife } from './life'
 import { answerReference, cascade, checkReferences, settleCascade, type Told } from './links'
 import { keepHistory } from './open'
 import type { Cascaded, CascadeSource, CollectionRpc } from './rpc'
-import { rename, reseal } from './stored-changes'
+import { rename, reseal, truncate } from './stored-changes'
 
 /** How long after a search imports use small batches. A user who types searches again within this time. */
 const BUSY_MS = 2_000
@@ -67,13 +67,18 @@ export class Collection extends CountingObject implements CollectionRpc {
   #longSearches = new LongSearches()
   #told: Told = new Set()
 
-  /** `attempt`, with a line in the log for a fault. */
-  #answer<T>(event: string, origin: Origin, work: () => T | Promise<T>): Promise<Outcome<T>> {
-    return attempt(() => logging(() => this.#life.name, event, origin, work))
+  /** Runs a call that throws, with a line in the log for a fault. */
+  #throwing<T>(event: string, origin: Origin, work: () => T | Promise<T>): Promise<T> {
+    return logging(() => this.#life.name, event, origin, work)
   }
 
-  create(body: unknown, createdAt: number): Promise<Outcome<CollectionSummary>> {
-    return attempt(async () => {
+  /** The same for a call that returns its error. */
+  #answer<T>(event: string, origin: Origin, work: () => T | Promise<T>): Promise<Outcome<T>> {
+    return attempt(() => this.#throwing(event, origin, work))
+  }
+
+  create(body: unknown, createdAt: number, origin: Origin = {}): Promise<Outcome<CollectionSummary>> {
+    return this.#answer('create', origin, async () => {
       const schema = parseSchema(body)
       await discoverDimensions(schema.fields, this.env)
       schema.fields = await takeStemWords(await sealFields(schema.fields, this.env), this.env)
@@ -102,8 +107,10 @@ export class Collection extends CountingObject implements CollectionRpc {
     })
   }
 
-  alter(body: unknown): Promise<Outcome<Record<string, unknown>>> {
-    return attempt(() => this.#altering.run(this.#life.existing(), this.#life.around, body))
+  alter(body: unknown, origin: Origin = {}): Promise<Outcome<Record<string, unknown>>> {
+    return this.#answer('alter', origin, () =>
+      this.#altering.run(this.#life.existing(), this.#life.around, body),
+    )
   }
 
   reconcileVectors(after: string): Promise<Outcome<Reconciliation & { cursor: string }>> {
@@ -252,19 +259,8 @@ export class Collection extends CountingObject implements CollectionRpc {
     })
   }
 
-  async truncate(): Promise<Step> {
-    const open = this.#life.open()
-    if (open === undefined) return { count: 0, done: true }
-    const { store, mirror } = open
-    const count = this.ctx.storage.transactionSync(() => {
-      mirror?.recordAll()
-      const removed = store.truncate()
-      store.finish()
-      return removed
-    })
-    await mirror?.settle()
-    await settleCascade(open)
-    return { count, done: true }
+  truncate(origin: Origin = {}): Promise<Step> {
+    return this.#throwing('truncate', origin, () => truncate(this.ctx.storage, this.#life.open()))
   }
 
   importLines(lines: string[], options: ImportOptions): Promise<Outcome<{ results: string; busy: boolean }>> {
@@ -317,19 +313,24 @@ export class Collection extends CountingObject implements CollectionRpc {
     if (open !== undefined) await keepHistory(open, this.#life.around)
   }
 
-  async messages(conversationId: string, without: string[] = []): Promise<StoredMessage[]> {
-    const open = this.#life.open()
-    return open === undefined ? [] : turns.conversationMessages(open.store, conversationId, without)
+  messages(conversationId: string, without: string[] = [], origin: Origin = {}): Promise<StoredMessage[]> {
+    return this.#throwing('messages', origin, () => {
+      const open = this.#life.open()
+      return open === undefined ? [] : turns.conversationMessages(open.store, conversationId, without)
+    })
   }
 
-  async recentMessages(
+  recentMessages(
     conversationId: string,
     bytes: number,
     without: string[] = [],
+    origin: Origin = {},
   ): Promise<RecentMessages> {
-    const open = this.#life.open()
-    if (open === undefined) return { messages: [], complete: true }
-    return turns.recentMessages(open.store, conversationId, bytes, without)
+    return this.#throwing('recentMessages', origin, () => {
+      const open = this.#life.open()
+      if (open === undefined) return { messages: [], complete: true }
+      return turns.recentMessages(open.store, conversationId, bytes, without)
+    })
   }
 
   async wholeTurns(conversationId: string, timestamps: number[]): Promise<number[]> {
@@ -349,8 +350,9 @@ export class Collection extends CountingObject implements CollectionRpc {
     origin: string,
     documents: Record<string, unknown>[],
     replaced: string[] = [],
+    from: Origin = {},
   ): Promise<Outcome<void>> {
-    return attempt(async () => {
+    return this.#answer('appendTurn', from, async () => {
       const { writer, store, mirror } = await this.#life.writable()
       writer.writeTogether(
         documents.map((document) => ({ document, action: 'emplace' })),

@@ -38,7 +38,7 @@ export interface CollectionRpc {
    * Creates the collection, and seals the credentials of its embedders before storing them.
    * @param body the parsed JSON of the request; `name` was checked for uniqueness, credentials are in clear
    */
-  create(body: unknown, createdAt: number): Promise<Outcome<CollectionSummary>>
+  create(body: unknown, createdAt: number, origin?: Origin): Promise<Outcome<CollectionSummary>>
   summary(): Promise<Outcome<CollectionSummary>>
   /** The schema, with sealed credentials. A clone opens them (schema/embedding-secrets.ts). */
   schema(): Promise<Outcome<CollectionSchema>>
@@ -47,7 +47,7 @@ export interface CollectionRpc {
    * are indexed by `reindex` steps, and so are embedding fields that get the built-in model. The caller drives the
    * steps; if the caller is gone, an alarm finishes them. Vectors of other models are made in the background.
    */
-  alter(body: unknown): Promise<Outcome<Record<string, unknown>>>
+  alter(body: unknown, origin?: Origin): Promise<Outcome<Record<string, unknown>>>
   /** Seals embedders' credentials under the present key. @returns how many */
   reseal(): Promise<Outcome<number>>
   /** Changes the name that replies show. The registry decides which name leads here. */
@@ -88,7 +88,7 @@ export interface CollectionRpc {
     scope?: SearchScope,
   ): Promise<Outcome<Step & { cursor: number }>>
   /** One step of DELETE /documents?truncate=true */
-  truncate(): Promise<Step>
+  truncate(origin?: Origin): Promise<Step>
   /**
    * Imports one bounded batch in one transaction.
    * @param lines non-blank JSONL lines, at most about 500 and 512 KB
@@ -131,9 +131,14 @@ export interface CollectionRpc {
   /** Makes this a history collection: from now on its documents are copied to D1. */
   keepHistory(): Promise<void>
   /** A conversation's messages, oldest first. @param without origins of turns that do not count */
-  messages(conversationId: string, without?: string[]): Promise<StoredMessage[]>
+  messages(conversationId: string, without?: string[], origin?: Origin): Promise<StoredMessage[]>
   /** A conversation's last messages: as many as have this many bytes, and the one that exceeds them. */
-  recentMessages(conversationId: string, bytes: number, without?: string[]): Promise<RecentMessages>
+  recentMessages(
+    conversationId: string,
+    bytes: number,
+    without?: string[],
+    origin?: Origin,
+  ): Promise<RecentMessages>
   /** Which turns of a conversation are complete: the timestamps with at least two messages. */
   wholeTurns(conversationId: string, timestamps: number[]): Promise<number[]>
   /** One step of deleting a conversation. */
@@ -147,6 +152,7 @@ export interface CollectionRpc {
     origin: string,
     documents: Record<string, unknown>[],
     replaced?: string[],
+    from?: Origin,
   ): Promise<Outcome<void>>
   /** Removes expired messages that the sweep found in D1. The sweep deletes its rows afterwards. */
   expireMessages(documentIds: string[]): Promise<void>

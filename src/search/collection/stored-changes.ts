@@ -1,11 +1,12 @@
 /**
- * Changes of the stored schema that its owner does not request: sealing its credentials again, and renaming the
- * collection.
+ * Changes of a collection as a whole: sealing its credentials again, renaming it, and removing all documents.
  */
 import { ApiError } from '../../errors'
 import type { Store } from '../documents/store'
 import { isHistoryShaped } from '../history/shape'
 import { resealSchema } from '../schema/embedding-secrets'
+import type { Step } from '../types'
+import { settleCascade } from './links'
 import type { Open } from './open'
 
 /** Seals the credentials of embedders under the newest key. @returns how many there were @throws ApiError 409 */
@@ -31,4 +32,19 @@ export function rename({ store, mirror }: Open, name: string): void {
     throw new ApiError(400, `\`${schema.name}\` is joined with others, which a cluster cannot do.`)
   }
   if (schema.name !== name) store.saveSchema({ ...schema, name })
+}
+
+/** Removes all documents. @param open absent: the collection is gone */
+export async function truncate(storage: DurableObjectStorage, open: Open | undefined): Promise<Step> {
+  if (open === undefined) return { count: 0, done: true }
+  const { store, mirror } = open
+  const count = storage.transactionSync(() => {
+    mirror?.recordAll()
+    const removed = store.truncate()
+    store.finish()
+    return removed
+  })
+  await mirror?.settle()
+  await settleCascade(open)
+  return { count, done: true }
 }

@@ -10,7 +10,7 @@ import type { Plan } from '../schema/plan'
 import type { Draft } from './document'
 import { type Cell, listOf, scalarOf } from './index-entries'
 import { keysOf } from './join-keys'
-import { RowInsert, type Statements, statementsFor } from './rows'
+import { fitting, jsonParts, RowInsert, type Statements, statementsFor } from './rows'
 
 /** The typed values of a document. */
 export interface Values {
@@ -57,9 +57,9 @@ export class DocumentRows {
     const rows = this.#plan.columns.map(({ fields }) => {
       const row: SqlStorageValue[] = [seq]
       for (const plan of fields) row.push(...scalarOf(plan, draft, this.#schema).map(bindable))
-      return row
+      return fitting(row)
     })
-    const lists = this.#plan.lists.map((plan) => listOf(plan, draft, this.#schema))
+    const lists = this.#plan.lists.map((plan) => listOf(plan, draft, this.#schema).map(fitting))
     const keys = this.#plan.keyed.map((plan) => [plan.name, keysOf(plan, draft)] as const)
     return { seq, rows, lists, keys }
   }
@@ -110,7 +110,8 @@ export class DocumentRows {
     for (const [number, insert] of this.#statements.insertValues.entries()) {
       for (const { seq, lists } of all) {
         const list = lists[number]!
-        if (list.length > 0) this.#sql.exec(insert, seq, JSON.stringify(list))
+        if (list.length === 0) continue
+        for (const [from, json] of jsonParts(list)) this.#sql.exec(insert, seq, json, from)
       }
     }
   }

@@ -4,6 +4,7 @@ import { referenceOf } from '../schema/field'
 import type { FieldPlan } from '../schema/plan'
 import { leaves } from '../schema/values'
 import { type Draft, parseDocument } from './document'
+import { isTooLong, tooLong } from './rows'
 import type { Store } from './store'
 import type { Incoming } from './writer'
 
@@ -51,7 +52,8 @@ export async function referenceFaults(
           .map((value) => [JSON.stringify(value), value]),
       )
       if (values.every((some) => some.length === 0)) return
-      const judge = judgeOf(plan, await ask(plan, `[${[...keys.keys()].join(',')}]`))
+      const list = `[${[...keys.keys()].join(',')}]`
+      const judge = isTooLong(list) ? tooLong : judgeOf(plan, await ask(plan, list))
       for (const [index, some] of values.entries()) {
         for (const value of some) faults[index] ??= judge(value)
       }

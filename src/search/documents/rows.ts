@@ -49,12 +49,40 @@ export class RowInsert {
 // SQLite's limit for a string, minus some room for the rest of the row.
 const MAX_BYTES = 2_000_000 - 10_000
 
+/** Whether a text is too long for a row, or to be bound to a statement. */
+export const isTooLong = (text: string): boolean =>
+  text.length * 3 > MAX_BYTES && new TextEncoder().encode(text).byteLength > MAX_BYTES
+
+export const tooLong = (): ApiError => new ApiError(400, `A document can have at most ${MAX_BYTES} bytes.`)
+
 /** @throws ApiError 400 when a text is too long for a row; nothing has been written then */
 export function stored(text: string): string {
-  if (text.length * 3 > MAX_BYTES && new TextEncoder().encode(text).byteLength > MAX_BYTES) {
-    throw new ApiError(400, `A document can have at most ${MAX_BYTES} bytes.`)
-  }
+  if (isTooLong(text)) throw tooLong()
   return text
+}
+
+/**
+ * The values of a row besides those of `stored`. A string that is filtered or counted is in its row twice, the second time in the
+ * form that is compared.
+ * @throws ApiError 400 when they are too long for a row; nothing has been written then
+ */
+export function fitting<V extends SqlStorageValue | bigint>(row: V[]): V[] {
+  const texts = row.filter((value) => typeof value === 'string')
+  if (texts.length > 0 && isTooLong(texts.join(''))) {
+    throw new ApiError(
+      400,
+      `The values that filters and facets read of a document can have at most ${MAX_BYTES / 2} bytes.`,
+    )
+  }
+  return row
+}
+
+/** A list as JSON texts that SQLite takes, each with the position of its first element. */
+export function jsonParts(list: readonly unknown[], from = 0): [from: number, json: string][] {
+  const json = JSON.stringify(list)
+  if (list.length < 2 || !isTooLong(json)) return [[from, json]]
+  const half = list.length >> 1
+  return [...jsonParts(list.slice(0, half), from), ...jsonParts(list.slice(half), from + half)]
 }
 
 /**
@@ -95,7 +123,7 @@ export function statementsFor(plan: Plan): Statements {
     insertValues: plan.lists.map(
       ({ slot }) =>
         `INSERT INTO ${valuesTable(slot as FieldSlot)} (seq, pos, value, norm)
-         SELECT ?1, key, value->>0, value->>1 FROM json_each(?2)`,
+         SELECT ?1, key + ?3, value->>0, value->>1 FROM json_each(?2)`,
     ),
   }
 }

@@ -9,7 +9,7 @@ export function objectDocuments(object: CollectionRpc): DocumentStore {
   return {
     summary: () => object.summary(),
     schema: () => object.schema(),
-    alter: (body) => object.alter(body),
+    alter: (body, origin) => object.alter(body, origin),
     reindex: () => object.reindex(),
     write: (json, options) => object.write(json, options),
     patch: (id, json, dirtyValues, origin) => object.patch(id, json, dirtyValues, origin),
@@ -18,7 +18,7 @@ export function objectDocuments(object: CollectionRpc): DocumentStore {
     updateWhere: (filterBy, json, after, scope, dirtyValues) =>
       object.updateWhere(filterBy, json, after, scope, dirtyValues),
     removeWhere: (filterBy, options, scope) => object.removeWhere(filterBy, options, scope),
-    truncate: () => object.truncate(),
+    truncate: (origin) => object.truncate(origin),
     importLines: (lines, options) => object.importLines(lines, options),
     search: (params, scope, ticket) => object.search(params, scope, ticket),
     abandon: (ticket) => object.abandon(ticket),

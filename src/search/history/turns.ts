@@ -39,7 +39,12 @@ export function conversationMessages(
     .filter(({ documentId }) => !left.has(documentId))
 }
 
-/** The last messages. The index is read newest first, so no more rows are read than needed. */
+const LATEST_MESSAGES = `${MESSAGES} ORDER BY body->>'$.timestamp' DESC, seq DESC LIMIT ? OFFSET ?`
+
+/** Messages of the first page that is read. Each page after it is twice as long. */
+const FIRST_PAGE = 16
+
+/** The last messages. The index is read newest first, so hardly more rows are read than needed. */
 export function recentMessages(
   store: Store,
   conversationId: string,
@@ -49,15 +54,18 @@ export function recentMessages(
   const left = documentsOf(store.sql, without)
   const messages: StoredMessage[] = []
   let total = 0
-  const rows = store.sql.exec<Row>(`${MESSAGES} ORDER BY body->>'$.timestamp' DESC, seq DESC`, conversationId)
-  for (const row of rows) {
-    if (left.has(String(row.id))) continue
-    if (total > bytes) return { messages: messages.reverse(), complete: false }
-    const message = messageOf(row)
-    total += encoder.encode(promptText(message.content)).byteLength
-    messages.push(message)
+  // A cursor that is left before its end stays open, and keeps a field from being dropped. So pages are read whole.
+  for (let offset = 0, most = FIRST_PAGE; ; offset += most, most *= 2) {
+    const rows = store.sql.exec<Row>(LATEST_MESSAGES, conversationId, most, offset).toArray()
+    for (const row of rows) {
+      if (left.has(String(row.id))) continue
+      if (total > bytes) return { messages: messages.reverse(), complete: false }
+      const message = messageOf(row)
+      total += encoder.encode(promptText(message.content)).byteLength
+      messages.push(message)
+    }
+    if (rows.length < most) return { messages: messages.reverse(), complete: true }
   }
-  return { messages: messages.reverse(), complete: true }
 }
 
 const encoder = new TextEncoder()
