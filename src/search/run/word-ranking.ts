@@ -177,6 +177,7 @@ async function rank(
       }
       best.prune()
     }
+    return true
   })
   return best.rows
 }

@@ -73,16 +73,16 @@ export class OpenPostings {
   }
 }
 
-/** Calls `work` for a few blocks at a time, and gives other searches a turn in between. */
+/** Calls `work` for a few blocks at a time until it returns false, and gives other searches a turn in between. */
 export async function eachFewBlocks(
   numbers: readonly number[],
   pace: Pace,
-  work: (some: readonly number[]) => void,
+  work: (some: readonly number[]) => boolean,
 ): Promise<void> {
   let width = FIRST_BLOCKS
   for (let from = 0; from < numbers.length; ) {
     const before = pace.used
-    work(numbers.slice(from, from + width))
+    if (!work(numbers.slice(from, from + width))) return
     from += width
     const cost = pace.used - before
     if (cost < QUICK) width = Math.min(MOST_BLOCKS, width * 2)
@@ -94,6 +94,7 @@ export async function eachFewBlocks(
 /**
  * Reads the matches that are not in memory. When the search is cut off, the last blocks are missing.
  * @param numbers of blocks, the newest first
+ * @param most reading ends once there are more matches
  * @returns undefined if FTS5 must be used
  */
 export async function readWords(
@@ -101,12 +102,14 @@ export async function readWords(
   key: string,
   { table, expression }: WordMatch,
   numbers: readonly number[],
+  most: number,
   pace: Pace,
 ): Promise<[number, Packed][] | undefined> {
   const memory = context.columns.matches
   const kept = memory.open(key)
   const postings = new OpenPostings(context, table, pace)
   const blocks: [number, Packed][] = []
+  let size = 0
   try {
     const isMissing = (number: number) => kept.block(number) === undefined
     if (numbers.some(isMissing)) {
@@ -122,8 +125,13 @@ export async function readWords(
       for (const number of missing) {
         if (isMissing(number)) kept.keepPacked(number, packedOr(evaluated.get(number), memory.writes))
       }
-      for (const number of some) blocks.push([number, kept.block(number)!])
+      for (const number of some) {
+        const block = kept.block(number)!
+        blocks.push([number, block])
+        size += block.size
+      }
       context.columns.keptMatches()
+      return size <= most
     })
   } catch (error) {
     if (error instanceof Unreadable) return undefined
