@@ -4,6 +4,7 @@ import { env } from 'cloudflare:workers'
 import { expect, it } from 'vitest'
 import { Alarm } from '../../src/alarm'
 import { type Open, openCollection } from '../../src/search/collection/open'
+import type { SqlFragment } from '../../src/search/fragment'
 import { MemoryBudget } from '../../src/search/memory-budget'
 import { LongSearches } from '../../src/search/run/pace'
 import { executeSearch } from '../../src/search/run/search'
@@ -53,6 +54,38 @@ it('takes two bytes a document for a string and eight for a number', async () =>
     expect(bytes).toBeGreaterThan(BLOCK * (2 + 8))
     // The numbers of documents, and what is kept of three different strings.
     expect(bytes).toBeLessThan(BLOCK * (2 + 8) + BLOCK * 2 + 3 * 200)
+  })
+})
+
+it('reads a block by one statement, and one more where documents are missing', async () => {
+  const documents = numbered(40, (n) => ({ points: n % 10, ...(n % 4 > 0 && { kind: `k${n % 3}` }) }))
+  const fields = [{ ...FIELDS[0]!, optional: true }, FIELDS[1]!]
+  await inside(fields, documents, async ({ context }) => {
+    const { sql, schema } = context
+    const statements: string[] = []
+    const read = <Row extends object>(storage: SqlStorage, { sql: text, bindings }: SqlFragment): Row[] => {
+      statements.push(text)
+      return storage.exec(text, ...bindings).toArray() as unknown as Row[]
+    }
+    const valuesOf = () => {
+      const columns = new ColumnMemory(1 << 20)
+      statements.length = 0
+      return fields.map((field) => {
+        const [column] = columns.columns(
+          schema,
+          [schema.fields.find(({ name }) => name === field.name)!],
+          40,
+        )!
+        const { values } = columns.block(sql, column!, 0, read)
+        return Array.from(values.subarray(0, 40), (value) => (column!.isText ? column!.words[value] : value))
+      })
+    }
+    const kinds = documents.map((document) => ('kind' in document ? document.kind : ''))
+    expect(valuesOf()).toEqual([kinds, documents.map(({ points }) => points)])
+    expect(statements).toHaveLength(2)
+    sql.exec('DELETE FROM columns WHERE seq = 2')
+    expect(valuesOf()).toEqual([kinds.with(2, ''), documents.map(({ points }) => points).with(2, Number.NaN)])
+    expect(statements).toHaveLength(4)
   })
 })
 

@@ -14,6 +14,7 @@ import { writeMeta } from '../../src/search/meta'
 import { allMatches, wordsOf } from '../../src/search/run/kept-matches'
 import { LongSearches, Pace } from '../../src/search/run/pace'
 import { bestByPostings } from '../../src/search/run/word-ranking'
+import { BLOCK } from '../../src/search/schema/block'
 import { readSchema } from '../../src/search/schema/stored'
 import { parseExpression, wordsIn } from '../../src/search/text/expression'
 import { Unreadable, weightOfPlaces } from '../../src/search/text/fts5-format'
@@ -329,10 +330,34 @@ it('leaves documents to FTS5 as soon as too many are equally good', () =>
     ).toBeUndefined()
     let lengths = 0
     for (const [at, [, { sql: text }]] of query.mock.calls.entries()) {
-      if (text.includes('_docsize')) lengths += (query.mock.results[at]!.value as unknown[]).length
+      const [row] = query.mock.results[at]!.value as { ids: string }[]
+      if (text.includes('_docsize')) lengths += JSON.parse(row!.ids).length
     }
     expect(lengths).toBeGreaterThan(20_000)
     expect(lengths).toBeLessThan(21_000)
+  }))
+
+it('reads a common word only where a rare one is that a document needs too', () =>
+  withIndex(async ({ context }, sql) => {
+    const count = 200_000
+    sql.exec(`${COUNTED} INSERT INTO documents (seq, id, body) SELECT i, 'd' || i, '{}' FROM n`, count)
+    sql.exec(
+      `${COUNTED} INSERT INTO word_index (rowid, t0) SELECT i, iif(i % 90000 = 7, 'moon star', 'star') FROM n`,
+      count,
+    )
+    const visited = vi.spyOn(Postings.prototype, 'visit')
+    const match = { match: '{t0} : ("star") AND {t0} : ("moon")', table: 'word_index' as const, rank: '' }
+    const all = await allMatches(
+      context,
+      wordsOf(match, () => fragment('1')),
+      pace(),
+    )
+    expect(all!.seqs.toSorted((a, b) => a - b)).toEqual([7, 90_007, 180_007])
+    const widths = visited.mock.calls.map(([text, , { low, high }]) => [text, high - low + 1])
+    // Three blocks of the common word, and all of the rare one in one go.
+    expect(widths.filter(([text]) => text === 'star')).toEqual(Array(3).fill(['star', BLOCK]))
+    expect(widths.filter(([text]) => text === 'moon')).toHaveLength(1)
+    visited.mockRestore()
   }))
 
 it('leaves to FTS5 what it stems otherwise', () => {

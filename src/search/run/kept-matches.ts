@@ -85,17 +85,19 @@ export function knownMatches(
 
 /**
  * Reads the matches that are not in memory. When the search is cut off, the oldest are missing.
+ * @param most if there are more, the oldest may be missing too
  * @returns undefined for a collection of one statement, and if there is a filter
  */
 export async function allMatches(
   context: SearchContext,
   asked: Asked | undefined,
   pace: Pace,
+  most = Number.POSITIVE_INFINITY,
 ): Promise<Matches | undefined> {
   const ends = pace.ends(context.sql)
   if (asked === undefined || ends.high - ends.low < FIRST_WIDTH) return undefined
   if (asked.words !== undefined) {
-    const blocks = await readWords(context, asked.key, asked.words, [...numbersIn(ends)], pace)
+    const blocks = await readWords(context, asked.key, asked.words, [...numbersIn(ends)], most, pace)
     if (blocks !== undefined) return new Matches(blocks)
   }
   const kept = context.columns.matches.open(asked.key)

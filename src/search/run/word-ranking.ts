@@ -13,6 +13,7 @@
  * Lengths are read only for documents that may be among the best: no document can score better than it would with
  * length 0.
  */
+import { readColumn } from '../../stored-json'
 import { fragment } from '../fragment'
 import { BLOCK } from '../schema/block'
 import { bitsOf } from '../schema/match-memory'
@@ -176,6 +177,7 @@ async function rank(
       }
       best.prune()
     }
+    return true
   })
   return best.rows
 }
@@ -186,17 +188,21 @@ const share = (often: number, length: number): number =>
 
 /** How many words documents have. */
 function lengthsOf({ context, table, pace }: OpenPostings, seqs: number[]): Map<number, number> {
-  const rows = pace.query<{ id: number; sz: ArrayBuffer }>(
+  // One row takes a third of the time of many.
+  const [row] = pace.query<{ ids: string; sizes: string }>(
     context.sql,
     fragment(
-      `SELECT id, sz FROM ${table}_docsize WHERE id IN (SELECT value FROM json_each(?))`,
+      `SELECT json_group_array(id) AS ids, json_group_array(hex(sz)) AS sizes
+         FROM ${table}_docsize WHERE id IN (SELECT value FROM json_each(?))`,
       JSON.stringify(seqs),
     ),
   )
+  const sizes = readColumn<string>(row!.sizes)
   return new Map(
-    rows.map(({ id, sz }) => {
+    readColumn<number>(row!.ids).map((id, index) => {
       let [sum, number] = [0, 0]
-      for (const byte of new Uint8Array(sz)) {
+      for (let at = 0; at < sizes[index]!.length; at += 2) {
+        const byte = Number.parseInt(sizes[index]!.slice(at, at + 2), 16)
         number = number * 128 + (byte & 0x7f)
         if (byte >= 0x80) continue
         sum += number

@@ -43,6 +43,8 @@ export { BLOCK, type Offsets }
 
 /** Matches take up to one part in this many of the memory. */
 const MATCHES_PART = 3
+/** A block of strings of this many bytes always fits: JSON writes up to six characters for a byte. */
+const SHORT_BYTES = 64
 /** Bytes of an offset as JSON, with its comma. */
 const OFFSET_BYTES = 5
 /** Bytes in memory of each distinct string besides its characters, and of a character in both of its forms. */
@@ -99,12 +101,33 @@ export class Column {
   read(sql: SqlStorage, number: number, read: Read): Block {
     const slot = this.schema.slots[this.field.name]!
     const low = number * BLOCK
+    const high = low + BLOCK - 1
     const [table, value] = this.isList
       ? [valuesTable(slot), 'value']
       : [columnsTable(slot), scalarColumn(slot)]
     const isExact = this.field.type.startsWith('float')
+    if (!isExact && !this.isList) {
+      // One scan reads values and offsets. Each pass over the rows takes about as long as this whole statement.
+      const [short, long] = this.isText
+        ? [
+            `iif(octet_length(${value}) > ${SHORT_BYTES}, NULL, ${value})`,
+            `octet_length(${value}) > ${SHORT_BYTES}`,
+          ]
+        : [value, 'NULL']
+      const [row] = read<Span & { found: string; long: number }>(
+        sql,
+        fragment(
+          `SELECT json_group_array(${short}) AS found, total(${long}) AS long, ${SPAN} FROM ${table} NOT INDEXED WHERE seq BETWEEN ? AND ?`,
+          low,
+          high,
+        ),
+      )
+      if (row!.long === 0) {
+        return this.#block(offsetsIn(sql, table, low, row!, read), readColumn<string | number>(row!.found))
+      }
+    }
     const rows = `SELECT seq - ? AS at, ${value} AS value FROM ${table} WHERE seq BETWEEN ? AND ? AND ${value} IS NOT NULL ORDER BY seq${this.isList ? ', pos' : ''}`
-    const bindings = [low, low, low + BLOCK - 1]
+    const bindings = [low, low, high]
     if (this.isText || this.isList) this.#requireShort(sql, { table, value, low }, read)
     // SQLite's JSON drops the last digits of a fraction, so fractions are read one by one.
     if (isExact) {
@@ -141,11 +164,12 @@ export class Column {
     if (row!.bytes > MOST_BLOCK_BYTES) throw new NotKept()
   }
 
-  #block(ats: number[], found: (string | number)[]): Block {
+  #block(ats: ArrayLike<number> & Iterable<number>, found: (string | number | null)[]): Block {
     const size = this.isList ? found.length : BLOCK
     const values = this.isText ? new Uint16Array(size) : new Float64Array(size).fill(Number.NaN)
     for (let index = 0; index < found.length; index++) {
-      const value = found[index]!
+      const value = found[index]
+      if (value === null || value === undefined) continue
       values[this.isList ? index : ats[index]!] = typeof value === 'string' ? this.#idOf(value) : exact(value)
     }
     if (!this.isList) return { values, starts: undefined }
@@ -180,11 +204,39 @@ const bytesOf = ({ values, starts }: Block): number => values.byteLength + (star
 export const isKept = (field: Field): boolean =>
   hasValues(field) && (isString(field) || isNumber(field) || isBool(field))
 
+/** What tells whether the rows of a block are without a gap. */
+const SPAN = 'count(*) AS count, min(seq) AS first, max(seq) AS last'
+interface Span {
+  count: number
+  first: number | null
+  last: number | null
+}
+
 /** The offsets of a block in which no document is missing. */
 let whole: Offsets | undefined
-const wholeBlock = (): Offsets => {
+
+/** The offsets of the rows that a table has in a block. They are listed only if there are gaps. */
+function offsetsIn(
+  sql: SqlStorage,
+  table: string,
+  low: number,
+  { count, first, last }: Span,
+  read: Read,
+): Offsets {
+  if (first === null || last! - first >= count) {
+    const [row] = read<{ ats: string }>(
+      sql,
+      fragment(
+        `SELECT json_group_array(seq - ?) AS ats FROM (SELECT seq FROM ${table} WHERE seq BETWEEN ? AND ? ORDER BY seq)`,
+        low,
+        low,
+        low + BLOCK - 1,
+      ),
+    )
+    return Uint16Array.from(readColumn<number>(row!.ats))
+  }
   whole ??= Uint16Array.from({ length: BLOCK }, (_, at) => at)
-  return whole
+  return count === BLOCK ? whole : whole.slice(first - low, last! - low + 1)
 }
 
 /** of this isolate */
@@ -337,17 +389,15 @@ export class ColumnMemory {
     if (known !== undefined) return known
     const low = number * BLOCK
     this.#presentTable ??= smallestTable(sql, schema, count)
-    const [row] = read<{ ats: string }>(
+    const [span] = read<Span>(
       sql,
       fragment(
-        `SELECT json_group_array(seq - ?) AS ats FROM (SELECT seq FROM ${this.#presentTable} WHERE seq BETWEEN ? AND ? ORDER BY seq)`,
-        low,
+        `SELECT ${SPAN} FROM ${this.#presentTable} NOT INDEXED WHERE seq BETWEEN ? AND ?`,
         low,
         low + BLOCK - 1,
       ),
     )
-    const ats = readColumn<number>(row!.ats)
-    const offsets = ats.length === BLOCK ? wholeBlock() : Uint16Array.from(ats)
+    const offsets = offsetsIn(sql, this.#presentTable, low, span!, read)
     this.#present.set(number, offsets)
     return offsets
   }

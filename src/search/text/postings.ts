@@ -32,9 +32,14 @@ const MOST_PAGES = 64
 /** The most words that one prefix may stand for. */
 const MOST_WORDS = 2_000
 
-/** Bytes that all indexes of an isolate remember together, and roughly what one list and one deleted document take. */
+/** Postings of fewer bytes are remembered with their list. */
+const FEW_BYTES = 512
+/** So many pages before the one that is looked for are near enough to it: to read them all takes as long as to search on. */
+const NEAR = 3
+
+/** Bytes that all indexes of an isolate remember together, and roughly what a list, a deleted document and a page take. */
 const MOST_BYTES = 8 << 20
-const [LIST_BYTES, GONE_BYTES] = [400, 16]
+const [LIST_BYTES, GONE_BYTES, FIRST_BYTES] = [400, 16, 32]
 const budget = new MemoryBudget(MOST_BYTES)
 
 /** The postings of a word in a segment: from a byte of a page, up to a byte of another one. */
@@ -47,6 +52,8 @@ interface List {
   last: number
   /** by page: its first document, if known */
   firsts: Map<number, number | undefined>
+  /** all of them, if they are few */
+  bytes?: Uint8Array
   /** the last document, if known */
   lastSeq?: number
 }
@@ -133,8 +140,17 @@ export class Postings implements Holder {
    */
   visit(word: string, prefix: boolean, range: Range, visit: Visit): number {
     let count = 0
-    for (const list of this.#listsOf(word, prefix)) count += this.#visitList(list, range, visit)
+    for (const list of this.#listsOf(word, prefix)) {
+      const known = list.firsts.size
+      count += this.#visitList(list, range, visit)
+      if (list.firsts.size > known) this.#remember(FIRST_BYTES * (list.firsts.size - known))
+    }
     return count
+  }
+
+  /** How many pages the postings of a word take: at least one for each of its lists. */
+  pagesOf(word: string, prefix: boolean): number {
+    return this.#listsOf(word, prefix).reduce((sum, { page, last }) => sum + last - page + 1, 0)
   }
 
   #record(id: number): Uint8Array {
@@ -163,18 +179,24 @@ export class Postings implements Holder {
 
   #page = (segment: Segment, number: number): Page => this.#pages(segment, number, 1)[0]!
 
-  /** The page of the last word that is not after this one. */
-  #pageOf(segment: Segment, word: Uint8Array): number {
-    const [row] = this.#read<{ pgno: number }>(
+  /** By segment: the page of the last word that is not after this one, and its number. */
+  #pagesWith(word: Uint8Array): Map<number, { number: number; page: Page }> {
+    const rows = this.#read<{ segment: number; number: number; block: ArrayBuffer }>(
       this.#sql,
+      // An unfinished merge may have emptied the first pages.
       fragment(
-        `SELECT pgno FROM ${this.#table}_idx WHERE segid = ? AND term <= ? ORDER BY term DESC LIMIT 1`,
-        segment.id,
+        `SELECT segment, number, block FROM (
+           SELECT value ->> 0 AS segment, max(value ->> 1, ifnull((SELECT pgno / 2 FROM ${this.#table}_idx
+             WHERE segid = value ->> 0 AND term <= ? ORDER BY term DESC LIMIT 1), 0)) AS number FROM json_each(?)
+         ) JOIN ${this.#table}_data ON id = (segment << ${SEGMENT_BITS}) + number`,
         word.slice().buffer,
+        JSON.stringify(this.#segments.map(({ id, first }) => [id, first])),
       ),
     )
-    // An unfinished merge may have emptied the first pages.
-    return Math.max(segment.first, Math.floor((row?.pgno ?? 0) / 2))
+    if (rows.length !== this.#segments.length) throw new Unreadable()
+    return new Map(
+      rows.map(({ segment, number, block }) => [segment, { number, page: new Page(new Uint8Array(block)) }]),
+    )
   }
 
   /** The first page after this word on which a word begins. */
@@ -200,25 +222,34 @@ export class Postings implements Holder {
     word[0] = MAIN
     word.set(encoded, 1)
     const lists: List[] = []
+    const pages = this.#pagesWith(word)
     for (const segment of this.#segments) {
-      for (const list of this.#listsIn(segment, word, prefix)) {
+      for (const list of this.#listsIn(segment, word, prefix, pages.get(segment.id)!)) {
         if (lists.push(list) <= MOST_WORDS) continue
         this.#remember(LIST_BYTES)
         this.#lists.set(key, 'too many')
         throw new Unreadable()
       }
     }
-    this.#remember(LIST_BYTES * (lists.length + 1))
+    const own = lists.reduce((sum, { bytes }) => sum + (bytes?.length ?? 0), 0)
+    this.#remember(LIST_BYTES * (lists.length + 1) + own)
     this.#lists.set(key, lists)
     return lists
   }
 
-  *#listsIn(segment: Segment, asked: Uint8Array, prefix: boolean): Generator<List> {
-    let number: number | undefined = this.#pageOf(segment, asked)
-    for (let count = 0; number !== undefined && number <= segment.last; count++) {
+  *#listsIn(
+    segment: Segment,
+    asked: Uint8Array,
+    prefix: boolean,
+    from: { number: number; page: Page },
+  ): Generator<List> {
+    let next: number | undefined = from.number
+    let { page } = from
+    for (let count = 0; next !== undefined && next <= segment.last; count++) {
       if (count > MOST_WORDS) throw new Unreadable()
+      const number: number = next
       let last: Uint8Array | undefined
-      const page = this.#page(segment, number)
+      if (count > 0) page = this.#page(segment, number)
       for (const { word, at, end } of page.words()) {
         last = word
         const order = compare(word, asked)
@@ -226,11 +257,13 @@ export class Postings implements Holder {
         if (order > 0 && !(prefix && beginsWith(word, asked))) return
         const until: number = end === undefined ? (this.#pageAfter(segment, word) ?? segment.last) : number
         const firsts = new Map(at < page.end ? [[number, varint(page.bytes, at)]] : [])
-        yield { segment, page: number, at, end, last: until, firsts }
+        const to = end ?? page.end
+        const bytes = until === number && to - at < FEW_BYTES ? { bytes: page.bytes.slice(at, to) } : {}
+        yield { segment, page: number, at, end, last: until, firsts, ...bytes }
         if (!prefix) return
       }
       if (!prefix || last === undefined) return
-      number = this.#pageAfter(segment, last)
+      next = this.#pageAfter(segment, last)
     }
   }
 
@@ -266,10 +299,24 @@ export class Postings implements Holder {
 
   /** The last page of a list whose first document is not after `low`, or one before it. */
   #pageFor(list: List, low: number): number {
-    const { segment, page, last, firsts } = list
-    let [from, to] = [page, last]
-    while (from < to) {
-      let number = Math.ceil((from + to) / 2)
+    const { segment, firsts } = list
+    let [from, to] = [list.page, list.last]
+    let [least, most] = [firsts.get(from), undefined as number | undefined]
+    for (const [page, first] of firsts) {
+      if (first === undefined) continue
+      if (first > low) {
+        if (page <= to) [to, most] = [page - 1, first]
+      } else if (page > from) [from, least] = [page, first]
+    }
+    for (let step = 0; from < to; step++) {
+      // Documents are spread evenly more often than not, but two guesses in a row may be wrong.
+      const share = least === undefined || most === undefined ? undefined : (low - least) / (most - least)
+      const pages = (to + 1 - from) * (share ?? 1)
+      if (share !== undefined && pages < NEAR) break
+      const isGuess = share !== undefined && step % 2 === 0
+      let number = isGuess
+        ? Math.max(from + 1, Math.min(to, from + Math.floor(pages)))
+        : Math.ceil((from + to) / 2)
       let first: number | undefined
       // A page in the middle of one document's positions has no first document.
       for (; number > from; number--) {
@@ -277,8 +324,8 @@ export class Postings implements Holder {
         first = firsts.get(number)
         if (first !== undefined) break
       }
-      if (first !== undefined && first <= low) from = number
-      else to = Math.max(from, number - 1)
+      if (first !== undefined && first <= low) [from, least] = [number, first]
+      else [to, most] = [Math.max(from, number - 1), first ?? most]
     }
     return from
   }
@@ -298,11 +345,14 @@ export class Postings implements Holder {
       if (page < last && first !== undefined && first > high) last = page
     let ahead = last < list.last ? MOST_PAGES : 1
     for (; number <= list.last; ahead = Math.min(MOST_PAGES, ahead * 2)) {
-      for (const page of this.#pages(segment, number, Math.min(ahead, Math.max(1, last - number + 1)))) {
-        const isFirst = number++ === list.page
-        const { bytes } = page
-        const end = isFirst ? (list.end ?? page.end) : page.continuesTo
-        let at = isFirst ? list.at : (page.firstSeqAt ?? end)
+      const some = Math.min(ahead, Math.max(1, last - number + 1))
+      for (const page of list.bytes ? [undefined] : this.#pages(segment, number, some)) {
+        const isFirst = number === list.page
+        const bytes = page?.bytes ?? list.bytes!
+        const end = page === undefined ? bytes.length : isFirst ? (list.end ?? page.end) : page.continuesTo
+        let at = page === undefined ? 0 : isFirst ? list.at : (page.firstSeqAt ?? end)
+        if (!isFirst) list.firsts.set(number, page?.firstSeq)
+        number++
         if (begun !== undefined) {
           const more = Math.min(missing, end - HEADER)
           begun.push(bytes.subarray(HEADER, HEADER + more))
