@@ -62,7 +62,10 @@ describe('facets', () => {
     ])
     const [none] = await facets('price', { facet_query: 'price:8' })
     expect(none).toMatchObject({ counts: [], stats: { ...stats, total_values: 0 } })
-    expect(await counts('price(low:[,6], high:[6,])', { facet_query: 'price:7' })).toEqual(['high 2', 'low 1'])
+    expect(await counts('price(low:[,6], high:[6,])', { facet_query: 'price:7' })).toEqual([
+      'high 2',
+      'low 1',
+    ])
   })
 
   it('count ranges, their upper end excluded', async () => {
