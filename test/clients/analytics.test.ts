@@ -80,6 +80,15 @@ describe('searches', () => {
     expect(shown).toEqual({ q: 'red shoe', count: 1, analytics_tag: 'shop', filter_by: 'popularity:>1' })
   })
 
+  test('count with what `meta_fields` names where the schema does not', async () => {
+    const place = await stage()
+    await rule(popular(place, { meta_fields: ['analytics_tag'] }))
+    await search(place.products, 'shoe', { analytics_tag: 'shop' })
+    await captured('popular', 1)
+    await flush()
+    expect(await documentsOf(place.queries)).toMatchObject([{ q: 'shoe', count: 1, analytics_tag: 'shop' }])
+  })
+
   test('show nothing of what a key fixes, nor of what it hides', async () => {
     const place = await stage([{ name: 'filter_by', type: 'string', optional: true }])
     await rule(popular(place, { meta_fields: ['filter_by'], expand_query: true }))

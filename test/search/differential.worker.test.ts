@@ -185,9 +185,7 @@ function facetOf(found: readonly Doc[], search: Asked, facet: Asked['facets'][nu
   const counts = new Map<unknown, Set<string>>()
   const all: unknown[] = []
   for (const doc of found) {
-    const values = valuesOf(doc, field).filter((value) =>
-      queried.every((word) => tokensOf(String(value)).some((token) => token.startsWith(word))),
-    )
+    const values = valuesOf(doc, field)
     all.push(...values)
     const counted =
       ranges.length > 0
@@ -200,14 +198,16 @@ function facetOf(found: readonly Doc[], search: Asked, facet: Asked['facets'][nu
               ),
             )
             .map(({ label }) => label)
-        : values
+        : values.filter((value) =>
+            queried.every((word) => tokensOf(String(value)).some((token) => token.startsWith(word))),
+          )
     const { name } = groupOf(doc, search)
     for (const value of counted) counts.set(value, (counts.get(value) ?? new Set()).add(name))
   }
   const rows = [...counts].map(([value, { size }]) => ({ value: told(value), count: size, raw: value }))
   const numbers = all.map(Number)
   const stats =
-    isNumeric(field) && rows.length > 0
+    isNumeric(field) && all.length > 0
       ? {
           min: Math.min(...numbers),
           max: Math.max(...numbers),

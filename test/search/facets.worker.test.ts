@@ -55,6 +55,19 @@ describe('facets', () => {
     expect(await counts('price')).toEqual(['5.5 1', '7 1', '10 1'])
   })
 
+  it('give the figures of everything found beside a facet query, which searches no ranges', async () => {
+    const stats = { avg: 7.5, max: 10, min: 5.5, sum: 22.5 }
+    expect(await facets('price', { facet_query: 'price:7' })).toMatchObject([
+      { counts: [{ value: '7', highlighted: '<mark>7</mark>' }], stats: { ...stats, total_values: 1 } },
+    ])
+    const [none] = await facets('price', { facet_query: 'price:8' })
+    expect(none).toMatchObject({ counts: [], stats: { ...stats, total_values: 0 } })
+    expect(await counts('price(low:[,6], high:[6,])', { facet_query: 'price:7' })).toEqual([
+      'high 2',
+      'low 1',
+    ])
+  })
+
   it('count ranges, their upper end excluded', async () => {
     expect(await counts('year(old:[,2000], new:[2000,2020], `future, far`:[2020,])')).toEqual([
       'new 2',

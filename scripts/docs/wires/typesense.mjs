@@ -25,9 +25,14 @@ export const typesense = {
         route('GET', '/metrics.json', 'Tells of disk and memory, as far as the platform does.'),
         route('GET', '/operations/schema_changes', 'Lists changes of schemas that are under way.'),
         route('POST', '/operations/cache/clear', 'Does nothing: no reply is cached.'),
-        route('POST', '/operations/snapshot', 'Is refused, and says what to do instead.', { refused: true }),
-        route('POST', '/operations/vote', 'Is refused: there is no cluster.', { refused: true }),
-        route('POST', '/operations/db/compact', 'Is refused: Cloudflare does that.', { refused: true }),
+        route(
+          'POST',
+          '/operations/snapshot',
+          'Does nothing: every write is durable. A `snapshot_path` is refused.',
+        ),
+        route('POST', '/operations/vote', 'Does nothing: every isolate takes writes.'),
+        route('POST', '/operations/db/compact', 'Does nothing: Cloudflare compacts the databases.'),
+        route('POST', '/operations/reset_peers', 'Does nothing: there are no peers.'),
         route('POST', '/config', 'Takes `log-slow-requests-time-ms: -1`, which is so already.', {
           body: { 'log-slow-requests-time-ms': -1 },
         }),

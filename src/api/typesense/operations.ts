@@ -1,6 +1,6 @@
 /**
- * Figures of the server, and operations of a cluster. Parley has no nodes to copy, elect or compact: operations that
- * it could only pretend to do are refused, with a hint what to do instead.
+ * Figures of the server, and operations of a cluster. What there is nothing to do for is answered with success. What
+ * Parley could only pretend to do is refused, with a hint what to do instead.
  */
 import { ApiError } from '../../errors'
 import { databaseBytes } from '../../registry/engines'
@@ -43,21 +43,22 @@ async function metrics({ env }: Call): Promise<Response> {
   })
 }
 
-const REFUSED = {
-  snapshot:
-    'Parley makes no snapshots of a node. Export collections, or use D1 Time Travel. Locally, stop Parley and copy its folder.',
-  vote: 'Parley has no cluster of nodes.',
-  'db/compact': 'Cloudflare compacts the databases.',
-}
-
-const refusing = (operation: keyof typeof REFUSED): Route => ({
+/** What an operation makes sure of is so already: every isolate takes writes, and the platform keeps databases compact. */
+const done = (operation: string): Route => ({
   method: 'POST',
   path: `/operations/${operation}`,
   action: `operations/${operation}:create`,
-  handle: () => {
-    throw new ApiError(400, REFUSED[operation])
-  },
+  handle: () => json({ success: true }),
 })
+
+/** @throws ApiError 400 for a snapshot to copy. Without a path, Typesense shortens its log of writes alone. */
+function snapshot({ query }: Call): Response {
+  if (!query.snapshot_path) return json({ success: true }, 201)
+  throw new ApiError(
+    400,
+    'Parley writes no files, so there would be nothing at `snapshot_path`. Use `parley backup`, and D1 Time Travel.',
+  )
+}
 
 const SLOW = 'log-slow-requests-time-ms'
 
@@ -95,8 +96,14 @@ export const operationRoutes: Route[] = [
       return json({ success: true })
     },
   },
-  refusing('snapshot'),
-  refusing('vote'),
-  refusing('db/compact'),
+  {
+    method: 'POST',
+    path: '/operations/snapshot',
+    action: 'operations/snapshot:create',
+    handle: snapshot,
+  },
+  done('vote'),
+  done('db/compact'),
+  done('reset_peers'),
   { method: 'POST', path: '/config', action: 'config:create', handle: config },
 ]

@@ -109,8 +109,6 @@ export class Ranges implements Counting {
       .map(({ label }, index) => ({ count: this.#counts[index]!, highlighted: label, value: label }))
       .filter(({ count }) => count > 0)
       .sort((a, b) => b.count - a.count)
-    // As with values, a field without any has no stats.
-    if (counts.length === 0) return { counts, stats: { total_values: 0 } }
     return { counts, stats: { ...this.#totals.stats, total_values: counts.length } }
   }
 }

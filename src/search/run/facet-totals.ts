@@ -47,7 +47,9 @@ export class Totals {
     }
   }
 
-  get stats(): { avg: number; max: Numeric; min: Numeric; sum: Numeric } {
+  /** @returns undefined where nothing was added */
+  get stats(): { avg: number; max: Numeric; min: Numeric; sum: Numeric } | undefined {
+    if (this.#times === 0) return undefined
     const sum = this.#isExact ? integer(String(this.#large + BigInt(this.#sum))) : this.#sum
     return { avg: Number(sum) / this.#times, max: this.#max, min: this.#min, sum }
   }

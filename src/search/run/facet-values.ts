@@ -8,7 +8,7 @@ import type { SearchRequest } from '../request/request'
 import { fieldValue } from '../request/sort'
 import { isBool, isInt64, isNumber, type StoredSchema } from '../schema/layout'
 import { rulesOf } from '../text/rules'
-import { tokenize } from '../text/words'
+import { type TokenRules, tokenize } from '../text/words'
 import type { FacetCounts, Field } from '../types'
 import { SeenInGroups } from './facet-groups'
 import { type Numeric, Totals } from './facet-totals'
@@ -21,7 +21,7 @@ export type Counted = Pick<FacetCounts, 'counts' | 'stats'>
 export interface Counting {
   /** Counts the values of a part. @param values the relation v(seq, value) */
   add(pace: Pace, sql: SqlStorage, values: SqlFragment): void
-  counted(schema: StoredSchema, request: SearchRequest, query: FacetQuery | undefined): Counted
+  counted(request: SearchRequest): Counted
 }
 
 /** A BigInt is a whole number that a double cannot hold. */
@@ -73,12 +73,28 @@ export class Values implements Counting {
   /** by the text of a value on the page: a document that has it */
   readonly #documents = new Map<string, number>()
   readonly #beginnings = new Map<Scalar, string[]>()
+  readonly #rules: TokenRules
+  /** the words of a facet query */
+  readonly #wanted: string[]
+  /** of all that was found, also of what the facet query leaves out */
+  readonly #totals: Totals
   /** the first MAX_COMPARED values are enough */
   takesSome = false
 
-  /** @param group SQL over `d` of a document's group key, in grouped searches */
-  constructor(schema: StoredSchema, { field, order, returnParent }: FacetRequest, group?: string) {
+  /**
+   * @param group SQL over `d` of a document's group key, in grouped searches
+   * @param query numbers are compared with it here, other values before
+   */
+  constructor(
+    schema: StoredSchema,
+    { field, order, returnParent }: FacetRequest,
+    group?: string,
+    query?: FacetQuery,
+  ) {
     this.#field = field
+    this.#totals = new Totals(field)
+    this.#rules = rulesOf(schema, field)
+    this.#wanted = query === undefined ? [] : tokenize(query.text, this.#rules).map(({ text }) => text)
     this.#group = group
     this.#seq = returnParent ? 'max(d.seq)' : 'NULL'
     this.#order = order
@@ -113,9 +129,9 @@ export class Values implements Counting {
     for (const row of pace.query<Row>(sql, this.#query(values))) {
       row.value = readValue(this.#field, row.value)
       if (this.#rankField) row.rank = readValue(this.#rankField, row.rank)
+      if (!this.#takes(row.value, row.times)) continue
       const known = this.#entries.get(row.value)
       if (known === undefined) {
-        if (this.takesSome && this.#entries.size >= MAX_COMPARED) continue
         row.place = this.#entries.size
         this.#countGroup(row, row.place)
         this.#entries.set(row.value, row)
@@ -143,9 +159,19 @@ export class Values implements Counting {
 
   /** Adds the counts of a value that is not listed yet. */
   addCounted(value: Scalar, count: number, times: number): void {
-    if (this.takesSome && this.#entries.size >= MAX_COMPARED) return
+    if (!this.#takes(value, times)) return
     this.#entries.set(value, { value, count, times, rank: null, seq: null })
     this.#requireFew()
+  }
+
+  /** Adds to the totals. @returns whether the value counts */
+  #takes(value: Scalar, times: number): boolean {
+    if (this.takesSome) return this.#entries.size < MAX_COMPARED || this.#entries.has(value)
+    if (!isNumber(this.#field)) return true
+    this.#totals.add(value as Numeric, times)
+    if (this.#wanted.length === 0) return true
+    const words = tokenize(String(value), this.#rules)
+    return this.#wanted.every((wanted) => words.some(({ text }) => text.startsWith(wanted)))
   }
 
   /** @throws ApiError 422 */
@@ -158,15 +184,13 @@ export class Values implements Counting {
     }
   }
 
-  counted(schema: StoredSchema, request: SearchRequest, query: FacetQuery | undefined): Counted {
+  counted(request: SearchRequest): Counted {
     const first = firstOf(this.#entries.values(), request.maxFacetValues, this.#compare)
-    const rules = rulesOf(schema, this.#field)
-    const tokens = query === undefined ? [] : tokenize(query.text, rules).map((token) => token.text)
     const counts: Counted['counts'] = first.map(({ value, count, seq }) => {
       const text = this.#text(value)
       if (seq !== null) this.#documents.set(text, seq)
-      const marked = this.#beginnings.get(value) ?? tokens
-      return { count, highlighted: highlightFacet(text, marked, rules, request.highlight), value: text }
+      const marked = this.#beginnings.get(value) ?? this.#wanted
+      return { count, highlighted: highlightFacet(text, marked, this.#rules, request.highlight), value: text }
     })
     return { counts, stats: this.#stats() }
   }
@@ -184,12 +208,10 @@ export class Values implements Counting {
   }
 
   /** Leaves the values with the fewest typos. */
-  keepSimilar({ text, maxTypos }: FacetQuery, schema: StoredSchema): void {
-    const rules = rulesOf(schema, this.#field)
-    const wanted = tokenize(text, rules).map((token) => token.text)
+  keepSimilar({ maxTypos }: FacetQuery): void {
     const similar = new Map<Scalar, Similar>()
     for (const value of this.#entries.keys()) {
-      const found = similarity(this.#text(value), wanted, maxTypos, rules)
+      const found = similarity(this.#text(value), this.#wanted, maxTypos, this.#rules)
       if (found !== undefined) similar.set(value, found)
     }
     const least = Math.min(...[...similar.values()].map(({ typos }) => typos))
@@ -213,10 +235,7 @@ export class Values implements Counting {
 
   #stats(): FacetCounts['stats'] {
     const total = this.#entries.size
-    if (total === 0 || !isNumber(this.#field)) return { total_values: total }
-    const totals = new Totals(this.#field)
-    for (const { value, times } of this.#entries.values()) totals.add(value as Numeric, times)
-    return { ...totals.stats, total_values: total }
+    return { ...this.#totals.stats, total_values: total }
   }
 }
 

@@ -8,7 +8,7 @@ import type { SearchRequest } from '../request/request'
 import {
   columnsTable,
   isArray,
-  isBool,
+  isNumber,
   isString,
   normColumn,
   type StoredSchema,
@@ -49,7 +49,7 @@ export async function countFacets(
     if (facet.topK) bestFound ??= best()
     const matches = await matchesOf(context, request, (await (facet.topK && bestFound)) || candidates, pace)
     const query = request.facetQuery?.field === facet.field.name ? request.facetQuery : undefined
-    const values = new Values(schema, facet, group)
+    const values = new Values(schema, facet, group, query)
     const counting = facet.ranges.length > 0 ? new Ranges(facet, group) : values
     const count = async (wanted: FacetQuery | undefined) => {
       const { set } = matches
@@ -59,13 +59,14 @@ export async function countFacets(
         (await countInMemory(context, request, set, facet, wanted, values, pace))
       if (!isCounted) await countInSql(context, matches.parts, facet.field, wanted, counting, pace)
     }
-    await count(query)
+    // Numbers are all counted, and compared with the query after that: their stats are of everything found.
+    await count(isNumber(facet.field) ? undefined : query)
     if (query !== undefined && query.maxTypos > 0 && counting === values && values.isEmpty) {
       values.takesSome = true
       await count(undefined)
-      values.keepSimilar(query, schema)
+      values.keepSimilar(query)
     }
-    const counted = counting.counted(schema, request, query)
+    const counted = counting.counted(request)
     if (facet.returnParent && counting === values) {
       await addParents(
         context,
@@ -142,11 +143,7 @@ function facetValues(
   if (query !== undefined) {
     // Matches word prefixes: with a space in front of the value, each word follows a space.
     const beginnings = tokenize(query.text, rulesOf(schema, field)).map((token) => ` ${token.text}`)
-    const text = isString(field)
-      ? norm
-      : isBool(field)
-        ? `iif(${value}, 'true', 'false')`
-        : `CAST(${value} AS TEXT)`
+    const text = isString(field) ? norm : `iif(${value}, 'true', 'false')`
     parts.push(
       fragment(
         ` AND NOT EXISTS (SELECT 1 FROM json_each(?) w WHERE instr(' ' || ${text}, w.value) = 0)`,
