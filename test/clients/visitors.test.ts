@@ -30,9 +30,8 @@ beforeAll(async () => {
     const last = String(messages.at(-1).content)
     const answers = last.includes('<Answer>')
     heard.push({ body, answers })
-    if (answers && [...held].some((word) => body.includes(word))) {
-      await new Promise((resolve) => setTimeout(resolve, HOLD_MS))
-    }
+    // So that requests that are sent together are here together.
+    if (answers && [...held].some((one) => body.includes(one))) await sleep(600)
     const [word] = WORD.exec(body) ?? []
     const text = answers ? 'An answer to all.' : `a question that stands alone ${word}`
     if (!stream) {
@@ -97,9 +96,8 @@ const stage = () => ({ model, shows, assistant })
 
 const secret = () => crypto.randomUUID().repeat(2)
 const visitor = (value: string) => ({ 'x-parley-visitor': value })
-const later = () => new Promise((resolve) => setTimeout(resolve, 2_500))
-/** So that requests that are sent together are here together. */
-const HOLD_MS = 600
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+const later = () => sleep(2_500)
 
 /** Keys that may ask by a protocol. */
 const keysFor = async (protocol: string): Promise<string[]> => [
