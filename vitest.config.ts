@@ -53,6 +53,8 @@ export default defineConfig(async () => ({
           provide,
           include: ['test/**/*.unit.test.ts'],
           environment: 'node',
+          // To load Vitest and the program anew for each file takes longer than most files do.
+          isolate: false,
           testTimeout: 30_000,
         },
       },

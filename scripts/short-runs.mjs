@@ -38,6 +38,8 @@ export const PARTS = [
     guarded: [
       'scripts/start.mjs',
       'scripts/serve.mjs',
+      'scripts/bundle.mjs',
+      'scripts/migrations.mjs',
       'scripts/folder.mjs',
       'scripts/leftovers.mjs',
       'scripts/wrangler.mjs',

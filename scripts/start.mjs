@@ -5,12 +5,14 @@
  */
 import { createServer } from 'node:net'
 import { join, relative, resolve } from 'node:path'
+import { bundleInto } from './bundle.mjs'
 import { encryptionKey, occupy } from './folder.mjs'
 import { endChildren, endLeftovers, watchChildren, watchNpm } from './leftovers.mjs'
+import { migrate } from './migrations.mjs'
 import { DEFAULT_HOST, isLoopback, readOptions, urlOf, usage } from './options.mjs'
 import { loadSample } from './sample.mjs'
 import { serve } from './serve.mjs'
-import { root, runWrangler } from './wrangler.mjs'
+import { root } from './wrangler.mjs'
 
 const STOP_MS = 5_000
 const TICK_MS = 60_000
@@ -107,11 +109,11 @@ if (process.env.npm_lifecycle_event === 'start') {
 
 try {
   console.log('Preparing ...')
-  await runWrangler(['d1', 'migrations', 'apply', 'DB', '--local', '--persist-to', folder])
+  await migrate(folder)
 
   // Served from a bundle of its own: an edit of the sources then does not restart it under its users.
   const bundle = join(folder, 'bundle')
-  await runWrangler(['deploy', '--dry-run', '--outdir', bundle])
+  await bundleInto(bundle)
 
   server = await serve({
     bundle,

@@ -1,5 +1,5 @@
 /**
- * `npm test`: all tests and `npm run check`, two parts at a time. The tests of clients wait much of their time, so all else
+ * `npm test`: all tests and `npm run check`, three parts at a time. The tests of clients wait much of their time, so all else
  * runs beside them, and whoever ends first takes the next part that waits. What the other parts print follows in the end.
  * The last line is `N passed, N failed`, and before it stands every test that failed. A file that fails while the machine
  * is full is run once more by itself; what passes then counts as passed and is named as unsteady. Arguments go to vitest.
@@ -57,9 +57,10 @@ const MOST_REPEATED = 3
  * Runs the tests of some projects.
  * @param {string} name of the report
  * @param {string[]} projects none: whatever the arguments name
- * @param {{ isBeside?: boolean, files?: string[] }} options isBeside: keep the output; files: no others
+ * @param {{ isBeside?: boolean, files?: string[], shard?: string | undefined }} options isBeside: keep the output; files: no
+ *   others; shard: the part of the files
  */
-async function test(name, projects, { isBeside = false, files = [] }) {
+async function test(name, projects, { isBeside = false, files = [], shard }) {
   const report = join(scratch, `${name}.json`)
   const { succeeded, output } = await run(
     join(root, 'node_modules/vitest/vitest.mjs'),
@@ -71,6 +72,7 @@ async function test(name, projects, { isBeside = false, files = [] }) {
       // Arguments that name files of one project leave the other without any.
       '--passWithNoTests',
       ...projects.map((project) => `--project=${project}`),
+      ...(shard === undefined ? [] : [`--shard=${shard}`]),
       ...short.flatMap(({ left = [] }) => left.map((file) => `--exclude=${file}`)),
       ...args.filter((argument) => files.length === 0 || argument.startsWith('-')),
       ...files,
@@ -155,37 +157,59 @@ const check = () => run(fileURLToPath(new URL('check.mjs', import.meta.url)), []
 
 const ownProjects = args.some((argument) => argument.startsWith('--project'))
 
-/** What the tests were made of, in the order of their beginning: the longest first. */
-const waiting = ownProjects ? [[]] : [['commands'], ['worker'], ['unit', 'browser']]
+/** @typedef {{ name: string, projects: string[], shard?: string }} Run one run of vitest */
+
+/** Clients wait for servers and timers much of their time. Each half has a Parley of its own, which no other test changes. */
+/** @type {Run[]} */
+const waiting = ownProjects
+  ? []
+  : [
+      ...(args.length > 0
+        ? [{ name: 'clients', projects: ['clients'] }]
+        : ['1/2', '2/2'].map((shard) => ({ name: `clients-${shard[0]}`, projects: ['clients'], shard }))),
+      { name: 'commands', projects: ['commands'] },
+    ]
+/** These work all of their time. @type {(Run | 'check')[]} */
+const working = ownProjects
+  ? [{ name: 'shown', projects: [] }, 'check']
+  : [
+      { name: 'worker', projects: ['worker'] },
+      { name: 'unit-browser', projects: ['unit', 'browser'] },
+      'check',
+    ]
+
 /** @type {{ output: string }[]} */
 const besides = []
 /** @type {Counts[]} */
 const counts = []
+let passedCheck = false
+let isShown = false
 
-/** Runs what waits, one after the other, until nothing does. */
-async function work() {
-  for (let projects = waiting.shift(); projects !== undefined; projects = waiting.shift()) {
-    const tested = await test(projects.join('-') || 'shown', projects, { isBeside: !ownProjects })
+/**
+ * Does one part after the other, of one kind first, until none waits.
+ * @param {(Run | 'check')[]} first
+ * @param {(Run | 'check')[]} then
+ */
+async function lane(first, then) {
+  for (let part = first.shift() ?? then.shift(); part !== undefined; part = first.shift() ?? then.shift()) {
+    if (part === 'check') {
+      const checked = await check()
+      besides.push(checked)
+      passedCheck = checked.succeeded
+      continue
+    }
+    // The output of one part can be read while it is written.
+    const isBeside = isShown
+    isShown = true
+    const { name, projects, shard } = part
+    const tested = await test(name, projects, { isBeside, shard })
     counts.push(tested)
-    if (!ownProjects) besides.push(tested)
+    if (isBeside) besides.push(tested)
   }
 }
 
-/** @returns {Promise<boolean>} whether `npm run check` has passed */
-async function workAndCheck() {
-  await work()
-  const checked = await check()
-  besides.push(checked)
-  return checked.succeeded
-}
-
-/** Clients wait much of their time, so all else runs beside them. Who ends first goes on with what still waits. */
-async function workAndShow() {
-  if (!ownProjects) counts.push(await test('shown', ['clients'], {}))
-  await work()
-}
-
-const [passedCheck] = await Promise.all([workAndCheck(), workAndShow()])
+// Two lanes of what waits leave a machine of two cores to a third.
+await Promise.all([lane(waiting, working), lane(waiting, working), lane(working, waiting)])
 for (const { output } of besides) console.log(`\n${output.trimEnd()}`)
 for (const line of told) console.log(line)
 const { passed, failed: failedTests, failures } = await repeated(total(counts))

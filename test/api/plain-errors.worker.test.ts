@@ -1,6 +1,7 @@
 /** What providers and the egress check say reaches whoever runs the server, and no visitor of a page. */
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { systemClock } from '../../src/models/retry'
 import { bindWorkersAi } from '../models/workers-ai/bind'
 import { InferenceUpstreamError } from '../models/workers-ai/errors'
 import { WorkersAi } from '../models/workers-ai/workers-ai'
@@ -56,6 +57,8 @@ let logged: string[] = []
 beforeEach(() => {
   logged = []
   vi.spyOn(console, 'error').mockImplementation((...words) => void logged.push(words.join(' ')))
+  // A failing model is asked three times, here without a pause: how long it is left alone is the test of retries.
+  vi.spyOn(systemClock, 'wait').mockResolvedValue()
 })
 afterEach(() => {
   failing = ''

@@ -1,13 +1,15 @@
 /** Two visitors of one page, behind one address and in the same browser: neither meets a word of the other's. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { serve } from '../serve'
 import { createAssistant, createModel, createShows, request, url } from './harness'
 import { type Ask, type Asked, send, waysToAsk, waysToAskInNamedChats } from './ways-to-ask'
 
-/** What the model was sent, a text for each answer that it began. */
-let prompts: string[] = []
-/** The same of every call, those that rewrite a question included. */
-let calls: string[] = []
+/** What the model was sent in every call, those that rewrite a question included. */
+const heard: { body: string; answers: boolean }[] = []
+/** Words of questions that are asked twice at once: their answers wait until both are here. */
+const held = new Set<string>()
+/** A word of `Questions`. */
+const WORD = /zq[0-9a-f]{8}/
 let model: string
 let shows: string
 let assistant: string
@@ -27,11 +29,11 @@ beforeAll(async () => {
     const { messages, stream } = JSON.parse(body)
     const last = String(messages.at(-1).content)
     const answers = last.includes('<Answer>')
-    calls.push(body)
-    if (answers) prompts.push(body)
+    heard.push({ body, answers })
     // So that requests that are sent together are here together.
-    if (answers) await new Promise((resolve) => setTimeout(resolve, 600))
-    const text = answers ? 'An answer to all.' : 'a question that stands alone'
+    if (answers && [...held].some((one) => body.includes(one))) await sleep(600)
+    const [word] = WORD.exec(body) ?? []
+    const text = answers ? 'An answer to all.' : `a question that stands alone ${word}`
     if (!stream) {
       response.writeHead(200, { 'content-type': 'application/json' })
       const message = { role: 'assistant', content: text }
@@ -46,18 +48,56 @@ beforeAll(async () => {
   assistant = await createAssistant({ model, collections: [shows] })
 })
 afterAll(() => llm.stop())
-beforeEach(() => forget())
 
-function forget(): void {
-  prompts = []
-  calls = []
+/** The questions of one test, told from those of tests that run at the same time by a word in each of them. */
+class Questions {
+  readonly word = `zq${crypto.randomUUID().slice(0, 8)}`
+  #from = 0
+
+  /** The ways to ask, with the word. @param ask of a protocol */
+  by(ask: Ask): Ask {
+    return (asking) => ask({ ...asking, question: this.say(asking.question) })
+  }
+
+  say(question: string): string {
+    return `${question} ${this.word}`
+  }
+
+  /** Asks several times at once: no answer is given before all of them are here. */
+  async together<T>(asking: () => [Promise<T>, Promise<T>]): Promise<[T, T]> {
+    held.add(this.word)
+    try {
+      return await Promise.all(asking())
+    } finally {
+      held.delete(this.word)
+    }
+  }
+
+  /** What the model was sent since `forget`. */
+  get calls(): string[] {
+    return this.#heard.map(({ body }) => body)
+  }
+
+  /** The same of the answers that it began. */
+  get prompts(): string[] {
+    return this.#heard.filter(({ answers }) => answers).map(({ body }) => body)
+  }
+
+  get #heard() {
+    return heard.slice(this.#from).filter(({ body }) => body.includes(this.word))
+  }
+
+  forget(): void {
+    this.#from = heard.length
+  }
 }
 
 const stage = () => ({ model, shows, assistant })
 
 const secret = () => crypto.randomUUID().repeat(2)
 const visitor = (value: string) => ({ 'x-parley-visitor': value })
-const later = () => new Promise((resolve) => setTimeout(resolve, 2_500))
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+const later = () => sleep(2_500)
 
 /** Keys that may ask by a protocol. */
 const keysFor = async (protocol: string): Promise<string[]> => [
@@ -68,29 +108,31 @@ const keysFor = async (protocol: string): Promise<string[]> => [
 ]
 
 /** Goes on in Ann's conversation, and in Bob's: nothing of hers is in his. */
-async function goOnApart(ask: Ask, key: string, ann: Asked, bob: Asked): Promise<void> {
+async function goOnApart(questions: Questions, ask: Ask, key: string, ann: Asked, bob: Asked): Promise<void> {
   const follow = await ask({ key, question: 'My name is Ann Onymous.', conversation: ann.chat })
   expect(follow.conversation).toBe(ann.conversation)
-  forget()
+  questions.forget()
   const next = await ask({ key, question: 'And then?', conversation: bob.chat })
   expect(next.conversation).toBe(bob.conversation)
-  expect(prompts).toHaveLength(1)
-  expect(calls.join()).not.toContain('Onymous')
+  expect(questions.prompts).toHaveLength(1)
+  expect(questions.calls.join()).not.toContain('Onymous')
   expect(next.text).not.toContain('Onymous')
 }
 
 /** Begins a conversation with a visitor's secret, and tries to go on in it with another and without. */
-async function closedToOthers(ask: Ask, key: string): Promise<void> {
+async function closedToOthers(way: Ask, key: string): Promise<void> {
+  const questions = new Questions()
+  const ask = questions.by(way)
   const [mine, other] = [visitor(secret()), visitor(secret())]
   const { conversation, chat } = await ask({ key, question: 'an action series', headers: mine })
   const follow = (headers: Record<string, string>, name: string) =>
     ask({ key, question: 'More?', conversation: name, headers })
-  forget()
+  questions.forget()
   for (const headers of [other, {}]) {
     for (const name of new Set([conversation, chat])) {
       const { conversation: opened, text } = await follow(headers, name)
       expect(opened === conversation && text.includes('An answer')).toBe(false)
-      expect(calls.join()).not.toContain('an action series')
+      expect(questions.calls.join()).not.toContain('an action series')
     }
   }
   for (const name of new Set([conversation, chat])) {
@@ -98,71 +140,77 @@ async function closedToOthers(ask: Ask, key: string): Promise<void> {
   }
 }
 
-describe.each(waysToAsk(stage))('%s', (name, ask) => {
+describe.concurrent.each(waysToAsk(stage))('%s', (name, way) => {
   const keys = () => keysFor(name)
 
   test('the same question at once: one answer is paid, and each has a conversation of its own', async () => {
     for (const key of await keys()) {
-      forget()
+      const questions = new Questions()
+      const ask = questions.by(way)
       const asking = { key, question: 'an action series' }
-      const [ann, bob] = await Promise.all([ask(asking), ask(asking)])
+      const [ann, bob] = await questions.together(() => [ask(asking), ask(asking)])
       expect([ann.status, bob.status]).toEqual([200, 200])
       for (const { text } of [ann, bob]) expect(text).toContain('An answer to all.')
       expect(ann.conversation).not.toBe(bob.conversation)
-      expect(prompts).toHaveLength(1)
+      expect(questions.prompts).toHaveLength(1)
 
-      await goOnApart(ask, key, ann, bob)
+      await goOnApart(questions, ask, key, ann, bob)
     }
   })
 
   test('a name that nobody guesses joins, and one that anybody has does not', async () => {
     const [key] = (await keys()) as [string]
+    const questions = new Questions()
+    const ask = questions.by(way)
     const twice = (headers: Record<string, string>, question = 'an action series') =>
-      Promise.all([ask({ key, question, headers }), ask({ key, question, headers })])
+      questions.together(() => [ask({ key, question, headers }), ask({ key, question, headers })])
     const [first, again] = await twice({ 'idempotency-key': crypto.randomUUID() })
     expect(again.conversation).toBe(first.conversation)
-    expect(prompts).toHaveLength(1)
+    expect(questions.prompts).toHaveLength(1)
     const [ann, bob] = await twice({ 'idempotency-key': '1' }, 'explorers')
     expect(bob.conversation).not.toBe(ann.conversation)
-    expect(prompts).toHaveLength(2)
+    expect(questions.prompts).toHaveLength(2)
     // A visitor who is told apart may call a request anything.
     const [one, two] = await twice({ 'idempotency-key': '1', ...visitor(secret()) }, 'recipes')
     expect(two.conversation).toBe(one.conversation)
-    expect(prompts).toHaveLength(3)
+    expect(questions.prompts).toHaveLength(3)
   })
 
   test('what is asked with a visitor’s secret is closed to everybody else with the key', async () => {
     const [key] = (await keys()) as [string]
-    await closedToOthers(ask, key)
+    await closedToOthers(way, key)
   })
 
   test('a question asked again later, with the answer in hand, is a new one', async () => {
     const [key] = (await keys()) as [string]
+    const questions = new Questions()
+    const ask = questions.by(way)
     await ask({ key, question: 'an action series' })
     await later()
     await ask({ key, question: 'an action series' })
-    expect(prompts).toHaveLength(2)
+    expect(questions.prompts).toHaveLength(2)
   })
 })
 
-describe.each(waysToAskInNamedChats(stage))('%s, whose clients name each chat', (name, ask) => {
+describe.concurrent.each(waysToAskInNamedChats(stage))('%s, whose clients name each chat', (name, way) => {
   test('the same question at once: each has an answer and a conversation of its own', async () => {
     for (const key of await keysFor(name)) {
-      forget()
+      const questions = new Questions()
+      const ask = questions.by(way)
       const asking = { key, question: 'an action series' }
-      const [ann, bob] = await Promise.all([ask(asking), ask(asking)])
+      const [ann, bob] = await questions.together(() => [ask(asking), ask(asking)])
       for (const { status, text } of [ann, bob]) {
         expect(status).toBe(200)
         expect(text).toContain('An answer to all.')
       }
       expect(ann.conversation).not.toBe(bob.conversation)
-      await goOnApart(ask, key, ann, bob)
+      await goOnApart(questions, ask, key, ann, bob)
     }
   })
 
   test('what is asked with a visitor’s secret is closed to everybody else with the key', async () => {
     const [key] = (await keysFor(name)) as [string]
-    await closedToOthers(ask, key)
+    await closedToOthers(way, key)
   })
 })
 
@@ -178,11 +226,12 @@ describe('the chat id that a client makes up', () => {
       const refused = await chat(key, id, 'My name is Ann.')
       expect(refused.status).toBe(400)
       expect(JSON.parse(refused.text).message).toMatch(/random, of 16 characters or more.*X-Parley-Visitor/)
+      const questions = new Questions()
       const [ann, bob] = [visitor(secret()), visitor(secret())]
-      const first = await chat(key, id, 'My name is Ann Onymous.', ann)
-      const second = await chat(key, id, 'Who am I?', bob)
+      const first = await chat(key, id, questions.say('My name is Ann Onymous.'), ann)
+      const second = await chat(key, id, questions.say('Who am I?'), bob)
       expect(second.conversation).not.toBe(first.conversation)
-      expect(calls.at(-1)).not.toContain('Onymous')
+      expect(questions.calls.at(-1)).not.toContain('Onymous')
       expect((await chat(key, id, 'And?', ann)).conversation).toBe(first.conversation)
     },
   )
@@ -202,42 +251,51 @@ describe('a response', () => {
     conversation: { id: string }
     error?: { code: string }
   }
-  const respond = async (key: string, input: string, previous?: string): Promise<Response> => {
-    const body = { model: assistant, input, previous_response_id: previous }
-    return JSON.parse((await send('/v1/responses', { key, question: input }, body)).text)
-  }
+  const responder =
+    (questions: Questions, key: string) =>
+    async (question: string, previous?: string): Promise<Response> => {
+      const input = questions.say(question)
+      const body = { model: assistant, input, previous_response_id: previous }
+      return JSON.parse((await send('/v1/responses', { key, question: input }, body)).text)
+    }
 
   test('goes on from its own turn, and not from the latest', async () => {
     const key = await makeKey({ actions: ['documents:search'], collections: [shows] })
-    const first = await respond(key, 'an action series')
-    const second = await respond(key, 'I prefer marmalade.', first.id)
+    const questions = new Questions()
+    const respond = responder(questions, key)
+    const first = await respond('an action series')
+    const second = await respond('I prefer marmalade.', first.id)
     expect(second.conversation.id).toBe(first.conversation.id)
-    forget()
-    const branch = await respond(key, 'I prefer zeppelins.', first.id)
+    questions.forget()
+    const branch = await respond('I prefer zeppelins.', first.id)
     expect(branch.conversation.id).not.toBe(first.conversation.id)
-    expect(calls.join()).toContain('an action series')
-    expect(calls.join()).not.toContain('marmalade')
-    forget()
-    await respond(key, 'Go on.', second.id)
-    expect(calls.join()).toContain('marmalade')
-    expect(calls.join()).not.toContain('zeppelins')
-    forget()
-    await respond(key, 'Go on.', branch.id)
-    expect(calls.join()).toContain('an action series')
-    expect(calls.join()).toContain('zeppelins')
-    const unknown = await respond(key, 'Go on.', `resp_${first.conversation.id}.99`)
+    expect(questions.calls.join()).toContain('an action series')
+    expect(questions.calls.join()).not.toContain('marmalade')
+    questions.forget()
+    await respond('Go on.', second.id)
+    expect(questions.calls.join()).toContain('marmalade')
+    expect(questions.calls.join()).not.toContain('zeppelins')
+    questions.forget()
+    await respond('Go on.', branch.id)
+    expect(questions.calls.join()).toContain('an action series')
+    expect(questions.calls.join()).toContain('zeppelins')
+    const unknown = await respond('Go on.', `resp_${first.conversation.id}.99`)
     expect(unknown.error?.code).toBe('previous_response_not_found')
   })
 
   test('asked twice at once after the same one makes two turns of nobody else’s', async () => {
     const key = await makeKey({ actions: ['documents:search'], collections: [shows] })
-    const first = await respond(key, 'an action series')
-    const [one, two] = await Promise.all([
-      respond(key, 'I prefer marmalade.', first.id),
-      respond(key, 'I prefer zeppelins.', first.id),
+    const questions = new Questions()
+    const respond = responder(questions, key)
+    const first = await respond('an action series')
+    const [one, two] = await questions.together(() => [
+      respond('I prefer marmalade.', first.id),
+      respond('I prefer zeppelins.', first.id),
     ])
     expect(new Set([one.conversation.id, two.conversation.id]).size).toBe(2)
-    for (const call of calls) expect(call.includes('marmalade') && call.includes('zeppelins')).toBe(false)
+    for (const call of questions.calls) {
+      expect(call.includes('marmalade') && call.includes('zeppelins')).toBe(false)
+    }
   })
 })
 

@@ -1,0 +1,104 @@
+/** What `npm start` keeps of a bundle: it is taken again only where nothing has changed. */
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { bundleInto } from '../../scripts/bundle.mjs'
+
+let from: string
+let folder: string
+let bundled = 0
+let meanwhile = () => {}
+
+const write = (file: string, text: string) => {
+  mkdirSync(dirname(join(from, file)), { recursive: true })
+  writeFileSync(join(from, file), text)
+}
+
+beforeEach(() => {
+  from = mkdtempSync(join(tmpdir(), 'parley-bundle-'))
+  folder = join(from, '.parley/bundle')
+  bundled = 0
+  meanwhile = () => {}
+  for (const name of ['package.json', 'package-lock.json', 'tsconfig.json', 'wrangler.toml'])
+    write(name, name)
+  for (const name of [
+    'src/index.ts',
+    'ui/widget/src/chat.ts',
+    'docs/a.md',
+    'examples/a.ts',
+    'scripts/a.mjs',
+  ]) {
+    write(name, name)
+  }
+})
+afterEach(() => rmSync(from, { recursive: true, force: true }))
+
+/** @returns whether anything was bundled, and what is served */
+async function start(): Promise<[bundled: boolean, served: string]> {
+  const before = bundled
+  await bundleInto(folder, {
+    from,
+    bundle: async (into) => {
+      bundled += 1
+      const source = readFileSync(join(from, 'src/index.ts'), 'utf8')
+      mkdirSync(into, { recursive: true })
+      writeFileSync(join(into, 'index.js'), `bundle of ${source}`)
+      write('ui/widget/parley-chat.js', readFileSync(join(from, 'ui/widget/src/chat.ts'), 'utf8'))
+      meanwhile()
+    },
+  })
+  return [bundled > before, readFileSync(join(folder, 'index.js'), 'utf8')]
+}
+
+test('a second start takes what the first has bundled', async () => {
+  expect(await start()).toEqual([true, 'bundle of src/index.ts'])
+  rmSync(folder, { recursive: true })
+  expect(await start()).toEqual([false, 'bundle of src/index.ts'])
+})
+
+test.each([
+  'src/index.ts',
+  'src/more.ts',
+  'ui/widget/src/chat.ts',
+  'docs/a.md',
+  'examples/a.ts',
+  'scripts/a.mjs',
+  'package.json',
+  'package-lock.json',
+  'wrangler.toml',
+])('a change of %s is bundled', async (file) => {
+  await start()
+  write(file, 'changed')
+  expect((await start())[0]).toBe(true)
+  expect((await start())[0]).toBe(false)
+})
+
+test('pages that are gone or changed are built again', async () => {
+  await start()
+  const page = join(from, 'ui/widget/parley-chat.js')
+  rmSync(page)
+  expect((await start())[0]).toBe(true)
+  writeFileSync(page, 'half')
+  expect((await start())[0]).toBe(true)
+  expect(readFileSync(page, 'utf8')).toBe('ui/widget/src/chat.ts')
+})
+
+test('sources that are edited while they are bundled are bundled again', async () => {
+  meanwhile = () => write('src/index.ts', 'an edit')
+  expect(await start()).toEqual([true, 'bundle of src/index.ts'])
+  meanwhile = () => {}
+  expect(await start()).toEqual([true, 'bundle of an edit'])
+})
+
+test('one bundle is kept, and none where the packages cannot be written to', async () => {
+  await start()
+  write('src/index.ts', 'changed')
+  await start()
+  const kept = join(from, 'node_modules/.cache/parley-bundle')
+  expect(readdirSync(kept)).toHaveLength(1)
+  rmSync(join(from, 'node_modules'), { recursive: true })
+  write('node_modules', 'no folder')
+  expect(await start()).toEqual([true, 'bundle of changed'])
+  expect(await start()).toEqual([true, 'bundle of changed'])
+})

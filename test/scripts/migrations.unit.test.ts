@@ -1,0 +1,50 @@
+/** The database of a data folder is brought up to date as wrangler does it, and in wrangler's own table. */
+import { cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { migrate } from '../../scripts/migrations.mjs'
+import { runWrangler } from '../../scripts/wrangler.mjs'
+
+const MIGRATIONS = join(import.meta.dirname, '../../migrations')
+const names = readdirSync(MIGRATIONS)
+  .filter((name) => name.endsWith('.sql'))
+  .sort()
+
+let folder: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'parley-migrations-'))
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+const wrangler = (...args: string[]) => runWrangler(['d1', ...args, '--local', '--persist-to', folder])
+const execute = async (sql: string) =>
+  JSON.parse(await wrangler('execute', 'DB', '--json', '--command', sql))[0].results
+
+test('all migrations are applied once, and wrangler finds none that waits', {
+  timeout: 120_000,
+}, async () => {
+  expect(await migrate(folder)).toEqual(names)
+  expect(await migrate(folder)).toEqual([])
+  expect(await wrangler('migrations', 'list', 'DB')).toContain('No migrations to apply')
+})
+
+test('it goes on where wrangler was', { timeout: 120_000 }, async () => {
+  // As wrangler notes it: this one makes what the next ones need.
+  const first = mkdtempSync(join(tmpdir(), 'parley-first-'))
+  cpSync(join(MIGRATIONS, names[0]!), join(first, names[0]!))
+  await migrate(folder, first)
+  rmSync(first, { recursive: true })
+  const table = await execute("SELECT sql FROM sqlite_master WHERE name = 'd1_migrations'")
+  expect(table[0].sql).toContain('applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP NOT NULL')
+  expect(await migrate(folder)).toEqual(names.slice(1))
+})
+
+test('a migration that fails leaves nothing behind, and is named', { timeout: 120_000 }, async () => {
+  const own = join(folder, 'own')
+  cpSync(MIGRATIONS, own, { recursive: true })
+  writeFileSync(join(own, '9999_bad.sql'), 'CREATE TABLE left_behind (a);\nINSERT INTO nowhere VALUES (1);')
+  await expect(migrate(folder, own)).rejects.toThrow(/9999_bad\.sql failed: .*nowhere/)
+  writeFileSync(join(own, '9999_bad.sql'), 'CREATE TABLE left_behind (a);')
+  expect(await migrate(folder, own)).toEqual(['9999_bad.sql'])
+})
