@@ -100,7 +100,7 @@ const QUERIES: Record<string, (clause: Clause) => Compiled> = {
     const pattern = String(value ?? wildcard)
     if (target === undefined) return NONE
     if (/^\*+$/.test(pattern)) return { filter: (negated) => present(target.name, negated) }
-    const beginning = pattern.replace(/\*+$/, '')
+    const beginning = pattern.replace(/(?<!\*)\*+$/, '')
     if (/[*?\\]/.test(beginning))
       throw unsupported('A [wildcard] that is not the beginning of a word (`begin*`)')
     return beginning === pattern ? values(target, [pattern]) : prefix(clause, target, beginning)

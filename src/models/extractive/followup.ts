@@ -155,7 +155,7 @@ function pointsBack(question: string): boolean {
   return named === undefined || !wordsOf(named).some(namesSubject)
 }
 
-const NAMED = regExp(String.raw`(?<=\S\s+["'\u201c(]?)\p{Lu}[\p{L}\p{N}]`, 'u')
+const NAMED = regExp(String.raw`(?<=\S\s{1,40}["'\u201c(]?)\p{Lu}[\p{L}\p{N}]`, 'u')
 const DEFINITE =
   /\b(?:the|some|typical|more|most|best|good|similar|overall|related|specific|needed|required|available)\b/i
 /** Phrases that say whose: "the history of glass", "the best way to freeze bread". */

@@ -150,7 +150,7 @@ function addressOf(node: string, env: Egress): string {
   if (search !== '' || hash !== '') {
     throw new ApiError(400, '`engine.nodes`: A node is a URL without a query and a fragment.')
   }
-  return origin + pathname.replace(/\/+$/, '')
+  return origin + pathname.replace(/(?<!\/)\/+$/, '')
 }
 
 export const parseStoredEngine = (json: string): StoredEngine => v.parse(Stored(), JSON.parse(json))
