@@ -21,7 +21,7 @@ export type Expression =
   | { kind: 'and' | 'or'; parts: Expression[] }
   | { kind: 'not'; part: Expression; without: Expression }
 
-const TOKEN = / ?(?:(\{[^}]*\}) ?:|"((?:[^"]|"")*)"|([()*]|AND\b|OR\b|NOT\b))/y
+const TOKEN = / ?(?:(\{[^{}]*\}) ?:|"((?:[^"]|"")*)"|([()*]|AND\b|OR\b|NOT\b))/y
 
 /** Characters that the tokenizers leave as they are: ASCII without capitals, and letters of scripts without capitals. */
 const PLAIN_WORD = /^[!#-@[-~\p{Lo}]+$/u
