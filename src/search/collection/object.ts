@@ -147,7 +147,12 @@ export class Collection extends CountingObject implements CollectionRpc {
     return this.#answer('write', options, () => this.#write({ document: json, ...options }, options))
   }
 
-  patch(id: string, json: string, dirtyValues?: DirtyValues, origin?: Origin): Promise<Outcome<Document>> {
+  patch(
+    id: string,
+    json: string,
+    dirtyValues?: DirtyValues,
+    origin: Origin = {},
+  ): Promise<Outcome<Document>> {
     const incoming: Incoming = { document: json, action: 'update', id, dirtyValues }
     return this.#answer('patch', origin, () => this.#write(incoming, origin))
   }
