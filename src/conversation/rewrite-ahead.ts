@@ -11,6 +11,7 @@ import type { HistoryMessage } from '../turn/events'
 import { usageOfPart } from '../turn/generate'
 import type { AskRequest } from '../turn/request'
 import { rewritingOf } from '../turn/rewrite'
+import { stopOf } from '../turn/run'
 import { byteLength } from '../turn/serialise'
 import type { Spending } from '../turn/spending'
 import type { Memory } from './memory'
@@ -110,16 +111,14 @@ export class RewriteAhead implements LanguageModel {
     if (JSON.stringify(request.messages) !== JSON.stringify(this.#request.messages)) {
       const spent = this.drop()
       if (spent) {
-        const error = 'The history was changed after the call had begun.'
+        const error = 'The history has changed.'
         yield { type: 'failed', model: this.name, error, id: spent.modelId, received: 0 }
       }
       yield* this.#ask(request, signal)
       return
     }
     this.#isOver = true
-    const stop = () => this.#stop.abort(signal.reason)
-    if (signal.aborted) stop()
-    else signal.addEventListener('abort', stop, { once: true })
+    stopOf(signal).catch((reason) => this.#stop.abort(reason))
     for (let step = await this.#first; !step.done; step = await this.#reply.next()) yield step.value
   }
 

@@ -27,7 +27,7 @@ export const logFault = (collection: string, event: string, origin: Origin, erro
 export async function logging<T>(
   collection: () => string,
   event: string,
-  origin: Origin,
+  origin: Origin = {},
   work: () => T | Promise<T>,
 ): Promise<T> {
   try {

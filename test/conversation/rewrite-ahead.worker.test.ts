@@ -63,9 +63,7 @@ it('begins anew if somebody has changed a message, and the first call is charged
   expect(rewritings).toEqual([expect.stringContaining(ANSWER), expect.stringContaining('Michael Mann.')])
   const [rewriting] = await callsOf(id)
   expect(rewriting).toMatchObject({
-    failed: [
-      { error: 'The history was changed after the call had begun.', input_tokens: expect.any(Number) },
-    ],
+    failed: [{ error: 'The history has changed.', input_tokens: expect.any(Number) }],
   })
 })
 

@@ -77,7 +77,7 @@ async function get(call: Call): Promise<Response> {
 /** The present health of the nodes of the collection's cluster. */
 async function nodes({ access, env, path }: Call): Promise<Response> {
   // They tell where the cluster is, and what keeps Parley from calling it.
-  if (access.forPages) throw forbidden('A key with `limits` may not see the nodes of a cluster.')
+  if (access.forPages) throw forbidden()
   return json({ nodes: await nodesOf(env, await findCollection(env, path.collection!)) })
 }
 

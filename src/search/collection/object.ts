@@ -68,16 +68,16 @@ export class Collection extends CountingObject implements CollectionRpc {
   #told: Told = new Set()
 
   /** Runs a call that throws, with a line in the log for a fault. */
-  #throwing<T>(event: string, origin: Origin, work: () => T | Promise<T>): Promise<T> {
+  #throwing<T>(event: string, origin: Origin | undefined, work: () => T | Promise<T>): Promise<T> {
     return logging(() => this.#life.name, event, origin, work)
   }
 
   /** The same for a call that returns its error. */
-  #answer<T>(event: string, origin: Origin, work: () => T | Promise<T>): Promise<Outcome<T>> {
+  #answer<T>(event: string, origin: Origin | undefined, work: () => T | Promise<T>): Promise<Outcome<T>> {
     return attempt(() => this.#throwing(event, origin, work))
   }
 
-  create(body: unknown, createdAt: number, origin: Origin = {}): Promise<Outcome<CollectionSummary>> {
+  create(body: unknown, createdAt: number, origin?: Origin): Promise<Outcome<CollectionSummary>> {
     return this.#answer('create', origin, async () => {
       const schema = parseSchema(body)
       await discoverDimensions(schema.fields, this.env)
@@ -107,7 +107,7 @@ export class Collection extends CountingObject implements CollectionRpc {
     })
   }
 
-  alter(body: unknown, origin: Origin = {}): Promise<Outcome<Record<string, unknown>>> {
+  alter(body: unknown, origin?: Origin): Promise<Outcome<Record<string, unknown>>> {
     return this.#answer('alter', origin, () =>
       this.#altering.run(this.#life.existing(), this.#life.around, body),
     )
@@ -259,7 +259,7 @@ export class Collection extends CountingObject implements CollectionRpc {
     })
   }
 
-  truncate(origin: Origin = {}): Promise<Step> {
+  truncate(origin?: Origin): Promise<Step> {
     return this.#throwing('truncate', origin, () => truncate(this.ctx.storage, this.#life.open()))
   }
 
@@ -313,7 +313,7 @@ export class Collection extends CountingObject implements CollectionRpc {
     if (open !== undefined) await keepHistory(open, this.#life.around)
   }
 
-  messages(conversationId: string, without: string[] = [], origin: Origin = {}): Promise<StoredMessage[]> {
+  messages(conversationId: string, without: string[] = [], origin?: Origin): Promise<StoredMessage[]> {
     return this.#throwing('messages', origin, () => {
       const open = this.#life.open()
       return open === undefined ? [] : turns.conversationMessages(open.store, conversationId, without)
@@ -350,7 +350,7 @@ export class Collection extends CountingObject implements CollectionRpc {
     origin: string,
     documents: Record<string, unknown>[],
     replaced: string[] = [],
-    from: Origin = {},
+    from?: Origin,
   ): Promise<Outcome<void>> {
     return this.#answer('appendTurn', from, async () => {
       const { writer, store, mirror } = await this.#life.writable()

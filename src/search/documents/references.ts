@@ -53,7 +53,7 @@ export async function referenceFaults(
       )
       if (values.every((some) => some.length === 0)) return
       const list = `[${[...keys.keys()].join(',')}]`
-      const judge = isTooLong(list) ? tooLong : judgeOf(plan, await ask(plan, list))
+      const judge = isTooLong(list) ? () => tooLong() : judgeOf(plan, await ask(plan, list))
       for (const [index, some] of values.entries()) {
         for (const value of some) faults[index] ??= judge(value)
       }

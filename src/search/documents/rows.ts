@@ -53,7 +53,8 @@ const MAX_BYTES = 2_000_000 - 10_000
 export const isTooLong = (text: string): boolean =>
   text.length * 3 > MAX_BYTES && new TextEncoder().encode(text).byteLength > MAX_BYTES
 
-export const tooLong = (): ApiError => new ApiError(400, `A document can have at most ${MAX_BYTES} bytes.`)
+export const tooLong = (what = 'A document', bytes = MAX_BYTES): ApiError =>
+  new ApiError(400, `${what} can have at most ${bytes} bytes.`)
 
 /** @throws ApiError 400 when a text is too long for a row; nothing has been written then */
 export function stored(text: string): string {
@@ -67,12 +68,10 @@ export function stored(text: string): string {
  * @throws ApiError 400 when they are too long for a row; nothing has been written then
  */
 export function fitting<V extends SqlStorageValue | bigint>(row: V[]): V[] {
-  const texts = row.filter((value) => typeof value === 'string')
-  if (texts.length > 0 && isTooLong(texts.join(''))) {
-    throw new ApiError(
-      400,
-      `The values that filters and facets read of a document can have at most ${MAX_BYTES / 2} bytes.`,
-    )
+  let texts = 0
+  for (const value of row) if (typeof value === 'string') texts += value.length
+  if (texts * 3 > MAX_BYTES && isTooLong(row.join(''))) {
+    throw tooLong('A text to filter or count by', MAX_BYTES / 2)
   }
   return row
 }
