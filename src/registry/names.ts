@@ -1,7 +1,7 @@
 /** Finds the object of a collection by name or alias. */
 import { waitUntil } from 'cloudflare:workers'
 import * as v from 'valibot'
-import { database, nearby, noteWrite } from '../db/client'
+import { type Database, database, nearby, noteWrite } from '../db/client'
 import { type CollectionRow, findCollectionRow } from '../db/collections'
 import { RowCache } from '../db/row-cache'
 import { collectionMissing } from '../errors'
@@ -42,12 +42,14 @@ const handleOf = ({ name, engine, objectId, outline }: CollectionRow): Collectio
   ...(outline !== null && { outline: v.parse(Stored(), JSON.parse(outline)) }),
 })
 
+async function read(db: Database, name: string): Promise<CollectionHandle | undefined> {
+  const row = await findCollectionRow(db, name)
+  return row && handleOf(row)
+}
+
 /** The collection of a name or alias, if there is one. */
 export const lookUp = (env: Cloudflare.Env, name: string): Promise<CollectionHandle | undefined> =>
-  names.find(name, async () => {
-    const row = await findCollectionRow(database(env), name)
-    return row && handleOf(row)
-  })
+  names.find(name, () => read(database(env), name))
 
 /** The same without the cache, if the cached entry turned out to be stale. */
 export function lookUpAnew(env: Cloudflare.Env, name: string): Promise<CollectionHandle | undefined> {
@@ -57,9 +59,7 @@ export function lookUpAnew(env: Cloudflare.Env, name: string): Promise<Collectio
 
 /** @throws ApiError 404 `Collection not found` */
 export async function findCollection(env: Cloudflare.Env, name: string): Promise<CollectionHandle> {
-  const handle = await lookUp(env, name)
-  if (handle === undefined) throw collectionMissing(name)
-  return handle
+  return (await lookUp(env, name)) ?? missing(name)
 }
 
 /**
@@ -67,13 +67,11 @@ export async function findCollection(env: Cloudflare.Env, name: string): Promise
  * @throws ApiError 404 `Collection not found`
  */
 export async function findForQuestion(env: Cloudflare.Env, name: string): Promise<CollectionHandle> {
-  const read = async () => {
-    const row = await findCollectionRow(nearby(env), name)
-    return row && handleOf(row)
-  }
-  const handle = await names.held(name, read, waitUntil)
-  if (handle === undefined) throw collectionMissing(name)
-  return handle
+  return (await names.held(name, () => read(nearby(env), name), waitUntil)) ?? missing(name)
+}
+
+function missing(name: string): never {
+  throw collectionMissing(name)
 }
 
 /** Whether `findForQuestion` waits for no read. */

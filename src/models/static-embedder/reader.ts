@@ -52,19 +52,26 @@ interface ReadPassage {
   words: Int32Array
 }
 
-const NONE = new Float32Array(0)
-
-/** A word of a question. */
+/** A word that was asked for, and how alike the words of the lexicon are to it. */
 interface AskedWord {
   stem: string
   /** its first WORD_DIMENSIONS */
   vector: Float32Array
+  /** by number: 1 for words that are hardly alike, as most are */
+  unlike: Uint8Array
+  /** by number: how alike others are, up to 1 for the same stem */
+  alike: Map<number, number>
 }
+
+/** A word that a passage is not compared by: a common one, or a punctuation mark. */
+const SKIPPED = -1
 
 /** Questions whose readings are kept: those of one turn's searches, and a few more. */
 const MOST_QUESTIONS = 8
 /** How many words of a question are looked for: those that say the most. More would take time and add little. */
 const MOST_ASKED = 32
+/** Words of questions whose likenesses are cached, with about 60 KB each. The questions of a turn share many words. */
+const MOST_COMPARED = 64
 /** Words that are less alike than this say different things. */
 const ALIKE = 0.3
 /** Two words at most so many words apart are near each other. */
@@ -88,6 +95,8 @@ export class PassageReader {
   #kept = new Map<string, ReadPassage[]>()
   /** by question, the longest unused first */
   #asked = new Map<string, (document: Written) => Reading>()
+  /** words of questions, the longest unused first */
+  #compared = new Map<string, AskedWord>()
   #characters = 0
 
   constructor(table: StaticTable) {
@@ -110,35 +119,24 @@ export class PassageReader {
 
   #reads({ text, words }: Asked): (document: Written) => Reading {
     const vector = this.#table.embed(text)
-    const asked = heaviest(
+    const weighed = heaviest(
       words.map(({ word, says }) => ({ word, weight: says * this.#table.length(word) })),
-    ).map(({ word, weight }) => ({
-      weight,
-      stem: stemOf(word),
-      vector: this.#table.embed(word, WORD_DIMENSIONS),
-    }))
-    const whole = asked.reduce((sum, { weight }) => sum + weight, 0) || 1
-    let lexicon = this.#stems
-    let likes = new Map<number, Float32Array>()
+    )
+    const whole = weighed.reduce((sum, { weight }) => sum + weight, 0) || 1
+    let lexicon: string[] | undefined
+    let asked: AskedWord[] = []
     const readings = new WeakMap<ReadPassage[], Reading>()
-    const likenessesOf = (number: number): Float32Array => {
-      let found = likes.get(number)
-      if (found === undefined) {
-        found = this.#likenesses(number, asked)
-        likes.set(number, found)
-      }
-      return found
-    }
-    const best = new Float32Array(asked.length)
-    const last = new Int32Array(asked.length)
+    const best = new Float32Array(weighed.length)
+    const last = new Int32Array(weighed.length)
     return (document) => {
       const passages = this.#read(document)
-      if (lexicon !== this.#stems) {
-        lexicon = this.#stems
-        likes = new Map()
-      }
       const known = readings.get(passages)
       if (known !== undefined) return known
+      if (lexicon !== this.#stems) {
+        lexicon = this.#stems
+        asked = weighed.map(({ word }) => this.#askedWord(word))
+      }
+      for (const word of asked) this.#makeRoom(word)
       const reading = { likeness: -1, words: 0, pairs: 0 }
       for (const passage of passages) {
         reading.likeness = Math.max(reading.likeness, dot(vector, passage.vector))
@@ -146,16 +144,19 @@ export class PassageReader {
         last.fill(-NEAR - 1)
         const near = new Set<number>()
         for (let place = 0; place < passage.words.length; place++) {
-          const like = likenessesOf(passage.words[place]!)
-          for (let index = 0; index < like.length; index++) {
-            if (like[index]! > best[index]!) best[index] = like[index]!
-            if (like[index]! < 1) continue
+          const number = passage.words[place]!
+          for (let index = 0; index < asked.length; index++) {
+            const { unlike, alike } = asked[index]!
+            if (unlike[number] === 1) continue
+            const like = alike.get(number) ?? this.#compare(number, asked[index]!)
+            if (like > best[index]!) best[index] = like
+            if (like < 1) continue
             last[index] = place
             if (index > 0 && place - last[index - 1]! <= NEAR) near.add(index)
-            if (index + 1 < like.length && place - last[index + 1]! <= NEAR) near.add(index + 1)
+            if (index + 1 < asked.length && place - last[index + 1]! <= NEAR) near.add(index + 1)
           }
         }
-        const said = asked.reduce((sum, { weight }, index) => sum + weight * best[index]!, 0)
+        const said = weighed.reduce((sum, { weight }, index) => sum + weight * best[index]!, 0)
         reading.words = Math.max(reading.words, said / whole)
         if (asked.length > 1) reading.pairs = Math.max(reading.pairs, near.size / (asked.length - 1))
       }
@@ -164,26 +165,42 @@ export class PassageReader {
     }
   }
 
-  /** How alike a word of the lexicon is to each word of a question. Empty if to none, as most words are. */
-  #likenesses(number: number, asked: readonly AskedWord[]): Float32Array {
-    let found: Float32Array = NONE
-    for (let index = 0; index < asked.length; index++) {
-      const like = this.#likeness(number, asked[index]!)
-      if (like === 0) continue
-      if (found === NONE) found = new Float32Array(asked.length)
-      found[index] = like
+  #askedWord(word: string): AskedWord {
+    const known = this.#compared.get(word)
+    this.#compared.delete(word)
+    const asked = known ?? {
+      stem: stemOf(word),
+      vector: this.#table.embed(word, WORD_DIMENSIONS),
+      unlike: new Uint8Array(0),
+      alike: new Map(),
     }
-    return found
+    this.#compared.set(word, asked)
+    if (this.#compared.size > MOST_COMPARED) this.#compared.delete(this.#compared.keys().next().value!)
+    return asked
   }
 
-  /** 1 for a word of the same stem, 0 for one that is hardly alike. */
-  #likeness(number: number, { stem, vector }: AskedWord): number {
-    if (this.#stems[number] === stem) return 1
+  /** Makes room for every word of the lexicon. */
+  #makeRoom(word: AskedWord): void {
+    const room = this.#vectors.length / WORD_DIMENSIONS
+    if (word.unlike.length === room) return
+    const grown = new Uint8Array(room)
+    grown.set(word.unlike)
+    word.unlike = grown
+  }
+
+  /** How alike a word of the lexicon is to a word of a question: 1 if both have one stem, 0 if they are hardly alike. */
+  #compare(number: number, { stem, vector, unlike, alike }: AskedWord): number {
+    const like = this.#stems[number] === stem ? 1 : this.#likeness(number, vector)
+    if (like === 0) unlike[number] = 1
+    else alike.set(number, like)
+    return like
+  }
+
+  #likeness(number: number, vector: Float32Array): number {
+    const vectors = this.#vectors
     const start = number * WORD_DIMENSIONS
     let product = 0
-    for (let index = 0; index < WORD_DIMENSIONS; index++) {
-      product += vector[index]! * this.#vectors[start + index]!
-    }
+    for (let index = 0; index < WORD_DIMENSIONS; index++) product += vector[index]! * vectors[start + index]!
     product *= this.#scales[number]!
     return product < ALIKE ? 0 : Math.min(product, ALMOST)
   }
@@ -197,7 +214,7 @@ export class PassageReader {
       this.#kept.set(key, passages)
       return passages
     }
-    if (this.#stems.length >= MOST_WORDS) this.#forget()
+    if (this.#numbers.size >= MOST_WORDS) this.#forget()
     const parts = passagesOf(text)
     passages =
       parts.length === 0
@@ -225,19 +242,25 @@ export class PassageReader {
     this.#scales = []
     this.#vectors = new Int8Array(0)
     this.#asked.clear()
+    this.#compared.clear()
     this.#kept.clear()
     this.#characters = 0
   }
 
   #passage(above: string, text: string): ReadPassage {
-    const vector = this.#table.embed(text)
-    for (const [index, value] of this.#table.embed(above).entries()) vector[index] = vector[index]! + value
+    const names = wordsOf(above)
+    const said = wordsOf(text)
+    const vector = this.#table.embedWords(said)
+    const headed = this.#table.embedWords(names)
+    for (let index = 0; index < vector.length; index++) vector[index] = vector[index]! + headed[index]!
     const length = Math.sqrt(dot(vector, vector)) || 1
     for (let index = 0; index < vector.length; index++) vector[index] = vector[index]! / length
     const words: number[] = []
-    for (const word of wordsOf(`${above} ${text}`)) {
-      if (isStopword(word) || !LETTER().test(word)) continue
-      words.push(this.#number(word))
+    for (const some of [names, said]) {
+      for (const word of some) {
+        const number = this.#number(word)
+        if (number !== SKIPPED) words.push(number)
+      }
     }
     return { vector, words: Int32Array.from(words) }
   }
@@ -245,6 +268,10 @@ export class PassageReader {
   #number(word: string): number {
     let number = this.#numbers.get(word)
     if (number !== undefined) return number
+    if (isStopword(word) || !LETTER().test(word)) {
+      this.#numbers.set(word, SKIPPED)
+      return SKIPPED
+    }
     number = this.#stems.length
     this.#numbers.set(word, number)
     this.#stems.push(stemOf(word))

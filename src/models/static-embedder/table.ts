@@ -14,7 +14,7 @@
 import * as v from 'valibot'
 import { once } from '../../once'
 import { readStored } from '../../stored-json'
-import { WordPiece } from './word-piece'
+import { WordPiece, wordsOf } from './word-piece'
 
 const MAGIC = 'PSE1'
 
@@ -53,21 +53,26 @@ export class StaticTable {
    * The vector of a text, of length 1; all zeros if the text has no known piece.
    * @param dimensions if more than the table's, the rest are zeros; if fewer, the first, which say the most
    */
-  embed(text: string, dimensions: number = this.dimensions): Float32Array {
-    return toLengthOne(this.#sum(text, dimensions))
+  embed(text: string, dimensions?: number): Float32Array {
+    return this.embedWords(wordsOf(text), dimensions)
+  }
+
+  /** The same for a text whose words (`wordsOf`) are known. */
+  embedWords(words: readonly string[], dimensions: number = this.dimensions): Float32Array {
+    return toLengthOne(this.#sum(words, dimensions))
   }
 
   /** How much a word says in English: the length of its vector before scaling. It is small for common words. */
   length(word: string): number {
-    return norm(this.#sum(word, this.dimensions))
+    return norm(this.#sum(wordsOf(word), this.dimensions))
   }
 
-  #sum(text: string, dimensions: number): Float32Array {
+  #sum(words: readonly string[], dimensions: number): Float32Array {
     const vector = new Float32Array(dimensions)
     const used = Math.min(dimensions, this.dimensions)
     const rows = this.#rows
     const counts = new Map<number, number>()
-    for (const piece of this.#tokenizer.encode(text)) counts.set(piece, (counts.get(piece) ?? 0) + 1)
+    for (const piece of this.#tokenizer.encode(words)) counts.set(piece, (counts.get(piece) ?? 0) + 1)
     for (const [piece, count] of counts) {
       const scale = count * this.#scales[piece]!
       const start = piece * this.dimensions

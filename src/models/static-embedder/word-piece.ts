@@ -31,11 +31,10 @@ export class WordPiece {
     this.#pieces = new Map(vocabulary.map((piece, number) => [piece, number]))
   }
 
-  /** Returns the numbers of a text's pieces, in order, without `[CLS]`, `[SEP]` and `[UNK]`. */
-  encode(text: string): number[] {
+  /** Returns the numbers of the pieces of a text's words, in order, without `[CLS]`, `[SEP]` and `[UNK]`. */
+  encode(words: readonly string[]): number[] {
     const numbers: number[] = []
-    // Use one match() for all words: matchAll makes an object for each.
-    for (const word of wordsOf(text)) {
+    for (const word of words) {
       let pieces = this.#known.get(word)
       if (pieces === undefined) {
         pieces = this.#cut(word)
@@ -69,6 +68,7 @@ export class WordPiece {
 
 /** The words of a text as BERT sees them, punctuation marks among them. */
 export function wordsOf(text: string): readonly string[] {
+  // Use one match() for all words: matchAll makes an object for each.
   if (PLAIN_ASCII().test(text)) return text.toLowerCase().match(ASCII_WORD()) ?? []
   const folded = text.replace(CONTROLS(), '').normalize('NFD').replace(ACCENTS(), '').toLowerCase()
   return folded.match(WORD()) ?? []

@@ -5,7 +5,7 @@ import { hasValues, isArray, isVector, type StoredSchema } from '../schema/layou
 import type { Diversity, SimilarityMethod } from '../sets/diversity'
 import type { Field } from '../types'
 
-/** As in Typesense, so many of the best hits are diversified. All others follow in the order of the search. */
+/** How many of the best hits are diversified, as in Typesense. All others follow in the order of the search. */
 export const DIVERSIFIED = 250
 
 export interface DiversityRequest {
@@ -46,7 +46,7 @@ export function parseLambda(text = ''): number {
 }
 
 /**
- * The request that finds all hits which are diversified.
+ * The request, widened to find all hits that are diversified.
  * @throws ApiError 400 if the fields of the curation cannot be compared, or the search groups its hits
  */
 export function diversifying<Request extends Paged>(

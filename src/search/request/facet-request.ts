@@ -25,9 +25,9 @@ export interface FacetRequest {
   field: Field
   /** empty: the values themselves are counted */
   ranges: FacetRange[]
-  /** count the best hits alone */
+  /** count only the best hits */
   topK: boolean
-  /** tell the object around each value */
+  /** also return the object around each value */
   returnParent: boolean
   /** undefined: by count, highest first */
   order: { by: 'value' | Field; direction: 'ASC' | 'DESC' } | undefined
@@ -44,7 +44,7 @@ export interface JoinedFacets {
 export interface FacetQuery {
   field: string
   text: string
-  /** typos allowed in a word, where no value begins as typed */
+  /** typos allowed in a word if no value begins with it as typed */
   maxTypos: number
 }
 
@@ -52,7 +52,7 @@ const unknownFacet = (name: string): ApiError =>
   new ApiError(404, `Could not find a facet field named \`${name}\` in the schema.`)
 
 /**
- * @param returnParent names of fields, with stars, that tell the object around each value
+ * @param returnParent names of fields, with stars: their facets also return the object around each value
  * @throws ApiError 404 for a field that is not a facet, 400 for a bad range or order
  */
 export function parseFacets(

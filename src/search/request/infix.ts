@@ -6,7 +6,7 @@ import type { Field, SearchParameters } from '../types'
 export interface InfixRequest {
   /** fields searched by parts of words in any case */
   always: Field[]
-  /** and those searched so when nothing is found otherwise */
+  /** the same, but only if nothing is found otherwise */
   fallback: Field[]
   /** characters of a word that may come before and after the part */
   extra: { before: number; after: number }

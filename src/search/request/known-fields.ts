@@ -1,11 +1,11 @@
-/** `validate_field_names=false`: fields that the schema lacks are passed over instead of refused. */
+/** `validate_field_names=false`: a search ignores fields that the schema lacks, instead of refusing them. */
 import { withoutUnknown } from '../filter/parse'
 import { splitOutside } from '../fragment'
 import { findField } from '../schema/find-field'
 import type { StoredSchema } from '../schema/layout'
 import type { SearchParameters } from '../types'
 
-/** Parameters with one value a field of query_by. */
+/** Parameters that have one value for each field of query_by. */
 const BY_FIELD = ['query_by_weights', 'prefix', 'num_typos', 'infix']
 
 /** The filter that no document passes. */
@@ -14,8 +14,8 @@ const NOTHING = 'id:[]'
 const list = (text = ''): string[] => splitOutside(text, ',').filter((part) => part !== '')
 
 /**
- * The parameters without names of unknown fields. As in Typesense, an unknown field of a filter matches nothing, and
- * neither does a search that is left without a field to search or to group by. sort_by is always checked.
+ * The parameters without the names of unknown fields. As in Typesense, a filter on an unknown field matches nothing. A
+ * search that has no field left to search or to group by finds nothing. sort_by is always checked.
  */
 export function withKnownFields(params: SearchParameters, schema: StoredSchema): SearchParameters {
   if (params.validate_field_names !== 'false') return params

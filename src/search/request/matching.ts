@@ -18,9 +18,9 @@ export interface QueryField {
 /** From which end words are dropped while too little is found. */
 export interface DropTokensMode {
   direction: 'right_to_left' | 'left_to_right'
-  /** queries of at most so many words drop words from both ends, however much is found; 0 for none */
+  /** queries of at most this many words drop words from both ends, however much is found; 0: none do */
   bothSides: number
-  /** the caller says so */
+  /** whether the caller chose it */
   given: boolean
 }
 
@@ -31,7 +31,7 @@ export interface RankingRules {
   exactMatch: boolean
   /** words near the beginning of a field come first */
   tokenPosition: boolean
-  /** of equal matches, one in more fields comes first */
+  /** among equal matches, one in more fields comes first */
   matchingFields: boolean
 }
 
@@ -66,7 +66,7 @@ export function parseDropTokensMode(text = ''): DropTokensMode {
   }
 }
 
-/** When words are also looked for as one, or split. */
+/** When to also search for words joined into one, or split in two. */
 export type SplitJoin = 'fallback' | 'always' | 'off'
 
 /** @throws ApiError 400 */
@@ -96,8 +96,8 @@ export function weighted(fields: QueryField[]): QueryField[] {
 }
 
 /**
- * Typesense's weights: 15 for the first field, one less for each that follows. Weights that fall and are at most 15 stay
- * as they are; others become 15 for the largest, and one less for each smaller one.
+ * Typesense's weights: the first field has 15, and each field after it one less. A caller's weights stay as they are if
+ * they fall and none is above 15. Otherwise the largest becomes 15, and each smaller one has one less.
  */
 function ranksOf(weights: readonly number[]): number[] {
   if (weights.every((weight) => weight < 0)) return weights.map((_, index) => Math.max(0, HEAVIEST - index))

@@ -12,9 +12,9 @@ export interface JoinedKey {
   column: string
 }
 
-/** How matches are put together that count as equal: into so many parts, or so many to a part. */
+/** How matches are divided into parts whose members count as equal: by the number of parts, or by the size of a part. */
 export interface Buckets {
-  /** what decides which matches are the best */
+  /** the score that decides which part a match belongs to */
   of: 'text_match' | 'vector_distance'
   by: 'count' | 'size'
   number: number

@@ -1,4 +1,4 @@
-/** Search parameters of Typesense that would change the results and that Parley does not have: refused by name. */
+/** Refuses, by name, Typesense's search parameters that would change the results and that Parley does not have. */
 import { ApiError } from '../../errors'
 import { insteadOf, passes, type Refused, refused } from '../refused'
 import type { SearchParameters } from '../types'

@@ -3,8 +3,8 @@
 import type { SearchParameters } from '../types'
 
 /**
- * Fields that name a document: a word there says more than one somewhere in a long text. With 2, words alone are at least
- * as good as FTS5's OR on each set of `npm run bench quality`; with 3 they are below it on one.
+ * The weight of fields that name a document. A word in a name says more than one somewhere in a long text. With 2, words
+ * alone rank at least as well as FTS5's OR on each set of `npm run bench quality`. With 3 they rank worse on one.
  */
 const NAMES = /(^|[._])(title|heading|headline|name|subject|question)s?$/i
 const NAME_WEIGHT = 2
@@ -12,7 +12,7 @@ const NAME_WEIGHT = 2
 /** Whether a field names its document, by its own name. */
 export const isNameField = (name: string): boolean => NAMES.test(name)
 
-/** Documents with all words below which those with some of them are looked for: always. */
+/** With fewer documents than this that have all words, some of the words are enough: for a question, always. */
 const ALWAYS = '1000000'
 
 /**
@@ -26,9 +26,9 @@ export const weightsOf = (fields: string[]): SearchParameters => ({
 /**
  * The parameters of a search for a question. What the caller gave stays.
  *
- * A question is seldom answered in its own words. So any informative word counts, and BM25 puts those documents first
- * that have the rare ones. The last word is whole. Words match by their stems. Words and meaning are joined by their scores, unless the caller
- * weighed them: `alpha` is a weight of ranks.
+ * A question is seldom answered in its own words. So one informative word is enough to match, and BM25 puts documents with
+ * rare words first. The last word counts as complete. Words match by their stems. Words and meaning are joined by their
+ * scores, unless the caller gave `alpha`, which is a weight of ranks.
  * @param said what was said before a follow-up and tells what it is about
  */
 export function forQuestion(given: SearchParameters, said: string | undefined): SearchParameters {

@@ -1,6 +1,6 @@
 /**
- * Parses Typesense's search parameters, all of them strings, and checks them against the schema. Checks come in
- * Typesense's order, so that two faults at once give the same error. parameters.ts lists what is supported.
+ * Parses Typesense's search parameters, which are all strings, and checks them against the schema. The checks run in
+ * Typesense's order, so a request with two faults gets the same error. parameters.ts lists what is supported.
  */
 import { ApiError } from '../../errors'
 import type { EmbeddingLimits } from '../../models/embedding-model'
@@ -109,7 +109,7 @@ export interface SearchRequest {
 }
 
 const MAX_PER_PAGE = 250
-/** What an exhaustive search has for its thresholds: it stops nowhere. */
+/** The thresholds of an exhaustive search, which never stops early. */
 const EXHAUSTIVE = 999_999
 const MAX_GROUP_LIMIT = 99
 
@@ -257,7 +257,7 @@ function parseNumbers(params: SearchParameters) {
   const enough = (name: string) => (params.exhaustive_search === 'true' ? EXHAUSTIVE : number(name, 1))
   return {
     page: number('page', 1),
-    // Typesense returns the counts alone to a facet query that asks for no page.
+    // As in Typesense, a facet query that asks for no page gets only the counts.
     perPage: number(
       params.per_page === undefined && params.limit !== undefined ? 'limit' : 'per_page',
       params.facet_query ? 0 : 10,

@@ -15,7 +15,7 @@ export interface Decay {
 }
 
 export interface FieldOptions {
-  /** where documents without a value come; `normal`: numbers last, strings as if they had the largest one */
+  /** where documents without a value go; `normal`: last for numbers, beside the largest value for strings */
   missing: 'first' | 'last' | 'normal'
   decay: Decay | undefined
 }
@@ -75,15 +75,15 @@ function whole(text: string | undefined, message: string): number | bigint | und
 }
 
 /**
- * The score of a value, with Typesense's formulas. `distance` is |origin - value| - offset, and 0 below that except for
- * `diff`, whose score it is. NULL for no value.
+ * The score of a value, with Typesense's formulas. `distance` is |origin - value| - offset, but at least 0. For `diff` the
+ * score is that difference itself, which may be negative. A missing value gives NULL.
  *
  *     gauss   decay ^ (distance / scale)^2
  *     exp     decay ^ (distance / scale)
  *     linear  max(0, 1 - distance * (1 - decay) / scale)
  */
 export function decaySql(value: string, { func, origin, scale, offset, decay }: Decay): SqlFragment {
-  // Not abs(): SQLite makes a double of a difference beyond 64 bits, but abs() of the least integer is an error.
+  // Not abs(): it fails for the least integer. A difference beyond 64 bits becomes a double.
   const distance = fragment(
     `(SELECT max(v.o - v.x, v.x - v.o) - CAST(? AS INTEGER)
         FROM (SELECT CAST(? AS INTEGER) AS o, ${value} AS x) v)`,

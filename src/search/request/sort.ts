@@ -1,6 +1,6 @@
 /**
  * sort_by: its grammar, its defaults, and its ORDER BY. As in Typesense, documents without a number come last in either
- * direction, and those without a string, or with an empty one, as if it were the largest.
+ * direction. A missing or empty string sorts as the largest one.
  */
 import { ApiError, detailed } from '../../errors'
 import { compileFilter } from '../filter/compile'
@@ -198,8 +198,8 @@ function parseGeopoint(field: Field, argument: string): Undirected<SortKey> {
 const badSyntax = ({ name }: Field): ApiError => new ApiError(400, `Bad syntax for sorting field \`${name}\``)
 
 /**
- * Adds the implied keys: text match and vector distance, where the search has them, up to three keys; without sort_by
- * also the default sorting field. The last tie-breaker is newest first.
+ * Adds the implied keys, up to three keys in all: text match and vector distance, if the search has them. Without sort_by,
+ * the default sorting field is added too. The last tie-breaker puts newer documents first.
  */
 export function completeSort(
   given: SortKey[] | undefined,
@@ -221,7 +221,7 @@ export function completeSort(
 
 /**
  * The order over a relation `d(seq, score, distance, fused)` (run/candidates.ts).
- * @param last decides between documents that are equal by the keys, before their age does
+ * @param last orders documents whose keys are equal; if it leaves them equal too, their age decides
  * @throws ApiError 400 for a bad filter in `_eval`
  */
 export function orderBy(
@@ -276,7 +276,7 @@ const evalColumn = (index: number): string => `e${index}`
 /** The column of the distances that a `_vector_query` asks for. */
 export const distanceColumn = (index: number): string => `distance${index}`
 
-/** The column that tells in which part a match is. 1 is the best. */
+/** The column with the number of a match's part. 1 is the best part. */
 export const bucketColumn = ({ of, by, number }: Buckets): string => `bucket_${of}_${by}_${number}`
 
 function term(
@@ -300,7 +300,7 @@ function term(
       if (key.buckets !== undefined) return fragment(`d.${bucketColumn(key.buckets)} ${direction}`)
       return fragment(`d.distance ${direction} NULLS LAST`)
     case 'text_match': {
-      // BM25 of FTS5 is better the lower it is; a fused score is better the higher it is.
+      // FTS5's BM25 is best when lowest. A fused score is best when highest.
       const by = hybrid ? `d.fused ${direction}` : `d.score ${reverse(direction)}`
       if (key.buckets === undefined) return fragment(`${by} NULLS LAST`)
       return fragment(`d.${bucketColumn(key.buckets)} ${reverse(direction)}`)

@@ -1,4 +1,4 @@
-/** Reads values of search parameters, all of them texts. */
+/** Reads the values of search parameters, which all come as text. */
 import { ApiError } from '../../errors'
 import { splitOutside } from '../fragment'
 

@@ -15,6 +15,7 @@
  */
 import type { Neighbour } from '../vectors/vector-index'
 import { Gathered } from './gathered'
+import type { WeighedWord } from './keyword'
 
 /** Text matches, and the score of one that could not be better. */
 export interface ScoredWords {
@@ -22,6 +23,10 @@ export interface ScoredWords {
   matches: Gathered
   /** the BM25 that they are compared with, positive; 0 if the question has no words */
   ideal: number
+  /** the words of the question, if `ideal` was computed */
+  asked?: WeighedWord[] | undefined
+  /** the same of what was said before */
+  said?: WeighedWord[] | undefined
 }
 
 /**
@@ -78,7 +83,7 @@ export function blend(asked: ScoredWords, said: ScoredWords, weight: number): Sc
   add(said, weight)
   const matches = new Gathered()
   for (const [seq, value] of shares) matches.add(seq, -value * ideal, Number.NaN, Number.NaN)
-  return { matches, ideal }
+  return { matches, ideal, asked: asked.asked, said: said.asked }
 }
 
 /** A score's part of the best possible one. A phrase found besides its words can bring it to a little more than 1. */

@@ -352,8 +352,8 @@ const singleWords = (synonyms: Term['synonyms']): string[] =>
  * The BM25 of a document that has all words as often as can count: FTS5 multiplies the IDF of a word by at most 2.2
  * (k1 + 1). Words that no document has count too, because then part of the question is not answered.
  */
-export const idealScore = (context: SearchContext, index: TextIndex, terms: Term[]): number =>
-  weighWords(context, index, terms).reduce((sum, { says }) => sum + MOST_BM25 * says, 0)
+export const idealScore = (words: readonly WeighedWord[]): number =>
+  words.reduce((sum, { says }) => sum + MOST_BM25 * says, 0)
 
 /** In how many documents the index has each of some folded words. */
 function documentsWith(

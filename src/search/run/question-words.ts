@@ -9,7 +9,7 @@ import { countedWindow, type RangedFilter, type TextMatch, textMatches } from '.
 import type { SearchContext } from './context'
 import { blend, type ScoredWords } from './fusion'
 import { Gathered, gatherScores, withColumns } from './gathered'
-import { idealScore, type KeywordSearch, matchOfAny, queryOf } from './keyword'
+import { idealScore, type KeywordSearch, matchOfAny, queryOf, type WeighedWord, weighWords } from './keyword'
 import type { Pace } from './pace'
 import { MOST_OF_CONTEXT } from './recent-questions'
 
@@ -63,14 +63,12 @@ export async function questionWords(
     if (isWhole && request.fusion === 'score') context.questions?.keep(sql, keyword.match, found, changes)
     return found
   }
-  const asked = {
-    matches: isEmpty ? new Gathered() : (keyword.matches ?? (await load())),
-    ideal:
-      !isEmpty && (request.fusion === 'score' || withContext)
-        ? idealScore(context, request.index, keyword.terms)
-        : 0,
-  }
-  if (!withContext || asked.matches.size > MOST_WITH_CONTEXT) return asked
+  const matches = isEmpty ? new Gathered() : (keyword.matches ?? (await load()))
+  const asked =
+    !isEmpty && (request.fusion === 'score' || withContext)
+      ? scored(matches, weighWords(context, request.index, keyword.terms))
+      : { matches, ideal: 0 }
+  if (!withContext || matches.size > MOST_WITH_CONTEXT) return asked
   return blend(asked, await saidBefore(context, request, { query, filter }, pace), CONTEXT_WEIGHT)
 }
 
@@ -84,14 +82,19 @@ async function saidBefore(
   const { terms } = queryOf(context, { ...request, q: request.contextQ })
   if (informativeWords(terms) === 0) return { matches: new Gathered(), ideal: 0 }
   const match = matchOfAny(context, request, { ...query, terms }, terms)
-  const ideal = idealScore(context, request.index, terms)
   const isWhole = filter(NOWHERE).sql === '1'
   const read = () => bestOfContext(context, match, filter, pace)
   const { questions } = context
   // A turn asks this twice: beside its own wording, and beside the rewritten question.
   const matches = isWhole && questions ? await questions.findOrRead(sql, match, pace, read) : await read()
-  return { matches, ideal }
+  return scored(matches, weighWords(context, request.index, terms))
 }
+
+const scored = (matches: Gathered, asked: WeighedWord[]): ScoredWords => ({
+  matches,
+  ideal: idealScore(asked),
+  asked,
+})
 
 async function bestOfContext(
   { sql, schema, questions }: SearchContext,

@@ -17,7 +17,7 @@ import type { Document } from '../types'
 import type { SearchContext } from './context'
 import { type ScoredWords, share } from './fusion'
 import type { Gathered } from './gathered'
-import { queryOf, weighWords } from './keyword'
+import { queryOf, type WeighedWord, weighWords } from './keyword'
 import type { VectorSearch } from './nearest'
 import type { Pace } from './pace'
 import { CONTEXT_WEIGHT } from './question-words'
@@ -66,7 +66,7 @@ export async function readBest(
   if (!reads(request) || vector.field.embed === undefined) return
   const reader = context.embedder(vector.field).reader?.()
   if (reader === undefined) return
-  const value = valuer(context, request, reader, terms)
+  const value = valuer(context, request, reader, { terms, words })
   const places = bestOf(fused)
   const fields = fieldsToRead(request, vector)
   const values = new Map<number, number>()
@@ -95,23 +95,20 @@ function valuer(
   context: SearchContext,
   request: SearchRequest,
   reader: PassageReader,
-  terms: Term[],
+  { terms, words: { asked, said } }: { terms: Term[]; words: ScoredWords },
 ): (words: number, document: Written) => number {
-  const ask = (text: string, asked: Term[]) =>
-    reader.ask({
-      text,
-      // Replace a word that the index lacks by its likeliest correction.
-      words: weighWords(context, request.index, asked).map(({ words, says }) => ({
-        word: words[1] ?? words[0]!,
-        says,
-      })),
-    })
+  const weighed = (some: Term[]) => weighWords(context, request.index, some)
+  const ask = (text: string, words: WeighedWord[]) =>
+    // Replace a word that the index lacks by its likeliest correction.
+    reader.ask({ text, words: words.map(({ words, says }) => ({ word: words[1] ?? words[0]!, says })) })
   const of = ({ likeness, words, pairs }: Reading): number =>
     WEIGHTS.likeness * likeness + WEIGHTS.said * words + WEIGHTS.pairs * pairs
-  const question = ask(request.q, terms)
+  const question = ask(request.q, asked ?? weighed(terms))
   const { contextQ } = request
   const before =
-    contextQ === '' ? undefined : ask(contextQ, queryOf(context, { ...request, q: contextQ }).terms)
+    contextQ === ''
+      ? undefined
+      : ask(contextQ, said ?? weighed(queryOf(context, { ...request, q: contextQ }).terms))
   return (words, document) => {
     const own = of(question(document))
     const read = before ? (1 - CONTEXT_WEIGHT) * own + CONTEXT_WEIGHT * of(before(document)) : own

@@ -92,14 +92,45 @@ describe('a reader', () => {
     const reader = new PassageReader(table)
     const question = asked('Where do the sharks of the north reef sleep?')
     const ask = reader.ask(question)
+    // It shares words with the first one, and with them what was found out about them.
+    const other = reader.ask(asked('Do sharks sleep?'))
     const document: Written = { names: 'Sharks', text: `${ANSWER}\n\nThe sharks sleep on the north reef.` }
     const first = ask(document)
+    other(document)
     for (let at = 0; at < 12; at++) {
       const words = Array.from({ length: 3_000 }, (_, word) => `w${at}x${word}`).join(' ')
       ask({ names: '', text: words })
     }
     expect(ask(document)).toEqual(first)
+    expect(other(document)).toEqual(read('Do sharks sleep?', document.text, document.names))
     expect(reader.ask(question)(document)).toEqual(first)
     expect(new PassageReader(table).ask(question)(document)).toEqual(first)
+  })
+  it('reads for several questions with the same words as each would be read alone', () => {
+    const vocabulary = [
+      'sharks',
+      'shark',
+      'physician',
+      'doctor',
+      'sleep',
+      'reef',
+      'cookie',
+      'deletes',
+      'the',
+      '-',
+    ]
+    const text = fc.array(fc.constantFrom(...vocabulary), { minLength: 1, maxLength: 6 })
+    const reader = new PassageReader(table)
+    fc.assert(
+      fc.property(fc.array(text, { minLength: 2, maxLength: 4 }), fc.array(text), (questions, documents) => {
+        const asks = questions.map((words) => reader.ask(asked(words.join(' '))))
+        for (const words of documents) {
+          const document = { names: 'Sleep', text: words.join(' ') }
+          for (const [number, ask] of asks.entries())
+            expect(ask(document)).toEqual(read(questions[number]!.join(' '), document.text, document.names))
+        }
+      }),
+      { numRuns: 20 },
+    )
   })
 })
