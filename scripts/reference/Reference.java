@@ -1,11 +1,14 @@
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
+import org.opensearch.Version;
 import org.opensearch.common.settings.Settings;
 import org.opensearch.node.InternalSettingsPreparer;
 import org.opensearch.node.Node;
 import org.opensearch.plugins.Plugin;
+import org.opensearch.plugins.PluginInfo;
 
 /**
  * One OpenSearch node with plugins from the class path: `Reference.java HOME PORT PLUGIN,PLUGIN... [NAME TRANSPORT_PORT
@@ -13,7 +16,9 @@ import org.opensearch.plugins.Plugin;
  */
 public class Reference {
   static class Embedded extends Node {
-    Embedded(Settings settings, List<Class<? extends Plugin>> plugins) {
+    /** @param plugins classes for release 2, PluginInfo for release 3 */
+    @SuppressWarnings({"rawtypes", "unchecked"})
+    Embedded(Settings settings, Collection plugins) {
       super(
           InternalSettingsPreparer.prepareEnvironment(settings, Map.of(), null, () -> "reference"),
           plugins,
@@ -22,8 +27,13 @@ public class Reference {
   }
 
   public static void main(String[] args) throws Exception {
-    List<Class<? extends Plugin>> plugins = new ArrayList<>();
-    for (String name : args[2].split(",")) plugins.add(Class.forName(name).asSubclass(Plugin.class));
+    List<Object> plugins = new ArrayList<>();
+    for (String name : args[2].split(",")) {
+      plugins.add(
+          Version.CURRENT.major < 3
+              ? Class.forName(name).asSubclass(Plugin.class)
+              : new PluginInfo(name, "", "", Version.CURRENT, "21", name, null, List.of(), false));
+    }
     Settings.Builder settings =
         Settings.builder()
             .put("path.home", args[0])

@@ -13,8 +13,6 @@ const run = promisify(execFile)
 const here = fileURLToPath(new URL('.', import.meta.url))
 
 export const cache = process.env.PARLEY_REFERENCE || join(homedir(), '.cache', 'parley', 'reference')
-const lib = join(cache, 'lib')
-const knn = join(cache, 'knn')
 const sources = join(cache, 'sources')
 const classes = join(cache, 'classes')
 
@@ -45,6 +43,14 @@ const PLUGINS = [
   'org.opensearch.neuralsearch.plugin.NeuralSearch',
 ]
 
+/** Release 3 has other names for its modules, and its ML plugin is not compiled here. */
+const CORE_3 = CORE.map((name) => (name.includes('.knn.') ? name : name.replace(/Plugin$/, 'ModulePlugin')))
+
+/** @typedef {'2' | '3'} Release of OpenSearch. 3 needs a JDK of 21 or later */
+
+/** @param {Release} release */
+const pomOf = (release) => (release === '3' ? 'pom-3.xml' : 'pom.xml')
+
 /**
  * What is wrong with a command, in one line.
  * @param {unknown} error
@@ -57,6 +63,12 @@ function firstLine(error) {
   return (lines.find((line) => /error|fatal/i.test(line)) ?? message).trim().slice(0, 300)
 }
 
+/** Where the jars of a release lie, and its k-NN plugin. @param {Release} release */
+const foldersOf = (release) => {
+  const folder = release === '3' ? join(cache, '3') : cache
+  return { lib: join(folder, 'lib'), knn: join(folder, 'knn') }
+}
+
 /** Does a step once: its mark says that it was done with the same input. @param {string} name @param {string} input */
 async function once(name, input, /** @type {() => Promise<void>} */ step) {
   const mark = join(cache, `${name}.done`)
@@ -65,9 +77,11 @@ async function once(name, input, /** @type {() => Promise<void>} */ step) {
   writeFileSync(mark, input)
 }
 
-async function fetchJars() {
+/** @param {Release} release */
+async function fetchJars(release) {
+  const { lib, knn } = foldersOf(release)
   rmSync(lib, { recursive: true, force: true })
-  const copy = ['-q', '-B', '-f', join(here, 'pom.xml'), 'dependency:copy-dependencies']
+  const copy = ['-q', '-B', '-f', join(here, pomOf(release)), 'dependency:copy-dependencies']
   await run('mvn', [...copy, `-DoutputDirectory=${lib}`, '-DincludeScope=runtime'], { maxBuffer: 2 ** 26 })
   const zip = readdirSync(lib).find((name) => name.endsWith('.zip'))
   if (zip === undefined) throw new Error('the k-NN plugin did not come')
@@ -113,21 +127,29 @@ async function compile() {
   cpSync(join(sources, 'resources'), classes, { recursive: true })
 }
 
-const classPath = (/** @type {string[]} */ first) =>
-  [...first, join(lib, '*'), join(knn, '*')].join(delimiter)
+/** @param {string[]} first @param {Release} [release] */
+const classPath = (first, release = '2') => {
+  const { lib, knn } = foldersOf(release)
+  return [...first, join(lib, '*'), join(knn, '*')].join(delimiter)
+}
 
 /**
+ * @param {Release} release
  * @returns {Promise<{ classPath: string, plugins: string[], core: string[], without?: string }>} what to start it with;
  *   `core` are the plugins without the ML plugin, and `without` says why that is not in `plugins`
  * @throws Error in one line, where OpenSearch cannot be had
  */
-export async function assemble() {
+export async function assemble(release = '2') {
   mkdirSync(cache, { recursive: true })
-  const pom = readFileSync(join(here, 'pom.xml'), 'utf8')
+  const pom = readFileSync(join(here, pomOf(release)), 'utf8')
   try {
-    await once('jars', pom, fetchJars)
+    await once(release === '3' ? 'jars-3' : 'jars', pom, () => fetchJars(release))
   } catch (error) {
     throw new Error(`No OpenSearch: Maven could not bring it (${firstLine(error)})`)
+  }
+  if (release === '3') {
+    const without = 'it is compiled for release 2 only'
+    return { classPath: classPath([], release), plugins: CORE_3, core: CORE_3, without }
   }
   try {
     await once('classes', pom + JSON.stringify(REPOSITORIES), compile)

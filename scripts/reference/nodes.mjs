@@ -14,6 +14,10 @@ const note = join(cache, 'server.json')
  * @typedef {{ pid: number, url: string, log: string, command: string[] }} ReferenceNode
  */
 
+/** The JDK of JAVA_HOME, where that is set: release 3 needs a newer one than release 2. */
+const { JAVA_HOME } = process.env
+const java = JAVA_HOME ? join(JAVA_HOME, 'bin', 'java') : 'java'
+
 /** @param {string} name @returns {string} an empty folder that OpenSearch takes as its home */
 function emptyHome(name) {
   const home = join(cache, name)
@@ -51,11 +55,12 @@ export function runningNodes() {
 /**
  * Starts an empty OpenSearch that goes on after this process.
  * @param {number} count of nodes. Several have no ML plugin, and hold an index's copies for each other.
+ * @param {import('./assemble.mjs').Release} [release]
  * @returns {Promise<{ nodes: ReferenceNode[], without?: string }>}
  * @throws Error in one line, where OpenSearch cannot be had
  */
-export async function startReference(count = 1) {
-  const { classPath, plugins, core, without } = await assemble()
+export async function startReference(count = 1, release = '2') {
+  const { classPath, plugins, core, without } = await assemble(release)
   const ports = await freePorts(count * 2)
   const seeds = ports.slice(count).map((port) => `127.0.0.1:${port}`)
   const nodes = []
@@ -73,7 +78,7 @@ export async function startReference(count = 1) {
     const program = [join(here, 'Reference.java'), home, port]
     const member = [/** @type {string} */ (seeds[at]), String(ports[count + at]), seeds.join()]
     const which = count === 1 ? [plugins.join()] : [core.join(), ...member]
-    const command = ['java', ...options, '-cp', classPath, ...program, ...which]
+    const command = [java, ...options, '-cp', classPath, ...program, ...which]
     const log = join(home, 'server.log')
     const child = launch(command, log)
     children.push(child)

@@ -7,13 +7,13 @@ import { startReference, stopReference } from './nodes.mjs'
 const usage = `Usage: npm run reference:opensearch -- COMMAND
 
   start     brings up an empty OpenSearch with its ML plugin, and says where it answers;
-            with --nodes 3 a cluster of three nodes, without the ML plugin
+            with --nodes 3 a cluster of three nodes, with --release 3 OpenSearch 3, both without the ML plugin
   compare   asks an empty OpenSearch and an empty Parley the same, prints what differs, and writes docs/opensearch.md
   cluster   starts three nodes with a million documents (--documents N), kills one and cuts one off while 50
             conversations stream, and says whether an answer was wrong; leaves out nothing but where OpenSearch cannot be had
   stop      ends the OpenSearch that was started
 
-It needs a JDK of 17 or later, Maven, and git. What it downloads and compiles lies in ~/.cache/parley/reference, or in
+It needs a JDK of 17 or later (21 for --release 3; JAVA_HOME names another one), Maven, and git. What it downloads and compiles lies in ~/.cache/parley/reference, or in
 the folder PARLEY_REFERENCE. PARLEY_REFERENCE_SOURCES names a folder with clones of ml-commons and neural-search, to be
 taken in GitHub's place.`
 
@@ -21,8 +21,14 @@ const [command, ...names] = process.argv.slice(2)
 try {
   if (command === 'start') {
     stopReference()
-    const { values } = parseArgs({ args: names, options: { nodes: { type: 'string', default: '1' } } })
-    const { nodes, without } = await startReference(Number(values.nodes))
+    const options = /** @type {const} */ ({
+      nodes: { type: 'string', default: '1' },
+      release: { type: 'string', default: '2' },
+    })
+    const { values } = parseArgs({ args: names, options })
+    const { nodes: count, release } = values
+    if (release !== '2' && release !== '3') throw new Error('--release is 2 or 3.')
+    const { nodes, without } = await startReference(Number(count), release)
     for (const { url, pid } of nodes) console.log(`OpenSearch answers at ${url}, process ${pid}.`)
     if (without !== undefined) console.log(`It has no ML plugin: ${without}`)
   } else if (command === 'cluster') {

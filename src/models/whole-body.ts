@@ -1,5 +1,9 @@
 /** Reads a body in one piece, up to a limit. */
+import { byteReader } from '../byte-reader'
 import { rest, worked } from '../turn-taking'
+
+/** Bytes of the first read: most replies have fewer. */
+const FIRST_READ = 16 * 1024
 
 /**
  * @param onRead called with the bytes of each read
@@ -12,7 +16,7 @@ export async function readWholeBody(
   onRead: (bytes: Uint8Array) => void = () => {},
 ): Promise<{ text: string; complete: boolean }> {
   if (!body) return { text: '', complete: true }
-  const reader = body.getReader()
+  const reader = byteReader(body, FIRST_READ)
   const decoder = new TextDecoder()
   const pieces: string[] = []
   let size = 0

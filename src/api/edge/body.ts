@@ -1,16 +1,20 @@
 /** Reads request bodies: whatever their content type, gzipped or not, up to a limit. */
+
+import { type ByteReader, byteReader } from '../../byte-reader'
 import { ApiError, detailed } from '../../errors'
 import { parseExact } from '../../exact-json'
 import { requireShallow } from '../../json-depth'
 import { describeFault } from '../../json-fault'
 import { Pauses, pause } from '../../pause'
-import { type ByteReader, byteReader } from './byte-reader'
 import { inflate } from './inflate'
 
 /** Bytes of a JSON body after inflating: a document, a schema, a set of searches. */
 export const BODY_LIMIT = 4 * 1024 * 1024
 
 const GZIP_MAGIC = [0x1f, 0x8b]
+
+/** Bytes of a body that is read in one piece. */
+const SMALL = 64 * 1024
 
 /** Bytes of an unwanted body that are read and dropped: the most that any plan of the platform lets through. */
 const DRAIN_LIMIT = 512 * 1024 * 1024
@@ -27,7 +31,7 @@ const DRAINED_A_PAUSE = 4 * 1024 * 1024
 export async function* bodyBytes(request: Request): AsyncGenerator<Uint8Array, void, undefined> {
   if (!request.body) return
   const body = request.body as ReadableStream<Uint8Array>
-  const reader = byteReader(body)
+  const reader = lengthOf(request) <= SMALL ? wholeReader(request) : byteReader(body)
   try {
     const head = await reader.read()
     if (head.done) return
@@ -47,6 +51,22 @@ export async function* bodyBytes(request: Request): AsyncGenerator<Uint8Array, v
   }
 }
 
+/** Bytes that a request says its body has. NaN: it does not say. */
+const lengthOf = ({ headers }: Request): number => Number(headers.get('content-length') ?? Number.NaN)
+
+/** A small body comes in one call of the platform. Reads of a stream are two at least, each a turn of the event loop. */
+function wholeReader(request: Request): ByteReader {
+  let isRead = false
+  return {
+    read: async () => {
+      const value = isRead ? new Uint8Array() : new Uint8Array(await request.arrayBuffer())
+      isRead = true
+      return value.length > 0 ? { done: false, value } : { done: true, value: undefined }
+    },
+    cancel: async () => {},
+  }
+}
+
 /**
  * The whole body as text.
  *
@@ -54,7 +74,7 @@ export async function* bodyBytes(request: Request): AsyncGenerator<Uint8Array, v
  * @throws ApiError 413
  */
 export async function readText(request: Request, limit = BODY_LIMIT): Promise<string> {
-  if (Number(request.headers.get('content-length') ?? 0) > limit) throw tooLarge(limit)
+  if (lengthOf(request) > limit) throw tooLarge(limit)
   const decoder = new TextDecoder()
   let text = ''
   let size = 0

@@ -56,9 +56,9 @@ const LONGEST_TEXT = 2_000
 /** Writes the lines of a request once its status is known. */
 export function logRequest(env: Cloudflare.Env, record: RequestRecord, status: number): void {
   const { requestId: request_id, started, method, route, action, key, denied, target, question } = record
+  if (env.LOG_REQUESTS !== 'on' && env.LOG_REQUESTS !== 'audit') return
   const now = Date.now()
   const ts = new Date(now).toISOString()
-  if (env.LOG_REQUESTS !== 'on' && env.LOG_REQUESTS !== 'audit') return
   if (action !== undefined && key !== undefined && isAudited(action, method)) {
     const line = {
       type: 'audit',
