@@ -164,8 +164,11 @@ export async function runSearch(
   if (gone?.aborted) return GONE
   const collection = retrieverOf(env, search.place)
   const ticket = gone && crypto.randomUUID()
-  const abandon = () => void collection.abandon(ticket!).catch(() => {})
-  gone?.addEventListener('abort', abandon)
+  let ended = false
+  // A flag takes less time than removing the listener.
+  gone?.addEventListener('abort', () => {
+    if (!ended) void collection.abandon(ticket!).catch(() => {})
+  })
   try {
     // What a model for reranking says may have to be hidden.
     const outcome = await collection.search(
@@ -177,7 +180,7 @@ export async function runSearch(
     if (outcome.ok && typeof outcome.value === 'string') return written(outcome.value)
     return replyOf(search, outcome as Outcome<SearchResult>)
   } finally {
-    gone?.removeEventListener('abort', abandon)
+    ended = true
   }
 }
 

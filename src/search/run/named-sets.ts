@@ -73,6 +73,7 @@ interface Named {
 }
 
 function namesOf(own: readonly string[] = [], asked: string | undefined): Named[] {
+  if (own.length === 0 && !asked) return []
   const names = listed(asked)
   return [...new Set([...own, ...names])].map((name) => ({ name, asked: names.includes(name) }))
 }
