@@ -30,6 +30,13 @@ export interface Retriever {
    * @param ticket names the search for `abandon`: unique, and the caller's secret
    */
   search(params: SearchParameters, scope?: SearchScope, ticket?: string): Promise<Outcome<SearchResult>>
+  /** The same, as JSON text where the engine can write it. */
+  search(
+    params: SearchParameters,
+    scope: SearchScope | undefined,
+    ticket: string | undefined,
+    asText: boolean,
+  ): Promise<Outcome<SearchResult | string>>
   /** Ends the search with this ticket, because nobody waits for it any more. */
   abandon(ticket: string): Promise<void>
   /** The fields of the collection. A turn needs them to keep vectors out of the prompt. */

@@ -117,9 +117,9 @@ export function capture(
   searches: readonly { search: PlannedSearch; reply: SearchReply; searcher: Searcher }[],
 ): void {
   for (const { search, reply, searcher } of searches) {
-    if (!('result' in reply) || !isCaptured(search.params)) continue
+    if ('error' in reply || !isCaptured(search.params)) continue
     waitUntil(
-      captureOne(search, reply.result, searcher).catch((error) =>
+      captureOne(search, reply, searcher).catch((error) =>
         console.error('a search could not be counted', reasonOf(error)),
       ),
     )
@@ -140,17 +140,19 @@ const isCaptured = ({ q = '', enable_analytics: enabled, page, offset }: SearchP
  */
 async function captureOne(
   { collection, params, scope }: PlannedSearch,
-  result: SearchResult,
+  reply: Exclude<SearchReply, { error: string }>,
   { env, access, named, address }: Searcher,
 ): Promise<void> {
+  const capturing = (await allRules(env)).filter(({ params }) => params?.capture_search_requests === true)
+  if (capturing.length === 0) return
+  const { result } = reply
   const own = result.request_params.collection_name
   const isOpen = !scope?.filter
   const kept = { filter_by: isOpen ? params.filter_by : undefined, analytics_tag: params.analytics_tag }
-  const concerned = (await allRules(env)).filter(
+  const concerned = capturing.filter(
     (rule) =>
-      rule.params?.capture_search_requests === true &&
       (rule.collection === collection || rule.collection === own) &&
-      !(rule.params.meta_fields ?? []).some((field) => isLong(kept[field as MetaField])),
+      !(rule.params?.meta_fields ?? []).some((field) => isLong(kept[field as MetaField])),
   )
   if (concerned.length === 0) return
   const { userId } = identify([access], named)

@@ -1,11 +1,15 @@
 /** Turns a request's parameters into a search, and runs it. */
+
+import * as v from 'valibot'
 import type { Access } from '../../auth/access'
-import { ApiError } from '../../errors'
+import { ApiError, type Outcome } from '../../errors'
 import { mapFew } from '../../few'
+import { once } from '../../once'
 import { retrieverOf } from '../../registry/engines'
 import { findCollection, findForQuestion } from '../../registry/names'
 import { getPreset, wordsOfSet } from '../../registry/search-sets'
-import type { SearchParameters, SearchScope } from '../../search/types'
+import type { SearchParameters, SearchResult, SearchScope } from '../../search/types'
+import { readStored } from '../../stored-json'
 import type { SearchReply } from '../../turn/events'
 import type { PlannedSearch } from '../../turn/request'
 import { replyOf } from '../../turn/retrieve'
@@ -129,15 +133,29 @@ function scopeOf(
   return { history: readsHistory(collection), ...(both && { filter: both }) }
 }
 
+/** The reply of a search. `text`: the result as JSON, if the engine wrote that; `result` reads it, with rounded int64. */
+export type WrittenReply = SearchReply & { text?: string }
+
+const anyResult = once(() => v.custom<SearchResult>((value) => typeof value === 'object' && value !== null))
+
+const written = (text: string): WrittenReply => ({
+  text,
+  get result() {
+    return readStored(anyResult(), text)
+  },
+})
+
 /**
  * Runs a search. A caller's mistake becomes the reply.
  * @param gone aborts when the caller has left
+ * @param asText whether the reply may have the result as text
  */
 export async function runSearch(
   env: Cloudflare.Env,
   search: PlannedSearch,
   gone?: AbortSignal,
-): Promise<SearchReply> {
+  asText = false,
+): Promise<WrittenReply> {
   if (search.error) {
     const { message, status, detail } = search.error
     return { error: message, code: status, ...(detail !== undefined && { detail }) }
@@ -146,12 +164,23 @@ export async function runSearch(
   if (gone?.aborted) return GONE
   const collection = retrieverOf(env, search.place)
   const ticket = gone && crypto.randomUUID()
-  const abandon = () => void collection.abandon(ticket!).catch(() => {})
-  gone?.addEventListener('abort', abandon)
+  let ended = false
+  // A flag takes less time than removing the listener.
+  gone?.addEventListener('abort', () => {
+    if (!ended) void collection.abandon(ticket!).catch(() => {})
+  })
   try {
-    return replyOf(search, await collection.search(search.params, search.scope, ticket))
+    // What a model for reranking says may have to be hidden.
+    const outcome = await collection.search(
+      search.params,
+      search.scope,
+      ticket,
+      asText && !search.params.rerank_model,
+    )
+    if (outcome.ok && typeof outcome.value === 'string') return written(outcome.value)
+    return replyOf(search, outcome as Outcome<SearchResult>)
   } finally {
-    gone?.removeEventListener('abort', abandon)
+    ended = true
   }
 }
 

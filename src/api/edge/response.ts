@@ -6,8 +6,10 @@ export { forbidden } from '../../auth/access'
 
 const JSON_HEADERS = { 'content-type': 'application/json; charset=utf-8' }
 
-export const json = (value: unknown, status = 200): Response =>
-  new Response(JSON.stringify(value), { status, headers: JSON_HEADERS })
+export const json = (value: unknown, status = 200): Response => jsonText(JSON.stringify(value), status)
+
+export const jsonText = (text: string, status = 200): Response =>
+  new Response(text, { status, headers: JSON_HEADERS })
 
 /** Typesense's own bytes, spaces included. */
 export const notFound = (): Response =>

@@ -20,6 +20,10 @@ function firstWord(path: string): string {
 
 const countWords = (path: string): number => path.split('/').length
 
+/** Paths whose routes are kept, and their characters: clients that search ask for the same path again and again. */
+const MOST_PATHS = 100
+const LONGEST_PATH = 200
+
 /** A route as it was added. */
 interface Added<T> {
   method: string
@@ -46,6 +50,7 @@ export class LazyRouter<T> implements Router<T> {
   readonly name = 'LazyRouter'
   readonly #routes: Added<T>[] = []
   readonly #tries = new Map<string, TrieRouter<T>>()
+  readonly #matched = new Map<string, Result<T>>()
   #known: { methods: Set<string>; words: Set<string>; longest: number } | undefined
 
   add(method: string, path: string, handler: T): void {
@@ -53,9 +58,21 @@ export class LazyRouter<T> implements Router<T> {
     if (!this.#known) return
     this.#known = undefined
     this.#tries.clear()
+    this.#matched.clear()
   }
 
   match(method: string, path: string): Result<T> {
+    const request = `${method} ${path}`
+    const known = this.#matched.get(request)
+    if (known !== undefined) return known
+    const result = this.#match(method, path)
+    if (path.length > LONGEST_PATH) return result
+    if (this.#matched.size >= MOST_PATHS) this.#matched.clear()
+    this.#matched.set(request, result)
+    return result
+  }
+
+  #match(method: string, path: string): Result<T> {
     this.#known ??= {
       methods: new Set(this.#routes.map((route) => route.method)),
       words: new Set(this.#routes.map((route) => firstWord(route.path)).filter((word) => !isOpen(word))),

@@ -5,7 +5,7 @@ import { capture } from '../edge/analytics'
 import { hinting, NEEDED } from '../edge/hint'
 import { isTrue, override } from '../edge/parameters'
 import { ofRequest, planSearch } from '../edge/plan'
-import { forbidden, json } from '../edge/response'
+import { forbidden, json, jsonText } from '../edge/response'
 import type { Call, Route } from '../edge/route'
 import { converseOnce, isConversing } from './conversations'
 import { runAsked } from './nl/search'
@@ -34,11 +34,11 @@ async function search(call: Call): Promise<Response> {
   }
   // A preset can have the words.
   const planned = await planSearch(env, access, name, query.preset ? query : { q: '', ...query })
-  const reply = await runAsked(env, access, ofRequest(planned, call.record), request.signal)
+  const reply = await runAsked(env, access, ofRequest(planned, call.record), request.signal, true)
   const searcher = { env, access, named: namedUser(request, asked), address: call.record.address }
   capture([{ search: planned, reply, searcher }])
   if ('error' in reply) throw new ApiError(reply.code, reply.error, reply.retryAfter)
-  return json(reply.result)
+  return reply.text === undefined ? json(reply.result) : jsonText(reply.text)
 }
 
 export const searchRoutes: Route[] = [

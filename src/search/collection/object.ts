@@ -47,7 +47,7 @@ import { Altering } from './altering'
 import { CollectionLife } from './life'
 import { answerReference, cascade, checkReferences, settleCascade, type Told } from './links'
 import { keepHistory } from './open'
-import type { Cascaded, CascadeSource, CollectionRpc } from './rpc'
+import { type Cascaded, type CascadeSource, type CollectionRpc, written } from './rpc'
 import { rename, reseal, truncate } from './stored-changes'
 
 /** How long after a search imports use small batches. A user who types searches again within this time. */
@@ -289,14 +289,20 @@ export class Collection extends CountingObject implements CollectionRpc {
     })
   }
 
-  search(params: SearchParameters, scope: SearchScope = {}, ticket?: string): Promise<Outcome<SearchResult>> {
+  search(params: SearchParameters, scope?: SearchScope, ticket?: string): Promise<Outcome<SearchResult>>
+  search(
+    params: SearchParameters,
+    scope: SearchScope = {},
+    ticket?: string,
+    asText = false,
+  ): Promise<Outcome<SearchResult | string>> {
     this.#searchedAt = Date.now()
     return this.#answer('search', scope, async () => {
       const { context, store, mirror } = this.#life.existing()
       if (!scope.history && (mirror !== undefined || isHistoryShaped(store.schema))) throw forbidden()
       const result = await executeSearch(context, params, scope, { others: this.#longSearches, ticket })
       result.request_params.collection_name = store.schema.name
-      return result
+      return asText ? written(result) : result
     })
   }
 

@@ -107,6 +107,13 @@ export interface CollectionRpc {
    * @param ticket a name for `abandon`: unique, and known to the caller alone
    */
   search(params: SearchParameters, scope?: SearchScope, ticket?: string): Promise<Outcome<SearchResult>>
+  /** The same as JSON text, which the platform passes on in a fifth of the time. An object of an earlier version writes none. */
+  search(
+    params: SearchParameters,
+    scope: SearchScope | undefined,
+    ticket: string | undefined,
+    asText: boolean,
+  ): Promise<Outcome<SearchResult | string>>
   /**
    * Embeds the question of a search that follows, which then waits for the same call to the embedder. What fails here, the search
    * tries itself.
@@ -166,6 +173,15 @@ export interface CollectionRpc {
   /** Puts all counts into documents now. */
   flushEvents(): Promise<Outcome<void>>
   eventStatus(): Promise<Outcome<AnalyticsStatus>>
+}
+
+/** A call returns 32 MiB at most, and a character of a text takes up to two bytes there. */
+const LONGEST_TEXT = 15 << 20
+
+/** A result as JSON text, unless that is too long for a call. */
+export function written(result: SearchResult): SearchResult | string {
+  const text = JSON.stringify(result)
+  return text.length <= LONGEST_TEXT ? text : result
 }
 
 /** Where documents were deleted that others refer to. */

@@ -2,6 +2,7 @@
 import { ApiError, detailed } from '../../errors'
 import { checkLimits } from '../limits'
 import { parseRequest, type SearchRequest } from '../request/request'
+import type { StoredSchema } from '../schema/layout'
 import type { Curation } from '../sets/curation'
 import type { Diversity } from '../sets/diversity'
 import type { Synonym } from '../sets/synonym'
@@ -72,6 +73,7 @@ interface Named {
 }
 
 function namesOf(own: readonly string[] = [], asked: string | undefined): Named[] {
+  if (own.length === 0 && !asked) return []
   const names = listed(asked)
   return [...new Set([...own, ...names])].map((name) => ({ name, asked: names.includes(name) }))
 }
@@ -101,7 +103,12 @@ export interface WithSets {
 /** @throws ApiError for wrong parameters */
 export function applyNamedSets(context: SearchContext, given: SearchParameters, sets: NamedSets): WithSets {
   if (sets === NONE)
-    return { params: given, request: parsed(context, given), metadata: undefined, diversity: undefined }
+    return {
+      params: given,
+      request: parsed(context, given, parseOnce),
+      metadata: undefined,
+      diversity: undefined,
+    }
   checkLimits(given)
   const { schema } = context
   const synonyms = synonymRules(given, sets.synonyms)
@@ -125,8 +132,33 @@ export function applyNamedSets(context: SearchContext, given: SearchParameters, 
   return { params, request, metadata, diversity }
 }
 
-function parsed(context: SearchContext, params: SearchParameters): SearchRequest {
-  const request = parseRequest(params, context.schema)
+/** Parsed requests of a schema by all parameters but `q`, which differ little between searches. Nobody may change them. */
+const requests = new WeakMap<StoredSchema, Map<string, SearchRequest>>()
+const MOST_REQUESTS = 32
+/** Characters of parameters that are kept, and of `q`, which needs no check then. */
+const LONGEST_KEPT = 1_000
+/** With these the request depends on the time or on `q`. */
+const VARIES = /_rand|vector_query|validate_field_names/
+
+function parseOnce(params: SearchParameters, schema: StoredSchema): SearchRequest {
+  const { q, ...others } = params
+  const key = JSON.stringify(others)
+  if (q === undefined || q === '*' || q.length + key.length > LONGEST_KEPT || VARIES.test(key)) {
+    return parseRequest(params, schema)
+  }
+  const known = requests.get(schema) ?? new Map<string, SearchRequest>()
+  requests.set(schema, known)
+  let request = known.get(key)
+  if (request === undefined) {
+    request = parseRequest(params, schema)
+    if (known.size >= MOST_REQUESTS) known.clear()
+    known.set(key, request)
+  }
+  return { ...request, q }
+}
+
+function parsed(context: SearchContext, params: SearchParameters, parse = parseRequest): SearchRequest {
+  const request = parse(params, context.schema)
   // Until an older collection has its index of words, its stems serve.
   return context.hasWordIndex() ? request : { ...request, index: STEMS }
 }

@@ -21,7 +21,7 @@ import type { SearchReply } from '../../../turn/events'
 import { generate, type TokenUsage, usageOfPart } from '../../../turn/generate'
 import type { PlannedSearch } from '../../../turn/request'
 import { fill, isTrue, listed } from '../../edge/parameters'
-import { runSearch } from '../../edge/plan'
+import { runSearch, type WrittenReply } from '../../edge/plan'
 import { forbidden } from '../../edge/response'
 import { type Generated, promptOf, readReply, type Told, toldFields } from './prompt'
 
@@ -42,13 +42,14 @@ interface Answer {
   model: string
 }
 
-/** Runs a search. If it asks for it, a model rewrites it first. */
+/** Runs a search. If it asks for it, a model rewrites it first. @param asText as of `runSearch` */
 export async function runAsked(
   env: Cloudflare.Env,
   access: Access,
   search: PlannedSearch,
   gone?: AbortSignal,
-): Promise<SearchReply> {
+  asText = false,
+): Promise<WrittenReply> {
   const {
     nl_query: asked,
     nl_model_id,
@@ -58,7 +59,8 @@ export async function runAsked(
   } = search.params
   const plain = { ...search, params }
   const question = params.q?.trim() ?? ''
-  if (!isTrue(asked) || search.error || ['', '*'].includes(question)) return runSearch(env, plain, gone)
+  if (!isTrue(asked) || search.error || ['', '*'].includes(question))
+    return runSearch(env, plain, gone, asText)
   // A key for pages may only use the model that its scoped key names.
   if (access.forPages && access.embedded.nl_model_id === undefined) return refused(forbidden())
 

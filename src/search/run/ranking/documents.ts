@@ -17,6 +17,9 @@ const MOST_CHARACTERS = 2_000_000
 
 /** Documents that one statement reads: whoever needs no more of them reads the rest of these all the same. */
 const AT_ONCE = 16
+/** After documents with this many characters together, one statement reads more. */
+const SHORT = 64_000
+const MOST_AT_ONCE = 64
 
 /** BM25's parameters, for the order of documents that are equal in everything else. */
 const K1 = 1.2
@@ -161,22 +164,30 @@ export class DocumentScorer {
   /** Documents in this order, without those that were deleted. One row is in memory at a time. */
   *#bodies(seqs: readonly number[]): Generator<Row, undefined> {
     const hasUnstored = this.#request.queryFields.some(({ field }) => !field.store)
-    for (let from = 0; from < seqs.length; from += AT_ONCE) {
+    let atOnce = AT_ONCE
+    for (let from = 0; from < seqs.length; ) {
+      const some = seqs.slice(from, from + atOnce)
+      let characters = 0
       // Arrays take less time than objects.
       const rows = this.#context.sql
         .exec(
           `SELECT d.seq, d.body, ${hasUnstored ? 'u.body' : 'NULL'} AS unstored
              FROM json_each(?) s CROSS JOIN documents d ON d.seq = s.value
              ${hasUnstored ? 'LEFT JOIN unstored u ON u.seq = d.seq' : ''}`,
-          JSON.stringify(seqs.slice(from, from + AT_ONCE)),
+          JSON.stringify(some),
         )
         .raw<Row>()
       try {
-        yield* rows
+        for (const row of rows) {
+          characters += row[1].length
+          yield row
+        }
       } finally {
         // A cursor cannot be closed. SQLite drops no table while one is open.
         while (!rows.next().done);
       }
+      from += some.length
+      atOnce = characters < SHORT ? MOST_AT_ONCE : AT_ONCE
     }
   }
 

@@ -93,7 +93,7 @@ export async function rankedPage(
     const isLast = segment === segments.at(-1)
     const { size, ranked } =
       (isLast && count && (await othersOf(count, segments.slice(0, -1)))) ||
-      (await sizeOf(ranking, segment, isEnough, isLast))
+      (await sizeOf(ranking, segment, isEnough, isLast || (from === 0 && !isEnough && !segment.tier.tied)))
     if (ranked !== undefined) {
       await addRanked(ranking, page, segment, { size, from, left, known: ranked })
     } else if (segment.seqs !== undefined) {
@@ -165,17 +165,17 @@ async function othersOf(
 }
 
 /**
- * How many documents a segment has; a lower bound if the window certainly lies in it. The last segment is counted as
- * it is ranked.
+ * How many documents a segment has; a lower bound if the window certainly lies in it.
+ * @param ranks whether one statement counts and ranks them
  */
 async function sizeOf(
   ranking: Ranking,
   segment: Segment,
   isEnough: boolean,
-  isLast: boolean,
+  ranks: boolean,
 ): Promise<{ size: number; ranked: OrderedMatch[] | undefined }> {
   if (segment.seqs !== undefined) return { size: segment.seqs.length, ranked: undefined }
-  if (isLast) {
+  if (ranks) {
     const { rows, found } = await bestBy(ranking, segment, [], { offset: 0, limit: FEW })
     return { size: found, ranked: rows }
   }
