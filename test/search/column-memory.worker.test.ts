@@ -30,7 +30,7 @@ async function inside<Result>(
   )
 }
 
-const numbered = (count: number, make: (n: number) => Record<string, unknown>) =>
+const numbered = <Fields extends object>(count: number, make: (n: number) => Fields) =>
   Array.from({ length: count }, (_, n) => ({ id: `d${n}`, ...make(n) }))
 
 /** The search with another limit of memory, and what it keeps there afterwards. */

@@ -1,7 +1,4 @@
-/**
- * The Collection object: one collection's documents, index and history outbox. It implements the RPC of rpc.ts.
- * life.ts opens and deletes the collection.
- */
+/** The Collection object: one collection's documents, index and history outbox (rpc.ts). life.ts opens and deletes it. */
 import { Alarm } from '../../alarm'
 import { CountingObject } from '../../counting-object'
 import { ApiError, attempt, forbidden, type Outcome } from '../../errors'
