@@ -1,4 +1,7 @@
-/** The Collection object: one collection's documents, index and history outbox (rpc.ts). life.ts opens and deletes it. */
+/**
+ * The Collection object: one collection's documents, index and history outbox. It implements the RPC of rpc.ts.
+ * life.ts opens and deletes the collection.
+ */
 import { Alarm } from '../../alarm'
 import { CountingObject } from '../../counting-object'
 import { ApiError, attempt, forbidden, type Outcome } from '../../errors'
@@ -168,12 +171,7 @@ export class Collection extends CountingObject implements CollectionRpc {
     return checkReferences(this.#life.around, this.#life.existing(), this.#told, items)
   }
 
-  async get(
-    id: string,
-    include: string,
-    exclude: string,
-    scope: SearchScope = {},
-  ): Promise<Outcome<Document>> {
+  get(id: string, include: string, exclude: string, scope: SearchScope = {}): Promise<Outcome<Document>> {
     return this.#answer('get', scope, async () => {
       const { store } = this.#life.existing()
       const [seq, whole] = store.existing(id)
