@@ -136,6 +136,7 @@ async function readSite(from, { maxPages, rate, json }, say) {
     `Read ${found.pages.length} pages of ${new URL(start).origin}` +
       (Number.isFinite(found.rate) ? `, ${found.rate} a second` : ''),
   )
+  if (found.leftOut.length > 0) say(leavingOut(found.leftOut))
   if (found.cut) say(`There are more: the first ${maxPages} were read. --max-pages raises that.`)
   const articles = found.pages.flatMap(({ url, article }) => {
     if (!article) return []
@@ -185,9 +186,7 @@ async function readFiles(from, { idField, json }, say) {
   }
   bar.stop()
   const unindexed = leaveOutUnindexed(read)
-  if (unindexed.length > 0) {
-    say(`Left out, since they redirect or ask not to be indexed (noindex): ${shortList(unindexed)}`)
-  }
+  if (unindexed.length > 0) say(leavingOut(unindexed))
   if (read.articles.length > 0 && read.rows.length > 0) {
     // Pages and rows have no fields in common.
     say(`Left out, since a table is a collection of its own: ${tables.join(', ')}`)
@@ -202,9 +201,11 @@ async function readFiles(from, { idField, json }, say) {
   return { ...read, complete: read.unread.length === 0 }
 }
 
-/** @param {string[]} names */
-const shortList = (names) =>
-  names.length > 4 ? `${names.slice(0, 3).join(', ')} and ${names.length - 3} more` : names.join(', ')
+/** @param {string[]} names of pages */
+const leavingOut = (names) =>
+  `Left out, since they redirect or ask not to be indexed (noindex): ${
+    names.length > 4 ? `${names.slice(0, 3).join(', ')} and ${names.length - 3} more` : names.join(', ')
+  }`
 
 /**
  * @param {string} file

@@ -29,8 +29,8 @@ const FILES = { 'application/pdf': '.pdf', 'text/plain': '.txt', 'text/markdown'
  * @param {string} start
  * @param {{ most: number, rate?: number, onPage?: (done: number, known: number) => void }} options
  *   `rate`: requests a second; absent: 5, and as fast as it answers on this machine
- * @returns {Promise<{ pages: Crawled[], cut: boolean, rate: number }>} `cut`: there were more than `most`; `rate` is
- *   the one that was kept, Infinity for none
+ * @returns {Promise<{ pages: Crawled[], leftOut: string[], cut: boolean, rate: number }>} `leftOut`: addresses of pages that
+ *   redirect or ask not to be indexed; `cut`: there were more than `most`; `rate` is the one that was kept, Infinity for none
  */
 export async function crawl(start, { most, rate, onPage = () => {} }) {
   const first = new URL(start)
@@ -61,13 +61,15 @@ export async function crawl(start, { most, rate, onPage = () => {} }) {
   const seen = new Set(waiting)
   /** @type {Map<string, Crawled>} */
   const pages = new Map()
+  /** @type {string[]} */
+  const leftOut = []
   if (waiting.length === 0) {
     pages.set(first.href, { url: first.href, error: 'robots.txt does not allow it' })
   }
   let begun = 0
 
   const visit = async (/** @type {string} */ url) => {
-    const { page, links, address } = await read(url, fetchPage)
+    const { page, links, address, isLeftOut } = await read(url, fetchPage)
     for (const link of follows ? links : []) {
       const next = normal(link)
       if (next === undefined || seen.has(next) || !belongs(next)) continue
@@ -76,6 +78,7 @@ export async function crawl(start, { most, rate, onPage = () => {} }) {
     }
     // The same page under two addresses is one document; a redirect out of the site leads to none.
     if (page && belongs(address) && !pages.has(address)) pages.set(address, { ...page, url: address })
+    if (isLeftOut) leftOut.push(address)
     onPage(pages.size, seen.size)
   }
   const work = async () => {
@@ -89,13 +92,13 @@ export async function crawl(start, { most, rate, onPage = () => {} }) {
   // A worker that finds nothing waiting ends; what the others find keeps them going.
   do await Promise.all(Array.from({ length: AT_ONCE }, work))
   while (waiting.length > 0 && begun < most)
-  return { pages: [...pages.values()], cut: waiting.length > 0, rate: fetchPage.rate }
+  return { pages: [...pages.values()], leftOut, cut: waiting.length > 0, rate: fetchPage.rate }
 }
 
 /**
  * @param {string} url
  * @param {ReturnType<typeof paced>} fetchPage
- * @returns {Promise<{ page?: Omit<Crawled, 'url'>, links: string[], address: string }>} no page where there is nothing to import
+ * @returns {Promise<{ page?: Omit<Crawled, 'url'>, links: string[], address: string, isLeftOut?: true }>} no page where there is nothing to import
  */
 async function read(url, fetchPage) {
   try {
@@ -104,7 +107,7 @@ async function read(url, fetchPage) {
     if (type === 'text/html' || type === 'application/xhtml+xml') {
       const { article, links, canonical, indexed } = readPage(decodeHtml(bytes, charset), address)
       const own = canonical && new URL(canonical).origin === new URL(address).origin ? canonical : address
-      if (!indexed) return { links, address: own }
+      if (!indexed) return { links, address: own, isLeftOut: true }
       if (article.text === '') return { page: { error: 'holds no text' }, links, address: own }
       return { page: { article: { ...article, url: own } }, links, address: own }
     }

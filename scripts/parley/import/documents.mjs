@@ -31,8 +31,10 @@ export function addContent(read, { id, name }, content, idField) {
     for (const [index, row] of content.rows.entries()) {
       read.rows.push({ id: rowId(row, idField) ?? `${id}/${index + 1}`, row })
     }
-  } else if (content.article.text === '') read.unread.push({ source: name, error: 'holds no text' })
-  else read.articles.push({ id, section: sectionOf(name), ...content })
+  } else if (content.article.text === '') {
+    // A redirect needs no text.
+    if (content.indexed !== false) read.unread.push({ source: name, error: 'holds no text' })
+  } else read.articles.push({ id, section: sectionOf(name), ...content })
 }
 
 /**

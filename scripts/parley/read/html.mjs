@@ -9,8 +9,8 @@ import { titleOfPath } from './article.mjs'
 /** Less text than this is a sign that the main content was not found. */
 const FEW_CHARACTERS = 140
 
-/** What a page marks as its main part. */
-const MAIN = 'main, [role="main"], article'
+/** Seconds after which a page that reloads itself or goes on is not read first. */
+const SHORT_REFRESH = 5
 
 /** A permanent link's sign. */
 const SIGN = /^[\s\u200b¶§#🔗]*$/u
@@ -65,9 +65,9 @@ export function readPage(html, address) {
     .filter((link) => link !== undefined)
   const canonical = resolve(document.querySelector('link[rel="canonical"]')?.getAttribute('href'), base)
   const robots = document.querySelector('meta[name="robots" i]')?.getAttribute('content') ?? ''
-  const forward = refreshOf(document)
-  const target = resolve(forward, base)
-  if (target !== undefined) links.push(target)
+  const forward = resolve(refreshOf(document), base)
+  const leads = forward !== undefined && forward !== resolve(address, base)
+  if (leads) links.push(forward)
   const title = titleOf(document) || titleOfPath(new URL(address).pathname)
   const text = mainContent(document)
   return {
@@ -78,7 +78,7 @@ export function readPage(html, address) {
     },
     links,
     ...(canonical && { canonical }),
-    indexed: forward === undefined && !/\b(noindex|none)\b/i.test(robots),
+    indexed: !leads && !/\b(noindex|none)\b/i.test(robots),
   }
 }
 
@@ -107,13 +107,28 @@ export const decodeHtml = (bytes, charset) =>
   )
 
 /**
- * Where a page leads by itself (HTML, 4.2.5.3, "Refresh state"); undefined for one that stays.
+ * Where a page leads by itself within seconds (HTML, 4.2.5.3, "Refresh state"); undefined for one that stays.
  * @param {Document} document
  */
-const refreshOf = (document) =>
-  /^\s*\d+\s*[;,]\s*url\s*=\s*["']?([^"'\s]+)/i.exec(
-    document.querySelector('meta[http-equiv="refresh" i]')?.getAttribute('content') ?? '',
-  )?.[1]
+function refreshOf(document) {
+  const refreshes = [...document.querySelectorAll('meta[http-equiv="refresh" i]')]
+  // A browser that runs scripts does not follow what stands for those that do not.
+  const content = refreshes.find((each) => !each.closest('noscript'))?.getAttribute('content') ?? ''
+  const [, seconds, url] = /^\s*(\d+)[\d.]*\s*[;,]\s*url\s*=\s*["']?([^"'\s]+)/i.exec(content) ?? []
+  return Number(seconds) <= SHORT_REFRESH ? url : undefined
+}
+
+/**
+ * What a page marks as its main part. An article is one if there is no other, and no heading of the page outside.
+ * @param {Document} document
+ */
+function mainOf(document) {
+  const main = document.querySelector('main, [role="main"]')
+  const [article, ...others] = main ? [] : document.querySelectorAll('article')
+  const isWhole =
+    article && others.length === 0 && (article.querySelector('h1') || !document.querySelector('h1'))
+  return main ?? (isWhole ? article : null)
+}
 
 /**
  * What a page is called: by the heading of its main part. A heading elsewhere may be the site's name, and then the
@@ -121,7 +136,7 @@ const refreshOf = (document) =>
  * @param {Document} document
  */
 function titleOf(document) {
-  const main = document.querySelector(MAIN)
+  const main = mainOf(document)
   const [own, other, named] = [
     main?.querySelector('h1'),
     document.querySelector('h1'),
@@ -151,8 +166,8 @@ function nameOf(heading) {
  * @param {Document} document is taken apart
  */
 function mainContent(document) {
-  const main = document.querySelector('main, [role="main"]') ?? document.querySelector('article')
-  const marked = main ?? document.body
+  const main = mainOf(document)
+  const marked = main ?? document.querySelector('article') ?? document.body
   const whole = marked ? htmlToMarkdown(marked.innerHTML) : ''
   // Help that a page shows on demand lies beside its main part, and reads like content.
   if (main && whole.length >= FEW_CHARACTERS) main.closest('body')?.replaceChildren(main)

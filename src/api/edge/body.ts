@@ -51,8 +51,9 @@ export async function* bodyBytes(request: Request): AsyncGenerator<Uint8Array, v
   }
 }
 
-/** Bytes that a request says its body has. NaN: it does not say. */
-const lengthOf = ({ headers }: Request): number => Number(headers.get('content-length') ?? Number.NaN)
+/** Bytes that a request says its body has. NaN: it does not say. Chunks may be longer than it says (RFC 9112, 6.3). */
+const lengthOf = ({ headers }: Request): number =>
+  headers.has('transfer-encoding') ? Number.NaN : Number(headers.get('content-length') ?? Number.NaN)
 
 /** A small body comes in one call of the platform. Reads of a stream are two at least, each a turn of the event loop. */
 function wholeReader(request: Request): ByteReader {

@@ -70,7 +70,7 @@ export function stored(text: string): string {
 export function fitting<V extends SqlStorageValue | bigint>(row: V[]): V[] {
   let texts = 0
   for (const value of row) if (typeof value === 'string') texts += value.length
-  if (texts * 3 > MAX_BYTES && isTooLong(row.join(''))) {
+  if (texts * 3 > MAX_BYTES && isTooLong(JSON.stringify(row))) {
     throw tooLong('A text to filter or count by', MAX_BYTES / 2)
   }
   return row

@@ -41,8 +41,8 @@ export function conversationMessages(
 
 const LATEST_MESSAGES = `${MESSAGES} ORDER BY body->>'$.timestamp' DESC, seq DESC LIMIT ? OFFSET ?`
 
-/** Messages of the first page that is read. Each page after it is twice as long. */
-const FIRST_PAGE = 16
+/** Messages of the first page that is read, and of the longest. Each page is twice as long as the one before. */
+const [FIRST_PAGE, LONGEST_PAGE] = [16, 64]
 
 /** The last messages. The index is read newest first, so hardly more rows are read than needed. */
 export function recentMessages(
@@ -55,7 +55,7 @@ export function recentMessages(
   const messages: StoredMessage[] = []
   let total = 0
   // A cursor that is left before its end stays open, and keeps a field from being dropped. So pages are read whole.
-  for (let offset = 0, most = FIRST_PAGE; ; offset += most, most *= 2) {
+  for (let offset = 0, most = FIRST_PAGE; ; offset += most, most = Math.min(2 * most, LONGEST_PAGE)) {
     const rows = store.sql.exec<Row>(LATEST_MESSAGES, conversationId, most, offset).toArray()
     for (const row of rows) {
       if (left.has(String(row.id))) continue

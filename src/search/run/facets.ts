@@ -53,9 +53,10 @@ export async function countFacets(
     const counting = facet.ranges.length > 0 ? new Ranges(facet, group) : values
     const count = async (wanted: FacetQuery | undefined) => {
       const { set } = matches
+      // All numbers are read beside a query. SQL reads a slice of them at a time, and keeps those that are wanted.
       const isCounted =
         set !== undefined &&
-        isCountable(facet, wanted) &&
+        isCountable(facet, query && isNumber(facet.field) ? query : wanted) &&
         (await countInMemory(context, request, set, facet, wanted, values, pace))
       if (!isCounted) await countInSql(context, matches.parts, facet.field, wanted, counting, pace)
     }

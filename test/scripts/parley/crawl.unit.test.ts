@@ -85,7 +85,9 @@ test('robots.txt is obeyed, and so are pages that ask not to be indexed', async 
     '/hidden': page('Hidden', '<a href="/seen">s</a>', '<meta name="robots" content="noindex">'),
     '/seen': page('Seen'),
   }))
-  expect(paths(await crawl(`${url}/`, { most: 100 }))).toEqual(['/', '/seen'])
+  const found = await crawl(`${url}/`, { most: 100 })
+  expect(paths(found)).toEqual(['/', '/seen'])
+  expect(found.leftOut).toEqual([`${url}/hidden`])
   expect(asked).not.toContain('/private/x')
   await stop()
 })
