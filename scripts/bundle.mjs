@@ -3,7 +3,7 @@
  * kept in node_modules, under a hash of all that it was made of: a start after which nothing has changed takes it from there.
  */
 import { createHash, randomUUID } from 'node:crypto'
-import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { root, runWrangler } from './wrangler.mjs'
 
@@ -12,6 +12,10 @@ const SOURCES = [
   ...['src', 'ui', 'docs', 'examples', 'scripts'],
   ...['package.json', 'package-lock.json', 'tsconfig.json', 'wrangler.toml'],
 ]
+/** What npm has installed, which the project's lock tells only after `npm install`. */
+const INSTALLED = 'node_modules/.package-lock.json'
+/** Variables that what builds the pages and the bundle reads. */
+const VARIABLES = ['DOCS_KEY', 'NODE_ENV']
 const BUILT = /^ui\/(?:(?:console|widget)\/(?!tsconfig\.json$)[^/]+$|docs\/(?!src\/))/
 
 /**
@@ -27,6 +31,9 @@ function stateOf(root) {
           .filter((entry) => entry.isFile())
           .map(({ parentPath, name }) => relative(root, join(parentPath, name))),
   )
+  const variables = VARIABLES.map((name) => `${name}=${process.env[name] ?? ''}\0`).join('')
+  for (const hash of [sources, all]) hash.update(variables)
+  if (existsSync(join(root, INSTALLED))) files.push(INSTALLED)
   for (const file of files.sort()) {
     const content = readFileSync(join(root, file))
     for (const hash of BUILT.test(file) ? [all] : [sources, all]) {
@@ -78,7 +85,12 @@ export async function bundleInto(folder, { from = root, bundle = withWrangler } 
     cpSync(folder, copy, { recursive: true })
     renameSync(copy, join(keeping, made.all))
     for (const other of readdirSync(keeping)) {
-      if (other !== made.all) rmSync(join(keeping, other), { recursive: true, force: true })
+      // Another start is making that one.
+      if (other === made.all || other.includes('-')) continue
+      // Renamed first: another start must not copy a part of it.
+      const gone = join(keeping, randomUUID())
+      renameSync(join(keeping, other), gone)
+      rmSync(gone, { recursive: true, force: true })
     }
   })
 }

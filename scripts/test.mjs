@@ -53,6 +53,15 @@ if (told.length > 0) {
 /** With more failed files than this, the code is at fault and not the load. */
 const MOST_REPEATED = 3
 
+/** Options whose value may be an argument of its own. */
+const WITH_VALUE = ['-t', '--testNamePattern', '--project']
+
+/** @param {string[]} args @returns {string[]} those that name no file */
+const optionsOf = (args) =>
+  args.filter(
+    (argument, at) => argument.startsWith('-') || (at > 0 && WITH_VALUE.includes(String(args[at - 1]))),
+  )
+
 /**
  * Runs the tests of some projects.
  * @param {string} name of the report
@@ -74,7 +83,7 @@ async function test(name, projects, { isBeside = false, files = [], shard }) {
       ...projects.map((project) => `--project=${project}`),
       ...(shard === undefined ? [] : [`--shard=${shard}`]),
       ...short.flatMap(({ left = [] }) => left.map((file) => `--exclude=${file}`)),
-      ...args.filter((argument) => files.length === 0 || argument.startsWith('-')),
+      ...(files.length === 0 ? args : optionsOf(args)),
       ...files,
     ],
     { env: Object.assign(isAll ? { RANDOM_SEED: '' } : {}, ...short.map(({ env }) => env)), isBeside },

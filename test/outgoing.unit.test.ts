@@ -1,9 +1,11 @@
 /** Six calls of an object at once, four of them in the background, whatever they are for. */
-import { expect, it, vi } from 'vitest'
+import { afterEach, expect, it, vi } from 'vitest'
 import { ProviderCall, wording } from '../src/models/call'
 import { aiBinding } from '../src/models/gateway'
 import { counting, inBackground } from '../src/outgoing'
 import { vectorizeFor } from '../src/search/vectors/vectorize/binding'
+
+afterEach(() => vi.unstubAllGlobals())
 
 /** Bindings that count their calls. Each call lasts until it is ended. */
 function bindings() {
@@ -47,7 +49,6 @@ it('counts fetches, calls of Workers AI and of Vectorize together', async () => 
   }
   await Promise.all(calls)
   expect(most()).toBe(6)
-  vi.unstubAllGlobals()
 })
 
 it('makes four calls in the background, and lets others go ahead of those that wait', async () => {
@@ -106,5 +107,4 @@ it('never makes a call that is given up while it waits, and keeps no place for i
   }
   await Promise.all([...running, ...others])
   expect(open).toEqual([])
-  vi.unstubAllGlobals()
 })

@@ -10,20 +10,15 @@ import { argv } from 'node:process'
 import { fileURLToPath } from 'node:url'
 
 /** @typedef {{ first: string[], followUp: string[] }} Hops */
-/**
- * `embedded`: an embedder has to be called.
- *
- * @typedef {Record<'warm' | 'warmFollowUp' | 'embedded' | 'embeddedFollowUp', string[]>} Others
- */
-/** @type {Record<string, { before: Hops, now: Hops & Others }>} */
+/** @type {Record<string, { before: Hops, now: Hops & { warm: string[], warmFollowUp: string[] } }>} */
 export const HOPS = JSON.parse(readFileSync(join(import.meta.dirname, 'hops.json'), 'utf8'))
 
 /** Milliseconds of a call there and back. */
 export const NEARBY_MS = 25
 export const OCEAN_MS = 100
 
-/** Calls to what is near whoever calls it in any case: the conversation's new object, the model, and the embedder. */
-const NEAR = new Set(['ask', 'answer', 'rewrite', 'embed'])
+/** Calls to what is near the user in any case: the conversation's new object, and the model. */
+const NEAR = new Set(['ask', 'answer', 'rewrite'])
 
 /**
  * @param {string[]} hops each a list of the calls that it makes at once
@@ -42,14 +37,8 @@ const cells = ({ first, followUp }) =>
 /** @returns {string} */
 export function hopsTable() {
   const rows = Object.entries(HOPS).map(([wire, { before, now }]) => {
-    const { warm, warmFollowUp, embedded, embeddedFollowUp } = now
-    return [
-      wire,
-      ...cells(before),
-      ...cells(now),
-      ...cells({ first: warm, followUp: warmFollowUp }),
-      ...cells({ first: embedded, followUp: embeddedFollowUp }),
-    ]
+    const { warm, warmFollowUp } = now
+    return [wire, ...cells(before), ...cells(now), ...cells({ first: warm, followUp: warmFollowUp })]
   })
   const heads = [
     'Asked by',
@@ -59,8 +48,6 @@ export function hopsTable() {
     'Follow-up',
     'First, cached',
     'Follow-up, cached',
-    'First, embedder',
-    'Follow-up, embedder',
   ]
   const widths = heads.map((head, at) => Math.max(head.length, ...rows.map((row) => row[at].length)))
   const line = (/** @type {string[]} */ row) =>

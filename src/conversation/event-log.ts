@@ -1,5 +1,4 @@
 /** The events of turns in the object's SQLite: lines of JSON, and beside them the engines' replies. */
-import type { Part } from '../parts'
 import { splitText } from '../split-text'
 import { readEvent } from '../turn/event-line'
 import { type HistoryMessage, isForReaders, type LogEvent, type TurnEventBody } from '../turn/events'
@@ -77,37 +76,17 @@ export class EventLog {
 
   /** Returns the events of a turn, operator events included; undefined if it has no log. */
   events(turn: number): LogEvent[] | undefined {
-    const text = this.#text(turn)
-    if (text === '') return undefined
+    const segments = this.#sql
+      .exec<{ lines: string }>('SELECT lines FROM log WHERE turn = ? ORDER BY segment', turn)
+      .toArray()
+    if (segments.length === 0) return undefined
     const version = this.#version(turn)
-    return text
+    return segments
+      .map(({ lines }) => lines)
+      .join('')
       .split('\n')
       .slice(0, -1)
       .map((line) => upgrade(readEvent(line), version).event)
-  }
-
-  /**
-   * The question and the answer of a turn that became history, from the first and the last line of its log.
-   * @returns undefined if it has no such log, or if more than these two messages became history
-   */
-  said(turn: number): { question: Part[]; answer: Part[] } | undefined {
-    const text = this.#text(turn)
-    if (text.includes('"type":"transcript"')) return undefined
-    const first = text.slice(0, text.indexOf('\n'))
-    const last = text.slice(text.lastIndexOf('\n', text.length - 2) + 1, -1)
-    if (first === '' || last === '') return undefined
-    const [begin, done] = [this.eventIn(turn, first), this.eventIn(turn, last)]
-    if (begin.type !== 'begin' || done.type !== 'done') return undefined
-    return { question: begin.question, answer: done.answer }
-  }
-
-  /** The lines of a turn's log; '' if it has none. */
-  #text(turn: number): string {
-    return this.#sql
-      .exec<{ lines: string }>('SELECT lines FROM log WHERE turn = ? ORDER BY segment', turn)
-      .toArray()
-      .map(({ lines }) => lines)
-      .join('')
   }
 
   /** An event of a turn's log, in the current format. */
@@ -121,7 +100,12 @@ export class EventLog {
    */
   protected rewrite(turn: number, change: (event: LogEvent) => LogEvent[]): void {
     const version = this.#version(turn)
-    const lines = this.#text(turn).split('\n').slice(0, -1)
+    const text = this.#sql
+      .exec<{ lines: string }>('SELECT lines FROM log WHERE turn = ? ORDER BY segment', turn)
+      .toArray()
+      .map(({ lines }) => lines)
+      .join('')
+    const lines = text.split('\n').slice(0, -1)
     const changed = lines.flatMap((line) => {
       const logged = readEvent(line)
       const { event, replies } = upgrade(logged, version)

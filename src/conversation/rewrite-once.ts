@@ -5,14 +5,16 @@ import { ttlsOf } from '../db/conversation-models'
 import { recordCost } from '../db/turns'
 import { dayOf } from '../db/usage'
 import { reasonOf } from '../errors'
-import type { ConversationModelConfig } from '../models/language-model'
+import type { ConversationModelConfig, GenerationRequest } from '../models/language-model'
 import { ProviderError } from '../models/provider-error'
+import { namespaceOf } from '../models/providers'
 import { historyStore } from '../registry/engines'
+import { fitHistory } from '../turn/budget'
 import type { CallTrace } from '../turn/events'
 import type { Given } from '../turn/given'
-import { readHistory } from '../turn/look-back'
+import { readHistory, toChat } from '../turn/look-back'
 import type { TurnPorts } from '../turn/ports'
-import { rewritingOf } from '../turn/rewrite'
+import { familyOf, standalonePrompt } from '../turn/prompt'
 import { Tracer } from '../turn/trace'
 import { languageModelOf, rewriterOf } from './turn-models'
 
@@ -35,6 +37,7 @@ export async function rewriteOnce(
   { memory, question, model, owner }: FollowUp,
   signal: AbortSignal,
 ): Promise<Given['rewritten']> {
+  const { max_bytes: bytes, model_name: name } = model
   const store = historyStore(env, memory.historyId)
   const looking = {
     messages: async (most?: number) =>
@@ -44,9 +47,17 @@ export async function rewriteOnce(
     ttls: (ids: string[]) => ttlsOf(database(env), ids),
     now: () => Date.now(),
   }
-  const { messages } = await readHistory(looking, model, model.max_bytes)
+  const { messages } = await readHistory(looking, model, bytes)
   if (messages.length === 0) return undefined
-  const request = rewritingOf(model, messages, question)
+  const history = fitHistory(messages.map(toChat), question, bytes, familyOf(name), namespaceOf(name))
+  const request: GenerationRequest = {
+    purpose: 'standalone',
+    messages: standalonePrompt(familyOf(name), history, question),
+    question,
+    sources: [],
+    history,
+    stream: false,
+  }
   let call: CallTrace | undefined
   const tracer = new Tracer(
     portsOf(env, model, looking, (told) => {

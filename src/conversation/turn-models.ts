@@ -18,22 +18,20 @@ export const languageModelOf = (config: ConversationModelConfig, env: Cloudflare
 /**
  * The model that writes standalone questions and suggestions, if one is named. If it fails for any reason, the
  * answering model and then its fallbacks are called.
- * @returns it, with the id of the conversation model that is charged for it
  */
 export async function rewriterOf(
   config: ConversationModelConfig,
   env: Cloudflare.Env,
-): Promise<(LanguageModel & { chargedTo: string }) | undefined> {
+): Promise<LanguageModel | undefined> {
   const { rewrite_model: name } = config
   if (typeof name !== 'string') return undefined
   const stored = await read(env, name)
   const named = stored ? await affordable(env, stored) : siblingOf(config, name)
   if (!named) return undefined
-  const rewriter = resilient(candidate(config, env), {
+  return resilient(candidate(config, env), {
     ahead: candidate(named, env),
     others: () => fallbacksOf(config, env),
   })
-  return Object.assign(rewriter, { chargedTo: named.id })
 }
 
 async function fallbacksOf(config: ConversationModelConfig, env: Cloudflare.Env): Promise<Candidate[]> {

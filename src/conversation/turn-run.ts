@@ -12,7 +12,7 @@ import { lookUpAnew } from '../registry/names'
 import type { RecentMessages } from '../search/types'
 import { errorOf, stopped, unknownConversation } from '../turn/errors'
 import { type DoneEvent, isTerminal, type LogEventBody } from '../turn/events'
-import { emptyTurn, foldBody, messagesOf, type Turn, type TurnStatus, traceOf } from '../turn/fold'
+import { emptyTurn, foldBody, messagesOf, recordOf, type Turn, type TurnStatus, traceOf } from '../turn/fold'
 import type { TurnPorts } from '../turn/ports'
 import { runTurn } from '../turn/run'
 import { isNothing, type Spending, spendingOf } from '../turn/spending'
@@ -21,10 +21,8 @@ import { conversationObject } from './conversation-object'
 import { copyTurn, withoutRepeats } from './copy'
 import { identityOf } from './joins'
 import type { Memory } from './memory'
-import { type RewriteAhead, rewriteAhead } from './rewrite-ahead'
 import { languageModelOf, rewriterOf } from './turn-models'
 import type { QueuedTurn } from './turn-queue'
-import { rowsOf } from './turn-record'
 import { TurnStream } from './turn-stream'
 
 /** What a turn needs from its object. */
@@ -92,16 +90,14 @@ export class TurnRun {
     const { asker, replaces } = request
     if (replaces)
       this.#replaced = this.#around.memory()?.log.givingWay(replaces, textOf(request.question)) ?? []
-    const ahead = rewriteAhead(this.#env, this.#around.memory(), this.#queued, Date.now())
     // The model that rewrites a follow-up is read beside the history.
-    if (request.continues && !ahead) rewriterOf(request.model, this.#env).catch(() => {})
+    if (request.continues) rewriterOf(request.model, this.#env).catch(() => {})
     const known = await this.#lookUp()
     // No await from here until the turn begins: the conversation's owner must not change in between.
+    if (abort.signal.aborted) return this.#refuse(stopped())
     const held = this.#around.memory()
-    const isUnknown = known === 'unknown' || held?.closed || held?.mayContinue(asker) === false
-    if (abort.signal.aborted || isUnknown) {
-      this.#refuse(abort.signal.aborted ? stopped() : unknownConversation())
-      return this.#drop(ahead)
+    if (known === 'unknown' || held?.closed || held?.mayContinue(asker) === false) {
+      return this.#refuse(unknownConversation())
     }
     let begun: { memory: Memory; stream: TurnStream } | undefined
     const emit = (event: LogEventBody) => {
@@ -119,12 +115,7 @@ export class TurnRun {
     // Nothing was said before: the turn begins the conversation, as under a new name.
     const begins = known?.messages.length === 0
     const asked = begins ? { ...request, named: true } : request
-    const ports = this.#ports(
-      () => begun!,
-      known,
-      request.copies === undefined ? emit : withoutRepeats(emit),
-      ahead,
-    )
+    const ports = this.#ports(() => begun!, known, request.copies === undefined ? emit : withoutRepeats(emit))
     const work =
       request.copies === undefined
         ? runTurn(asked, ports, abort.signal)
@@ -138,7 +129,6 @@ export class TurnRun {
     const noting = setInterval(() => this.#note(memory, stream.turn), NOTE_MS)
     const spent = await work.finally(() => clearInterval(noting))
     this.#over = true
-    await this.#drop(ahead)
     if (this.#status === 'done' || this.#counted) return
     const cost = isNothing(spent) ? undefined : this.#cost(Date.now(), spent)
     // The conversation was deleted while the turn ran. Nothing is stored here any more, but the cost is owed.
@@ -184,12 +174,6 @@ export class TurnRun {
     if (cost === this.#noted) return
     this.#noted = cost
     memory.log.spend(turn, cost)
-  }
-
-  /** Ends a call that the turn did not need after all, and counts what it has cost. */
-  async #drop(ahead: RewriteAhead | undefined): Promise<void> {
-    const spent = ahead?.drop()
-    if (spent) await this.#owe(this.#cost(Date.now(), [spent]))
   }
 
   /** Counts a cost that is stored nowhere here. */
@@ -266,7 +250,6 @@ export class TurnRun {
     begun: () => { memory: Memory; stream: TurnStream },
     known: RecentMessages | undefined,
     emit: TurnPorts['emit'],
-    ahead: RewriteAhead | undefined,
   ): TurnPorts {
     const env = this.#env
     const { request } = this.#queued
@@ -283,7 +266,6 @@ export class TurnRun {
         this.#spent = spent
       },
       rewriter: () => rewriterOf(request.model, env),
-      ahead,
       search: (place, params, scope) =>
         told(() => retrieverOf(env, place).search(params, { ...scope, requestId: request.requestId })),
       schema: (place) => told(() => retrieverOf(env, place).schema()),
@@ -381,8 +363,26 @@ export class TurnRun {
   #record(memory: Memory, turn: Turn, now: number): TurnRecord {
     const { model } = this.#queued.request
     const trace = traceOf(turn)
+    const { standalone, answer, followups = [], ...recorded } = recordOf(turn, now, model.model_name)
+    const conversation = this.#entry(memory, now)
+    const { expiresAt } = conversation
     return {
-      ...rowsOf(this.#entry(memory, now), turn, trace, model.model_name, now),
+      conversation,
+      turn: {
+        conversationId: this.#id,
+        turn: turn.turn,
+        question: recorded.question,
+        standalone: standalone ?? null,
+        answer,
+        finishReason: recorded.finish_reason,
+        citations: JSON.stringify(recorded.citations),
+        usage: JSON.stringify(recorded.usage),
+        timings: JSON.stringify(recorded.timings),
+        trace: JSON.stringify(trace),
+        createdAt: now,
+        expiresAt,
+        followups: JSON.stringify(followups),
+      },
       ...this.#cost(now, spendingOf(trace.calls, model.id)),
       ...(this.#replaced.length > 0 && { replaced: this.#replaced }),
     }

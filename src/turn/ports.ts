@@ -20,8 +20,6 @@ export interface TurnPorts {
   answerer?: LanguageModel | undefined
   /** the model that writes standalone questions and suggestions; undefined: `model` writes them */
   rewriter(): Promise<LanguageModel | undefined>
-  /** writes the standalone question instead, if its call began before the turn */
-  ahead?: LanguageModel | undefined
   /** @param scope what the search's key may see */
   search(
     place: CollectionPlace,

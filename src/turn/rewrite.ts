@@ -5,7 +5,6 @@
  * there. If the search fails for good, the turn need not wait for the model or pay for it.
  */
 
-import type { ConversationModelConfig, GenerationRequest } from '../models/language-model'
 import { ProviderError } from '../models/provider-error'
 import { namespaceOf } from '../models/providers'
 import { textOf } from '../parts'
@@ -41,14 +40,31 @@ export async function rewriteAndRetrieve(
 ): Promise<Rewritten> {
   const { model, searches, onSearchError } = request
   const question = textOf(request.question)
-  const asked = rewritingOf(model, history, question)
+  const family = familyOf(model.model_name)
+  const kept = fitHistory(
+    history.map(toChat),
+    question,
+    model.max_bytes,
+    family,
+    namespaceOf(model.model_name),
+  )
   const said = saidBefore(history, question)
   // A short question that stays unchanged may still depend on the one before. Search for both while the model
   // writes.
   const unchanged = raw ?? retrieve(searches, question, ports, said)
   unchanged.catch(() => {})
   const needless = new AbortController()
-  const writing = ports.generate(asked, AbortSignal.any([signal, needless.signal]))
+  const writing = ports.generate(
+    {
+      purpose: 'standalone',
+      messages: standalonePrompt(family, kept, question),
+      question,
+      sources: [],
+      history: kept,
+      stream: false,
+    },
+    AbortSignal.any([signal, needless.signal]),
+  )
   // The loser of the race may still reject. Nobody handles that, so swallow it.
   writing.catch(() => {})
   const written = writing.catch((error) => {
@@ -64,28 +80,6 @@ export async function rewriteAndRetrieve(
   onRewritten(standalone)
   const retrieved = await (standalone === question ? unchanged : retrieve(searches, standalone, ports, said))
   return { question: standalone, retrieved, ...(first && { generated: first }) }
-}
-
-/**
- * The call that rewrites a question.
- * @param history what was said before, oldest first
- * @throws ApiError 400 if it does not fit into the model's `max_bytes`
- */
-export function rewritingOf(
-  { model_name: name, max_bytes: bytes }: ConversationModelConfig,
-  history: readonly HistoryMessage[],
-  question: string,
-): GenerationRequest {
-  const family = familyOf(name)
-  const kept = fitHistory(history.map(toChat), question, bytes, family, namespaceOf(name))
-  return {
-    purpose: 'standalone',
-    messages: standalonePrompt(family, kept, question),
-    question,
-    sources: [],
-    history: kept,
-    stream: false,
-  }
 }
 
 /** A follow-up's context: the question before it, with the follow-up's own words. */

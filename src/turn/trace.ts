@@ -10,7 +10,7 @@ import { byteLength } from './serialise'
 import { type Spending, spendingOf } from './spending'
 
 /** A turn's ports, wrapped so that every search and every call is recorded. */
-export interface TracedPorts extends Omit<TurnPorts, 'model' | 'rewriter' | 'ahead'> {
+export interface TracedPorts extends Omit<TurnPorts, 'model' | 'rewriter'> {
   /** false: the model itself writes standalone questions and suggestions */
   hasRewriter(): Promise<boolean>
 
@@ -102,7 +102,6 @@ export class Tracer {
   /** Standalone questions and suggestions may have their own model. The request's settings apply to the answer only. */
   async #modelFor(purpose: GenerationRequest['purpose']): Promise<LanguageModel> {
     const ports = this.#ports
-    if (purpose === 'standalone' && ports.ahead) return ports.ahead
     if (purpose === 'answer' || purpose === 'task') return ports.answerer ?? ports.model
     return ((purpose === 'standalone' || purpose === 'followups') && (await this.#rewriter())) || ports.model
   }

@@ -9,7 +9,7 @@ import { DefaultChatTransport, readUIMessageStream } from 'ai'
 import { createParser } from 'eventsource-parser'
 import fc from 'fast-check'
 import OpenAI from 'openai'
-import { expect, test, vi } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import type { Dialect } from '../../src/api/ai-chat/dialect'
 import { LineEncoder, type Writing } from '../../src/api/ai-chat/encoder'
 import { WORDS } from '../../src/api/ai-chat/words'
@@ -231,6 +231,8 @@ const doneWith = (answer: string): TurnEventBody[] => [
   { type: 'done', finish_reason: 'stop', answer: contentOf(answer) },
 ]
 
+afterEach(() => vi.restoreAllMocks())
+
 test.each(Object.entries(protocols))(
   'on %s an answer is the same wherever it is cut',
   { timeout: PATIENCE },
@@ -270,7 +272,6 @@ test.each(Object.entries(protocols))(
       }),
       { numRuns: CASES },
     )
-    vi.restoreAllMocks()
   },
 )
 

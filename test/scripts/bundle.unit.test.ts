@@ -2,7 +2,7 @@
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { bundleInto } from '../../scripts/bundle.mjs'
 
 let from: string
@@ -32,7 +32,10 @@ beforeEach(() => {
     write(name, name)
   }
 })
-afterEach(() => rmSync(from, { recursive: true, force: true }))
+afterEach(() => {
+  vi.unstubAllEnvs()
+  rmSync(from, { recursive: true, force: true })
+})
 
 /** @returns whether anything was bundled, and what is served */
 async function start(): Promise<[bundled: boolean, served: string]> {
@@ -55,6 +58,15 @@ test('a second start takes what the first has bundled', async () => {
   expect(await start()).toEqual([true, 'bundle of src/index.ts'])
   rmSync(folder, { recursive: true })
   expect(await start()).toEqual([false, 'bundle of src/index.ts'])
+})
+
+test('other packages, and another key for the pages, make another bundle', async () => {
+  expect((await start())[0]).toBe(true)
+  write('node_modules/.package-lock.json', 'hono 4.13.20')
+  expect((await start())[0]).toBe(true)
+  vi.stubEnv('DOCS_KEY', 'a-key')
+  expect((await start())[0]).toBe(true)
+  expect((await start())[0]).toBe(false)
 })
 
 test.each([

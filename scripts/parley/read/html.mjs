@@ -119,15 +119,16 @@ function refreshOf(document) {
 }
 
 /**
- * What a page marks as its main part. An article is one if there is no other, and no heading of the page outside.
+ * What a page marks as its main part. Articles are that if no heading of the page stands outside: one, or a list of posts.
  * @param {Document} document
+ * @returns {Element[]}
  */
 function mainOf(document) {
   const main = document.querySelector('main, [role="main"]')
-  const [article, ...others] = main ? [] : document.querySelectorAll('article')
-  const isWhole =
-    article && others.length === 0 && (article.querySelector('h1') || !document.querySelector('h1'))
-  return main ?? (isWhole ? article : null)
+  if (main) return [main]
+  const isOutside = [...document.querySelectorAll('h1')].some((each) => !each.closest('article'))
+  if (isOutside) return []
+  return [...document.querySelectorAll('article')].filter((each) => !each.parentElement?.closest('article'))
 }
 
 /**
@@ -136,7 +137,7 @@ function mainOf(document) {
  * @param {Document} document
  */
 function titleOf(document) {
-  const main = mainOf(document)
+  const [main] = mainOf(document)
   const [own, other, named] = [
     main?.querySelector('h1'),
     document.querySelector('h1'),
@@ -167,10 +168,11 @@ function nameOf(heading) {
  */
 function mainContent(document) {
   const main = mainOf(document)
-  const marked = main ?? document.querySelector('article') ?? document.body
-  const whole = marked ? htmlToMarkdown(marked.innerHTML) : ''
+  const marked = main.length > 0 ? main : [document.body]
+  const whole = htmlToMarkdown(marked.map((each) => each?.innerHTML ?? '').join('\n'))
+  if (main.length > 1) return whole
   // Help that a page shows on demand lies beside its main part, and reads like content.
-  if (main && whole.length >= FEW_CHARACTERS) main.closest('body')?.replaceChildren(main)
+  if (main[0] && whole.length >= FEW_CHARACTERS) main[0].closest('body')?.replaceChildren(main[0])
   const found = new Readability(document, { charThreshold: FEW_CHARACTERS, keepClasses: true }).parse()
     ?.content
   const text = found ? htmlToMarkdown(found) : ''

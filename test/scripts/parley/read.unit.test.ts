@@ -97,6 +97,29 @@ test('what surrounds the content of an HTML page is not read', async () => {
   expect(article.text).toMatch(/^## Keys\n\nA key opens[^#]+### More\n\nSee \[locks\]\(\/locks\)\.$/)
 })
 
+test.each([
+  [
+    'all posts',
+    `<article><h2>One</h2>${PROSE}</article><article><h2>Two</h2>${PROSE}</article>`,
+    ['## One', '## Two'],
+  ],
+  [
+    'a story beside a teaser',
+    `<article><h2>Teaser</h2>${PROSE}</article><div id="content"><h1>Story</h1>${PROSE.repeat(4)}The end.</div>`,
+    ['Story', 'The end.'],
+  ],
+  [
+    'a story beside a comment',
+    `<div id="content"><h1>Story</h1>${PROSE.repeat(4)}The end.</div><article class="comment">${PROSE}</article>`,
+    ['Story', 'The end.'],
+  ],
+])('HTML without a marked main part keeps %s', async (_, body, kept) => {
+  const { article } = (await read('a.html', `<html><body>${body}</body></html>`)) as {
+    article: { title: string; text: string }
+  }
+  for (const text of kept) expect(`${article.title}\n${article.text}`).toContain(text)
+})
+
 test('a piece of HTML needs no body', async () => {
   const { article } = (await read('keys.html', `<main><h1>Keys</h1>${PROSE}</main>`)) as {
     article: { title: string; text: string }
@@ -115,9 +138,14 @@ test('a page of HTML that redirects, or asks not to be indexed, is marked', asyn
     'indexed',
     false,
   )
-  expect(await read('a.html', page('<meta http-equiv="refresh" content="300">'))).not.toHaveProperty(
-    'indexed',
-  )
+  for (const head of [
+    '<meta http-equiv="refresh" content="300">',
+    '<meta http-equiv="refresh" content="300; url=/later">',
+    '<meta http-equiv="refresh" content="1; url=a.html#top">',
+    '<noscript><meta http-equiv="refresh" content="0; url=/no-script"></noscript>',
+  ]) {
+    expect(await read('a.html', page(head)), head).not.toHaveProperty('indexed')
+  }
 })
 
 test('HTML in an old encoding is read as its own words say', async () => {
