@@ -64,7 +64,7 @@ it('a collection answers calls with fewer and with more arguments', async () => 
   const { objectId } = await collectionNamed('films')
   const object = env.COLLECTION.get(env.COLLECTION.idFromName(objectId)) as unknown as Untyped
   const params = { q: 'alien', query_by: 'title' }
-  for (const more of [[], [{ history: false, later: 'x' }, 'ticket', 'more']]) {
+  for (const more of [[], [{ history: false, later: 'x' }, 'ticket', false, 'more']]) {
     expect(await object.search!(params, ...more)).toMatchObject({ ok: true, value: { found: 1 } })
   }
   const { objectId: talk } = await collectionNamed('talk')
