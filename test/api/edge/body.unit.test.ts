@@ -62,6 +62,18 @@ describe('bodies', () => {
     })
   })
 
+  it('are read in pieces if they come in chunks, whatever length they announce', async () => {
+    const { stream } = watched(100, new Uint8Array(1024))
+    const pieces = []
+    for await (const piece of bodyBytes(
+      post(stream, { 'content-length': '10', 'transfer-encoding': 'chunked' }),
+    )) {
+      pieces.push(piece.length)
+    }
+    expect(pieces.length).toBeGreaterThan(10)
+    expect(Math.max(...pieces)).toBeLessThan(100 * 1024)
+  })
+
   it('are measured after inflating', async () => {
     const bomb = gzipSync(Buffer.alloc(50_000_000))
     await expect(readText(post(bomb), 1_000_000)).rejects.toMatchObject({ status: 413 })
