@@ -173,10 +173,11 @@ const ownProjects = args.some((argument) => argument.startsWith('--project'))
 const waiting = ownProjects
   ? []
   : [
+      // The longest part.
+      { name: 'commands', projects: ['commands'] },
       ...(args.length > 0
         ? [{ name: 'clients', projects: ['clients'] }]
         : ['1/2', '2/2'].map((shard) => ({ name: `clients-${shard[0]}`, projects: ['clients'], shard }))),
-      { name: 'commands', projects: ['commands'] },
     ]
 /** These work all of their time. @type {(Run | 'check')[]} */
 const working = ownProjects
