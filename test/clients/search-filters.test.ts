@@ -22,7 +22,7 @@ const PLACES = [
 ]
 
 async function make(fields: object[], documents: object[], schema: object = {}): Promise<string> {
-  const name = unique('right')
+  const name = unique('filters')
   await client()
     .collections()
     .create({ name, fields, ...schema } as never)
