@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { onePagePdf, oneParagraphDocx } from '../scripts/parley/files'
 import { serve } from '../serve'
 import { embeddedBy, startEmbedder } from './embedder'
 import { KEY, request, unique, url } from './harness'
@@ -17,7 +18,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 const parley = (...args: string[]) => runParley(folder, args)
 
-function write(path: string, text: string): string {
+function write(path: string, text: string | Uint8Array): string {
   const file = join(folder, path)
   mkdirSync(dirname(file), { recursive: true })
   writeFileSync(file, text)
@@ -119,6 +120,24 @@ test('copies for printing, redirects and pages for what is missing are left out,
   const preview = unique('preview')
   await parley('import', 'preview', '--into', preview)
   expect((await exported(preview)).map(({ title }) => title)).toEqual(['A', 'B'])
+})
+
+test('PDF and Word files are imported beside pages', async () => {
+  write('office/tanks.md', '# Tanks\n\nThe large tank holds two million litres.')
+  write('office/sharks.pdf', onePagePdf('Sharks sleep in caves.'))
+  write('office/rays.docx', await oneParagraphDocx('Rays rest on the sand.'))
+  write('office/slides/week 1.pptx', 'not read')
+  write('office/logo.png', 'no document')
+  const into = unique('office')
+  const { code, err } = await parley('import', 'office', '--into', into)
+  expect(code).toBe(0)
+  expect(err).toContain('Left out: slides/week 1.pptx. Save such files as PDF')
+  expect(err).not.toContain('logo.png')
+  expect((await exported(into)).map(({ id, title, text }) => [id, title, text])).toEqual([
+    ['office/rays.docx', 'Rays', 'Rays rest on the sand.'],
+    ['office/sharks.pdf', 'Sharks', '## Page 1\n\nSharks sleep in caves.'],
+    ['office/tanks.md', 'Tanks', expect.stringContaining('two million litres')],
+  ])
 })
 
 test('an assistant is asked with its own searches', async () => {

@@ -168,7 +168,7 @@ async function readSite(from, { maxPages, rate, json }, say) {
  * @returns {Promise<Read>}
  */
 async function readFiles(from, { idField, json }, say) {
-  const { name: source, files } = await localFiles(from)
+  const { name: source, files, unreadable } = await localFiles(from)
   const read = newRead(source)
   /** @type {string[]} */
   const tables = []
@@ -187,6 +187,9 @@ async function readFiles(from, { idField, json }, say) {
   bar.stop()
   const unindexed = leaveOutUnindexed(read)
   if (unindexed.length > 0) say(leavingOut(unindexed))
+  if (unreadable.length > 0) {
+    say(`Left out: ${some(unreadable)}. Save such files as PDF, DOCX, HTML or CSV, which can be read.`)
+  }
   if (read.articles.length > 0 && read.rows.length > 0) {
     // Pages and rows have no fields in common.
     say(`Left out, since a table is a collection of its own: ${tables.join(', ')}`)
@@ -203,9 +206,11 @@ async function readFiles(from, { idField, json }, say) {
 
 /** @param {string[]} names of pages */
 const leavingOut = (names) =>
-  `Left out, since they redirect or ask not to be indexed (noindex): ${
-    names.length > 4 ? `${names.slice(0, 3).join(', ')} and ${names.length - 3} more` : names.join(', ')
-  }`
+  `Left out, since they redirect or ask not to be indexed (noindex): ${some(names)}`
+
+/** @param {string[]} names */
+const some = (names) =>
+  names.length > 4 ? `${names.slice(0, 3).join(', ')} and ${names.length - 3} more` : names.join(', ')
 
 /**
  * @param {string} file

@@ -30,11 +30,11 @@ const folderAt = (at) => ({
 /**
  * The readable files of a folder and below it, in order (tree.mjs).
  * @param {string} folder
- * @returns {Promise<Found[]>}
+ * @returns {Promise<{ files: Found[], unreadable: string[] }>}
  */
 export async function filesIn(folder) {
-  const files = await filesOf(folderAt(folder))
-  return files.map(({ name, file }) => ({ path: file, name }))
+  const { files, unreadable } = await filesOf(folderAt(folder))
+  return { files: files.map(({ name, file }) => ({ path: file, name })), unreadable }
 }
 
 /** @param {string} path */
@@ -44,6 +44,7 @@ const slashed = (path) => path.split(sep).join('/')
  * @typedef {object} Local
  * @property {string} name what the import goes by: the folder's name, or the file's
  * @property {Found[]} files
+ * @property {string[]} unreadable documents of kinds that are not read
  */
 
 /**
@@ -59,11 +60,11 @@ export async function localFiles(paths) {
   const [first = '.'] = paths
   if (stats.some((each) => each?.isDirectory())) {
     if (paths.length > 1) throw new Failure(EXIT.usage, 'Import one folder at a time, or several files.')
-    const files = await filesIn(first)
+    const { files, unreadable } = await filesIn(first)
     if (files.length === 0) {
       throw new Failure(EXIT.usage, `${first} holds no file that can be read (${READABLE.join(' ')}).`)
     }
-    return { name: basename(resolve(first)), files }
+    return { name: basename(resolve(first)), files, unreadable }
   }
   const unreadable = paths.find((path) => !isReadable(path))
   if (unreadable !== undefined) {
@@ -72,5 +73,6 @@ export async function localFiles(paths) {
   return {
     name: paths.length === 1 ? basename(first) : 'files',
     files: paths.map((path) => ({ path, name: paths.length === 1 ? basename(path) : slashed(path) })),
+    unreadable: [],
   }
 }

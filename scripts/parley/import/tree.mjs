@@ -1,6 +1,6 @@
 /** Which files of a folder are imported, wherever the folder is: on this machine, or dropped on a page. */
 import ignore from 'ignore'
-import { isReadable } from '../read/index.mjs'
+import { isReadable, isUnreadText } from '../read/index.mjs'
 
 /** Folders that hold no content of their own, wherever they are. */
 const SKIPPED = new Set(['node_modules', '__pycache__', 'venv'])
@@ -23,11 +23,14 @@ const NO_PAGE = '404.html'
  * .gitignore names.
  * @template File
  * @param {Folder<File>} root
- * @returns {Promise<{ name: string, file: File }[]>} by their paths within the folder, with `/`
+ * @returns {Promise<{ files: { name: string, file: File }[], unreadable: string[] }>} by their paths within the folder, with `/`;
+ *   unreadable: documents of kinds that are not read
  */
 export async function filesOf(root) {
   /** @type {{ name: string, file: File }[]} */
   const found = []
+  /** @type {string[]} */
+  const unreadable = []
   /** @param {Folder<File>} folder @param {string} prefix @param {((path: string) => boolean)[]} ignored */
   const walk = async (folder, prefix, ignored) => {
     const entries = (await folder.entries()).sort((a, b) => (a.name < b.name ? -1 : 1))
@@ -42,8 +45,9 @@ export async function filesOf(root) {
       if (name.startsWith('.') || checks.some((isIgnored) => isIgnored(path))) continue
       if (below && !SKIPPED.has(name)) await walk(below, `${path}/`, checks)
       else if (file !== undefined && isReadable(name) && name !== NO_PAGE) found.push({ name: path, file })
+      else if (file !== undefined && isUnreadText(name)) unreadable.push(path)
     }
   }
   await walk(root, '', [])
-  return found
+  return { files: found, unreadable }
 }

@@ -2,6 +2,7 @@
 import { firstHeading, titleOfPath } from './article.mjs'
 import { htmlToMarkdown, readHtml } from './html.mjs'
 import { readMarkdown } from './markdown.mjs'
+import { readPdf } from './pdf.mjs'
 import { readCsv, readJson, readJsonLines } from './table.mjs'
 
 /** @typedef {import('./article.mjs').Content} Content */
@@ -14,18 +15,6 @@ const ofText = (read) => (/** @type {Uint8Array} */ bytes, /** @type {string} */
 const readText = (text, path) => ({
   article: { title: firstHeading(text) ?? titleOfPath(path), text: text.replace(/^\uFEFF/, '').trim() },
 })
-
-/** @param {Uint8Array} bytes @param {string} path @returns {Promise<Content>} */
-async function readPdf(bytes, path) {
-  const { extractText, getDocumentProxy, getMeta } = await import('unpdf')
-  // pdf.js takes the bytes over.
-  const pdf = await getDocumentProxy(bytes.slice(), { verbosity: 0 })
-  const { text } = await extractText(pdf)
-  const { info } = await getMeta(pdf)
-  const named = typeof info?.Title === 'string' ? info.Title.trim() : ''
-  const pages = text.map((page, at) => `## Page ${at + 1}\n\n${page.trim()}`)
-  return { article: { title: named || titleOfPath(path), text: pages.join('\n\n') } }
-}
 
 /** @param {Uint8Array} bytes @param {string} path @returns {Promise<Content>} */
 async function readDocx(bytes, path) {
@@ -78,11 +67,21 @@ const READERS = {
 /** Endings of the files that can be read. */
 export const READABLE = Object.keys(READERS)
 
+/** Endings of other files in which people keep text. */
+const UNREAD = new Set(
+  '.doc .odt .rtf .ppt .pptx .odp .xls .xlsx .ods .epub .pages .key .numbers .eml .msg .ipynb .adoc .org .tex'.split(
+    ' ',
+  ),
+)
+
 /** The ending of a file's name, with its dot, in small letters; '' where it has none. @param {string} path */
 const endingOf = (path) => /[^/](\.[^./]+)$/.exec(path)?.[1]?.toLowerCase() ?? ''
 
 /** @param {string} path */
 export const isReadable = (path) => Object.hasOwn(READERS, endingOf(path))
+
+/** Whether a file holds text that cannot be read here, unlike a picture or a program. @param {string} path */
+export const isUnreadText = (path) => UNREAD.has(endingOf(path))
 
 /**
  * Reads a file.

@@ -7,7 +7,7 @@ import { isReadable } from '../../../../scripts/parley/read/index.mjs'
 export interface Chosen {
   source: string
   files: { name: string; file: File }[]
-  /** names of files that cannot be read, of those that were chosen one by one */
+  /** names of files that cannot be read: of those that were chosen one by one, or of a folder's documents */
   unreadable: string[]
 }
 
@@ -51,8 +51,7 @@ export async function ofFolder(files: readonly File[]): Promise<Chosen> {
   const [[source, top] = ['files', root]] = root
   return {
     source,
-    files: top instanceof Map ? await filesOf(folderOf(top)) : [],
-    unreadable: [],
+    ...(top instanceof Map ? await filesOf(folderOf(top)) : { files: [], unreadable: [] }),
   }
 }
 
@@ -63,8 +62,7 @@ export async function ofDrop(items: readonly FileSystemEntry[]): Promise<Chosen>
     if (items.length > 1 || !first) throw new Error('Drop one folder at a time, or several files.')
     return {
       source: first.name,
-      files: await filesOf(folderOf(first as FileSystemDirectoryEntry)),
-      unreadable: [],
+      ...(await filesOf(folderOf(first as FileSystemDirectoryEntry))),
     }
   }
   return ofFiles(await Promise.all(items.map((item) => fileOf(item as FileSystemFileEntry))))
