@@ -22,8 +22,10 @@ async function readDocx(bytes, path) {
   // In Node the library takes a Buffer, in a browser an ArrayBuffer.
   const given =
     typeof Buffer === 'function' ? { buffer: Buffer.from(bytes) } : { arrayBuffer: bytes.slice().buffer }
-  const { value } = await mammoth.convertToHtml(given)
-  const text = htmlToMarkdown(value)
+  const { value } = await mammoth.convertToHtml(given, { styleMap: [`p[style-name='Title'] => h1:fresh`] })
+  // Word marks no row as the head of a table, and Markdown has no table without one.
+  const html = value.replace(/<table><tr>.*?<\/tr>/gs, (head) => head.replace(/<(\/?)td\b/g, '<$1th'))
+  const text = htmlToMarkdown(html)
   return { article: { title: firstHeading(text) ?? titleOfPath(path), text } }
 }
 

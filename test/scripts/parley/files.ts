@@ -23,19 +23,42 @@ export function onePagePdf(text: string): Uint8Array {
 }
 
 /** The smallest DOCX with a paragraph (ECMA-376, part 1, 11.2). */
-export async function oneParagraphDocx(text: string): Promise<Uint8Array> {
+export const oneParagraphDocx = (text: string): Promise<Uint8Array> => docx(paragraph(text))
+
+const paragraph = (text: string, style?: string) =>
+  `<w:p>${style === undefined ? '' : `<w:pPr><w:pStyle w:val="${style}"/></w:pPr>`}<w:r><w:t>${text}</w:t></w:r></w:p>`
+
+/** A document with a title, chapters and a table, as Word writes it: styles have a name in all languages, and an id of its own. */
+export function handbookDocx(): Promise<Uint8Array> {
+  const row = (...cells: string[]) =>
+    `<w:tr>${cells.map((cell) => `<w:tc>${paragraph(cell)}</w:tc>`).join('')}</w:tr>`
+  return docx(
+    [
+      paragraph('Staff handbook', 'Titel'),
+      paragraph('Holidays', 'berschrift1'),
+      paragraph('Everyone has 28 days a year.'),
+      `<w:tbl>${row('Role', 'Notice')}${row('Intern', '2 weeks')}</w:tbl>`,
+    ].join(''),
+    { Titel: 'Title', berschrift1: 'heading 1' },
+  )
+}
+
+async function docx(body: string, styles: Record<string, string> = {}): Promise<Uint8Array> {
+  const word = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+  const office = 'http://schemas.openxmlformats.org/officeDocument/2006/relationships'
+  const relations = (type: string, target: string) =>
+    `<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="r1" Type="${office}/${type}" Target="${target}"/></Relationships>`
   const zip = new JSZip()
   zip.file(
     '[Content_Types].xml',
-    '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Override PartName="/word/document.xml" ContentType="application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"/></Types>',
+    '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Override PartName="/word/document.xml" ContentType="application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"/><Override PartName="/word/styles.xml" ContentType="application/vnd.openxmlformats-officedocument.wordprocessingml.styles+xml"/></Types>',
   )
-  zip.file(
-    '_rels/.rels',
-    '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="r1" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument" Target="word/document.xml"/></Relationships>',
+  zip.file('_rels/.rels', relations('officeDocument', 'word/document.xml'))
+  zip.file('word/_rels/document.xml.rels', relations('styles', 'styles.xml'))
+  zip.file('word/document.xml', `<w:document ${word}><w:body>${body}</w:body></w:document>`)
+  const named = Object.entries(styles).map(
+    ([id, name]) => `<w:style w:type="paragraph" w:styleId="${id}"><w:name w:val="${name}"/></w:style>`,
   )
-  zip.file(
-    'word/document.xml',
-    `<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body><w:p><w:r><w:t>${text}</w:t></w:r></w:p></w:body></w:document>`,
-  )
+  zip.file('word/styles.xml', `<w:styles ${word}>${named.join('')}</w:styles>`)
   return zip.generateAsync({ type: 'uint8array' })
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { readContent } from '../../../scripts/parley/read/index.mjs'
-import { onePagePdf, oneParagraphDocx } from './files'
+import { handbookDocx, onePagePdf, oneParagraphDocx } from './files'
 
 const read = (path: string, text: string | Uint8Array) =>
   readContent(typeof text === 'string' ? new TextEncoder().encode(text) : text, path)
@@ -16,6 +16,74 @@ test('front matter gives a page its title, address and tags', async () => {
       text: 'All about keys.\n\nText.',
     },
   })
+})
+
+test.each([
+  ['underlined', 'keys/README.md', 'The keys\n========\n\n## Install', 'The keys'],
+  [
+    'of HTML, in a box',
+    'keys/README.md',
+    '<p align="center">\n<h1>The keys</h1>\n</p>\n\n## Install',
+    'The keys',
+  ],
+  ['with a badge', 'x.md', '# The keys [![CI](https://ci.example/a.svg)](https://ci.example)', 'The keys'],
+  ['with a picture', 'x.md', '# ![Logo](logo.svg) The keys', 'The keys'],
+  [
+    'missing in a README, so its folder counts',
+    'packages/the-keys/README.md',
+    '## Install\n\nText.',
+    'The keys',
+  ],
+])('a heading that is %s', async (_, path, page, title) => {
+  expect(await read(path, page)).toMatchObject({ article: { title } })
+})
+
+test('HTML in Markdown becomes Markdown, and placeholders stay', async () => {
+  const page = `# Keys
+
+<div align="center"><a href="https://ci.example"><img src="https://ci.example/a.svg" alt="build"></a></div>
+
+<details>
+<summary>More</summary>
+
+A **key** opens<br>a door. Press <kbd>Enter</kbd>, or run \`a<b>c\`.
+
+</details>
+
+<table><tr><th>Lock</th></tr><tr><td>Blue</td></tr></table>
+
+<!-- a note -->
+
+- <details><summary>One</summary>
+
+  of two
+
+- Use <your-key> and <filename>.
+
+\`\`\`html
+<div>stays</div>
+\`\`\`
+`
+  const { article } = (await read('keys.md', page)) as { article: { text: string } }
+  expect(article.text).toBe(`# Keys
+
+More
+
+A **key** opens a door. Press Enter, or run \`a<b>c\`.
+
+| Lock |
+| --- |
+| Blue |
+
+- One
+
+  of two
+
+- Use <your-key> and <filename>.
+
+\`\`\`html
+<div>stays</div>
+\`\`\``)
 })
 
 test('a rule at the top is no front matter', async () => {
@@ -193,6 +261,15 @@ test('PDF and DOCX give up their text', async () => {
     article: { text: string }
   }
   expect(docx.text).toBe('Sharks sleep in caves.')
+})
+
+test('a Word document keeps its title, its chapters and the heads of its tables', async () => {
+  expect(await read('handbook.docx', await handbookDocx())).toEqual({
+    article: {
+      title: 'Staff handbook',
+      text: '# Staff handbook\n\n# Holidays\n\nEveryone has 28 days a year.\n\n| Role | Notice |\n| --- | --- |\n| Intern | 2 weeks |',
+    },
+  })
 })
 
 test('a PDF of pictures says what has to be done', async () => {
