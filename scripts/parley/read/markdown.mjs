@@ -102,11 +102,19 @@ function withoutHtml(markdown) {
       if (parent.type === 'paragraph' || isInHeading)
         return replace(node, /^<br\b/i.test(node.value) ? ' ' : '')
       const indent = ' '.repeat(node.position.start.column - 1)
-      const html = node.value.replace(/<a\b[^>]*>\s*(?:<img\b[^>]*>\s*)+<\/a>/gi, '')
+      const html = node.value.replace(BADGES, '')
       return replace(node, htmlToMarkdown(html).replaceAll('\n', `\n${indent}`))
     }
     if (isBadge(node) || (isInHeading && isPicture(node))) return replace(node, '')
     for (const child of node.children ?? []) walk(child, node, isInHeading || node.type === 'heading')
+    if (node.type === 'heading' && !markdown.startsWith('#', node.position.start.offset)) underlined(node)
+  }
+  /** An underlined heading gets its marks in front. @param {any} node */
+  const underlined = (node) => {
+    const start = node.position.start.offset
+    edits.push({ start, end: start, text: `${'#'.repeat(node.depth)} ` })
+    const words = node.children.at(-1)?.position.end.offset ?? start
+    edits.push({ start: words, end: node.position.end.offset, text: '' })
   }
   const tree = parser.parse(markdown)
   walk(tree, tree, false)
@@ -116,14 +124,19 @@ function withoutHtml(markdown) {
   return edits.length > 0 ? text.replace(/^[ \t]+$/gm, '').replace(/\n{3,}/g, '\n\n') : text
 }
 
+/** Pictures that are links, and those of services that draw badges. */
+const BADGES =
+  /<a\b[^>]*>\s*(?:<img\b[^>]*>\s*)+<\/a>|<img\b[^>]*\bsrc=["']?[^"'>]*(?:badge|shields\.io)[^>]*>/gi
+
 /** @param {any} node */
 const isPicture = (node) => node.type === 'image' || node.type === 'imageReference'
 
 /** @param {any} node */
 const isBadge = (node) =>
-  (node.type === 'link' || node.type === 'linkReference') &&
-  node.children.length > 0 &&
-  node.children.every(isPicture)
+  (node.type === 'image' && /badge|shields\.io/.test(node.url)) ||
+  ((node.type === 'link' || node.type === 'linkReference') &&
+    node.children.length > 0 &&
+    node.children.every(isPicture))
 
 /**
  * MDX as Markdown: imports, exports and expressions go, components leave their content behind.

@@ -38,6 +38,14 @@ test.each([
   expect(await read(path, page)).toMatchObject({ article: { title } })
 })
 
+test('an underlined heading gets its marks in front, as passages are told apart by them', async () => {
+  const page =
+    '<img src="https://img.shields.io/a.svg" alt="CI">\n\nThe **keys** `x`\n=====\n\nText.\n\nMore\n---\n\nText.'
+  expect(await read('x.md', page)).toEqual({
+    article: { title: 'The keys x', text: '# The **keys** `x`\n\nText.\n\n## More\n\nText.' },
+  })
+})
+
 test('HTML in Markdown becomes Markdown, and placeholders stay', async () => {
   const page = `# Keys
 
