@@ -181,8 +181,8 @@ function around({ section, sentence, inside }: Candidate, isBest: boolean, room:
   return taken
 }
 
-/** The headings above code, to introduce it. */
-const nameOf = ({ context }: Section): string => `${context.slice(-3).join(' › ')}:`
+/** The headings above code, to introduce it; many pages have their title as the first one too. */
+const nameOf = ({ context }: Section): string => `${[...new Set(context)].slice(-3).join(' › ')}:`
 
 /** In the best sentence's document, the sentence whose code shows most of what was asked. */
 function exampleIn({ rank }: Candidate, { sections }: Evidence): Candidate | undefined {

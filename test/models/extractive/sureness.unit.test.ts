@@ -110,6 +110,16 @@ describe('code', () => {
     expect(text).toContain('Cookie helper › Usage › More:\n\n```ts\ndeleteCookie(c)')
   })
 
+  it('is introduced by its title once, where that is its first heading too', () => {
+    const page = {
+      id: 'helper',
+      title: 'Cookie helper',
+      text: '# Cookie helper\n\n## Install\n\n```bash\nnpm install cookie-helper\n```\n',
+    }
+    const { text } = answerFrom('how do I install the cookie helper', from(page, other))
+    expect(text).toBe('Cookie helper › Install:\n\n```bash\nnpm install cookie-helper\n```')
+  })
+
   it('is not shown where one asks what a thing is', () => {
     expect(answerFrom('What is the cookie helper?', from(cookies, other)).text).not.toContain('```')
   })
