@@ -5,6 +5,7 @@ import sniff from 'html-encoding-sniffer'
 import { parseHTML } from 'linkedom'
 import Turndown from 'turndown'
 import { titleOfPath } from './article.mjs'
+import { encodingOf } from './encoding.mjs'
 
 /** Less text than this is a sign that the main content was not found. */
 const FEW_CHARACTERS = 140
@@ -102,9 +103,9 @@ export function readHtml(bytes, path) {
  * @param {string} [charset] as the server says
  */
 export const decodeHtml = (bytes, charset) =>
-  new TextDecoder(sniff(bytes, { transportLayerEncodingLabel: charset, defaultEncoding: 'utf-8' })).decode(
-    bytes,
-  )
+  new TextDecoder(
+    sniff(bytes, { transportLayerEncodingLabel: charset, defaultEncoding: encodingOf(bytes) }),
+  ).decode(bytes)
 
 /**
  * Where a page leads by itself within seconds (HTML, 4.2.5.3, "Refresh state"); undefined for one that stays.

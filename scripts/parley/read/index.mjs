@@ -1,5 +1,6 @@
 /** Which file is read how. The command line reads with this, and so does the console, in a browser. */
 import { firstHeading, titleOfPath } from './article.mjs'
+import { decodeText } from './encoding.mjs'
 import { htmlToMarkdown, readHtml } from './html.mjs'
 import { readMarkdown } from './markdown.mjs'
 import { readPdf } from './pdf.mjs'
@@ -9,7 +10,7 @@ import { readCsv, readJson, readJsonLines } from './table.mjs'
 
 /** @param {(text: string, path: string) => Content | Promise<Content>} read */
 const ofText = (read) => (/** @type {Uint8Array} */ bytes, /** @type {string} */ path) =>
-  read(new TextDecoder().decode(bytes), path)
+  read(decodeText(bytes), path)
 
 /** @param {string} text @param {string} path @returns {Content} */
 const readText = (text, path) => ({

@@ -257,6 +257,39 @@ test('JSON: a list, an object with a list in it, lines', async () => {
   await expect(read('x.jsonl', '{"a":1}\n{"a":')).rejects.toThrow('line 2')
 })
 
+const GERMAN = 'Frage;Antwort\nWann ist die Küche geöffnet?;Täglich, auch für größere Gruppen.\n'
+
+test.each([
+  ['Windows-1252, as spreadsheets save it', Buffer.from(GERMAN, 'latin1'), GERMAN],
+  ['UTF-16', Buffer.from(`\uFEFF${GERMAN}`, 'utf16le'), GERMAN],
+  ['UTF-8 with its mark', Buffer.from(`\uFEFF${GERMAN}`), GERMAN],
+  [
+    'Windows-1251',
+    Buffer.from('c3e4e520ecfb20e5e4e8ec3f20cdeeece5f020eff0e8e5e7e6e0e5f220f3f2f0eeec2e', 'hex'),
+    'Где мы едим? Номер приезжает утром.',
+  ],
+  [
+    'Shift JIS',
+    Buffer.from('92938ed48fea82cd82c782b182c582b782a98148837a8365838b82cc97a082c582b78142', 'hex'),
+    '駐車場はどこですか？ホテルの裏です。',
+  ],
+  [
+    'Windows-1252 far behind',
+    Buffer.from(`${'Only English. '.repeat(50_000)}${GERMAN}`, 'latin1'),
+    `${'Only English. '.repeat(50_000)}${GERMAN}`,
+  ],
+])('text in %s is read', async (_, bytes, text) => {
+  expect(await read('x.txt', bytes)).toMatchObject({ article: { text: text.trim() } })
+})
+
+test('a table and a page without a named encoding are read in theirs', async () => {
+  expect(await read('x.csv', Buffer.from(GERMAN, 'latin1'))).toEqual({
+    rows: [{ Frage: 'Wann ist die Küche geöffnet?', Antwort: 'Täglich, auch für größere Gruppen.' }],
+  })
+  const page = `<title>Küche</title><main><p>${'Täglich geöffnet, auch für größere Gruppen. '.repeat(5)}</p></main>`
+  expect(await read('x.html', Buffer.from(page, 'latin1'))).toMatchObject({ article: { title: 'Küche' } })
+})
+
 test('PDF and DOCX give up their text', async () => {
   const file = onePagePdf('Sharks sleep in caves.')
   // Node reads files as a Buffer, and a browser as plain bytes.
