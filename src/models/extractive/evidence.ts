@@ -9,6 +9,7 @@
 import { regExp } from '../../once'
 import type { Source } from '../language-model'
 import { type Word, wordsOf } from '../words'
+import { fieldsAskedFor, type Strengths, strengthIn } from './fields'
 import { cosine, type Likeness, likenessBy, type Meaning } from './meaning'
 import { fitOf, isVague, looksLike, type Question, readQuestion } from './question'
 import { type Sentence, sentencesOf } from './sentences'
@@ -163,9 +164,6 @@ function stemsOf(words: Word[]): Set<string> {
 
 const CAMEL = /[a-z0-9][A-Z]/
 
-/** Stem of the question -> stem of the documents -> how far it says the same, if at all. */
-type Strengths = Map<string, Map<string, number>>
-
 function strengthsOf(terms: Word[], sections: Section[], likeness: Likeness): Strengths {
   const known = new Map<string, string>()
   for (const { context, candidates } of sections) {
@@ -189,17 +187,6 @@ function strengthsOf(terms: Word[], sections: Section[], likeness: Likeness): St
       return [stem, strengths]
     }),
   )
-}
-
-/** How far some stems say a word of the question. */
-export function strengthIn(stems: ReadonlySet<string>, strengths: ReadonlyMap<string, number>): number {
-  let most = 0
-  if (strengths.size < stems.size) {
-    for (const [stem, strength] of strengths) if (strength > most && stems.has(stem)) most = strength
-  } else {
-    for (const stem of stems) most = Math.max(most, strengths.get(stem) ?? 0)
-  }
-  return most
 }
 
 /** Weighs the question's words. If a name of the question is missing, the documents are about somebody else. */
@@ -286,7 +273,7 @@ function scoreSection(
         0.2 * look +
         (sentence.opening ? (0.15 + 0.6 * titled) * section.distinct + same : 0) +
         1.6 * section.score) *
-      trustOf(sentence) *
+      trustOf(sentence, fieldsAskedFor(sentence, question, strengths).length > 0) *
       lengthFactor(words.length)
   })
 }
@@ -309,13 +296,14 @@ function shownBy(
 
 /**
  * How far to trust a sentence. A question answers nothing, least of all one that repeats the question asked. Facts
- * read out from fields say little.
+ * read out from fields say little, but where the question names one of the fields ("What is the price of ...?").
  */
-function trustOf(sentence: Sentence): number {
+function trustOf(sentence: Sentence, namesField: boolean): number {
   const asks = /\?\W{0,3}$/.test(sentence.text)
   const unkept = announces(sentence) && announced(sentence) === undefined
   const elsewhere = addressesIn(sentence.text) > MOSTLY_ADDRESS
-  return (sentence.facts ? 0.8 : 1) * (asks ? 0.3 : 1) * (unkept || elsewhere ? UNKEPT : 1)
+  const factual = sentence.facts === undefined ? 1 : namesField ? 1.4 : 0.8
+  return factual * (asks ? 0.3 : 1) * (unkept || elsewhere ? UNKEPT : 1)
 }
 
 const ADDRESS = /https?:\/\/\S+/g

@@ -1,11 +1,8 @@
 /** Answers from records, such as rows of a CSV file: documents of short fields, read out field by field. */
-import { wordsOf } from '../words'
-import { type Evidence, strengthIn } from './evidence'
-import { isVague, type Question } from './question'
+import type { Evidence } from './evidence'
+import { fieldsAskedFor, holds } from './fields'
+import type { Question } from './question'
 import type { Sentence } from './sentences'
-
-/** likeness from which a field's name counts as asked for */
-const ASKED = 0.5
 
 const SUMMARY =
   /\b(?:how many|average|mean|median|total|sum|count|number of|most|least|fewest|list|all|every|more than|less than|fewer than|between|compare)\b/i
@@ -21,7 +18,7 @@ export const isSummary = (sentence: Sentence, question: Question, evidence: Evid
   (SUMMARY.test(question.text) || SUPERLATIVE.test(question.text)) &&
   !(
     /\bhow many\b/i.test(question.text) &&
-    fieldsAskedFor(sentence, question, evidence).some(([, value]) => /^\d/.test(value))
+    fieldsAskedFor(sentence, question, evidence.strengths).some(([, value]) => /^\d/.test(value))
   )
 
 /**
@@ -30,27 +27,13 @@ export const isSummary = (sentence: Sentence, question: Question, evidence: Evid
  */
 export function readOut(sentence: Sentence, question: Question, evidence: Evidence): string {
   const fields = sentence.fields!
-  const wanted = fieldsAskedFor(sentence, question, evidence)
+  const wanted = fieldsAskedFor(sentence, question, evidence.strengths)
   if (wanted.length === 0) return sentence.text
   const isNamed = sentence.text !== sentence.facts
   const shown = fields.filter(
     (field, index) =>
-      wanted.includes(field) || (index === 0 && !isNamed) || holds(field[1], question, evidence, 1),
+      wanted.includes(field) || (index === 0 && !isNamed) || holds(field[1], question, evidence.strengths, 1),
   )
   const read = `${shown.map(([name, value]) => `${name}: ${value}`).join('; ')}.`
   return isNamed ? sentence.text.slice(0, -sentence.facts!.length) + read : read
-}
-
-/** The first field of a record without a title counts as its title. */
-const fieldsAskedFor = (
-  { fields = [], text, facts }: Sentence,
-  question: Question,
-  evidence: Evidence,
-): [string, string][] =>
-  fields.slice(text === facts ? 1 : 0).filter(([name]) => holds(name, question, evidence, ASKED))
-
-/** Whether a text says some word of the question at least this strongly. */
-function holds(text: string, { terms }: Question, { strengths }: Evidence, least: number): boolean {
-  const stems = new Set(wordsOf(text).map(({ stem }) => stem))
-  return terms.some((term) => !isVague(term) && strengthIn(stems, strengths.get(term.stem)!) >= least)
 }

@@ -27,6 +27,8 @@ export interface Sentence {
 }
 
 const TITLES = ['title', 'name', 'heading', 'subject', 'headline', 'question', 'label']
+/** One short question and nothing else. */
+const ASKS = /^[^?？؟\n]{3,200}[?？؟]$/u
 // Longer values are lists for machines: headings, tags, paths.
 const LONGEST_FACT = 120
 const MOST_FACTS = 12
@@ -37,6 +39,9 @@ export function titleOf(document: Record<string, unknown>): string {
     const value = document[key]
     if (typeof value === 'string' && TITLES.some((title) => key.toLowerCase() === title)) return value
   }
+  // The question of a list of them, whatever its language calls that column.
+  const asked = Object.values(document).find((value) => typeof value === 'string' && ASKS.test(value))
+  if (asked !== undefined) return String(asked)
   const near = Object.entries(document).find(
     ([key, value]) => typeof value === 'string' && /(title|name)$/i.test(key) && key !== 'id',
   )

@@ -49,6 +49,40 @@ describe('an answer from a record', () => {
     expect(declined || WARNING.test(text)).toBe(true)
   })
 
+  const shop = [
+    ['Rain jacket', '149.00', 5, 'Packs into its own pocket; 10,000 mm water column.', 'green'],
+    ['Tent for two', '329.00', 3, 'Weighs 1.9 kg, stands in five minutes, 3 seasons.', 'blue'],
+  ].map(([name, price, stock, description, color], line) => ({
+    collection: 'shop',
+    document: { id: `shop.csv/${line}`, name, price, stock, description, color },
+  }))
+
+  it.each([
+    ['What is the price of the rain jacket?', 'Rain jacket — price: 149.00.'],
+    ['Which color is the tent?', 'Tent for two — color: blue.'],
+    ['How heavy is the tent for two?', 'Weighs 1.9 kg, stands in five minutes, 3 seasons.'],
+  ])(
+    'is its field rather than a sentence of its description, where the question names it: %s',
+    (question, answer) => {
+      expect(answerFrom(question, shop).text).toContain(answer)
+    },
+  )
+
+  it('goes by the question of a list of questions, in any language', () => {
+    const faq = [
+      ['Wann ist die Küche geöffnet?', 'Täglich von 12 bis 22 Uhr, auch für Gruppen.'],
+      ['Gibt es glutenfreie Gerichte?', 'Ja, fünf davon stehen auf der Karte.'],
+    ].map(([Frage, Antwort], line) => ({
+      collection: 'faq',
+      document: { id: `faq.csv/${line}`, Frage, Antwort },
+    }))
+    const { text } = answerFrom('Wann ist die Küche offen?', faq)
+    expect(text).toBe('Täglich von 12 bis 22 Uhr, auch für Gruppen.')
+    expect(answerFrom('Welche glutenfreien Gerichte gibt es?', faq).text).toContain(
+      '- Gibt es glutenfreie Gerichte?: Ja, fünf davon',
+    )
+  })
+
   it('is sure of a number that the record has', () => {
     const company = { id: '1', company_name: 'Stark Industries', num_employees: 5215, country: 'USA' }
     const { text } = answerFrom('How many employees does Stark Industries have?', [
