@@ -10,25 +10,42 @@ import { argv } from 'node:process'
 import { fileURLToPath } from 'node:url'
 
 /** @typedef {{ first: string[], followUp: string[] }} Hops */
-/** @type {Record<string, { before: Hops, now: Hops & { warm: string[], warmFollowUp: string[] } }>} */
+/**
+ * `embedded`: an embedder has to be called.
+ *
+ * @typedef {Record<'warm' | 'warmFollowUp' | 'embedded' | 'embeddedFollowUp', string[]>} Others
+ */
+/** @type {Record<string, { before: Hops, now: Hops & Others }>} */
 export const HOPS = JSON.parse(readFileSync(join(import.meta.dirname, 'hops.json'), 'utf8'))
 
 /** Milliseconds of a call there and back. */
 export const NEARBY_MS = 25
 export const OCEAN_MS = 100
 
-/** Calls to what is near the user in any case: the conversation's new object, and the model. */
-const NEAR = new Set(['ask', 'answer', 'rewrite'])
+/** Calls to what is near whoever calls it in any case: the conversation's object, the model, and the embedder. */
+const NEAR = new Set(['ask', 'lookBack', 'answer', 'rewrite', 'embed'])
 
 /**
  * @param {string[]} hops each a list of the calls that it makes at once
  * @param {boolean} isFar whether D1 and the collections are across an ocean
  * @returns {number} milliseconds
  */
-export const waitOf = (hops, isFar) =>
-  hops
-    .map((hop) => (isFar && hop.split(',').some((call) => !NEAR.has(call)) ? OCEAN_MS : NEARBY_MS))
-    .reduce((sum, ms) => sum + ms, 0)
+export function waitOf(hops, isFar) {
+  let now = 0
+  /** @type {number | undefined} when the conversation's object was told to look back */
+  let told
+  for (const calls of hops.map((hop) => hop.split(','))) {
+    const began = now
+    for (const call of calls) {
+      const from = call === 'recentMessages' ? (told ?? began) : began
+      const end = from + (isFar && !NEAR.has(call) ? OCEAN_MS : NEARBY_MS)
+      // Nobody waits for it but the call that the object makes then.
+      if (call === 'lookBack') told = end
+      else now = Math.max(now, end)
+    }
+  }
+  return now
+}
 
 /** @param {Hops} hops */
 const cells = ({ first, followUp }) =>
@@ -37,8 +54,14 @@ const cells = ({ first, followUp }) =>
 /** @returns {string} */
 export function hopsTable() {
   const rows = Object.entries(HOPS).map(([wire, { before, now }]) => {
-    const { warm, warmFollowUp } = now
-    return [wire, ...cells(before), ...cells(now), ...cells({ first: warm, followUp: warmFollowUp })]
+    const { warm, warmFollowUp, embedded, embeddedFollowUp } = now
+    return [
+      wire,
+      ...cells(before),
+      ...cells(now),
+      ...cells({ first: warm, followUp: warmFollowUp }),
+      ...cells({ first: embedded, followUp: embeddedFollowUp }),
+    ]
   })
   const heads = [
     'Asked by',
@@ -48,6 +71,8 @@ export function hopsTable() {
     'Follow-up',
     'First, cached',
     'Follow-up, cached',
+    'First, embedder',
+    'Follow-up, embedder',
   ]
   const widths = heads.map((head, at) => Math.max(head.length, ...rows.map((row) => row[at].length)))
   const line = (/** @type {string[]} */ row) =>

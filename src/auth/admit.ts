@@ -14,8 +14,8 @@ export interface Note {
   readonly address: string
   /** origin of the page that asks; undefined if there is none, or if the page is one of Parley's own */
   readonly origin?: string | undefined
-  /** reads what the request needs besides its key, at the same time as the key is looked up */
-  beside?: () => Promise<unknown>
+  /** begins to read what the request needs besides its key, at the same time as the key is looked up */
+  beside?: () => void
   key?: string
   /** true once any key of the request is one for pages. Its errors then reveal no details of the operation */
   plain?: boolean

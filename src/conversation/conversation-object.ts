@@ -33,6 +33,12 @@ export interface ConversationRpc {
    */
   ask(request: AskRequest): Promise<Outcome<Asked>>
   /**
+   * Reads the end of the history for a question that is on its way here (look-back-ahead.ts). Does nothing if turns run or
+   * wait here.
+   * @param reading random; the question names it
+   */
+  lookBack(reading: string): Promise<void>
+  /**
    * Answers a question outside any conversation, and stores nothing. Call it through once.ts, at an object of a random id. If its
    * reader leaves, the turn ends.
    */
@@ -115,6 +121,8 @@ export interface ConversationRpc {
 const CONVERSATION_CALLS: Repetitions<ConversationRpc> = {
   // A repeated question finds its turn by its `attempt`.
   ask: 'repeat',
+  // The question comes anyway, and reads for itself.
+  lookBack: 'once',
   // At worst the model is asked twice, and nothing is stored.
   once: 'repeat',
   events: 'repeat',

@@ -30,6 +30,7 @@ import {
   requireSame,
 } from './joins'
 import { deletedTurns, isRemembered, removeMessages } from './kept-messages'
+import { LookedBack } from './look-back-ahead'
 import { Memory } from './memory'
 import { requireAsker } from './ownership'
 import { Reader } from './reader'
@@ -61,6 +62,7 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
   #queue = new TurnQueue()
   #attempts = new Attempts()
   #erasing: Promise<boolean> | undefined
+  readonly #lookedBack = new LookedBack(this.env, this.#id)
   readonly #succession = new Succession(this.env, {
     id: this.#id,
     memory: () => this.#memory,
@@ -96,6 +98,10 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
       }
       return this.#enqueue(request, names)
     })
+  }
+
+  async lookBack(reading: string): Promise<void> {
+    if (this.#memory && this.#queue.idle) await this.#lookedBack.begin(this.#memory, reading)
   }
 
   async isOpenTo(asker: Asker): Promise<boolean> {
@@ -268,6 +274,7 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
         return this.#memory
       },
       schedule: (memory) => this.#schedule(memory),
+      lookedBack: () => this.#lookedBack.take(this.#memory, request),
     })
     const ended = this.#queue
       .add(turn, () => run.run())

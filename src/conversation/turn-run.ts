@@ -32,6 +32,8 @@ export interface Surroundings {
   /** the same, created if missing */
   remember(): Memory
   schedule(memory: Memory): void
+  /** what was read ahead for this turn */
+  lookedBack(): Promise<RecentMessages | undefined>
 }
 
 /** A turn's spending is recorded at least this often, in milliseconds. Each record is a row that is billed. */
@@ -219,7 +221,7 @@ export class TurnRun {
     // Only this object ever writes to a conversation of this name, so no history exists yet.
     if (request.named && !this.#around.memory()) return { messages: [], complete: true }
     try {
-      const recent = await this.#messages(request.model.max_bytes)
+      const recent = (await this.#around.lookedBack()) ?? (await this.#messages(request.model.max_bytes))
       const known =
         recent.messages.length > 0 ||
         request.named ||
@@ -365,7 +367,6 @@ export class TurnRun {
     const trace = traceOf(turn)
     const { standalone, answer, followups = [], ...recorded } = recordOf(turn, now, model.model_name)
     const conversation = this.#entry(memory, now)
-    const { expiresAt } = conversation
     return {
       conversation,
       turn: {
@@ -380,7 +381,7 @@ export class TurnRun {
         timings: JSON.stringify(recorded.timings),
         trace: JSON.stringify(trace),
         createdAt: now,
-        expiresAt,
+        expiresAt: conversation.expiresAt,
         followups: JSON.stringify(followups),
       },
       ...this.#cost(now, spendingOf(trace.calls, model.id)),

@@ -15,22 +15,31 @@ import { isNameHeld, readingNames } from './names'
 export type { Named }
 
 /**
- * Call it beside another read, and wait for both. Does nothing if everything is in the caches. Never throws: what could not
- * be read is read again where it is needed.
+ * Does nothing if everything is in the caches. Never throws: what could not be read is read again where it is needed.
+ * @param begun a call of the same request that is under way, beside the look-up of its key; it mostly reads the same
+ * @param meanwhile called if the request has to wait
  */
-export async function readAhead(env: Cloudflare.Env, named: Named): Promise<void> {
-  const { assistant, model, collections = [] } = named
-  const isKnown =
-    (assistant === undefined || isAssistantFresh(assistant)) &&
-    (model === undefined || isModelHeld(model)) &&
-    collections.every(isNameHeld)
-  if (isKnown) return
+export async function readAhead(
+  env: Cloudflare.Env,
+  named: Named,
+  begun?: Promise<void>,
+  meanwhile: () => void = () => {},
+): Promise<void> {
+  if (isKnown(named)) return
+  meanwhile()
+  await begun
+  if (begun && isKnown(named)) return
   try {
     await readAll(env, named)
   } catch (error) {
     console.error('the registry could not be read ahead', reasonOf(error))
   }
 }
+
+const isKnown = ({ assistant, model, collections = [] }: Named): boolean =>
+  (assistant === undefined || isAssistantFresh(assistant)) &&
+  (model === undefined || isModelHeld(model)) &&
+  collections.every(isNameHeld)
 
 async function readAll(env: Cloudflare.Env, named: Named): Promise<void> {
   const keep = { assistant: readingAssistants(), model: readingModels(), name: readingNames() }

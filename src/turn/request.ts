@@ -112,6 +112,8 @@ export interface AskRequest {
   protocol: string
   /** id of the HTTP request that asks, for the log; absent: from a Worker of the version before */
   requestId?: string
+  /** the reading of this conversation's history that began for this question (conversation/look-back-ahead.ts) */
+  lookedBack?: string
   /** random id of this one `ask` call; if the call is repeated (object-calls.ts) it finds its turn by it */
   attempt?: string
   /**

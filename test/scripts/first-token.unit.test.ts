@@ -14,6 +14,13 @@ it('calls made at once count as one, and the slowest counts', () => {
   expect(waitOf(['ask', 'rewrite,schema,search'], true)).toBe(NEARBY_MS + OCEAN_MS)
 })
 
+it('what is read ahead goes on while the question is on its way, and is waited for', () => {
+  const near = ['budget,lookBack,registry', 'ask,recentMessages', 'rewrite']
+  expect(waitOf(near, false)).toBe(3 * NEARBY_MS)
+  expect(waitOf(near, true)).toBe(NEARBY_MS + OCEAN_MS + NEARBY_MS)
+  expect(waitOf(['lookBack', 'ask,recentMessages'], true)).toBe(NEARBY_MS + OCEAN_MS)
+})
+
 it.each(Object.entries(HOPS))('%s waits for less than before, near and far', (_, { before, now }) => {
   for (const kind of ['first', 'followUp'] as const) {
     for (const isFar of [false, true]) {

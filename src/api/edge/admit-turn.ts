@@ -27,6 +27,8 @@ export interface Admission {
   fingerprint: string
   /** present if a key is made for pages */
   plain?: true
+  /** the reading of the history that began ahead (conversation/look-back-ahead.ts) */
+  lookedBack?: string
 }
 
 /** The request that asks. */
@@ -84,5 +86,6 @@ export async function admitTurn(
     fingerprint,
     ...(idempotencyKey !== undefined && { idempotencyKey }),
     ...(accesses.some(({ forPages }) => forPages) && { plain: true }),
+    ...(record.lookedBack !== undefined && { lookedBack: record.lookedBack }),
   }
 }

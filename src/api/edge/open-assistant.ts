@@ -2,6 +2,7 @@
 import { type Access, ASK_ACTIONS, mayAskAssistant } from '../../auth/access'
 import { admit, requireOrigin } from '../../auth/admit'
 import { mayAsk } from '../../auth/pins'
+import { lookBackAhead } from '../../conversation/look-back-ahead'
 import { matchesOrigin } from '../../origins'
 import { readAhead } from '../../registry/ahead'
 import { type Assistant, assistantNotFound, findAssistant, searchesOf } from '../../registry/assistants'
@@ -57,6 +58,7 @@ export function requireListed({ allowed_origins: allowed }: Assistant, record: R
 /**
  * An assistant to be asked.
  * @param record of the request
+ * @param continues the conversation that it is asked in, if the request names one
  * @throws ApiError 404 if it is unknown, and in the same words if the key may not ask it; 403 for a page whose origin it
  *   does not list
  */
@@ -65,8 +67,9 @@ export async function openAssistant(
   access: Access,
   name: string,
   record: RequestRecord,
+  continues?: string,
 ): Promise<Assistant> {
-  await readAhead(env, { assistant: name })
+  await readAhead(env, { assistant: name }, record.ahead, () => lookBackAhead(env, record, continues))
   const assistant = await findAssistant(env, name)
   const open = assistant && openTo(access, assistant)
   if (!open) throw assistantNotFound()

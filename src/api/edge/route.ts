@@ -85,7 +85,11 @@ async function serve(
   if (route.begins?.(query)) await enter(request)
   const named =
     route.names?.(path, query) ?? (path.assistant === undefined ? undefined : { assistant: path.assistant })
-  if (named) record.beside = () => readAhead(env, named)
+  if (named) {
+    record.beside = () => {
+      record.ahead = readAhead(env, named)
+    }
+  }
   if (route.open) return route.handle({ env, request, path, query, record })
   record.action = route.action
   if (path.collection !== undefined) record.collection = path.collection

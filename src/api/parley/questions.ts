@@ -2,6 +2,7 @@
 
 import { pinnedModel } from '../../auth/pins'
 import { ask } from '../../conversation/ask'
+import { lookBackAhead } from '../../conversation/look-back-ahead'
 import { ApiError, modelMissing } from '../../errors'
 import { contentOf } from '../../parts'
 import { readAhead } from '../../registry/ahead'
@@ -25,7 +26,9 @@ export async function askDirectly(served: Served<typeof operations.ask>): Promis
   record.question = question
   const modelId = embedded.conversation_model_id ?? body.model ?? pinnedModel([access])
   const collections = (body.searches ?? []).map(({ collection }) => collection)
-  await readAhead(env, { model: modelId, collections: body.collections ?? collections })
+  const conversationId = embedded.conversation_id ?? body.conversation_id
+  const named = { model: modelId, collections: body.collections ?? collections }
+  await readAhead(env, named, undefined, () => lookBackAhead(env, record, conversationId))
   // Read beside the plan of the searches, and awaited after it, so that an error of a search comes first.
   const reading = modelId === undefined ? undefined : findOpenModel(env, [access], modelId)
   const history = reading?.then((found) => found && findHistory(env, found))
@@ -37,7 +40,6 @@ export async function askDirectly(served: Served<typeof operations.ask>): Promis
   const files = partsOf(body.files)
   requireRoom(files, model)
   const historyId = (await history)!
-  const conversationId = embedded.conversation_id ?? body.conversation_id
   const stream = wantsStream(request, body)
 
   const answering = await ask(
@@ -69,7 +71,8 @@ export async function askDirectly(served: Served<typeof operations.ask>): Promis
 /** POST /a/{assistant}/conversations: a question to an assistant. */
 export async function askByName(served: Served<typeof operations.askAssistant>): Promise<Response> {
   const { env, request, access, user, record, path, body, text } = served
-  const assistant = await openAssistant(env, access, path.assistant, record)
+  const continues = access.embedded.conversation_id ?? body.conversation_id
+  const assistant = await openAssistant(env, access, path.assistant, record, continues)
   const stream = wantsStream(request, body)
   const answering = await askAssistant({
     env,

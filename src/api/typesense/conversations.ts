@@ -3,9 +3,9 @@
  * then asks the Conversation object.
  */
 
-import type { Access } from '../../auth/access'
 import { pinnedModel } from '../../auth/pins'
 import { ask, mayContinue } from '../../conversation/ask'
+import { lookBackAhead } from '../../conversation/look-back-ahead'
 import { ApiError, modelMissing } from '../../errors'
 import type { ConversationModelConfig } from '../../models/language-model'
 import { contentOf } from '../../parts'
@@ -48,7 +48,9 @@ export async function converseOnce(
     throw new ApiError(400, 'Conversation is enabled but no conversation model ID is provided.')
   }
   // Read before, unless the key names the model or another collection.
-  await readAhead(env, { model: modelId, collections: [collection] })
+  await readAhead(env, { model: modelId, collections: [collection] }, record.ahead, () =>
+    lookBackAhead(env, record, query.conversation_id),
+  )
   const model = await findOpenModel(env, accesses, modelId)
   if (!model) throw modelMissing(400)
   if (isOverlong(query.conversation_id)) throw new ApiError(400, 'Conversation not found')
@@ -70,15 +72,13 @@ export async function converseOnce(
 /**
  * Checks the conversation's parameters of a multi_search. This comes before its body is read.
  *
- * @param accesses the keys of the searches
  * @param query the parameters of the query string, overridden by those of scoped keys
  * @param collections that the searches name; they are read with the model
  * @returns undefined when there is no conversation
  * @throws ApiError 400
  */
 export async function checkConversation(
-  env: Cloudflare.Env,
-  accesses: readonly Access[],
+  { env, accesses, record }: Pick<TurnCaller, 'env' | 'accesses' | 'record'>,
   query: SearchParameters,
   isUnion: boolean,
   collections: string[],
@@ -98,7 +98,9 @@ export async function checkConversation(
   if (modelId === undefined) {
     throw new ApiError(400, '`conversation_model_id` is needed if conversation is enabled.')
   }
-  await readAhead(env, { model: modelId, collections })
+  await readAhead(env, { model: modelId, collections }, undefined, () =>
+    lookBackAhead(env, record, conversationId),
+  )
   const model = await findOpenModel(env, accesses, modelId)
   if (!model) throw new ApiError(400, '`conversation_model_id` is invalid.')
   if (conversationId === '' || isOverlong(conversationId)) throw invalidId()

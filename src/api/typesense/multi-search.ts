@@ -58,8 +58,8 @@ async function multiSearch(call: OpenCall): Promise<Response> {
   const pinned = pinnedParameters(accesses)
   if (query.q !== undefined) record.question = query.q
   const collections = accesses.map((access, index) => collectionOf(query, searches[index], access) ?? '')
-  const conversing = await checkConversation(env, accesses, override(query, pinned), isUnion, collections)
   const caller = { env, request, record, accesses, body: text, userId: namedUser(request, query) }
+  const conversing = await checkConversation(caller, override(query, pinned), isUnion, collections)
   const own = await ownParameters(caller, searches, conversing)
   const planned = await Promise.all(own.map((lower, index) => plan(env, query, lower, accesses[index]!)))
 
