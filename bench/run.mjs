@@ -52,7 +52,7 @@ const benches = {
 }
 
 /** They start servers themselves: that is part of what they measure, or another version is. */
-const OWN_SERVERS = ['start', 'free', 'memory', 'mixed']
+const OWN_SERVERS = ['start', 'free', 'memory', 'mixed', 'engines']
 
 const wanted = process.argv.slice(2)
 const unknown = wanted.find((name) => !(name in benches))

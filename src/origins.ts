@@ -56,13 +56,13 @@ const OPAQUE = 'null'
  * @returns undefined if no page sent it, or a page of this server; `null` for a page that does not tell its origin
  */
 export function foreignOrigin(request: Request): string | undefined {
-  const url = new URL(request.url)
   const origin = request.headers.get('origin')
+  if (origin === null && request.headers.get('sec-fetch-site') !== 'cross-site') return undefined
+  const url = new URL(request.url)
   if (origin !== null) {
     // The scheme is not compared, because a proxy may terminate TLS.
     return normal(origin).replace(/^https?:\/\//, '') === url.host.toLowerCase() ? undefined : origin
   }
-  if (request.headers.get('sec-fetch-site') !== 'cross-site') return undefined
   // Following a link is not a request of the page, unless it has parameters, which may include a key.
   return request.headers.get('sec-fetch-mode') === 'navigate' && url.search === '' ? undefined : OPAQUE
 }

@@ -4,6 +4,11 @@ import { rest, worked } from '../turn-taking'
 
 /** Bytes of the first read: most replies have fewer. */
 const FIRST_READ = 16 * 1024
+/**
+ * A body that is no larger lets nobody else go first. A rest is a timer of the event loop, which takes longer than all else that is
+ * done for such a body, and reading it began with a wait for the network.
+ */
+const SHORT = 64 * 1024
 
 /**
  * @param onRead called with the bytes of each read
@@ -29,7 +34,7 @@ export async function readWholeBody(
       size += value.length
       pieces.push(decoder.decode(value.subarray(0, Math.max(0, room)), { stream: true }))
       if (size > most) return { text: pieces.join(''), complete: false }
-      if (worked(value.length)) await rest()
+      if (worked(value.length) && size > SHORT) await rest()
     }
   } finally {
     await reader.cancel().catch(() => {})

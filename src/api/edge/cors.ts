@@ -72,8 +72,9 @@ export function refuseOrigin(env: Cloudflare.Env, request: Request): Response | 
  */
 export function refuseHost(env: Cloudflare.Env, request: Request): Response | undefined {
   const served = entries(env.SERVED_HOSTS ?? '')
+  if (served.length === 0) return undefined
   const { hostname } = new URL(request.url)
-  if (served.length === 0 || served.some((entry) => isServed(entry, hostname.toLowerCase()))) return undefined
+  if (served.some((entry) => isServed(entry, hostname.toLowerCase()))) return undefined
   const option = isAddress(hostname)
     ? `--host ${hostname.replace(/^\[|\]$/g, '')}`
     : `--allow-host ${hostname}`

@@ -6,7 +6,7 @@
  * allows.
  */
 import { waitUntil } from 'cloudflare:workers'
-import { json } from './response'
+import { jsonText } from './response'
 
 /** An answer within this time can still be an error with its own status. */
 const MOMENT_MS = 1_000
@@ -26,22 +26,24 @@ const HEADERS = {
 
 /**
  * @param work makes the content. Its signal aborts when nobody waits any more
+ * @param write the content as JSON
  * @throws what `work` throws within a moment. A later error breaks the answer off
  */
-export async function slowAnswer(
+export async function slowAnswer<Content>(
   request: Request,
-  work: (gone: AbortSignal) => Promise<unknown>,
+  work: (gone: AbortSignal) => Promise<Content>,
+  write: (content: Content) => string = JSON.stringify,
 ): Promise<Response> {
   const gone = new AbortController()
   const leave = () => gone.abort()
   request.signal.addEventListener('abort', leave)
   const content = work(gone.signal)
-  if (await settles(content, MOMENT_MS)) return json(await content)
+  if (await settles(content, MOMENT_MS)) return jsonText(write(await content))
   // A pull source is only asked when the stream has room. Writes go out at once, and fail if the connection is closed.
   const { readable, writable } = new IdentityTransformStream()
   // Without `waitUntil` workerd ends the request when a write fails, and the work would not be stopped.
   waitUntil(
-    writeSlowly(writable.getWriter(), content)
+    writeSlowly(writable.getWriter(), content, write)
       .catch(leave)
       // Until the work has noticed the abort and has ended.
       .then(() => content)
@@ -51,9 +53,10 @@ export async function slowAnswer(
 }
 
 /** Writes blanks until the content is there, then the content. @throws if nobody reads, or what `content` throws */
-async function writeSlowly(
+async function writeSlowly<Content>(
   writer: WritableStreamDefaultWriter<Uint8Array>,
-  content: Promise<unknown>,
+  content: Promise<Content>,
+  write: (content: Content) => string,
 ): Promise<void> {
   try {
     while (!(await settles(content, BLANK_MS))) {
@@ -61,7 +64,7 @@ async function writeSlowly(
       if (!(await settles(written, STALLED_MS))) throw new Error('nobody takes the answer')
       await written
     }
-    const bytes = new TextEncoder().encode(JSON.stringify(await content))
+    const bytes = new TextEncoder().encode(write(await content))
     for (let at = 0; at < bytes.length; at += PIECE_BYTES)
       await writer.write(bytes.subarray(at, at + PIECE_BYTES))
     await writer.close()

@@ -14,7 +14,7 @@ import { namedUser, type TurnCaller } from '../edge/admit-turn'
 import { capture } from '../edge/analytics'
 import { parseJson, readText } from '../edge/body'
 import { fill, override, parameterValue } from '../edge/parameters'
-import { ofRequest, planForQuestion, planSearch, SEARCHES_AT_ONCE } from '../edge/plan'
+import { ofRequest, planForQuestion, planSearch, SEARCHES_AT_ONCE, type WrittenReply } from '../edge/plan'
 import { typesenseKey } from '../edge/presented-key'
 import { forbidden } from '../edge/response'
 import type { OpenCall, Route } from '../edge/route'
@@ -67,22 +67,28 @@ async function multiSearch(call: OpenCall): Promise<Response> {
     return converse(caller, conversing, 'multi', planned, showsHistory(planned.at(-1)!.params))
   }
   const searched = planned.map((search) => ofRequest(search, record))
-  return slowAnswer(request, async (gone) => {
-    if (isUnion)
-      return unite(env, searched, override(query, fixedPages(accesses)), removeDuplicates !== false, gone)
+  if (isUnion) {
+    return slowAnswer(request, (gone) =>
+      unite(env, searched, override(query, fixedPages(accesses)), removeDuplicates !== false, gone),
+    )
+  }
+  const search = async (gone: AbortSignal): Promise<WrittenReply[]> => {
     const replies = await mapFew(searched, SEARCHES_AT_ONCE, (search, index) =>
-      runAsked(env, accesses[index]!, search, gone),
+      runAsked(env, accesses[index]!, search, gone, true),
     )
     const { address } = record
     const searchers = accesses.map((access) => ({ env, access, named: caller.userId, address }))
     capture(replies.map((reply, index) => ({ search: planned[index]!, reply, searcher: searchers[index]! })))
     const timeout = replies.find((reply) => 'error' in reply && reply.code === 408)
     if (timeout && 'error' in timeout) throw new ApiError(408, timeout.error)
-    return {
-      results: replies.map((reply) => ('error' in reply ? refusalOf(reply) : reply.result)),
-    }
-  })
+    return replies
+  }
+  return slowAnswer(request, search, (replies) => `{"results":[${replies.map(textOf).join(',')}]}`)
 }
+
+/** A result, or why there is none, as JSON. */
+const textOf = (reply: WrittenReply): string =>
+  'error' in reply ? JSON.stringify(refusalOf(reply)) : (reply.text ?? JSON.stringify(reply.result))
 
 /**
  * The body that a preset of the query string stands for: its `searches`. A preset without them is for each search.

@@ -1,5 +1,6 @@
 /** Reads what a Typesense cluster replies: its errors, fields and hits. */
 import { ApiError, collectionGone } from '../../../errors'
+import { parseExact } from '../../../exact-json'
 import { isObject } from '../../schema/values'
 import type { Hit, SearchResult } from '../../types'
 import { ofEngine } from '../cluster'
@@ -30,6 +31,30 @@ export function withScores(result: SearchResult): SearchResult {
     ...(result.grouped_hits && {
       grouped_hits: result.grouped_hits.map((group) => ({ ...group, hits: group.hits.map(scored) })),
     }),
+  }
+}
+
+const BEFORE = '{"results":['
+const AFTER = ']}'
+const PARAMETERS = '"request_params":{'
+
+/**
+ * The one result of a search as the cluster wrote it, under the collection's name here. Only the end is parsed, where the cluster
+ * writes the parameters: hits stay as they are, with all digits of their scores.
+ * @param reply of /multi_search
+ * @returns undefined for an error, and for a reply of another form: those have to be read whole
+ */
+export function resultText(reply: string, name: string): string | undefined {
+  const at = reply.lastIndexOf(PARAMETERS)
+  if (at < 0 || !reply.startsWith(`${BEFORE}{`) || !reply.endsWith(`}${AFTER}`)) return undefined
+  try {
+    // This parses only if the object that has the parameters is the last one, so not if a document has such a property.
+    const end = parseExact(`{${reply.slice(at, -AFTER.length)}`)
+    if (!isObject(end) || !isObject(end.request_params)) return undefined
+    const renamed = { ...end, request_params: { ...end.request_params, collection_name: name } }
+    return reply.slice(BEFORE.length, at) + JSON.stringify(renamed).slice(1)
+  } catch {
+    return undefined
   }
 }
 

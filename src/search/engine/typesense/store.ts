@@ -25,7 +25,7 @@ import { plainField } from '../field'
 import type { DocumentStore } from '../port'
 import { requireNoJoin, scopedFilter } from '../scoped'
 import { Searches } from '../searches'
-import { messageOf, refusalOf, withScores } from './replies'
+import { messageOf, refusalOf, resultText, withScores } from './replies'
 
 /** Parameters of searches for questions that only Parley's own engine has. */
 const OWN_PARAMETERS = ['match_stems', 'context_q', 'fusion']
@@ -279,8 +279,17 @@ export class TypesenseStore implements DocumentStore {
     })
   }
 
-  search(params: SearchParameters, scope: SearchScope = {}, ticket?: string): Promise<Outcome<SearchResult>> {
-    return this.#searches.run(ticket, async (signal) => this.#search(this.#scoped(params, scope), signal))
+  search(params: SearchParameters, scope?: SearchScope, ticket?: string): Promise<Outcome<SearchResult>>
+  search(
+    params: SearchParameters,
+    scope: SearchScope = {},
+    ticket?: string,
+    asText = false,
+  ): Promise<Outcome<SearchResult | string>> {
+    return this.#searches.run(ticket, async (signal) => {
+      const asked = this.#scoped(params, scope)
+      return asText ? this.#searchText(asked, signal) : this.#search(asked, signal)
+    })
   }
 
   async abandon(ticket: string): Promise<void> {
@@ -308,16 +317,32 @@ export class TypesenseStore implements DocumentStore {
     return filter ? scopedFilter(filterBy, filter) : filterBy
   }
 
-  /** By POST: the address of a GET holds 4,000 characters only. */
   async #search(params: SearchParameters, signal?: AbortSignal): Promise<SearchResult> {
-    const { name, engine } = await this.#open()
-    const { results } = await this.#call<{ results: [SearchResult | { code?: number; error: string }] }>({
+    return this.#resultOf(await this.#ask(params, signal))
+  }
+
+  /** The result as the cluster wrote it, where its reply has the usual form. */
+  async #searchText(params: SearchParameters, signal: AbortSignal): Promise<SearchResult | string> {
+    const reply = await this.#ask(params, signal)
+    const { name } = await this.#open()
+    return resultText(reply, name) ?? this.#resultOf(reply)
+  }
+
+  /** By POST: the address of a GET holds 4,000 characters only. @returns the reply of /multi_search */
+  async #ask(params: SearchParameters, signal: AbortSignal | undefined): Promise<string> {
+    const { engine } = await this.#open()
+    return this.#text({
       method: 'POST',
       path: '/multi_search',
       body: JSON.stringify({ searches: [{ ...params, collection: engine.collection }] }),
       repeatable: true,
       signal,
     })
+  }
+
+  async #resultOf(text: string): Promise<SearchResult> {
+    const { name } = await this.#open()
+    const { results } = parsed<{ results: [SearchResult | { code?: number; error: string }] }>(text)
     const [reply] = results
     if ('error' in reply) throw refusalOf(reply.code ?? 400, reply.error)
     return { ...withScores(reply), request_params: { ...reply.request_params, collection_name: name } }
@@ -329,16 +354,12 @@ export class TypesenseStore implements DocumentStore {
   }
 
   async #call<Reply>(request: ClusterRequest): Promise<Reply> {
+    return parsed<Reply>(await this.#text(request))
+  }
+
+  async #text(request: ClusterRequest): Promise<string> {
     const { cluster } = await this.#open()
-    const text = await cluster.text(await this.#send(request))
-    let reply: unknown
-    try {
-      reply = parseExact(text)
-    } catch {
-      throw ofCluster('The Typesense cluster sent a reply that is not JSON.')
-    }
-    if (!isObject(reply)) throw ofCluster('The Typesense cluster sent a reply that is not a JSON object.')
-    return reply as Reply
+    return cluster.text(await this.#send(request))
   }
 
   /** @throws ApiError for every reply but a success */
@@ -348,6 +369,18 @@ export class TypesenseStore implements DocumentStore {
     if (response.ok) return response
     throw refusalOf(response.status, messageOf(await cluster.errorText(response)))
   }
+}
+
+/** @throws ApiError 503 for a reply that is no JSON object */
+function parsed<Reply>(text: string): Reply {
+  let reply: unknown
+  try {
+    reply = parseExact(text)
+  } catch {
+    throw ofCluster('The Typesense cluster sent a reply that is not JSON.')
+  }
+  if (!isObject(reply)) throw ofCluster('The Typesense cluster sent a reply that is not a JSON object.')
+  return reply as Reply
 }
 
 const dirty = (dirtyValues: DirtyValues | undefined): Record<string, string> =>
