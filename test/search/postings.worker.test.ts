@@ -196,7 +196,7 @@ it('finds and ranks as FTS5 does', async () => {
       (history, asked) =>
         withCollection(history, async ({ context }, sql) => {
           const everything = () => fragment('1')
-          for (const [{ text, isSimple }, table, wanted, without] of asked) {
+          for (const [at, [{ text, isSimple }, table, wanted, without]] of asked.entries()) {
             const match = { match: text, table, rank: 'bm25(2.0000, 1.0000)' }
             const words = wordsOf(match, everything)!
             if (table === 'text_index' && text.includes('\u6708')) {
@@ -218,7 +218,13 @@ it('finds and ranks as FTS5 does', async () => {
               rows.map(({ rowid }) => rowid).sort((a, b) => a - b),
             )
             const lacks = rows.filter((_, at) => at % 5 < without).map(({ rowid }) => rowid)
-            const best = await bestByPostings(context, match, all, { wanted, lacks, fewest: 1 }, pace())
+            const best = await bestByPostings(
+              context,
+              match,
+              all,
+              { wanted, lacks, few: at % 2 ? 1 : undefined },
+              pace(),
+            )
             if (!isSimple || rows.length === 0) {
               if (rows.length > 0) expect(best).toBeUndefined()
               continue
@@ -339,7 +345,7 @@ it('leaves documents to FTS5 as soon as too many are equally good', () =>
     const counting = pace()
     const query = vi.spyOn(counting, 'query')
     expect(
-      await bestByPostings(context, match, all!, { wanted: 10, lacks: [], fewest: 1 }, counting),
+      await bestByPostings(context, match, all!, { wanted: 10, lacks: [], few: 1 }, counting),
     ).toBeUndefined()
     let lengths = 0
     for (const [at, [, { sql: text }]] of query.mock.calls.entries()) {

@@ -3,6 +3,7 @@
  * memory for each word and for the expression. A later question that shares some words reads only the others.
  */
 import { changesOf, reform, writesOf } from '../changes'
+import type { Range } from '../range'
 import { BLOCK } from '../schema/block'
 import {
   addBits,
@@ -14,7 +15,6 @@ import {
   packedBits,
   wide,
 } from '../schema/match-memory'
-import type { Range } from '../range'
 import { type Expression, type Together, type WordIn, wordsIn } from '../text/expression'
 import { COLUMN, eachPlace, Unreadable, weightOfPlaces } from '../text/fts5-format'
 import { Postings } from '../text/postings'
@@ -267,7 +267,11 @@ function blocksOf(word: WordIn, numbers: readonly number[], postings: OpenPostin
 type Places = Map<number, number[]>
 
 /** The documents with words that are together, by their places. */
-function together({ words, initial, near }: Together, numbers: readonly number[], postings: OpenPostings): Bits {
+function together(
+  { words, initial, near }: Together,
+  numbers: readonly number[],
+  postings: OpenPostings,
+): Bits {
   const pagesOf = ({ word, prefix }: WordIn) => postings.now.pagesOf(word, prefix)
   const rarestFirst = [...words.entries()].sort(([, a], [, b]) => pagesOf(a) - pagesOf(b))
   const found: Bits = new Map()
@@ -277,13 +281,20 @@ function together({ words, initial, near }: Together, numbers: readonly number[]
     for (const [at, word] of rarestFirst) {
       const before = lists.at(-1)
       if (before?.size === 0) break
-      const places = placesOf(word, range, postings, before)
+      const places = placesOf(word, range, postings, before, initial ? at : undefined)
       // In a phrase only the places count where it may begin.
-      lists.push(near === undefined ? beginnings(places, before, at, initial) : places)
+      lists.push(near === undefined ? beginnings(places, before, at) : places)
     }
     if (lists.length < words.length) continue
     for (const seq of lists.at(-1)!.keys()) {
-      if (near !== undefined && !isNear(lists.map((places) => places.get(seq)!), near)) continue
+      if (
+        near !== undefined &&
+        !isNear(
+          lists.map((places) => places.get(seq)!),
+          near,
+        )
+      )
+        continue
       const at = seq % BLOCK
       const number = (seq - at) / BLOCK
       const own = found.get(number) ?? new Uint8Array(BITMAP_BYTES)
@@ -294,39 +305,45 @@ function together({ words, initial, near }: Together, numbers: readonly number[]
   return found
 }
 
-/** The places of a word by document. @param among only in these documents */
+/** The places of a word by document. @param among only in these documents @param only with so many words before */
 function placesOf(
   { word, prefix, columns }: WordIn,
   range: Range,
   { now, pace }: OpenPostings,
   among: Places | undefined,
+  only: number | undefined,
 ): Places {
   const isWanted = listed(columns)
   const places: Places = new Map()
   const bits = new Uint8Array((range.high - range.low + 1) / 8).fill(among === undefined ? 0xff : 0)
   for (const seq of among?.keys() ?? []) bits[(seq - range.low) >> 3]! |= 1 << ((seq - range.low) & 7)
+  let current = 0
+  const keep = (place: number): void => {
+    if (only !== undefined && place % COLUMN !== only) return
+    const own = places.get(current)
+    if (own === undefined) places.set(current, [place])
+    else own.push(place)
+  }
   const read = now.visit(word, prefix, range, (seq, bytes, from, to) => {
     const at = seq - range.low
     if ((bits[at >> 3]! & (1 << (at & 7))) === 0) return
-    const own = places.get(seq) ?? []
-    eachPlace(bytes, from, to, isWanted, (place) => own.push(place))
-    if (own.length > 0) places.set(seq, own)
+    current = seq
+    eachPlace(bytes, from, to, isWanted, keep)
   })
   pace.countRows(read / POSTINGS_A_ROW)
   return places
 }
 
 /** The places where a phrase may begin whose word number `at` has these places. @param before those of its other words */
-function beginnings(places: Places, before: Places | undefined, at: number, initial: boolean): Places {
-  const found: Places = new Map()
+function beginnings(places: Places, before: Places | undefined, at: number): Places {
+  if (at === 0 && before === undefined) return places
   for (const [seq, all] of places) {
     const known = before?.get(seq)
-    const own = all
-      .map((place) => place - at)
-      .filter((place) => (known?.includes(place) ?? true) && (!initial || place % COLUMN === 0))
-    if (own.length > 0) found.set(seq, own)
+    const own = all.map((place) => place - at).filter((place) => known?.includes(place) ?? true)
+    if (own.length > 0) places.set(seq, own)
+    else places.delete(seq)
   }
-  return found
+  return places
 }
 
 /** Whether a stretch of a column has a place of each list, with so many words between the first and the last. */

@@ -2,9 +2,11 @@
 import { fragment } from '../../fragment'
 import type { Range } from '../../range'
 import { isArray } from '../../schema/layout'
+import { wordsIn } from '../../text/expression'
 import { both, type RangedFilter, where } from '../candidates'
 import { allMatches, atMost, wordsOf } from '../kept-matches'
-import { FEW, fewMatches } from './matches'
+import { columnsOf } from '../keyword'
+import { FEW, fewMatches, hasLength, wordsIn as lengthIn } from './matches'
 import type { Ranking } from './ranking'
 import type { Tier } from './tiers'
 
@@ -12,6 +14,12 @@ import type { Tier } from './tiers'
 const MOST_SIGNS = 1
 /** Up to this many paths are read one by one, in a third of the time. */
 const MOST_PATHS = 16
+/** Up to this many texts that begin with the query are read by one statement. */
+const FEW_BEGUN = 1_000
+
+/** The highest count of words that FTS5 writes as one byte. */
+const MOST_COUNTED = 127
+const hex = (byte: number): string => byte.toString(16).padStart(2, '0')
 
 /** Documents with a field that is the query, word by word. */
 export async function wholeFields(ranking: Ranking, { initial }: Tier): Promise<number[]> {
@@ -24,25 +32,41 @@ export async function wholeFields(ranking: Ranking, { initial }: Tier): Promise<
     ...new Set(fields.flatMap(({ name }) => [`$."${name}"`, `$."${name.replaceAll('.', '"."')}"`])),
   ]
   const most = request.q.length + MOST_SIGNS
-  const [before, test, after] =
+  const [before, short, after] =
     paths.length > MOST_PATHS || fields.some(isArray)
       ? [
           ', json_each(?) p, json_each(x.body, p.value) t WHERE',
           't.atom IS NOT NULL AND length(t.atom) <= ?',
           [JSON.stringify(paths), most],
         ]
-      : [' WHERE', paths.map(() => 'length(x.body ->> ?) <= ?').join(' OR '), paths.flatMap((path) => [path, most])]
-  const isShort: RangedFilter = (range) =>
-    both(filter(range), fragment(`EXISTS (SELECT 1 FROM documents x${before} x.seq = d.seq AND (${test}))`, ...after))
+      : [
+          ' WHERE',
+          paths.map(() => 'length(x.body ->> ?) <= ?').join(' OR '),
+          paths.flatMap((path) => [path, most]),
+        ]
+  const isShort = fragment(
+    `EXISTS (SELECT 1 FROM documents x${before} x.seq = d.seq AND (${short}))`,
+    ...after,
+  )
   const words = wordsOf(initial, filter)
   const begun = words?.words && (await allMatches(context, words, pace))
+  const columns = columnsOf(context, request)
+  // A text that equals the query has as many words. FTS5 counts them; a sign more may make another one.
+  const mostWords = words?.words ? 2 * wordsIn(words.words.expression).length + 1 : 0
+  const isCounted = begun && mostWords <= MOST_COUNTED && columns.every(hasLength) && !fields.some(isArray)
+  const counts = columns.map(({ column }) => `${lengthIn(initial.table, column)} <= x'${hex(mostWords)}'`)
+  // SQLite would join the documents first.
+  const test = isCounted
+    ? fragment(`iif(${counts.join(' OR ')}, ${isShort.sql}, 0)`, ...isShort.bindings)
+    : isShort
+  const passes: RangedFilter = (range) => both(filter(range), test)
   const asked = words && {
-    collects: words.collects && begun === undefined,
+    collects: begun === undefined ? words.collects : begun.size <= FEW_BEGUN,
     key: JSON.stringify([words.key, most, paths]),
-    relation: (range: Range) => where(begun?.within(range) ?? words.relation(range), isShort(range)),
+    relation: (range: Range) => where(begun?.within(range) ?? words.relation(range), passes(range)),
   }
   const all = await allMatches(context, asked, pace)
-  const few = all === undefined ? await fewMatches(context, initial, isShort, FEW, pace) : atMost(FEW, all)
+  const few = all === undefined ? await fewMatches(context, initial, passes, FEW, pace) : atMost(FEW, all)
   return scorer
     .scoreAll(few ?? [])
     .filter(({ text }) => text.best?.order === 2)
