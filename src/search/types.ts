@@ -125,6 +125,8 @@ export interface SearchScope extends Origin {
   joins?: Record<string, JoinPlace>
   /** the object of the collection that is searched. Joins that come back to it meet the whole `filter`. */
   home?: string
+  /** how long its reply may be cached (`use_cache`); absent: it is not */
+  cacheSeconds?: number
 }
 
 /** A collection that a search may join. */

@@ -146,6 +146,8 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   nl_query_prompt_cache_ttl: 'nl-search.test.ts',
   enable_analytics: 'analytics.test.ts',
   analytics_tag: 'analytics.test.ts',
+  use_cache: 'use-cache.test.ts',
+  cache_ttl: 'use-cache.test.ts',
   limit_multi_searches: 'multi-search.test.ts',
 }
 

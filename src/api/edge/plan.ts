@@ -16,6 +16,7 @@ import { replyOf } from '../../turn/retrieve'
 import { joinScope } from './joins'
 import { fill, parameterValue } from './parameters'
 import { originOf, type RequestRecord } from './request-log'
+import { unsigned } from './unsigned'
 
 /** Parameters of the request that are not for the search. */
 const REQUEST_ONLY = [
@@ -32,6 +33,9 @@ const REQUEST_ONLY = [
   'use_cache',
   'preset',
 ]
+
+/** As in Typesense. */
+const CACHE_SECONDS = 60
 
 /** The longest `search_cutoff_ms` of a search with a key for pages. */
 const PAGE_CUTOFF_MS = 5_000
@@ -54,6 +58,8 @@ export async function planSearch(
   find: typeof findCollection = findCollection,
 ): Promise<PlannedSearch> {
   const { params, filter } = await withPreset(env, access, parameters)
+  // Never for a conversation: its search must not be an old one.
+  const kept = find === findCollection ? cacheOf(params) : {}
   for (const name of REQUEST_ONLY) delete params[name]
   // The search itself refuses a value that is not a number.
   const asked = params.search_cutoff_ms
@@ -68,7 +74,7 @@ export async function planSearch(
   if (params.stopwords && engine === 'object') {
     params.stopwords = (await wordsOfSet(env, params.stopwords)).join('\n')
   }
-  const scope = { ...scopeOf(access, collection, filter), ...joins }
+  const scope = { ...scopeOf(access, collection, filter), ...joins, ...kept }
   // A cluster embeds by itself.
   const called = (engine === 'object' && outline?.called) || []
   const isEmbedded =
@@ -81,6 +87,13 @@ export async function planSearch(
     plain: access.forPages,
     ...(isEmbedded && { isEmbedded }),
   }
+}
+
+/** How long the reply may be cached. @throws ApiError 400 */
+function cacheOf({ use_cache, cache_ttl }: SearchParameters): Pick<SearchScope, 'cacheSeconds'> {
+  if (use_cache !== 'true' && use_cache !== '1') return {}
+  const message = 'Parameter `cache_ttl` must be an unsigned integer.'
+  return { cacheSeconds: cache_ttl === undefined ? CACHE_SECONDS : unsigned(cache_ttl, message) }
 }
 
 /** The same for a question. @throws ApiError as `planSearch` */

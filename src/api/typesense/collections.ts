@@ -20,8 +20,8 @@ import { isTrue, listed } from '../edge/parameters'
 import { originOf } from '../edge/request-log'
 import { json } from '../edge/response'
 import type { Call, Route } from '../edge/route'
+import { unsigned } from '../edge/unsigned'
 import { openCollection } from './collection'
-import { unsigned } from './unsigned'
 
 /**
  * A summary as the request's key may read it. `embedding_error` quotes the embedding provider, so a key made for pages

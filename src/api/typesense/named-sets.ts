@@ -25,7 +25,7 @@ import { readJson, readText } from '../edge/body'
 import { hinting, NEEDED } from '../edge/hint'
 import { json } from '../edge/response'
 import type { Call, Route } from '../edge/route'
-import { unsigned } from './unsigned'
+import { unsigned } from '../edge/unsigned'
 
 /** The routes of a kind of sets. @param resource as paths and actions of keys name it */
 function routesOf(resource: string, kind: SetKind): Route[] {

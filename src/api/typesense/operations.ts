@@ -90,7 +90,7 @@ export const operationRoutes: Route[] = [
     method: 'POST',
     path: '/operations/cache/clear',
     action: 'operations/cache/clear:create',
-    // There is no cache of replies. Only the descriptions of collections for models are cached.
+    // A write empties the cache of replies. Only the descriptions of collections for models may be older.
     handle: () => {
       forgetTold()
       return json({ success: true })

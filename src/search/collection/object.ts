@@ -15,11 +15,11 @@ import type { Incoming } from '../documents/writer'
 import { logging, type Origin } from '../fault-log'
 import { isHistoryShaped } from '../history/shape'
 import * as turns from '../history/turns'
+import { search } from '../run/cached-search'
 import { embedAhead } from '../run/embed-ahead'
 import { answerJoin } from '../run/join-answer'
 import { type JoiningFields, joining } from '../run/joining'
 import { LongSearches } from '../run/pace'
-import { executeSearch } from '../run/search'
 import { sealFields } from '../schema/embedding-secrets'
 import type { Referrer } from '../schema/layout'
 import { parseSchema, summarize } from '../schema/schema'
@@ -295,7 +295,7 @@ export class Collection extends CountingObject implements CollectionRpc {
     return this.#answer('search', scope, async () => {
       const { context, store, mirror } = this.#life.existing()
       if (!scope.history && (mirror !== undefined || isHistoryShaped(store.schema))) throw forbidden()
-      const result = await executeSearch(context, params, scope, { others: this.#longSearches, ticket })
+      const result = await search(context, params, scope, { others: this.#longSearches, ticket })
       result.request_params.collection_name = store.schema.name
       return asText ? written(result) : result
     })

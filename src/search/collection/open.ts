@@ -15,6 +15,7 @@ import { indexConversations } from '../history/turns'
 import { hasMeta, isWordIndexing, readMeta, writeMeta } from '../meta'
 import type { SearchContext } from '../run/context'
 import { EmbeddedAhead } from '../run/embedded-ahead'
+import { KeptReplies } from '../run/kept-replies'
 import { RecentQuestions } from '../run/recent-questions'
 import { RecentTexts } from '../run/recent-texts'
 import type { StoredSchema } from '../schema/layout'
@@ -79,6 +80,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     },
     questions: new RecentQuestions(),
     texts: new RecentTexts(),
+    replies: new KeptReplies(),
     count: () => store.count,
     columns: store.columns,
     hasWordIndex: () => hasWords,

@@ -9,6 +9,7 @@ import type { Document, Field } from '../types'
 import type { VectorIndex } from '../vectors/vector-index'
 import type { EmbeddedAhead } from './embedded-ahead'
 import type { JoinPort, SearchJoins } from './join-port'
+import type { KeptReplies } from './kept-replies'
 import type { RecentQuestions } from './recent-questions'
 import type { RecentTexts } from './recent-texts'
 
@@ -25,6 +26,8 @@ export interface SearchContext {
   questions?: RecentQuestions
   /** cached texts of recently ranked documents; without it nothing is cached */
   texts?: RecentTexts
+  /** cached replies; without it nothing is cached */
+  replies?: KeptReplies
   /** how many documents the collection has */
   count(): number
   /** values of its fields in memory */

@@ -32,6 +32,15 @@ export class Matches {
     return [...this.set].flatMap(([number, offsets]) => Array.from(offsets, (at) => number * BLOCK + at))
   }
 
+  /** Those of a range, as a relation. */
+  within({ low, high }: Range): SqlFragment {
+    const lists = this.blocks
+      .filter(([number]) => number >= Math.floor(low / BLOCK) && number * BLOCK <= high)
+      .flatMap(([number, block]) => Array.from(unpacked(block), (at) => number * BLOCK + at))
+    const seqs = lists.filter((seq) => seq >= low && seq <= high)
+    return fragment('SELECT value AS seq FROM json_each(?)', JSON.stringify(seqs))
+  }
+
   get set(): MatchSet {
     return new Map(this.blocks.map(([number, block]) => [number, unpacked(block)]))
   }

@@ -27,8 +27,8 @@ import { eachFewBlocks, keyOfWord, OpenPostings } from './word-sets'
 
 const [K1, B] = [1.2, 0.75]
 const LEAST_IDF = 1e-6
-/** If the words have fewer documents than this in all, FTS5 ranks them: it takes a microsecond for each. */
-const FEWEST = 10_000
+/** If the words have fewer documents than this in all, they are ranked at once. */
+const FEW = 10_000
 /** If more documents than this tie with the last one wanted, FTS5 ranks. */
 const MOST_TIES = 20_000
 /** Reading the positions of this many words takes about as long as reading a row with SQL. */
@@ -53,14 +53,14 @@ interface Weighed {
 /**
  * The best matches, and all that are as good as the last of them.
  * @param lacks matches that do not count
- * @param fewest words with fewer documents together are left to FTS5
- * @returns undefined if FTS5 has to rank them, or should since they are few
+ * @param few words with fewer documents together are ranked at once
+ * @returns undefined if FTS5 has to rank them
  */
 export async function bestByPostings(
   context: SearchContext,
   match: TextMatch,
   all: Matches,
-  { wanted, lacks, fewest = FEWEST }: { wanted: number; lacks: readonly number[]; fewest?: number },
+  { wanted, lacks, few = FEW }: { wanted: number; lacks: readonly number[]; few?: number },
   pace: Pace,
 ): Promise<Scored[] | undefined> {
   const words = wordsOf(match, () => fragment('1'))?.words
@@ -74,7 +74,7 @@ export async function bestByPostings(
       if (matches === undefined) return undefined
       sizes.push(matches.size)
     }
-    if (sizes.reduce((sum, size) => sum + size, 0) < fewest) return undefined
+    const atOnce = sizes.reduce((sum, size) => sum + size, 0) < few
     const postings = new OpenPostings(context, words.table, pace)
     const { documents } = postings.now.totals()
     const weights = weightsOf(match.rank)
@@ -87,9 +87,9 @@ export async function bestByPostings(
     })
     const telling = weighed.filter(({ idf }) => idf > LEAST_IDF)
     const isEnough = telling.length > 0 && telling.length < weighed.length
-    const best = isEnough && (await rank(postings, all, telling, { wanted, lacks }))
+    const best = isEnough && (await rank(postings, all, telling, { wanted, lacks, atOnce }))
     if (best && best.length >= Math.min(wanted, all.size - lacks.length)) return best
-    return await rank(postings, all, weighed, { wanted, lacks })
+    return await rank(postings, all, weighed, { wanted, lacks, atOnce })
   } catch (error) {
     if (error instanceof Unreadable) return undefined
     throw error
@@ -124,26 +124,30 @@ async function rank(
   postings: OpenPostings,
   all: Matches,
   words: readonly Weighed[],
-  { wanted, lacks }: { wanted: number; lacks: readonly number[] },
+  { wanted, lacks, atOnce }: { wanted: number; lacks: readonly number[]; atOnce: boolean },
 ): Promise<Scored[]> {
   const { pace } = postings
   const without = new Set(lacks)
   const best = new Best(wanted)
   const blocks = new Map(all.blocks)
-  await eachFewBlocks([...blocks.keys()], pace, (some) => {
+  const rankSome = (some: readonly number[]): true => {
     const low = Math.min(...some) * BLOCK
     const high = Math.max(...some) * BLOCK + BLOCK - 1
-    const width = high - low + 1
-    const bits = new Uint8Array(width / 8)
-    for (const number of some) bits.set(bitsOf(blocks.get(number)!), (number * BLOCK - low) / 8)
+    const bits = new Uint8Array(atOnce ? 0 : (high - low + 1) / 8)
+    if (!atOnce) for (const number of some) bits.set(bitsOf(blocks.get(number)!), (number * BLOCK - low) / 8)
+    // Few documents are numbered. Many have the number by which they follow the first one.
+    const seqs = atOnce ? all.seqs : undefined
+    const numbers = new Map(seqs?.map((seq, at) => [seq, at]))
+    const seqOf = (at: number): number => seqs?.[at] ?? low + at
+    const width = seqs?.length ?? high - low + 1
     const most = new Float64Array(width)
     const often = words.map(() => new Float64Array(width))
     let read = 0
     for (const [index, { word, idf, weights }] of words.entries()) {
       const own = often[index]!
       read += postings.now.visit(word.word, word.prefix, { low, high }, (seq, bytes, from, to) => {
-        const at = seq - low
-        if ((bits[at >> 3]! & (1 << (at & 7))) === 0) return
+        const at = atOnce ? numbers.get(seq) : seq - low
+        if (at === undefined || (!atOnce && (bits[at >> 3]! & (1 << (at & 7))) === 0)) return
         const before = own[at]!
         const now = before + weightOfPlaces(bytes, from, to, weights)
         own[at] = now
@@ -154,31 +158,30 @@ async function rank(
     pace.countRows(read / PLACES_A_ROW)
     const places: number[] = []
     for (let at = 0; at < width; at++) {
-      if (most[at]! > 0 && -most[at]! <= best.limit && !without.has(low + at)) places.push(at)
+      if (most[at]! > 0 && -most[at]! <= best.limit && !without.has(seqOf(at))) places.push(at)
     }
     const sorted = Float64Array.from(places, (at) => most[at]!)
     const order = Uint32Array.from(sorted.keys()).sort((a, b) => sorted[b]! - sorted[a]!)
     for (let from = 0; from < order.length && -sorted[order[from]!]! <= best.limit; from += AT_ONCE) {
       const chosen = Array.from(order.subarray(from, from + AT_ONCE), (index) => places[index]!)
-      const lengths = lengthsOf(
-        postings,
-        chosen.map((at) => low + at),
-      )
+      const lengths = lengthsOf(postings, chosen.map(seqOf))
       const { documents, words: total } = postings.now.totals()
       for (const at of chosen) {
-        const length = lengths.get(low + at)
+        const length = lengths.get(seqOf(at))
         if (length === undefined) continue
         const relative = length / (total / documents)
         let score = 0
         for (const [index, { idf }] of words.entries()) {
           if (often[index]![at]! > 0) score += idf * share(often[index]![at]!, relative)
         }
-        best.offer({ seq: low + at, score: -score })
+        best.offer({ seq: seqOf(at), score: -score })
       }
       best.prune()
     }
     return true
-  })
+  }
+  if (atOnce && blocks.size > 0) rankSome([...blocks.keys()])
+  else await eachFewBlocks([...blocks.keys()], pace, rankSome)
   return best.rows
 }
 

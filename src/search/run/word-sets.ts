@@ -3,17 +3,20 @@
  * memory for each word and for the expression. A later question that shares some words reads only the others.
  */
 import { changesOf, reform, writesOf } from '../changes'
+import type { Range } from '../range'
 import { BLOCK } from '../schema/block'
 import {
+  addBits,
   BITMAP_BYTES,
   bitsOf,
   type KeptMatches,
   type Packed,
   packed,
   packedBits,
+  wide,
 } from '../schema/match-memory'
-import { type Expression, type WordIn, wordsIn } from '../text/expression'
-import { Unreadable, weightOfPlaces } from '../text/fts5-format'
+import { type Expression, type Together, type WordIn, wordsIn } from '../text/expression'
+import { COLUMN, eachPlace, Unreadable, weightOfPlaces } from '../text/fts5-format'
 import { Postings } from '../text/postings'
 import type { TextMatch } from './candidates'
 import type { SearchContext } from './context'
@@ -121,9 +124,12 @@ export async function readWords(
     }
     await eachFewBlocks(numbers, pace, (some) => {
       const missing = some.filter(isMissing)
-      const evaluated = evaluate(expression, missing, postings)
-      for (const number of missing) {
-        if (isMissing(number)) kept.keepPacked(number, packedOr(evaluated.get(number), memory.writes))
+      if (expression.kind === 'word') readWord(kept, postings, expression, missing)
+      else {
+        const evaluated = evaluate(expression, missing, postings)
+        for (const number of missing) {
+          kept.keepPacked(number, packedOr(evaluated.get(number), memory.writes))
+        }
       }
       for (const number of some) {
         const block = kept.block(number)!
@@ -151,8 +157,7 @@ function readWord(
   { word, prefix, columns }: WordIn,
   numbers: readonly number[],
 ): void {
-  const isWanted: number[] = []
-  for (const column of columns) isWanted[column] = 1
+  const isWanted = listed(columns)
   const { writes } = context.columns.matches
   for (const missing of inRows(numbers.filter((number) => kept.block(number) === undefined))) {
     const [low, high] = [missing.at(-1)! * BLOCK, missing[0]! * BLOCK + BLOCK - 1]
@@ -167,7 +172,7 @@ function readWord(
     pace.countRows(read / POSTINGS_A_ROW)
     for (const number of missing) {
       const at = number * BLOCK - low
-      const own = isFound[at / BLOCK] === 1 ? bits.slice(at / 8, at / 8 + BITMAP_BYTES) : undefined
+      const own = isFound[at / BLOCK] === 1 ? bits.subarray(at / 8, at / 8 + BITMAP_BYTES) : undefined
       kept.keepPacked(number, packedOr(own, writes))
     }
   }
@@ -183,22 +188,28 @@ function inRows(numbers: readonly number[]): number[][] {
   return rows
 }
 
+/** @returns by column: 1 if it is one of these */
+function listed(columns: readonly number[]): number[] {
+  const isWanted: number[] = []
+  for (const column of columns) isWanted[column] = 1
+  return isWanted
+}
+
+/** By block. Blocks without a document may be missing. */
+type Bits = Map<number, Uint8Array>
+
 /**
- * The documents of some blocks, a bit each. Blocks without any may be missing: of words that a document needs all of, the
- * rarest is read first, and the others only where it is.
+ * The documents of some blocks, a bit each. Of words that a document needs all of, the rarest is read first, and the others
+ * only where it is.
  */
-function evaluate(
-  expression: Expression,
-  numbers: readonly number[],
-  postings: OpenPostings,
-): Map<number, Uint8Array> {
+function evaluate(expression: Expression, numbers: readonly number[], postings: OpenPostings): Bits {
+  if (expression.kind === 'together') return together(expression, numbers, postings)
   if (expression.kind === 'word') {
-    const kept = postings.context.columns.matches.open(keyOfWord(postings.table, expression))
-    readWord(kept, postings, expression, numbers)
-    const blocks = numbers.map((number): [number, Packed] => [number, kept.block(number)!])
-    return new Map(
-      blocks.filter(([, { size }]) => size > 0).map(([number, block]) => [number, bitsOf(block)]),
-    )
+    const found: Bits = new Map()
+    for (const [number, block] of blocksOf(expression, numbers, postings)) {
+      found.set(number, block.isBitmap ? block.bytes.slice() : bitsOf(block))
+    }
+    return found
   }
   const isAnd = expression.kind === 'and'
   const isOr = expression.kind === 'or'
@@ -208,9 +219,17 @@ function evaluate(
     const pages = wordsIn(part).map(({ word, prefix }) => postings.now.pagesOf(word, prefix))
     return part.kind === 'and' ? Math.min(...pages) : pages.reduce((sum, each) => sum + each, 0)
   }
-  let all: Map<number, Uint8Array> | undefined
+  let all: Bits | undefined
   for (const part of ordered) {
-    const left = all === undefined || isOr ? numbers : numbers.filter((number) => all!.has(number))
+    if (all !== undefined && isOr && part.kind === 'word') {
+      for (const [number, block] of blocksOf(part, numbers, postings)) {
+        const own = all.get(number) ?? new Uint8Array(BITMAP_BYTES)
+        addBits(own, block)
+        all.set(number, own)
+      }
+      continue
+    }
+    const left: readonly number[] = all === undefined || isOr ? numbers : [...all.keys()]
     const others = evaluate(part, left, postings)
     if (all === undefined) {
       all = others
@@ -220,14 +239,120 @@ function evaluate(
       const [one, other] = [all.get(number), others.get(number)]
       if (other === undefined) {
         if (isAnd) all.delete(number)
-      } else if (one === undefined) all.set(number, other)
-      else {
-        all.set(
-          number,
-          one.map((byte, at) => (isAnd ? byte & other[at]! : isOr ? byte | other[at]! : byte & ~other[at]!)),
-        )
+        continue
       }
+      if (one === undefined) {
+        all.set(number, other)
+        continue
+      }
+      const [own, more] = [wide(one), wide(other)]
+      if (isAnd) for (let at = 0; at < own.length; at++) own[at]! &= more[at]!
+      else if (isOr) for (let at = 0; at < own.length; at++) own[at]! |= more[at]!
+      else for (let at = 0; at < own.length; at++) own[at]! &= ~more[at]!
     }
   }
   return all!
+}
+
+/** The blocks of a word that have a document. */
+function blocksOf(word: WordIn, numbers: readonly number[], postings: OpenPostings): [number, Packed][] {
+  const kept = postings.context.columns.matches.open(keyOfWord(postings.table, word))
+  readWord(kept, postings, word, numbers)
+  return numbers
+    .map((number): [number, Packed] => [number, kept.block(number)!])
+    .filter(([, { size }]) => size > 0)
+}
+
+/** Where words are in documents. */
+type Places = Map<number, number[]>
+
+/** The documents with words that are together, by their places. */
+function together(
+  { words, initial, near }: Together,
+  numbers: readonly number[],
+  postings: OpenPostings,
+): Bits {
+  const pagesOf = ({ word, prefix }: WordIn) => postings.now.pagesOf(word, prefix)
+  const rarestFirst = [...words.entries()].sort(([, a], [, b]) => pagesOf(a) - pagesOf(b))
+  const found: Bits = new Map()
+  for (const row of inRows(numbers)) {
+    const range = { low: row.at(-1)! * BLOCK, high: row[0]! * BLOCK + BLOCK - 1 }
+    const lists: Places[] = []
+    for (const [at, word] of rarestFirst) {
+      const before = lists.at(-1)
+      if (before?.size === 0) break
+      const places = placesOf(word, range, postings, before, initial ? at : undefined)
+      // In a phrase only the places count where it may begin.
+      lists.push(near === undefined ? beginnings(places, before, at) : places)
+    }
+    if (lists.length < words.length) continue
+    for (const seq of lists.at(-1)!.keys()) {
+      if (
+        near !== undefined &&
+        !isNear(
+          lists.map((places) => places.get(seq)!),
+          near,
+        )
+      )
+        continue
+      const at = seq % BLOCK
+      const number = (seq - at) / BLOCK
+      const own = found.get(number) ?? new Uint8Array(BITMAP_BYTES)
+      own[at >> 3]! |= 1 << (at & 7)
+      found.set(number, own)
+    }
+  }
+  return found
+}
+
+/** The places of a word by document. @param among only in these documents @param only with so many words before */
+function placesOf(
+  { word, prefix, columns }: WordIn,
+  range: Range,
+  { now, pace }: OpenPostings,
+  among: Places | undefined,
+  only: number | undefined,
+): Places {
+  const isWanted = listed(columns)
+  const places: Places = new Map()
+  const bits = new Uint8Array((range.high - range.low + 1) / 8).fill(among === undefined ? 0xff : 0)
+  for (const seq of among?.keys() ?? []) bits[(seq - range.low) >> 3]! |= 1 << ((seq - range.low) & 7)
+  let current = 0
+  const keep = (place: number): void => {
+    if (only !== undefined && place % COLUMN !== only) return
+    const own = places.get(current)
+    if (own === undefined) places.set(current, [place])
+    else own.push(place)
+  }
+  const read = now.visit(word, prefix, range, (seq, bytes, from, to) => {
+    const at = seq - range.low
+    if ((bits[at >> 3]! & (1 << (at & 7))) === 0) return
+    current = seq
+    eachPlace(bytes, from, to, isWanted, keep)
+  })
+  pace.countRows(read / POSTINGS_A_ROW)
+  return places
+}
+
+/** The places where a phrase may begin whose word number `at` has these places. @param before those of its other words */
+function beginnings(places: Places, before: Places | undefined, at: number): Places {
+  if (at === 0 && before === undefined) return places
+  for (const [seq, all] of places) {
+    const known = before?.get(seq)
+    const own = all.map((place) => place - at).filter((place) => known?.includes(place) ?? true)
+    if (own.length > 0) places.set(seq, own)
+    else places.delete(seq)
+  }
+  return places
+}
+
+/** Whether a stretch of a column has a place of each list, with so many words between the first and the last. */
+function isNear(lists: readonly number[][], most: number): boolean {
+  const all = lists.flatMap((places, list) => places.map((place) => ({ place, list })))
+  all.sort((a, b) => a.place - b.place)
+  const last = lists.map(() => Number.NEGATIVE_INFINITY)
+  return all.some(({ place, list }) => {
+    last[list] = place
+    return place - Math.min(...last) <= most + 1
+  })
 }

@@ -31,32 +31,53 @@ export function packed(offsets: Offsets, writes: number): Packed {
   return { writes, size, bytes, isBitmap: true }
 }
 
-export function unpacked({ size, bytes, isBitmap }: Packed): Offsets {
-  if (!isBitmap) return new Uint16Array(bytes.buffer)
+/** 32 bits at a time: workerd runs on little-endian machines alone. */
+export const wide = ({ buffer, byteOffset, byteLength }: Uint8Array): Uint32Array =>
+  new Uint32Array(buffer, byteOffset, byteLength / Uint32Array.BYTES_PER_ELEMENT)
+
+function offsetsOf(bits: Uint8Array, size: number): Uint16Array<ArrayBuffer> {
   const offsets = new Uint16Array(size)
   let count = 0
-  for (let index = 0; index < bytes.length; index++) {
-    for (let left = bytes[index]!; left !== 0; left &= left - 1) {
-      offsets[count++] = index * 8 + 31 - Math.clz32(left & -left)
+  for (const [index, some] of wide(bits).entries()) {
+    for (let left = some; left !== 0; left &= left - 1) {
+      offsets[count++] = index * 32 + 31 - Math.clz32(left & -left)
     }
   }
   return offsets
 }
 
+export const unpacked = ({ size, bytes, isBitmap }: Packed): Offsets =>
+  isBitmap ? offsetsOf(bytes, size) : new Uint16Array(bytes.buffer)
+
 /** The matches of a block, a bit each. */
-export function bitsOf({ bytes, isBitmap }: Packed): Uint8Array {
-  if (isBitmap) return bytes
+export function bitsOf(block: Packed): Uint8Array {
+  if (block.isBitmap) return block.bytes
   const bits = new Uint8Array(BITMAP_BYTES)
-  for (const at of new Uint16Array(bytes.buffer)) bits[at >> 3]! |= 1 << (at & 7)
+  addBits(bits, block)
   return bits
 }
 
-/** @param bits of a block; they are not copied */
+/** Adds the matches of a block to others. */
+export function addBits(bits: Uint8Array, { bytes, isBitmap }: Packed): void {
+  if (!isBitmap) for (const at of new Uint16Array(bytes.buffer)) bits[at >> 3]! |= 1 << (at & 7)
+  else for (let at = 0; at < bytes.length; at++) bits[at]! |= bytes[at]!
+}
+
+/** How many bits of 32 are set: counted in pairs, in fours, and then all at once. */
+function bitsIn(bits: number): number {
+  const pairs = bits - ((bits >>> 1) & 0x55555555)
+  const fours = (pairs & 0x33333333) + ((pairs >>> 2) & 0x33333333)
+  return Math.imul((fours + (fours >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24
+}
+
+/** @param bits of a block, at a multiple of four bytes; they are copied */
 export function packedBits(bits: Uint8Array, writes: number): Packed {
   let size = 0
-  for (let left of bits) for (; left !== 0; left &= left - 1) size++
-  const all = { writes, size, bytes: bits, isBitmap: true }
-  return size * Uint16Array.BYTES_PER_ELEMENT > BITMAP_BYTES ? all : packed(unpacked(all), writes)
+  for (const some of wide(bits)) if (some !== 0) size += bitsIn(some)
+  if (size * Uint16Array.BYTES_PER_ELEMENT > BITMAP_BYTES) {
+    return { writes, size, bytes: bits.slice(), isBitmap: true }
+  }
+  return { writes, size, bytes: new Uint8Array(offsetsOf(bits, size).buffer), isBitmap: false }
 }
 
 /** The cached matches of one expression. */

@@ -1,7 +1,4 @@
-/**
- * Parses FTS5 expressions of single words, as text/query.ts writes them. Expressions with phrases, NEAR or `^` are
- * left to FTS5.
- */
+/** Parses FTS5 expressions, as text/query.ts and ranking/tiers.ts write them. */
 import type { TextIndex } from './analyzer'
 import { stem } from './words'
 
@@ -16,12 +13,23 @@ export interface WordIn {
   columns: readonly number[]
 }
 
+/** Words that follow each other in one of some columns, or are near each other. */
+export interface Together {
+  kind: 'together'
+  words: WordIn[]
+  /** whether the first one begins the text of the column */
+  initial: boolean
+  /** how many words may be between the first and the last of them, in any order; undefined if they follow each other */
+  near: number | undefined
+}
+
 export type Expression =
   | WordIn
+  | Together
   | { kind: 'and' | 'or'; parts: Expression[] }
   | { kind: 'not'; part: Expression; without: Expression }
 
-const TOKEN = / ?(?:(\{[^{}]*\}) ?:|"((?:[^"]|"")*)"|([()*]|AND\b|OR\b|NOT\b))/y
+const TOKEN = / ?(?:(\{[^{}]*\}) ?:|"((?:[^"]|"")*)"|, (\d+)|(NEAR(?=\()|[()*^]|AND\b|OR\b|NOT\b))/y
 
 /** Characters that the tokenizers leave as they are: ASCII without capitals, and letters of scripts without capitals. */
 const PLAIN_WORD = /^[!#-@[-~\p{Lo}]+$/u
@@ -68,10 +76,37 @@ export function parseExpression(text: string, { stems }: Pick<TextIndex, 'stems'
       const inner = either(within)
       return take(')') ? inner : undefined
     }
-    if (token?.word === undefined || within === undefined) return undefined
-    if (!(stems ? PLAIN_STEM : PLAIN_WORD).test(token.word)) return undefined
-    const word = stems ? stem(token.word.toLowerCase()) : token.word
-    return { kind: 'word', word, prefix: take('*'), columns: within }
+    if (within === undefined) return undefined
+    if (token?.sign === 'NEAR') return near(within)
+    const initial = token?.sign === '^'
+    const words = wordsOf((initial ? tokens[at++] : token)?.word, within)
+    const last = words?.at(-1)
+    if (words === undefined || last === undefined) return undefined
+    last.prefix = take('*')
+    return initial || words.length > 1 ? { kind: 'together', words, initial, near: undefined } : last
+  }
+  const wordsOf = (phrase: string | undefined, columns: readonly number[]): WordIn[] | undefined => {
+    const plain = stems ? PLAIN_STEM : PLAIN_WORD
+    const words = phrase?.split(' ')
+    if (!words?.every((word) => plain.test(word))) return undefined
+    return words.map((word) => ({
+      kind: 'word',
+      word: stems ? stem(word.toLowerCase()) : word,
+      prefix: false,
+      columns,
+    }))
+  }
+  const near = (within: readonly number[]): Expression | undefined => {
+    const words: WordIn[] = []
+    if (!take('(')) return undefined
+    while (tokens[at]?.word !== undefined) {
+      const [word, ...more] = wordsOf(tokens[at++]!.word, within) ?? []
+      if (word === undefined || more.length > 0) return undefined
+      words.push(word)
+    }
+    const most = tokens[at++]?.number
+    if (most === undefined || !take(')')) return undefined
+    return { kind: 'together', words, initial: false, near: most }
   }
   const expression = either(undefined)
   return at === tokens.length ? expression : undefined
@@ -82,6 +117,7 @@ type Columns = readonly number[] | undefined
 interface Token {
   columns?: number[]
   word?: string
+  number?: number
   sign?: string
 }
 
@@ -90,9 +126,10 @@ function* tokensOf(text: string): Generator<Token | undefined> {
   while (TOKEN.lastIndex < text.length) {
     const found = TOKEN.exec(text)
     if (found === null) return yield undefined
-    const [, columns, word, sign] = found
+    const [, columns, word, number, sign] = found
     if (columns !== undefined) yield { columns: (columns.match(/\d+/g) ?? []).map(Number) }
     else if (word !== undefined) yield { word }
+    else if (number !== undefined) yield { number: Number(number) }
     else yield { sign: sign! }
   }
 }
@@ -103,4 +140,6 @@ export const wordsIn = (expression: Expression): WordIn[] =>
     ? [expression]
     : expression.kind === 'not'
       ? [...wordsIn(expression.part), ...wordsIn(expression.without)]
-      : expression.parts.flatMap(wordsIn)
+      : expression.kind === 'together'
+        ? expression.words
+        : expression.parts.flatMap(wordsIn)

@@ -136,3 +136,34 @@ export function weightOfPlaces(
   }
   return sum
 }
+
+/** The places of column n begin at n times this. */
+export const COLUMN = 2 ** 32
+
+/**
+ * Calls `visit` with each place where a word is in a document: the number of the words before it in its column, and `COLUMN`
+ * for each column before.
+ * @param isWanted by column
+ */
+export function eachPlace(
+  bytes: Uint8Array,
+  from: number,
+  to: number,
+  isWanted: ArrayLike<number | undefined>,
+  visit: (place: number) => void,
+): void {
+  let column = 0
+  let place = 0
+  for (let at = from; at < to; ) {
+    const step = varint(bytes, at)
+    at = after
+    if (step !== 1) {
+      place += step - 2
+      if (isWanted[column]) visit(place)
+      continue
+    }
+    column = varint(bytes, at)
+    at = after
+    place = column * COLUMN
+  }
+}

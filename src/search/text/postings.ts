@@ -369,10 +369,19 @@ export class Postings implements Holder {
         // before.
         if (at < end) seq = 0
         while (at < end) {
-          seq += varint(bytes, at)
+          // Most numbers have one byte.
+          let size = bytes[at++]!
+          if (size < 0x80) seq += size
+          else {
+            seq += varint(bytes, at - 1)
+            at = after
+          }
           if (seq > high) return count
-          const size = varint(bytes, after)
-          at = after
+          size = bytes[at++]!
+          if (size >= 0x80) {
+            size = varint(bytes, at - 1)
+            at = after
+          }
           // A deletion in the list itself, as in an index with contents.
           if (size % 2 === 1) throw new Unreadable()
           const to = at + size / 2

@@ -49,8 +49,9 @@ export async function fewMatches(
   const words = wordsOf(match, filter)
   const known = knownMatches(context, words, pace)
   if (known !== undefined) return atMost(most, known)
-  // FTS5 is quicker for several whole words: it steps over documents that lack the rarer one.
-  if (words?.words !== undefined && (words.collects || words.words.expression.kind === 'word')) {
+  // FTS5 is quicker for several whole words: it steps over documents that lack the rarer one. Looking for rare places, it
+  // reads on past the end of a slice.
+  if (words?.words !== undefined && (words.collects || words.words.expression.kind !== 'and')) {
     const all = await allMatches(context, words, pace, most)
     if (all !== undefined) return atMost(most, all)
   }

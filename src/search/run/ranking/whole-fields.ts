@@ -1,41 +1,72 @@
 /** Documents with a field that equals the query. They come first, however low their BM25 is. */
 import { fragment } from '../../fragment'
 import type { Range } from '../../range'
+import { isArray } from '../../schema/layout'
+import { wordsIn } from '../../text/expression'
 import { both, type RangedFilter, where } from '../candidates'
 import { allMatches, atMost, wordsOf } from '../kept-matches'
-import { FEW, fewMatches } from './matches'
+import { columnsOf } from '../keyword'
+import { FEW, fewMatches, hasLength, wordsIn as lengthIn } from './matches'
 import type { Ranking } from './ranking'
 import type { Tier } from './tiers'
 
 /** A text may have this many characters more than the query and still equal it: symbols around the words. */
 const MOST_SIGNS = 1
+/** Up to this many paths are read one by one, in a third of the time. */
+const MOST_PATHS = 16
+/** Up to this many texts that begin with the query are read by one statement. */
+const FEW_BEGUN = 1_000
+
+/** The highest count of words that FTS5 writes as one byte. */
+const MOST_COUNTED = 127
+const hex = (byte: number): string => byte.toString(16).padStart(2, '0')
 
 /** Documents with a field that is the query, word by word. */
 export async function wholeFields(ranking: Ranking, { initial }: Tier): Promise<number[]> {
   const { context, request, filter, scorer, pace } = ranking
   if (initial === undefined || !request.ranking.exactMatch) return []
   // A path of SQLite cannot quote a quote.
-  const names = request.queryFields.map(({ field }) => field.name).filter((name) => !name.includes('"'))
-  if (names.length === 0) return []
-  const paths = names.flatMap((name) => [`$."${name}"`, `$."${name.replaceAll('.', '"."')}"`])
-  const isShort: RangedFilter = (range) =>
-    both(
-      filter(range),
-      fragment(
-        `EXISTS (SELECT 1 FROM documents x, json_each(?) p, json_each(x.body, p.value) t
-                  WHERE x.seq = d.seq AND t.atom IS NOT NULL AND length(t.atom) <= ?)`,
-        JSON.stringify([...new Set(paths)]),
-        request.q.length + MOST_SIGNS,
-      ),
-    )
+  const fields = request.queryFields.map(({ field }) => field).filter(({ name }) => !name.includes('"'))
+  if (fields.length === 0) return []
+  const paths = [
+    ...new Set(fields.flatMap(({ name }) => [`$."${name}"`, `$."${name.replaceAll('.', '"."')}"`])),
+  ]
+  const most = request.q.length + MOST_SIGNS
+  const [before, short, after] =
+    paths.length > MOST_PATHS || fields.some(isArray)
+      ? [
+          ', json_each(?) p, json_each(x.body, p.value) t WHERE',
+          't.atom IS NOT NULL AND length(t.atom) <= ?',
+          [JSON.stringify(paths), most],
+        ]
+      : [
+          ' WHERE',
+          paths.map(() => 'length(x.body ->> ?) <= ?').join(' OR '),
+          paths.flatMap((path) => [path, most]),
+        ]
+  const isShort = fragment(
+    `EXISTS (SELECT 1 FROM documents x${before} x.seq = d.seq AND (${short}))`,
+    ...after,
+  )
   const words = wordsOf(initial, filter)
+  const begun = words?.words && (await allMatches(context, words, pace))
+  const columns = columnsOf(context, request)
+  // A text that equals the query has as many words. FTS5 counts them; a sign more may make another one.
+  const mostWords = words?.words ? 2 * wordsIn(words.words.expression).length + 1 : 0
+  const isCounted = begun && mostWords <= MOST_COUNTED && columns.every(hasLength) && !fields.some(isArray)
+  const counts = columns.map(({ column }) => `${lengthIn(initial.table, column)} <= x'${hex(mostWords)}'`)
+  // SQLite would join the documents first.
+  const test = isCounted
+    ? fragment(`iif(${counts.join(' OR ')}, ${isShort.sql}, 0)`, ...isShort.bindings)
+    : isShort
+  const passes: RangedFilter = (range) => both(filter(range), test)
   const asked = words && {
-    collects: words.collects,
-    key: JSON.stringify([words.key, request.q.length, paths]),
-    relation: (range: Range) => where(words.relation(range), isShort(range)),
+    collects: begun === undefined ? words.collects : begun.size <= FEW_BEGUN,
+    key: JSON.stringify([words.key, most, paths]),
+    relation: (range: Range) => where(begun?.within(range) ?? words.relation(range), passes(range)),
   }
   const all = await allMatches(context, asked, pace)
-  const few = all === undefined ? await fewMatches(context, initial, isShort, FEW, pace) : atMost(FEW, all)
+  const few = all === undefined ? await fewMatches(context, initial, passes, FEW, pace) : atMost(FEW, all)
   return scorer
     .scoreAll(few ?? [])
     .filter(({ text }) => text.best?.order === 2)

@@ -1,0 +1,84 @@
+/** Caches whole replies of searches that ask for it (`use_cache`), until something is written that they depend on. */
+import { changesOf } from '../changes'
+import { type Holder, MemoryBudget } from '../memory-budget'
+import type { SearchResult } from '../types'
+
+/** Bytes of all replies of an isolate; characters of a reply; bytes of a character. */
+const MOST_BYTES = 8 << 20
+const LONGEST = 1 << 20
+const CHARACTER_BYTES = 2
+
+const budget = new MemoryBudget(MOST_BYTES)
+
+interface Kept {
+  result: SearchResult
+  /** the schema, and the synonyms, curations and dictionaries, which stay the same objects until they change */
+  on: readonly unknown[]
+  /** in unix milliseconds */
+  until: number
+  bytes: number
+}
+
+/** The replies of a collection. */
+export class KeptReplies implements Holder {
+  /** the one that was asked for longest ago is first */
+  readonly #kept = new Map<string, Kept>()
+  #changes = -1
+  #bytes = 0
+
+  /** Frees the memory. */
+  evict(): void {
+    this.#kept.clear()
+    this.#bytes = 0
+  }
+
+  /** @param on what the reply depends on besides the documents */
+  find(sql: SqlStorage, key: string, on: readonly unknown[]): SearchResult | undefined {
+    this.#forgetStale(changesOf(sql))
+    const kept = this.#kept.get(key)
+    if (kept === undefined) return undefined
+    this.#drop(key, kept)
+    if (kept.until <= Date.now() || !isSame(kept.on, on)) return undefined
+    this.#keep(key, kept)
+    return kept.result
+  }
+
+  /**
+   * Keeps a reply, unless something was written since its search began.
+   * @param changes what `changesOf` returned then
+   */
+  keep(
+    sql: SqlStorage,
+    key: string,
+    changes: number,
+    { result, on, seconds }: Pick<Kept, 'result' | 'on'> & { seconds: number },
+  ): void {
+    const { length } = JSON.stringify(result)
+    if (changesOf(sql) !== changes || length > LONGEST) return
+    this.#forgetStale(changes)
+    const before = this.#kept.get(key)
+    if (before !== undefined) this.#drop(key, before)
+    const bytes = CHARACTER_BYTES * (key.length + length)
+    this.#keep(key, { result, on, until: Date.now() + 1_000 * seconds, bytes })
+    for (const [oldest, kept] of this.#kept) if (this.#bytes > MOST_BYTES) this.#drop(oldest, kept)
+    budget.use(this, this.#bytes)
+  }
+
+  #forgetStale(changes: number): void {
+    if (changes !== this.#changes) this.evict()
+    this.#changes = changes
+  }
+
+  #drop(key: string, { bytes }: Kept): void {
+    this.#kept.delete(key)
+    this.#bytes -= bytes
+  }
+
+  #keep(key: string, kept: Kept): void {
+    this.#kept.set(key, kept)
+    this.#bytes += kept.bytes
+  }
+}
+
+const isSame = (some: readonly unknown[], others: readonly unknown[]): boolean =>
+  some.length === others.length && some.every((each, at) => each === others[at])
