@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { cloudflareTest, readD1Migrations } from '@cloudflare/vitest-pool-workers'
 import { defineConfig } from 'vitest/config'
+import { BalancedShards } from './scripts/testing/shards.mjs'
 
 // Five kinds of test, each where its subject really runs:
 //   unit      pure functions, in Node
@@ -36,6 +37,7 @@ const served = (name: string, include: string, exclude: string[] = []) => ({
 
 export default defineConfig(async () => ({
   test: {
+    sequence: { sequencer: BalancedShards },
     projects: [
       {
         // Node has none of the runtime's modules.

@@ -3,7 +3,16 @@
  * kept in node_modules, under a hash of all that it was made of: a start after which nothing has changed takes it from there.
  */
 import { createHash, randomUUID } from 'node:crypto'
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
 import { join, relative } from 'node:path'
 import { root, runWrangler } from './wrangler.mjs'
 
@@ -16,13 +25,15 @@ const SOURCES = [
 const INSTALLED = 'node_modules/.package-lock.json'
 /** Variables that what builds the pages and the bundle reads. */
 const VARIABLES = ['DOCS_KEY', 'NODE_ENV']
+/** A copy takes a second or less to make. */
+const ABANDONED_MS = 3_600_000
 const BUILT = /^ui\/(?:(?:console|widget)\/(?!tsconfig\.json$)[^/]+$|docs\/(?!src\/))/
 
 /**
  * @param {string} root of the project
  * @returns {{ sources: string, all: string }} hashes of names and contents; `all` has the built pages too
  */
-function stateOf(root) {
+export function stateOf(root) {
   const [sources, all] = [createHash('sha256'), createHash('sha256')]
   const files = SOURCES.flatMap((source) =>
     source.includes('.')
@@ -82,11 +93,17 @@ export async function bundleInto(folder, { from = root, bundle = withWrangler } 
     if (made.sources !== sources) return
     mkdirSync(keeping, { recursive: true })
     const copy = join(keeping, randomUUID())
-    cpSync(folder, copy, { recursive: true })
-    renameSync(copy, join(keeping, made.all))
+    // Another start may have put the same bundle there, or take it away this moment: no half of one is ever under its name.
+    const isPlaced = attempt(() => {
+      cpSync(folder, copy, { recursive: true })
+      renameSync(copy, join(keeping, made.all))
+    })
+    if (!isPlaced) rmSync(copy, { recursive: true, force: true })
     for (const other of readdirSync(keeping)) {
-      // Another start is making that one.
-      if (other === made.all || other.includes('-')) continue
+      // Another start is making that one, unless it was killed while it did.
+      const isDraft =
+        other.includes('-') && Date.now() - statSync(join(keeping, other)).mtimeMs < ABANDONED_MS
+      if (other === made.all || isDraft) continue
       // Renamed first: another start must not copy a part of it.
       const gone = join(keeping, randomUUID())
       renameSync(join(keeping, other), gone)

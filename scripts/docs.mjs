@@ -134,8 +134,9 @@ export async function buildDocs() {
   return files
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+/** Builds it for scripts/pages.mjs. @returns {Promise<import('./pages.mjs').Built>} */
+export async function makeDocs() {
   const files = await buildDocs()
   const pages = [...files.keys()].filter((name) => name.endsWith('.html'))
-  console.log(`/docs/  ${pages.length} pages`)
+  return { files, told: [`/docs/  ${pages.length} pages`], isWithin: true }
 }

@@ -1,5 +1,5 @@
 /**
- * `npm test`: all tests and `npm run check`, three parts at a time. The tests of clients wait much of their time, so all else
+ * `npm test`: all tests and `npm run check`, of which format and lint come first, and then three parts at a time. The tests of clients wait much of their time, so all else
  * runs beside them, and whoever ends first takes the next part that waits. What the other parts print follows in the end.
  * The last line is `N passed, N failed`, and before it stands every test that failed. A file that fails while the machine
  * is full is run once more by itself; what passes then counts as passed and is named as unsteady. Arguments go to vitest.
@@ -8,9 +8,10 @@
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, relative } from 'node:path'
+import { isAbsolute, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { changedFiles, PARTS, shortParts } from './short-runs.mjs'
+import { counted, mended, repeatable, total } from './testing/counts.mjs'
 import { root } from './wrangler.mjs'
 
 const scratch = mkdtempSync(join(tmpdir(), 'parley-test-'))
@@ -71,12 +72,14 @@ const optionsOf = (args) =>
  */
 async function test(name, projects, { isBeside = false, files = [], shard }) {
   const report = join(scratch, `${name}.json`)
+  const stray = join(scratch, `${name}-stray.json`)
   const { succeeded, output } = await run(
     join(root, 'node_modules/vitest/vitest.mjs'),
     [
       'run',
       '--reporter=default',
       '--reporter=json',
+      `--reporter=${fileURLToPath(new URL('testing/stray.mjs', import.meta.url))}`,
       `--outputFile.json=${report}`,
       // Arguments that name files of one project leave the other without any.
       '--passWithNoTests',
@@ -86,111 +89,93 @@ async function test(name, projects, { isBeside = false, files = [], shard }) {
       ...(files.length === 0 ? args : optionsOf(args)),
       ...files,
     ],
-    { env: Object.assign(isAll ? { RANDOM_SEED: '' } : {}, ...short.map(({ env }) => env)), isBeside },
+    {
+      env: Object.assign(
+        { STRAY_ERRORS: stray },
+        isAll ? { RANDOM_SEED: '' } : {},
+        ...short.map(({ env }) => env),
+      ),
+      isBeside,
+    },
   )
-  return { output, ...counted(report, succeeded) }
+  const outcome = { report: read(report), stray: read(stray), succeeded, mayBeEmpty: args.length > 0 }
+  return { output, ...counted(name, outcome) }
 }
 
-/**
- * @typedef {object} Counts
- * @property {number} passed
- * @property {number} failed
- * @property {Map<string, string[]>} failures the tests that failed in each file
- */
-
-/**
- * @param {string} report that vitest wrote
- * @param {boolean} succeeded whether it thinks so
- * @returns {Counts}
- */
-function counted(report, succeeded) {
-  /** @type {Counts['failures']} */
-  const failures = new Map()
+/** @param {string} file @returns {any} its JSON; undefined where vitest did not write it */
+function read(file) {
   try {
-    const { numPassedTests, numFailedTests, testResults } = JSON.parse(readFileSync(report, 'utf8'))
-    let failed = numFailedTests
-    for (const { name, status, assertionResults } of testResults) {
-      if (status !== 'failed') continue
-      const tests = assertionResults.filter(
-        (/** @type {{ status: string }} */ one) => one.status === 'failed',
-      )
-      failures.set(
-        name,
-        tests.map((/** @type {{ fullName: string }} */ { fullName }) => fullName),
-      )
-      // A file that cannot even be loaded has no tests to count, and has failed.
-      if (tests.length === 0) failed += 1
-    }
-    // vitest also fails on errors outside of any test
-    return { passed: numPassedTests, failed: succeeded ? failed : Math.max(1, failed), failures }
+    return JSON.parse(readFileSync(file, 'utf8'))
   } catch {
-    console.error('vitest left no report.')
-    return { passed: 0, failed: 1, failures }
+    return undefined
   }
 }
 
-/** @param {Counts[]} all @returns {Counts} */
-const total = (all) => ({
-  passed: all.reduce((sum, { passed }) => sum + passed, 0),
-  failed: all.reduce((sum, { failed }) => sum + failed, 0),
-  failures: new Map(all.flatMap(({ failures }) => [...failures])),
-})
-
-/** @param {Counts['failures']} failures @returns {string[]} a line for each */
-const lines = (failures) =>
-  [...failures].flatMap(([file, names]) =>
-    (names.length > 0 ? names : ['could not be run']).map((name) => `${relative(root, file)}: ${name}`),
-  )
+/** @param {string} file @param {string} what */
+const line = (file, what) => `${isAbsolute(file) ? relative(root, file) : file}: ${what}`
 
 /**
  * Runs the files that failed once more, with the machine to themselves.
- * @param {Counts} first
- * @returns {Promise<Counts>} with what the second run says of their tests
+ * @param {import('./testing/counts.mjs').Counts} first
+ * @returns {Promise<import('./testing/counts.mjs').Counts>} with what the second run says of their tests
  */
 async function repeated(first) {
-  if (first.failures.size === 0 || first.failures.size > MOST_REPEATED) return first
-  const again = await test('again', [], { files: [...first.failures.keys()] })
-  for (const line of lines(first.failures)) {
-    if (!lines(again.failures).includes(line)) console.log(`unsteady: ${line}`)
-  }
-  // Their tests that passed at first are in both counts, so only the failed ones move.
-  const mended = Math.max(0, lines(first.failures).length - lines(again.failures).length)
-  return {
-    passed: first.passed + mended,
-    failed: Math.max(first.failed - mended, again.failed),
-    failures: again.failures,
-  }
+  const files = repeatable(first, MOST_REPEATED)
+  if (files.length === 0) return first
+  const both = mended(first, await test('again', [], { files }))
+  for (const [file, what] of both.unsteady) console.log(`unsteady: ${line(file, what)}`)
+  return both
 }
 
-const check = () => run(fileURLToPath(new URL('check.mjs', import.meta.url)), [], { isBeside: true })
+const check = (/** @type {string[]} */ ...steps) =>
+  run(fileURLToPath(new URL('check.mjs', import.meta.url)), steps, { isBeside: true })
+
+// A file that is not formatted fails the whole run. That is told now, and not in half an hour.
+if (args.length === 0) {
+  const { succeeded, output } = await check('--first')
+  if (!succeeded) {
+    rmSync(scratch, { recursive: true, force: true })
+    console.log(`${output.trimEnd()}\n`)
+    console.log(
+      'failed: npm run check. No test was run: `npm run fix` mends what it can, and then run this again.',
+    )
+    console.log('\n0 passed, 1 failed')
+    process.exit(1)
+  }
+}
 
 const ownProjects = args.some((argument) => argument.startsWith('--project'))
 
 /** @typedef {{ name: string, projects: string[], shard?: string }} Run one run of vitest */
+
+/** @param {string} project @returns {Run[]} */
+const inHalves = (project) =>
+  args.length > 0
+    ? [{ name: project, projects: [project] }]
+    : ['1/2', '2/2'].map((shard) => ({ name: `${project}-${shard[0]}`, projects: [project], shard }))
 
 /** Clients wait for servers and timers much of their time. Each half has a Parley of its own, which no other test changes. */
 /** @type {Run[]} */
 const waiting = ownProjects
   ? []
   : [
-      // The longest part.
-      { name: 'commands', projects: ['commands'] },
-      ...(args.length > 0
-        ? [{ name: 'clients', projects: ['clients'] }]
-        : ['1/2', '2/2'].map((shard) => ({ name: `clients-${shard[0]}`, projects: ['clients'], shard }))),
+      // The longest part first.
+      ...inHalves('commands'),
+      ...inHalves('clients'),
     ]
 /** These work all of their time. @type {(Run | 'check')[]} */
 const working = ownProjects
   ? [{ name: 'shown', projects: [] }, 'check']
   : [
       { name: 'worker', projects: ['worker'] },
-      { name: 'unit-browser', projects: ['unit', 'browser'] },
+      { name: 'browser', projects: ['browser'] },
+      { name: 'unit', projects: ['unit'] },
       'check',
     ]
 
 /** @type {{ output: string }[]} */
 const besides = []
-/** @type {Counts[]} */
+/** @type {import('./testing/counts.mjs').Counts[]} */
 const counts = []
 let passedCheck = false
 let isShown = false
@@ -203,7 +188,7 @@ let isShown = false
 async function lane(first, then) {
   for (let part = first.shift() ?? then.shift(); part !== undefined; part = first.shift() ?? then.shift()) {
     if (part === 'check') {
-      const checked = await check()
+      const checked = await check(...(args.length === 0 ? ['--rest'] : []))
       besides.push(checked)
       passedCheck = checked.succeeded
       continue
@@ -221,7 +206,7 @@ async function lane(first, then) {
 // Two lanes of what waits leave a machine of two cores to a third.
 await Promise.all([lane(waiting, working), lane(waiting, working), lane(working, waiting)])
 for (const { output } of besides) console.log(`\n${output.trimEnd()}`)
-for (const line of told) console.log(line)
+for (const each of told) console.log(each)
 const { passed, failed: failedTests, failures } = await repeated(total(counts))
 rmSync(scratch, { recursive: true, force: true })
 
@@ -242,7 +227,7 @@ if (passed + failed === 0) {
 if (!passedCheck) failed += 1
 failed += failedParts.length
 
-for (const line of lines(failures)) console.log(`failed: ${line}`)
+for (const [file, names] of failures) for (const what of names) console.log(`failed: ${line(file, what)}`)
 if (!passedCheck) console.log('failed: npm run check')
 for (const name of failedParts) console.log(`failed: ${name}`)
 console.log(`\n${passed} passed, ${failed} failed`)

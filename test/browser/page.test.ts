@@ -82,6 +82,43 @@ describe.runIf(CHROMIUM)('the page', () => {
     await page.locator('.cite:focus').first().waitFor()
   })
 
+  test('keeps a digit that is open, and the names of sources, while it looks again for what there is', async () => {
+    let asked = 0
+    let letThrough = () => {}
+    const held = new Promise<void>((resolve) => {
+      letThrough = resolve
+    })
+    let isHolding = false
+    await page.route(`${url}/assistants`, async (route) => {
+      asked += 1
+      if (isHolding) await held
+      await route.continue()
+    })
+    await page.reload()
+    const question = page.getByRole('button', { name: 'How do I create a conversation model?', exact: true })
+    await question.waitFor()
+    isHolding = true
+    const before = asked
+    await question.click()
+    await answers().first().waitFor()
+    await expect.poll(() => asked).toBe(before + 1)
+    const sources = answers().first().getByRole('list', { name: 'Sources' })
+    const names = await sources.allTextContents()
+    await page.locator('.cite').first().click()
+    const card = page.getByRole('dialog')
+    await card.locator('mark').waitFor()
+    const loaded = page.waitForResponse(`${url}/assistants`)
+    letThrough()
+    await (await loaded).finished()
+    // Two frames: what was loaded is drawn by then.
+    await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))')
+    await page.keyboard.press('Escape')
+    await card.waitFor({ state: 'hidden' })
+    await page.locator('.cite:focus').waitFor({ timeout: 5_000 })
+    expect(await sources.allTextContents()).toEqual(names)
+    expect(names[0]).toContain('How do I create a conversation model?')
+  })
+
   test('leads from a source to its place in the documentation', async () => {
     await ask('Which language models can answer?')
     await page.locator('.chip').filter({ hasText: 'Which language models can answer?' }).first().click()

@@ -5,8 +5,11 @@ import { expect, inject, test } from 'vitest'
 import {
   ADMIN,
   api,
+  asAdmin,
   deploy,
+  deployed,
   folder,
+  HERE,
   loggedIn,
   MIGRATION,
   stageDeployments,
@@ -25,9 +28,9 @@ const ratelimits = (worker: string) =>
 test('a second Worker of the account has a database, an index and limits of its own', {
   timeout: 1_800_000,
 }, async () => {
-  const env = { ...loggedIn(), ADMIN_API_KEY: ADMIN }
-  const args = ['--url', inject('url'), '--model', 'local/extractive']
-  expect((await deploy(env, ...args)).code).toBe(0)
+  const env = asAdmin()
+  const args = HERE()
+  await deployed()
   const first = api.databases.get('parley')!.sqlite
   const contents = () => [
     first.prepare('SELECT * FROM owner').all(),
@@ -67,9 +70,9 @@ test('a second Worker of the account has a database, an index and limits of its 
 test("another Worker's database is refused before anything is written, and one without a mark is taken over", {
   timeout: 1_800_000,
 }, async () => {
-  const env = { ...loggedIn(), ADMIN_API_KEY: ADMIN }
-  const args = ['--url', inject('url'), '--model', 'local/extractive']
-  expect((await deploy(env, ...args)).code).toBe(0)
+  const env = asAdmin()
+  const args = HERE()
+  await deployed()
   const { sqlite } = api.databases.get('parley')!
   const mark = () => sqlite.prepare('SELECT worker, namespace FROM owner').get()
 

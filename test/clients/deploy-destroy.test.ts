@@ -1,6 +1,15 @@
 /** Staging beside production, and removing what a deployment made. `npm test` leaves them out of a short run. */
-import { expect, inject, test } from 'vitest'
-import { ADMIN, api, deploy, destroy, loggedIn, stageDeployments } from './deploy-stage'
+import { expect, test } from 'vitest'
+import {
+  api,
+  asAdmin,
+  deploy,
+  deployed,
+  deployedIndex,
+  destroy,
+  HERE,
+  stageDeployments,
+} from './deploy-stage'
 
 stageDeployments()
 
@@ -19,9 +28,9 @@ const PRODUCTION = { workers: ['parley'], databases: ['parley'], indexes: ['parl
 test('staging stands beside production, and is removed without touching it', {
   timeout: 1_800_000,
 }, async () => {
-  const env = { ...loggedIn(), ADMIN_API_KEY: ADMIN }
-  const args = ['--url', inject('url'), '--model', 'local/extractive']
-  expect((await deploy(env, ...args)).code).toBe(0)
+  const env = asAdmin()
+  const args = HERE()
+  await deployed()
   const staging = await deploy(env, '--env', 'staging', ...args)
   expect(staging.output).toContain('Deploy the Worker parley-staging')
   expect(staging.code).toBe(0)
@@ -66,8 +75,8 @@ test('staging stands beside production, and is removed without touching it', {
 })
 
 test('what no deployment made is neither replaced nor removed', { timeout: 1_800_000 }, async () => {
-  const env = { ...loggedIn(), ADMIN_API_KEY: ADMIN }
-  const args = ['--url', inject('url'), '--model', 'local/extractive']
+  const env = asAdmin()
+  const args = HERE()
 
   // A Worker of somebody else's that has the name.
   const foreign = { secrets: new Map([['THEIRS', 'x']]), bindings: [], crons: [], uploads: 1 }
@@ -81,7 +90,7 @@ test('what no deployment made is neither replaced nor removed', { timeout: 1_800
   api.workers.delete('parley')
 
   // An index that was there before, and a deployment that was cut off between the database and its mark.
-  api.indexes.set('parley-1024', { config: { dimensions: 1024, metric: 'cosine' }, metadata: [] })
+  api.indexes.set('parley-1024', deployedIndex())
   api.refuseOnce(/^POST \/d1\/database\/[^/]+\/query$/, 500, 7500, 'Internal error')
   expect((await deploy(env, ...args)).code).toBe(1)
   expect((await deploy(env, ...args)).code).toBe(0)

@@ -4,15 +4,17 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { promisify } from 'node:util'
-import { beforeEach, expect, inject, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
 import { markOwner } from '../../scripts/deploy/owner.mjs'
 import { plan } from '../../scripts/deploy/plan.mjs'
 import { wanted } from '../../scripts/deploy/wanted.mjs'
 import {
-  ADMIN,
   api,
+  asAdmin,
   deploy,
+  deployedIndex,
   folder,
+  HERE,
   loggedIn,
   MIGRATION,
   place,
@@ -136,11 +138,9 @@ test('an update applies the migrations that are new, before the version that nee
     "INSERT INTO deployment (kind, name) VALUES ('jurisdiction', 'none'), ('plan', 'paid'), ('vectorize', 'parley-1024')",
   )
   api.databases.set('parley', { uuid: crypto.randomUUID(), sqlite: before })
+  api.indexes.set('parley-1024', deployedIndex())
 
-  const updated = await deploy(
-    { ...loggedIn(), ADMIN_API_KEY: ADMIN },
-    ...['--url', inject('url'), '--model', 'local/extractive'],
-  )
+  const updated = await deploy(asAdmin(), ...HERE())
   expect(updated.output).toContain(`Apply 1 migrations to the database: ${newest}`)
   expect(updated.output).not.toContain('Create the D1 database')
   expect(updated.code).toBe(0)

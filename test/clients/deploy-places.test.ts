@@ -1,7 +1,7 @@
 /** Regions, jurisdictions, the Free plan and a trial without an account. `npm test` leaves them out of a short run. */
 import { expect, inject, test } from 'vitest'
 import { CLAIM_URL } from './cloudflare-temporary'
-import { ADMIN, api, deploy, loggedIn, stageDeployments } from './deploy-stage'
+import { ADMIN, api, asAdmin, deploy, deployedIndex, HERE, stageDeployments } from './deploy-stage'
 
 stageDeployments()
 
@@ -18,8 +18,8 @@ test('a jurisdiction is chosen once, and a plan is found out before anything is 
   timeout: 1_800_000,
 }, async () => {
   api.plan = 'free'
-  const env = { ...loggedIn(), ADMIN_API_KEY: ADMIN }
-  const args = ['--url', inject('url'), '--model', 'local/extractive']
+  const env = asAdmin()
+  const args = HERE()
   const first = await deploy(env, '--jurisdiction', 'eu', ...args)
   expect(first.output).toContain('The account is on the Workers Free plan.')
   expect(first.output).toContain('Create the D1 database parley in the jurisdiction eu')
@@ -57,8 +57,8 @@ test('a jurisdiction is chosen once, and a plan is found out before anything is 
 
 test('a region and a plan are remembered', { timeout: 1_800_000 }, async () => {
   api.plan = 'free'
-  const env = { ...loggedIn(), ADMIN_API_KEY: ADMIN }
-  const args = ['--url', inject('url'), '--model', 'local/extractive']
+  const env = asAdmin()
+  const args = HERE()
   expect((await deploy(env, '--region', 'oc', ...args)).code).toBe(0)
   expect(api.databases.get('parley')).toMatchObject({ location: 'oc', jurisdiction: undefined })
   api.plan = undefined
@@ -96,7 +96,7 @@ test('who has no account gets a trial on a temporary one, and where to claim it'
   expect(api.calls.filter(opened)).toHaveLength(1)
 
   // Who is logged in has an account.
-  const loggedInAlready = await deploy({ ...loggedIn(), ADMIN_API_KEY: ADMIN }, ...args)
+  const loggedInAlready = await deploy(asAdmin(), ...args)
   expect(loggedInAlready.code).toBe(1)
   expect(loggedInAlready.output).toContain(
     "already authenticated with Cloudflare, so `--temporary` can't be used",
@@ -108,7 +108,8 @@ test('who has no account gets a trial on a temporary one, and where to claim it'
 
 test('a limit that Cloudflare refuses tells which plan the account has', { timeout: 1_800_000 }, async () => {
   api.plan = undefined
-  const refused = await deploy({ ...loggedIn(), ADMIN_API_KEY: ADMIN }, '--plan', 'paid')
+  api.indexes.set('parley-1024', deployedIndex())
+  const refused = await deploy(asAdmin(), '--plan', 'paid')
   expect(refused.code).toBe(1)
   expect(refused.output).toContain('100328')
   expect(refused.output).toContain('npm run deploy -- --plan free')

@@ -1,10 +1,22 @@
 /** `npm run deploy` with the real wrangler, against a counterpart of Cloudflare's API: what its tests share. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { deserialize, serialize } from 'node:v8'
 import { afterAll, afterEach, beforeAll, beforeEach, inject } from 'vitest'
+import { wanted } from '../../scripts/deploy/wanted.mjs'
 import { ACCOUNT, type CloudflareApi, startCloudflareApi } from './cloudflare-api'
 import { KEY } from './harness'
 
@@ -47,6 +59,64 @@ export const deploy = (env: Record<string, string>, ...args: string[]) => script
 export const destroy = (env: Record<string, string>, ...args: string[]) => script('destroy', env, args)
 
 export const listModels = (env: Record<string, string>, ...args: string[]) => script('models', env, args)
+
+/** What `deploy` is told by tests of what comes after the first deployment, and by the one of that. */
+export const asAdmin = () => ({ ...loggedIn(), ADMIN_API_KEY: ADMIN })
+export const HERE = () => ['--url', inject('url'), '--model', 'local/extractive']
+
+type Database = CloudflareApi['databases'] extends Map<string, infer D> ? Omit<D, 'sqlite'> : never
+
+/** What an account has after a deployment. */
+interface Account {
+  databases: Map<string, Database & { content: Uint8Array }>
+  indexes: CloudflareApi['indexes']
+  workers: CloudflareApi['workers']
+}
+
+/** The first deployment of this run of the tests: the account, and the home of whoever deployed. */
+const kept = () => join(dirname(inject('bundle')), 'first-deployment')
+
+/**
+ * An account with one deployment, and nothing else. It is made once a run, since it takes thirty runs of wrangler
+ * (deploy.test.ts tells what they do). Tests get a copy.
+ */
+export async function deployed(): Promise<void> {
+  if (!existsSync(kept())) {
+    const { code, output } = await deploy(asAdmin(), ...HERE())
+    if (code !== 0) throw new Error(output)
+    keepDeployment()
+    return
+  }
+  const { databases, indexes, workers }: Account = deserialize(readFileSync(join(kept(), 'account')))
+  for (const [name, { content, ...database }] of databases) {
+    const sqlite = new DatabaseSync(':memory:')
+    sqlite.deserialize(content)
+    api.databases.set(name, { ...database, sqlite })
+  }
+  for (const [name, index] of indexes) api.indexes.set(name, index)
+  for (const [name, worker] of workers) api.workers.set(name, worker)
+  cpSync(join(kept(), 'home'), folder, { recursive: true })
+}
+
+/** Keeps the account as it is, for `deployed`. */
+export function keepDeployment(): void {
+  const databases: Account['databases'] = new Map(
+    [...api.databases].map(([name, { sqlite, ...rest }]) => [name, { ...rest, content: sqlite.serialize() }]),
+  )
+  const account: Account = { databases, indexes: api.indexes, workers: api.workers }
+  if (existsSync(kept())) return
+  const draft = `${kept()}-${process.pid}`
+  mkdirSync(draft)
+  writeFileSync(join(draft, 'account'), serialize(account))
+  cpSync(folder, join(draft, 'home'), { recursive: true })
+  renameSync(draft, kept())
+}
+
+/** An index as a deployment makes it, with its ten properties. */
+export const deployedIndex = () => ({
+  config: { dimensions: 1024, metric: 'cosine' },
+  metadata: wanted().indexes[0]!.metadata.map(({ name, type }) => ({ propertyName: name, indexType: type })),
+})
 
 /** Runs a script as npm does, with a home of its own: nobody is logged in there. */
 async function script(name: string, env: Record<string, string>, args: string[]) {

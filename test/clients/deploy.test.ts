@@ -9,7 +9,10 @@ import { NUMBERS, STRINGS } from '../../src/search/vectors/vectorize/labels'
 import {
   ADMIN,
   api,
+  asAdmin,
   deploy,
+  HERE,
+  keepDeployment,
   loggedIn,
   METADATA_INDEX,
   MIGRATION,
@@ -21,17 +24,20 @@ import {
 import { KEY } from './harness'
 
 const goal = wanted()
+/** A few runs of wrangler take seconds, and many where other tests take the machine. */
+const SOME_RUNS = { timeout: 180_000 }
 
 stageDeployments()
 
 test('the first run makes everything and asks a question, the second makes nothing', {
   timeout: 1_800_000,
 }, async () => {
-  const env = { ...loggedIn(), ADMIN_API_KEY: ADMIN }
-  const args = ['--url', inject('url'), '--model', 'local/extractive']
+  const env = asAdmin()
+  const args = HERE()
   const first = await deploy(env, ...args)
   expect(first.output).toContain(`Parley is deployed at ${inject('url')}`)
   expect(first.code).toBe(0)
+  keepDeployment()
   expect(first.output).toMatch(/answered .*goose named Ada/)
   expect([...api.databases.keys()]).toEqual(['parley'])
   expect([...api.indexes.keys()]).toEqual(goal.indexes.map(({ name }) => name))
@@ -75,7 +81,7 @@ test('the first run makes everything and asks a question, the second makes nothi
   expect(left.status).toBe(404)
 })
 
-test('--dry-run tells the plan without an account or a call', async () => {
+test('--dry-run tells the plan without an account or a call', SOME_RUNS, async () => {
   const { code, output } = await deploy({ CLOUDFLARE_API_BASE_URL: api.url }, '--dry-run')
   expect(code).toBe(0)
   expect(output).toContain('wrangler d1 create parley')
@@ -84,13 +90,13 @@ test('--dry-run tells the plan without an account or a call', async () => {
   expect(api.calls).toEqual([])
 })
 
-test('who is not logged in is told how to', async () => {
+test('who is not logged in is told how to', SOME_RUNS, async () => {
   const { code, output } = await deploy({ CLOUDFLARE_API_BASE_URL: api.url })
   expect(code).toBe(1)
   expect(output).toContain('run `npx wrangler login`, or set CLOUDFLARE_API_TOKEN')
 })
 
-test('who has several accounts is told to name one', async () => {
+test('who has several accounts is told to name one', SOME_RUNS, async () => {
   api.accounts.push({ id: 'f'.repeat(32), name: 'Another account' })
   const { code, output } = await deploy({ CLOUDFLARE_API_BASE_URL: api.url, CLOUDFLARE_API_TOKEN: 'token' })
   expect(code).toBe(1)
@@ -99,7 +105,7 @@ test('who has several accounts is told to name one', async () => {
   expect(api.changes()).toEqual([])
 })
 
-test('a Cloudflare that cannot be reached is told from a login that is missing', async () => {
+test('a Cloudflare that cannot be reached is told from a login that is missing', SOME_RUNS, async () => {
   const { code, output } = await deploy({
     ...loggedIn(),
     CLOUDFLARE_API_BASE_URL: 'http://127.0.0.1:1/client/v4',

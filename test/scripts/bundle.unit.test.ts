@@ -1,5 +1,5 @@
 /** What `npm start` keeps of a bundle: it is taken again only where nothing has changed. */
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
@@ -113,4 +113,31 @@ test('one bundle is kept, and none where the packages cannot be written to', asy
   write('node_modules', 'no folder')
   expect(await start()).toEqual([true, 'bundle of changed'])
   expect(await start()).toEqual([true, 'bundle of changed'])
+})
+
+test('two starts at once keep one bundle, whole, and no copy is left over', async () => {
+  const [first, second] = [join(from, '.parley/one'), join(from, '.parley/two')]
+  const kept = join(from, 'node_modules/.cache/parley-bundle')
+  const bundle = async (into: string) => {
+    mkdirSync(into, { recursive: true })
+    writeFileSync(join(into, 'index.js'), 'the bundle')
+    // Both have looked, and found none, before either keeps its own.
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+  await Promise.all([bundleInto(first, { from, bundle }), bundleInto(second, { from, bundle })])
+  expect(readdirSync(kept)).toHaveLength(1)
+  await bundleInto(folder, { from, bundle: () => Promise.reject(new Error('it is kept')) })
+  for (const each of [first, second, folder]) {
+    expect(readFileSync(join(each, 'index.js'), 'utf8')).toBe('the bundle')
+  }
+})
+
+test('what a start that was killed left of a copy is tidied up, and what another makes is not', async () => {
+  const kept = join(from, 'node_modules/.cache/parley-bundle')
+  const [abandoned, fresh] = ['killed-long-ago', 'being-made']
+  for (const name of [abandoned, fresh]) write(`node_modules/.cache/parley-bundle/${name}/index.js`, 'half')
+  utimesSync(join(kept, abandoned), new Date(0), new Date(0))
+  await start()
+  expect(readdirSync(kept)).not.toContain(abandoned)
+  expect(readdirSync(kept)).toContain(fresh)
 })

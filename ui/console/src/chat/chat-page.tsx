@@ -28,7 +28,15 @@ const PANEL = 'parley.panel'
 export function ChatPage() {
   const chat = currentChat()
   const turns = chat.turns.value
-  const choices = useLoaded(`choices ${key.value} ${chat.ended.value > 0}`, loadChoices)
+  const choices = useLoaded(`choices ${key.value}`, loadChoices)
+  const { reload } = choices
+  const answered = chat.ended.value > 0
+  const wasAnswered = useRef(answered)
+  // Whoever asks first may have made something meanwhile. What is known stays until then: sources are called by it.
+  useEffect(() => {
+    if (answered && !wasAnswered.current) reload()
+    wasAnswered.current = answered
+  }, [answered, reload])
   const [settled, setSettled] = useState(false)
   const [asking, setAsking] = useState(false)
   const [panel, setPanel] = useState(() =>

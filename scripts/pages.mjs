@@ -1,0 +1,88 @@
+/**
+ * What wrangler runs before each bundle (wrangler.toml): the widget, the console and the documentation, into ui. They take
+ * ten seconds of CPU, so a note in node_modules tells what they were built from: where all of that is as it was, and the
+ * built files too, nothing is built again. `--anew` builds in any case, as `npm run check` and `npm run build` do.
+ */
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { stateOf } from './bundle.mjs'
+import { root } from './wrangler.mjs'
+
+/** @typedef {{ sources: string, files: Record<string, string> }} Note the hash of the sources, and those of what was built */
+
+/** @param {string | Uint8Array} content */
+const hashOf = (content) => createHash('sha256').update(content).digest('hex')
+
+/** @param {string} from the project's root */
+const noteOf = (from) => join(from, 'node_modules/.cache/parley-pages.json')
+
+/** Where each part of the pages is, and what builds it. @type {[folder: string, build: () => Promise<Built>][]} */
+const PARTS = [
+  ['ui/widget', async () => (await import('./widget.mjs')).makeWidget()],
+  ['ui/console', async () => (await import('./console.mjs')).makeConsole()],
+  ['ui/docs', async () => (await import('./docs.mjs')).makeDocs()],
+]
+
+/** @typedef {{ files: Iterable<[name: string, content: string | Uint8Array]>, told: string[], isWithin: boolean }} Built */
+
+/** @param {string} from @param {string} sources @returns {boolean} whether the pages are those of the sources */
+function isBuilt(from, sources) {
+  try {
+    /** @type {Note} */
+    const note = JSON.parse(readFileSync(noteOf(from), 'utf8'))
+    return (
+      note.sources === sources &&
+      Object.entries(note.files).every(([file, hash]) => hashOf(readFileSync(join(from, file))) === hash)
+    )
+  } catch {
+    return false // no note yet, or a file is gone
+  }
+}
+
+/**
+ * Builds the pages where they are not those of the sources.
+ * @param {object} [options]
+ * @param {string} [options.from] the project's root; another one in tests
+ * @param {typeof PARTS} [options.parts]
+ * @param {boolean} [options.anew] in any case
+ * @returns {Promise<{ told: string[], isWithin: boolean }>} the sizes of what was built, and whether each is within its budget
+ * @throws Error with what is wrong with a source
+ */
+export async function buildPages({ from = root, parts = PARTS, anew = false } = {}) {
+  const { sources } = stateOf(from)
+  if (!anew && isBuilt(from, sources)) return { told: ['The pages are built.'], isWithin: true }
+  const built = await Promise.all(parts.map(([, build]) => build()))
+  const isWithin = built.every((part) => part.isWithin)
+  // Nobody knows what was built of sources that were edited meanwhile.
+  if (isWithin && stateOf(from).sources === sources) {
+    const files = built.flatMap(({ files }, at) =>
+      Array.from(files, ([name, content]) => [`${parts[at]?.[0]}/${name}`, hashOf(content)]),
+    )
+    keep(noteOf(from), { sources, files: Object.fromEntries(files) })
+  }
+  return { told: built.flatMap(({ told }) => told), isWithin }
+}
+
+/**
+ * Writes a note in one step: another process may read it. It only saves time, and may fail where the folder is read-only.
+ * @param {string} path
+ * @param {Note} note
+ */
+function keep(path, note) {
+  const draft = `${path}.${process.pid}`
+  try {
+    mkdirSync(dirname(path), { recursive: true })
+    writeFileSync(draft, JSON.stringify(note))
+    renameSync(draft, path)
+  } catch {
+    if (existsSync(draft)) rmSync(draft)
+  }
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const { told, isWithin } = await buildPages({ anew: process.argv.includes('--anew') })
+  console.log(told.join('\n'))
+  if (!isWithin) process.exitCode = 1
+}
