@@ -1,9 +1,7 @@
 /** n8n's chat widget, with Parley instead of a workflow's webhook. */
 import * as v from 'valibot'
-import { ApiError, type Failure } from '../../errors'
+import { ApiError } from '../../errors'
 import { once } from '../../once'
-import { textOf } from '../../parts'
-import type { TurnEvent } from '../../turn/events'
 import { parseJson, readText } from '../edge/body'
 import type { ChatParties } from '../edge/chat-names'
 import { openParties } from '../edge/chat-parties'
@@ -12,10 +10,10 @@ import { json } from '../edge/response'
 import { type App, type OpenCall, register } from '../edge/route'
 import { askChat, turnsOf } from '../turn/chats'
 import { requireOwn } from '../turn/foreign'
-import { CitationLinks } from '../turn/linked-citations'
+import { linkedAnswer } from '../turn/linked-citations'
 import { chatReader } from '../turn/read'
-import { type SourceFields, sourcesOf } from '../turn/sources'
-import { streamTurn, type TurnEncoder, wholeTurn } from '../turn/stream'
+import { streamTurn, wholeTurn } from '../turn/stream'
+import { LinesEncoder } from './encoder'
 
 const Session = once(() => v.pipe(v.string(), v.nonEmpty(), v.maxLength(512)))
 
@@ -64,8 +62,7 @@ async function serve(call: OpenCall): Promise<Response> {
     })
   }
   const turn = await wholeTurn(read)
-  const links = new CitationLinks(sourcesOf(turn.passages, assistant))
-  return deliver({ output: links.add(textOf(turn.answer)) + links.end() }, headers, delivery(turn.turn))
+  return deliver({ output: linkedAnswer(turn, assistant) }, headers, delivery(turn.turn))
 }
 
 /** The messages of a session in LangChain's form, as n8n stores them. */
@@ -81,40 +78,6 @@ async function previous(parties: ChatParties, session: string): Promise<Response
       .flatMap(({ question, answer }) => [message('HumanMessage', question), message('AIMessage', answer)]),
   })
 }
-
-const line = (content: unknown): string => `${JSON.stringify(content)}\n`
-
-class LinesEncoder implements TurnEncoder {
-  readonly #fields: SourceFields
-  #links = new CitationLinks([])
-
-  constructor(fields: SourceFields) {
-    this.#fields = fields
-  }
-
-  encode(event: TurnEvent): string {
-    switch (event.type) {
-      case 'question':
-        return line({ type: 'begin' })
-      case 'retrieval':
-        this.#links = new CitationLinks(sourcesOf(event.passages, this.#fields))
-        return ''
-      case 'delta':
-        return item(this.#links.add(event.text))
-      case 'done':
-        return item(this.#links.end()) + line({ type: 'end' })
-      default:
-        return ''
-    }
-  }
-
-  fail({ message }: Failure): string {
-    return item(this.#links.end()) + line({ type: 'error', content: message })
-  }
-}
-
-const item = (text: string): string =>
-  text === '' ? '' : `{"type":"item","content":${JSON.stringify(text)}}\n`
 
 export const mountN8n = (app: App): void =>
   register(app, [{ method: 'POST', path: '/n8n/:assistant', open: true, begins: () => true, handle: serve }])
