@@ -1,15 +1,14 @@
 /** n8n's chat widget, with Parley instead of a workflow's webhook. */
 import * as v from 'valibot'
-import { ApiError } from '../../errors'
 import { once } from '../../once'
-import { parseJson, readText } from '../edge/body'
 import type { ChatParties } from '../edge/chat-names'
 import { openParties } from '../edge/chat-parties'
 import { deliver } from '../edge/deliver'
 import { json } from '../edge/response'
 import { type App, type OpenCall, register } from '../edge/route'
+import { shaped } from '../edge/shape'
 import { askChat, turnsOf } from '../turn/chats'
-import { requireOwn } from '../turn/foreign'
+import { readOwn } from '../turn/foreign'
 import { linkedAnswer } from '../turn/linked-citations'
 import { chatReader } from '../turn/read'
 import { streamTurn, wholeTurn } from '../turn/stream'
@@ -33,20 +32,13 @@ const Body = once(() =>
 
 async function serve(call: OpenCall): Promise<Response> {
   const parties = await openParties(call)
-  const bodyText = await readText(call.request)
-  const body = parseJson(bodyText)
-  requireOwn(body, 'n8n', parties.assistant.name)
-  const parsed = v.safeParse(Body(), body, { abortEarly: true })
-  if (!parsed.success) {
-    const [issue] = parsed.issues
-    throw new ApiError(400, `\`${v.getDotPath(issue) ?? 'body'}\`: ${issue.message}`)
-  }
-  const { output } = parsed
-  if (output.action === 'loadPreviousSession') return previous(parties, output.sessionId)
+  const { bodyText, body } = await readOwn(call.request, 'n8n', parties.assistant.name)
+  const asked = shaped(Body(), body)
+  if (asked.action === 'loadPreviousSession') return previous(parties, asked.sessionId)
   const { assistant } = parties
   const { events, resume, conversationId, delivery } = await askChat(call, parties, {
-    chat: output.sessionId,
-    question: output.chatInput,
+    chat: asked.sessionId,
+    question: asked.chatInput,
     labels: true,
     protocol: 'n8n',
     bodyText,
