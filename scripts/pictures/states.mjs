@@ -119,6 +119,8 @@ export async function setStates(open) {
   await page.locator('.outcomes').waitFor()
   shots.push(await shoot(page))
   await page.goto(set)
+  // `all` waits for nothing, and the runs are read after the page is there.
+  await page.locator('tbody tr').nth(1).waitFor()
   for (const box of await page.locator('tbody input').all()) await box.check()
   await page.getByRole('link', { name: 'Compare the two' }).click()
   await page.getByLabel('Only what changed').uncheck()

@@ -3,85 +3,35 @@
  * `HistoryStore`; routes of documents use a `DocumentStore`. The registry's row names the engine: `object` is the collection's own
  * Durable Object, the others are clusters (clusters.ts).
  */
-import { ApiError, type Outcome } from '../errors'
+import { ApiError } from '../errors'
 import { collectionObject } from '../search/collection/handle'
 import type { CollectionRpc } from '../search/collection/rpc'
 import type { NodeHealth } from '../search/engine/cluster'
 import { objectDocuments } from '../search/engine/object'
 import type { DocumentStore } from '../search/engine/port'
-import type { Origin } from '../search/fault-log'
-import type {
-  CollectionPlace,
-  CollectionSchema,
-  ImportOptions,
-  RecentMessages,
-  SearchParameters,
-  SearchResult,
-  SearchScope,
-  Step,
-  StoredMessage,
-} from '../search/types'
+import type { CollectionPlace } from '../search/types'
 import { clusterStore, isCluster } from './clusters'
 
-/** Finds documents for a turn. */
-export interface Retriever {
-  /**
-   * @param scope what the search's key may see; absent: no history collection
-   * @param ticket names the search for `abandon`: unique, and the caller's secret
-   */
-  search(params: SearchParameters, scope?: SearchScope, ticket?: string): Promise<Outcome<SearchResult>>
-  /** The same, as JSON text where the engine can write it. */
-  search(
-    params: SearchParameters,
-    scope: SearchScope | undefined,
-    ticket: string | undefined,
-    asText: boolean,
-  ): Promise<Outcome<SearchResult | string>>
-  /** Ends the search with this ticket, because nobody waits for it any more. */
-  abandon(ticket: string): Promise<void>
-  /** The fields of the collection. A turn needs them to keep vectors out of the prompt. */
-  schema(): Promise<Outcome<CollectionSchema>>
-}
+/** Finds documents for a turn. It needs the schema to keep vectors out of the prompt. */
+export type Retriever = Pick<CollectionRpc, 'search' | 'abandon' | 'schema'>
 
 /**
  * Stores the messages of conversations. A message need not come from a turn: callers can import messages, or write them through
  * the documents API.
  */
-export interface HistoryStore {
-  schema(): Promise<Outcome<CollectionSchema>>
-  /** From now on its messages are copied to D1. */
-  keepHistory(): Promise<void>
-  /** A conversation's messages, oldest first. @param without origins that do not count */
-  messages(conversationId: string, without?: string[], origin?: Origin): Promise<StoredMessage[]>
-  /** Its last messages: those whose texts have this many bytes, and the one that goes past them. */
-  recentMessages(
-    conversationId: string,
-    bytes: number,
-    without?: string[],
-    origin?: Origin,
-  ): Promise<RecentMessages>
-  /** Which turns are whole: the timestamps (unix seconds) at which at least two messages are left. */
-  wholeTurns(conversationId: string, timestamps: number[]): Promise<number[]>
-  /**
-   * Adds messages, all or none, once: a second call with the same `origin` changes nothing.
-   * @param origin names what they came from for ever: `<conversation id>/...`
-   * @param replaced origins whose last question and answer are removed in the same moment
-   */
-  appendTurn(
-    origin: string,
-    documents: Record<string, unknown>[],
-    replaced?: string[],
-    from?: Origin,
-  ): Promise<Outcome<void>>
-  /** Adds or changes messages as documents, one line of JSON each. @returns a result line each, joined by LF */
-  importLines(lines: string[], options: ImportOptions): Promise<Outcome<{ results: string; busy: boolean }>>
-  /** One bounded step of removing a conversation. Call it until it is done. */
-  removeConversation(conversationId: string): Promise<Step>
-  /** Removes one message, and D1's record of its turn. With `ignoreNotFound` an unknown id is no error. */
-  remove(documentId: string, ignoreNotFound: boolean): Promise<Outcome<unknown>>
-  /** Removes messages that D1 has let go. */
-  expireMessages(documentIds: string[]): Promise<void>
-}
+export type HistoryStore = Pick<
+  CollectionRpc,
+  | 'schema'
+  | 'keepHistory'
+  | 'messages'
+  | 'recentMessages'
+  | 'wholeTurns'
+  | 'appendTurn'
+  | 'importLines'
+  | 'removeConversation'
+  | 'remove'
+  | 'expireMessages'
+>
 
 /** @throws ApiError 501 for an engine that this version does not know: a later version may have made the collection */
 export function retrieverOf(env: Cloudflare.Env, { engine, objectId }: CollectionPlace): Retriever {

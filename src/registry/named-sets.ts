@@ -35,7 +35,7 @@ export interface SetKind {
   kind: string
   /** what messages call a set: `Synonym` */
   title: string
-  /** the name of the set behind the routes of releases before 30, which had one list for each collection */
+  /** Before release 30, routes had one list for each collection. This names the set that stands for it now. */
   ofCollection: (collection: string) => string
   kept: Pick<KeptSets<unknown>, 'forget'>
   /** checks an item @returns it as it is stored and shown @throws ApiError 400 */

@@ -181,6 +181,21 @@ export async function rawStream(path: string, init: RequestInit = {}): Promise<R
   return stream
 }
 
+/** A collection of its own, with documents. @returns its name @throws Error for a document that is refused */
+export async function makeCollection(
+  stem: string,
+  fields: object[],
+  documents: object[],
+  schema: object = {},
+): Promise<string> {
+  const name = unique(stem)
+  await client()
+    .collections()
+    .create({ name, fields, ...schema } as never)
+  await client().collections(name).documents().import(documents)
+  return name
+}
+
 /** Fires the cron trigger, as if at `time`. */
 export async function sweep(time: number = Date.now()): Promise<void> {
   const response = await fetch(`${url}/cdn-cgi/local/scheduled?time=${time}`)

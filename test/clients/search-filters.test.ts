@@ -1,6 +1,6 @@
 /** What searches of Typesense 30 do beyond words: filters, orders and facets, through its own client. */
 import { beforeAll, describe, expect, test } from 'vitest'
-import { client, unique } from './harness'
+import { client, makeCollection, unique } from './harness'
 
 type Params = Record<string, unknown>
 
@@ -21,17 +21,13 @@ const PLACES = [
   { title: 'york', price: 4, year: 1, note: 'york is new', at: [0, 0] },
 ]
 
-async function make(fields: object[], documents: object[], schema: object = {}): Promise<string> {
-  const name = unique('filters')
-  await client()
-    .collections()
-    .create({ name, fields, ...schema } as never)
-  await client()
-    .collections(name)
-    .documents()
-    .import(documents.map((document, id) => ({ id: `${id}`, ...document })))
-  return name
-}
+const make = (fields: object[], documents: object[], schema: object = {}): Promise<string> =>
+  makeCollection(
+    'filters',
+    fields,
+    documents.map((document, id) => ({ id: `${id}`, ...document })),
+    schema,
+  )
 
 const search = (collection: string, params: Params) =>
   client()

@@ -1,15 +1,6 @@
 /** The order of plain searches at their default parameters, and what changes it, through Typesense's own client. */
 import { beforeAll, describe, expect, test } from 'vitest'
-import { client, unique } from './harness'
-
-async function make(fields: object[], documents: object[], schema: object = {}): Promise<string> {
-  const name = unique('order')
-  await client()
-    .collections()
-    .create({ name, fields, ...schema } as never)
-  await client().collections(name).documents().import(documents)
-  return name
-}
+import { client, makeCollection, unique } from './harness'
 
 async function titles(collection: string, q: string, more: object = {}): Promise<string[]> {
   const { hits } = await client()
@@ -24,7 +15,8 @@ const TITLE = { name: 'title', type: 'string' }
 describe('of films by a word', () => {
   let films: string
   beforeAll(async () => {
-    films = await make(
+    films = await makeCollection(
+      'order',
       [TITLE, { name: 'plot', type: 'string' }, { name: 'votes', type: 'int32' }],
       [
         { title: 'Rain', plot: 'a storm at sea '.repeat(80), votes: 1 },
@@ -61,13 +53,19 @@ describe('of films by a word', () => {
 })
 
 test('an exact word comes before one that only begins so', async () => {
-  const name = await make([TITLE], [{ title: 'a case study' }, { title: 'Studio' }, { title: 'Studying' }])
+  const name = await makeCollection(
+    'order',
+    [TITLE],
+    [{ title: 'a case study' }, { title: 'Studio' }, { title: 'Studying' }],
+  )
   expect((await titles(name, 'study'))[0]).toBe('a case study')
 })
 
 test('equals are ordered by what the search or the collection says', async () => {
   const shoes = [1, 9, 5].map((sold) => ({ title: 'shoe', sold }))
-  const name = await make([TITLE, { name: 'sold', type: 'int32' }], shoes, { default_sorting_field: 'sold' })
+  const name = await makeCollection('order', [TITLE, { name: 'sold', type: 'int32' }], shoes, {
+    default_sorting_field: 'sold',
+  })
   const order = async (more: object) =>
     (
       await client()
@@ -80,9 +78,14 @@ test('equals are ordered by what the search or the collection says', async () =>
 })
 
 test('words near each other, in their order and in one field come first', async () => {
-  const near = await make([TITLE], [{ title: 'new homes in old york' }, { title: 'new york homes' }])
+  const near = await makeCollection(
+    'order',
+    [TITLE],
+    [{ title: 'new homes in old york' }, { title: 'new york homes' }],
+  )
   expect(await titles(near, 'new york')).toEqual(['new york homes', 'new homes in old york'])
-  const fields = await make(
+  const fields = await makeCollection(
+    'order',
     [TITLE, { name: 'brand', type: 'string' }],
     [
       { title: 'red lamp', brand: 'shoe world' },
@@ -94,7 +97,7 @@ test('words near each other, in their order and in one field come first', async 
 })
 
 test('a word as typed comes before one with a typo', async () => {
-  const name = await make([TITLE], [{ title: 'hat' }, { title: 'bat' }])
+  const name = await makeCollection('order', [TITLE], [{ title: 'hat' }, { title: 'bat' }])
   expect(await titles(name, 'bat')).toEqual(['bat'])
   expect(await titles(name, 'bat', { typo_tokens_threshold: 5, min_len_1typo: 3 })).toEqual(['bat', 'hat'])
 })
@@ -109,7 +112,8 @@ test('synonyms count as the word, one way from a root', async () => {
         { id: 'sneaker', root: 'sneaker', synonyms: ['running shoe'] },
       ],
     })
-  const name = await make(
+  const name = await makeCollection(
+    'order',
     [TITLE],
     [{ title: 'red t-shirt' }, { title: 'blue jersey' }, { title: 'a running shoe' }, { title: 'sneaker' }],
     { synonym_sets: [set] },
@@ -140,7 +144,8 @@ test('curations pin, hide and filter', async () => {
         },
       ],
     } as never)
-  const name = await make(
+  const name = await makeCollection(
+    'order',
     [TITLE, { name: 'brand', type: 'string', facet: true }],
     [
       { id: '0', title: 'rain', brand: 'omega' },
@@ -163,7 +168,8 @@ test('words of a stemming dictionary are found by their root', async () => {
       { word: 'people', root: 'person' },
       { word: 'mice', root: 'mouse' },
     ])
-  const name = await make(
+  const name = await makeCollection(
+    'order',
     [{ ...TITLE, stem_dictionary: dictionary }],
     [{ title: 'two people' }, { title: 'a person' }, { title: 'mice' }],
   )

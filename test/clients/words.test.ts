@@ -1,19 +1,14 @@
 /** Words as people type them, through Typesense's own client. */
 import { expect, test } from 'vitest'
-import { client, unique } from './harness'
+import { client, makeCollection } from './harness'
 
-async function make(texts: string[], field: object = {}, schema: object = {}): Promise<string> {
-  const name = unique('words')
-  const fields = [{ name: 'text', type: 'string', ...field }]
-  await client()
-    .collections()
-    .create({ name, fields, ...schema } as never)
-  await client()
-    .collections(name)
-    .documents()
-    .import(texts.map((text) => ({ id: text, text })))
-  return name
-}
+const make = (texts: string[], field: object = {}, schema: object = {}): Promise<string> =>
+  makeCollection(
+    'words',
+    [{ name: 'text', type: 'string', ...field }],
+    texts.map((text) => ({ id: text, text })),
+    schema,
+  )
 
 async function found(name: string, q: string, more: object = {}): Promise<string[]> {
   const { hits } = await client()

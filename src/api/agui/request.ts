@@ -4,6 +4,7 @@ import { ApiError } from '../../errors'
 import { once } from '../../once'
 import { contentOf } from '../../parts'
 import type { TranscriptMessage } from '../../turn/transcript'
+import { shaped } from '../edge/shape'
 import { textIn } from '../turn/message-text'
 
 const LONGEST_ID = 512
@@ -36,12 +37,7 @@ export interface RunQuestion extends Run {
 
 /** @throws ApiError 400 that names the place of the first fault */
 export function readRun(body: unknown): Run & { messages: { role: string; content?: unknown }[] } {
-  const parsed = v.safeParse(Input(), body, { abortEarly: true })
-  if (!parsed.success) {
-    const [issue] = parsed.issues
-    throw new ApiError(400, `\`${v.getDotPath(issue) ?? 'body'}\`: ${issue.message}`)
-  }
-  const { threadId, runId, messages, tools, context, state, forwardedProps } = parsed.output
+  const { threadId, runId, messages, tools, context, state, forwardedProps } = shaped(Input(), body)
   const given = { tools, context, state, forwardedProps }
   return {
     thread: threadId,

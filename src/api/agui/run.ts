@@ -1,9 +1,8 @@
 /** POST /agui/{assistant}: one run of an assistant as an agent. */
-import { parseJson, readText } from '../edge/body'
 import { openParties } from '../edge/chat-parties'
 import type { OpenCall } from '../edge/route'
 import { askChat } from '../turn/chats'
-import { requireOwn } from '../turn/foreign'
+import { readOwn } from '../turn/foreign'
 import { chatReader } from '../turn/read'
 import { streamTurn } from '../turn/stream'
 import { AgUiEncoder } from './encoder'
@@ -11,9 +10,7 @@ import { readQuestion } from './request'
 
 export async function run(call: OpenCall): Promise<Response> {
   const parties = await openParties(call)
-  const bodyText = await readText(call.request)
-  const body = parseJson(bodyText)
-  requireOwn(body, 'agui', parties.assistant.name)
+  const { bodyText, body } = await readOwn(call.request, 'agui', parties.assistant.name)
   const { question, transcript, ...asked } = readQuestion(body)
   const { events, resume, conversationId } = await askChat(call, parties, {
     chat: asked.thread,

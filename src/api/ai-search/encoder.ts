@@ -1,6 +1,7 @@
 /** Writes a turn in the snippet's format: chat completion chunks, with the sources in an event of their own. */
 import type { Failure } from '../../errors'
 import type { TurnEvent } from '../../turn/events'
+import { emptyTurn, fold } from '../../turn/fold'
 import { type SourceFields, sourcesOf } from '../turn/sources'
 import type { TurnEncoder } from '../turn/stream'
 
@@ -8,15 +9,19 @@ const DONE = 'data: [DONE]\n\n'
 
 export class SnippetEncoder implements TurnEncoder {
   readonly #fields: SourceFields
+  readonly #turn = emptyTurn()
 
   constructor(fields: SourceFields) {
     this.#fields = fields
   }
 
   encode(event: TurnEvent): string {
+    const known = this.#turn.passages.length
+    fold(this.#turn, event)
     switch (event.type) {
       case 'retrieval': {
-        const chunks = sourcesOf(event.passages, this.#fields).map(({ id, title, url = '', text }) => ({
+        const found = sourcesOf(this.#turn.passages.slice(known), this.#fields)
+        const chunks = found.map(({ id, title, url = '', text }) => ({
           id,
           text,
           item: { key: url, metadata: { title } },

@@ -9,14 +9,15 @@ import { ApiError } from '../../errors'
 import { once } from '../../once'
 import { contentOf, textOf } from '../../parts'
 import { isObject } from '../../search/schema/values'
-import { parseJson, readJson, readText } from '../edge/body'
+import { readJson } from '../edge/body'
 import { openParties } from '../edge/chat-parties'
 import { deliver } from '../edge/deliver'
 import { json } from '../edge/response'
 import { type App, type OpenCall, register } from '../edge/route'
+import { shaped } from '../edge/shape'
 import { askChat } from '../turn/chats'
 import { searchDocuments } from '../turn/documents'
-import { requireOwn } from '../turn/foreign'
+import { readOwn } from '../turn/foreign'
 import { textIn } from '../turn/message-text'
 import { chatReader } from '../turn/read'
 import { streamTurn, wholeTurn } from '../turn/stream'
@@ -50,12 +51,7 @@ const withMessages = (body: unknown): unknown =>
     : body
 
 function read(body: unknown) {
-  const parsed = v.safeParse(Body(), withMessages(body), { abortEarly: true })
-  if (!parsed.success) {
-    const [issue] = parsed.issues
-    throw new ApiError(400, `\`${v.getDotPath(issue) ?? 'body'}\`: ${issue.message}`)
-  }
-  const { messages, stream, ai_search_options: options } = parsed.output
+  const { messages, stream, ai_search_options: options } = shaped(Body(), withMessages(body))
   const question = textIn(messages.at(-1)!.content ?? '', true)
   if (question.trim() === '') throw new ApiError(400, 'The last of `messages` has no text.')
   const before = messages.slice(0, -1)
@@ -74,9 +70,7 @@ async function admitPageKey({ env, path, record }: OpenCall): Promise<Access> {
 
 async function chat(call: OpenCall): Promise<Response> {
   const parties = await openParties(call, () => admitPageKey(call))
-  const bodyText = await readText(call.request)
-  const body = parseJson(bodyText)
-  requireOwn(body, 'ai-search', parties.assistant.name)
+  const { bodyText, body } = await readOwn(call.request, 'ai-search', parties.assistant.name)
   const { question, before, stream } = read(body)
   const { events, resume, conversationId, delivery } = await askChat(call, parties, {
     question,

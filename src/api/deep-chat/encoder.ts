@@ -1,9 +1,8 @@
 /** Writes a turn in deep-chat's format: pieces of text, with citations as Markdown links. */
 import type { Failure } from '../../errors'
-import { textOf } from '../../parts'
 import type { TurnEvent } from '../../turn/events'
 import { emptyTurn, fold, type Turn } from '../../turn/fold'
-import { CitationLinks } from '../turn/linked-citations'
+import { CitationLinks, linkedAnswer } from '../turn/linked-citations'
 import { type SourceFields, sourcesOf } from '../turn/sources'
 import type { TurnEncoder } from '../turn/stream'
 
@@ -12,7 +11,7 @@ const frame = (content: unknown): string => `data: ${JSON.stringify(content)}\n\
 export class DeepChatEncoder implements TurnEncoder {
   readonly #fields: SourceFields
   readonly #turn: Turn = emptyTurn()
-  #links = new CitationLinks([])
+  readonly #links = new CitationLinks()
 
   constructor(fields: SourceFields) {
     this.#fields = fields
@@ -22,7 +21,7 @@ export class DeepChatEncoder implements TurnEncoder {
     fold(this.#turn, event)
     switch (event.type) {
       case 'retrieval':
-        this.#links = new CitationLinks(sourcesOf(this.#turn.passages, this.#fields))
+        this.#links.cite(sourcesOf(this.#turn.passages, this.#fields))
         return ''
       case 'delta':
         return written(this.#links.add(event.text))
@@ -49,6 +48,5 @@ const extrasOf = ({ conversationId, passages, suggestions }: Turn, fields: Sourc
 
 /** The whole answer. @param turn one that is done */
 export function messageOf(turn: Turn, fields: SourceFields) {
-  const links = new CitationLinks(sourcesOf(turn.passages, fields))
-  return { text: links.add(textOf(turn.answer)) + links.end(), ...extrasOf(turn, fields) }
+  return { text: linkedAnswer(turn, fields), ...extrasOf(turn, fields) }
 }

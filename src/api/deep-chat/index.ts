@@ -1,13 +1,12 @@
 /** deep-chat in its own format (contract 3.4). */
 
 import { inFull } from '../../errors'
-import { parseJson, readText } from '../edge/body'
 import { openParties } from '../edge/chat-parties'
 import { deliver } from '../edge/deliver'
 import { type FailedRequest, failureOf, json } from '../edge/response'
 import { type App, type OpenCall, type Route, register } from '../edge/route'
 import { askChat, turnsOf } from '../turn/chats'
-import { requireOwn } from '../turn/foreign'
+import { readOwn } from '../turn/foreign'
 import { chatReader } from '../turn/read'
 import { streamTurn, wholeTurn } from '../turn/stream'
 import { DeepChatEncoder, messageOf } from './encoder'
@@ -16,9 +15,7 @@ import { readDeepChat } from './request'
 async function ask(call: OpenCall): Promise<Response> {
   const { request } = call
   const parties = await openParties(call)
-  const bodyText = await readText(request)
-  const body = parseJson(bodyText)
-  requireOwn(body, 'deep-chat', parties.assistant.name)
+  const { bodyText, body } = await readOwn(request, 'deep-chat', parties.assistant.name)
   const asked = readDeepChat(body)
   const { events, resume, conversationId, delivery } = await askChat(call, parties, {
     ...asked,

@@ -4,6 +4,7 @@ import { ApiError } from '../../errors'
 import { once } from '../../once'
 import { contentOf } from '../../parts'
 import type { TranscriptMessage } from '../../turn/transcript'
+import { shaped } from '../edge/shape'
 
 const Body = once(() =>
   v.looseObject({
@@ -23,12 +24,7 @@ export interface DeepChatRequest {
 
 /** @throws ApiError 400 that names the place of the first fault */
 export function readDeepChat(body: unknown): DeepChatRequest {
-  const parsed = v.safeParse(Body(), body, { abortEarly: true })
-  if (!parsed.success) {
-    const [issue] = parsed.issues
-    throw new ApiError(400, `\`${v.getDotPath(issue) ?? 'body'}\`: ${issue.message}`)
-  }
-  const { messages, conversation_id: chat } = parsed.output
+  const { messages, conversation_id: chat } = shaped(Body(), body)
   const asked = messages.at(-1)
   if (asked?.role !== 'user' || !asked.text?.trim()) {
     throw new ApiError(400, 'The last of `messages` must be the message of a `user`, with a `text`.')

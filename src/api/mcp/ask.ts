@@ -97,7 +97,8 @@ export class AskEncoder implements TurnEncoder {
   }
 }
 
-function answerOf(turn: Turn, fields: SourceFields): ToolResult {
+/** The whole answer, with the cited sources in the text, or all if none is cited. @param turn one that is done */
+export function answerOf(turn: Turn, fields: SourceFields): ToolResult {
   const answer = textOf(turn.answer)
   const cited = new Set(
     turn.citations.map(({ collection, document_id }) => sourceId(collection, document_id)),

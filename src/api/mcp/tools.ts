@@ -2,12 +2,12 @@
 import * as v from 'valibot'
 import { requireAccess } from '../../auth/admit'
 import { listConversations } from '../../conversation/conversations'
-import { ApiError } from '../../errors'
 import { once } from '../../once'
 import { passagesOf } from '../../turn/passage'
 import { LONGEST_QUESTION } from '../../turn/question-length'
 import { askerOf } from '../edge/asker'
 import { INVALID_PARAMS, RpcError, type RpcRequest } from '../edge/json-rpc'
+import { shaped } from '../edge/shape'
 import { maySearch, searchDocuments } from '../turn/documents'
 import { sourcesOf } from '../turn/sources'
 import { askStreaming, askWhole } from './ask'
@@ -103,10 +103,7 @@ async function run(session: Session, name: Name, given: unknown): Promise<ToolRe
 }
 
 function checked<N extends Name>(name: N, given: unknown): Input<N> {
-  const parsed = v.safeParse(INPUTS()[name], given, { abortEarly: true })
-  if (parsed.success) return parsed.output as Input<N>
-  const [issue] = parsed.issues
-  throw new ApiError(400, `\`${v.getDotPath(issue) ?? 'arguments'}\`: ${issue.message}`)
+  return shaped(INPUTS()[name], given, 'arguments') as Input<N>
 }
 
 /** Clients without support for structured content read the same as JSON in the text. */

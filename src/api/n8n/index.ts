@@ -1,21 +1,18 @@
 /** n8n's chat widget, with Parley instead of a workflow's webhook. */
 import * as v from 'valibot'
-import { ApiError, type Failure } from '../../errors'
 import { once } from '../../once'
-import { textOf } from '../../parts'
-import type { TurnEvent } from '../../turn/events'
-import { parseJson, readText } from '../edge/body'
 import type { ChatParties } from '../edge/chat-names'
 import { openParties } from '../edge/chat-parties'
 import { deliver } from '../edge/deliver'
 import { json } from '../edge/response'
 import { type App, type OpenCall, register } from '../edge/route'
+import { shaped } from '../edge/shape'
 import { askChat, turnsOf } from '../turn/chats'
-import { requireOwn } from '../turn/foreign'
-import { CitationLinks } from '../turn/linked-citations'
+import { readOwn } from '../turn/foreign'
+import { linkedAnswer } from '../turn/linked-citations'
 import { chatReader } from '../turn/read'
-import { type SourceFields, sourcesOf } from '../turn/sources'
-import { streamTurn, type TurnEncoder, wholeTurn } from '../turn/stream'
+import { streamTurn, wholeTurn } from '../turn/stream'
+import { LinesEncoder } from './encoder'
 
 const Session = once(() => v.pipe(v.string(), v.nonEmpty(), v.maxLength(512)))
 
@@ -35,20 +32,13 @@ const Body = once(() =>
 
 async function serve(call: OpenCall): Promise<Response> {
   const parties = await openParties(call)
-  const bodyText = await readText(call.request)
-  const body = parseJson(bodyText)
-  requireOwn(body, 'n8n', parties.assistant.name)
-  const parsed = v.safeParse(Body(), body, { abortEarly: true })
-  if (!parsed.success) {
-    const [issue] = parsed.issues
-    throw new ApiError(400, `\`${v.getDotPath(issue) ?? 'body'}\`: ${issue.message}`)
-  }
-  const { output } = parsed
-  if (output.action === 'loadPreviousSession') return previous(parties, output.sessionId)
+  const { bodyText, body } = await readOwn(call.request, 'n8n', parties.assistant.name)
+  const asked = shaped(Body(), body)
+  if (asked.action === 'loadPreviousSession') return previous(parties, asked.sessionId)
   const { assistant } = parties
   const { events, resume, conversationId, delivery } = await askChat(call, parties, {
-    chat: output.sessionId,
-    question: output.chatInput,
+    chat: asked.sessionId,
+    question: asked.chatInput,
     labels: true,
     protocol: 'n8n',
     bodyText,
@@ -64,8 +54,7 @@ async function serve(call: OpenCall): Promise<Response> {
     })
   }
   const turn = await wholeTurn(read)
-  const links = new CitationLinks(sourcesOf(turn.passages, assistant))
-  return deliver({ output: links.add(textOf(turn.answer)) + links.end() }, headers, delivery(turn.turn))
+  return deliver({ output: linkedAnswer(turn, assistant) }, headers, delivery(turn.turn))
 }
 
 /** The messages of a session in LangChain's form, as n8n stores them. */
@@ -81,40 +70,6 @@ async function previous(parties: ChatParties, session: string): Promise<Response
       .flatMap(({ question, answer }) => [message('HumanMessage', question), message('AIMessage', answer)]),
   })
 }
-
-const line = (content: unknown): string => `${JSON.stringify(content)}\n`
-
-class LinesEncoder implements TurnEncoder {
-  readonly #fields: SourceFields
-  #links = new CitationLinks([])
-
-  constructor(fields: SourceFields) {
-    this.#fields = fields
-  }
-
-  encode(event: TurnEvent): string {
-    switch (event.type) {
-      case 'question':
-        return line({ type: 'begin' })
-      case 'retrieval':
-        this.#links = new CitationLinks(sourcesOf(event.passages, this.#fields))
-        return ''
-      case 'delta':
-        return item(this.#links.add(event.text))
-      case 'done':
-        return item(this.#links.end()) + line({ type: 'end' })
-      default:
-        return ''
-    }
-  }
-
-  fail({ message }: Failure): string {
-    return item(this.#links.end()) + line({ type: 'error', content: message })
-  }
-}
-
-const item = (text: string): string =>
-  text === '' ? '' : `{"type":"item","content":${JSON.stringify(text)}}\n`
 
 export const mountN8n = (app: App): void =>
   register(app, [{ method: 'POST', path: '/n8n/:assistant', open: true, begins: () => true, handle: serve }])

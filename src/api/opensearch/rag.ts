@@ -11,10 +11,11 @@ import { rewriteOnce } from '../../conversation/rewrite-once'
 import { ApiError, type ErrorCode } from '../../errors'
 import type { ConversationModelConfig } from '../../models/language-model'
 import { namespaceOf } from '../../models/providers'
-import { contentOf, type Part, textOf } from '../../parts'
+import { contentOf, textOf } from '../../parts'
 import { siblingOf } from '../../registry/named-models'
 import { codeOf } from '../../turn/errors'
 import type { MessageDetails } from '../../turn/events'
+import type { Turn } from '../../turn/fold'
 import type { GivenPassage } from '../../turn/given'
 import type { Asker } from '../../turn/request'
 import type { Wording } from '../../turn/wording'
@@ -254,14 +255,8 @@ const detailsOf = ({ system, instructions }: RagProcessor, passages: GivenPassag
 
 /** Citations and message ids, as in `ext.retrieval_augmented_generation`. */
 export function extOf(
-  turn: {
-    conversationId: string
-    turn: number
-    answer: Part[]
-    citations: { document_id: string; start: number; end: number; quote?: string }[]
-    usage?: unknown
-  },
-  { passages, rewritten: question, memory }: Turning,
+  turn: Pick<Turn, 'conversationId' | 'turn' | 'answer' | 'citations' | 'usage'>,
+  { passages, rewritten: question, memory }: Pick<Turning, 'passages' | 'rewritten' | 'memory'>,
 ): Json {
   const answer = textOf(turn.answer)
   const id = messageIdOf({ memoryId: turn.conversationId, turn: turn.turn })

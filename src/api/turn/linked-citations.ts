@@ -5,7 +5,9 @@
  * A chat widget that renders Markdown and knows nothing of sources then still shows where an answer comes from. Brackets
  * that name no source stay as they are, and so do links that the model wrote.
  */
-import type { AnswerSource } from './sources'
+import { textOf } from '../../parts'
+import type { Turn } from '../../turn/fold'
+import { type AnswerSource, type SourceFields, sourcesOf } from './sources'
 
 /** Characters in brackets that may be names of sources. Longer text is ignored. */
 const LONGEST_MARK = 300
@@ -16,7 +18,8 @@ export class CitationLinks {
   /** text held back because it may begin a mark */
   #held = ''
 
-  constructor(sources: readonly AnswerSource[]) {
+  /** @param sources all of the turn so far, in its order. Call it again when more are found; held text stays held */
+  cite(sources: readonly AnswerSource[]): void {
     for (const [index, { label, url }] of sources.entries()) {
       const number = `[${index + 1}]`
       if (this.#links.has(label)) continue
@@ -48,6 +51,13 @@ export class CitationLinks {
       return links.every((link) => link !== undefined) ? links.join('') : mark
     })
   }
+}
+
+/** The whole answer with its links. @param turn one that is done */
+export function linkedAnswer({ answer, passages }: Turn, fields: SourceFields): string {
+  const links = new CitationLinks()
+  links.cite(sourcesOf(passages, fields))
+  return links.add(textOf(answer)) + links.end()
 }
 
 /** A bracket in an address would end the link. */

@@ -39,13 +39,14 @@ const part = (content: Record<string, unknown>): string => `data: ${JSON.stringi
 export class UiStreamEncoder implements TurnEncoder {
   readonly #shape: UiStreamShape
   readonly #turn: Turn = emptyTurn()
-  #links: CitationLinks | undefined
+  readonly #links: CitationLinks | undefined
   /** id of the open text part */
   #text: string | undefined
   #texts = 0
 
   constructor(shape: UiStreamShape) {
     this.#shape = shape
+    if (shape.citations === 'markdown') this.#links = new CitationLinks()
   }
 
   encode(event: TurnEvent): string {
@@ -61,11 +62,9 @@ export class UiStreamEncoder implements TurnEncoder {
           }) + part({ type: 'start-step' })
         )
       case 'retrieval': {
-        const { fields, citations } = this.#shape
+        const { fields } = this.#shape
         // Sources are numbered through all retrievals of a turn.
-        if (citations === 'markdown') {
-          this.#links = new CitationLinks(sourcesOf(this.#turn.passages, fields))
-        }
+        this.#links?.cite(sourcesOf(this.#turn.passages, fields))
         return sourcesOf(this.#turn.passages.slice(known), fields).map(sourcePart).join('')
       }
       case 'delta':

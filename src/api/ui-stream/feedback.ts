@@ -1,7 +1,6 @@
 /** Feedback on a message, in the form that Algolia's chat widgets send. */
 import * as v from 'valibot'
 import { giveFeedback } from '../../conversation/conversations'
-import { ApiError } from '../../errors'
 import { once } from '../../once'
 import { unknownTurn } from '../../turn/errors'
 import { namedUser } from '../edge/admit-turn'
@@ -10,6 +9,7 @@ import { parseJson, readText } from '../edge/body'
 import { admitAsker, openAssistant } from '../edge/open-assistant'
 import { json } from '../edge/response'
 import type { OpenCall } from '../edge/route'
+import { shaped } from '../edge/shape'
 import { placeOfMessage } from './message-id'
 
 /** `agentId` is the assistant's name in Algolia's world. Here the path has it. */
@@ -27,12 +27,7 @@ const Body = once(() =>
 export async function rate({ env, request, record, path, query }: OpenCall): Promise<Response> {
   const access = await admitAsker(env, request, record)
   await openAssistant(env, access, path.assistant ?? '', record)
-  const parsed = v.safeParse(Body(), parseJson(await readText(request)), { abortEarly: true })
-  if (!parsed.success) {
-    const [issue] = parsed.issues
-    throw new ApiError(400, `\`${v.getDotPath(issue) ?? 'body'}\`: ${issue.message}`)
-  }
-  const { messageId, vote, notes, tags } = parsed.output
+  const { messageId, vote, notes, tags } = shaped(Body(), parseJson(await readText(request)))
   const place = placeOfMessage(messageId)
   if (!place) throw unknownTurn()
   const asker = await askerOf({ request, accesses: [access], userId: namedUser(request, query), query })

@@ -2,7 +2,6 @@
 
 import { ApiError } from '../../errors'
 import type { Assistant } from '../../registry/assistants'
-import { parseJson, readText } from '../edge/body'
 import { type ChatParties, findChat, isConversationId } from '../edge/chat-names'
 import { openParties } from '../edge/chat-parties'
 import { json } from '../edge/response'
@@ -10,7 +9,7 @@ import type { OpenCall } from '../edge/route'
 import { askedAgain } from '../turn/asked-again'
 import { askAssistant } from '../turn/assistant'
 import { runningTurn, stopChat } from '../turn/chats'
-import { requireOwn } from '../turn/foreign'
+import { readOwn } from '../turn/foreign'
 import { overrideRights, planOverrides } from '../turn/overrides'
 import { chatReader } from '../turn/read'
 import { streamTurn } from '../turn/stream'
@@ -29,9 +28,7 @@ export const askText = (call: OpenCall): Promise<Response> => answer(call, true)
 async function answer(call: OpenCall, isText: boolean): Promise<Response> {
   const { record } = call
   const parties = await openParties(call)
-  const bodyText = await readText(call.request)
-  const body = parseJson(bodyText)
-  requireOwn(body, 'ui-stream', parties.assistant.name)
+  const { bodyText, body } = await readOwn(call.request, 'ui-stream', parties.assistant.name)
   const { chat, rewrites, held, untold, ...asked } = readUiRequest(body)
   const citations = citationsOf(call)
   const { access, assistant } = parties

@@ -19,9 +19,9 @@ const LARGEST_ERROR = 64 * 1024
 
 /** Times are in milliseconds since 1970. */
 interface Health {
-  /** in a row */
+  /** failures since its last answer */
   failures: number
-  /** when the last of them was counted */
+  /** when the last failure was counted */
   failedAt: number
   /** 0: not at all */
   restsUntil: number
@@ -85,7 +85,7 @@ export interface NodeHealth {
   error?: string
 }
 
-/** Why a node gave no answer. `unsent`: it has not done the work. `unreached`: nobody can reach it. */
+/** Why a node gave no answer. `unsent`: it certainly did no work. `unreached`: no call can reach it. */
 type Trouble = { why: string; unsent: boolean; unreached?: true }
 
 /**
@@ -223,7 +223,7 @@ export class Cluster {
   #keys(node: string, { method, path }: ClusterRequest): { node: string; work: string } {
     const kind = path.endsWith('search') ? 'search' : method
     const { timeoutMs, collection } = this.#options
-    // None of them has a space.
+    // Spaces keep the parts apart: neither URLs nor encoded names contain any.
     return { node, work: `${node} ${timeoutMs} ${collection} ${kind}` }
   }
 
@@ -291,7 +291,7 @@ export class Cluster {
         return response
       }
       await response.body?.cancel().catch(() => {})
-      // It works. One caller's search that makes it fail must not cut off everybody else's.
+      // The node is up. If one caller's search makes it fail, the searches of others must still reach it.
       if (response.status === 500) {
         this.#claim(node, request, 0)
         return { why: 'HTTP status 500', unsent: false }
@@ -330,7 +330,7 @@ export class Cluster {
   #failed(node: string, request: ClusterRequest, startedAt: number, trouble: Trouble): Trouble {
     const keys = this.#keys(node, request)
     const [key, other] = trouble.unreached ? [keys.node, keys.work] : [keys.work, keys.node]
-    // The call claimed both, and says something about one.
+    // The call had reserved both entries, but its failure tells about one of them only. So free the other.
     const claimed = health.get(other)
     if (claimed?.restsUntil === startedAt + this.#options.timeoutMs) claimed.restsUntil = 1
     const known = health.get(key)

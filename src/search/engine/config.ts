@@ -24,7 +24,7 @@ const Timeout = () =>
 const Token = () => v.pipe(Text(), v.regex(/^[!-~]+$/, 'A key or token has visible ASCII characters only'))
 
 const TypesenseCredentials = once(() => v.strictObject({ api_key: Token() }))
-/** An open cluster has none. */
+/** Empty for a cluster that asks for no credentials. */
 const OpenSearchCredentials = once(() =>
   v.union([
     v.strictObject({ username: Text(), password: Text() }),
@@ -33,7 +33,7 @@ const OpenSearchCredentials = once(() =>
   ]),
 )
 
-/** With the binding AI_SEARCH there are none. */
+/** Empty where the binding AI_SEARCH is used. */
 const AiSearchCredentials = once(() => v.union([v.strictObject({ api_token: Token() }), v.strictObject({})]))
 const CLOUDFLARE = 'https://api.cloudflare.com'
 

@@ -3,7 +3,7 @@ import { ApiError } from '../../errors'
 import { type FilterNode, parseFilter } from '../filter/parse'
 import { printFilter } from '../filter/print'
 
-/** `$other(...)`: the cluster would read another of its collections, of which the caller's key says nothing. Its name may have spaces. */
+/** A join, `$other(...)`. The cluster would read another collection, which the caller's key may not open. Its name may have spaces. */
 const JOIN = /\$[^$():,&|`]*\(/
 const NO_JOINS = 'Joins are not available for a collection in a cluster.'
 

@@ -1,6 +1,7 @@
 /** Orders matches by values in memory (schema/column-memory.ts), as the SQL of request/sort.ts does. */
 import type { SortKey } from '../request/sort'
-import { BLOCK, type Block, type Column, type Offsets } from '../schema/column-memory'
+import { BLOCK, type Offsets } from '../schema/block'
+import type { Block, Column } from '../schema/column'
 import { isString } from '../schema/layout'
 import type { Field } from '../types'
 import { compare } from './facet-values'

@@ -1,7 +1,8 @@
 /** Counts facet values in memory (schema/column-memory.ts). */
 import type { FacetQuery, FacetRequest } from '../request/facet-request'
 import type { SearchRequest } from '../request/request'
-import { type Block, type Column, isKept, type Offsets } from '../schema/column-memory'
+import type { Offsets } from '../schema/block'
+import { type Block, type Column, isKept } from '../schema/column'
 import { isString } from '../schema/layout'
 import { rulesOf } from '../text/rules'
 import { tokenize } from '../text/words'

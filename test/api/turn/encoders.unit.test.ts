@@ -5,188 +5,102 @@
 
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { encodeAnswer, LineEncoder, type Writing } from '../../../src/api/ai-chat/encoder'
-import { WORDS } from '../../../src/api/ai-chat/words'
-import { CompletionEncoder, completion } from '../../../src/api/openai/encoder'
-import { ResponseEncoder, responseOf } from '../../../src/api/openai/response-encoder'
-import { answerOf } from '../../../src/api/parley/answer'
-import { LogEncoder } from '../../../src/api/parley/encoder'
+import { messageShown } from '../../../src/api/opensearch/memory/wire'
 import { eventReader } from '../../../src/api/turn/read'
 import { sourcesOf } from '../../../src/api/turn/sources'
-import { streamTurn, type TurnEncoder, wholeTurn } from '../../../src/api/turn/stream'
-import { type AnswerShape, MessageEncoder, responseBody } from '../../../src/api/typesense/encoder'
-import { UiStreamEncoder } from '../../../src/api/ui-stream/encoder'
+import { streamTurn, wholeTurn } from '../../../src/api/turn/stream'
+import { messageOf, pairs } from '../../../src/conversation/memory-views'
 import { Reader } from '../../../src/conversation/reader'
 import { TurnStream } from '../../../src/conversation/turn-stream'
-import { textOf } from '../../../src/parts'
+import { contentOf, type Part, textOf } from '../../../src/parts'
 import { audienceOf, type LogEvent, type LogEventBody, type TurnEvent } from '../../../src/turn/events'
-import { emptyTurn, fold, foldTurn, type Turn } from '../../../src/turn/fold'
+import { emptyTurn, fold, foldTurn, messagesOf, recordOf, traceOf } from '../../../src/turn/fold'
+
 import { inPieces } from '../../fuzz/pieces'
 import { logs } from '../../turn/logs'
 
-/** A protocol that nobody speaks: lines of text. */
-class PlainTextEncoder implements TurnEncoder {
-  readonly #turn = emptyTurn()
-
-  encode(event: TurnEvent): string {
-    fold(this.#turn, event)
-    if (event.type === 'delta') return JSON.stringify(event.text).slice(1, -1)
-    if (event.type !== 'done') return ''
-    const { passages, finishReason } = this.#turn
-    return `\nsources: ${passages.length}\nend: ${finishReason}\n`
-  }
-
-  fail({ message }: { message: string }): string {
-    return `\nerror: ${message}\n`
-  }
-}
-
-const MODEL = { model: 'm', created: 0, fields: {} }
-const SHAPE: AnswerShape = { conversationId: 'c', question: 'q', shape: 'multi', ttl: 60, withHistory: false }
-const WRITING: Writing = {
-  words: WORDS.unnamed,
-  errorForm: 'text',
-  inlineSuggestions: false,
-  contextSession: false,
-  modes: ['hybrid'],
-  ignored: [],
-  unknown: [],
-}
-
-const dataOf = (stream: string): { data: string }[] =>
-  [...stream.matchAll(/^data: (.*)$/gm)].map(([, data]) => ({ data: data! }))
-const jsonOf = (stream: string) =>
-  dataOf(stream).flatMap(({ data }) => (data === '[DONE]' ? [] : [JSON.parse(data)]))
-
-/** What a protocol's stream says, and what its answer in one piece says: the text, and what stands beside it. */
-interface Protocol {
-  encoder(): { encode(event: TurnEvent): string }
-  streamed(stream: string): { text: string; beside: unknown }
-  whole(turn: Turn): { text: string; beside: unknown }
-}
-
-const protocols: Record<string, Protocol> = {
-  typesense: {
-    encoder: () => new MessageEncoder(SHAPE),
-    streamed: (stream) => {
-      const all = jsonOf(stream)
-      const { conversation_id, message, ...body } = all.at(-1)
-      return {
-        text: all
-          .slice(0, -1)
-          .map((each) => each.message)
-          .join(''),
-        beside: body,
-      }
-    },
-    whole: (turn) => ({ text: textOf(turn.answer), beside: responseBody(turn, SHAPE) }),
-  },
-  parley: {
-    encoder: () => new LogEncoder(),
-    streamed: (stream) => {
-      const types = [...stream.matchAll(/^event: (.*)$/gm)].map(([, type]) => type)
-      const of = (type: string) => jsonOf(stream).filter((_, index) => types[index] === type)
-      return {
-        text: of('delta')
-          .map(({ text }) => text)
-          .join(''),
-        beside: [of('citation'), of('retrieval').flatMap(({ replies }) => replies).length],
-      }
-    },
-    whole: (turn) => {
-      const { answer, citations, results } = answerOf(turn)
-      return { text: answer, beside: [citations, results.length] }
-    },
-  },
-  'chat completions': {
-    encoder: () => new CompletionEncoder(MODEL, false),
-    streamed: (stream) => {
-      const deltas = jsonOf(stream).map(({ choices }) => choices[0].delta)
-      const { annotations, context } = deltas.at(-1)
-      return { text: deltas.map(({ content = '' }) => content).join(''), beside: { annotations, context } }
-    },
-    whole: (turn) => {
-      const { content, annotations, context } = completion(turn, MODEL).choices[0]!.message
-      return { text: content, beside: { annotations, context } }
-    },
-  },
-  responses: {
-    encoder: () => new ResponseEncoder({ ...MODEL, previous: null, handle: 'c' }),
-    streamed: (stream) => {
-      const all = jsonOf(stream)
-      const deltas = all.filter(({ type }) => type === 'response.output_text.delta')
-      return { text: deltas.map(({ delta }) => delta).join(''), beside: all.at(-1).response }
-    },
-    whole: (turn) => {
-      const response = responseOf(turn, { ...MODEL, previous: null, handle: 'c' })
-      return { text: response.output[0].content[0]!.text, beside: response }
-    },
-  },
-  'ui stream': {
-    encoder: () => new UiStreamEncoder({ fields: {}, citations: 'parts' }),
-    streamed: (stream) => {
-      const all = jsonOf(stream)
-      const deltas = all.filter(({ type }) => type === 'text-delta')
-      const sources = all.filter(({ type }) => type.startsWith('source-'))
-      return {
-        text: deltas.map(({ delta }) => delta).join(''),
-        beside: [sources.map(({ sourceId }) => sourceId), all.at(-1).messageMetadata.usage],
-      }
-    },
-    whole: ({ answer, passages, usage }) => ({
-      text: textOf(answer),
-      beside: [sourcesOf(passages).map(({ id }) => id), usage],
-    }),
-  },
-  'ai chat': {
-    encoder: () => new LineEncoder(WRITING),
-    streamed: (stream) => {
-      const all = stream
-        .trimEnd()
-        .split('\n')
-        .map((line) => JSON.parse(line))
-      return {
-        text: all.map(({ delta }) => delta?.content ?? '').join(''),
-        beside: all.at(-1).context.thoughts,
-      }
-    },
-    whole: (turn) => {
-      const { message, context } = encodeAnswer(turn, WRITING) as never as {
-        message: { content: string }
-        context: { thoughts: unknown }
-      }
-      return { text: message.content, beside: context.thoughts }
-    },
-  },
-  'plain text': {
-    encoder: () => new PlainTextEncoder(),
-    streamed: (stream) => {
-      const [text, sources] = stream.split('\n')
-      return { text: JSON.parse(`"${text}"`), beside: sources }
-    },
-    whole: ({ answer, passages }) => ({ text: textOf(answer), beside: `sources: ${passages.length}` }),
-  },
-}
+import { jsonOf, PlainTextEncoder, protocols } from './protocols'
 
 const json = (value: unknown): unknown => JSON.parse(JSON.stringify(value))
 const forReaders = (log: LogEvent[]): TurnEvent[] =>
   log.filter((event): event is TurnEvent => audienceOf(event) === 'reader' && event.type !== 'history')
-const answered = logs.filter((log) => log.at(-1)!.type === 'done')
 
-describe.each(Object.entries(protocols))('%s', (_, { encoder, streamed, whole }) => {
+/** Lets each piece of text cite a source that is known by then, some in two pieces. */
+function citing(log: LogEvent[]): LogEvent[] {
+  const turn = emptyTurn()
+  const answer: Part[] = []
+  return log.map((event) => {
+    fold(turn, event)
+    if (event.type === 'part') answer.push(event.part)
+    if (event.type === 'done') return { ...event, answer }
+    if (event.type !== 'delta') return event
+    const { label } = sourcesOf(turn.passages).at(-1) ?? {}
+    const text = label === undefined ? event.text : `${label.slice(1)}] ${event.text}[${label}][${label[0]}`
+    answer.push(...contentOf(text))
+    return { ...event, text }
+  })
+}
+const citingLogs = logs.map(citing)
+const answered = citingLogs.filter((log) => log.at(-1)!.type === 'done')
+const failed = citingLogs.filter((log) => log.at(-1)!.type === 'error')
+
+describe.each(Object.entries(protocols))('%s', (_, { encoder, streamed, whole, says, failed: endOf }) => {
   it('says in a stream and in one piece what the turn adds up to', () => {
     fc.assert(
       fc.property(answered, (log) => {
         const events = forReaders(log)
-        const encode = encoder()
-        const stream = events.map((event) => encode.encode(event)).join('')
         const turn = foldTurn(events)
+        const encode = encoder(turn)
+        const stream = events.map((event) => encode.encode(event)).join('')
         expect(json(streamed(stream))).toEqual(json(whole(turn)))
-        expect(streamed(stream).text).toBe(textOf(turn.answer))
+        expect(streamed(stream).text).toBe(says?.(turn) ?? textOf(turn.answer))
       }),
       { numRuns: 50 },
     )
   })
+
+  it('says at the end why the turn failed', () => {
+    fc.assert(
+      fc.property(failed, (log) => {
+        const events = forReaders(log)
+        const turn = foldTurn(events)
+        const encode = encoder(turn)
+        const before = events.slice(0, -1).map((event) => encode.encode(event))
+        const end = encode.fail?.(turn.error!) ?? encode.encode(events.at(-1)!)
+        const stream = [...before, end].join('')
+        const last = endOf ? endOf(stream) : jsonOf(stream).at(-1)
+        expect(JSON.stringify(last)).toContain(turn.error!.message)
+      }),
+      { numRuns: 50 },
+    )
+  })
+})
+
+it("OpenSearch's memory shows of a turn what its record and its messages say", () => {
+  fc.assert(
+    fc.property(logs, (log) => {
+      const turn = foldTurn(log)
+      const { question, answer } = recordOf(turn, 5_000)
+      const { message } = traceOf(turn)
+      const row = { conversationId: 'c', turn: 3, question, answer, createdAt: 5_000, traces: null }
+      const shown = messageShown(messageOf({ ...row, more: message ? JSON.stringify(message) : null }))
+      expect(shown).toMatchObject({
+        memory_id: 'c',
+        message_id: 'c_3',
+        create_time: '1970-01-01T00:00:05.000Z',
+      })
+      // A text that is blank is left out.
+      expect(shown.input ?? '').toBe(question.trim() === '' ? '' : question)
+      expect(shown.response ?? '').toBe(answer.trim() === '' ? '' : answer)
+      const said = messagesOf(turn, 5).map(({ role, content, timestamp }) => ({
+        role,
+        message: textOf(content),
+        timestamp,
+      }))
+      const texts = pairs('c', said).flatMap(({ input, response }) => [input ?? [], response ?? []].flat())
+      expect(texts).toEqual(said.map(({ message }) => message))
+    }),
+  )
 })
 
 it('a protocol is an encoder and nothing else: it streams with the status, the silence and the ends of the others', async () => {

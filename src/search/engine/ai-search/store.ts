@@ -229,7 +229,7 @@ function request(
   const filters = metadataFilter(scope.filter ?? '', params.filter_by ?? '')
   const retrieval = {
     max_num_results: Math.min(Math.max(perPage, 1), MOST_RESULTS),
-    // An error is an error: an empty reply would read as "nothing found".
+    // Without this AI Search answers a failure with an empty reply, which would read as "nothing found".
     return_on_failure: false,
     ...(filters && { filters }),
   }
@@ -315,7 +315,7 @@ function binding(
   }
 }
 
-/** A binding takes no signal, so its call goes on unheard. @throws ApiError 503 */
+/** Stops waiting after a time limit. The call itself goes on, because a binding takes no signal. @throws ApiError 503 */
 async function inTime<T>(call: Promise<T>, ms: number): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | null = null
   const late = new Promise<never>((_, reject) => {

@@ -33,7 +33,7 @@ const REFUSED = [
   'stopwords',
   'nl_query',
 ]
-/** Their values that ask for nothing. */
+/** Values with which those parameters change nothing. */
 const NOTHING = ['', 'off', 'false']
 
 export interface Translated {

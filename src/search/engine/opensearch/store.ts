@@ -45,7 +45,7 @@ const mappings = new RowCache<IndexSchema>('the mapping of an index', MAPPING_MS
 const EXPORT_SIZE = 1_000
 const SCROLL = '2m'
 
-/** Replies of some shards only, after which a search is given up. */
+/** A search is given up after this many replies that lack shards. */
 const MOST_PARTIAL = 2
 
 const NDJSON = 'application/x-ndjson'
@@ -286,7 +286,7 @@ export class OpenSearchStore implements DocumentStore {
         separator = '\n'
         const body = JSON.stringify({ scroll: SCROLL, scroll_id: page._scroll_id })
         page = v.parse(Reply(), await this.#json({ method: 'POST', path: '/_search/scroll', body }))
-        // The next call would give the page after it.
+        // Do not ask again: the cluster has moved on, and would give the page after this one.
         if (!isWhole(page)) throw partial()
       }
     } finally {
@@ -312,7 +312,7 @@ export class OpenSearchStore implements DocumentStore {
     signal: AbortSignal,
   ): Promise<{ words?: OpenReply | undefined; neighbours?: OpenReply | undefined }> {
     const hybrid = words !== undefined && neighbours !== undefined
-    // Both lists are read from the top, and joined here.
+    // The two lists are joined here, so both are needed from the first hit to the end of the page.
     const deep = hybrid ? { from: 0, size: request.offset + request.perPage } : {}
     const timeout = `${request.cutoffMs}ms`
     const run = (query: Query, more: Query = {}) =>
