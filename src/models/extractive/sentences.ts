@@ -28,7 +28,7 @@ export interface Sentence {
 
 const TITLES = ['title', 'name', 'heading', 'subject', 'headline', 'question', 'label']
 /** One short question and nothing else. */
-const ASKS = /^[^?？؟\n]{3,200}[?？؟]$/u
+const ASKS = /^[^?\uFF1F\u061F\n]{3,200}[?\uFF1F\u061F]$/
 // Longer values are lists for machines: headings, tags, paths.
 const LONGEST_FACT = 120
 const MOST_FACTS = 12
