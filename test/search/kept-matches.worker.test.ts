@@ -208,6 +208,22 @@ it('drops the expression that was asked for longest ago', () => {
   expect(memory.bytes).toBeLessThanOrEqual(1_500)
 })
 
+it('counts the bytes of what it keeps, and no others', () => {
+  const memory = new MatchMemory(1_000)
+  const some = Uint16Array.of(1, 2, 3)
+  const dropped = memory.open('dropped')
+  dropped.keep(1, some, 0)
+  memory.makeRoom(0)
+  dropped.keep(2, some, 0)
+  expect(memory.bytes).toBe(0)
+  const kept = memory.open('kept')
+  kept.keep(1, some, 0)
+  kept.keep(1, Uint16Array.of(1), 0)
+  expect(memory.bytes).toBe(kept.bytes)
+  memory.clear()
+  expect(memory.bytes).toBe(0)
+})
+
 it('keeps no matches of a filter', () => {
   const match = { match: '{t0} : ("star")', table: 'word_index', rank: 'bm25(1.0)' } as const
   expect(wordsOf(match, () => ({ sql: 'd.seq > 5', bindings: [] }))).toBeUndefined()

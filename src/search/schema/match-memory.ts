@@ -85,6 +85,8 @@ export class KeptMatches {
   readonly #memory: MatchMemory
   readonly #blocks = new Map<number, Packed>()
   bytes = 0
+  /** whether the memory has forgotten it, so that its bytes do not count */
+  isDropped = false
 
   constructor(memory: MatchMemory) {
     this.#memory = memory
@@ -103,9 +105,11 @@ export class KeptMatches {
 
   keepPacked(number: number, block: Packed): Packed {
     const before = this.#blocks.get(number)
-    if (before !== undefined) this.bytes -= BLOCK_BYTES + before.bytes.byteLength
+    const freed = before === undefined ? 0 : BLOCK_BYTES + before.bytes.byteLength
+    const more = BLOCK_BYTES + block.bytes.byteLength - freed
     this.#blocks.set(number, block)
-    this.bytes += BLOCK_BYTES + block.bytes.byteLength
+    this.bytes += more
+    if (!this.isDropped) this.#memory.bytes += more
     return block
   }
 }
@@ -120,15 +124,11 @@ export class MatchMemory {
   writes = 0
   /** SQLite's count of writes when the full-text indexes last flushed their memory */
   flushed = -1
+  /** of all kept expressions. Counted as they grow: there may be thousands of words */
+  bytes = 0
 
   /** @param limit bytes */
   constructor(readonly limit: number) {}
-
-  get bytes(): number {
-    let bytes = 0
-    for (const kept of this.#kept.values()) bytes += kept.bytes
-    return bytes
-  }
 
   /** @param key identifies the expression */
   find(key: string): KeptMatches | undefined {
@@ -147,10 +147,10 @@ export class MatchMemory {
 
   /** Call this when matches were added. */
   makeRoom(limit = this.limit): void {
-    let { bytes } = this
     for (const [key, kept] of this.#kept) {
-      if (bytes <= limit) return
-      bytes -= kept.bytes
+      if (this.bytes <= limit) return
+      this.bytes -= kept.bytes
+      kept.isDropped = true
       this.#kept.delete(key)
     }
   }
@@ -163,6 +163,6 @@ export class MatchMemory {
   }
 
   clear(): void {
-    this.#kept.clear()
+    this.makeRoom(-1)
   }
 }

@@ -39,19 +39,20 @@ export function varint(bytes: Uint8Array, from: number): number {
 const u16 = (bytes: Uint8Array, at: number): number => bytes[at]! * 256 + bytes[at + 1]!
 export const u32 = (bytes: Uint8Array, at: number): number => u16(bytes, at) * 65_536 + u16(bytes, at + 2)
 
+/** A word of a leaf, and where its postings begin and end. `end` is undefined if they continue on the next page. */
+export interface LeafWord {
+  word: Uint8Array
+  at: number
+  end: number | undefined
+}
+
 /** A leaf. */
 export class Page {
-  readonly #wordsAt: number[] = []
-  /** where its content ends */
+  /** where its content ends. The places of its words follow, each as the difference from the one before */
   readonly end: number
 
   constructor(readonly bytes: Uint8Array) {
     this.end = u16(bytes, 2)
-    let offset = 0
-    for (let at = this.end; at < bytes.length; at = after) {
-      offset += varint(bytes, at)
-      this.#wordsAt.push(offset)
-    }
   }
 
   /** the position of the first document among those of a word that began on an earlier page */
@@ -65,23 +66,50 @@ export class Page {
 
   /** where the postings end that continue from the page before */
   get continuesTo(): number {
-    return this.#wordsAt[0] ?? this.end
+    return this.end < this.bytes.length ? varint(this.bytes, this.end) : this.end
   }
 
   /**
-   * Its words in order, and where their postings begin and end. `end` is undefined if they continue on the next page.
+   * A word, or the words that begin with it, in order. A word is stored as the number of bytes that it shares with the
+   * one before it, and its other bytes. So those before the asked one need not be put together.
+   * @returns the words, and whether there is a later one
    */
-  *words(): Generator<{ word: Uint8Array; at: number; end: number | undefined }> {
-    let word = new Uint8Array(0)
-    for (const [index, offset] of this.#wordsAt.entries()) {
-      const kept = index === 0 ? 0 : varint(this.bytes, offset)
-      const length = varint(this.bytes, index === 0 ? offset : after)
-      const next = new Uint8Array(kept + length)
-      next.set(word.subarray(0, kept))
-      next.set(this.bytes.subarray(after, after + length), kept)
-      word = next
-      yield { word, at: after + length, end: this.#wordsAt[index + 1] }
+  find(asked: Uint8Array, prefix: boolean): { words: LeafWord[]; isPast: boolean } {
+    const { bytes } = this
+    const words: LeafWord[] = []
+    /** how many bytes the word before shares with the asked one */
+    let same = 0
+    let word: Uint8Array | undefined
+    let offset = 0
+    for (let place = this.end, isFirst = true; place < bytes.length; isFirst = false) {
+      offset += varint(bytes, place)
+      place = after
+      const kept = isFirst ? 0 : varint(bytes, offset)
+      const length = varint(bytes, isFirst ? offset : after)
+      const from = after
+      if (word === undefined) {
+        if (kept > same) continue
+        if (kept < same) return { words, isPast: true }
+        let at = 0
+        while (at < length && same < asked.length && bytes[from + at] === asked[same]) {
+          at++
+          same++
+        }
+        if (same < asked.length) {
+          if (at < length && bytes[from + at]! > asked[same]!) return { words, isPast: true }
+          continue
+        }
+      } else if (kept < asked.length) return { words, isPast: true }
+      const whole = new Uint8Array(kept + length)
+      whole.set((word ?? asked).subarray(0, kept))
+      whole.set(bytes.subarray(from, from + length), kept)
+      word = whole
+      if (!prefix && whole.length > asked.length) return { words, isPast: true }
+      const end = place < bytes.length ? offset + varint(bytes, place) : undefined
+      words.push({ word, at: from + length, end })
+      if (!prefix) return { words, isPast: true }
     }
+    return { words, isPast: false }
   }
 }
 

@@ -61,16 +61,6 @@ interface List {
 /** @param positions bytes of which those from `from` to `to` tell where in the document the word is */
 export type Visit = (seq: number, positions: Uint8Array, from: number, to: number) => void
 
-/** Less than 0 if the first word comes before the second. */
-function compare(one: Uint8Array, other: Uint8Array): number {
-  const length = Math.min(one.length, other.length)
-  for (let at = 0; at < length; at++) if (one[at] !== other[at]) return one[at]! - other[at]!
-  return one.length - other.length
-}
-
-const beginsWith = (word: Uint8Array, beginning: Uint8Array): boolean =>
-  word.length >= beginning.length && compare(word.subarray(0, beginning.length), beginning) === 0
-
 function joined(parts: readonly Uint8Array[]): Uint8Array {
   const all = new Uint8Array(parts.reduce((length, part) => length + part.length, 0))
   let at = 0
@@ -248,22 +238,17 @@ export class Postings implements Holder {
     for (let count = 0; next !== undefined && next <= segment.last; count++) {
       if (count > MOST_WORDS) throw new Unreadable()
       const number: number = next
-      let last: Uint8Array | undefined
       if (count > 0) page = this.#page(segment, number)
-      for (const { word, at, end } of page.words()) {
-        last = word
-        const order = compare(word, asked)
-        if (order < 0) continue
-        if (order > 0 && !(prefix && beginsWith(word, asked))) return
+      const { words, isPast } = page.find(asked, prefix)
+      for (const { word, at, end } of words) {
         const until: number = end === undefined ? (this.#pageAfter(segment, word) ?? segment.last) : number
         const firsts = new Map(at < page.end ? [[number, varint(page.bytes, at)]] : [])
         const to = end ?? page.end
         const bytes = until === number && to - at < FEW_BYTES ? { bytes: page.bytes.slice(at, to) } : {}
         yield { segment, page: number, at, end, last: until, firsts, ...bytes }
-        if (!prefix) return
       }
-      if (!prefix || last === undefined) return
-      next = this.#pageAfter(segment, last)
+      if (isPast || !prefix) return
+      next = this.#pageAfter(segment, words.at(-1)?.word ?? asked)
     }
   }
 

@@ -126,26 +126,21 @@ function rankOf(
   type: MatchRules['type'],
 ): number {
   // Multiplied, since JavaScript shifts 32 bits only.
-  if (type === 'sum_score') return pack([tokens, 4], [Math.min(sum, 2 ** 44 - 1), 44], [fields, 3])
-  if (type === 'max_weight') return pack([tokens, 4], [weight, 4], [field, FIELD_BITS], [fields, 3])
-  return pack([tokens, 4], [field, FIELD_BITS], [weight, 4], [fields, 3])
+  if (type === 'sum_score') return beside(beside(tokens, Math.min(sum, 2 ** 44 - 1), 44), fields, 3)
+  if (type === 'max_weight') return beside(beside(beside(tokens, weight, 4), field, FIELD_BITS), fields, 3)
+  return beside(beside(beside(tokens, field, FIELD_BITS), weight, 4), fields, 3)
 }
 
 type Graded = Omit<FieldMatch, 'begins' | 'length'>
 
-const fieldValue = ({ together, present, cost, distance, order, position }: Graded): number =>
-  pack(
-    [together, 4],
-    [present, 4],
-    [MOST_COST - cost, 5],
-    [MOST_DISTANCE - distance, 7],
-    [order, 2],
-    [LAST_POSITION - position, 8],
-  )
+const fieldValue = ({ together, present, cost, distance, order, position }: Graded): number => {
+  const words = beside(together, present, 4)
+  const exact = beside(beside(words, MOST_COST - cost, 5), MOST_DISTANCE - distance, 7)
+  return beside(beside(exact, order, 2), LAST_POSITION - position, 8)
+}
 
-/** Packs numbers into one, each with its number of bits. */
-const pack = (...parts: [value: number, bits: number][]): number =>
-  parts.reduce((whole, [value, bits]) => whole * 2 ** bits + value, 0)
+/** Packs a number of some bits behind another one. */
+const beside = (whole: number, value: number, bits: number): number => whole * 2 ** bits + value
 
 /** The best match among the texts of a field. @param found gets the words that the field has */
 function matchOfField(
