@@ -22,7 +22,7 @@ import type { TextMatch } from './candidates'
 import type { SearchContext } from './context'
 import type { Pace } from './pace'
 
-/** An expression of single words, and its full-text index. */
+/** An expression whose words are read from the postings, and its full-text index. */
 export interface WordMatch {
   table: TextMatch['table']
   expression: Expression
@@ -305,7 +305,7 @@ function together(
   return found
 }
 
-/** The places of a word by document. @param among only in these documents @param only with so many words before */
+/** The places of a word by document, ascending. @param among only in these documents @param only with so many words before */
 function placesOf(
   { word, prefix, columns }: WordIn,
   range: Range,
@@ -331,6 +331,8 @@ function placesOf(
     eachPlace(bytes, from, to, isWanted, keep)
   })
   pace.countRows(read / POSTINGS_A_ROW)
+  // The words with a beginning come one after the other.
+  if (prefix) for (const own of places.values()) own.sort((a, b) => a - b)
   return places
 }
 
@@ -339,11 +341,27 @@ function beginnings(places: Places, before: Places | undefined, at: number): Pla
   if (at === 0 && before === undefined) return places
   for (const [seq, all] of places) {
     const known = before?.get(seq)
-    const own = all.map((place) => place - at).filter((place) => known?.includes(place) ?? true)
+    const own = known ? startsIn(all, known, at) : all.map((place) => place - at)
     if (own.length > 0) places.set(seq, own)
     else places.delete(seq)
   }
   return places
+}
+
+/**
+ * Those of the known beginnings that a word follows after `at` others. A document may have either list many thousand
+ * places long, so each list is gone through once.
+ * @param places of the word, ascending
+ * @param known ascending
+ */
+export function startsIn(places: readonly number[], known: readonly number[], at: number): number[] {
+  const starts: number[] = []
+  let next = 0
+  for (const place of places) {
+    while (next < known.length && known[next]! < place - at) next++
+    if (known[next] === place - at) starts.push(place - at)
+  }
+  return starts
 }
 
 /** Whether a stretch of a column has a place of each list, with so many words between the first and the last. */
