@@ -14,12 +14,12 @@ import { writeMeta } from '../../src/search/meta'
 import { allMatches, wordsOf } from '../../src/search/run/kept-matches'
 import { LongSearches, Pace } from '../../src/search/run/pace'
 import { bestByPostings } from '../../src/search/run/word-ranking'
-import { startsIn } from '../../src/search/run/word-sets'
 import { BLOCK } from '../../src/search/schema/block'
 import { readSchema } from '../../src/search/schema/stored'
 import { parseExpression, wordsIn } from '../../src/search/text/expression'
 import { Unreadable, weightOfPlaces } from '../../src/search/text/fts5-format'
 import { Postings } from '../../src/search/text/postings'
+import { COUNTED, withIndex } from './index-by-sql'
 import { makeCollection } from './make-collection'
 
 /** FUZZ_CASES says how many histories are tried. */
@@ -252,24 +252,7 @@ it('finds and ranks as FTS5 does', async () => {
   expect(ranked).toBeGreaterThan(500)
 }, 600_000)
 
-/** Opens a new collection, whose documents the test puts into the index by SQL. */
-async function withIndex<Result>(work: (open: Open, sql: SqlStorage) => Promise<Result>): Promise<Result> {
-  const { objectId } = await makeCollection(FIELDS, [])
-  return runInDurableObject(
-    env.COLLECTION.get(env.COLLECTION.idFromName(objectId)),
-    (_, { storage, id }: DurableObjectState) =>
-      work(
-        openCollection(
-          { storage, env, objectId: String(id), alarm: new Alarm(storage) },
-          readSchema(storage.sql)!,
-        ),
-        storage.sql,
-      ),
-  )
-}
-
 const ALL = { low: 0, high: 1e6 }
-const COUNTED = 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)'
 
 it('reads a document that has a word hundreds of thousands of times', () =>
   withIndex(async (_, sql) => {
@@ -378,41 +361,6 @@ it('reads a common word only where a rare one is that a document needs too', () 
     expect(widths.filter(([text]) => text === 'star')).toEqual(Array(3).fill(['star', BLOCK]))
     expect(widths.filter(([text]) => text === 'moon')).toHaveLength(1)
     visited.mockRestore()
-  }))
-
-it('looks at each place of a phrase about once, however often a document has its words', () => {
-  let looks = 0
-  const counted = (list: number[]): number[] =>
-    new Proxy(list, {
-      get: (target, key) => {
-        looks++
-        return Reflect.get(target, key)
-      },
-    })
-  const places = Array.from({ length: 2_000 }, (_, at) => at)
-  expect(startsIn(counted(places), counted(places), 1)).toEqual(places.slice(0, -1))
-  expect(looks).toBeLessThan(12 * places.length)
-  expect(startsIn([3, 9, 11], [1, 2, 8, 10], 1)).toEqual([2, 8, 10])
-})
-
-it('finds a phrase in a document that has its words a hundred thousand times', () =>
-  withIndex(async ({ context }, sql) => {
-    const text = 'star '.repeat(100_000)
-    sql.exec(`INSERT INTO documents (seq, id, body) VALUES (7, 'a', '{}'), (90000, 'b', '{}')`)
-    sql.exec('INSERT INTO word_index (rowid, t0) VALUES (7, ?)', `moon ${text} stare`)
-    sql.exec('INSERT INTO word_index (rowid, t0) VALUES (90000, ?)', `moon start ${text}`)
-    const found = async (phrase: string) => {
-      const match = { match: `{t0} : ${phrase}`, table: 'word_index' as const, rank: '' }
-      const words = wordsOf(match, () => fragment('1'))
-      return (await allMatches(context, words, pace()))!.seqs
-    }
-    expect(await found('"star star"')).toEqual([90_000, 7])
-    expect(await found('"star star" *')).toEqual([90_000, 7])
-    expect(await found('"moon star"')).toEqual([7])
-    expect(await found('"moon star" *')).toEqual([90_000, 7])
-    expect(await found('"star stare"')).toEqual([7])
-    expect(await found('"start star star"')).toEqual([90_000])
-    expect(await found('"star moon"')).toEqual([])
   }))
 
 it('leaves to FTS5 what it stems otherwise', () => {

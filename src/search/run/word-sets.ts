@@ -32,6 +32,10 @@ export interface WordMatch {
 const [FIRST_BLOCKS, MOST_BLOCKS] = [4, 16]
 /** Reading this many postings takes about as long as reading a row with SQL. */
 const POSTINGS_A_ROW = 16
+/** So does listing the places in this many bytes of postings. Most places take a byte. */
+const PLACE_BYTES_A_ROW = 4
+/** More places of a word are not listed for several blocks together: each takes about 8 bytes of memory. */
+const MOST_PLACE_BYTES = 100_000
 /** The postings of a word that take no more pages are read at once for all blocks. */
 const FEW_PAGES = 32
 /** If less than this share of a slice is used, there is time for twice as many blocks. */
@@ -76,7 +80,13 @@ export class OpenPostings {
   }
 }
 
-/** Calls `work` for a few blocks at a time until it returns false, and gives other searches a turn in between. */
+/** Thrown when blocks have too much to be read together. */
+class TooMuch extends Error {}
+
+/**
+ * Calls `work` for a few blocks at a time until it returns false, and gives other searches a turn in between. If it
+ * throws `TooMuch`, it is called again for fewer blocks.
+ */
 export async function eachFewBlocks(
   numbers: readonly number[],
   pace: Pace,
@@ -85,8 +95,13 @@ export async function eachFewBlocks(
   let width = FIRST_BLOCKS
   for (let from = 0; from < numbers.length; ) {
     const before = pace.used
-    if (!work(numbers.slice(from, from + width))) return
-    from += width
+    try {
+      if (!work(numbers.slice(from, from + width))) return
+      from += width
+    } catch (error) {
+      if (!(error instanceof TooMuch)) throw error
+      width = Math.ceil(width / 4)
+    }
     const cost = pace.used - before
     if (cost < QUICK) width = Math.min(MOST_BLOCKS, width * 2)
     else if (cost > 1) width = Math.max(1, width >> 1)
@@ -317,7 +332,8 @@ function placesOf(
   const places: Places = new Map()
   const bits = new Uint8Array((range.high - range.low + 1) / 8).fill(among === undefined ? 0xff : 0)
   for (const seq of among?.keys() ?? []) bits[(seq - range.low) >> 3]! |= 1 << ((seq - range.low) & 7)
-  let current = 0
+  const isWide = range.high - range.low >= BLOCK
+  let [current, size] = [0, 0]
   const keep = (place: number): void => {
     if (only !== undefined && place % COLUMN !== only) return
     const own = places.get(current)
@@ -327,10 +343,16 @@ function placesOf(
   const read = now.visit(word, prefix, range, (seq, bytes, from, to) => {
     const at = seq - range.low
     if ((bits[at >> 3]! & (1 << (at & 7))) === 0) return
+    size += to - from
+    if (isWide && size > MOST_PLACE_BYTES) return
     current = seq
     eachPlace(bytes, from, to, isWanted, keep)
   })
-  pace.countRows(read / POSTINGS_A_ROW)
+  if (isWide && size > MOST_PLACE_BYTES) {
+    pace.countRows(read / POSTINGS_A_ROW + MOST_PLACE_BYTES / PLACE_BYTES_A_ROW)
+    throw new TooMuch()
+  }
+  pace.countRows(read / POSTINGS_A_ROW + size / PLACE_BYTES_A_ROW)
   // The words with a beginning come one after the other.
   if (prefix) for (const own of places.values()) own.sort((a, b) => a - b)
   return places
