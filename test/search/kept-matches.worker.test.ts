@@ -5,13 +5,18 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import fc from 'fast-check'
-import { beforeAll, expect, it } from 'vitest'
+import { beforeAll, expect, it, vi } from 'vitest'
 import { Alarm } from '../../src/alarm'
 import { type Open, openCollection } from '../../src/search/collection/open'
 import { removeAll } from '../../src/search/documents/bulk'
+import { fragment } from '../../src/search/fragment'
 import { writeMeta } from '../../src/search/meta'
+import { parseRequest } from '../../src/search/request/request'
 import { wordsOf } from '../../src/search/run/kept-matches'
-import { LongSearches } from '../../src/search/run/pace'
+import { queryOf } from '../../src/search/run/keyword'
+import { LongSearches, Pace } from '../../src/search/run/pace'
+import { DocumentScorer } from '../../src/search/run/ranking/documents'
+import { wholeFields } from '../../src/search/run/ranking/whole-fields'
 import { executeSearch } from '../../src/search/run/search'
 import { BLOCK } from '../../src/search/schema/block'
 import { MatchMemory, packed, unpacked } from '../../src/search/schema/match-memory'
@@ -88,10 +93,10 @@ const inside = <Result>(
 let narrow: TestCollection
 let wide: TestCollection
 
-const fill = (collection: TestCollection, gap: number) =>
+const fill = (collection: TestCollection, gap: number, all: readonly object[] = documents) =>
   inside(collection, async ({ writer, store }, { storage }) => {
-    for (let from = 0; from < documents.length; from += 40) {
-      const some = documents.slice(from, from + 40).map((document) => JSON.stringify(document))
+    for (let from = 0; from < all.length; from += 40) {
+      const some = all.slice(from, from + 40).map((document) => JSON.stringify(document))
       writer.write(some.map((document) => ({ document, action: 'create' })))
       writeMeta(storage.sql, 'counters', { nextSeq: store.nextSeq + gap, count: store.count })
       store.reset()
@@ -223,6 +228,52 @@ it('counts the bytes of what it keeps, and no others', () => {
   memory.clear()
   expect(memory.bytes).toBe(0)
 })
+
+it('keeps nothing that a write during a pause has made wrong', async () => {
+  const collection = await makeCollection(FIELDS, [])
+  const other = { title: 'star moon', text: 'by the long lake', kind: 'fish', points: 0 }
+  await fill(
+    collection,
+    BLOCK,
+    Array.from({ length: 240 }, (_, n) => ({ ...other, id: `d${n}` })),
+  )
+  const pauses = await inside(collection, async ({ context, writer }) => {
+    const change = (title: string) => {
+      const document = JSON.stringify({ ...other, title, id: 'd239' })
+      writer.write([{ document, action: 'upsert' }])
+    }
+    const request = parseRequest({ q: 'star', query_by: 'title,text' }, context.schema)
+    const scorer = new DocumentScorer(context, request, queryOf(context, request).terms)
+    const match = { match: '{t0 t1} : ^ "star"', table: 'word_index', rank: 'bm25(1.0)' } as const
+    const tier = { match, tied: false, initial: match }
+    const whole = (others: LongSearches) => {
+      const filter = () => fragment('1')
+      return wholeFields({ context, request, scorer, filter, sort: [], pace: new Pace(others) }, tier)
+    }
+    // A search pauses wherever it can.
+    const used = vi.spyOn(Pace.prototype, 'used', 'get').mockReturnValue(1)
+    let pauses = 0
+    for (let isPaused = true; isPaused; pauses++) {
+      change('other lamp')
+      context.columns.matches.clear()
+      const others = new LongSearches()
+      let turns = 0
+      vi.spyOn(others, 'turn').mockImplementation(async () => {
+        if (turns++ === pauses) change('star')
+      })
+      await whole(others)
+      isPaused = turns > pauses
+      if (!isPaused) change('star')
+      const kept = await whole(new LongSearches())
+      context.columns.matches.clear()
+      expect(await whole(new LongSearches())).toEqual(kept)
+      expect(kept).toHaveLength(1)
+    }
+    used.mockRestore()
+    return pauses
+  })
+  expect(pauses).toBeGreaterThan(1)
+}, 600_000)
 
 it('keeps no matches of a filter', () => {
   const match = { match: '{t0} : ("star")', table: 'word_index', rank: 'bm25(1.0)' } as const

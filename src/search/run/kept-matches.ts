@@ -130,7 +130,8 @@ export async function allMatches(
   return new Matches([...blocks])
 }
 
-function* numbersIn({ low, high }: Range): Generator<number> {
+/** The numbers of the blocks of a range, the newest first. */
+export function* numbersIn({ low, high }: Range): Generator<number> {
   for (let number = Math.floor(high / BLOCK); number >= Math.floor(low / BLOCK); number--) yield number
 }
 
