@@ -135,7 +135,8 @@ async function rank(
     const high = Math.max(...some) * BLOCK + BLOCK - 1
     const bits = new Uint8Array(atOnce ? 0 : (high - low + 1) / 8)
     if (!atOnce) for (const number of some) bits.set(bitsOf(blocks.get(number)!), (number * BLOCK - low) / 8)
-    // Few documents are numbered. Many have the number by which they follow the first one.
+    // Each document has a place in the arrays below. Documents that are ranked at once may be far apart, so they are
+    // counted. Those of a few blocks are close together, so the distance from the first sequence number will do.
     const seqs = atOnce ? all.seqs : undefined
     const numbers = new Map(seqs?.map((seq, at) => [seq, at]))
     const seqOf = (at: number): number => seqs?.[at] ?? low + at
