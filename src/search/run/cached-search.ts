@@ -43,7 +43,7 @@ export async function search(
   const { synonyms, curations, dictionaries } = await readNamedSets(context, params)
   const on = [context.schema, ...synonyms, ...curations, ...dictionaries.values()]
   const key = JSON.stringify([scope.history, scope.filter, Object.entries(params).sort()])
-  const known = replies.find(sql, key, on)
+  const known = replies.find(sql, key, on, seconds)
   if (known !== undefined) return cached(known)
   const changes = changesOf(sql)
   let lacks = false

@@ -14,8 +14,9 @@ interface Kept {
   text: string
   /** the schema, and the synonyms, curations and dictionaries, which stay the same objects until they change */
   on: readonly unknown[]
-  /** in unix milliseconds */
-  until: number
+  /** when it was kept, in unix milliseconds */
+  at: number
+  seconds: number
   bytes: number
 }
 
@@ -32,13 +33,18 @@ export class KeptReplies implements Holder {
     this.#bytes = 0
   }
 
-  /** @param on what the reply depends on besides the documents @returns the reply's JSON text */
-  find(sql: SqlStorage, key: string, on: readonly unknown[]): string | undefined {
+  /**
+   * @param on what the reply depends on besides the documents
+   * @param seconds how old it may be; it is never older than those allowed for whom it was made
+   * @returns the reply's JSON text
+   */
+  find(sql: SqlStorage, key: string, on: readonly unknown[], seconds: number): string | undefined {
     this.#forgetStale(changesOf(sql))
     const kept = this.#kept.get(key)
     if (kept === undefined) return undefined
     this.#drop(key, kept)
-    if (kept.until <= Date.now() || !isSame(kept.on, on)) return undefined
+    const age = Date.now() - kept.at
+    if (age >= 1_000 * Math.min(kept.seconds, seconds) || !isSame(kept.on, on)) return undefined
     this.#keep(key, kept)
     return kept.text
   }
@@ -51,14 +57,14 @@ export class KeptReplies implements Holder {
     sql: SqlStorage,
     key: string,
     changes: number,
-    { text, on, seconds }: Pick<Kept, 'text' | 'on'> & { seconds: number },
+    { text, on, seconds }: Pick<Kept, 'text' | 'on' | 'seconds'>,
   ): void {
     if (changesOf(sql) !== changes || text.length > LONGEST) return
     this.#forgetStale(changes)
     const before = this.#kept.get(key)
     if (before !== undefined) this.#drop(key, before)
     const bytes = CHARACTER_BYTES * (key.length + text.length)
-    this.#keep(key, { text, on, until: Date.now() + 1_000 * seconds, bytes })
+    this.#keep(key, { text, on, at: Date.now(), seconds, bytes })
     for (const [oldest, kept] of this.#kept) if (this.#bytes > MOST_BYTES) this.#drop(oldest, kept)
     budget.use(this, this.#bytes)
   }
