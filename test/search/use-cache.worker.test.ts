@@ -8,6 +8,7 @@ import { search } from '../../src/search/run/cached-search'
 import type { SearchContext } from '../../src/search/run/context'
 import { LongSearches } from '../../src/search/run/pace'
 import { readSchema } from '../../src/search/schema/stored'
+import type { Curation } from '../../src/search/sets/curation'
 import type { SearchParameters } from '../../src/search/types'
 import { makeCollection, type TestCollection } from './make-collection'
 
@@ -54,4 +55,57 @@ it('keeps the text of a reply, so that what becomes of one copy changes no other
     second.result.hits!.length = 0
     expect((await ask()).result).toEqual(before)
   })
+})
+
+const EVERY: Curation = {
+  id: 'a',
+  rule: { query: 'lantern', match: 'exact', filter_by: '', tags: [] },
+  includes: [],
+  excludes: [],
+  filter_by: '',
+  sort_by: '',
+  replace_query: '',
+  remove_matched_tokens: false,
+  filter_curated_hits: false,
+  stop_processing: true,
+}
+
+/** The number of replies found, at these unix seconds in turn, with one curation. */
+const foundAt = (curation: Curation, seconds: number[]) => {
+  vi.useFakeTimers({ toFake: ['Date'] })
+  const set = [curation]
+  return inside(
+    async (ask) => {
+      const found: number[] = []
+      for (const second of seconds) {
+        vi.setSystemTime(1_000 * second)
+        const { result } = await ask({ curation_sets: 'set' }, 999_999)
+        found.push(result.found)
+      }
+      return found
+    },
+    { curationSet: async () => set },
+  )
+}
+
+it('follows a curation that comes into effect, and one whose time is over', async () => {
+  const hides = { ...EVERY, excludes: [{ id: '1' }] }
+  expect(await foundAt({ ...hides, effective_from_ts: 5_000 }, [4_000, 4_999, 5_000, 6_000])).toEqual([
+    20, 20, 19, 19,
+  ])
+  expect(await foundAt({ ...hides, effective_to_ts: 5_000 }, [4_000, 5_000, 5_001, 6_000])).toEqual([
+    19, 19, 20, 20,
+  ])
+})
+
+it('keeps no order by chance, also where a curation asks for it', async () => {
+  const text = (curation: Curation, params = {}) => {
+    const set = [curation]
+    return inside(async (ask) => (await ask({ ...params, curation_sets: 'set' })).text, {
+      curationSet: async () => set,
+    })
+  }
+  expect(await text(EVERY)).toBeDefined()
+  expect(await text(EVERY, { sort_by: '_rand():asc' })).toBeUndefined()
+  expect(await text({ ...EVERY, sort_by: '_rand():asc' })).toBeUndefined()
 })

@@ -5,6 +5,7 @@ import { readStored } from '../../stored-json'
 import { changesOf } from '../changes'
 import type { SearchParameters, SearchResult, SearchScope } from '../types'
 import type { SearchContext } from './context'
+import { isInEffect } from './curate'
 import { hasJoins } from './joins'
 import { readNamedSets } from './named-sets'
 import { executeSearch, type Sharing } from './search'
@@ -36,22 +37,22 @@ export async function search(
 ): Promise<Reply> {
   const { replies, sql } = context
   const seconds = scope.cacheSeconds
-  if (!seconds || replies === undefined || hasJoins(params) || params.sort_by?.includes('_rand')) {
+  if (!seconds || replies === undefined || hasJoins(params)) {
     return { result: await executeSearch(context, params, scope, sharing) }
   }
   context.requireOpen()
   const { synonyms, curations, dictionaries } = await readNamedSets(context, params)
-  const on = [context.schema, ...synonyms, ...curations, ...dictionaries.values()]
+  const on = [context.schema, ...synonyms, ...curations.filter(isInEffect), ...dictionaries.values()]
   const key = JSON.stringify([scope.history, scope.filter, Object.entries(params).sort()])
   const known = replies.find(sql, key, on, seconds)
   if (known !== undefined) return cached(known)
   const changes = changesOf(sql)
-  let lacks = false
-  const missing = () => {
-    lacks = true
+  let passes = false
+  const passing = () => {
+    passes = true
   }
-  const result = await executeSearch(context, params, scope, { ...sharing, missing })
-  if (lacks || result.search_cutoff || result.rerank?.error !== undefined) return { result }
+  const result = await executeSearch(context, params, scope, { ...sharing, passing })
+  if (passes || result.search_cutoff || result.rerank?.error !== undefined) return { result }
   const text = JSON.stringify(result)
   replies.keep(sql, key, changes, { text, on, seconds })
   return { result, text }
