@@ -98,6 +98,13 @@ describe('a reply from the cache', () => {
     const zero = { limit: 5, cache_ttl: 0 }
     expect([(await ask(zero)).isNew, (await ask(zero)).isNew]).toEqual([true, true])
   })
+
+  test('does not come after /operations/cache/clear', async () => {
+    const asked = { limit: 7, cache_ttl: 3_600 }
+    expect([(await ask(asked)).isNew, (await ask(asked)).isNew]).toEqual([true, false])
+    expect(await client().operations.perform('cache/clear')).toEqual({ success: true })
+    expect([(await ask(asked)).isNew, (await ask(asked)).isNew]).toEqual([true, false])
+  })
 })
 
 test('cache_ttl is a number of seconds', async () => {

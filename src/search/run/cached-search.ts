@@ -43,7 +43,7 @@ export async function search(
   context.requireOpen()
   const { synonyms, curations, dictionaries } = await readNamedSets(context, params)
   const on = [context.schema, ...synonyms, ...curations.filter(isInEffect), ...dictionaries.values()]
-  const key = JSON.stringify([scope.history, scope.filter, Object.entries(params).sort()])
+  const key = JSON.stringify([scope.cacheMark, scope.history, scope.filter, Object.entries(params).sort()])
   const known = replies.find(sql, key, on, seconds)
   if (known !== undefined) return cached(known)
   const changes = changesOf(sql)
