@@ -70,7 +70,7 @@ const EVERY: Curation = {
   stop_processing: true,
 }
 
-/** The number of replies found, at these unix seconds in turn, with one curation. */
+/** How many documents are found at these unix seconds, in turn, with one curation. */
 const foundAt = (curation: Curation, seconds: number[]) => {
   vi.useFakeTimers({ toFake: ['Date'] })
   const set = [curation]

@@ -76,7 +76,12 @@ export async function planSearch(
   if (params.stopwords && engine === 'object') {
     params.stopwords = (await wordsOfSet(env, params.stopwords)).join('\n')
   }
-  const scope = { ...scopeOf(access, collection, filter), ...joins, ...kept, ...(mark && { cacheMark: mark }) }
+  const scope = {
+    ...scopeOf(access, collection, filter),
+    ...joins,
+    ...kept,
+    ...(mark && { cacheMark: mark }),
+  }
   // A cluster embeds by itself.
   const called = (engine === 'object' && outline?.called) || []
   const isEmbedded =
