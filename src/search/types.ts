@@ -127,6 +127,8 @@ export interface SearchScope extends Origin {
   home?: string
   /** how long its reply may be cached (`use_cache`); absent: it is not */
   cacheSeconds?: number
+  /** what `/operations/cache/clear` wrote last: replies from before are not used */
+  cacheMark?: string
 }
 
 /** A collection that a search may join. */

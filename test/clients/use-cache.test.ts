@@ -1,5 +1,6 @@
 /** `use_cache` through the official client: a reply comes again as it was, until something changes that it depends on. */
-import { beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Embedder, embeddedBy, startEmbedder } from './embedder'
 import { client, createModel, KEY, request, unique } from './harness'
 
 const name = unique('cached')
@@ -50,21 +51,60 @@ const create = (collection: string, count: number) =>
 
 beforeAll(() => create(name, COUNT))
 
-/** It takes a few milliseconds, hardly ever as many as the time before. */
-const SLOW: Params = { facet_by: 'owner', sort_by: 'owner:asc', filter_by: 'title:number', per_page: 250 }
+describe('a reply from the cache', () => {
+  let embedder: Embedder
+  let notes: string
+  beforeAll(async () => {
+    embedder = await startEmbedder()
+    notes = unique('notes')
+    const fields = [{ name: 'title', type: 'string' }, embeddedBy(embedder, ['title'])]
+    await client()
+      .collections()
+      .create({ name: notes, fields } as never)
+    await client().collections(notes).documents().create({ id: '0', title: 'a lantern' })
+  })
+  afterAll(() => embedder.stop())
 
-test('the reply is the first one, its time included', async () => {
-  const first = await search(SLOW)
-  expect(first.found).toBe(COUNT)
-  for (let n = 0; n < 10; n++) expect(await search(SLOW)).toEqual(first)
-  const asked = { ...LANTERN, ...SLOW, collection: name }
-  const { body } = await request('POST', '/multi_search', { searches: [asked, asked] })
-  expect(body.results).toEqual([first, first])
-})
+  const NEAR: Params = { query_by: 'title,embedding', exclude_fields: 'embedding' }
 
-test('1 is true here too', async () => {
-  const first = await search({ ...SLOW, page: 2, use_cache: 1 })
-  for (let n = 0; n < 10; n++) expect(await search({ ...SLOW, page: 2, use_cache: 1 })).toEqual(first)
+  /** A search embeds its question with each run. So the embedder's calls tell which replies are new. */
+  const ask = async (params: Params) => {
+    embedder.forget()
+    const reply = await search({ ...NEAR, ...params }, KEY, notes)
+    expect(reply.found).toBe(1)
+    return { reply, isNew: embedder.calls() > 0 }
+  }
+
+  test('is the first one, its time included', async () => {
+    const first = await ask({})
+    expect(first.isNew).toBe(true)
+    for (let n = 0; n < 3; n++) expect(await ask({})).toEqual({ reply: first.reply, isNew: false })
+    embedder.forget()
+    const asked = { ...LANTERN, ...NEAR, collection: notes }
+    const { body } = await request('POST', '/multi_search', { searches: [asked, asked] })
+    expect(body.results).toEqual([first.reply, first.reply])
+    expect(embedder.calls()).toBe(0)
+  })
+
+  test('comes for 1 as for true, and for nothing else', async () => {
+    const news: boolean[] = []
+    for (const use_cache of [1, 1, 'true', 'false', undefined]) {
+      news.push((await ask({ page: 1, use_cache })).isNew)
+    }
+    expect(news).toEqual([true, false, false, true, true])
+  })
+
+  test('does not come with a cache_ttl of 0', async () => {
+    const zero = { limit: 5, cache_ttl: 0 }
+    expect([(await ask(zero)).isNew, (await ask(zero)).isNew]).toEqual([true, true])
+  })
+
+  test('does not come after /operations/cache/clear', async () => {
+    const asked = { limit: 7, cache_ttl: 3_600 }
+    expect([(await ask(asked)).isNew, (await ask(asked)).isNew]).toEqual([true, false])
+    expect(await client().operations.perform('cache/clear')).toEqual({ success: true })
+    expect([(await ask(asked)).isNew, (await ask(asked)).isNew]).toEqual([true, false])
+  })
 })
 
 test('cache_ttl is a number of seconds', async () => {

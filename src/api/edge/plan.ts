@@ -5,6 +5,7 @@ import type { Access } from '../../auth/access'
 import { ApiError, type Outcome } from '../../errors'
 import { mapFew } from '../../few'
 import { once } from '../../once'
+import { cacheMark } from '../../registry/cleared'
 import { retrieverOf } from '../../registry/engines'
 import { findCollection, findForQuestion } from '../../registry/names'
 import { getPreset, wordsOfSet } from '../../registry/search-sets'
@@ -66,15 +67,21 @@ export async function planSearch(
   if (access.forPages && (!asked || Number(asked) > PAGE_CUTOFF_MS)) {
     params.search_cutoff_ms = `${PAGE_CUTOFF_MS}`
   }
-  const [{ engine, objectId, outline }, joins] = await Promise.all([
+  const [{ engine, objectId, outline }, joins, mark] = await Promise.all([
     find(env, collection),
     joinScope(env, access, params),
+    kept.cacheSeconds ? cacheMark(env) : undefined,
   ])
   // A cluster has sets of its own.
   if (params.stopwords && engine === 'object') {
     params.stopwords = (await wordsOfSet(env, params.stopwords)).join('\n')
   }
-  const scope = { ...scopeOf(access, collection, filter), ...joins, ...kept }
+  const scope = {
+    ...scopeOf(access, collection, filter),
+    ...joins,
+    ...kept,
+    ...(mark && { cacheMark: mark }),
+  }
   // A cluster embeds by itself.
   const called = (engine === 'object' && outline?.called) || []
   const isEmbedded =

@@ -3,6 +3,7 @@
  * Parley could only pretend to do is refused, with a hint what to do instead.
  */
 import { ApiError } from '../../errors'
+import { clearReplies } from '../../registry/cleared'
 import { databaseBytes } from '../../registry/engines'
 import { schemaChanges } from '../../registry/schema-changes'
 import { isObject } from '../../search/schema/values'
@@ -90,9 +91,10 @@ export const operationRoutes: Route[] = [
     method: 'POST',
     path: '/operations/cache/clear',
     action: 'operations/cache/clear:create',
-    // A write empties the cache of replies. Only the descriptions of collections for models may be older.
-    handle: () => {
+    // What models are told of collections is in this isolate alone. Others keep theirs until its time is over.
+    handle: async ({ env }) => {
       forgetTold()
+      await clearReplies(env)
       return json({ success: true })
     },
   },

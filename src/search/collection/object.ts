@@ -295,9 +295,8 @@ export class Collection extends CountingObject implements CollectionRpc {
     return this.#answer('search', scope, async () => {
       const { context, store, mirror } = this.#life.existing()
       if (!scope.history && (mirror !== undefined || isHistoryShaped(store.schema))) throw forbidden()
-      const result = await search(context, params, scope, { others: this.#longSearches, ticket })
-      result.request_params.collection_name = store.schema.name
-      return asText ? written(result) : result
+      const reply = await search(context, params, scope, { others: this.#longSearches, ticket })
+      return asText ? (reply.text ?? written(reply.result)) : reply.result
     })
   }
 

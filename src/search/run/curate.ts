@@ -139,14 +139,15 @@ function tagged(curations: readonly Curation[], tags: string[]): Curation[][] {
 
 const isForAll = (tags: string[]): boolean => tags.length === 1 && tags[0] === '*'
 
-function meets(
-  { rule, effective_from_ts: from, effective_to_ts: to }: Curation,
-  words: string[],
-  filter: string,
-  known: RuleWords,
-): Met | undefined {
+/** Whether the present is within the curation's time. */
+export function isInEffect({ effective_from_ts: from, effective_to_ts: to }: Curation): boolean {
   const now = Math.floor(Date.now() / 1000)
-  if ((from !== undefined && now < from) || (to !== undefined && now > to)) return undefined
+  return (from === undefined || now >= from) && (to === undefined || now <= to)
+}
+
+function meets(curation: Curation, words: string[], filter: string, known: RuleWords): Met | undefined {
+  if (!isInEffect(curation)) return undefined
+  const { rule } = curation
   const byFilter = rule.filter_by === '' ? undefined : meetFilter(rule.filter_by, filter)
   if (rule.filter_by !== '' && byFilter === undefined) return undefined
   if (rule.query === '') return rule.tags.length > 0 ? (byFilter ?? NOTHING) : byFilter

@@ -1,7 +1,6 @@
 /** Caches whole replies of searches that ask for it (`use_cache`), until something is written that they depend on. */
 import { changesOf } from '../changes'
 import { type Holder, MemoryBudget } from '../memory-budget'
-import type { SearchResult } from '../types'
 
 /** Bytes of all replies of an isolate; characters of a reply; bytes of a character. */
 const MOST_BYTES = 8 << 20
@@ -11,11 +10,13 @@ const CHARACTER_BYTES = 2
 const budget = new MemoryBudget(MOST_BYTES)
 
 interface Kept {
-  result: SearchResult
+  /** JSON: short lists and small objects take many times the bytes of their text */
+  text: string
   /** the schema, and the synonyms, curations and dictionaries, which stay the same objects until they change */
   on: readonly unknown[]
-  /** in unix milliseconds */
-  until: number
+  /** when it was kept, in unix milliseconds */
+  at: number
+  seconds: number
   bytes: number
 }
 
@@ -32,15 +33,20 @@ export class KeptReplies implements Holder {
     this.#bytes = 0
   }
 
-  /** @param on what the reply depends on besides the documents */
-  find(sql: SqlStorage, key: string, on: readonly unknown[]): SearchResult | undefined {
+  /**
+   * @param on what the reply depends on besides the documents
+   * @param seconds how old it may be; it is never older than those allowed for whom it was made
+   * @returns the reply's JSON text
+   */
+  find(sql: SqlStorage, key: string, on: readonly unknown[], seconds: number): string | undefined {
     this.#forgetStale(changesOf(sql))
     const kept = this.#kept.get(key)
     if (kept === undefined) return undefined
     this.#drop(key, kept)
-    if (kept.until <= Date.now() || !isSame(kept.on, on)) return undefined
+    const age = Date.now() - kept.at
+    if (age >= 1_000 * Math.min(kept.seconds, seconds) || !isSame(kept.on, on)) return undefined
     this.#keep(key, kept)
-    return kept.result
+    return kept.text
   }
 
   /**
@@ -51,15 +57,14 @@ export class KeptReplies implements Holder {
     sql: SqlStorage,
     key: string,
     changes: number,
-    { result, on, seconds }: Pick<Kept, 'result' | 'on'> & { seconds: number },
+    { text, on, seconds }: Pick<Kept, 'text' | 'on' | 'seconds'>,
   ): void {
-    const { length } = JSON.stringify(result)
-    if (changesOf(sql) !== changes || length > LONGEST) return
+    if (changesOf(sql) !== changes || text.length > LONGEST) return
     this.#forgetStale(changes)
     const before = this.#kept.get(key)
     if (before !== undefined) this.#drop(key, before)
-    const bytes = CHARACTER_BYTES * (key.length + length)
-    this.#keep(key, { result, on, until: Date.now() + 1_000 * seconds, bytes })
+    const bytes = CHARACTER_BYTES * (key.length + text.length)
+    this.#keep(key, { text, on, at: Date.now(), seconds, bytes })
     for (const [oldest, kept] of this.#kept) if (this.#bytes > MOST_BYTES) this.#drop(oldest, kept)
     budget.use(this, this.#bytes)
   }

@@ -68,8 +68,8 @@ export interface Sharing {
   others: LongSearches
   /** the name by which it can be abandoned */
   ticket?: string | undefined
-  /** called if the reply lacks neighbours, since vectors cannot be searched now */
-  missing?: () => void
+  /** called if the next reply may differ: this one has an order by chance, or lacks neighbours while Vectorize does not answer */
+  passing?: () => void
 }
 
 /**
@@ -82,7 +82,7 @@ export async function executeSearch(
   plain: SearchContext,
   params: SearchParameters,
   scope: SearchScope = {},
-  { others, ticket, missing }: Sharing = { others: new LongSearches() },
+  { others, ticket, passing }: Sharing = { others: new LongSearches() },
 ): Promise<SearchResult> {
   const started = performance.now()
   await others.firstTurn()
@@ -90,7 +90,8 @@ export async function executeSearch(
   const context = await searchJoins(plain, params, scope, started)
   for (let beginning = 1; ; beginning++) {
     const prepared = await prepare(context, params, scope)
-    if (prepared.candidates === 'unavailable') missing?.()
+    const byChance = prepared.request.sort?.some(({ kind }) => kind === 'random')
+    if (byChance || prepared.candidates === 'unavailable') passing?.()
     const { schema } = context
     const left = prepared.request.cutoffMs - (performance.now() - started)
     const pace = new Pace(others, left, weightOf(params.filter_by, params.sort_by), () => {
