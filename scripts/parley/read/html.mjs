@@ -39,11 +39,27 @@ turndown.addRule('links without words', {
   replacement: () => '',
 })
 
+/*
+ * Text as Markdown. Turndown marks each sign that could mean something somewhere, and people who search or read the text see the
+ * marks: `journal\_mode`. Left out are those within words, around a star that stands alone, and of brackets that are no link.
+ */
+const escaped = Turndown.prototype.escape
+turndown.escape = (text) =>
+  escaped(text)
+    .replace(/(?<=[\p{L}\p{N}])\\_(?=[\p{L}\p{N}])/gu, '_')
+    .replace(/(?<=\s)\\\*(?=\s)/g, '*')
+    .replace(/(?<=\S\s*)\\\[([^^[\]\\][^[\]\\]*)\\\](?=\s*[^\s([:])/g, '[$1]')
+
 /**
  * HTML as Markdown.
  * @param {string} html
  */
-export const htmlToMarkdown = (html) => turndown.turndown(html).trim()
+export const htmlToMarkdown = (html) =>
+  turndown
+    .turndown(html)
+    // The number of a heading makes no list of it.
+    .replace(/^(#{1,6} \d+)\\\. /gm, '$1. ')
+    .trim()
 
 /**
  * @typedef {object} Page
@@ -134,7 +150,7 @@ function mainOf(document) {
 
 /**
  * What a page is called: by the heading of its main part. A heading elsewhere may be the site's name, and then the
- * title says both.
+ * title says both. The first of several headings is called like its part ("1. Introduction"), and only the title like the page.
  * @param {Document} document
  */
 function titleOf(document) {
@@ -144,6 +160,8 @@ function titleOf(document) {
     document.querySelector('h1'),
     document.querySelector('title'),
   ].map(nameOf)
+  const hasParts = (main ?? document).querySelectorAll('h1').length > 1
+  if (hasParts && named && !named.includes(own || other || '')) return named
   if (own || !other || !named) return own || other || named
   if (named.startsWith(other)) return other
   const page = named.endsWith(other) ? named.slice(0, -other.length).replace(/[\s|:»·–—-]+$/u, '') : ''
