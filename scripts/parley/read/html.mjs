@@ -10,6 +10,15 @@ import { encodingOf } from './encoding.mjs'
 /** Less text than this is a sign that the main content was not found. */
 const FEW_CHARACTERS = 140
 
+/** Share of what a page says, without its links, from which the main content was found. */
+const MOST_OF_PAGE = 0.8
+
+/** Characters of text that make a paragraph of content. */
+const PARAGRAPH = 60
+const LINKS_OF_MENU = 4
+/** Node.DOCUMENT_POSITION_FOLLOWING (DOM, 4.4) */
+const FOLLOWING = 4
+
 /** Seconds after which a page that reloads itself or goes on is not read first. */
 const SHORT_REFRESH = 5
 
@@ -182,12 +191,14 @@ function nameOf(heading) {
 }
 
 /**
- * The main content as a readability library finds it; what the page marks as its main part where that is little.
+ * The main content as a readability library finds it, unless that leaves out much of what the page says: it takes the best
+ * part of a page, and manuals have many. Then it is what the page marks as its main part, or all of it but its menus.
  * @param {Document} document is taken apart
  */
 function mainContent(document) {
   const main = mainOf(document)
   const marked = main.length > 0 ? main : [document.body]
+  for (const each of marked) if (each) removeMenus(each)
   const whole = htmlToMarkdown(marked.map((each) => each?.innerHTML ?? '').join('\n'))
   if (main.length > 1) return whole
   // Help that a page shows on demand lies beside its main part, and reads like content.
@@ -195,8 +206,33 @@ function mainContent(document) {
   const found = new Readability(document, { charThreshold: FEW_CHARACTERS, keepClasses: true }).parse()
     ?.content
   const text = found ? htmlToMarkdown(found) : ''
-  return text.length >= FEW_CHARACTERS ? text : whole
+  const isMost = proseLength(text) >= MOST_OF_PAGE * proseLength(whole)
+  return isMost && text.length >= FEW_CHARACTERS ? text : whole
 }
+
+/** Characters of a text that are in no link: menus have few. @param {string} markdown */
+const proseLength = (markdown) => markdown.replace(/\[[^\]]*\]\([^)]*\)/g, '').replace(/\s+/g, ' ').length
+
+/**
+ * Takes away what leads elsewhere and says nothing: what is marked so, and lists of links above the first paragraph.
+ * @param {Element} part
+ */
+function removeMenus(part) {
+  for (const each of part.querySelectorAll('[role="navigation"], [role="search"], [role="contentinfo"]'))
+    each.remove()
+  const begin = [...part.querySelectorAll('p, pre, dd')].find(
+    (each) => collapse(each.textContent ?? '').length - linkedLength(each) >= PARAGRAPH,
+  )
+  for (const list of part.querySelectorAll('ul, ol')) {
+    const isAbove = begin && list.compareDocumentPosition(begin) & FOLLOWING
+    if (!isAbove || list.querySelectorAll('a').length < LINKS_OF_MENU) continue
+    if (linkedLength(list) >= MOST_OF_PAGE * collapse(list.textContent ?? '').length) list.remove()
+  }
+}
+
+/** @param {Element} part */
+const linkedLength = (part) =>
+  [...part.querySelectorAll('a')].reduce((sum, link) => sum + collapse(link.textContent ?? '').length, 0)
 
 /** @param {string} text */
 const collapse = (text) => text.replace(/\s+/g, ' ').trim()
