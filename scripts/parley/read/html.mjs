@@ -5,7 +5,7 @@ import sniff from 'html-encoding-sniffer'
 import { parseHTML } from 'linkedom'
 import Turndown from 'turndown'
 import { titleOfPath } from './article.mjs'
-import { encodingOf } from './encoding.mjs'
+import { decodeText } from './encoding.mjs'
 
 /** Less text than this is a sign that the main content was not found. */
 const FEW_CHARACTERS = 140
@@ -128,9 +128,7 @@ export function readHtml(bytes, path) {
  * @param {string} [charset] as the server says
  */
 export const decodeHtml = (bytes, charset) =>
-  new TextDecoder(
-    sniff(bytes, { transportLayerEncodingLabel: charset, defaultEncoding: encodingOf(bytes) }),
-  ).decode(bytes)
+  decodeText(bytes, sniff(bytes, { transportLayerEncodingLabel: charset, defaultEncoding: '' }) || undefined)
 
 /**
  * Where a page leads by itself within seconds (HTML, 4.2.5.3, "Refresh state"); undefined for one that stays.

@@ -314,6 +314,25 @@ test.each([
     Buffer.from('92938ed48fea82cd82c782b182c582b782a98148837a8365838b82cc97a082c582b78142', 'hex'),
     '駐車場はどこですか？ホテルの裏です。',
   ],
+  ...[
+    'Björn',
+    'Résumé',
+    'Árból',
+    'Straße',
+    'Café',
+    'city\nKøbenhavn\nÅrhus',
+    'Gastos de año',
+    'Ação e reação',
+  ].map(
+    (text) =>
+      [`Windows-1252 with few letters of its own: ${text}`, Buffer.from(text, 'latin1'), text] as const,
+  ),
+  ['Windows-1252 with its own signs', Buffer.from('5 \x80, \x93so\x94', 'latin1'), '5 €, “so”'],
+  [
+    'UTF-8 with a broken letter',
+    Buffer.concat([Buffer.from(GERMAN.repeat(9)), Buffer.from([0xc3])]),
+    `${GERMAN.repeat(9)}\uFFFD`,
+  ],
   [
     'Windows-1252 far behind',
     Buffer.from(`${'Only English. '.repeat(50_000)}${GERMAN}`, 'latin1'),
