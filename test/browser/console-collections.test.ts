@@ -8,6 +8,7 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { loadSample } from '../../scripts/sample.mjs'
 import { KEY, request, unique, url } from '../clients/harness'
+import { handbookDocx, onePagePdf } from '../scripts/parley/files'
 import { serve } from '../serve'
 import { CHROMIUM } from './chromium'
 import { ConsoleStage, expectSound, SIZES } from './console-stage'
@@ -25,7 +26,7 @@ describe.runIf(CHROMIUM)('collections in the console', () => {
     folder = mkdtempSync(join(tmpdir(), 'parley-folder-'))
     mkdirSync(join(folder, 'guides'))
     mkdirSync(join(folder, 'drafts'))
-    const files: Record<string, string> = {
+    const files: Record<string, string | Uint8Array> = {
       'index.md': '---\ntitle: Welcome\ntags: [start]\n---\n# Hello\n\nThis is the **handbook**.',
       'guides/keys.html':
         '<html><head><title>Keys</title></head><body><main><h1>API keys</h1><p>Keep the admin key to yourself.</p></main></body></html>',
@@ -35,6 +36,10 @@ describe.runIf(CHROMIUM)('collections in the console', () => {
       '.hidden.md': '# Nor this',
       '.gitignore': 'drafts\n',
       'broken.pdf': 'no pdf',
+      'tides.pdf': onePagePdf('Tides come and go.'),
+      'handbook.docx': await handbookDocx(),
+      'küche.txt': Buffer.from('Die Küche ist täglich geöffnet.', 'latin1'),
+      'slides.pptx': 'not read',
     }
     for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
   })
@@ -66,7 +71,9 @@ describe.runIf(CHROMIUM)('collections in the console', () => {
     const byCommand = unique('command')
     const page = await stage.tab({}, '#/import')
     await importFolder(page, byPage)
-    expect(await page.locator('.faults').textContent()).toContain('broken.pdf')
+    for (const name of ['broken.pdf', 'slides.pptx']) {
+      expect(await page.locator('.faults').textContent()).toContain(name)
+    }
     await run(
       process.execPath,
       [CLI, 'import', folder, '--into', byCommand, '--url', url, '--no-assistant'],
@@ -76,10 +83,18 @@ describe.runIf(CHROMIUM)('collections in the console', () => {
     ).catch(({ code }) => expect(code).toBe(6))
     const documents = await documentsOf(byPage)
     expect(documents.map(({ id }) => id)).toEqual(
-      ['guides/code.rst', 'guides/keys.html', 'index.md', 'notes.txt'].map(
-        (name) => `${basename(folder)}/${name}`,
-      ),
+      [
+        'guides/code.rst',
+        'guides/keys.html',
+        'handbook.docx',
+        'index.md',
+        'küche.txt',
+        'notes.txt',
+        'tides.pdf',
+      ].map((name) => `${basename(folder)}/${name}`),
     )
+    const texts = JSON.stringify(documents)
+    for (const said of ['Tides come and go.', '28 days', 'täglich geöffnet']) expect(texts).toContain(said)
     expect(documents).toEqual(await documentsOf(byCommand))
     const fieldsOf = async (name: string) => (await request('GET', `/collections/${name}`)).body.fields
     expect(await fieldsOf(byPage)).toEqual(await fieldsOf(byCommand))

@@ -5,10 +5,19 @@ import sniff from 'html-encoding-sniffer'
 import { parseHTML } from 'linkedom'
 import Turndown from 'turndown'
 import { titleOfPath } from './article.mjs'
-import { encodingOf } from './encoding.mjs'
+import { decodeText } from './encoding.mjs'
 
 /** Less text than this is a sign that the main content was not found. */
 const FEW_CHARACTERS = 140
+
+/** Share of what a page says, without its links, from which the main content was found. */
+const MOST_OF_PAGE = 0.8
+
+/** Characters of text that make a paragraph of content. */
+const PARAGRAPH = 60
+const LINKS_OF_MENU = 4
+/** Node.DOCUMENT_POSITION_FOLLOWING (DOM, 4.4) */
+const FOLLOWING = 4
 
 /** Seconds after which a page that reloads itself or goes on is not read first. */
 const SHORT_REFRESH = 5
@@ -39,11 +48,27 @@ turndown.addRule('links without words', {
   replacement: () => '',
 })
 
+/*
+ * Text as Markdown. Turndown marks each sign that could mean something somewhere, and people who search or read the text see the
+ * marks: `journal\_mode`. Left out are those within words, around a star that stands alone, and of brackets that are no link.
+ */
+const escaped = Turndown.prototype.escape
+turndown.escape = (text) =>
+  escaped(text)
+    .replace(/(?<=[\p{L}\p{N}])\\_(?=[\p{L}\p{N}])/gu, '_')
+    .replace(/(?<=\s)\\\*(?=\s)/g, '*')
+    .replace(/(?<=\S\s*)\\\[([^^[\]\\][^[\]\\]*)\\\](?=\s*[^\s([:])/g, '[$1]')
+
 /**
  * HTML as Markdown.
  * @param {string} html
  */
-export const htmlToMarkdown = (html) => turndown.turndown(html).trim()
+export const htmlToMarkdown = (html) =>
+  turndown
+    .turndown(html)
+    // The number of a heading makes no list of it.
+    .replace(/^(#{1,6} \d+)\\\. /gm, '$1. ')
+    .trim()
 
 /**
  * @typedef {object} Page
@@ -103,9 +128,7 @@ export function readHtml(bytes, path) {
  * @param {string} [charset] as the server says
  */
 export const decodeHtml = (bytes, charset) =>
-  new TextDecoder(
-    sniff(bytes, { transportLayerEncodingLabel: charset, defaultEncoding: encodingOf(bytes) }),
-  ).decode(bytes)
+  decodeText(bytes, sniff(bytes, { transportLayerEncodingLabel: charset, defaultEncoding: '' }) || undefined)
 
 /**
  * Where a page leads by itself within seconds (HTML, 4.2.5.3, "Refresh state"); undefined for one that stays.
@@ -134,7 +157,7 @@ function mainOf(document) {
 
 /**
  * What a page is called: by the heading of its main part. A heading elsewhere may be the site's name, and then the
- * title says both.
+ * title says both. The first of several headings is called like its part ("1. Introduction"), and only the title like the page.
  * @param {Document} document
  */
 function titleOf(document) {
@@ -144,6 +167,8 @@ function titleOf(document) {
     document.querySelector('h1'),
     document.querySelector('title'),
   ].map(nameOf)
+  const hasParts = (main ?? document).querySelectorAll('h1').length > 1
+  if (hasParts && named && !named.includes(own || other || '')) return named
   if (own || !other || !named) return own || other || named
   if (named.startsWith(other)) return other
   const page = named.endsWith(other) ? named.slice(0, -other.length).replace(/[\s|:»·–—-]+$/u, '') : ''
@@ -164,12 +189,14 @@ function nameOf(heading) {
 }
 
 /**
- * The main content as a readability library finds it; what the page marks as its main part where that is little.
+ * The main content as a readability library finds it, unless that leaves out much of what the page says: it takes the best
+ * part of a page, and manuals have many. Then it is what the page marks as its main part, or all of it but its menus.
  * @param {Document} document is taken apart
  */
 function mainContent(document) {
   const main = mainOf(document)
   const marked = main.length > 0 ? main : [document.body]
+  for (const each of marked) if (each) removeMenus(each)
   const whole = htmlToMarkdown(marked.map((each) => each?.innerHTML ?? '').join('\n'))
   if (main.length > 1) return whole
   // Help that a page shows on demand lies beside its main part, and reads like content.
@@ -177,8 +204,33 @@ function mainContent(document) {
   const found = new Readability(document, { charThreshold: FEW_CHARACTERS, keepClasses: true }).parse()
     ?.content
   const text = found ? htmlToMarkdown(found) : ''
-  return text.length >= FEW_CHARACTERS ? text : whole
+  const isMost = proseLength(text) >= MOST_OF_PAGE * proseLength(whole)
+  return isMost && text.length >= FEW_CHARACTERS ? text : whole
 }
+
+/** Characters of a text that are in no link: menus have few. @param {string} markdown */
+const proseLength = (markdown) => markdown.replace(/\[[^\]]*\]\([^)]*\)/g, '').replace(/\s+/g, ' ').length
+
+/**
+ * Takes away what leads elsewhere and says nothing: what is marked so, and lists of links above the first paragraph.
+ * @param {Element} part
+ */
+function removeMenus(part) {
+  for (const each of part.querySelectorAll('[role="navigation"], [role="search"], [role="contentinfo"]'))
+    each.remove()
+  const begin = [...part.querySelectorAll('p, pre, dd')].find(
+    (each) => collapse(each.textContent ?? '').length - linkedLength(each) >= PARAGRAPH,
+  )
+  for (const list of part.querySelectorAll('ul, ol')) {
+    const isAbove = begin && list.compareDocumentPosition(begin) & FOLLOWING
+    if (!isAbove || list.querySelectorAll('a').length < LINKS_OF_MENU) continue
+    if (linkedLength(list) >= MOST_OF_PAGE * collapse(list.textContent ?? '').length) list.remove()
+  }
+}
+
+/** @param {Element} part */
+const linkedLength = (part) =>
+  [...part.querySelectorAll('a')].reduce((sum, link) => sum + collapse(link.textContent ?? '').length, 0)
 
 /** @param {string} text */
 const collapse = (text) => text.replace(/\s+/g, ' ').trim()

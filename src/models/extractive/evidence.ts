@@ -273,7 +273,7 @@ function scoreSection(
         0.2 * look +
         (sentence.opening ? (0.15 + 0.6 * titled) * section.distinct + same : 0) +
         1.6 * section.score) *
-      trustOf(sentence, fieldsAskedFor(sentence, question, strengths).length > 0) *
+      trustOf(sentence, question, strengths) *
       lengthFactor(words.length)
   })
 }
@@ -294,15 +294,20 @@ function shownBy(
   return shown
 }
 
+/** Fields that an import gives to pages. Nobody asks for them, and questions hold these words. */
+const OF_PAGES = new Set(['section', 'tags'])
+
 /**
  * How far to trust a sentence. A question answers nothing, least of all one that repeats the question asked. Facts
- * read out from fields say little, but where the question names one of the fields ("What is the price of ...?").
+ * read out from fields say little, but where the question names a field of a record ("What is the price of ...?").
  */
-function trustOf(sentence: Sentence, namesField: boolean): number {
+function trustOf(sentence: Sentence, question: Question, strengths: Strengths): number {
   const asks = /\?\W{0,3}$/.test(sentence.text)
   const unkept = announces(sentence) && announced(sentence) === undefined
   const elsewhere = addressesIn(sentence.text) > MOSTLY_ADDRESS
-  const factual = sentence.facts === undefined ? 1 : namesField ? 1.4 : 0.8
+  const asked = sentence.isRecord ? fieldsAskedFor(sentence, question, strengths) : []
+  const isAsked = asked.some(([name]) => !OF_PAGES.has(name))
+  const factual = sentence.facts === undefined ? 1 : isAsked ? 1.4 : 0.8
   return factual * (asks ? 0.3 : 1) * (unkept || elsewhere ? UNKEPT : 1)
 }
 

@@ -18,6 +18,8 @@ export interface Sentence {
   fields?: [string, string][]
   /** the document's own words, if `text` is a table row read out */
   row?: string
+  /** true where the fields are most of what the document says */
+  isRecord?: true
   /** a fenced code block that follows directly, with its fences */
   code?: string
   /** not a sentence but a heading that code follows directly */
@@ -28,10 +30,12 @@ export interface Sentence {
 
 const TITLES = ['title', 'name', 'heading', 'subject', 'headline', 'question', 'label']
 /** One short question and nothing else. */
-const ASKS = /^[^?\uFF1F\u061F\n]{3,200}[?\uFF1F\u061F]$/
+const ASKS = /^\D[^?\uFF1F\u061F\n]{7,200}[?\uFF1F\u061F]$/
 // Longer values are lists for machines: headings, tags, paths.
 const LONGEST_FACT = 120
 const MOST_FACTS = 12
+/** characters of running text, past which a document is a page with some fields rather than a record */
+const LONGEST_RECORD = 600
 
 /** The document's own title; '' without one. */
 export function titleOf(document: Record<string, unknown>): string {
@@ -39,13 +43,14 @@ export function titleOf(document: Record<string, unknown>): string {
     const value = document[key]
     if (typeof value === 'string' && TITLES.some((title) => key.toLowerCase() === title)) return value
   }
-  // The question of a list of them, whatever its language calls that column.
-  const asked = Object.values(document).find((value) => typeof value === 'string' && ASKS.test(value))
-  if (asked !== undefined) return String(asked)
   const near = Object.entries(document).find(
     ([key, value]) => typeof value === 'string' && /(title|name)$/i.test(key) && key !== 'id',
   )
-  return near ? String(near[1]) : ''
+  if (near) return String(near[1])
+  // The question of a list of them, whatever its language calls that column; another one has the answer.
+  const texts = Object.values(document).filter((value) => typeof value === 'string')
+  const asked = texts.find((value) => ASKS.test(value))
+  return asked !== undefined && texts.some((value) => value !== asked && isProse(value)) ? asked : ''
 }
 
 /** Short texts that name a document or a part of it. */
@@ -64,10 +69,12 @@ export function sentencesOf(document: Record<string, unknown>): Sentence[] {
   const sentences: Sentence[] = []
   const fields: [string, string][] = []
   let paragraph = 0
+  let prose = 0
   let above: string | undefined
   for (const [path, value] of leaves(document)) {
     if (path === 'id' || names.includes(value)) continue
     if (isProse(value)) {
+      prose += value.length
       for (const block of blocksOf(value)) {
         paragraph += 1
         const context = [...names, ...block.headings].filter((part) => part !== '')
@@ -106,6 +113,7 @@ export function sentencesOf(document: Record<string, unknown>): Sentence[] {
       paragraph: paragraph + 1,
       facts: read,
       fields: shown,
+      ...(prose <= LONGEST_RECORD && { isRecord: true as const }),
     })
   }
   return sentences

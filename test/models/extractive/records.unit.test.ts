@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { answerFrom } from '../../../src/models/extractive/answer'
+import { titleOf } from '../../../src/models/extractive/sentences'
 
 const WARNING = /^The documents may not answer this directly/
 
@@ -67,6 +68,35 @@ describe('an answer from a record', () => {
       expect(answerFrom(question, shop).text).toContain(answer)
     },
   )
+
+  it.each([
+    ['How do I restore a section of the data?', { section: 'Operations', tags: ['backup'] }],
+    [
+      'What is the status of the restored data?',
+      { status: 'stable', more: 'The page goes on for long. '.repeat(30) },
+    ],
+  ])('is no field of a page: %s', (question, fields) => {
+    const text =
+      'Stop the server and restore a section of the data with the file. The status of restored data is in the log.'
+    const page = { collection: 'docs', document: { id: 'b', title: 'Backups', text, ...fields } }
+    expect(answerFrom(question, [page]).text).not.toMatch(/section: |status: /)
+  })
+
+  it.each([
+    [
+      {
+        product_name: 'Router X1',
+        tagline: 'Do you need faster wifi?',
+        text: 'It has four antennas and two bands.',
+      },
+      'Router X1',
+    ],
+    [{ work: 'The Night Watch', year: '1642?', text: 'It shows a company of guards at noon.' }, ''],
+    [{ text: 'Who has the key to the server room?', author: 'Ann' }, ''],
+    [{ Frage: 'Wann ist offen?', Antwort: 'Täglich von 12 bis 22 Uhr, auch sonntags.' }, 'Wann ist offen?'],
+  ])('%o is called %s', (document, title) => {
+    expect(titleOf(document)).toBe(title)
+  })
 
   it('goes by the question of a list of questions, in any language', () => {
     const faq = [

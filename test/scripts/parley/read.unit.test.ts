@@ -1,4 +1,8 @@
+import fc from 'fast-check'
+import { parseHTML } from 'linkedom'
+import { marked } from 'marked'
 import { expect, test } from 'vitest'
+import { htmlToMarkdown } from '../../../scripts/parley/read/html.mjs'
 import { readContent } from '../../../scripts/parley/read/index.mjs'
 import { handbookDocx, onePagePdf, oneParagraphDocx } from './files'
 
@@ -153,6 +157,24 @@ test.each([
     'Keys',
   ],
   [
+    'by its title, where its first heading is one of several parts',
+    '<title>Row Values</title>',
+    '<div><h1>1. Definitions</h1><p>A row.</p><h1>2. Syntax</h1></div><main></main>',
+    'Row Values',
+  ],
+  [
+    'by its title, where its main part has several headings',
+    '<title>Row Values</title>',
+    '<main><h1>1. Definitions</h1><p>A row.</p><h1>2. Syntax</h1></main>',
+    'Row Values',
+  ],
+  [
+    'by its first heading of several, where the title says it too',
+    '<title>Keys | Handbook</title>',
+    '<main><h1>Keys</h1><p>A key.</p><h1>See also</h1></main>',
+    'Keys',
+  ],
+  [
     'by its heading without buttons and permanent links',
     '<title>keys</title>',
     '<main><h1>Keys <button>Copy</button><a href="#keys">¶</a></h1></main>',
@@ -161,6 +183,25 @@ test.each([
 ])('a page of HTML is called %s', async (_, head, body, title) => {
   const page = `<html><head>${head}</head><body>${body.replace('</main>', `${PROSE}</main>`)}</body></html>`
   expect(await read('keys.html', page)).toMatchObject({ article: { title } })
+})
+
+test('names with underscores, lone stars and brackets are text as they are', () => {
+  const said = 'Set journal_mode, or SELECT * FROM a WHERE x[1] or [a] and not [b].'
+  expect(htmlToMarkdown(`<h2>2. Modes</h2><p>${said}</p>`)).toBe(`## 2. Modes\n\n${said}`)
+})
+
+test('marks that are left out mean nothing: the text stays the same', () => {
+  const signs = fc.constantFrom(...'_*[]^:ab1. (')
+  fc.assert(
+    fc.property(fc.array(signs, { maxLength: 24 }), (parts) => {
+      const text = parts.join('').replace(/ +/g, ' ').trim()
+      const html = marked.parse(htmlToMarkdown(`<p>a ${text} b</p>`)) as string
+      expect(parseHTML(`<html><body>${html}</body></html>`).document.body.textContent.trim()).toBe(
+        `a ${text} b`.replace(/ +/g, ' '),
+      )
+    }),
+    { numRuns: 2_000 },
+  )
 })
 
 test('what surrounds the content of an HTML page is not read', async () => {
@@ -259,6 +300,11 @@ test('JSON: a list, an object with a list in it, lines', async () => {
 
 const GERMAN = 'Frage;Antwort\nWann ist die Küche geöffnet?;Täglich, auch für größere Gruppen.\n'
 
+/** Texts with too few letters outside of ASCII to guess from. */
+const FEW = ['Björn', 'Résumé', 'Árból', 'Straße', 'Café', 'city\nKøbenhavn\nÅrhus', 'Gastos de año'].map(
+  (text): [string, Buffer, string] => [`Windows-1252, as in ${text},`, Buffer.from(text, 'latin1'), text],
+)
+
 test.each([
   ['Windows-1252, as spreadsheets save it', Buffer.from(GERMAN, 'latin1'), GERMAN],
   ['UTF-16', Buffer.from(`\uFEFF${GERMAN}`, 'utf16le'), GERMAN],
@@ -272,6 +318,13 @@ test.each([
     'Shift JIS',
     Buffer.from('92938ed48fea82cd82c782b182c582b782a98148837a8365838b82cc97a082c582b78142', 'hex'),
     '駐車場はどこですか？ホテルの裏です。',
+  ],
+  ...FEW,
+  ['Windows-1252 with its own signs', Buffer.from('5 \x80, \x93so\x94', 'latin1'), '5 €, “so”'],
+  [
+    'UTF-8 with a broken letter',
+    Buffer.concat([Buffer.from(GERMAN.repeat(9)), Buffer.from([0xc3])]),
+    `${GERMAN.repeat(9)}\uFFFD`,
   ],
   [
     'Windows-1252 far behind',
