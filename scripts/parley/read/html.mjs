@@ -53,7 +53,8 @@ turndown.addRule('links without words', {
  * marks: `journal\_mode`. Left out are those within words, around a star that stands alone, and of brackets that are no link.
  */
 const escaped = Turndown.prototype.escape
-turndown.escape = (text) =>
+/** @param {string} text */
+const escapeMarks = (text) =>
   escaped(text)
     .replace(/(?<=[\p{L}\p{N}])\\_(?=[\p{L}\p{N}])/gu, '_')
     .replace(/(?<=\s)\\\*(?=\s)/g, '*')
@@ -62,13 +63,18 @@ turndown.escape = (text) =>
 /**
  * HTML as Markdown.
  * @param {string} html
+ * @param {(text: string) => string} [escapeText] how text is written that could be taken for Markdown
  */
-export const htmlToMarkdown = (html) =>
-  turndown
-    .turndown(html)
-    // The number of a heading makes no list of it.
-    .replace(/^(#{1,6} \d+)\\\. /gm, '$1. ')
-    .trim()
+export function htmlToMarkdown(html, escapeText = escapeMarks) {
+  turndown.escape = escapeText
+  return (
+    turndown
+      .turndown(html)
+      // The number of a heading makes no list of it.
+      .replace(/^(#{1,6} \d+)\\\. /gm, '$1. ')
+      .trim()
+  )
+}
 
 /**
  * @typedef {object} Page

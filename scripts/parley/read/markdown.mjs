@@ -6,7 +6,8 @@ import remarkStringify from 'remark-stringify'
 import { unified } from 'unified'
 import { parse as parseYaml } from 'yaml'
 import { titleOfPath } from './article.mjs'
-import { htmlToMarkdown } from './html.mjs'
+import { isBadgeAddress, isDecoration } from './badges.mjs'
+import { htmlBlock, tagEdits, tagOf, withEdits } from './markdown-html.mjs'
 
 /**
  * @param {string} text
@@ -15,8 +16,8 @@ import { htmlToMarkdown } from './html.mjs'
  */
 export function readMarkdown(text, path) {
   const { data, body } = splitFrontMatter(text)
-  const markdown = withoutHtml(/\.mdx$/i.test(path) ? withoutJsx(body) : body)
-  const title = stringOf(data.title) ?? titleIn(markdown, path) ?? titleOfPath(path)
+  const { text: markdown, heading } = withoutHtml(/\.mdx$/i.test(path) ? withoutJsx(body) : body)
+  const title = stringOf(data.title) ?? titleOf(heading, path) ?? titleOfPath(path)
   const url = stringOf(data.url) ?? stringOf(data.permalink) ?? stringOf(data.canonical_url)
   const tags = [data.tags, data.keywords].flat().filter((tag) => typeof tag === 'string')
   const description = stringOf(data.description)
@@ -25,7 +26,8 @@ export function readMarkdown(text, path) {
   return {
     article: {
       title,
-      text: `${lead}${markdown.trim()}`,
+      // An indent of the first line may mean code.
+      text: `${lead}${markdown.replace(/^(?:[ \t]*\r?\n)+/, '').trimEnd()}`,
       ...(url && /^https?:/.test(url) && { url }),
       ...(tags.length > 0 && { tags }),
     },
@@ -54,89 +56,249 @@ const stringOf = (value) => (typeof value === 'string' && value.trim() !== '' ? 
 
 const parser = unified().use(remarkParse).use(remarkGfm)
 
+/** Longer pages stay as they are, in UTF-16 units: their parse takes many seconds. */
+const LONGEST_PAGE = 1_048_576
+
+/** So do pages with a longer run of lines without a blank one: the parser takes the square of its length. */
+const LONGEST_RUN = 65_536
+
+/** @param {string} markdown */
+const isTooLong = (markdown) =>
+  markdown.length > LONGEST_PAGE || markdown.split(/\n[ \t\r]*\n/).some((run) => run.length > LONGEST_RUN)
+
+/** HTML, a picture or an underline: without them nothing changes. */
+const MAY_CHANGE = /<[a-z/!]|!\[|\S[ \t]*\r?\n[ \t>]*(?:=+|-+)[ \t]*\r?(?:\n|$)/i
+
 /**
- * What a page calls itself: its first heading. A README without a heading of its own level begins with `Install` or the like, and
+ * The title of a page: its first heading. A README without a heading of its own level begins with `Install` or the like, and
  * goes by its folder.
- * @param {string} markdown
+ * @param {string | undefined} heading with its marks
  * @param {string} path
  * @returns {string | undefined}
  */
-function titleIn(markdown, path) {
-  const heading = parser.parse(markdown).children.find((node) => node.type === 'heading')
-  if (!heading || (heading.depth > 1 && /\/(?:readme|index)\.[a-z]+$/i.test(path))) return undefined
-  const text = textOf(heading).replace(/\{#[^}]*\}\s*$/, '')
-  return text.trim().replace(/\s+/g, ' ') || undefined
+function titleOf(heading, path) {
+  const node = parser.parse(heading ?? '').children[0]
+  if (node?.type !== 'heading' || (node.depth > 1 && /\/(?:readme|index)\.[a-z]+$/i.test(path)))
+    return undefined
+  const text = textOf(node).replace(/\{#[^}]*\}\s*$/, '')
+  return text.trim().replace(/\s+/g, ' ') || picturesIn(node).find((alt) => !isDecoration(alt, ''))
 }
 
 /** @param {any} node of mdast @returns {string} */
 const textOf = (node) => node.value ?? (node.children ?? []).map(textOf).join('')
 
-/** Elements that authors of Markdown write. What else looks like a tag stands for something, such as `<your-key>`. */
-const ELEMENTS = new Set(
-  `a abbr b blockquote br caption center cite code col colgroup dd del details div dl dt em figcaption figure font footer h1 h2 h3 h4
-  h5 h6 header hr i iframe img input ins kbd li main mark ol p picture pre q s samp script section small source span strike strong
-  style sub summary sup svg table tbody td tfoot th thead tr tt u ul var video`.split(/\s+/),
-)
-
-/** @param {string} html @returns {boolean} whether it is HTML and no placeholder */
-const isHtml = (html) => {
-  const name = /^<(?:!--|\/?([a-z][a-z\d-]*))/i.exec(html.trim())
-  return name !== null && (name[1] === undefined || ELEMENTS.has(name[1].toLowerCase()))
-}
-
-/**
- * Markdown without the HTML in it: its elements become Markdown, and tags around Markdown go. So do badges, which are links around
- * a picture, and pictures in headings: their words are about neither.
- * @param {string} markdown
- * @returns {string} with all else as it was written
- */
-function withoutHtml(markdown) {
-  /** @type {{ start: number, end: number, text: string }[]} */
-  const edits = []
-  /** @param {any} node @param {string} text */
-  const replace = (node, text) =>
-    edits.push({ start: node.position.start.offset, end: node.position.end.offset, text })
-  /** @param {any} node of mdast @param {any} parent @param {boolean} isInHeading */
-  const walk = (node, parent, isInHeading) => {
-    if (node.type === 'html' && isHtml(node.value)) {
-      if (parent.type === 'paragraph' || isInHeading)
-        return replace(node, /^<br\b/i.test(node.value) ? ' ' : '')
-      const indent = ' '.repeat(node.position.start.column - 1)
-      const html = node.value.replace(BADGES, '')
-      return replace(node, htmlToMarkdown(html).replaceAll('\n', `\n${indent}`))
-    }
-    if (isBadge(node) || (isInHeading && isPicture(node))) return replace(node, '')
-    for (const child of node.children ?? []) walk(child, node, isInHeading || node.type === 'heading')
-    if (node.type === 'heading' && !markdown.startsWith('#', node.position.start.offset)) underlined(node)
-  }
-  /** An underlined heading gets its marks in front. @param {any} node */
-  const underlined = (node) => {
-    const start = node.position.start.offset
-    edits.push({ start, end: start, text: `${'#'.repeat(node.depth)} ` })
-    const words = node.children.at(-1)?.position.end.offset ?? start
-    edits.push({ start: words, end: node.position.end.offset, text: '' })
-  }
-  const tree = parser.parse(markdown)
-  walk(tree, tree, false)
-  let text = markdown
-  for (const { start, end, text: by } of edits.toReversed())
-    text = text.slice(0, start) + by + text.slice(end)
-  return edits.length > 0 ? text.replace(/^[ \t]+$/gm, '').replace(/\n{3,}/g, '\n\n') : text
-}
-
-/** Pictures that are links, and those of services that draw badges. */
-const BADGES =
-  /<a\b[^>]*>\s*(?:<img\b[^>]*>\s*)+<\/a>|<img\b[^>]*\bsrc=["']?[^"'>]*(?:badge|shields\.io)[^>]*>/gi
+/** @param {any} node of mdast @returns {string[]} the words that stand for its pictures */
+const picturesIn = (node) => (isPicture(node) ? [node.alt ?? ''] : (node.children ?? []).flatMap(picturesIn))
 
 /** @param {any} node */
 const isPicture = (node) => node.type === 'image' || node.type === 'imageReference'
 
-/** @param {any} node */
-const isBadge = (node) =>
-  (node.type === 'image' && /badge|shields\.io/.test(node.url)) ||
-  ((node.type === 'link' || node.type === 'linkReference') &&
-    node.children.length > 0 &&
-    node.children.every(isPicture))
+/** The first heading of a page that is not parsed. @param {string} markdown @returns {string | undefined} with its marks */
+function headingLine(markdown) {
+  let fence = ''
+  let last = ''
+  for (const line of markdown.split('\n')) {
+    const mark = /^ {0,3}(`{3,}|~{3,})/.exec(line)?.[1]
+    if (mark && fence === '') fence = mark
+    else if (mark?.startsWith(fence)) fence = ''
+    else if (fence === '') {
+      if (/^ {0,3}#{1,6}[ \t]+[^\s#]/.test(line)) return line
+      if (/^ {0,3}=+\s*$/.test(line) && last.trim() !== '') return `# ${last.trim()}`
+    }
+    last = line
+  }
+  return undefined
+}
+
+/**
+ * Markdown without the HTML in it: its elements become Markdown, and tags around Markdown go. So do badges, and pictures in headings
+ * that say no more than their words. An underlined heading gets its marks in front, as passages are told apart by them.
+ * @param {string} markdown
+ * @returns {{ text: string, heading: string | undefined }} with all else as it was written, and the first heading
+ */
+function withoutHtml(markdown) {
+  if (isTooLong(markdown) || !MAY_CHANGE.test(markdown))
+    return { text: markdown, heading: headingLine(markdown) }
+  const tree = parser.parse(markdown)
+  const page = new Page(markdown, tree)
+  for (const node of tree.children) page.visit(node, { isRoot: true, isInQuote: false })
+  return { text: withEdits(markdown, page.edits), heading: page.heading }
+}
+
+/** What begins a block, at the beginning of a line. */
+const BLOCK_MARK = /^[ \t>]*(?:#{1,6}(?:\s|$)|[-+*](?:\s|$)|\d{1,9}[.)](?:\s|$)|```|~~~|=+\s*$|-{2,}\s*$|<)/
+
+/** @param {string} text */
+const blockMarks = (text) =>
+  text.split('\n').filter((line) => BLOCK_MARK.test(line.replace(/^(?:[ \t]*<)+/, ' '))).length
+
+/** @typedef {{ isRoot: boolean, isInQuote: boolean }} Place */
+
+/** The edits that a page needs. */
+class Page {
+  /** @type {import('./markdown-html.mjs').Edit[]} */
+  edits = []
+  /** @type {string | undefined} the first heading, with its marks */
+  heading
+
+  /** @param {string} source @param {any} tree of mdast */
+  constructor(source, tree) {
+    this.source = source
+    /** Elements that end somewhere on the page. */
+    this.closed = new Set(
+      [...source.matchAll(/<\/([a-z][a-z\d]*)\s*>/gi)].map(([, name]) => String(name).toLowerCase()),
+    )
+    /** Addresses by the names that references use. @type {Map<string, string>} */
+    this.addresses = new Map()
+    this.define(tree)
+  }
+
+  /** @param {any} node */
+  define(node) {
+    if (node.type === 'definition' && !this.addresses.has(node.identifier))
+      this.addresses.set(node.identifier, node.url)
+    for (const child of node.children ?? []) this.define(child)
+  }
+
+  /** @param {any} node a block @param {Place} place */
+  visit(node, place) {
+    if (node.type === 'html') this.html(node, place)
+    else if (node.type === 'heading') this.headed(node, place)
+    else if (node.type === 'paragraph') this.paragraph(node, place)
+    else if (node.type === 'tableCell') this.edits.push(...this.within(node))
+    else {
+      const inner = { isRoot: false, isInQuote: place.isInQuote || node.type === 'blockquote' }
+      for (const child of node.children ?? []) this.visit(child, inner)
+    }
+  }
+
+  /** @param {any} node @param {Place} place */
+  html(node, place) {
+    const text = htmlBlock(node.value, this.closed)
+    if (place.isRoot) this.heading ??= /^(?:(?!```|~~~)[^\n]*\n)*?(#{1,6} [^\n]+)/.exec(text)?.[1]
+    if (text === node.value) return
+    const start = node.position.start.offset
+    // Further lines stay in the list or the quote.
+    const before = this.source.slice(this.lineStart(start), start).replace(/[^>\s]/g, ' ')
+    this.replace(node, text.replaceAll('\n', `\n${before}`), place)
+  }
+
+  /** @param {any} node @param {Place} place */
+  paragraph(node, place) {
+    const edits = this.within(node)
+    if (edits.length === 0) return
+    const source = this.sliceOf(node)
+    let text = this.edited(node, edits)
+    // A paragraph has no blank lines: these are of what went.
+    if (place.isRoot)
+      text = text
+        .split('\n')
+        .filter((line) => line.trim() !== '')
+        .join('\n')
+        .trim()
+    // What would be a list or a heading without the tag in front of it stays.
+    if (blockMarks(text) > blockMarks(source)) return
+    this.replace(node, text, place)
+  }
+
+  /** @param {any} node @param {Place} place */
+  headed(node, place) {
+    const source = this.sliceOf(node)
+    const edits = this.within(node)
+    const isUnderlined = source.includes('\n')
+    let text = source
+    if (isUnderlined) {
+      const line = this.edited(node, edits)
+        .replace(/\r?\n[^\n]*$/, '')
+        .replace(place.isInQuote ? /(?<!\\)\\?[ \t]*\r?\n[ \t>]*/g : /(?<!\\)\\?[ \t]*\r?\n[ \t]*/g, ' ')
+        .trim()
+        // Signs at the end would be taken for marks.
+        .replace(/(?<=^|\s)#+$/, '\\$&')
+      text = `${'#'.repeat(node.depth)} ${line}`
+    } else if (edits.length > 0) {
+      text = this.edited(node, edits)
+        .replace(/^(#+)[ \t]+/, '$1 ')
+        .trimEnd()
+    }
+    if (text !== source && /^#+\s*$/.test(text)) text = ''
+    if (place.isRoot && text !== '') this.heading ??= text
+    if (text !== source) this.replace(node, text, place)
+  }
+
+  /**
+   * What becomes of the HTML, the badges and the pictures of a text.
+   * @param {any} node
+   */
+  within(node) {
+    const isInHeading = node.type === 'heading'
+    const heading = isInHeading ? textOf(node).replace(/<[^>]*>/g, ' ') : ''
+    /** @type {import('./markdown-html.mjs').Edit[]} */
+    const edits = []
+    /** @param {any} parent @param {boolean} isInLink */
+    const collect = (parent, isInLink) => {
+      const tags = []
+      for (const child of parent.children ?? []) {
+        // Addresses that are written without a mark, and the text beside them, are nowhere.
+        if (!child.position) continue
+        const [start, end] = [child.position.start.offset, child.position.end.offset]
+        if (child.type === 'html') {
+          const tag = tagOf(child.value, start)
+          // In a quote or a list the lines of a tag have marks in front.
+          if (tag) tags.push({ ...tag, end })
+        } else if (this.isBadge(child)) edits.push({ start, end, text: '' })
+        else if (isPicture(child)) {
+          if (heading.trim() !== '' && isDecoration(child.alt ?? '', heading))
+            edits.push({ start, end, text: '' })
+        } else collect(child, isInLink || child.type.startsWith('link'))
+      }
+      edits.push(...tagEdits(tags, this.source, { isInLink, isInHeading, heading }))
+    }
+    collect(node, false)
+    return edits
+  }
+
+  /** @param {any} node @returns {boolean} whether it is a badge, or a link around badges */
+  isBadge(node) {
+    if (isPicture(node)) return isBadgeAddress(node.url ?? this.addresses.get(node.identifier) ?? '')
+    const isBlank = (/** @type {any} */ child) => child.type === 'text' && child.value.trim() === ''
+    return (
+      (node.type === 'link' || node.type === 'linkReference') &&
+      node.children.some(isPicture) &&
+      node.children.every(
+        (/** @type {any} */ child) => isBlank(child) || (isPicture(child) && this.isBadge(child)),
+      )
+    )
+  }
+
+  /** @param {any} node */
+  sliceOf = (node) => this.source.slice(node.position.start.offset, node.position.end.offset)
+
+  /** @param {any} node @param {import('./markdown-html.mjs').Edit[]} edits */
+  edited(node, edits) {
+    const from = node.position.start.offset
+    return withEdits(
+      this.sliceOf(node),
+      edits.map(({ start, end, text }) => ({ start: start - from, end: end - from, text })),
+    )
+  }
+
+  /** @param {number} offset */
+  lineStart = (offset) => this.source.lastIndexOf('\n', offset - 1) + 1
+
+  /** A block by another, or by none. @param {any} node @param {string} text @param {Place} place */
+  replace(node, text, place) {
+    const [start, end] = [node.position.start.offset, node.position.end.offset]
+    const line = this.lineStart(start)
+    const isFirst = line === 0 || this.source.slice(this.lineStart(line - 1), line).trim() === ''
+    if (text !== '' || !place.isRoot || !isFirst) {
+      this.edits.push({ start, end, text })
+      return
+    }
+    const blank = /[ \t]*(?:\r?\n|$)(?:[ \t]*\r?\n)*/y
+    blank.lastIndex = end
+    this.edits.push({ start: line, end: end + (blank.exec(this.source)?.[0].length ?? 0), text })
+  }
+}
 
 /**
  * MDX as Markdown: imports, exports and expressions go, components leave their content behind.
@@ -144,6 +306,7 @@ const isBadge = (node) =>
  * @returns {string} as it is where it cannot be parsed
  */
 function withoutJsx(mdx) {
+  if (isTooLong(mdx)) return mdx
   try {
     return String(
       unified()

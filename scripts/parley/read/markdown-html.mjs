@@ -1,0 +1,378 @@
+/**
+ * HTML within Markdown, as Markdown. Only whole tags of elements that authors of Markdown use are taken for HTML, and inside of a text
+ * only in pairs: all else, such as `<your-key>` or `a<b`, is text and stays.
+ */
+import { isBadgeAddress, isDecoration } from './badges.mjs'
+import { htmlToMarkdown } from './html.mjs'
+
+/** Longer HTML stays as it is: what looks for its tags may take the square of its length. In UTF-16 units. */
+const LONGEST_HTML = 65_536
+
+const words = (/** @type {string} */ names) => new Set(names.split(/\s+/))
+
+const INLINE = words(
+  `a abbr b cite code del em font i ins kbd mark q s samp small span strike strong sub sup tt u var br wbr img input source col`,
+)
+
+/** Elements that begin a line of their own. */
+const BLOCKS = words(
+  `blockquote caption center colgroup dd details div dl dt figcaption figure footer h1 h2 h3 h4 h5 h6 header hr iframe li main ol p
+  picture pre script section style summary svg table tbody td tfoot th thead tr ul video`,
+)
+
+/** Elements whose end may be left out (HTML, 13.1.2.4, "Optional tags"). */
+const OPEN_ENDED = words('p li dt dd td th tr thead tbody tfoot colgroup caption')
+
+const EMPTY = words('br wbr hr img input source col')
+
+/** Empty elements that stand for something without an attribute: "copy <source>". */
+const NEEDS_ATTRIBUTES = words('img input source col')
+
+/** Elements that are read as a whole. */
+const UNITS = words('h1 h2 h3 h4 h5 h6 ul ol dl table pre blockquote svg script style iframe')
+
+/** Attributes without a value. In `x<a and b>c` there are others, so it is no tag. */
+const BOOLEAN = words(
+  `allowfullscreen async autofocus autoplay checked compact controls crossorigin default defer disabled hidden href id inert ismap loop
+  multiple muted name nofollow noshade novalidate nowrap open playsinline readonly required reversed selected`,
+)
+
+const ATTRIBUTE = /\s+([a-z_:@][\w:.-]*)(?:\s*=\s*("[^"]*"|'[^']*'|[^\s"'=<>`]+))?/gi
+
+const TAG =
+  /^<(\/?)([a-z][a-z\d-]*)((?:\s+[a-z_:@][\w:.-]*(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'=<>`]+))?)*)\s*\/?>$/i
+
+/** Code, which is no HTML, or a comment, or what may be a tag. */
+const TOKENS =
+  /(```[\s\S]*?```|~~~[\s\S]*?~~~|`[^`\n]*`)|<!--[\s\S]*?-->|<\/?[a-z](?:"[^"]*"|'[^']*'|[^<>"'])*>/gi
+
+/**
+ * @typedef {object} Tag
+ * @property {number} start offset in the source
+ * @property {number} end
+ * @property {string} name in lower case; '!' of a comment
+ * @property {boolean} isEnd
+ * @property {Map<string, string>} attributes
+ * @property {boolean} [isSure] whether it is HTML and no text
+ * @property {Tag} [mate] the end tag of a start tag
+ */
+
+/** @typedef {{ start: number, end: number, text: string }} Edit */
+
+/**
+ * @param {string} html what may be a tag or a comment
+ * @param {number} start its offset
+ * @returns {Tag | undefined} nothing where it is text
+ */
+export function tagOf(html, start) {
+  const end = start + html.length
+  if (/^<!--[\s\S]*-->$/.test(html)) return { start, end, name: '!', isEnd: false, attributes: new Map() }
+  const found = TAG.exec(html)
+  const name = found?.[2]?.toLowerCase() ?? ''
+  if (!found || !(INLINE.has(name) || BLOCKS.has(name))) return undefined
+  const attributes = new Map()
+  for (const [, key = '', value] of (found[3] ?? '').matchAll(ATTRIBUTE)) {
+    if (value === undefined && !BOOLEAN.has(key.toLowerCase())) return undefined
+    attributes.set(key.toLowerCase(), (value ?? '').replace(/^(["'])([\s\S]*)\1$/, '$2'))
+  }
+  return { start, end, name, isEnd: found[1] === '/', attributes }
+}
+
+/** @param {string} source @returns {Tag[]} */
+const tagsIn = (source) =>
+  [...source.matchAll(TOKENS)].flatMap((found) => {
+    const tag = found[1] === undefined ? tagOf(found[0], found.index) : undefined
+    return tag ? [tag] : []
+  })
+
+/**
+ * Tells tags from text by their pairs.
+ * @param {Tag[]} tags of one parent, in order
+ * @param {ReadonlySet<string>} [closed] elements that end somewhere on the page; undefined inside of a text, where both ends must be near
+ */
+function pair(tags, closed) {
+  /** @type {Tag[]} */
+  const open = []
+  for (const tag of tags) {
+    if (tag.name === '!') tag.isSure = true
+    else if (EMPTY.has(tag.name)) tag.isSure = !NEEDS_ATTRIBUTES.has(tag.name) || tag.attributes.size > 0
+    else if (!tag.isEnd) open.push(tag)
+    else {
+      const at = open.findLastIndex(({ name }) => name === tag.name)
+      if (at < 0) {
+        tag.isSure = closed !== undefined && BLOCKS.has(tag.name)
+        continue
+      }
+      const [start, ...inner] = open.splice(at)
+      for (const each of inner) each.isSure = OPEN_ENDED.has(each.name)
+      if (start) Object.assign(start, { isSure: true, mate: tag })
+      tag.isSure = true
+    }
+  }
+  if (!closed) return
+  for (const tag of open) {
+    const isBlock = BLOCKS.has(tag.name) && !['script', 'style', 'pre'].includes(tag.name)
+    tag.isSure = isBlock && (closed.has(tag.name) || OPEN_ENDED.has(tag.name))
+  }
+}
+
+/**
+ * What becomes of the tags within a text.
+ * @param {Tag[]} tags of one parent, in order
+ * @param {string} source
+ * @param {{ closed?: ReadonlySet<string>, isInLink?: boolean, isInHeading?: boolean, heading?: string }} where
+ * @returns {Edit[]}
+ */
+export function tagEdits(tags, source, { closed, isInLink = false, isInHeading = false, heading = '' }) {
+  pair(tags, closed)
+  /** @type {Edit[]} */
+  const edits = []
+  const put = (/** @type {Tag} */ { start, end }, /** @type {string} */ text) =>
+    edits.push({ start, end, text })
+  /** @type {Map<Tag, string>} */
+  const ends = new Map()
+  for (const tag of tags) {
+    if (!tag.isSure) continue
+    if (tag.name === 'img') {
+      const alt = (tag.attributes.get('alt') ?? '').replace(/\s+/g, ' ').trim()
+      const isGone =
+        isBadgeAddress(tag.attributes.get('src') ?? '') ||
+        (heading.trim() !== '' && isDecoration(alt, heading))
+      put(tag, isGone ? '' : alt.replace(/[[\]|]/g, '\\$&'))
+    } else if (BLOCKS.has(tag.name) || tag.name === 'br') put(tag, ' ')
+    else if (tag.isEnd) put(tag, ends.get(tag) ?? '')
+    else {
+      const [before, after] = tag.mate ? around(tag, tag.mate, source, { isInLink, isInHeading }) : ['', '']
+      // An address that Markdown cannot hold: the link stays HTML.
+      if (before === undefined) {
+        if (tag.mate) tag.mate.isSure = false
+        continue
+      }
+      put(tag, before)
+      if (tag.mate) ends.set(tag.mate, after ?? '')
+    }
+  }
+  return edits
+}
+
+/**
+ * @param {Tag} tag
+ * @param {Tag} mate
+ * @param {string} source
+ * @param {{ isInLink: boolean, isInHeading: boolean }} where
+ * @returns {[string, string] | [undefined]} what stands for its start and end; nothing where the tags must stay
+ */
+function around(tag, mate, source, { isInLink, isInHeading }) {
+  const content = source.slice(tag.end, mate.start)
+  const before = source[tag.start - 1] ?? ''
+  if (tag.name === 'sup') return [raised(before, content), '']
+  if (tag.name === 'sub') return [lowered(before, content), '']
+  if (tag.name === 'code' && PLAIN_CODE.test(content) && before !== '`' && source[mate.end] !== '`')
+    return ['`', '`']
+  // Keys side by side are one chord, and no word.
+  if (tag.name === 'kbd') return ['', source.startsWith('<kbd', mate.end) ? ' ' : '']
+  const href = tag.name === 'a' ? (tag.attributes.get('href') ?? '').trim() : ''
+  if (href === '' || isInLink || (isInHeading && href.startsWith('#'))) return ['', '']
+  const isEmpty = content.replace(/<[^>]*>/g, (html) => altOf(html)).trim() === ''
+  if (isEmpty) return ['', '']
+  const isLinkable = !/[<>|\s]/.test(href) && !/[[\]]|https?:/.test(content.replace(/<[^>]*>/g, ''))
+  if (!isLinkable) return [undefined]
+  // Space at the ends of a link's words stands outside.
+  const [left = 0, right = 0] = [/^\s*/, /\s*$/].map((ends) => ends.exec(content)?.[0].length)
+  tag.end += left
+  mate.start -= right
+  const target = /[()\\]/.test(href) ? `<${href}>` : href
+  return [left > 0 ? ' [' : '[', `](${target})${right > 0 ? ' ' : ''}`]
+}
+
+/** Code without a sign that means something in Markdown or HTML. */
+const PLAIN_CODE = /^[\w.:/@=,'"()#$%+-](?:[\w .:/@=,'"()#$%+-]*[\w.:/@=,'"()#$%+-])?$/
+
+/** The words of a picture that is no badge. @param {string} html @returns {string} */
+const altOf = (html) => {
+  const tag = tagOf(html, 0)
+  return tag?.name === 'img' && !isBadgeAddress(tag.attributes.get('src') ?? '')
+    ? (tag.attributes.get('alt') ?? '')
+    : ''
+}
+
+/** 10<sup>6</sup> is no 106; 1<sup>st</sup> is 1st, and a note stays beside its word. @param {string} before @param {string} content */
+const raised = (before, content) =>
+  /[\p{L}\p{N})\]]/u.test(before) &&
+  !/^(?:st|nd|rd|th|e|er|ère|ème|o|a|tm|sm|®|™)$/i.test(content.trim()) &&
+  /^[\p{L}\p{N}+−-]/u.test(content)
+    ? '^'
+    : ''
+
+/** CO<sub>2</sub> is CO2; x<sub>i</sub> and 10<sub>2</sub> are no xi and 102. @param {string} before @param {string} content */
+const lowered = (before, content) =>
+  (/\p{L}/u.test(before) && /^\p{L}/u.test(content)) || (/\p{N}/u.test(before) && /^\p{N}/u.test(content))
+    ? '_'
+    : ''
+
+/** @param {string} source @param {Edit[]} edits without an overlap */
+export function withEdits(source, edits) {
+  const pieces = []
+  let at = 0
+  for (const { start, end, text } of edits.toSorted((a, b) => a.start - b.start || a.end - b.end)) {
+    pieces.push(source.slice(at, start), text)
+    at = end
+  }
+  pieces.push(source.slice(at))
+  return pieces.join('')
+}
+
+/**
+ * A block of HTML as Markdown. Its text stays as it was written, Markdown or not; lists, tables and code of HTML become Markdown's.
+ * @param {string} html
+ * @param {ReadonlySet<string>} closed names of elements that end somewhere on the page
+ * @returns {string} without blank lines at its ends
+ */
+export function htmlBlock(html, closed) {
+  if (html.length > LONGEST_HTML) return html
+  const tags = tagsIn(html)
+  pair(tags, closed)
+  const wide = aroundBlocks(tags)
+  /** @param {Tag} tag */
+  const isApart = (tag) => BLOCKS.has(tag.name) || tag.name === 'br' || wide.has(tag)
+  /** @type {string[]} */
+  const parts = ['']
+  /** Text goes on in the part it is in; a block begins another. @param {string} text */
+  const add = (text) => parts.push((parts.pop() ?? '') + text)
+  /** The tags between two units. @type {Tag[]} */
+  let run = []
+  let at = 0
+  /** @param {number} end */
+  const flush = (end) => {
+    const from = at
+    // Tags within a line are read as in a text; blocks tell parts from each other.
+    const inline = run.filter((tag) => !isApart(tag))
+    const edits = tagEdits(inline, html, { closed })
+    const blocks = run.filter((tag) => isApart(tag) && tag.isSure)
+    for (const block of blocks) {
+      add(slice(html, edits, at, block.start))
+      at = block.end
+      const address = wide.get(block)
+      if (block.name === 'br') add('\n')
+      else if (address !== undefined) parts.push(address, '')
+      else parts.push(block.name === 'li' && !block.isEnd ? '- ' : block.name === 'hr' ? '---' : '')
+      if (block.name === 'hr') parts.push('')
+    }
+    add(slice(html, edits, Math.max(at, from), end))
+    run = []
+    at = end
+  }
+  for (const tag of tags) {
+    if (tag.start < at) continue
+    if (!(tag.isSure && tag.mate && UNITS.has(tag.name))) {
+      run.push(tag)
+      continue
+    }
+    flush(tag.start)
+    parts.push(...unit(tag, tag.mate, html, closed), '')
+    at = tag.mate.end
+  }
+  flush(html.length)
+  return parts
+    .map(dedented)
+    .filter((part) => part !== '' && part !== '-')
+    .join('\n\n')
+}
+
+/**
+ * Tags around blocks, such as links around a heading, which Markdown does not have.
+ * @param {Tag[]} tags
+ * @returns {Map<Tag, string>} what stands for each: for the end of a link its address
+ */
+function aroundBlocks(tags) {
+  /** @type {Map<Tag, string>} */
+  const wide = new Map()
+  /** How many blocks begin or end before a tag. @type {Map<Tag, number>} */
+  const counts = new Map()
+  let count = 0
+  for (const tag of tags) {
+    counts.set(tag, count)
+    if (tag.isSure && BLOCKS.has(tag.name)) count += 1
+  }
+  for (const tag of tags) {
+    if (!tag.mate || BLOCKS.has(tag.name) || counts.get(tag) === counts.get(tag.mate)) continue
+    const href = tag.attributes.get('href')?.trim() ?? ''
+    wide.set(tag, '').set(tag.mate, /^https?:[^\s<>]+$/i.test(href) ? `<${href}>` : '')
+  }
+  return wide
+}
+
+/** @param {string} html @param {Edit[]} edits @param {number} start @param {number} end */
+const slice = (html, edits, start, end) =>
+  withEdits(
+    html.slice(start, end),
+    edits
+      .filter((edit) => edit.start >= start && edit.end <= end)
+      .map((edit) => ({ ...edit, start: edit.start - start, end: edit.end - start })),
+  )
+
+/**
+ * @param {Tag} tag
+ * @param {Tag} mate
+ * @param {string} html
+ * @param {ReadonlySet<string>} closed
+ * @returns {string[]}
+ */
+function unit(tag, mate, html, closed) {
+  const content = html.slice(tag.end, mate.start)
+  if (['script', 'style', 'iframe'].includes(tag.name)) return []
+  if (tag.name === 'svg') return [content.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ')]
+  if (!/^h\d$/.test(tag.name))
+    return [htmlToMarkdown(protectedHtml(html.slice(tag.start, mate.end)), (text) => text)]
+  const all = tagsIn(content)
+  const bare = content.replace(/<[^>]*>/g, ' ')
+  const edits = tagEdits(all, content, { closed, isInHeading: true, heading: bare })
+  // A picture that says something of its own is no part of the heading's words.
+  const pictures = []
+  if (bare.trim() !== '') {
+    for (const edit of edits) {
+      if (edit.text.trim() === '' || !/^<img\b/i.test(content.slice(edit.start, edit.end))) continue
+      pictures.push(edit.text)
+      edit.text = ''
+    }
+  }
+  const line = withEdits(content, edits).replace(/\s+/g, ' ').trim()
+  return [line === '' ? '' : `${'#'.repeat(Number(tag.name[1]))} ${line}`, ...pictures]
+}
+
+/** HTML in which what is no tag is text, and without badges. @param {string} html */
+function protectedHtml(html) {
+  const kept = html.replace(TOKENS, (token, code, at) => {
+    if (code !== undefined) return token
+    const tag = tagOf(token, at)
+    if (!tag) return token.replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+    return tag.name === 'img' && isBadgeAddress(tag.attributes.get('src') ?? '') ? '' : token
+  })
+  // Turndown takes only this for a block of code.
+  const coded = kept.replace(
+    /(<pre\b[^>]*>)(?!\s*<code\b)(?:\r?\n)?([\s\S]*?)(<\/pre>)/gi,
+    '$1<code>$2</code>$3',
+  )
+  return coded.replace(/<su([pb])\b[^>]*>([^<]*)<\/su\1>/gi, (_, kind, content, at) => {
+    const mark = (kind.toLowerCase() === 'p' ? raised : lowered)(coded[at - 1] ?? '', content)
+    return mark + content
+  })
+}
+
+/** Text without the indent that its lines share. @param {string} part */
+function dedented(part) {
+  const lines = part
+    .replace(/^(?:[ \t]*\r?\n)+/, '')
+    .trimEnd()
+    .split(/\r?\n/)
+  // The first line may go on behind a tag, without its indent.
+  const indents = lines
+    .slice(1)
+    .filter((line) => line.trim() !== '')
+    .map((line) => /^[ \t]*/.exec(line)?.[0].length ?? 0)
+  const shared = Math.min(...indents, 1_000)
+  return lines
+    .map((line, at) => (at === 0 ? line.trimStart() : line.slice(Math.min(shared, line.length))))
+    .join('\n')
+    .replace(/\n{3,}/g, '\n\n')
+}

@@ -1,0 +1,196 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { readMarkdown } from '../../../scripts/parley/read/markdown.mjs'
+
+const read = (markdown: string, path = 'x/keys.md') => {
+  const content = readMarkdown(markdown, path)
+  if (!('article' in content)) throw new Error('No article')
+  return content.article
+}
+
+const BADGE = '[![npm](https://img.shields.io/npm/v/x)](https://npm.example/x)'
+
+test.each([
+  ['a badge', `my-lib ${BADGE}\n======\n\nText.`, '# my-lib\n\nText.'],
+  ['HTML', 'The <b>quick</b> start\n===', '# The quick start'],
+  ['HTML of the second level', 'B <i>x</i>\n---', '## B x'],
+  ['a logo', '![Logo](logo.png) Project\n===', '# Project'],
+  ['two lines', 'One line\nand another\n===', '# One line and another'],
+  ['two lines in a quote', '> One line\n> and another\n> ===', '> # One line and another'],
+  ['a sign at its end', 'Use #\n===', '# Use \\#'],
+  ['a sign at its beginning', '#tags\n===', '# #tags'],
+  ['an address', 'Ask <b>a@b.example</b> or www.b.example\n===', '# Ask a@b.example or www.b.example'],
+  ['a break', 'One<br>two\\\nthree\r\n---\r\n', '## One two three'],
+])('an underlined heading with %s keeps its words', (_, page, text) => {
+  expect(read(page).text).toBe(text)
+})
+
+test.each([
+  ['a table', '| a |\n| - |\n| One.<br>Two.<br/>Three |', 'One. Two. Three'],
+  ['a text', 'x<br>y', 'x y'],
+  ['bold', '**Bold<br>two**', '**Bold two**'],
+  ['a link', '[One<br>two](u)', '[One two](u)'],
+  ['a list in a table', '| a |\n| - |\n| <ul><li>one</li><li>two<li>three</ul> |', /one +two +three/],
+  ['keys', 'Press <kbd>Ctrl</kbd><kbd>C</kbd>', 'Press Ctrl C'],
+])('tags in %s leave no words glued together', (_, page, text) => {
+  expect(read(page).text).toMatch(text)
+})
+
+test.each([
+  ['a power', '10<sup>6</sup> and (a)<sup>n+1</sup>', '10^6 and (a)^n+1'],
+  ['an ordinal', 'The 1<sup>st</sup> key', 'The 1st key'],
+  ['indices', 'CO<sub>2</sub>, x<sub>i</sub>, 10<sub>2</sub>', 'CO2, x_i, 10_2'],
+  [
+    'a power in a table of HTML',
+    '<table><tr><th>10<sup>6</sup></th><th>size</th></tr></table>',
+    '| 10^6 | size |\n| --- | --- |',
+  ],
+  [
+    'an address',
+    'See <a href="https://x.example/pay">the payment page</a>.',
+    'See [the payment page](https://x.example/pay).',
+  ],
+  [
+    'an address in a block',
+    '<p>\nSee <a href="https://x.example/pay">\n the page\n</a>.</p>',
+    'See  [the page](https://x.example/pay) .',
+  ],
+  [
+    'the address of a link around a heading',
+    '<a href="https://x.example">\n<h2>Home</h2></a>\n<b>\n<p>Text</p></b>',
+    '## Home\n\n<https://x.example>\n\nText',
+  ],
+  ['an address in brackets', '<a href="/a(b)">page</a>', '[page](</a(b)>)'],
+  [
+    'the words of a picture',
+    'See <img src="a.png" alt="the [big] picture"> here',
+    'See the \\[big\\] picture here',
+  ],
+  ['a picture to click on', '[![The settings page](s.png)](s.png)', '[![The settings page](s.png)](s.png)'],
+  [
+    'a picture of badges',
+    '![The desk](https://e.example/badge/photo.png)',
+    '![The desk](https://e.example/badge/photo.png)',
+  ],
+  [
+    'a picture in a heading that says more',
+    '# ![A plan of the house](p.png) Home',
+    '# ![A plan of the house](p.png) Home',
+  ],
+  ['what only looks like a tag', 'If x<a and b>c holds', 'If x<a and b>c holds'],
+  ['a tag in a sentence', 'Type <b then enter> now', 'Type <b then enter> now'],
+  ['an element that is named', 'Copy <source> to <section> in <b>', 'Copy <source> to <section> in <b>'],
+  [
+    'what stands for something in HTML',
+    '<table><tr><th>Use <your-key></th><th>size</th></tr></table>',
+    '| Use <your-key> | size |\n| --- | --- |',
+  ],
+  ['a comment without an end', '<!-- open\n\nText.', '<!-- open\n\nText.'],
+  ['what would be a heading without its tag', '<b># x</b> y', '<b># x</b> y'],
+  ['code', '<div></div>\n\n```\na\n\n\n\nb\n  \n```', '```\na\n\n\n\nb\n  \n```'],
+  ['code at the beginning', '    code\n\n<br>\n', '    code'],
+  ['code of HTML', '<pre>\na\n  b\n</pre>', '```\na\n  b\n```'],
+  ['signs of code', 'Run <code>a_b --c</code>', 'Run `a_b --c`'],
+  [
+    'Markdown in HTML',
+    '<details><summary>Q?</summary>\nAnswer **bold** [link](u)\n- a\n- b\n</details>',
+    'Q?\n\nAnswer **bold** [link](u)\n- a\n- b',
+  ],
+  ['lines in a quote', '> <div>a\n> b</div>', '> a\n> b'],
+  ['lines in a list', '- one\n\n  <div>a\n  b</div>', '- one\n\n  a\n  b'],
+])('HTML in Markdown keeps %s', (_, page, text) => {
+  expect(read(page).text).toBe(text)
+})
+
+test.each([
+  BADGE,
+  '<a href="https://npm.example/x"><img src="https://img.shields.io/npm/v/x" alt="npm"></a>',
+  '<p align="center">\n  <a href="/x"><img src="https://badge.fury.io/js/x.svg" alt="npm"></a>\n</p>',
+  '[![CI][ci-badge]](https://ci.example)\n\n[ci-badge]: https://github.com/o/r/actions/workflows/ci.yml/badge.svg',
+  '![cover](https://codecov.io/gh/o/r/branch/main/graph/badge.svg)',
+])('badges go: %s', (badge) => {
+  const { text } = read(`Before\n\n${badge}\n\nAfter`)
+  expect(text.replace(/^\[ci-badge\]:.*\n+/m, '')).toBe('Before\n\nAfter')
+})
+
+test.each([
+  ['<h1 align="center"><img alt="Logo"><br>Fastify Thing</h1>', 'Fastify Thing'],
+  ['<h1>\n<img alt="A plan of the house" src="a.png">Home</h1>', 'Home'],
+  [`# ${BADGE}\n\n# Keys`, 'Keys'],
+  ['# ![Keys](keys.svg)', 'Keys'],
+  ['<div>\n\n```\n# no\n```\n\n</div>\n\nThe <i>keys</i>\n---', 'The keys'],
+])('a page is called by its first heading with words: %s', (page, title) => {
+  expect(read(page).title).toBe(title)
+})
+
+test('pages and runs of lines that take long to parse stay as they are, and are called by their heading', () => {
+  for (const long of [
+    '| a |\n| - |\n'.padEnd(70_000, '| one<br>two |\n'),
+    'Some *em* <b>and</b> [link](u) words. '.repeat(2_000),
+    'A <b>short</b> paragraph.\n\n'.repeat(50_000),
+  ]) {
+    expect(read(`# Keys\n\n${long}`)).toEqual({ title: 'Keys', text: `# Keys\n\n${long}`.trimEnd() })
+  }
+})
+
+const word = fc.stringMatching(/^[a-z]{2,6}$/).map((letters) => `zq${letters}`)
+const words = fc.array(word, { minLength: 1, maxLength: 4 }).map((each) => each.join(' '))
+const CODE = '```js\nif (a<b> c) <br>\n\n\n\n   ![x](https://img.shields.io/x)\n```'
+const blocks = fc.oneof(
+  words.map((text) => `# ${text}`),
+  words.map((text) => `${text}\n---`),
+  fc.tuple(words, words).map(([a, b]) => `${a}\n${b} ${BADGE}\n===`),
+  words.map((text) => `## <img alt="" src="x.png"> ${text} <b>${text}</b>`),
+  fc.tuple(words, words).map(([a, b]) => `- ${a}\n- <b>${b}</b>\n\n  <div>${a}<br>${b}</div>\n`),
+  fc.tuple(words, words).map(([a, b]) => `1. ${a}<br/>${b}\n   > ${b} <i>${a}`),
+  fc.constant(CODE),
+  fc
+    .tuple(words, words)
+    .map(([a, b]) => `| ${a} | ${b} |\n| --- | - |\n| ${b}<br>${a} | <ul><li>${a}<li>${b}</ul> |`),
+  fc.tuple(words, words).map(([a, b]) => `<table>\n<tr><th>${a}</th></tr>\n<tr><td>${b}</td></tr></table>`),
+  fc
+    .tuple(words, words)
+    .map(([a, b]) => `<details><summary>${a}</summary>\n- ${b}\n  - **${a}**\n\n</details>`),
+  fc.tuple(words, words).map(([a, b]) => `<ul>\n<li>${a}</li><li>${b} <your-key></li></ul>`),
+  fc
+    .tuple(words, words)
+    .map(([a, b]) => `<div>\n\n${a} <${b}> <a href="https://x.example">${b}</a>\n${BADGE}\n</div> ${a}`),
+  fc.tuple(words, words).map(([a, b]) => `<h2>${a}<br>${b}</h2>\n<p>${b}\n${a}`),
+  fc
+    .tuple(words, words)
+    .map(([a, b]) => `${a}<a and b>${b} **${a}<br>${b}** [${b}](https://x.example) <b> ${a}`),
+  fc.tuple(words, words).map(([a, b]) => `<!-- -->\n${a}\n<pre>${b}</pre> <unknown>${a}</unknown>`),
+  fc.constantFrom(
+    '---',
+    BADGE,
+    `${BADGE} ${BADGE}`,
+    '<br>',
+    '</div>',
+    '<p align="center">',
+    '> <hr>',
+    '<!-- -->',
+  ),
+)
+
+test('no word is lost, glued to another or out of its order, and code is the same to the byte', () => {
+  const wordsIn = (text: string) => text.match(/\bzq[a-z]+\b/g) ?? []
+  fc.assert(
+    fc.property(
+      fc.array(fc.tuple(blocks, fc.constantFrom('\n\n', '\n\n', '\n', '\n\n\n')), { maxLength: 8 }),
+      fc.boolean(),
+      (parts, isWindows) => {
+        const page = parts.flat().join('')
+        const source = isWindows ? page.replaceAll('\n', '\r\n') : page
+        const { text } = read(source)
+        expect(wordsIn(text)).toEqual(wordsIn(source))
+        const code = isWindows ? CODE.replaceAll('\n', '\r\n') : CODE
+        // Code that no line above or below touches is code wherever it stands.
+        const isApart = parts.every(
+          ([block, gap], at) => block !== CODE || (gap !== '\n' && parts[at - 1]?.[1] !== '\n'),
+        )
+        if (isApart) expect(text.split(code).length).toBe(source.split(code).length)
+      },
+    ),
+    { numRuns: 300 },
+  )
+})
