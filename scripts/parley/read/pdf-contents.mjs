@@ -100,10 +100,11 @@ function rowsOf(pages, size, titles) {
     between = 0
   }
   const marked = new Set(pages.flatMap(({ outline }) => outline.map(({ title }) => comparable(title))))
-  for (const { lines } of pages) {
+  for (const { lines, label } of pages) {
     for (const line of lines) {
       const entry = entryOf(line, titles, marked)
-      if (entry) {
+      // A running head ends with the number of its own page.
+      if (entry && (entry.hasLeaders || entry.number !== label)) {
         entries.push(entry)
         between = 0
       } else if (isCalledContents(line.text) && !heading) {

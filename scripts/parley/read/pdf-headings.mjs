@@ -71,12 +71,18 @@ function sizeLevels(known, unknown, size) {
   }
   /** @type {Map<number, number>} */
   const levels = new Map()
+  // A smaller line is never above a larger one, and one of unknown level is below all that are larger.
   let above = 0
+  let deepest = 0
   const sizes = new Set([...known.keys(), ...unknown].map((line) => line.size))
   for (const one of [...sizes].filter((one) => one >= size * HEADING_SIZE).toSorted((a, b) => b - a)) {
-    const [most] = [...(votes.get(one) ?? [])].toSorted((a, b) => b[1] - a[1])
-    // A smaller line is never above a larger one.
-    above = most ? Math.max(above, most[0]) : above + 1
+    const voted = [...(votes.get(one) ?? [])].toSorted((a, b) => b[1] - a[1])
+    above = Math.max(above, voted[0]?.[0] ?? deepest + 1)
+    deepest = Math.max(
+      above,
+      deepest,
+      ...voted.filter(([, count]) => count * 4 >= (voted[0]?.[1] ?? 0)).map(([level]) => level),
+    )
     levels.set(one, above)
   }
   return levels

@@ -29,6 +29,11 @@ const LONGEST_FRONT = 40
 const TOTAL = String.raw`(?:\s*(?:/|of|von|de|sur|di|van|av|z|из)\s*\d{1,4})?`
 const LAST = new RegExp(String.raw`^(.*?)(?<![\p{L}\p{N}.,])(\d{1,4}|[ivxlc]{1,7})${TOTAL}\s*[-–—]?$`, 'iu')
 const FIRST = new RegExp(String.raw`^[-–—]?\s*(\d{1,4}|[ivxlc]{1,7})${TOTAL}(?=$|[\s|·–—-])(.*)$`, 'iu')
+/** An amount of its own, or a row of a list. */
+const AMOUNT = /^\P{L}*\d\P{L}*$/u
+const LEADERS = /(?:\.\s?){4,}/
+/** In a form filled in on each page, more of all lines recur than in a text with a head and a foot. */
+const FORM = 0.2
 /** What stands beside a page's number and says no more. */
 const PAGE_WORD =
   /^[\s|·/–—-]*(?:page|seite|p\.|pg\.|s\.|página|pagina|pág\.|strana|strona|sida|side|slide|folie|стр\.|страница)?[\s|·/–—-]*$/iu
@@ -63,6 +68,7 @@ function runningLines(pages, size) {
     ...placesOf(page, at, 'bottom', shift),
   ])
   const gap = usualGap(pages, size) * APART
+  const isForm = isFilledForm(pages)
   /** @type {Map<string, Place[]>} */
   const byHeight = grouped(places, ({ edge, line }) => `${edge} ${Math.round(line.base / SAME_HEIGHT)}`)
   /** @param {Place} place @returns {Place[]} places at its edge and its height */
@@ -72,10 +78,12 @@ function runningLines(pages, size) {
       .filter((other) => Math.abs(other.line.base - line.base) <= SAME_HEIGHT)
   /** @param {Place} place */
   const recurs = (place) => {
-    if (place.line.size >= size * HEADING_SIZE) return false
+    if (place.line.size >= size * HEADING_SIZE || (place.rest === undefined && AMOUNT.test(place.line.text)))
+      return false
+    if (LEADERS.test(place.line.text)) return false
     const near = beside(place)
     const same = pagesOf(near.filter(({ key }) => key === place.key))
-    if (place.rest === undefined) return isOnMost(same, pages.length)
+    if (place.rest === undefined) return !isForm && isOnMost(same, pages.length)
     const numbered = pagesOf(near.filter(({ rest }) => rest !== undefined)).length
     if (PAGE_WORD.test(place.rest)) return numbered >= 2
     const isTitle = titles.has(comparable(place.rest.replace(/^[\s|·–—-]+|[\s|·–—-]+$/gu, '')))
@@ -96,6 +104,17 @@ function runningLines(pages, size) {
       return lines.slice(0, count)
     }),
   )
+}
+
+/**
+ * Whether pages are one form, filled in: many of their lines recur at one height.
+ * @param {Page[]} pages
+ */
+function isFilledForm(pages) {
+  const lines = pages.flatMap((page) => page.lines)
+  const all = grouped(lines, ({ text, base }) => `${Math.round(base)} ${text}`)
+  const recurring = [...all.values()].filter(({ length }) => length >= 3 && length * 2 >= pages.length)
+  return recurring.flat().length > lines.length * FORM
 }
 
 /** @param {Page} page @param {Edge} edge @returns {Line[]} from the edge to the middle */
