@@ -2,6 +2,10 @@
  * Lines of a PDF as Markdown. A PDF knows where letters stand on paper, and nothing of paragraphs. Two libraries were tried: unpdf
  * gives lines as they were broken, and @opendocsg/pdf2md makes headings of whole manuals and paragraphs of their code.
  */
+import { levelsOf } from './pdf-headings.mjs'
+import { LONGEST_HEADING, textSize, usualGap } from './pdf-measures.mjs'
+import { leftOut } from './pdf-running-lines.mjs'
+import { BROKEN, joined, knownWords, WIDE } from './pdf-words.mjs'
 
 /**
  * A line as it stands on its page. Lengths are in points.
@@ -32,39 +36,33 @@
  * @property {number} indent where a code block begins
  */
 
-/** Larger than the text by this much, a line is a heading. */
-const HEADING_SIZE = 1.15
 /** A gap this many times the usual one is between paragraphs. */
 const PARAGRAPH_GAP = 1.35
 /** Spaces of justified text are narrower, as a part of its size. */
 const WIDE_SPACE = 0.5
-const LONGEST_HEADING = 160
-const CONTENTS = /(?:\.\s?){4,}\s*[\divxlc]+$/i
 const BULLET = /^[•◦▪‣●○■·∙–*-]\s+/
-/** A word that goes on in the next line. */
-const BROKEN = /\p{L}[-\u00AD]$/u
 const NUMBERED = /^\(?\d{1,2}[.)]\s+/
-/** Letters of scripts that are written without spaces. */
-export const WIDE = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]/u
-
 /**
  * Puts paragraphs, lists and code together again. Page numbers, running heads and tables of contents are left out, since they say
- * nothing and stand in the middle of sentences. A heading names its page, and a PDF without headings has one for each page.
+ * nothing and stand in the middle of sentences; all other text stays. A heading names its page, and a PDF without headings has one
+ * for each page.
  * @param {Page[]} pages
  * @returns {string} Markdown, without the document's title
  */
 export function markdownOf(pages) {
   const size = textSize(pages)
-  const read = withoutRunningLines(pages, size)
+  const without = leftOut(pages)
+  const read = pages.map((page) => ({ ...page, lines: page.lines.filter((line) => !without.has(line)) }))
   const gap = usualGap(read, size)
+  const levels = levelsOf(read, size)
+  const words = knownWords(read)
   /** @type {(Block & { page: string })[]} */
   const blocks = []
   for (const page of read) {
-    const headings = new Map(page.outline.map(({ title, level }) => [comparable(title), level]))
     for (const [at, line] of page.lines.entries()) {
       const block = blocks.at(-1)
-      const level = headingLevel(line, page.lines[at + 1], headings, size)
-      if (block && continues(block, line, { page, at, level, gap })) append(block, line, gap)
+      const level = levels.get(line) ?? 0
+      if (block && continues(block, line, { page, at, level, gap })) append(block, line, gap, words)
       else blocks.push({ ...begun(line, level), page: page.label })
     }
   }
@@ -91,102 +89,6 @@ export function printedTitle(pages) {
 }
 
 /**
- * Page numbers, and what stands at the same edge of several pages but for its numbers.
- * @param {Page[]} pages
- * @param {number} size of the text
- * @returns {Page[]}
- */
-function withoutRunningLines(pages, size) {
-  /** @type {Map<string, number>} */
-  const seen = new Map()
-  const edges = pages.map(edgesOf)
-  const chapters = new Set(pages.flatMap(({ outline }) => outline.map(({ title }) => comparable(title))))
-  for (const lines of edges) {
-    for (const key of new Set(lines.values())) seen.set(key, (seen.get(key) ?? 0) + 1)
-  }
-  return pages.map((page, at) => ({
-    ...page,
-    lines: page.lines.filter((line) => {
-      if (CONTENTS.test(line.text)) return false
-      const [, entry] = /^(.*\S)[\s.]+(?:\d+|[ivxlc]+)$/.exec(line.text) ?? []
-      if (entry !== undefined && chapters.has(comparable(entry))) return false
-      const key = edges[at]?.get(line)
-      if (key === undefined) return true
-      if (/^(?:[-–—]\s*)?(?:\d{1,4}|[ivxlc]+)(?:\s*[-–—])?$/.test(line.text)) return false
-      const count = seen.get(key) ?? 0
-      const hasNumber = line.text.split(/[\s/|]+/).some((word) => isNumber(word, page.label, at))
-      // Slides can have one title several times.
-      return line.size >= size * HEADING_SIZE || count < (hasNumber || count === pages.length ? 2 : 3)
-    }),
-  }))
-}
-
-/**
- * The two highest and the two lowest lines of a page, each with what it says but for the page's number.
- * @param {Page} page
- * @param {number} at
- * @returns {Map<Line, string>}
- */
-function edgesOf({ lines, label }, at) {
-  const byHeight = lines.toSorted((a, b) => b.base - a.base)
-  /** @param {Line[]} some @param {string} edge @returns {[Line, string][]} */
-  const masked = (some, edge) =>
-    some.map((line) => {
-      const words = withoutTotal(line.text)
-        .split(/\s+/)
-        .map((word) => (isNumber(word, label, at) ? '#' : word))
-      return [line, `${edge} ${words.join(' ')}`]
-    })
-  return new Map([
-    ...masked(byHeight.slice(0, 2), 'top'),
-    ...(byHeight.length > 4 ? masked(byHeight.slice(-2), 'bottom') : []),
-  ])
-}
-
-/**
- * Whether a word is a page's number, as it is printed or counted.
- * @param {string} word
- * @param {string} label
- * @param {number} at
- */
-const isNumber = (word, label, at) => word === label || word === String(at + 1)
-
-/**
- * The number of all pages masked, since on the last page it is the number of that page too.
- * @param {string} text
- */
-const withoutTotal = (text) => text.replace(/(?<=\d\s*(?:\/|\p{L}{1,4})\s*)\d+/gu, '#')
-
-/**
- * @param {Line} line
- * @param {Line | undefined} next
- * @param {Map<string, number>} headings of the page's bookmarks
- * @param {number} size of the text
- * @returns {number} 0 for no heading; a chapter is 1
- */
-function headingLevel(line, next, headings, size) {
-  const marked =
-    headings.get(comparable(line.text)) ??
-    // A long title is broken, and its bookmark is not.
-    (next && next.size === line.size ? headings.get(comparable(`${line.text} ${next.text}`)) : undefined)
-  if (marked !== undefined) return marked
-  if (line.isMonospaced || line.size < size * HEADING_SIZE) return 0
-  if (line.text.length > LONGEST_HEADING || !/\p{L}/u.test(line.text)) return 0
-  return line.size >= size * 1.5 ? 1 : 2
-}
-
-/**
- * Titles without their numbers, as bookmarks often have them.
- * @param {string} title
- */
-const comparable = (title) =>
-  title
-    .normalize('NFKC')
-    .toLowerCase()
-    .replace(/^(?:(?:chapter|appendix|section)\s+)?(?:[\da-z](?:[\d.]*\.)?\d*[.:]?|[ivx]+\.)\s+/i, '')
-    .replace(/[\s‘’'"“”]+/g, '')
-
-/**
  * Whether a line goes on with a block.
  * @param {Block} block
  * @param {Line} line
@@ -197,7 +99,13 @@ function continues(block, line, { page, at, level, gap }) {
   const down = before === undefined ? Number.NaN : before.base - line.base
   if (block.kind === 'heading') {
     return (
-      level > 0 && before === block.last && line.size === before.size && down > 0 && down < line.size * 1.7
+      level > 0 &&
+      before === block.last &&
+      line.size === before.size &&
+      down > 0 &&
+      down < line.size * 1.7 &&
+      block.text.length + line.text.length < LONGEST_HEADING &&
+      !/^\d{1,2}\.\d/.test(line.text)
     )
   }
   if (level > 0) return false
@@ -257,28 +165,17 @@ function begun(line, level) {
   return { kind: 'text', text: line.text, level, last: line, indent: 0 }
 }
 
-/** @param {Block} block @param {Line} line @param {number} gap */
-function append(block, line, gap) {
+/** @param {Block} block @param {Line} line @param {number} gap @param {Set<string>} words that the PDF has */
+function append(block, line, gap, words) {
   if (block.kind === 'code') {
     const wide = (line.right - line.left) / Math.max(1, line.text.length)
     const indent = wide > 0 ? Math.max(0, Math.round((line.left - block.indent) / wide)) : 0
     const isApart = block.last.base - line.base > gap * 1.6
     block.text += `\n${isApart ? '\n' : ''}${' '.repeat(indent)}${line.text}`
   } else {
-    block.text = joined(block.text, line.text)
+    block.text = joined(block.text, line.text, words)
   }
   block.last = line
-}
-
-/**
- * Two lines as one text. A word that was broken is one word again.
- * @param {string} text
- * @param {string} next
- */
-function joined(text, next) {
-  if (BROKEN.test(text) && /^\p{Ll}/u.test(next)) return text.slice(0, -1) + next
-  const isWide = WIDE.test(text.at(-1) ?? '') && WIDE.test(next[0] ?? '')
-  return isWide ? text + next : `${text} ${next}`
 }
 
 /**
@@ -291,13 +188,9 @@ function written(blocks, pages) {
   const parts = []
   let page = ''
   for (const [at, block] of blocks.entries()) {
-    const next = blocks[at + 1]
     if (!hasHeadings && block.page !== page) parts.push(`## Page ${block.page}`)
     page = block.page
     if (block.kind === 'heading') {
-      // Nothing stands below a list of contents any more.
-      const isEmpty = !next || (next.kind === 'heading' && next.level <= block.level)
-      if (isEmpty) continue
       const marks = '#'.repeat(Math.min(6, block.level + (hasHeadings ? 1 : 2)))
       parts.push(`${marks} ${block.text}${hasHeadings ? ` (page ${block.page})` : ''}`)
     } else if (block.kind === 'code') parts.push(`\`\`\`\n${block.text}\n\`\`\``)
@@ -307,33 +200,4 @@ function written(blocks, pages) {
     } else parts.push(block.text.replace(/^(?=#)/, '\\'))
   }
   return parts.join('\n\n')
-}
-
-/**
- * The size of most letters.
- * @param {Page[]} pages
- */
-function textSize(pages) {
-  /** @type {Map<number, number>} */
-  const letters = new Map()
-  for (const { size, text } of pages.flatMap(({ lines }) => lines)) {
-    letters.set(size, (letters.get(size) ?? 0) + text.length)
-  }
-  return [...letters].toSorted((a, b) => b[1] - a[1])[0]?.[0] ?? 0
-}
-
-/**
- * The distance of two lines of a paragraph.
- * @param {Page[]} pages
- * @param {number} size of the text
- */
-function usualGap(pages, size) {
-  const gaps = pages.flatMap(({ lines }) =>
-    lines.flatMap((line, at) => {
-      const next = lines[at + 1]
-      const gap = next ? line.base - next.base : 0
-      return gap > 0 && gap < size * 3 && line.size === size && next?.size === size ? [gap] : []
-    }),
-  )
-  return gaps.toSorted((a, b) => a - b)[Math.floor(gaps.length / 3)] ?? size * 1.2
 }

@@ -1,16 +1,12 @@
 /** Reads a PDF: its lines and bookmarks with pdf.js, its paragraphs and headings by `pdf-lines.mjs`. */
 import { titleOfPath } from './article.mjs'
-import { markdownOf, printedTitle, WIDE } from './pdf-lines.mjs'
+import { markdownOf, printedTitle } from './pdf-lines.mjs'
+import { linesOf } from './pdf-text.mjs'
 
 /** @typedef {import('./article.mjs').Article} Article */
-/** @typedef {import('./pdf-lines.mjs').Line} Line */
 /** @typedef {import('./pdf-lines.mjs').Page} Page */
 /** @typedef {Awaited<ReturnType<typeof import('unpdf').getDocumentProxy>>} Pdf */
 /** @typedef {Awaited<ReturnType<Pdf['getOutline']>>} Outline */
-/** @typedef {{ str: string, left: number, right: number, base: number, size: number, isMonospaced: boolean }} Part of a line */
-
-/** Points; letters whose sizes differ by less are of one size. */
-const SIZES = 0.5
 
 /**
  * @param {Uint8Array} bytes
@@ -103,69 +99,3 @@ async function pageOf(pdf, dest) {
     return undefined
   }
 }
-
-/**
- * @param {Awaited<ReturnType<Awaited<ReturnType<Pdf['getPage']>>['getTextContent']>>} content
- * @returns {Line[]}
- */
-function linesOf({ items, styles }) {
-  /** @type {Line[]} */
-  const lines = []
-  /** @type {Part[]} */
-  let parts = []
-  const end = () => {
-    const text = parts
-      .map((part, at) => (isFootnoteMark(part, parts[at - 1]) ? '' : part.str))
-      .join('')
-      .replace(/\s+/g, ' ')
-      .trim()
-    const letters = parts.filter(({ str }) => str.trim() !== '')
-    const largest = letters.toSorted((a, b) => b.str.length - a.str.length)[0]
-    if (text !== '' && largest) {
-      lines.push({
-        text,
-        left: Math.min(...letters.map(({ left }) => left)),
-        right: Math.max(...letters.map(({ right }) => right)),
-        columns: letters
-          .slice(1)
-          .map(({ left, size }, at) => ({ left, gap: (left - (letters[at]?.right ?? left)) / size })),
-        base: largest.base,
-        size: Math.round(largest.size / SIZES) * SIZES,
-        // Letters of East Asia are as wide as each other in every font.
-        isMonospaced: letters.every(({ isMonospaced }) => isMonospaced) && !WIDE.test(text),
-      })
-    }
-    parts = []
-  }
-  for (const item of items) {
-    if (!('str' in item)) continue
-    const [, , shear = 0, height = 0, left = 0, base = 0] = item.transform
-    const size = Math.hypot(shear, height)
-    // Exponents stand a little higher, and titles far from what is below them.
-    const last = parts.at(-1)
-    if (last && Math.abs(last.base - base) > Math.max(last.size, size) * 0.7) end()
-    parts.push({
-      str: item.str,
-      left,
-      right: left + item.width,
-      base,
-      size,
-      isMonospaced: styles[item.fontName]?.fontFamily === 'monospace',
-    })
-    if (item.hasEOL) end()
-  }
-  end()
-  return lines
-}
-
-/**
- * Whether a small raised number points to a footnote: it stands behind a word, and an exponent behind a number or a letter.
- * @param {Part} part
- * @param {Part | undefined} before
- */
-const isFootnoteMark = (part, before) =>
-  before !== undefined &&
-  /^\d{1,3}\s*$/.test(part.str) &&
-  part.size < before.size * 0.8 &&
-  part.base > before.base + before.size * 0.2 &&
-  /(?:\p{L}{3}|[.,;:!?)”"])\s*$/u.test(before.str)
