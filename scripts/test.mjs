@@ -1,6 +1,7 @@
 /**
- * `npm test`: all tests and `npm run check`, of which format and lint come first, and then three parts at a time. The tests of clients wait much of their time, so all else
- * runs beside them, and whoever ends first takes the next part that waits. What the other parts print follows in the end.
+ * `npm test`: all tests and `npm run check`. Format and lint come first, and nothing else runs if they fail. Then three parts run at
+ * a time. The tests of clients wait much of their time, so all else runs beside them; whoever ends first takes the next part that
+ * waits. What the other parts print follows in the end.
  * The last line is `N passed, N failed`, and before it stands every test that failed. A file that fails while the machine
  * is full is run once more by itself; what passes then counts as passed and is named as unsteady. Arguments go to vitest.
  * `--all`, which is `npm run test:all`, runs no part in short, and draws new random cases.

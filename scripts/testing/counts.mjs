@@ -20,12 +20,12 @@ const STRAY = 'an error outside of tests: '
  * @param {string} name of the run
  * @param {object} outcome
  * @param {Report | undefined} outcome.report undefined: vitest left none
- * @param {import('./stray.mjs').Stray[]} [outcome.stray]
+ * @param {import('./stray.mjs').Stray[] | undefined} outcome.stray undefined: the run ended before its errors were written
  * @param {boolean} outcome.succeeded whether vitest says so
  * @param {boolean} [outcome.mayBeEmpty] whether having no test is no failure
  * @returns {Counts}
  */
-export function counted(name, { report, stray = [], succeeded, mayBeEmpty = false }) {
+export function counted(name, { report, stray, succeeded, mayBeEmpty = false }) {
   /** @type {Counts['failures']} */
   const failures = new Map()
   /** @type {Counts['passes']} */
@@ -43,7 +43,8 @@ export function counted(name, { report, stray = [], succeeded, mayBeEmpty = fals
     // A file that cannot even be loaded has no tests to count, and has failed.
     if (status === 'failed' && failed.length === 0) fail(file, NOT_RUN)
   }
-  for (const { file, message } of stray) fail(file ?? name, STRAY + message.split('\n')[0])
+  if (report !== undefined && stray === undefined) fail(name, 'vitest ended early')
+  for (const { file, message } of stray ?? []) fail(file ?? name, STRAY + message.split('\n')[0])
   const tests = (report?.testResults ?? []).flatMap(({ assertionResults }) => assertionResults)
   const passed = tests.filter(({ status }) => status === 'passed').length
   if (report === undefined) fail(name, 'vitest left no report')

@@ -4,7 +4,7 @@
  * first token waits for one call less.
  *
  * Each reading is for one question, which names it, and begins after that question has arrived at Parley. So it has every change
- * of the history that was acknowledged before. Nothing is kept for later questions, so nobody has to take anything back.
+ * of the history that was acknowledged before. No later question may use it, so nobody has to take anything back.
  */
 import { waitUntil } from 'cloudflare:workers'
 import { reasonOf } from '../errors'

@@ -14,7 +14,7 @@ const report = (files: Record<string, Tests>, broken: string[] = []) => ({
 const run = (files: Record<string, Tests>, more: Partial<Parameters<typeof counted>[1]> = {}): Counts => {
   const made = report(files)
   const succeeded = made.testResults.every(({ status }) => status === 'passed') && !more.stray?.length
-  return counted('clients-1', { report: made, succeeded, ...more })
+  return counted('clients-1', { report: made, stray: [], succeeded, ...more })
 }
 const failuresOf = ({ failures }: Counts) => Object.fromEntries(failures)
 const outcome = ({ passed, failed }: Counts) => [passed, failed]
@@ -23,6 +23,7 @@ const stray = (file?: string) => [{ file, message: 'socket hang up\n  at x' }]
 test('tests are counted, and a file that could not be run is a failure', () => {
   const counts = counted('unit', {
     report: report({ '/a': { one: 'passed', two: 'failed', three: 'skipped' }, '/b': {} }, ['/b']),
+    stray: [],
     succeeded: false,
   })
   expect(outcome(counts)).toEqual([1, 2])
@@ -35,6 +36,12 @@ test('a part without a test, without a report or with a failure that nobody name
   expect(outcome(run({ '/browser': { one: 'skipped' } }))).toEqual([0, 0])
   expect(outcome(run({}, { report: undefined, succeeded: false, mayBeEmpty: true }))).toEqual([0, 1])
   expect(outcome(run({ '/a': { one: 'passed' } }, { succeeded: false }))).toEqual([1, 1])
+})
+
+test('a run that ended before it told its errors has failed, and no second run mends it', () => {
+  const ended = run({ '/a': { one: 'passed', two: 'failed' } }, { stray: undefined })
+  expect(failuresOf(ended)).toEqual({ '/a': ['two'], 'clients-1': ['vitest ended early'] })
+  expect(repeatable(ended, 2)).toEqual([])
 })
 
 test('an error outside of tests is a failure beside those of tests, of the file that ran', () => {
@@ -74,7 +81,7 @@ test('what fails again, or is not run again, has failed', () => {
   })
   const other = mended(run({ '/a': FIRST }), run({ '/a': { one: 'failed', two: 'passed' } }))
   expect(failuresOf(other)).toEqual({ '/a': ['one'] })
-  const none = counted('again', { report: undefined, succeeded: false })
+  const none = counted('again', { report: undefined, stray: undefined, succeeded: false })
   expect(mended(run({ '/a': FIRST }), none).failed).toBe(2)
 })
 
