@@ -37,10 +37,12 @@ const run = (script, args, { env = {}, isBeside = false } = {}) =>
         output += text
       })
     }
-    for (const name of /** @type {NodeJS.Signals[]} */ (['SIGINT', 'SIGTERM'])) {
-      process.once(name, () => child.kill(name))
-    }
-    child.on('close', (code) => resolve({ succeeded: code === 0, output }))
+    const end = (/** @type {NodeJS.Signals} */ name) => child.kill(name)
+    process.once('SIGINT', end).once('SIGTERM', end)
+    child.on('close', (code) => {
+      process.off('SIGINT', end).off('SIGTERM', end)
+      resolve({ succeeded: code === 0, output })
+    })
   })
 
 const isAll = process.argv.includes('--all')
