@@ -29,7 +29,7 @@ import {
   replayInterrupted,
   requireSame,
 } from './joins'
-import { deletedTurns, isRemembered, removeMessages } from './kept-messages'
+import { deletedTurns, dropDeletedRecords, isRemembered, removeMessages } from './kept-messages'
 import { LookedBack } from './look-back-ahead'
 import { Memory } from './memory'
 import { requireAsker } from './ownership'
@@ -326,17 +326,8 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
   /** Delivers what the history and D1 have not taken yet. */
   async #deliver(memory: Memory): Promise<void> {
     await memory.outbox.deliver()
-    await this.#dropDeletedRecords(memory)
+    await dropDeletedRecords(this.env, memory, this.#id)
     await memory.records.deliver()
-  }
-
-  /** Takes back the records of turns that were deleted while D1 was unavailable. Only their cost is still reported. */
-  async #dropDeletedRecords(memory: Memory): Promise<void> {
-    const waiting = memory.records.turns
-    if (waiting.length === 0) return
-    const deleted = await deletedTurns(this.env, memory, this.#id, Math.min(...waiting)).catch(() => [])
-    if (memory.closed) return
-    for (const turn of deleted) memory.records.reduce(turn)
   }
 
   #atRest(memory: Memory): boolean {

@@ -49,3 +49,16 @@ export async function removeMessages(
     while (!(await store.removeConversation(conversationId)).done);
   }
 }
+
+/** Takes back the records of turns that were deleted while D1 was unavailable. Only their cost is still reported. */
+export async function dropDeletedRecords(
+  env: Cloudflare.Env,
+  memory: Memory,
+  conversationId: string,
+): Promise<void> {
+  const waiting = memory.records.turns
+  if (waiting.length === 0) return
+  const deleted = await deletedTurns(env, memory, conversationId, Math.min(...waiting)).catch(() => [])
+  if (memory.closed) return
+  for (const turn of deleted) memory.records.reduce(turn)
+}

@@ -23,6 +23,7 @@ import { identityOf } from './joins'
 import type { Memory } from './memory'
 import { languageModelOf, rewriterOf } from './turn-models'
 import type { QueuedTurn } from './turn-queue'
+import { turnRow } from './turn-row'
 import { TurnStream } from './turn-stream'
 
 /** What a turn needs from its object. */
@@ -365,25 +366,10 @@ export class TurnRun {
   #record(memory: Memory, turn: Turn, now: number): TurnRecord {
     const { model } = this.#queued.request
     const trace = traceOf(turn)
-    const { standalone, answer, followups = [], ...recorded } = recordOf(turn, now, model.model_name)
     const conversation = this.#entry(memory, now)
     return {
       conversation,
-      turn: {
-        conversationId: this.#id,
-        turn: turn.turn,
-        question: recorded.question,
-        standalone: standalone ?? null,
-        answer,
-        finishReason: recorded.finish_reason,
-        citations: JSON.stringify(recorded.citations),
-        usage: JSON.stringify(recorded.usage),
-        timings: JSON.stringify(recorded.timings),
-        trace: JSON.stringify(trace),
-        createdAt: now,
-        expiresAt: conversation.expiresAt,
-        followups: JSON.stringify(followups),
-      },
+      turn: turnRow(recordOf(turn, now, model.model_name), trace, now, conversation),
       ...this.#cost(now, spendingOf(trace.calls, model.id)),
       ...(this.#replaced.length > 0 && { replaced: this.#replaced }),
     }

@@ -13,12 +13,11 @@ import { splitOutside } from '../fragment'
 import { EVERYWHERE, NOWHERE } from '../range'
 import { diversifying } from '../request/diversity'
 import { parseRequest, type SearchRequest } from '../request/request'
-import { completeSort, orderBy } from '../request/sort'
 import type { StoredSchema } from '../schema/layout'
 import type { ParsedQuery } from '../text/query'
 import type { SearchParameters, SearchResult, SearchScope } from '../types'
-import { type Candidates, VectorsUnavailable, type Wanted } from '../vectors/vector-index'
-import { everything, type RangedFilter, type Top, textMatches } from './candidates'
+import { type Candidates, VectorsUnavailable } from '../vectors/vector-index'
+import { everything, type RangedFilter, textMatches } from './candidates'
 import type { SearchContext } from './context'
 import { effectiveFilter } from './effective-filter'
 import { countFacets } from './facets'
@@ -44,15 +43,10 @@ import { contextFits, hasContext, questionWords } from './question-words'
 import { findPlain, isPlain } from './ranking/found'
 import { readBest } from './reading'
 import { completeSides } from './rerank'
+import { meaningOf, topWanted, wantedNeighbours } from './wanted'
 
-/** The least number of neighbours in a hybrid search. */
-const HYBRID_K = 100
-/** This many are enough if the index cannot name more: the next one would weigh 0.3 / 51. */
-const HYBRID_ENOUGH = 50
 /** The weight of the vector's rank, as in Typesense. */
 const RANK_ALPHA = 0.3
-/** The weight of the vector's score, for models that read a text in context. */
-const STRONG = 0.8
 /** Retry-After when Vectorize does not answer, in seconds. */
 const RETRY_SECONDS = 5
 
@@ -239,28 +233,6 @@ async function rerank(
   result.rerank = info
 }
 
-/** The page as a window of the best keyword matches, if the order begins with the text match. */
-function topWanted(context: SearchContext, request: SearchRequest): Top | undefined {
-  const { sql, schema } = context
-  const sort = completeSort(request.sort, schema, { text: true, vector: false })
-  const first = sort[0]!
-  const isByScore = first.kind === 'text_match' && first.buckets === undefined && first.direction === 'DESC'
-  if (!isByScore || request.groupBy.length > 0 || request.perPage === 0) return undefined
-  const order = orderBy(sort, sql, schema, false)
-  // These keys need columns computed from all matches.
-  if (order.buckets.length > 0 || order.distances > 0 || order.joined.length > 0) return undefined
-  return { offset: request.offset, limit: request.perPage, order, byScore: true }
-}
-
-/** How many neighbours to find. @param isHybrid words are searched too */
-function wantedNeighbours(request: SearchRequest, { k }: VectorSearch, isHybrid: boolean): Wanted {
-  const page = Math.max(1, request.offset + request.perPage)
-  if (k !== undefined) return { k, enough: k }
-  return isHybrid
-    ? { k: Math.max(page, HYBRID_K), enough: Math.max(page, HYBRID_ENOUGH) }
-    : { k: page, enough: page }
-}
-
 /** Candidates from an outside index. @returns 'unavailable' when it cannot be searched now */
 async function seek(
   context: SearchContext,
@@ -390,10 +362,6 @@ function all(
     pinned,
   }
 }
-
-/** The weight of vectors beside words in score fusion. */
-const meaningOf = (context: SearchContext, { field, alpha }: VectorSearch): number =>
-  alpha ?? (field.embed && context.embedder(field).weight) ?? STRONG
 
 function withoutExcludedParts(result: SearchResult, { excludeFields }: SearchRequest): SearchResult {
   const names = splitOutside(excludeFields, ',')
