@@ -6,6 +6,8 @@ import { parseHTML } from 'linkedom'
 import Turndown from 'turndown'
 import { titleOfPath } from './article.mjs'
 import { decodeText } from './encoding.mjs'
+import { plainBlocks } from './html-blocks.mjs'
+import { codeRules } from './html-code.mjs'
 
 /** Less text than this is a sign that the main content was not found. */
 const FEW_CHARACTERS = 140
@@ -22,24 +24,32 @@ const FOLLOWING = 4
 /** Seconds after which a page that reloads itself or goes on is not read first. */
 const SHORT_REFRESH = 5
 
+/** Menus, and links to the pages around (DocBook, Texinfo). */
+const NAVIGATION =
+  '[role="navigation"], [role="search"], [role="contentinfo"], a[rel="prev"], a[rel="next"], a[accesskey]'
+
 /** A permanent link's sign. */
 const SIGN = /^[\s\u200b¶§#🔗]*$/u
 
+/** The number or mark of a footnote. */
+const FOOTNOTE = /^\s*(\[\s*(\d{1,3}|[a-z*†‡])\s*\]|[*†‡]|\d{1,3})\s*$/u
+
+/** @param {string} words of a link within the page */
+const isMark = (words) => SIGN.test(words) || FOOTNOTE.test(words)
+
 const turndown = new Turndown({ headingStyle: 'atx', codeBlockStyle: 'fenced', bulletListMarker: '-' })
-turndown.use(gfm)
+turndown.use([gfm, codeRules])
 turndown.remove(['script', 'style', 'noscript', 'iframe', 'button', 'form', 'template', 'nav'])
 turndown.addRule('images', {
   filter: 'img',
   replacement: (_, node) => /** @type {any} */ (node).getAttribute('alt') ?? '',
 })
 
-// Site generators put a link to itself into or beside each heading, as a sign or around its words.
-turndown.addRule('permalinks', {
-  filter: (node) =>
-    node.nodeName === 'A' &&
-    (node.getAttribute('href') ?? '').startsWith('#') &&
-    (SIGN.test(node.textContent ?? '') || node.closest('h1, h2, h3, h4, h5, h6') !== null),
-  replacement: (content) => (SIGN.test(content) ? '' : content),
+// Site generators put a link to itself into or beside each heading, as a sign or around its words. The number of a footnote
+// would pass for a citation of an answer, and other links within the page lead nowhere from there.
+turndown.addRule('links within the page', {
+  filter: (node) => node.nodeName === 'A' && (node.getAttribute('href') ?? '').startsWith('#'),
+  replacement: (content, node) => (isMark(node.textContent ?? '') ? '' : content),
 })
 // Arrows to the next page are links without words.
 turndown.addRule('links without words', {
@@ -72,8 +82,24 @@ export function htmlToMarkdown(html, escapeText = escapeMarks) {
       .turndown(html)
       // The number of a heading makes no list of it.
       .replace(/^(#{1,6} \d+)\\\. /gm, '$1. ')
+      .replace(CODE_OR_MARK, plainInLine)
       .trim()
   )
+}
+
+/** Code as it stands, or an escaped sign that means something only where a line begins. */
+const CODE_OR_MARK = /^([ \t>]*)(`{3,})[^\n]*\n[\s\S]*?\n\1\2|(`+)[^`\n]+\3|\\[-+=#>~]/gm
+
+/**
+ * Turndown escapes at the beginning of each element, which is often the middle of a line: `lazy\=False`.
+ * @param {string} match
+ * @param {unknown[]} rest
+ */
+function plainInLine(match, ...rest) {
+  if (!match.startsWith('\\')) return match
+  const [offset, whole] = /** @type {[number, string]} */ (rest.slice(-2))
+  const before = whole.slice(whole.lastIndexOf('\n', offset - 1) + 1, offset)
+  return /^[\s>]*(?:(?:[-*+]|\d+\.)\s+)*$/.test(before) ? match : match.slice(1)
 }
 
 /**
@@ -100,7 +126,13 @@ export function readPage(html, address) {
   const forward = resolve(refreshOf(document), base)
   const leads = forward !== undefined && forward !== resolve(address, base)
   if (leads) links.push(forward)
+  for (const link of document.querySelectorAll('a[href]')) {
+    const href = link.getAttribute('href') ?? ''
+    link.setAttribute('href', linkFrom(href, base, address))
+    link.removeAttribute('title')
+  }
   const title = titleOf(document) || titleOfPath(new URL(address).pathname)
+  plainBlocks(document)
   const text = mainContent(document)
   return {
     article: {
@@ -222,8 +254,8 @@ const proseLength = (markdown) => markdown.replace(/\[[^\]]*\]\([^)]*\)/g, '').r
  * @param {Element} part
  */
 function removeMenus(part) {
-  for (const each of part.querySelectorAll('[role="navigation"], [role="search"], [role="contentinfo"]'))
-    each.remove()
+  for (const each of part.querySelectorAll(NAVIGATION)) each.remove()
+  for (const list of part.querySelectorAll('ul, ol')) if (isContents(list)) list.remove()
   const begin = [...part.querySelectorAll('p, pre, dd')].find(
     (each) => collapse(each.textContent ?? '').length - linkedLength(each) >= PARAGRAPH,
   )
@@ -234,12 +266,37 @@ function removeMenus(part) {
   }
 }
 
+/**
+ * Whether a list is the table of contents of its page: it has places of the page alone.
+ * @param {Element} list
+ */
+function isContents(list) {
+  const links = [...list.querySelectorAll('a[href]')]
+  return (
+    links.length > 1 &&
+    links.every((link) => link.getAttribute('href')?.startsWith('#')) &&
+    linkedLength(list) >= MOST_OF_PAGE * collapse(list.textContent ?? '').length
+  )
+}
+
 /** @param {Element} part */
 const linkedLength = (part) =>
   [...part.querySelectorAll('a')].reduce((sum, link) => sum + collapse(link.textContent ?? '').length, 0)
 
 /** @param {string} text */
 const collapse = (text) => text.replace(/\s+/g, ' ').trim()
+
+/**
+ * A link as it leads anywhere from elsewhere: whole, or to a place of the same page. A link of a file is left as it is.
+ * @param {string} href
+ * @param {string} base
+ * @param {string} address
+ */
+function linkFrom(href, base, address) {
+  if (href.startsWith('#') || !base.startsWith('http') || !URL.canParse(href, base)) return href
+  const url = new URL(href, base)
+  return url.hash !== '' && resolve(href, base) === resolve(address, base) ? url.hash : url.href
+}
 
 /**
  * @param {string | null | undefined} href

@@ -1,0 +1,114 @@
+/**
+ * Makes parts of a web page plain before they are read, because Markdown has no word for them, or because the readability library
+ * takes them for something else.
+ */
+
+/** Longer terms are signatures or sentences of their own. */
+const LONGEST_TERM = 200
+const BLOCKS = /^(P|DIV|DL|UL|OL|PRE|TABLE|H[1-6]|BLOCKQUOTE|SECTION|FIGURE|DETAILS)$/
+/** Notes that DocBook and Asciidoctor set as tables. */
+const NOTES = '.note, .tip, .warning, .caution, .important, .admonitionblock'
+const SOURCE = /^\s*\[(source|src)\]\s*$/i
+const INLINE = 'span, em, strong, b, i, a, code, kbd, samp, tt, var, abbr, small, mark'
+
+/** @param {Document} document */
+export function plainBlocks(document) {
+  for (const note of document.querySelectorAll(NOTES)) unwrapNote(note)
+  // Sphinx and Javadoc link each name to its source.
+  for (const link of document.querySelectorAll('dt a')) if (SOURCE.test(link.textContent ?? '')) link.remove()
+  for (const list of document.querySelectorAll('dl')) joinTerms(list)
+  // The library removes what is called like a menu or a header, such as DocBook's `<span class="guimenu">`, in the middle of a sentence.
+  for (const part of document.querySelectorAll('p, dd, dt, li, td'))
+    for (const each of part.querySelectorAll(INLINE)) if (!each.closest('pre')) each.removeAttribute('class')
+}
+
+/**
+ * A table of an icon, a title and a text becomes the title and the text.
+ * @param {Element} note
+ */
+function unwrapNote(note) {
+  const table = [...note.children].find((each) => each.nodeName === 'TABLE')
+  const cells = table
+    ? [...table.querySelectorAll('td, th')].filter((each) => each.closest('table') === table)
+    : []
+  const text = cells.findLast((each) => each.nodeName === 'TD')
+  if (!table || !text || cells.length > 3) return
+  const title = cells.find((each) => each !== text && clean(each.textContent) !== '')
+  const paragraph = firstParagraph(text)
+  if (title) paragraph.prepend(strong(table.ownerDocument, `${clean(title.textContent)}:`), ' ')
+  table.replaceWith(...text.childNodes)
+}
+
+/**
+ * A term and what it means are read together: both go into one paragraph.
+ * @param {Element} list
+ */
+function joinTerms(list) {
+  /** @type {Element[]} */
+  let terms = []
+  for (const each of [...list.querySelectorAll('dt, dd')].filter((one) => one.closest('dl') === list)) {
+    if (each.nodeName === 'DT') {
+      terms.push(each)
+      continue
+    }
+    const isPlain = terms.every(
+      (term) =>
+        !term.querySelector('h1, h2, h3, h4, h5, h6, p, pre, ul, ol, table') &&
+        clean(term.textContent) !== '',
+    )
+    const named = terms.map((term) => clean(term.textContent)).join(', ')
+    if (terms.length > 0 && isPlain && named.length <= LONGEST_TERM) {
+      const name = strong(list.ownerDocument, '')
+      terms.forEach((term, at) => {
+        if (at > 0) name.append(', ')
+        name.append(...trimmed(term).childNodes)
+        term.remove()
+      })
+      firstParagraph(each).prepend(name, named.endsWith(':') ? ' ' : ': ')
+    }
+    terms = []
+  }
+}
+
+/**
+ * The paragraph that a part begins with; it is made if there is none.
+ * @param {Element} part
+ */
+function firstParagraph(part) {
+  const first = [...part.childNodes].find((each) => clean(each.textContent) !== '')
+  if (first?.nodeName === 'P') return /** @type {Element} */ (first)
+  const paragraph = part.ownerDocument.createElement('p')
+  for (const node of [...part.childNodes]) {
+    if (BLOCKS.test(node.nodeName)) break
+    paragraph.append(node)
+  }
+  part.prepend(paragraph)
+  return paragraph
+}
+
+/**
+ * @param {Document} document
+ * @param {string} text
+ */
+function strong(document, text) {
+  const element = document.createElement('strong')
+  element.append(text)
+  return element
+}
+
+/**
+ * A term without the space around its words.
+ * @param {Element} term
+ */
+function trimmed(term) {
+  /** @type {Node | null} */
+  let node
+  for (node = term; node; node = node.firstChild)
+    if (node.nodeType === 3) node.textContent = (node.textContent ?? '').trimStart()
+  for (node = term; node; node = node.lastChild)
+    if (node.nodeType === 3) node.textContent = (node.textContent ?? '').trimEnd()
+  return term
+}
+
+/** @param {string | null} text */
+const clean = (text) => (text ?? '').replace(/\s+/g, ' ').trim()

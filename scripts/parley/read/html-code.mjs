@@ -1,0 +1,117 @@
+/**
+ * Code in web pages. Turndown knows it as `<pre><code>` alone, and site generators write it in other ways too: without `<code>`
+ * (Sphinx, DocBook, Javadoc), line by line (Shiki, Prism), beside a column of line numbers, or as `<div class="fragment">` (Doxygen).
+ * Code that is not known as such loses its lines, and `# a comment` becomes a heading.
+ */
+
+/** Where generators name the language: `language-js`, `highlight-source-js`, `highlight-python3`, `brush: js`, `sourceCode js`. */
+const LANGUAGE = /(?:^|\s)(?:lang(?:uage)?-|highlight-(?:source-)?|brush:\s*|sourceCode\s+)([\w+#.-]+)/
+/** Names for code of no language, and for shells that show a prompt. */
+const NO_LANGUAGE = /^(none|default|text|plain|plaintext|txt|nohighlight)$/i
+/** Cells and elements that hold line numbers. */
+const NUMBERS =
+  '.linenos, .linenodiv, .lineno, .source-line-no, .gutter, .line-numbers-rows, .hljs-ln-numbers, .rouge-gutter'
+const MOST_IN_PROSE = 0.6
+const WORDS_OF_PROSE = 8
+
+/** @param {import('turndown')} turndown */
+export function codeRules(turndown) {
+  turndown.addRule('code blocks', {
+    filter: (node) =>
+      node.nodeName === 'PRE' || (node.nodeName === 'DIV' && node.classList?.contains('fragment')),
+    replacement: (content, node) => {
+      const element = /** @type {Element} */ (/** @type {unknown} */ (node))
+      const code = codeIn(element)
+      return isProse(element, code) ? `\n\n${content}\n\n` : fenced(code, languageOf(element))
+    },
+  })
+  // The numbers and the code are two cells of one row.
+  turndown.addRule('numbered code', {
+    filter: (node) =>
+      node.nodeName === 'TABLE' && Boolean(node.querySelector(NUMBERS)) && Boolean(node.querySelector('pre')),
+    replacement: (_, node) => {
+      const element = /** @type {Element} */ (/** @type {unknown} */ (node))
+      const blocks = Array.from(element.querySelectorAll('pre')).filter((each) => !each.closest(NUMBERS))
+      const code = blocks.map(codeIn).join('\n')
+      return fenced(code, languageOf(blocks[0] ?? element))
+    },
+  })
+  turndown.addRule('code of other names', {
+    filter: (node) =>
+      /^(TT|SAMP)$/.test(node.nodeName) &&
+      !node.querySelector('code, tt, samp') &&
+      !node.closest('pre, code'),
+    replacement: (content, node) =>
+      /[`\n]/.test(node.textContent ?? '') ? content : inline(node.textContent ?? ''),
+  })
+}
+
+/** @param {string} text */
+const inline = (text) => (text.trim() === '' ? text : text.replace(/^(\s*)(.*?)(\s*)$/s, '$1`$2`$3'))
+
+/**
+ * @param {string} code
+ * @param {string} language
+ */
+function fenced(code, language) {
+  if (code.trim() === '') return ''
+  const longest = Math.max(2, ...[...code.matchAll(/^`{3,}/gm)].map(([marks]) => marks.length))
+  const fence = '`'.repeat(longest + 1)
+  return `\n\n${fence}${language}\n${code}\n${fence}\n\n`
+}
+
+/**
+ * The text of code, a line for each `<br>` and each block, without line numbers and the blank lines around it.
+ * @param {Element} element
+ */
+function codeIn(element) {
+  const lines = [...linesOf(element)].join('')
+  return lines.replace(/^(?:[ \t]*\n)+/, '').replace(/\s+$/, '')
+}
+
+/**
+ * @param {Node} node
+ * @returns {Generator<string>}
+ */
+function* linesOf(node) {
+  for (const child of node.childNodes) {
+    if (child.nodeType === 3) yield child.textContent ?? ''
+    if (child.nodeType !== 1) continue
+    const element = /** @type {Element} */ (child)
+    if (element.nodeName === 'BR') yield '\n'
+    else if (element.nodeName === 'BUTTON' || element.matches(NUMBERS)) continue
+    else {
+      const inside = [...linesOf(element)].join('')
+      yield inside
+      if (/^(DIV|P|LI|TR)$/.test(element.nodeName) && !inside.endsWith('\n')) yield '\n'
+    }
+  }
+}
+
+/** @param {Element} element */
+function languageOf(element) {
+  const inner = element.querySelector('code')
+  const around = [element.parentElement, element.parentElement?.parentElement]
+  for (const each of [inner, element, ...around]) {
+    const language = LANGUAGE.exec(each?.getAttribute('class') ?? '')?.[1]
+    if (language !== undefined) return NO_LANGUAGE.test(language) ? '' : language
+  }
+  return ''
+}
+
+/**
+ * Whether this is text that only keeps its line breaks, such as an RFC or a letter: most of its paragraphs are sentences.
+ * @param {Element} element
+ * @param {string} text
+ */
+function isProse(element, text) {
+  if (element.querySelector('code, span[class]') || languageOf(element) !== '') return false
+  const paragraphs = text.split(/\n\s*\n/).filter((each) => each.trim() !== '')
+  if (paragraphs.length < 3) return false
+  const sentences = paragraphs.filter(
+    (each) =>
+      each.trim().split(/\s+/).length >= WORDS_OF_PROSE &&
+      /^\s*["'(]?\p{Lu}[\s\S]*[.:!?]["')]?\s*$/u.test(each),
+  )
+  return sentences.length >= MOST_IN_PROSE * paragraphs.length
+}

@@ -1,0 +1,113 @@
+/** Pages as documentation generators write them: code, terms, notes, menus in sentences, and links. */
+import { expect, test } from 'vitest'
+import { htmlToMarkdown, readPage } from '../../../scripts/parley/read/html.mjs'
+
+const ADDRESS = 'https://docs.example.com/guide/backup.html'
+const SAID =
+  'A backup is a copy of files that you keep in another place, so that nothing is lost when a disk fails.'
+
+/** What is read of a page with this content. */
+const read = (content: string): string =>
+  readPage(
+    `<html><head><title>Backup</title></head><body><main><h1>Backup</h1><p>${SAID}</p>${content}</main></body></html>`,
+    ADDRESS,
+  ).article.text
+
+test.each([
+  [
+    'Sphinx',
+    '<div class="highlight-bash notranslate"><div class="highlight"><pre><span></span><span class="c1"># Restore one file</span>\n$ keep restore <span class="s1">\'*.o\'</span>\n</pre></div></div>',
+    "```bash\n# Restore one file\n$ keep restore '*.o'\n```",
+  ],
+  [
+    'Sphinx, of no language',
+    '<div class="highlight-default notranslate"><div class="highlight"><pre><span></span># all\nkeep\n</pre></div></div>',
+    '```\n# all\nkeep\n```',
+  ],
+  [
+    'DocBook',
+    '<pre class="screen"># keep --all\n# keep --none\n</pre>',
+    '```\n# keep --all\n# keep --none\n```',
+  ],
+  [
+    'Docusaurus, where a line ends with an element',
+    '<pre class="prism-code language-js"><code><span class="token-line">a()<br></span><span class="token-line">b()<br></span></code></pre>',
+    '```js\na()\nb()\n```',
+  ],
+  [
+    'code of one element a line',
+    '<pre class="language-sh"><code><div class="line">one</div><div class="line">two</div></code></pre>',
+    '```sh\none\ntwo\n```',
+  ],
+  [
+    'Hexo and MkDocs, beside line numbers',
+    '<table class="highlighttable"><tr><td class="linenos"><div class="linenodiv"><pre>1\n2</pre></div></td><td class="code"><div><pre><code class="language-yaml">a: 1\nb: 2</code></pre></div></td></tr></table>',
+    '```yaml\na: 1\nb: 2\n```',
+  ],
+  [
+    'Doxygen',
+    '<div class="fragment"><div class="line"><span class="lineno">1</span>int a;</div><div class="line"><span class="lineno">2</span>int b;</div></div>',
+    '```\nint a;\nint b;\n```',
+  ],
+  ['code that has a fence in it', '<pre><code>```\na\n```</code></pre>', '````\n```\na\n```\n````'],
+])('code stays code: %s', (_, html, markdown) => {
+  expect(htmlToMarkdown(html)).toBe(markdown)
+  expect(read(html)).toContain(markdown)
+})
+
+test('text that only keeps its lines is read as text', () => {
+  const letter = [SAID, 'Keep the copy away from the computer that it was made of.', SAID].join('\n\n')
+  expect(htmlToMarkdown(`<pre>${letter}</pre>`)).toBe(letter)
+})
+
+test('a term and what it means are one paragraph, several terms together', () => {
+  const text = read(
+    '<dl><dt>\n <span class="term">-k</span>\n</dt><dt><code>--keep</code></dt><dd><p>Keeps <b>all</b> files.</p><p>Since 2.0.</p></dd>' +
+      '<dt>Depth:</dt><dd>How far to go.</dd><dt>Modes</dt><dd><ul><li>fast</li></ul></dd></dl>',
+  )
+  expect(text).toContain('**-k, `--keep`**: Keeps **all** files.\n\nSince 2.0.')
+  expect(text).toContain('**Depth:** How far to go.')
+  expect(text).toMatch(/\*\*Modes\*\*:\s+-\s+fast/)
+})
+
+test('a note in a table is a paragraph', () => {
+  const text = read(
+    '<div class="note"><table><tr><td rowspan="2"><img alt="[Note]" src="n.png"></td><th>Note</th></tr><tr><td><p>Disks fail.</p></td></tr></table></div>' +
+      '<div class="admonitionblock tip"><table><tr><td class="icon"><div class="title">Tip</div></td><td class="content">Test your copies.</td></tr></table></div>',
+  )
+  expect(text).toContain('**Note:** Disks fail.')
+  expect(text).toContain('**Tip:** Test your copies.')
+  expect(text).not.toContain('|')
+})
+
+test('words in a sentence stay, whatever they are called', () => {
+  const way =
+    '<span class="menuchoice"><span class="guimenu">File</span> → <span class="guimenuitem">Back up</span></span>'
+  expect(read(`<p>You can begin from the menu bar: ${way}. It asks where the copy goes.</p>`)).toContain(
+    'File → Back up',
+  )
+})
+
+test('links are whole, those within the page are words, and footnotes and links to sources go', () => {
+  const text = read(
+    '<p>See <a href="../faq.html#disk" title="Questions">questions</a>, <a href="#safe">safe copies</a> and <a href="backup.html#old">old ones</a><a href="#id2">[1]</a>.</p>' +
+      '<h2>Safe copies<a class="headerlink" href="#safe">¶</a></h2><dl><dt>keep(<em>lazy</em><em>=False</em>)<a href="_modules/keep.html"><span class="viewcode-link">[source]</span></a></dt><dd>Keeps it.</dd></dl>',
+  )
+  expect(text).toContain('See [questions](https://docs.example.com/faq.html#disk), safe copies and old ones.')
+  expect(text).toContain('## Safe copies\n')
+  expect(text).toContain('**keep(_lazy__=False_)**: Keeps it.')
+})
+
+test('signs are escaped where a line begins with them', () => {
+  expect(htmlToMarkdown('<p>- a <b>- b</b></p><p>`x` <b># c</b></p><pre><code>a \\- b</code></pre>')).toBe(
+    '\\- a **- b**\n\n\\`x\\` **# c**\n\n```\na \\- b\n```',
+  )
+})
+
+test('the table of contents of a page is not its text', () => {
+  const text = read(
+    '<div class="topic"><ul><li><a href="#a">Making copies</a><ul><li><a href="#b">By hand</a></li></ul></li></ul></div><h2 id="a">Making copies</h2><p>Run it.</p>',
+  )
+  expect(text.match(/Making copies/g)).toHaveLength(1)
+  expect(text).not.toContain('By hand')
+})
