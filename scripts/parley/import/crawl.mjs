@@ -92,7 +92,24 @@ export async function crawl(start, { most, rate, onPage = () => {} }) {
   // A worker that finds nothing waiting ends; what the others find keeps them going.
   do await Promise.all(Array.from({ length: AT_ONCE }, work))
   while (waiting.length > 0 && begun < most)
-  return { pages: [...pages.values()], leftOut, cut: waiting.length > 0, rate: fetchPage.rate }
+  return { pages: onceEach([...pages.values()]), leftOut, cut: waiting.length > 0, rate: fetchPage.rate }
+}
+
+/**
+ * Pages without those that another address has word for word, such as `/docs/` and `/docs/index.html`. The shortest stays.
+ * @param {Crawled[]} pages
+ */
+function onceEach(pages) {
+  /** @type {Map<string, string>} */
+  const shortest = new Map()
+  const said = (/** @type {Crawled} */ { url, article }) =>
+    // A page's links to itself depend on its address.
+    article ? JSON.stringify([article.title, article.text.replace(/\[([^\]\n]*)\]\([^)\n]*\)/g, '$1')]) : url
+  for (const page of pages) {
+    const known = shortest.get(said(page))
+    if (known === undefined || page.url.length < known.length) shortest.set(said(page), page.url)
+  }
+  return pages.filter((page) => shortest.get(said(page)) === page.url)
 }
 
 /**

@@ -111,6 +111,21 @@ test('a page under two addresses is one; a redirect out of the site is none', as
   await stop()
 })
 
+test('a page that another address has word for word is one document', async () => {
+  const home = (links: string) =>
+    page(
+      'Home',
+      `<p>Begin <a href="${links}#a">here</a>. <a href="index.html">Home</a> <a href="a">A</a></p>`,
+    )
+  const { url, stop } = await site(() => ({
+    '/docs/': home('index.html'),
+    '/docs/index.html': home('index.html'),
+    '/docs/a': page('A'),
+  }))
+  expect(paths(await crawl(`${url}/docs/`, { most: 100 }))).toEqual(['/docs/', '/docs/a'])
+  await stop()
+})
+
 test('no more pages are read than allowed, and it is said that there are more', async () => {
   const { url, stop } = await site(() => ({
     '/': page('Home', Array.from({ length: 20 }, (_, at) => `<a href="/p${at}">${at}</a>`).join('')),
