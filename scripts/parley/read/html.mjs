@@ -83,6 +83,7 @@ export function htmlToMarkdown(html, escapeText = escapeMarks) {
       // The number of a heading makes no list of it.
       .replace(/^(#{1,6} \d+)\\\. /gm, '$1. ')
       .replace(CODE_OR_MARK, plainInLine)
+      .replace(/\u00a0/g, ' ')
       .trim()
   )
 }
@@ -137,7 +138,7 @@ export function readPage(html, address) {
   return {
     article: {
       title,
-      text,
+      text: withoutTitle(text, title),
       url: canonical ?? address,
     },
     links,
@@ -179,6 +180,14 @@ function refreshOf(document) {
   const [, seconds, url] = /^\s*(\d+)[\d.]*\s*[;,]\s*url\s*=\s*["']?([^"'\s]+)/i.exec(content) ?? []
   return Number(seconds) <= SHORT_REFRESH ? url : undefined
 }
+
+/**
+ * A text without the heading that repeats its title.
+ * @param {string} markdown
+ * @param {string} title
+ */
+const withoutTitle = (markdown, title) =>
+  markdown.replace(/^#{1,6} (.+)\n+/, (line, heading) => (heading === title ? '' : line))
 
 /**
  * What a page marks as its main part. Articles are that if no heading of the page stands outside: one, or a list of posts.

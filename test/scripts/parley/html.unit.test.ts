@@ -111,3 +111,14 @@ test('the table of contents of a page is not its text', () => {
   expect(text.match(/Making copies/g)).toHaveLength(1)
   expect(text).not.toContain('By hand')
 })
+
+test('a heading that is the title is not read twice, hard spaces or not', () => {
+  const page = `<html><head><title>Handbook</title></head><body><div class="section"><h3 class="title">4.6.&nbsp;Crop</h3><p>${SAID}</p><h4>4.6.1.&nbsp;Keys</h4><p>${SAID}</p></div></body></html>`
+  const { title, text } = readPage(page, ADDRESS).article
+  expect({ title, text }).toEqual({
+    title: 'Handbook',
+    text: `### 4.6. Crop\n\n${SAID}\n\n#### 4.6.1. Keys\n\n${SAID}`,
+  })
+  const named = readPage(page.replace('Handbook', '4.6.&nbsp;Crop'), ADDRESS).article
+  expect(named).toMatchObject({ title: '4.6. Crop', text: `${SAID}\n\n#### 4.6.1. Keys\n\n${SAID}` })
+})

@@ -211,7 +211,7 @@ test('what surrounds the content of an HTML page is not read', async () => {
     <h3>More<a class="headerlink" href="#more" title="Link to this heading">¶</a></h3><p>See <a href="/locks">locks</a>.</p>
     <nav><a href="/before" title="Previous chapter"><i></i></a></nav><a rel="next" href="/next"><i></i></a></main></body></html>`
   const { article } = (await read('keys.html', page)) as { article: { text: string } }
-  expect(article.text).toMatch(/^## Keys\n\nA key opens[^#]+### More\n\nSee \[locks\]\(\/locks\)\.$/)
+  expect(article.text).toMatch(/^A key opens[^#]+### More\n\nSee \[locks\]\(\/locks\)\.$/)
 })
 
 test.each([
