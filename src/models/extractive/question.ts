@@ -1,6 +1,6 @@
 /** What a question asks for, and what an answer to it looks like. */
 import { once, regExp } from '../../once'
-import { isContent, isTopical, type Word, wordsOf } from '../words'
+import { compoundsOf, isContent, isTopical, type Word, wordsOf } from '../words'
 
 export interface Question {
   /** as asked, without what was said around it */
@@ -18,7 +18,17 @@ export interface Question {
   plural: boolean
 }
 
-export type Kind = 'who' | 'when' | 'often' | 'count' | 'where' | 'why' | 'how' | 'definition' | 'other'
+export type Kind =
+  | 'who'
+  | 'when'
+  | 'often'
+  | 'count'
+  | 'where'
+  | 'why'
+  | 'difference'
+  | 'how'
+  | 'definition'
+  | 'other'
 
 const KINDS: [Kind, RegExp][] = [
   ['who', /\b(who|whom|whose)\b/i],
@@ -30,6 +40,10 @@ const KINDS: [Kind, RegExp][] = [
   ],
   ['where', /\bwhere\b|\b(what|which) (city|country|place|town|state|location)\b/i],
   ['why', /\bwhy\b|\bwhat (causes?|caused|is the (reason|purpose))\b|\bhow come\b/i],
+  [
+    'difference',
+    /\bdifferen(?:ce|ces|t)\b.*\b(?:between|from|than|to)\b|\b(?:vs|versus|compared? (?:to|with))\b/i,
+  ],
   ['how', /\bhow (do|does|did|can|to|should|would|is|are)\b/i],
   [
     'definition',
@@ -74,7 +88,7 @@ export function readQuestion(given: string): Question {
   const words = wordsOf(text)
   // "What does it mean?" has no topical word. Then the weaker words must do.
   const topical = words.filter(isTopical)
-  const chosen = topical.length > 0 ? topical : words.filter(isContent)
+  const chosen = [...(topical.length > 0 ? topical : words.filter(isContent)), ...compoundsOf(words)]
   const terms = [...new Map(chosen.map((word) => [word.stem, word])).values()]
   const kind = KINDS.find(([, pattern]) => pattern.test(text))?.[0] ?? 'other'
   const fullNames = namesIn(text)
@@ -129,11 +143,12 @@ const sameText = (a: Question, b: Question): boolean =>
   a.words.length > 0 && a.words.join(' ') === b.words.join(' ')
 
 /**
- * Whether a text can answer a question of this kind. "When", "how often" and "how many" need a time or a number.
+ * Whether a text can answer a question of this kind. "When", "how often" and "how many" need a time or a number, and a
+ * comparison needs a word that sets one thing apart from another.
  */
 export const hasLook = (kind: Kind, text: string): boolean => !HARD.has(kind) || looksLike(kind, text, []) > 0
 
-const HARD: ReadonlySet<Kind> = new Set(['when', 'often', 'count'])
+const HARD: ReadonlySet<Kind> = new Set(['when', 'often', 'count', 'difference'])
 
 const MONTH = /\b(january|february|march|april|may|june|july|august|september|october|november|december)\b/i
 
@@ -166,6 +181,12 @@ export function looksLike(kind: Kind, sentence: string, terms: Word[]): number {
       return PLACE().test(sentence) ? 1 : 0
     case 'why':
       return /\b(because|due to|since|so that|in order to|as a result|caused?|causes|reason|therefore|leads? to)\b/i.test(
+        sentence,
+      )
+        ? 1
+        : 0
+    case 'difference':
+      return /\b(differen(ce|ces|t|tly)|differs?|unlike|whereas|compared|contrast|other hand|instead of|rather than|while)\b/i.test(
         sentence,
       )
         ? 1

@@ -57,6 +57,18 @@ describe('the look of an answer', () => {
     ['how often do we meet', 'often', 'The team meets weekly.', 'The team meets in room four.'],
     ["what's the max upload size", 'count', 'Uploads end at 5 MB.', 'Uploads end at the limit.'],
     ['how long is it kept', 'count', 'It is kept for one day.', 'It is kept in the cellar.'],
+    [
+      'what is the difference between a hut and a lodge',
+      'difference',
+      'Unlike a hut, a lodge has a keeper.',
+      'A lodge has a keeper, and a hut has a stove.',
+    ],
+    [
+      'tents vs huts',
+      'difference',
+      'Tents are lighter, whereas huts are dry.',
+      'Tents and huts can be booked.',
+    ],
     ['when was it built', 'when', 'It was built in 1698.', 'It was built of oak.'],
   ])('that %s asks for', (asked, kind, has, lacks) => {
     const question = readQuestion(asked)
