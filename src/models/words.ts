@@ -9,6 +9,8 @@ export interface Word {
   /** lower case, no diacritics, no possessive */
   folded: string
   stem: string
+  /** a verb and its particle, which people also write as one word: `back up` */
+  isCompound?: true
 }
 
 const SPACELESS = String.raw`\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\u30fc\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}`
@@ -64,6 +66,17 @@ function segments(text: string): string[] {
   for (const { segment, isWordLike } of segmenter.segment(text)) if (isWordLike) words.push(segment)
   return words
 }
+
+const PARTICLES = /^(?:up|in|out|on|off|down|over|back|away)$/
+
+/** Verbs and their particles as one word: `backup` for "backing up", `login` for "logged in". */
+export const compoundsOf = (words: readonly { folded: string; stem: string }[]): Word[] =>
+  words.flatMap(({ folded: particle }, at) => {
+    const verb = words[at - 1]
+    if (verb === undefined || !PARTICLES.test(particle)) return []
+    const folded = verb.stem + particle
+    return { raw: folded, folded, stem: stemOf(folded), isCompound: true as const }
+  })
 
 const list = (words: string): (() => ReadonlySet<string>) => once(() => new Set(words.split(' ')))
 

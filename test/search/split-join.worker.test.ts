@@ -117,3 +117,28 @@ describe('num_typos', () => {
     expect(await found('Marchal', '2,1', { prefix: 'true,false' })).toEqual(['title'])
   })
 })
+
+describe('a question', () => {
+  it('finds a verb and its particle as one word', async () => {
+    const pages = await makeCollection(FIELDS, [
+      { id: 'copies', title: 'Making a backup', maker: 'Alpha' },
+      { id: 'door', title: 'Login', maker: 'Beta' },
+      { id: 'other', title: 'Where the computer stands', maker: 'Gamma' },
+    ])
+    const asked = async (q: string) =>
+      idsOf(
+        await pages.search({
+          q,
+          query_by: 'title',
+          match_stems: 'true',
+          fusion: 'score',
+          drop_tokens_threshold: '1000000',
+          prefix: 'false',
+        }),
+      )
+    expect(await asked('how do I back up everything')).toEqual(['copies'])
+    expect(await asked('backing up at night')).toEqual(['copies'])
+    expect(await asked('why am I not logged in')).toEqual(['door'])
+    expect(await asked('how do I sign up')).toEqual([])
+  })
+})

@@ -8,7 +8,7 @@
  */
 import { regExp } from '../../once'
 import type { Source } from '../language-model'
-import { type Word, wordsOf } from '../words'
+import { compoundsOf, type Word, wordsOf } from '../words'
 import { fieldsAskedFor, type Strengths, strengthIn } from './fields'
 import { cosine, type Likeness, likenessBy, type Meaning } from './meaning'
 import { fitOf, isVague, looksLike, type Question, readQuestion } from './question'
@@ -153,7 +153,7 @@ function sectionsOf(source: Source, rank: number): Section[] {
 
 /** Returns the stems of words, and of the parts of names in code: `deleteCookie` mentions a cookie. */
 function stemsOf(words: Word[]): Set<string> {
-  const stems = new Set<string>()
+  const stems = new Set(compoundsOf(words).map(({ stem }) => stem))
   for (const { raw, stem } of words) {
     stems.add(stem)
     if (!CAMEL.test(raw)) continue
@@ -200,8 +200,9 @@ function weigh(question: Question, sections: Section[], strengths: Strengths): M
     for (const { stems, above } of sections) {
       if (strengthIn(stems, own) >= 0.6 || strengthIn(above, own) >= 0.6) holding += 1
     }
-    if (holding === 0) missing.push(term)
-    else
+    if (holding === 0) {
+      if (!term.isCompound) missing.push(term)
+    } else
       weight.set(
         term.stem,
         (isVague(term) ? VAGUE : 1) * (0.3 + Math.log(1 + (total - holding + 0.5) / (holding + 0.5))),

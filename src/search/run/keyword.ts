@@ -46,7 +46,7 @@ import {
 import type { SearchContext } from './context'
 import { type Gathered, gatherScores } from './gathered'
 import type { Pace } from './pace'
-import { splitOrJoined, splitsAndJoins } from './split-join'
+import { splitOrJoined, splitsAndJoins, withCompounds } from './split-join'
 
 /** With this many informative words, a query counts as a question. */
 const QUESTION_WORDS = 5
@@ -110,7 +110,7 @@ export async function planKeywordSearch(
   // For a question, any of its words is enough, however many documents have all of them.
   if (request.fusion === 'score' && request.dropTokensThreshold > context.count()) {
     const terms = (request.typoTokensThreshold > 0 && correct(context, request, query.terms)) || query.terms
-    const anyWord = relax(terms)
+    const anyWord = relax(withCompounds(terms, knownWords(context, request)))
     if (ranked) {
       const match = matchOf(context, request, query, anyWord, 'OR')
       return { terms: anyWord, match, found: undefined, rows: undefined }
@@ -277,15 +277,17 @@ export const withSpacing = (
   { excluded }: ParsedQuery,
   terms: readonly Term[],
 ): Term[] | undefined => {
-  const { sql, schema } = context
-  const { index } = request
   const columns = columnsOf(context, request)
   return splitOrJoined(terms, {
-    analyzer: analyzerOf(index, rulesOf(schema, request.queryFields[0]?.field)),
-    documentsOf: (words) => documentsWith(sql, index, schema, words),
-    isFound: (some) => isInIndex(sql, index, matchExpression(some, excluded, columns, 'AND')),
+    ...knownWords(context, request),
+    isFound: (some) => isInIndex(context.sql, request.index, matchExpression(some, excluded, columns, 'AND')),
   })
 }
+
+const knownWords = ({ sql, schema }: SearchContext, { index, queryFields }: SearchRequest) => ({
+  analyzer: analyzerOf(index, rulesOf(schema, queryFields[0]?.field)),
+  documentsOf: (words: string[]) => documentsWith(sql, index, schema, words),
+})
 
 const isInIndex = (sql: SqlStorage, { table }: TextIndex, match: string): boolean =>
   sql.exec(`SELECT 1 FROM ${table} WHERE ${table} MATCH ? LIMIT 1`, match).toArray().length > 0

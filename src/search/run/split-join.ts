@@ -5,6 +5,7 @@
  * As in Typesense, all words are joined first, then neighbours, and then single words are split. The first way that
  * occurs in a document is used, in addition to the query as typed.
  */
+import { compoundsOf, stemOf } from '../../models/words'
 import type { SearchRequest } from '../request/request'
 import type { Analyzer } from '../text/analyzer'
 import { type Term, termOf, typed } from '../text/term'
@@ -60,6 +61,21 @@ export function splitOrJoined(
     return terms.with(at, { ...terms[at]!, synonyms })
   }
   return undefined
+}
+
+/** The terms, and verbs with their particles as one word where a document has it: `backup` beside "back up". */
+export function withCompounds(
+  terms: readonly Term[],
+  { analyzer, documentsOf }: Pick<KnownWords, 'analyzer' | 'documentsOf'>,
+): Term[] {
+  const words = terms.map((term) => {
+    const folded = isWord(term) ? term.tokens[0]! : ''
+    return { folded, stem: stemOf(folded) }
+  })
+  const made = compoundsOf(words).flatMap(({ folded }) => termOf(folded, analyzer) ?? [])
+  if (made.length === 0) return [...terms]
+  const documents = documentsOf(made.flatMap(({ tokens }) => tokens))
+  return [...terms, ...made.filter(({ tokens }) => tokens.length === 1 && documents(tokens[0]!) > 0)]
 }
 
 const isWord = ({ tokens, quoted }: Term): boolean => tokens.length === 1 && !quoted

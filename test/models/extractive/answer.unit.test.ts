@@ -44,6 +44,22 @@ describe('an answer that has to cite', () => {
   })
 })
 
+describe('a verb and its particle', () => {
+  const pages = from(
+    { id: 'a', title: 'Disks', text: 'A disk holds files. Some disks are slow.' },
+    { id: 'b', title: 'Backups', text: 'A backup of all files runs at night. It takes an hour.' },
+    { id: 'c', title: 'Doors', text: 'Guests log in at the desk. The desk opens at nine.' },
+  )
+
+  it.each([
+    ['When do you back up my files?', 'A backup of all files runs at night.'],
+    ['are files being backed up at night', 'A backup of all files runs at night.'],
+    ['Where is the guest login?', 'Guests log in at the desk.'],
+  ])('are the same as one word: %s', (question, sentence) => {
+    expect(answerFrom(question, pages)).toContain(sentence)
+  })
+})
+
 describe('an answer', () => {
   it.each([
     ['Who directed Alien?', 'Alien is a 1979 science fiction horror film directed by Ridley Scott.'],
