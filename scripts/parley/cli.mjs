@@ -84,7 +84,7 @@ program
   .description('import a folder, files or a website; what is unchanged is not sent again')
   .argument(
     '<from...>',
-    'a folder, files (Markdown, HTML, text, CSV, JSON, PDF, DOCX), or the address of a website',
+    'a folder, files (Markdown, HTML, text, PDF, DOCX, PPTX, EPUB, XLSX, CSV, JSON), or the address of a website',
   )
   .option('--into <collection>', 'the collection; it is made where there is none', DEFAULT_NAME)
   .option('--source <name>', "what this import goes by (default: the folder's, file's or host's name)")

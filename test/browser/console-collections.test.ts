@@ -8,7 +8,7 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { loadSample } from '../../scripts/sample.mjs'
 import { KEY, request, unique, url } from '../clients/harness'
-import { handbookDocx, onePagePdf } from '../scripts/parley/files'
+import { book, handbookDocx, onePagePdf, slides, workbook } from '../scripts/parley/files'
 import { serve } from '../serve'
 import { CHROMIUM } from './chromium'
 import { ConsoleStage, expectSound, SIZES } from './console-stage'
@@ -39,7 +39,15 @@ describe.runIf(CHROMIUM)('collections in the console', () => {
       'tides.pdf': onePagePdf('Tides come and go.'),
       'handbook.docx': await handbookDocx(),
       'küche.txt': Buffer.from('Die Küche ist täglich geöffnet.', 'latin1'),
-      'slides.pptx': 'not read',
+      'slides.odp': 'not read',
+      'start.pptx': await slides(),
+      'bees.epub': await book(),
+      'prices.xlsx': await workbook({
+        Prices: [
+          ['Article', 'Price'],
+          ['Tent Aurora', 249.9],
+        ],
+      }),
     }
     for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
   })
@@ -71,7 +79,7 @@ describe.runIf(CHROMIUM)('collections in the console', () => {
     const byCommand = unique('command')
     const page = await stage.tab({}, '#/import')
     await importFolder(page, byPage)
-    for (const name of ['broken.pdf', 'slides.pptx']) {
+    for (const name of ['broken.pdf', 'slides.odp']) {
       expect(await page.locator('.faults').textContent()).toContain(name)
     }
     await run(
@@ -84,17 +92,21 @@ describe.runIf(CHROMIUM)('collections in the console', () => {
     const documents = await documentsOf(byPage)
     expect(documents.map(({ id }) => id)).toEqual(
       [
+        'bees.epub',
         'guides/code.rst',
         'guides/keys.html',
         'handbook.docx',
         'index.md',
         'küche.txt',
         'notes.txt',
+        'prices.xlsx#1',
+        'start.pptx',
         'tides.pdf',
       ].map((name) => `${basename(folder)}/${name}`),
     )
     const texts = JSON.stringify(documents)
-    for (const said of ['Tides come and go.', '28 days', 'täglich geöffnet']) expect(texts).toContain(said)
+    for (const said of ['Tides come and go.', '28 days', 'täglich geöffnet', 'badge', '30 kg', 'Tent Aurora'])
+      expect(texts).toContain(said)
     expect(documents).toEqual(await documentsOf(byCommand))
     const fieldsOf = async (name: string) => (await request('GET', `/collections/${name}`)).body.fields
     expect(await fieldsOf(byPage)).toEqual(await fieldsOf(byCommand))

@@ -126,12 +126,12 @@ test('PDF and Word files are imported beside pages', async () => {
   write('office/tanks.md', '# Tanks\n\nThe large tank holds two million litres.')
   write('office/sharks.pdf', onePagePdf('Sharks sleep in caves.'))
   write('office/rays.docx', await oneParagraphDocx('Rays rest on the sand.'))
-  write('office/slides/week 1.pptx', 'not read')
+  write('office/slides/week 1.odp', 'not read')
   write('office/logo.png', 'no document')
   const into = unique('office')
   const { code, err } = await parley('import', 'office', '--into', into)
   expect(code).toBe(0)
-  expect(err).toContain('Left out: slides/week 1.pptx. Save such files as PDF')
+  expect(err).toContain('Left out: slides/week 1.odp. Save such files as PDF')
   expect(err).not.toContain('logo.png')
   expect((await exported(into)).map(({ id, title, text }) => [id, title, text])).toEqual([
     ['office/rays.docx', 'Rays', 'Rays rest on the sand.'],

@@ -188,7 +188,7 @@ async function readFiles(from, { idField, json }, say) {
   const unindexed = leaveOutUnindexed(read)
   if (unindexed.length > 0) say(leavingOut(unindexed))
   if (unreadable.length > 0) {
-    say(`Left out: ${some(unreadable)}. Save such files as PDF, DOCX, HTML or CSV, which can be read.`)
+    say(`Left out: ${some(unreadable)}. Save such files as PDF, DOCX, XLSX or HTML, which can be read.`)
   }
   if (read.articles.length > 0 && read.rows.length > 0) {
     // Pages and rows have no fields in common.

@@ -148,6 +148,16 @@ export function readPage(html, address) {
 }
 
 /**
+ * A whole document as Markdown, without looking for its main part.
+ * @param {string} html
+ */
+export function bodyToMarkdown(html) {
+  const { document } = parseHTML(html)
+  plainBlocks(document)
+  return htmlToMarkdown(document.body?.innerHTML ?? '')
+}
+
+/**
  * A file of HTML.
  * @param {Uint8Array} bytes
  * @param {string} path

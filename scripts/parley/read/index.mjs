@@ -48,6 +48,8 @@ async function readRst(text, path) {
   return readText(text.replace(/^(\S.*)\n([=\-~^"'#*+])\2{2,}[ \t]*$/gm, '## $1'), path)
 }
 
+const office = () => import('./office.mjs')
+
 /** @type {Record<string, (bytes: Uint8Array, path: string) => Content | Promise<Content>>} */
 const READERS = {
   '.md': ofText(readMarkdown),
@@ -65,6 +67,10 @@ const READERS = {
   '.ndjson': ofText(readJsonLines),
   '.pdf': readPdf,
   '.docx': readDocx,
+  '.xlsx': async (bytes) => (await office()).readXlsx(bytes),
+  '.pptx': async (bytes, path) => (await office()).readPptx(bytes, path),
+  '.epub': async (bytes, path) => (await office()).readEpub(bytes, path),
+  '.ipynb': ofText(async (text, path) => (await office()).readNotebook(text, path)),
 }
 
 /** Endings of the files that can be read. */
@@ -72,9 +78,7 @@ export const READABLE = Object.keys(READERS)
 
 /** Endings of other files in which people keep text. */
 const UNREAD = new Set(
-  '.doc .odt .rtf .ppt .pptx .odp .xls .xlsx .ods .epub .pages .key .numbers .eml .msg .ipynb .adoc .org .tex'.split(
-    ' ',
-  ),
+  '.doc .odt .rtf .ppt .odp .xls .ods .pages .key .numbers .eml .msg .adoc .org .tex'.split(' '),
 )
 
 /** The ending of a file's name, with its dot, in small letters; '' where it has none. @param {string} path */

@@ -22,7 +22,10 @@ export function Drop({ start }: { start: (choose: () => Promise<Chosen>) => void
         <Icon name="upload" />
       </span>
       <p class="drop-title">Drop a folder or files here</p>
-      <p class="soft">Markdown, HTML, CSV, JSON, JSON Lines, PDF, DOCX, reStructuredText and plain text</p>
+      <p class="soft">
+        Markdown, HTML, PDF, DOCX, PPTX, EPUB, XLSX, CSV, JSON, JSON Lines, notebooks, reStructuredText and
+        plain text
+      </p>
       <div class="drop-buttons">
         <button type="button" class="button primary" onClick={() => folder.current?.click()}>
           Choose a folder

@@ -29,8 +29,8 @@ export default function ImportPage() {
         throw new Refusal(
           0,
           name === undefined
-            ? 'There is no file in it that can be read. Markdown, HTML, CSV, JSON, PDF, DOCX and text can.'
-            : `${name} cannot be read. Markdown, HTML, CSV, JSON, PDF, DOCX and text files can.`,
+            ? 'There is no file in it that can be read. Markdown, HTML, PDF, DOCX, PPTX, EPUB, XLSX, CSV, JSON and text can.'
+            : `${name} cannot be read. Markdown, HTML, PDF, DOCX, PPTX, EPUB, XLSX, CSV, JSON and text files can.`,
         )
       }
       setState({ step: 'reading', chosen, count: 0 })
