@@ -90,3 +90,28 @@ test.each([
 test('no change of a schema is under way', async () => {
   expect(await client().operations.getSchemaChanges()).toEqual([])
 })
+
+test('a monitor of a cluster finds the node alive and caught up', async () => {
+  const { body } = await request(
+    'GET',
+    '/health_with_rusage?cpu_threshold=90&pending_write_batches_threshold=10',
+  )
+  expect(body).toEqual({ ok: true })
+  expect((await request('GET', '/status')).body).toMatchObject({ state: 'LEADER', queued_writes: 0 })
+})
+
+test.each(['limits', 'limits/active', 'limits/exceeds'])('GET /%s lists none', async (path) => {
+  expect(await request('GET', `/${path}`)).toMatchObject({ status: 200, body: [] })
+})
+
+test('a rule of a rate limit is refused with the place where rates are set', async () => {
+  const rule = { action: 'throttle', api_keys: ['k'], max_requests: { minute_threshold: 5 } }
+  for (const [method, path] of [
+    ['POST', '/limits'],
+    ['PUT', '/limits/1'],
+  ] as const) {
+    const { status, body } = await request(method, path, rule)
+    expect([status, body.message]).toEqual([400, expect.stringContaining('`RATE_LIMIT`')])
+  }
+  expect((await request('DELETE', '/limits/1')).status).toBe(405)
+})

@@ -1,4 +1,5 @@
 /** Typesense's routes. */
+import { server } from './typesense-server.mjs'
 import { route } from './wire.mjs'
 
 const FIELDS = [
@@ -16,28 +17,7 @@ export const typesense = {
     '[what differs](/docs/typesense) is told. The key goes in `X-TYPESENSE-API-KEY`.',
   header: 'X-TYPESENSE-API-KEY',
   groups: [
-    {
-      title: 'Server',
-      routes: [
-        route('GET', '/health', 'Says whether Parley is up. It needs no key.'),
-        route('GET', '/debug', 'Names the version.'),
-        route('GET', '/stats.json', 'Tells of the requests of the last ten seconds.'),
-        route('GET', '/metrics.json', 'Tells of disk and memory, as far as the platform does.'),
-        route('GET', '/operations/schema_changes', 'Lists changes of schemas that are under way.'),
-        route('POST', '/operations/cache/clear', 'Does nothing: no reply is cached.'),
-        route(
-          'POST',
-          '/operations/snapshot',
-          'Does nothing: every write is durable. A `snapshot_path` is refused.',
-        ),
-        route('POST', '/operations/vote', 'Does nothing: every isolate takes writes.'),
-        route('POST', '/operations/db/compact', 'Does nothing: Cloudflare compacts the databases.'),
-        route('POST', '/operations/reset_peers', 'Does nothing: there are no peers.'),
-        route('POST', '/config', 'Takes `log-slow-requests-time-ms: -1`, which is so already.', {
-          body: { 'log-slow-requests-time-ms': -1 },
-        }),
-      ],
-    },
+    { title: 'Server', routes: server },
     {
       title: 'Collections',
       routes: [

@@ -44,6 +44,9 @@ async function metrics({ env }: Call): Promise<Response> {
   })
 }
 
+/** Of Typesense's log of writes. Here a write is committed when it is answered, and none waits. */
+const STATUS = { state: 'LEADER', committed_index: 0, queued_writes: 0 }
+
 /** What an operation makes sure of is so already: every isolate takes writes, and the platform keeps databases compact. */
 const done = (operation: string): Route => ({
   method: 'POST',
@@ -77,7 +80,28 @@ async function config({ request }: Call): Promise<Response> {
   )
 }
 
+/** @throws ApiError 400: what a rule limits in Typesense, a key limits here */
+function limitRule(): never {
+  throw new ApiError(
+    400,
+    'Parley has no rules of rate limits. The rate of each key stands in `wrangler.toml` (`RATE_LIMIT`), and budgets and origins in the `limits` of a key.',
+  )
+}
+
 export const operationRoutes: Route[] = [
+  // Every isolate is caught up and has resources, so no threshold of the request is passed.
+  {
+    method: 'GET',
+    path: '/health_with_rusage',
+    action: 'health_with_rusage:list',
+    handle: () => json({ ok: true }),
+  },
+  { method: 'GET', path: '/status', action: 'status:list', handle: () => json(STATUS) },
+  ...['limits', 'limits/active', 'limits/exceeds'].map(
+    (list): Route => ({ method: 'GET', path: `/${list}`, action: `${list}:list`, handle: () => json([]) }),
+  ),
+  { method: 'POST', path: '/limits', action: 'limits:create', handle: limitRule },
+  { method: 'PUT', path: '/limits/:id', action: 'limits:upsert', handle: limitRule },
   { method: 'GET', path: '/stats.json', action: 'stats.json:list', handle: () => json(requestStats()) },
   { method: 'GET', path: '/metrics.json', action: 'metrics.json:list', handle: metrics },
   {
