@@ -211,7 +211,10 @@ describe('searches', () => {
     ['{"filter_by":5}', 'Could not extract search parameters'],
     ['{"filter_by":"size:=XL"}', 'Could not find a filter field named `size` in the schema.'],
     ['{"filter_by":"color:=Red) || (id:*"}', 'Could not parse the filter query: unbalanced parentheses.'],
-    ['{"filter_by":"price:cheap"}', 'Error with filter field `price`: Not a float.'],
+    [
+      '{"filter_by":"price:cheap"}',
+      'Error with filter field `price`: Numerical field has an invalid comparator.',
+    ],
     ['{"filter_by":"$other(a:=1)"}', 'The filter is not usable.'],
     ['{"sort_by":"name:asc"}', 'Could not find a field named `name` in the schema for sorting.'],
     [

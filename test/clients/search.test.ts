@@ -139,7 +139,7 @@ test.each([
   [{ q: '*', filter_by: 'nothing:1' }, 400, 'Could not find a filter field named `nothing` in the schema.'],
   [{ q: '*', filter_by: 'points' }, 400, 'Could not parse the filter query.'],
   [{ q: '*', filter_by: '(points:1' }, 400, 'Could not parse the filter query: unbalanced parentheses.'],
-  [{ q: '*', filter_by: 'points:many' }, 400, 'Error with filter field `points`: Not an int32.'],
+  [{ q: '*', filter_by: 'points:>many' }, 400, 'Error with filter field `points`: Not an int32.'],
   [
     { q: '*', sort_by: 'nothing:asc' },
     404,

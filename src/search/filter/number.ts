@@ -41,7 +41,8 @@ export function numberTests(field: Field, clause: FilterClause): NumberTests {
     if (differs) unequal.push(toNumber(field, differs[1]!))
     else if (range) ranges.push([toNumber(field, range[1]!), toNumber(field, range[2]!)])
     else if (comparison) compared.push({ sign: comparison[1]!, bound: toNumber(field, comparison[2]!) })
-    else equal.push(toNumber(field, text))
+    else if (DECIMAL.test(text.trim())) equal.push(toNumber(field, text))
+    else throw filterError(field.name, 'Numerical field has an invalid comparator.')
   }
   return { equal, unequal, ranges, compared }
 }
@@ -98,7 +99,11 @@ function toNumber(field: Field, text: string): Numeric {
   }
   const value = INTEGER.test(trimmed) ? integer(trimmed) : Number.NaN
   if (!isInt64(value) || (type === 'int32' && (value > 2147483647 || value < -2147483648))) {
-    throw filterError(field.name, `Not an ${type}.`)
+    const isWhole = type === 'int32' && INTEGER.test(trimmed)
+    throw filterError(
+      field.name,
+      isWhole ? `\`${trimmed}\` exceeds the range of an int32.` : `Not an ${type}.`,
+    )
   }
   return value
 }

@@ -160,7 +160,10 @@ describe('objects of an array', () => {
       'ingredients{name : cheese && share:30}',
       'Could not find a filter field named `ingredients{name` in the schema.',
     ],
-    ['ingredients.{share : abc}', 'Error with filter field `ingredients.share`: Not an int64.'],
+    [
+      'ingredients.{share : abc}',
+      'Error with filter field `ingredients.share`: Numerical field has an invalid comparator.',
+    ],
     ['ingredients.{}', 'Could not parse the filter query.'],
   ])('%s is refused', async (filter, message) => {
     expect(await refusal(menu, { q: '*', filter_by: filter })).toBe(`400 ${message}`)
