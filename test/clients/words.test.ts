@@ -53,6 +53,14 @@ test('a field has separators and symbols of its own', async () => {
   expect(fields).toMatchObject([{ symbols_to_index: ['+'], token_separators: ['-'] }])
 })
 
+test('a minus excludes a word, except where it is a symbol of the index', async () => {
+  const texts = ['y = -x + 3', 'x + 3']
+  const excluding = await make(texts)
+  expect(await found(excluding, '-y x')).toEqual(['x + 3'])
+  const indexed = await make(texts, {}, { symbols_to_index: ['-'] })
+  expect(await found(indexed, '-x 3')).toEqual(['y = -x + 3'])
+})
+
 test('a text without spaces is found by its parts in their order', async () => {
   const name = await make(['東京都の天気', '京都東の気天', '中华人民共和国'])
   expect(await found(name, '東京都')).toEqual(['東京都の天気'])

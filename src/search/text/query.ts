@@ -3,7 +3,7 @@
  *
  * Every word goes to FTS5 in double quotes, so user input is never syntax. A word that the tokenizer splits
  * (`state-of-the-art`) becomes a phrase. As in Typesense, "double quotes" make a phrase, and a leading minus excludes
- * a word or phrase.
+ * a word or phrase. A minus that the index holds as a symbol is part of its word.
  */
 import { type Analyzer, stemAnalyzer } from './analyzer'
 import { isStopword } from './stopwords'
@@ -23,8 +23,9 @@ export function parseQuery(q: string, analyzer: Analyzer, prefix: boolean): Pars
   const excluded: Term[] = []
   const seen = new Set<string>()
   const parts = [...q.matchAll(/(?<=^|\s)(-?)"([^"]*)"|(\S+)/g)]
+  const excludes = q.includes('-') && analyzer.tokenize('-').length === 0
   for (const [index, part] of parts.entries()) {
-    const minus = part[1] === '-' || /^-[^-]/.test(part[3] ?? '')
+    const minus = excludes && (part[1] === '-' || /^-[^-]/.test(part[3] ?? ''))
     const bare = part[2] ?? (minus ? part[3]!.slice(1) : part[3]!)
     const pieces = part[2] !== undefined || minus ? [bare] : analyzer.pieces(bare)
     for (const [at, piece] of pieces.entries()) {
