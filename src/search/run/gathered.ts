@@ -17,6 +17,9 @@ const A_PART = 4_096
 /** Numbers that differ by less than this part of theirs may be one to SQLite. */
 const LAST_DIGITS = 1e-12
 
+/** More than MAX_RANKED: a document and its place in the list are one number. */
+const PLACES = 2 ** 20
+
 export class Gathered {
   readonly seqs: number[] = []
   /** NaN stands for NULL, here and below */
@@ -105,7 +108,16 @@ export class Gathered {
     return leading
   }
 
-  /** Divides the matches into equal parts, the best in the first, like SQL's ntile(), or into parts of one size. */
+  /** The places of the matches, those of the newest documents first: so come equals wherever a search orders them. */
+  *#newestFirst(): Generator<number> {
+    const places = Float64Array.from(this.seqs, (seq, at) => seq * PLACES + at).sort()
+    for (let at = places.length - 1; at >= 0; at--) yield places[at]! % PLACES
+  }
+
+  /**
+   * Divides the matches into equal parts, the best in the first, like SQL's ntile(), or into parts of one size. Of equals,
+   * the newest go into the better part.
+   */
   fill(buckets: Buckets, isFused: boolean): void {
     const count = buckets.by === 'count' ? buckets.number : Math.max(1, Math.ceil(this.size / buckets.number))
     const lower = buckets.of === 'vector_distance' ? this.distances : isFused ? undefined : this.scores
@@ -117,7 +129,7 @@ export class Gathered {
     const size = buckets.by === 'count' ? Math.floor(this.size / count) : buckets.number
     const numbers = new Array<number>(this.size)
     const inLarger = larger * (size + 1)
-    for (let at = 0; at < this.size; at++) {
+    for (const at of this.#newestFirst()) {
       const first = firstPlace(sorted, orWorst(goodness[at]!))
       const place = first + taken[first]!++
       numbers[at] =
