@@ -142,7 +142,10 @@ const fieldValue = ({ together, present, cost, distance, order, position }: Grad
 /** Packs a number of some bits behind another one. */
 const beside = (whole: number, value: number, bits: number): number => whole * 2 ** bits + value
 
-/** The best match among the texts of a field. @param found gets the words that the field has */
+/**
+ * The best match among the texts of a field. Words of several texts of a list are all present in the field.
+ * @param found gets the words that the field has
+ */
 function matchOfField(
   texts: readonly Reading[],
   rules: MatchRules,
@@ -150,14 +153,17 @@ function matchOfField(
 ): FieldMatch | undefined {
   let best: FieldMatch | undefined
   let highest = -1
+  const words = new Set<number>()
   for (const text of texts) {
     if (text.occurrences.length === 0) continue
-    const match = matchOfText(text, rules, found)
+    const match = matchOfText(text, rules, words)
     const value = fieldValue(match)
     if (value <= highest) continue
     best = match
     highest = value
   }
+  for (const word of words) found.add(word)
+  if (best !== undefined && texts.length > 1) best.present = Math.min(MOST_WORDS, asAsked(words.size, rules))
   return best
 }
 
