@@ -28,6 +28,37 @@ it('puts the newest first where the keys of an order are equal', async () => {
   ])
 })
 
+it('puts the newest of equals into the better bucket', async () => {
+  const lamps = await makeCollection(
+    FIELDS,
+    ['a', 'b', 'c', 'd'].map((id, at) => ({ id, title: 'The lamp', n: at === 2 ? 1 : 5 })),
+  )
+  const find = async (buckets: string) =>
+    idsOf(
+      await lamps.search({ q: 'lamp', query_by: 'title', sort_by: `_text_match(${buckets}):desc,n:desc` }),
+    )
+  expect(await find('bucket_size: 2')).toEqual(['d', 'c', 'b', 'a'])
+  expect(await find('buckets: 2')).toEqual(['d', 'c', 'b', 'a'])
+  expect(await find('buckets: 1')).toEqual(['d', 'b', 'a', 'c'])
+})
+
+it('puts a list with all words before words in several fields, also where its values have one each', async () => {
+  const people = await makeCollection(
+    ['best', 'other'].map((name) => ({ name, type: 'string[]' })),
+    [
+      { id: 'one field', best: ['golang', 'vue', 'react'], other: ['docker', 'elixir'] },
+      { id: 'two fields', best: ['golang', 'react'], other: ['docker', 'vue'] },
+    ],
+  )
+  const reply = await people.search({ q: 'golang vue', query_by: 'best,other' })
+  expect(idsOf(reply)).toEqual(['one field', 'two fields'])
+})
+
+it('takes weights without fields to search, where every document is a match', async () => {
+  const lamps = await makeCollection(FIELDS, DOCUMENTS)
+  expect(idsOf(await lamps.search({ q: '*', query_by_weights: '2,1' }))).toHaveLength(4)
+})
+
 it('pages through many equal documents without losing one', async () => {
   const ids = Array.from({ length: 150 }, (_, number) => String(number))
   const many = await makeCollection(

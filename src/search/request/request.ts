@@ -128,7 +128,7 @@ export function parseRequest(given: SearchParameters, schema: StoredSchema): Sea
     throw new ApiError(400, 'No search fields specified for the query.')
   }
   const weights = list(params.query_by_weights).map((weight) => unsigned('query_by_weights', weight))
-  if (weights.length > 0 && weights.length !== queryBy.length) {
+  if (queryBy.length > 0 && weights.length > 0 && weights.length !== queryBy.length) {
     throw new ApiError(
       400,
       'Number of weights in `query_by_weights` does not match number of `query_by` fields.',
