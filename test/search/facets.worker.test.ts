@@ -347,3 +347,25 @@ describe('options of a facet', () => {
     expect(await refusal(jeans, { q: '*', facet_by: facetBy })).toBe(`400 ${message}`)
   })
 })
+
+it('orders values with the same rank by their counts, in the direction of the order', async () => {
+  const meals = await makeCollection(
+    [
+      { name: 'dish', type: 'string', facet: true },
+      { name: 'calories', type: 'int32' },
+    ],
+    [
+      { dish: 'pasta', calories: 270 },
+      { dish: 'curry', calories: 270 },
+      { dish: 'curry', calories: 270 },
+      { dish: 'soup', calories: 90 },
+    ],
+  )
+  const valuesBy = async (direction: string) => {
+    const facetBy = `dish(sort_by:calories:${direction})`
+    const { facet_counts: facets } = await meals.search({ q: '*', facet_by: facetBy })
+    return facets[0]!.counts.map(({ value }) => value)
+  }
+  expect(await valuesBy('desc')).toEqual(['curry', 'pasta', 'soup'])
+  expect(await valuesBy('asc')).toEqual(['soup', 'pasta', 'curry'])
+})

@@ -231,7 +231,7 @@ export class Values implements Counting {
     if (order === undefined) by = b.count - a.count
     else if (order.by === 'value') by = sign * compare(withoutCase(a.value), withoutCase(b.value))
     else if (a.rank === null || b.rank === null) by = Number(a.rank === null) - Number(b.rank === null)
-    else by = sign * compare(a.rank, b.rank)
+    else by = sign * (compare(a.rank, b.rank) || a.count - b.count)
     return by || compareTies(a.value, b.value)
   }
 
