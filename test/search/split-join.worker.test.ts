@@ -1,6 +1,7 @@
 /** `split_join_tokens` and `num_typos` of single fields. */
 import { beforeAll, describe, expect, it } from 'vitest'
 import { idsOf, makeCollection, refusal, type TestCollection } from './make-collection'
+import { importAll } from './object'
 
 const FIELDS = [
   { name: 'title', type: 'string' },
@@ -141,4 +142,25 @@ describe('a question', () => {
     expect(await asked('why am I not logged in')).toEqual(['door'])
     expect(await asked('how do I sign up')).toEqual([])
   })
+})
+
+it.each([
+  ['Thai', 'ลงรถไฟ', 'ลงที่นั่นโดยรถไฟ', 'ลงที่นั่นโดยเรือ'],
+  ['Japanese', '東京天気', '今日の天気は東京で晴れ', '今日の天気は大阪で晴れ'],
+  ['Chinese', '北京天气', '今天的天气在北京很好', '今天的天气在上海很好'],
+])('%s words that are typed without blanks may be apart in a document', async (_, q, text, other) => {
+  const texts = await makeCollection(
+    [{ name: 'text', type: 'string' }],
+    [
+      { id: 'has them', text },
+      { id: 'has one', text: other },
+    ],
+  )
+  const search = (more = {}) => texts.search({ q, query_by: 'text', drop_tokens_threshold: '0', ...more })
+  expect(idsOf(await search())).toEqual(['has them'])
+  expect(idsOf(await search({ split_join_tokens: 'off' }))).toEqual([])
+  expect(idsOf(await texts.search({ q: `"${q}"`, query_by: 'text' }))).toEqual([])
+  // Where somebody writes the words so, that is what is found.
+  await importAll(texts.object, [{ id: 'as typed', text: `x ${q}` }])
+  expect(idsOf(await search())).toEqual(['as typed'])
 })

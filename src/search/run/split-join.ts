@@ -4,8 +4,11 @@
  *
  * As in Typesense, all words are joined first, then neighbours, and then single words are split. The first way that
  * occurs in a document is used, in addition to the query as typed.
+ *
+ * A run of a script without blanks has to be in a document as it is. If it is in none, its words by the dictionary of the
+ * language may be anywhere: somebody who writes Thai or Japanese does not part the words of a query.
  */
-import { compoundsOf, stemOf } from '../../models/words'
+import { compoundsOf, stemOf, wordsOf } from '../../models/words'
 import type { SearchRequest } from '../request/request'
 import type { Analyzer } from '../text/analyzer'
 import { type Term, termOf, typed } from '../text/term'
@@ -22,6 +25,8 @@ interface Way {
   at: number
   span: number
   words: string[]
+  /** they may be anywhere in a document */
+  isApart?: true
 }
 
 /** Whether a search that found so many documents splits and joins words. */
@@ -50,13 +55,17 @@ export function splitOrJoined(
     .map((way) => ({ ...way, instead: way.words.flatMap((word) => termOf(word, analyzer) ?? []) }))
   const tokensOf = (some: Term[]) => some.flatMap(({ tokens }) => tokens)
   const documents = documentsOf(tokensOf(made.flatMap(({ instead }) => instead)))
-  for (const { at, span, words, instead } of made) {
-    const isKnown = instead.length === words.length && tokensOf(instead).every((word) => documents(word) > 0)
+  for (const { at, span, words, instead, isApart } of made) {
+    const isKnown =
+      instead.length === words.length && (isApart || tokensOf(instead).every((word) => documents(word) > 0))
     const known = terms[at]!.synonyms
     if (!isKnown || (known !== undefined && known.span !== span)) continue
     // The parts of a split word must be adjacent.
-    const phrase = termOf(words.join(' '), analyzer)
-    if (phrase === undefined || !isFound([...terms.slice(0, at), phrase, ...terms.slice(at + span)])) continue
+    const wanted = isApart
+      ? instead
+      : [termOf(words.join(' '), analyzer)].filter((term) => term !== undefined)
+    if (wanted.length === 0 || !isFound([...terms.slice(0, at), ...wanted, ...terms.slice(at + span)]))
+      continue
     const synonyms = { span, instead: [...(known?.instead ?? []), instead] }
     return terms.with(at, { ...terms[at]!, synonyms })
   }
@@ -91,6 +100,9 @@ function waysOf(terms: readonly Term[]): Way[] {
   if (terms.length > 1) joined(0, terms.length)
   if (terms.length > 2) for (let at = 0; at + 1 < first.length; at++) joined(at, 2)
   for (const [at, term] of first.entries()) {
+    const words = term.tokens.length > 1 && !term.quoted ? wordsOf(typed(term)).map(({ raw }) => raw) : []
+    // Its words are not parted by a sign.
+    if (words.length > 1 && words.join('') === typed(term)) ways.push({ at, span: 1, words, isApart: true })
     const letters = isWord(term) ? [...term.tokens[0]!] : []
     if (letters.length > MOST_LETTERS) continue
     for (let length = letters.length - 1; length > 0; length--) {
