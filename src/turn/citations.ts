@@ -9,7 +9,7 @@
 
 import { sentencesOf, splitSentences } from '../models/extractive/sentences'
 import type { Source } from '../models/language-model'
-import { isContent, wordsOf } from '../models/words'
+import { contentStems } from '../models/words'
 import type { Citation } from './events'
 
 /** share of an answer sentence's content words that its source must hold */
@@ -60,7 +60,7 @@ function indexPassages(sources: Source[]): PassageIndex {
     if (typeof id !== 'string') continue
     for (const { text, row, context } of sentencesOf(source.document)) {
       const number = passages.push({ source, id, text: row ?? text, numbers: numbersOf(text) }) - 1
-      for (const stem of stemsOf(`${context.join(' ')} ${text}`)) {
+      for (const stem of contentStems(`${context.join(' ')} ${text}`)) {
         const list = holding.get(stem)
         if (list) list.push(number)
         else holding.set(stem, [number])
@@ -71,7 +71,7 @@ function indexPassages(sources: Source[]): PassageIndex {
 }
 
 function trace(span: Span, { passages, holding }: PassageIndex): Citation[] {
-  const stems = stemsOf(span.text)
+  const stems = contentStems(span.text)
   const needed = Math.max(FEWEST_SHARED, Math.ceil(stems.size * SHARE))
   if (stems.size < FEWEST_SHARED) return []
   const shared = new Map<number, number>()
@@ -149,13 +149,6 @@ function spansOf(answer: string): Span[] {
   }
   return spans
 }
-
-const stemsOf = (text: string): Set<string> =>
-  new Set(
-    wordsOf(text)
-      .filter(isContent)
-      .map((word) => word.stem),
-  )
 
 const numbersOf = (text: string): Set<string> =>
   new Set(text.match(/\d+(?:[.,]\d+)*/g)?.map((value) => value.replaceAll(',', '')))

@@ -7,7 +7,7 @@
  */
 import type { Source } from '../models/language-model'
 import { joinPassages, LONG_TEXT, type Passage, passagesOf } from '../models/passages'
-import { isContent, wordsOf } from '../models/words'
+import { contentStems } from '../models/words'
 import { inTurn, type MergeLists } from '../search/merge-lists'
 import { documentBudget, fitDocuments } from './budget'
 import type { CutDocument } from './events'
@@ -152,7 +152,7 @@ function inPieces(source: Source, rank: number, left: number): Pieces {
   const frame: Record<string, unknown> = { ...document }
   const fields = new Map<string, Piece[]>()
   const pieces: Pieces = { source, rank, fields, frame: 0, chosen: new Set() }
-  const title = stemsIn(
+  const title = contentStems(
     Object.values(document)
       .filter((given) => typeof given === 'string' && given.length <= LONG_TEXT)
       .join(' '),
@@ -171,8 +171,8 @@ function inPieces(source: Source, rank: number, left: number): Pieces {
         pieces,
         passage,
         bytes: byteLength(JSON.stringify(joinPassages([{ ...passage, position: 1 }]))) + SEAM,
-        words: stemsIn(passage.text),
-        above: new Set([...title, ...stemsIn(passage.headings.map(({ text }) => text).join(' '))]),
+        words: contentStems(passage.text),
+        above: new Set([...title, ...contentStems(passage.headings.map(({ text }) => text).join(' '))]),
         value: 0,
       })),
     )
@@ -184,13 +184,6 @@ function inPieces(source: Source, rank: number, left: number): Pieces {
 /** Bytes between two passages, as JSON writes them: a gap mark and its line breaks. */
 const SEAM = byteLength('\\n\\n…\\n\\n')
 
-const stemsIn = (text: string): Set<string> =>
-  new Set(
-    wordsOf(text)
-      .filter(isContent)
-      .map(({ stem }) => stem),
-  )
-
 /**
  * Weighs what each passage says about the question: the rarity of the question's words it holds (IDF among the
  * passages, as in BM25), lowered by its document's rank. If nothing else tells passages apart, the beginning of
@@ -198,7 +191,7 @@ const stemsIn = (text: string): Set<string> =>
  */
 function value(all: Pieces[], question: string): void {
   const pieces = all.flatMap(({ fields }) => [...fields.values()].flat())
-  const weights = [...stemsIn(question)].map((stem) => {
+  const weights = [...contentStems(question)].map((stem) => {
     const holding = pieces.filter(({ words, above }) => words.has(stem) || above.has(stem)).length
     return [stem, Math.log(1 + (pieces.length - holding + 0.5) / (holding + 0.5))] as const
   })

@@ -119,10 +119,9 @@ function valuer(
 /** The places of the best matches, best first; among equals the newest document first. */
 const bestOf = ({ seqs, fused }: Gathered): number[] => {
   const least = Float64Array.from(fused).sort().at(-MOST_READ) ?? Number.NEGATIVE_INFINITY
-  return [...fused.keys()]
-    .filter((at) => fused[at]! >= least)
-    .sort((a, b) => fused[b]! - fused[a]! || seqs[b]! - seqs[a]!)
-    .slice(0, MOST_READ)
+  const places: number[] = []
+  for (let at = 0; at < fused.length; at++) if (fused[at]! >= least) places.push(at)
+  return places.sort((a, b) => fused[b]! - fused[a]! || seqs[b]! - seqs[a]!).slice(0, MOST_READ)
 }
 
 /** Puts the documents that were read before all others, which keep their order. */
