@@ -282,7 +282,9 @@ export class PassageReader {
       this.#vectors = grown
     }
     const vector = this.#table.embed(word, WORD_DIMENSIONS)
-    const scale = vector.reduce((most, value) => Math.max(most, Math.abs(value)), 0) / 127
+    let most = 0
+    for (const value of vector) most = Math.max(most, Math.abs(value))
+    const scale = most / 127
     for (let index = 0; index < WORD_DIMENSIONS && scale > 0; index++) {
       this.#vectors[start + index] = Math.round(vector[index]! / scale)
     }

@@ -28,6 +28,8 @@ export class StaticTable {
   #tokenizer: WordPiece
   #scales: Float32Array
   #rows: Int8Array
+  /** by piece, all zero between sums */
+  #counts: Uint32Array
 
   /** @throws Error if the bytes are no such table */
   constructor(bytes: ArrayBuffer) {
@@ -47,6 +49,7 @@ export class StaticTable {
     this.#tokenizer = new WordPiece(text(vocabularyStart, header.vocabulary).split('\n'))
     this.#scales = new Float32Array(bytes, scalesStart, header.pieces)
     this.#rows = new Int8Array(bytes, rowsStart)
+    this.#counts = new Uint32Array(header.pieces)
   }
 
   /**
@@ -71,16 +74,46 @@ export class StaticTable {
     const vector = new Float32Array(dimensions)
     const used = Math.min(dimensions, this.dimensions)
     const rows = this.#rows
-    const counts = new Map<number, number>()
-    for (const piece of this.#tokenizer.encode(words)) counts.set(piece, (counts.get(piece) ?? 0) + 1)
-    for (const [piece, count] of counts) {
-      const scale = count * this.#scales[piece]!
-      const start = piece * this.dimensions
+    const pieces = this.#count(this.#tokenizer.encode(words))
+    const { fround } = Math
+    const scaleOf = (at: number) => {
+      const piece = pieces[at]!
+      const scale = this.#counts[piece]! * this.#scales[piece]!
+      this.#counts[piece] = 0
+      return scale
+    }
+    const startOf = (at: number) => pieces[at]! * this.dimensions
+    let at = 0
+    // Four rows at a time: the vector is read and written less often. Each sum is rounded as if it were stored.
+    for (; at + 4 <= pieces.length; at += 4) {
+      const [a, b, c, d] = [startOf(at), startOf(at + 1), startOf(at + 2), startOf(at + 3)]
+      const [ofA, ofB, ofC, ofD] = [scaleOf(at), scaleOf(at + 1), scaleOf(at + 2), scaleOf(at + 3)]
+      for (let index = 0; index < used; index++) {
+        let sum = fround(vector[index]! + ofA * rows[a + index]!)
+        sum = fround(sum + ofB * rows[b + index]!)
+        sum = fround(sum + ofC * rows[c + index]!)
+        vector[index] = sum + ofD * rows[d + index]!
+      }
+    }
+    for (; at < pieces.length; at++) {
+      const start = startOf(at)
+      const scale = scaleOf(at)
       for (let index = 0; index < used; index++) {
         vector[index] = vector[index]! + scale * rows[start + index]!
       }
     }
     return vector
+  }
+
+  /** Counts pieces in `#counts`. @returns each of them once */
+  #count(pieces: readonly number[]): number[] {
+    const counts = this.#counts
+    const distinct: number[] = []
+    for (const piece of pieces) {
+      if (counts[piece] === 0) distinct.push(piece)
+      counts[piece]!++
+    }
+    return distinct
   }
 }
 

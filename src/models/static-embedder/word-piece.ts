@@ -41,7 +41,7 @@ export class WordPiece {
         if (this.#known.size >= MOST_KNOWN) this.#known.clear()
         this.#known.set(word, pieces)
       }
-      for (const piece of pieces) numbers.push(piece)
+      for (let at = 0; at < pieces.length; at++) numbers.push(pieces[at]!)
     }
     return numbers
   }

@@ -36,6 +36,25 @@ describe('the static embedder', () => {
     expect(table.embed(' \u0000 ').every((value) => value === 0)).toBe(true)
   })
 
+  it('gives a text the vector of its words added one by one', () => {
+    // The weight of a word in the sum is the length of its own vector before scaling.
+    const words = ['doctor', 'bread', 'holiday', 'network', 'river', 'invoice', 'piano']
+    fc.assert(
+      fc.property(fc.uniqueArray(fc.constantFrom(...words), { minLength: 1 }), (chosen) => {
+        const sum = new Float64Array(table.dimensions)
+        for (const word of chosen) {
+          const weight = table.length(word)
+          for (const [at, value] of table.embed(word).entries()) sum[at]! += weight * value
+        }
+        const length = Math.hypot(...sum)
+        const vector = table.embed(chosen.join(' '))
+        for (const [at, value] of vector.entries()) expect(value).toBeCloseTo(sum[at]! / length, 5)
+      }),
+    )
+    // A second text finds nothing of the first.
+    expect(table.embed('doctor doctor bread')).toEqual(readTable().embed('doctor doctor bread'))
+  })
+
   it('keeps every cosine where there are more dimensions than it has', () => {
     const [a, b] = ['a doctor in a hospital', 'the physician treats patients'].map((text) =>
       table.embed(text, 768),
