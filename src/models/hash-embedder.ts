@@ -88,7 +88,7 @@ export function hashVector(text: string, dimensions: number): Float32Array {
   return vector
 }
 
-/** Weight beside words: these vectors know little that the words do not. */
+/** Weight when combined with words. It is low, because these vectors know little that the words do not. */
 const WEIGHT = 0.25
 
 export const hashEmbedder = (name: string, dimensions: number): EmbeddingModel => ({

@@ -17,7 +17,7 @@ export interface Candidate {
 
 export interface Resilience {
   /**
-   * Asked before the first. Its reply is passed on only when complete; any failure leaves the request to the first.
+   * Asked before the first model. Its reply is passed on only once it is complete. If it fails in any way, the first model is asked.
    */
   ahead?: Candidate
   /** asked in order after the first fails, if another provider may succeed; read when needed */

@@ -18,8 +18,8 @@ const PATH = '/models/minilm-l6-static.bin'
 /** Texts in a batch. A batch takes about a tenth of a second, then other work gets a turn. */
 const BATCH_SIZE = 500
 /**
- * Weight beside words. From 0.35 to 0.5 the combination beat the better of the two on every set measured, by nearly
- * the same.
+ * Weight of these vectors when they are combined with words. With any weight from 0.35 to 0.5, the combination was better than either
+ * alone on every set of questions measured, and about equally so.
  */
 const WEIGHT = 0.4
 

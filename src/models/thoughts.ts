@@ -184,7 +184,7 @@ class CodeTracker {
     this.#inline = 0
   }
 
-  /** @param text a single character that matters here, or several that do not */
+  /** @param text one backtick, tilde or line break; or any text without these */
   read(text: string): void {
     if (text === '`' || text === '~') {
       if (this.#run !== '' && this.#run[0] !== text) this.#endRun()

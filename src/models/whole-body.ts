@@ -5,8 +5,8 @@ import { rest, worked } from '../turn-taking'
 /** Bytes of the first read: most replies have fewer. */
 const FIRST_READ = 16 * 1024
 /**
- * A body that is no larger lets nobody else go first. A rest is a timer of the event loop, which takes longer than all else that is
- * done for such a body, and reading it began with a wait for the network.
+ * Bytes. A body up to this size is read without pausing for other work. A pause is a timer of the event loop, and takes longer than
+ * the rest of the work on such a body. Others had their turn anyway while the first bytes were on their way.
  */
 const SHORT = 64 * 1024
 

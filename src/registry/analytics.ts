@@ -245,7 +245,7 @@ async function requireExisting(env: Cloudflare.Env, rule: AnalyticsRule): Promis
     const isCount = name === 'count' || name === counter
     const type = fields.find((field) => field.name === name)?.type ?? ''
     if (isCount ? /^int(32|64)$/.test(type) : type === 'string') continue
-    // A document keeps what its schema does not name. It is only not searched.
+    // A document may have fields that its schema does not name. They are stored, but cannot be searched.
     if (type === '' && meta.includes(name)) continue
     const kind = isCount ? 'int32 or int64' : 'string'
     throw refuse(`The destination collection needs a field \`${name}\` of the type ${kind}.`)

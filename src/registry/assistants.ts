@@ -46,7 +46,7 @@ export interface AssistantConfig {
   url_field?: string
   /** the field that `include_category` and `exclude_category` filter by */
   category_field: string
-  /** whether to suggest next questions if the request does not say */
+  /** whether to suggest next questions if the request does not say so itself */
   followups: boolean
   /** `list`: beside the answer; `inline`: also in its text, as `<<Question?>>` */
   followup_style: 'list' | 'inline'

@@ -15,7 +15,7 @@ const marks = new RowCache<string>('the mark of cleared replies', CACHE_MS)
 export const cacheMark = (env: Cloudflare.Env): Promise<string> =>
   marks.find(ID, async () => (await findResource(database(env), KIND, ID))?.body ?? '') as Promise<string>
 
-/** Has all searches made anew. */
+/** Makes every search run again instead of using a cached reply. */
 export async function clearReplies(env: Cloudflare.Env): Promise<void> {
   await putResource(database(env), { kind: KIND, id: ID, body: JSON.stringify(crypto.randomUUID()) })
   marks.forget(ID)

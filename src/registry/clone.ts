@@ -41,7 +41,7 @@ export async function cloneCollection(
     await copy(source, target)
     return unwrap(await target.summary())
   } catch (error) {
-    // An incomplete clone would look complete, and its name would be taken for the next attempt.
+    // Delete an incomplete clone. It would look complete, and the next attempt would find its name taken.
     await dropCollection(env, body.name)
     if (!(error instanceof ApiError)) throw error
     throw new ApiError(

@@ -12,7 +12,7 @@ import { TypesenseStore } from '../search/engine/typesense/store'
 /** How long another isolate may use credentials that were replaced, in milliseconds. */
 const CACHE_MS = 10_000
 
-/** By the id of the collection. */
+/** The key is the id of the collection. */
 const connections = new RowCache<Connection>('the cluster of a collection', CACHE_MS)
 
 /** The adapter of each type of cluster. To add an engine, add an entry. */

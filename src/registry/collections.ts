@@ -120,7 +120,7 @@ export async function listCollections(
     const outcomes = await Promise.all(
       rows.slice(from, from + SUMMARIES_AT_ONCE).map((row) => documentsOf(env, row).summary()),
     )
-    // A collection that is being deleted has no summary. A cluster that does not answer hides no collection.
+    // A collection that is being deleted has no summary, so it is left out. One in a cluster is listed even if the cluster does not answer.
     for (const [index, outcome] of outcomes.entries()) {
       const { name, engine, createdAt } = rows[from + index]!
       if (outcome.ok) summaries.push(outcome.value)

@@ -5,7 +5,7 @@ import { type Outline, outlineOf, searchableFields } from '../search/collection/
 import { retrieverOf } from './engines'
 import { findForQuestion } from './names'
 
-/** How long, in milliseconds, until a field that was just added is searched by itself. */
+/** How long an outline is cached, in milliseconds. Only then are fields searched that were just added. */
 const CACHE_MS = 3_000
 
 /**

@@ -210,7 +210,7 @@ export async function memoryHistory(env: Cloudflare.Env): Promise<{ name: string
   try {
     await createCollection(env, { name, fields: HISTORY_FIELDS })
   } catch (error) {
-    // Another request was faster.
+    // Another request has created it in the meantime.
     if (!(error instanceof ApiError) || error.status !== 409) throw error
   }
   const made = await findCollection(env, name)

@@ -27,7 +27,7 @@ export interface Connector {
   url: string
   method: string
   headers: Record<string, string>
-  /** absent: the parameters themselves are sent */
+  /** absent: the parameters are sent as a JSON object */
   body?: string
   parameters: Values
   /** in clear: crosses an RPC border only, is never logged or stored */

@@ -7,15 +7,15 @@ import { readOut } from './records'
 
 const MOST_SENTENCES = 3
 const LONGEST_ANSWER = 1200
-/** characters of sentences taken along with the best one, in an answer and in one of several passages */
+/** The most characters of the sentences that are added to the best one: in a single answer, and in one of several passages. */
 const LONGEST_EXCERPT = 480
 const LONGEST_PASSAGE = 300
 /** characters of a list or table in one of several passages */
 const LONGEST_LIST = 600
-/** below this many characters, the next paragraph is taken too */
+/** If the answer has fewer characters than this, the next paragraph is added. */
 const LITTLE_SAID = 200
 const LONGEST_CODE = 900
-/** share of the question's weight from which a sentence needs nothing after it */
+/** A sentence that holds this share of the question's weight needs nothing after it. */
 const SAYS_IT_ALL = 0.95
 /** share of the question's weight that a code example must show */
 const SHOWN = 0.5

@@ -15,18 +15,18 @@ import { fitOf, isVague, looksLike, type Question, readQuestion } from './questi
 import { type Sentence, sentencesOf } from './sentences'
 import { isSlip, isSwap } from './spelling'
 
-/** what a word counts in title or headings, and in a neighbour; in the sentence itself it counts 1 */
+/** How much a word counts in the title or headings, and in a neighbouring sentence. In the sentence itself it counts 1. */
 const ABOVE = 0.75
 const NEAR = 0.5
-/** most that a word missing from all candidates weighs, relative to the heaviest one found */
+/** The most that a word weighs that no candidate has, as a multiple of the heaviest word that one has. */
 const MISSING = 1.2
 /** share of its weight that a vague word keeps */
 const VAGUE = 0.35
 /** what a misspelled match is worth */
 const SLIP = 0.9
-/** share of its score that a sentence keeps if it ends in a colon and what it announces does not follow */
+/** A sentence keeps this share of its score if it ends in a colon that nothing follows, or is mostly web addresses. */
 const UNKEPT = 0.8
-/** from this fit on, a heading asks the same as the question */
+/** A heading that fits the question at least this well asks the same. */
 export const SAME = 0.7
 /** characters of a section from which its meaning is taken */
 const LONGEST_SECTION = 1500
@@ -295,12 +295,14 @@ function shownBy(
   return shown
 }
 
-/** Fields that an import gives to pages. Nobody asks for them, and questions hold these words. */
+/**
+ * Fields that an import adds to pages. A question that contains the word "section" or "tags" does not ask for them.
+ */
 const OF_PAGES = new Set(['section', 'tags'])
 
 /**
- * How far to trust a sentence. A question answers nothing, least of all one that repeats the question asked. Facts
- * read out from fields say little, but where the question names a field of a record ("What is the price of ...?").
+ * How far to trust a sentence. A sentence that is itself a question answers nothing, least of all if it repeats the one
+ * that was asked. The fields of a record say little, unless the question names one of them ("What is the price of ...?").
  */
 function trustOf(sentence: Sentence, question: Question, strengths: Strengths): number {
   const asks = /\?\W{0,3}$/.test(sentence.text)

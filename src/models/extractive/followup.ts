@@ -22,7 +22,7 @@ const ELLIPTIC =
 const EMPTY_POINTER =
   /\b(those|ones?|that) (who|of|with)\b|\b(?!(?:can|could|is|was|are|were|does|do|did|will|would|should|has|had|may|might|must|about)\b)\w+ that\b(?!\W*$)|\bit (is|was) (true|possible|necessary)\b/gi
 
-/** The answer names what "who" and "which" ask for. */
+/** "Who" and "which" ask for a name, and the answer to them gives it. */
 const ASKS_FOR_NAME =
   /\b(who|which|whom)\b|\bwhat (film|movie|book|company|person|country|city|product|song|team|page)\b/i
 
@@ -170,7 +170,7 @@ const leavesOut = (question: string): boolean =>
   // "How long was the reef filmed?" asks for a measure of something that it names.
   wordsOf(question).filter(namesSubject).length <= (/^\W*how\b/i.test(question) ? 1 : 2)
 
-/** "the College", in a talk about the US Electoral College. */
+/** "the College" stands for the US Electoral College if that was mentioned before. */
 const isShortened = (question: string, phrase: Phrase): boolean => {
   const head = phrase.stems.at(-1)!
   const own = wordsOf(question)

@@ -15,7 +15,7 @@ export function cosine(a: Float32Array, b: Float32Array): number {
   return sum
 }
 
-/** How far a word of a text says what a word of a question says, 0 to 1. */
+/** How alike a word of a question and a word of a text are in meaning, 0 to 1. */
 export type Likeness = (asked: string, said: string) => number
 
 /**

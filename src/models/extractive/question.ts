@@ -56,7 +56,7 @@ const PLURAL =
 
 const list = (words: string): (() => ReadonlySet<string>) => once(() => new Set(words.split(' ')))
 
-/** Words that a question can do without: the others say what it asks for. */
+/** Words that can be left out of a question. The others say what it asks for. */
 const VAGUE = list(
   'something someone somebody anything anyone anybody everything everyone everybody nothing nobody anywhere somewhere ' +
     'somehow thing things stuff way ways possible possibly able go goes going went want wants wanted need needs needed see ' +

@@ -6,7 +6,7 @@ import type { Sentence } from './sentences'
 
 const SUMMARY =
   /\b(?:how many|average|mean|median|total|sum|count|number of|most|least|fewest|list|all|every|more than|less than|fewer than|between|compare)\b/i
-/** "cheapest", "oldest", but not "request" */
+/** Superlatives such as "cheapest" and "oldest", but not "request". */
 const SUPERLATIVE =
   /\b(?!(?:re|con|in)?quest|(?:di|sug)gest|guest|forest|harvest|interest|(?:la|pro|con)test|manifest|invest|honest)\w{3,}est\b/i
 

@@ -47,7 +47,8 @@ export function titleOf(document: Record<string, unknown>): string {
     ([key, value]) => typeof value === 'string' && /(title|name)$/i.test(key) && key !== 'id',
   )
   if (near) return String(near[1])
-  // The question of a list of them, whatever its language calls that column; another one has the answer.
+  // In a list of questions and answers, the title is the question. The column may have any name in any language, so it is recognised by
+  // its question mark, and by another column that has the answer as prose.
   const texts = Object.values(document).filter((value) => typeof value === 'string')
   const asked = texts.find((value) => ASKS.test(value))
   return asked !== undefined && texts.some((value) => value !== asked && isProse(value)) ? asked : ''

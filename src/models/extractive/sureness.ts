@@ -3,13 +3,13 @@ import { type Candidate, type Evidence, SAME, type Section } from './evidence'
 import { hasLook, type Question } from './question'
 import { isSummary } from './records'
 
-/** from this sureness on, a sentence answers without a warning */
+/** A sentence that is at least this sure answers without a warning. */
 const SURE = 2.05
-/** from this aboutness on, a sentence answers at all */
+/** A sentence that is less about the question than this is no answer. */
 export const ENOUGH = 1.03
-/** from this aboutness on, a section is worth naming */
+/** A section that is less about the question than this is not named. */
 export const LITTLE = 0.5
-/** weight of a question from which its words count in full */
+/** The words of a question count in full if they weigh at least this much together. */
 const TELLING = 1.5
 /** factor that makes aboutness by words alone comparable to that by words and meaning */
 const BY_WORDS_ALONE = 1.73
@@ -19,9 +19,9 @@ const BY_WORDS_ALONE = 1.73
  */
 const WORDS = 0.6
 const MEANING = 1.5
-/** most that a lead over the next document counts */
+/** The most that a lead over the next document adds to the sureness. */
 const MOST_AHEAD = 0.6
-/** what a lower place in the search results costs, times its logarithm */
+/** The logarithm of a document's place in the search results, times this, is taken off the sureness. */
 const FAR_DOWN = 0.4
 
 /**

@@ -57,16 +57,16 @@ interface AskedWord {
   stem: string
   /** its first WORD_DIMENSIONS */
   vector: Float32Array
-  /** by number: 1 for words that are hardly alike, as most are */
+  /** by the number of a word of the lexicon: 1 if it is hardly alike, as most are */
   unlike: Uint8Array
-  /** by number: how alike others are, up to 1 for the same stem */
+  /** by the number of any other word: how alike it is, up to 1 for the same stem */
   alike: Map<number, number>
 }
 
 /** A word that a passage is not compared by: a common one, or a punctuation mark. */
 const SKIPPED = -1
 
-/** Questions whose readings are kept: those of one turn's searches, and a few more. */
+/** Questions whose readings are cached. The searches of one turn ask fewer. */
 const MOST_QUESTIONS = 8
 /** How many words of a question are looked for: those that say the most. More would take time and add little. */
 const MOST_ASKED = 32
@@ -89,7 +89,7 @@ export class PassageReader {
   #table: StaticTable
   #numbers = new Map<string, number>()
   #stems: string[] = []
-  /** WORD_DIMENSIONS for each word of the lexicon, as parts of its scale */
+  /** WORD_DIMENSIONS numbers for each word of the lexicon. Times the word's scale, they are its vector */
   #vectors = new Int8Array(0)
   #scales: number[] = []
   #kept = new Map<string, ReadPassage[]>()
