@@ -11,7 +11,7 @@ import type { Position, Reading } from '../turn/events'
 import type { AskRequest } from '../turn/request'
 import type { Asked } from './event-log'
 import type { Memory } from './memory'
-import { Reader } from './reader'
+import { Reader, type Source } from './reader'
 import { ABANDONED_MS, type RequestNames, type TurnLog } from './turn-log'
 import type { QueuedTurn, TurnQueue } from './turn-queue'
 
@@ -94,12 +94,9 @@ export function replay(
   }
   // Once a caller has read everything, the same question is a new one.
   memory.log.abandon(turn, false)
-  const reader = new Reader(() => {
+  return readOf(source, () => {
     if (!memory.closed) memory.log.abandon(turn, true)
   })
-  reader.follow(source)
-  reader.end()
-  return reader.stream
 }
 
 /**
@@ -133,8 +130,12 @@ export function follow(
 export function replayInterrupted(log: TurnLog, now: number): ReadableStream<Uint8Array> | null {
   const turn = log.interruptedSince(now - ABANDONED_MS)
   const source = turn === undefined ? undefined : log.reading(turn)
-  if (!source) return null
-  const reader = new Reader()
+  return source ? readOf(source) : null
+}
+
+/** A stream of one source alone. @param left called if its reader leaves before the end */
+function readOf(source: Source, left?: () => void): ReadableStream<Uint8Array> {
+  const reader = new Reader(left)
   reader.follow(source)
   reader.end()
   return reader.stream

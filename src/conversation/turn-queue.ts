@@ -1,5 +1,5 @@
 /** The waiting and running turns of a conversation. They run one after another, in the order they came. */
-import { coded } from '../errors'
+import { type ApiError, coded } from '../errors'
 import type { ErrorEvent, Reading, TurnEvent } from '../turn/events'
 import type { AskRequest } from '../turn/request'
 import type { Wording } from '../turn/wording'
@@ -76,12 +76,7 @@ export class QueuedTurn {
    */
   addReader(reader: Reader, seq = -1, reading?: Joining): void {
     if ((this.#stream?.readers ?? this.#waiting.length) >= READER_LIMIT) {
-      throw coded(
-        'too_many_waiting',
-        429,
-        `Too many readers follow this conversation (${READER_LIMIT}). Try again later.`,
-        RETRY_AFTER,
-      )
+      throw tooMany(`Too many readers follow this conversation (${READER_LIMIT}).`)
     }
     if (this.#stream) this.#stream.join(reader, seq, reading)
     else this.#waiting.push({ reader, reading })
@@ -131,6 +126,9 @@ export class QueuedTurn {
     }
   }
 }
+
+const tooMany = (what: string): ApiError =>
+  coded('too_many_waiting', 429, `${what} Try again later.`, RETRY_AFTER)
 
 export class TurnQueue {
   readonly #turns: QueuedTurn[] = []
@@ -215,12 +213,7 @@ export class TurnQueue {
 
   #requireRoom(): void {
     if (this.#turns.length + this.#messages <= QUEUE_LIMIT) return
-    throw coded(
-      'too_many_waiting',
-      429,
-      `Too many turns are waiting in this conversation (${QUEUE_LIMIT}). Try again later.`,
-      RETRY_AFTER,
-    )
+    throw tooMany(`Too many turns are waiting in this conversation (${QUEUE_LIMIT}).`)
   }
 
   /** Whether another turn is running or waiting. */

@@ -91,6 +91,15 @@ const oneOf = (values: string[], apply?: (plan: OverridePlan, value: string) => 
 /** A switch that changes nothing here. */
 const idle: Rule = { holds: isBoolean, what: 'true or false' }
 
+/** A switch that is on by default. */
+const whenFalse = (turnOff: (changes: Changes) => void): Rule => ({
+  ...idle,
+  takesFalse: true,
+  apply({ changes }, value: boolean) {
+    if (!value) turnOff(changes)
+  },
+})
+
 const setModel =
   (property: string) =>
   ({ changes }: OverridePlan, value: number | string) => {
@@ -192,26 +201,15 @@ const rulesOf = once((): Record<string, Rule> & Record<Override, Rule> => ({
   retrieval_reasoning_effort: { holds: isText, what: 'a text' },
   results_merge_strategy: { holds: isText, what: 'a text' },
   gpt4v_input: oneOf(['text']),
-  send_text_sources: {
-    holds: isBoolean,
-    what: 'true or false',
-    takesFalse: true,
-    apply({ changes }, value: boolean) {
-      if (!value) changes.top = 0
-    },
-  },
-  search_text_embeddings: {
-    holds: isBoolean,
-    what: 'true or false',
-    takesFalse: true,
-    apply({ changes }, value: boolean) {
-      if (value) return
-      if (changes.mode === 'vectors') {
-        throw unsupported('search_text_embeddings', 'cannot be false where `retrieval_mode` is vectors')
-      }
-      changes.mode = 'text'
-    },
-  },
+  send_text_sources: whenFalse((changes) => {
+    changes.top = 0
+  }),
+  search_text_embeddings: whenFalse((changes) => {
+    if (changes.mode === 'vectors') {
+      throw unsupported('search_text_embeddings', 'cannot be false where `retrieval_mode` is vectors')
+    }
+    changes.mode = 'text'
+  }),
 }))
 
 /** Overrides that Parley cannot honour and must not silently ignore. */
