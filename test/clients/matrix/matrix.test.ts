@@ -1,7 +1,7 @@
 /** What each client can do with Parley, and why it cannot do the rest: the table of docs/clients.md. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Counterpart, startCounterpart } from '../counterpart'
 import { createAssistant, createModel, createShows, request, unique } from '../harness'
 import { type Llm, startLlm } from '../llm'
@@ -67,13 +67,10 @@ const table = new Table(
   [...COLUMNS],
   'Client',
 )
-/** Reasons why a cell cannot be, and what to know of one that holds, in the order of their numbers. */
-const reasons: string[] = []
-
-const numberOf = (reason: string): number => {
-  if (!reasons.includes(reason)) reasons.push(reason)
-  return reasons.indexOf(reason) + 1
-}
+/** Why a cell cannot be, or what to know of one that holds. */
+const noteOf = ({ lacks, notes }: Row, column: Column) => lacks?.[column] ?? notes?.[column]
+/** All of them, in the order of their numbers: as the table is read. */
+const reasons = [...new Set(rows.flatMap((row) => COLUMNS.flatMap((column) => noteOf(row, column) ?? [])))]
 
 /** Begins an answer, waits until it is being written, and leaves. */
 async function leave(chat: ReturnType<Row['open']>): Promise<void> {
@@ -86,20 +83,21 @@ async function leave(chat: ReturnType<Row['open']>): Promise<void> {
     },
   })
   const ended = asked.catch(() => undefined)
-  await expect.poll(() => seen.length, { timeout: 20_000 }).toBeGreaterThan(0)
+  await vi.waitUntil(() => seen.length > 0, { timeout: 20_000 })
   gone.abort()
   await ended
 }
 
-describe.each(rows.map((row) => [row.name, row] as const))('%s', (name, row) => {
+// Most of a test waits for words. A few wait at the same time: no client shares a conversation with another.
+describe.concurrent.each(rows.map((row) => [row.name, row] as const))('%s', (name, row) => {
   /** A test whose success is a cell of the table. */
   const proves = (column: Column, body: () => Promise<void>) => {
     const lack = row.lacks?.[column]
     test(lack === undefined ? column : `${column}: ${lack}`, async () => {
       if (lack === undefined) await body()
-      const note = lack ?? row.notes?.[column]
+      const note = noteOf(row, column)
       const cell = lack === undefined ? 'yes' : 'no'
-      table.set(name, column, note === undefined ? cell : `${cell} (${numberOf(note)})`)
+      table.set(name, column, note === undefined ? cell : `${cell} (${reasons.indexOf(note) + 1})`)
     })
   }
 
