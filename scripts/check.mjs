@@ -64,8 +64,8 @@ const steps = [
   ['types of the bindings', () => run('npm', 'run', '--silent', 'types', '--', '--check')],
   ['migrations match the schema', migrations],
   ['ui/openapi.json matches the routes', () => run('node', 'scripts/openapi.mjs', '--check')],
-  ['the bundle builds', () => run('wrangler', 'deploy', '--dry-run', '--outdir', join(scratch, 'dist'))],
-  ['bundle and start-up are within budget', () => run('node', 'scripts/budget.mjs'), 'told'],
+  // It bundles as a deployment does.
+  ['the bundle builds, and is within budget with its start-up', () => run('node', 'scripts/budget.mjs'), 'told'],
 ]
 
 let failures = 0
