@@ -4,15 +4,9 @@
  * The folder's logs are of version 1: a `retrieval` holds the engine's whole replies, `done` holds the history, and
  * errors have no code. One turn failed, and one was cut off with its answer half written.
  */
-import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { freePort, type Started, start } from './global-setup'
-import { KEY } from './harness'
+import { expect, test } from 'vitest'
+import { openFolder } from './open-folder'
 
-const FOLDER = join(import.meta.dirname, '../fixtures/folder-before-turn-log.tar.gz')
 const VISITOR = 'visitor-secret-of-the-fixture-0001'
 
 const ALIEN = '0c00544c-1295-4404-ab5f-ab7f83e0bb34'
@@ -23,44 +17,19 @@ const FAILED = '9e6feea3-085b-4063-80c0-5be35bfec872'
 const ALIEN_ANSWER =
   'The crew of the spaceship Nostromo is hunted by a creature from another world. Ridley Scott directed Alien.'
 
-let folder: string
-let parley: Started
-let url: string
-
-beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'parley-earlier-'))
-  execFileSync('tar', ['xzf', FOLDER, '-C', folder])
-  const port = await freePort()
-  url = `http://localhost:${port}`
-  parley = await start('--port', String(port), '--persist-to', folder, '--no-sample')
-}, 120_000)
-
-afterAll(async () => {
-  await parley?.stop()
-  rmSync(folder, { recursive: true, force: true })
-})
+const { send } = openFolder('folder-before-turn-log')
 
 // biome-ignore lint/suspicious/noExplicitAny: replies are compared as JSON
 type Json = any
 
 interface Call {
   method?: string
-  /** a string goes as it is: a retry is known by its bytes */
   body?: object | string
   headers?: Record<string, string>
 }
 
-async function call(
-  path: string,
-  { method, body, headers }: Call = {},
-): Promise<{ status: number; text: string }> {
-  const response = await fetch(url + path, {
-    method: method ?? (body ? 'POST' : 'GET'),
-    headers: { 'X-TYPESENSE-API-KEY': KEY, 'content-type': 'application/json', ...headers },
-    ...(body && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
-  })
-  return { status: response.status, text: await response.text() }
-}
+const call = (path: string, { method, body, headers }: Call = {}) =>
+  send(method ?? (body ? 'POST' : 'GET'), path, body, headers)
 
 const json = async (...given: Parameters<typeof call>): Promise<Json> =>
   JSON.parse((await call(...given)).text)

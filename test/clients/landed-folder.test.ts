@@ -2,16 +2,11 @@
  * A data folder that the last landed version wrote (`npm run fixture`), left behind by a server that was killed while it
  * answered. The version at hand opens it, tells again what was said, and goes on with each of its conversations.
  */
-import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { freePort, type Started, start } from './global-setup'
-import { KEY } from './harness'
+import { openFolder } from './open-folder'
 import { promptOf, type ScriptedLlm, says, startScriptedLlm } from './scripted-llm'
-
-const FOLDER = join(import.meta.dirname, '../fixtures/folder-landed.tar.gz')
 
 interface Facts {
   alien: { id: string; answer: string; followups: string[]; second: string }
@@ -22,36 +17,16 @@ interface Facts {
   cut: string
 }
 
-let folder: string
-let parley: Started
-let url: string
+const open = openFolder('folder-landed')
+const { send } = open
 let llm: ScriptedLlm
 let facts: Facts
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'parley-landed-'))
-  execFileSync('tar', ['xzf', FOLDER, '-C', folder])
-  facts = JSON.parse(readFileSync(join(folder, 'fixture.json'), 'utf8'))
+  facts = JSON.parse(readFileSync(join(open.folder, 'fixture.json'), 'utf8'))
   llm = await startScriptedLlm()
-  const port = await freePort()
-  url = `http://localhost:${port}`
-  parley = await start('--port', String(port), '--persist-to', folder, '--no-sample')
-}, 120_000)
-
-afterAll(async () => {
-  await parley?.stop()
-  await llm?.stop()
-  rmSync(folder, { recursive: true, force: true })
 })
-
-const send = async (method: string, path: string, body?: object, headers: Record<string, string> = {}) => {
-  const response = await fetch(url + path, {
-    method,
-    headers: { 'x-typesense-api-key': KEY, 'content-type': 'application/json', ...headers },
-    ...(body && { body: JSON.stringify(body) }),
-  })
-  return { status: response.status, text: await response.text() }
-}
+afterAll(() => llm?.stop())
 
 async function json(method: string, path: string, body?: object) {
   const { status, text } = await send(method, path, body)

@@ -2,45 +2,20 @@
  * A data folder of the version in which questions, answers and messages were strings (logs of version 2): it is read, told
  * again, changed and gone on with.
  */
-import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { freePort, type Started, start } from './global-setup'
-import { KEY } from './harness'
+import { expect, test } from 'vitest'
+import { openFolder } from './open-folder'
 
-const FOLDER = join(import.meta.dirname, '../fixtures/folder-before-parts.tar.gz')
 const ALIEN = 'c96621d5-0931-4342-904e-e335005a7f8a'
 const MEMORY = 'fe9db951-7351-4cd6-b82b-4491146b5104'
 const ANSWER =
   'The crew of the spaceship Nostromo is hunted by a creature from another world. Ridley Scott directed Alien.'
 
-let folder: string
-let parley: Started
-let url: string
-
-beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'parley-strings-'))
-  execFileSync('tar', ['xzf', FOLDER, '-C', folder])
-  const port = await freePort()
-  url = `http://localhost:${port}`
-  parley = await start('--port', String(port), '--persist-to', folder, '--no-sample')
-}, 120_000)
-
-afterAll(async () => {
-  await parley?.stop()
-  rmSync(folder, { recursive: true, force: true })
-})
+const { send } = openFolder('folder-before-parts')
 
 async function call(path: string, body?: string, headers: Record<string, string> = {}, method?: string) {
-  const response = await fetch(url + path, {
-    method: method ?? (body ? 'POST' : 'GET'),
-    headers: { 'X-TYPESENSE-API-KEY': KEY, 'content-type': 'application/json', ...headers },
-    ...(body && { body }),
-  })
-  expect(response.status).toBe(200)
-  return response.text()
+  const { status, text } = await send(method ?? (body ? 'POST' : 'GET'), path, body, headers)
+  expect(status).toBe(200)
+  return text
 }
 
 const events = (id: string, after: string) =>
