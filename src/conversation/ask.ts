@@ -31,6 +31,8 @@ export interface Question extends Omit<AskRequest, 'conversationId' | 'continues
   conversationId?: string
   /** true if this server gave the id out (sealed-id.ts) */
   vouched?: boolean
+  /** true if the conversation begins now, as its object said (look-back-ahead.ts) */
+  isNew?: boolean
 }
 
 export interface Answering {
@@ -77,7 +79,7 @@ const MOST_HOPS = 5
  */
 export async function ask(
   env: Cloudflare.Env,
-  { vouched, ...question }: Question,
+  { vouched, isNew = false, ...question }: Question,
   signal?: AbortSignal,
 ): Promise<Answering> {
   const began = Date.now()
@@ -90,7 +92,7 @@ export async function ask(
     given === undefined
       ? { ...question, ...(await newConversationId(env, question)), continues: false, attempt }
       : { ...question, conversationId: given, continues: true, attempt }
-  embedAhead(env, request)
+  embedAhead(env, request, isNew)
   for (let hop = 0; hop < MOST_HOPS; hop++) {
     const { conversationId } = request
     const object = conversationObject(env, conversationId)

@@ -20,6 +20,14 @@ export interface Elsewhere {
   transcript?: TranscriptMessage[]
 }
 
+/** What the object of a conversation knows without its history. */
+export interface Seen {
+  /** true: nothing was ever said here */
+  isNew?: true
+  /** the history of a conversation that has begun and that the asker may continue. Its messages may be gone by now */
+  historyId?: string
+}
+
 /** Where to read a turn: here, or in another conversation if this one is taken. */
 export type Asked = Reads | Elsewhere
 
@@ -36,8 +44,10 @@ export interface ConversationRpc {
    * Reads the end of the history for a question that is on its way here (look-back-ahead.ts). Does nothing if turns run or
    * wait here.
    * @param reading random; the question names it
+   * @param after the turn that the question continues from
+   * @returns at once what the object knows for this asker
    */
-  lookBack(reading: string): Promise<void>
+  lookBack(reading: string, asker?: Asker, after?: number): Promise<Seen>
   /**
    * Answers a question outside any conversation, and stores nothing. Call it through once.ts, at an object of a random id. If its
    * reader leaves, the turn ends.

@@ -17,7 +17,7 @@ import type { TracedTurn } from '../turn/fold'
 import type { Asker, AskRequest } from '../turn/request'
 import { AnsweringObject } from './answering-object'
 import { transcriptTo } from './branch'
-import type { Asked, ConversationRpc } from './conversation-object'
+import type { Asked, ConversationRpc, Seen } from './conversation-object'
 import {
   COPIED,
   follow,
@@ -73,6 +73,8 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
     return attempt(async () => {
       const { asker, continues, after } = request
       requireAsker(asker)
+      if (request.seen && (await this.#lookedBack.foundNothing(request.lookedBack)))
+        throw unknownConversation()
       const made = this.#attempts.find(request)
       if (made) return made.readsOf(request)
       const memory = this.#memory
@@ -92,7 +94,7 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
       if (joined) return { events: joined }
       if (!continues && this.#taken) return this.#succession.place(request)
       if (after !== undefined) {
-        if (memory) await this.#forgetDeleted(memory, after)
+        if (memory) await this.#forgetDeleted(memory, after, request)
         const transcript = await transcriptTo(this.env, memory, request, this.#queue.hasOther(after))
         if (transcript) return { ...(await this.#succession.place(request)), transcript }
       }
@@ -100,8 +102,14 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
     })
   }
 
-  async lookBack(reading: string): Promise<void> {
-    if (this.#memory && this.#queue.idle) await this.#lookedBack.begin(this.#memory, reading)
+  async lookBack(reading: string, asker?: Asker, after?: number): Promise<Seen> {
+    const memory = this.#memory
+    if (memory && this.#queue.idle) this.#lookedBack.begin(memory, reading, after)
+    if (!asker) return {}
+    if (!memory) return this.#queue.idle ? { isNew: true } : {}
+    const historyId = memory.histories.at(-1)
+    const isOpen = !memory.closed && memory.owner !== undefined && memory.mayContinue(asker)
+    return isOpen && historyId !== undefined ? { historyId } : {}
   }
 
   async isOpenTo(asker: Asker): Promise<boolean> {
@@ -308,12 +316,13 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
    * the conversation is deleted.
    * @throws ApiError 404 if nothing is left
    */
-  async #forgetDeleted(memory: Memory, from: number): Promise<void> {
+  async #forgetDeleted(memory: Memory, from: number, asked?: AskRequest): Promise<void> {
     // A turn may be undelivered from before this object last restarted. Readers learn its end only once the history
     // has it.
     if (!memory.outbox.empty) await memory.outbox.deliver()
     // Usually one query about a few turns is enough. If one is gone, others may be too.
-    const some = await deletedTurns(this.env, memory, this.#id, from)
+    const ahead = asked && (await this.#lookedBack.deletedFrom(from, asked))
+    const some = ahead ?? (await deletedTurns(this.env, memory, this.#id, from))
     const deleted = some.length === 0 ? [] : await deletedTurns(this.env, memory, this.#id, 0)
     if (memory.closed || deleted.length === 0) return
     for (const turn of deleted) memory.log.forget(turn)

@@ -14,10 +14,14 @@ import { mayLeanOn } from '../turn/run'
 /** The searches of a turn that run at once. */
 const MOST = 4
 
-/** @param request one that was admitted: its key, its budget and its rate were checked */
-export function embedAhead(env: Cloudflare.Env, request: AskRequest): void {
+/**
+ * @param request one that was admitted: its key, its budget and its rate were checked
+ * @param isNew whether its conversation surely begins now, although it has a name
+ */
+export function embedAhead(env: Cloudflare.Env, request: AskRequest, isNew: boolean): void {
+  const continues = request.continues && !isNew
   // A follow-up looks back and is rewritten while its own wording is embedded, so it need not begin sooner.
-  if ((request.continues && !request.named) || mayLeanOn(request)) return
+  if ((continues && !request.named) || mayLeanOn({ ...request, continues })) return
   const question = textOf(request.question)
   for (const { place, params, isEmbedded, error } of request.searches.slice(0, MOST)) {
     if (!isEmbedded || !place || error) continue

@@ -11,9 +11,10 @@ import { reasonOf } from '../errors'
 import { promptText } from '../parts'
 import { historyStore } from '../registry/engines'
 import type { RecentMessages } from '../search/types'
-import type { AskRequest } from '../turn/request'
+import type { Asker, AskRequest } from '../turn/request'
 import { byteLength } from '../turn/serialise'
-import { conversationObject } from './conversation-object'
+import { conversationObject, type Seen } from './conversation-object'
+import { deletedTurns } from './kept-messages'
 import type { Memory } from './memory'
 import { isSealed } from './sealed-id'
 
@@ -23,30 +24,49 @@ const MOST_BYTES = 65_536
 /** A question that comes later than this reads for itself, in milliseconds. D1 may have taken long. */
 const FRESH_MS = 2_000
 
+/** A conversation that a request names, if any. */
+export interface Looking {
+  conversationId: string | undefined
+  /** absent: the caller is told nothing */
+  asker?: Asker
+  /** the turn that the question continues from, if it names one */
+  after?: number | undefined
+  /** true for an id that this server made from a name or gave out with a seal */
+  isOurs?: boolean
+}
+
 /**
- * Call it for a request whose key may ask. It changes nothing and tells the caller nothing: the turn checks who asks.
+ * Call it for a request whose key may ask. It changes nothing: the turn checks who asks.
  * @param record of the request; gets the reading's name
- * @param conversationId that the request names, if any
+ * @returns never rejects; undefined if nothing could be learnt
  */
 export function lookBackAhead(
   env: Cloudflare.Env,
   record: { lookedBack?: string },
-  conversationId: string | undefined,
-): void {
-  if (!conversationId) return
+  looking: Looking,
+): Promise<Seen | undefined> {
+  if (!looking.conversationId) return Promise.resolve(undefined)
   const reading = crypto.randomUUID()
   record.lookedBack = reading
-  waitUntil(
-    lookBack(env, conversationId, reading).catch((error) => {
-      // An object of the version before does not have the method.
-      if (!(error instanceof TypeError)) console.error('a history was not read ahead', reasonOf(error))
-    }),
-  )
+  const seen = lookBack(env, looking.conversationId, looking, reading).catch((error) => {
+    // An object of the version before does not have the method.
+    if (!(error instanceof TypeError)) console.error('a history was not read ahead', reasonOf(error))
+    return undefined
+  })
+  waitUntil(seen)
+  return seen
 }
 
-async function lookBack(env: Cloudflare.Env, conversationId: string, reading: string): Promise<void> {
+async function lookBack(
+  env: Cloudflare.Env,
+  conversationId: string,
+  { asker, isOurs, after }: Looking,
+  reading: string,
+): Promise<Seen | undefined> {
   // To call an object creates it.
-  if (await isSealed(env, conversationId)) await conversationObject(env, conversationId).lookBack(reading)
+  if (!isOurs && !(await isSealed(env, conversationId))) return undefined
+  // An object of the version before returns nothing.
+  return (await conversationObject(env, conversationId).lookBack(reading, asker, after)) ?? undefined
 }
 
 interface Begun {
@@ -55,9 +75,13 @@ interface Begun {
   memory: Memory
   /** the latest turn when it began */
   turn: number | undefined
+  /** the turn that the question continues from */
+  after: number | undefined
   /** milliseconds since 1970 */
   at: number
   messages: Promise<RecentMessages | undefined>
+  /** turns whose messages were deleted, from the one that the question continues from; undefined: not known */
+  deleted: Promise<number[] | undefined> | undefined
 }
 
 /** The latest reading that began in a conversation's object. A question takes it once. */
@@ -71,15 +95,32 @@ export class LookedBack {
     this.#id = conversationId
   }
 
-  /** Settles when the history has been read. Never rejects. */
-  async begin(memory: Memory, reading: string): Promise<void> {
+  /** Begins to read. @param after the turn that the question continues from */
+  begin(memory: Memory, reading: string, after: number | undefined): void {
     const historyId = memory.histories.at(-1)
     if (memory.closed || historyId === undefined || !memory.outbox.empty) return
     const messages = historyStore(this.#env, historyId)
       .recentMessages(this.#id, MOST_BYTES)
       .catch(() => undefined)
-    this.#begun = { reading, historyId, memory, turn: memory.log.latest(), at: Date.now(), messages }
-    await messages
+    const deleted =
+      after === undefined
+        ? undefined
+        : deletedTurns(this.#env, memory, this.#id, after).catch(() => undefined)
+    const turn = memory.log.latest()
+    this.#begun = { reading, historyId, memory, turn, after, at: Date.now(), messages, deleted }
+  }
+
+  /** Turns from this one on whose messages were deleted, if that was looked up for the question. */
+  async deletedFrom(after: number, { lookedBack }: AskRequest): Promise<number[] | undefined> {
+    const begun = this.#begun
+    return begun && begun.reading === lookedBack && begun.after === after ? begun.deleted : undefined
+  }
+
+  /** Whether what was read for a question shows that no message is left. Never rejects. */
+  async foundNothing(reading: string | undefined): Promise<boolean> {
+    const begun = this.#begun
+    if (!begun || begun.reading !== reading) return false
+    return (await begun.messages)?.messages.length === 0
   }
 
   /**
@@ -88,15 +129,14 @@ export class LookedBack {
    */
   async take(
     memory: Memory | undefined,
-    { lookedBack, historyId, replaces, model }: AskRequest,
+    { lookedBack, historyId, model }: AskRequest,
   ): Promise<RecentMessages | undefined> {
     const begun = this.#begun
     if (!begun || begun.reading !== lookedBack) return undefined
     this.#begun = undefined
     const holds = () =>
       memory === begun.memory && !memory.closed && memory.outbox.empty && memory.log.latest() === begun.turn
-    if (replaces || begun.historyId !== historyId || !holds() || Date.now() - begun.at > FRESH_MS)
-      return undefined
+    if (begun.historyId !== historyId || !holds() || Date.now() - begun.at > FRESH_MS) return undefined
     const messages = await begun.messages
     return messages && holds() ? lastOf(messages, model.max_bytes) : undefined
   }

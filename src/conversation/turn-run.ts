@@ -222,7 +222,10 @@ export class TurnRun {
     // Only this object ever writes to a conversation of this name, so no history exists yet.
     if (request.named && !this.#around.memory()) return { messages: [], complete: true }
     try {
-      const recent = (await this.#around.lookedBack()) ?? (await this.#messages(request.model.max_bytes))
+      const ahead = await this.#around.lookedBack()
+      // What was read ahead has the turns that this one replaces.
+      const usable = this.#replaced.length > 0 ? undefined : ahead
+      const recent = usable ?? (await this.#messages(request.model.max_bytes))
       const known =
         recent.messages.length > 0 ||
         request.named ||

@@ -114,6 +114,8 @@ export interface AskRequest {
   requestId?: string
   /** the reading of this conversation's history that began for this question (conversation/look-back-ahead.ts) */
   lookedBack?: string
+  /** true: whether messages are left is not known yet; without any, the question is refused before its turn begins */
+  seen?: boolean
   /** random id of this one `ask` call; if the call is repeated (object-calls.ts) it finds its turn by it */
   attempt?: string
   /**

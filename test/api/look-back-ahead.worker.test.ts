@@ -47,7 +47,7 @@ function watch(around: (object: ConversationRpc) => Partial<ConversationRpc> = (
   vi.spyOn(conversations, 'conversationObject').mockImplementation((...given) => {
     const object = conversationObject(...given)
     const changed: Partial<ConversationRpc> = {
-      lookBack: (reading) => object.lookBack(reading),
+      lookBack: (...given) => object.lookBack(...given),
       ...around(object),
     }
     return new Proxy(object, {
@@ -282,4 +282,116 @@ it('reads ahead where the address names the conversation', async () => {
   expect((await single(id)).status).toBe(200)
   expect(rewritings).toEqual([expect.stringContaining(SAID)])
   expect(calls.filter((name) => name === 'lookBack')).toHaveLength(1)
+})
+
+describe('a conversation that the body of another protocol names', () => {
+  const responses = (id: string) =>
+    call('POST', '/v1/responses', {
+      body: { model: 'guide', input: FOLLOW_UP, previous_response_id: `resp_${id}.1` },
+    })
+  const agui = (threadId: string) =>
+    send('POST', '/agui/guide', {
+      body: { threadId, runId: 'r', messages: [{ role: 'user', content: FOLLOW_UP }] },
+    })
+  const ui = (id: string) =>
+    send('POST', '/ui/guide', { body: { id, messages: [{ role: 'user', content: FOLLOW_UP }] } })
+
+  /** Asks from an isolate that has no rows in memory. */
+  async function anew<T>(asking: () => Promise<T>): Promise<T> {
+    beginAnew()
+    rewritings = []
+    prompts = []
+    calls = []
+    return asking()
+  }
+  /** ids of a conversation's messages in the history */
+  async function messagesOf(id: string): Promise<string[]> {
+    const parameters = queryString({ q: '*', filter_by: `conversation_id:=${id}` })
+    const [, { hits }] = await call('GET', `/collections/history/documents/search${parameters}`)
+    return hits.map(({ document }: { document: { id: string } }) => document.id)
+  }
+  const assistantOf = async (model: string) =>
+    expect((await call('PUT', '/assistants/guide', { body: { model, collections: ['facts'] } }))[0]).toBe(200)
+
+  it('is read once, and continued', async () => {
+    await assistantOf('far')
+    const id = await begun()
+    watch()
+    const [status, { output }] = await anew(() => responses(id))
+    expect([status, output[0].content[0].text]).toEqual([200, SAID])
+    expect(rewritings).toEqual([expect.stringContaining(SAID)])
+    expect(calls).toEqual(['lookBack', 'recentMessages'])
+  })
+
+  it('is refused or begun anew if its messages are gone, and nothing of them is sent', async () => {
+    await assistantOf('else')
+    const id = await begun({ model: 'else' })
+    expect(
+      (await call('DELETE', `/collections/replaced/documents${filter(`conversation_id:=${id}`)}`))[0],
+    ).toBe(200)
+    watch()
+    const [status, { error }] = await anew(() => responses(id))
+    expect([status, error.code]).toEqual([400, 'previous_response_not_found'])
+    expect(prompts).toEqual([])
+    for (const asking of [ui, agui]) {
+      const response = await anew(() => asking(id))
+      expect([response.status, await response.text()]).toEqual([200, expect.stringContaining(SAID)])
+      expect(response.headers.get('x-parley-conversation-id')).not.toBe(id)
+      expect(prompts.join()).not.toContain(QUESTION)
+    }
+  })
+
+  it('is refused if the answer that the question follows was deleted', async () => {
+    await assistantOf('far')
+    const id = await begun()
+    const before = await messagesOf(id)
+    expect(await follow(id)).toBe(200)
+    const added = (await messagesOf(id)).filter((each) => !before.includes(each))
+    const [, removed] = await call('DELETE', `/collections/history/documents${filter(`id:[${added}]`)}`)
+    expect(removed).toEqual({ num_deleted: 2 })
+    watch()
+    const second = () =>
+      call('POST', '/v1/responses', {
+        body: { model: 'guide', input: 'And Rome?', previous_response_id: `resp_${id}.2` },
+      })
+    const [status, { error }] = await anew(second)
+    expect([status, error.code]).toEqual([400, 'previous_response_not_found'])
+  })
+
+  it('is found by an id that Parley did not make, if messages with it were imported', async () => {
+    await assistantOf('far')
+    const id = crypto.randomUUID()
+    const said = { conversation_id: id, model_id: 'far', timestamp: Math.floor(Date.now() / 1000) }
+    for (const [role, message] of [
+      ['user', 'How high is it?'],
+      ['assistant', 'Imported.'],
+    ]) {
+      const body = { ...said, role, message }
+      expect((await call('POST', '/collections/history/documents', { body }))[0]).toBe(201)
+    }
+    watch()
+    for (const isCold of [true, false]) {
+      const response = isCold ? await anew(() => agui(id)) : await agui(id)
+      expect(await response.text()).toContain(SAID)
+      expect(response.headers.get('x-parley-conversation-id')).toBe(id)
+      expect(rewritings[0]).toContain('Imported.')
+    }
+    const other = await anew(() => agui(crypto.randomUUID()))
+    expect(await other.text()).toContain(SAID)
+    expect(rewritings).toEqual([])
+  })
+
+  it('is not shown to another key', async () => {
+    await assistantOf('far')
+    const id = await begun()
+    const other = await makeKey({ actions: ['documents:search', 'conversations:create'] })
+    const asking = () =>
+      call('POST', '/v1/responses', {
+        key: other,
+        body: { model: 'guide', input: FOLLOW_UP, previous_response_id: `resp_${id}.1` },
+      })
+    const [status, { error }] = await anew(asking)
+    expect([status, error.code]).toEqual([400, 'previous_response_not_found'])
+    expect(prompts).toEqual([])
+  })
 })

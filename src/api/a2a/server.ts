@@ -48,19 +48,29 @@ const Message = once(() =>
 )
 
 export async function serve(call: OpenCall): Promise<Response> {
-  const parties = await openParties(call)
-  const bodyText = await readText(call.request)
+  const read = once(() => readText(call.request))
+  const parties = await openParties(call, {
+    chat: async () => ({ name: contextIn(parseJson(await read())) }),
+  })
+  const bodyText = await read()
   const body = parsed(bodyText)
   const message = readMessage(body)
   if (message?.id === undefined) return new Response(null, { status: 202 })
   const { id } = message
   try {
     requireOwn(body, 'a2a', parties.assistant.name)
-    const result = await dispatch(call, parties, message, bodyText)
+    const result = await dispatch(parties, message, bodyText)
     return result instanceof Response ? result : json(rpcResult(id, result))
   } catch (error) {
     return json(rpcError(error, id, call.record))
   }
+}
+
+/** The context of a question. */
+function contextIn(body: unknown): string | undefined {
+  const { method, params } = readMessage(body) ?? {}
+  const read = v.safeParse(Message(), method?.startsWith('Send') ? params?.message : undefined)
+  return read.success ? read.output.contextId : undefined
 }
 
 function parsed(text: string): unknown {
@@ -72,19 +82,18 @@ function parsed(text: string): unknown {
 }
 
 async function dispatch(
-  call: OpenCall,
   parties: ChatParties,
   { method, params, id }: RpcRequest,
   bodyText: string,
 ): Promise<unknown> {
   switch (method) {
     case 'SendMessage': {
-      const { events, resume, conversationId } = await ask(call, parties, params, bodyText)
+      const { events, resume, conversationId } = await ask(parties, params, bodyText)
       const turn = await wholeTurn(chatReader(events, resume))
       return { task: finishedTask(turn, parties.assistant, await handleOf(parties.env, conversationId)) }
     }
     case 'SendStreamingMessage': {
-      const { events, resume, conversationId } = await ask(call, parties, params, bodyText)
+      const { events, resume, conversationId } = await ask(parties, params, bodyText)
       const context = await handleOf(parties.env, conversationId)
       return streamTurn(chatReader(events, resume), new TaskEncoder(id!, parties.assistant, context), {
         headers: { 'x-parley-conversation-id': conversationId },
@@ -102,12 +111,7 @@ async function dispatch(
   }
 }
 
-async function ask(
-  { record }: OpenCall,
-  parties: ChatParties,
-  params: Record<string, unknown>,
-  bodyText: string,
-) {
+async function ask(parties: ChatParties, params: Record<string, unknown>, bodyText: string) {
   const read = v.safeParse(Message(), params.message, { abortEarly: true })
   if (!read.success) {
     const [issue] = read.issues
@@ -123,7 +127,7 @@ async function ask(
     )
   }
   const question = parts.map(({ text }) => text).join('\n')
-  const asked = { ...parties, record, question, protocol: 'a2a', bodyText }
+  const asked = { ...parties, question, protocol: 'a2a', bodyText }
   return contextId ? askIn(contextId, asked) : askAssistant(asked)
 }
 
@@ -136,9 +140,12 @@ async function ask(
 async function askIn(contextId: string, asked: AssistantQuestion) {
   const chat = await findChat(asked, contextId)
   const isNew = chat.named && !(await isSealed(asked.env, contextId))
-  if (isNew || chat.conversationId === contextId) return askAssistant({ ...asked, ...chat })
+  if (isNew || (chat.conversationId === contextId && !chat.seen)) return askAssistant({ ...asked, ...chat })
   try {
-    return await askAssistant({ ...asked, ...(chat.vouched ? chat : { conversationId: contextId }) })
+    return await askAssistant({
+      ...asked,
+      ...(chat.vouched || chat.seen ? chat : { conversationId: contextId }),
+    })
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 404) throw error
     throw new RpcError(TASK_NOT_FOUND, 'There is no such context. Leave out `contextId` to begin one.')

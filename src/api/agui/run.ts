@@ -1,18 +1,17 @@
 /** POST /agui/{assistant}: one run of an assistant as an agent. */
-import { openParties } from '../edge/chat-parties'
 import type { OpenCall } from '../edge/route'
-import { askChat } from '../turn/chats'
-import { readOwn } from '../turn/foreign'
+import { askChat, openQuestion } from '../turn/chats'
 import { chatReader } from '../turn/read'
 import { streamTurn } from '../turn/stream'
 import { AgUiEncoder } from './encoder'
-import { readQuestion } from './request'
+import { readQuestion, readRun } from './request'
 
 export async function run(call: OpenCall): Promise<Response> {
-  const parties = await openParties(call)
-  const { bodyText, body } = await readOwn(call.request, 'agui', parties.assistant.name)
+  const { parties, bodyText, body } = await openQuestion(call, 'agui', (given) => ({
+    name: readRun(given).thread,
+  }))
   const { question, transcript, ...asked } = readQuestion(body)
-  const { events, resume, conversationId } = await askChat(call, parties, {
+  const { events, resume, conversationId } = await askChat(parties, {
     chat: asked.thread,
     question,
     transcript,

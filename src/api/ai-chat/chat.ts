@@ -1,4 +1,6 @@
 /** POST /chat and /chat/stream: a question in any dialect of the AI Chat Protocol. */
+import { lookBackAhead } from '../../conversation/look-back-ahead'
+import { once } from '../../once'
 import { DEFAULT_ASSISTANT } from '../../registry/assistants'
 import { namedUser } from '../edge/admit-turn'
 import { deliver } from '../edge/deliver'
@@ -23,7 +25,7 @@ import {
 } from './dialect'
 import { encodeAnswer, HEARTBEAT, LineEncoder, pieceWording, type Writing } from './encoder'
 import { errorResponse, FieldError, faultOf } from './errors'
-import { readChat } from './request'
+import { readChat, sessionIn } from './request'
 import { WORDS } from './words'
 
 /** A request to the protocol's routes. */
@@ -69,8 +71,23 @@ async function converse(call: ChatCall, streaming: boolean, signals: Signals): P
   await enter(request)
   const access = await admitAsker(env, request, record)
   requireVersion(call)
-  const assistant = await openAssistant(env, access, path.assistant ?? DEFAULT_ASSISTANT, record)
-  const { json, files, text } = await readChatBody(request)
+  const readBody = once(() => readChatBody(request))
+  let ahead: Promise<unknown> | undefined
+  const assistant = await openAssistant(env, access, path.assistant ?? DEFAULT_ASSISTANT, record, () => {
+    ahead = readBody().then(
+      ({ json }) => {
+        const conversationId = access.embedded.conversation_id ?? sessionIn(json)
+        void lookBackAhead(env, record, { conversationId })
+      },
+      // A body that cannot be read is refused below.
+      () => {},
+    )
+  }).catch(async (error) => {
+    // A body that is being read must be read to its end before the answer (discardBody).
+    await ahead
+    throw error
+  })
+  const { json, files, text } = await readBody()
   requireOwn(json, 'ai-chat', assistant.name)
   signals.body = asRecord(json)
   const dialect = dialectOf(signals)

@@ -101,6 +101,12 @@ function checked(message: unknown, place: string): { role: (typeof ROLES)[number
   return { role: known, content }
 }
 
+/** The session that a body names, whatever else is wrong with it. */
+export function sessionIn(json: unknown): string | undefined {
+  const body = asRecord(json)
+  return sessionOf(body, asRecord(body.context))
+}
+
 /** The session, wherever the dialect has it. A blank one counts as none. */
 function sessionOf(body: Record<string, unknown>, context: Record<string, unknown>): string | undefined {
   const given = [body.sessionState, body.session_state, context.sessionId].find(

@@ -15,9 +15,8 @@ import { deliver } from '../edge/deliver'
 import { json } from '../edge/response'
 import { type App, type OpenCall, register } from '../edge/route'
 import { shaped } from '../edge/shape'
-import { askChat } from '../turn/chats'
+import { askChat, openQuestion } from '../turn/chats'
 import { searchDocuments } from '../turn/documents'
-import { readOwn } from '../turn/foreign'
 import { textIn } from '../turn/message-text'
 import { chatReader } from '../turn/read'
 import { streamTurn, wholeTurn } from '../turn/stream'
@@ -69,10 +68,11 @@ async function admitPageKey({ env, path, record }: OpenCall): Promise<Access> {
 }
 
 async function chat(call: OpenCall): Promise<Response> {
-  const parties = await openParties(call, () => admitPageKey(call))
-  const { bodyText, body } = await readOwn(call.request, 'ai-search', parties.assistant.name)
+  const { parties, bodyText, body } = await openQuestion(call, 'ai-search', undefined, () =>
+    admitPageKey(call),
+  )
   const { question, before, stream } = read(body)
-  const { events, resume, conversationId, delivery } = await askChat(call, parties, {
+  const { events, resume, conversationId, delivery } = await askChat(parties, {
     question,
     transcript: before.flatMap(({ role, content }) =>
       role === 'user' || role === 'assistant'
@@ -93,7 +93,7 @@ async function chat(call: OpenCall): Promise<Response> {
 }
 
 async function search(call: OpenCall): Promise<Response> {
-  const parties = await openParties(call, () => admitPageKey(call))
+  const parties = await openParties(call, { admit: () => admitPageKey(call) })
   const { question, limit } = read(await readJson(call.request))
   const { query, found } = await searchDocuments({ ...parties, record: call.record }, question, limit)
   return json({

@@ -5,8 +5,7 @@ import { openParties } from '../edge/chat-parties'
 import { deliver } from '../edge/deliver'
 import { type FailedRequest, failureOf, json } from '../edge/response'
 import { type App, type OpenCall, type Route, register } from '../edge/route'
-import { askChat, turnsOf } from '../turn/chats'
-import { readOwn } from '../turn/foreign'
+import { askChat, openQuestion, turnsOf } from '../turn/chats'
 import { chatReader } from '../turn/read'
 import { streamTurn, wholeTurn } from '../turn/stream'
 import { DeepChatEncoder, messageOf } from './encoder'
@@ -14,10 +13,11 @@ import { readDeepChat } from './request'
 
 async function ask(call: OpenCall): Promise<Response> {
   const { request } = call
-  const parties = await openParties(call)
-  const { bodyText, body } = await readOwn(request, 'deep-chat', parties.assistant.name)
+  const { parties, bodyText, body } = await openQuestion(call, 'deep-chat', (given) => ({
+    name: readDeepChat(given).chat,
+  }))
   const asked = readDeepChat(body)
-  const { events, resume, conversationId, delivery } = await askChat(call, parties, {
+  const { events, resume, conversationId, delivery } = await askChat(parties, {
     ...asked,
     labels: true,
     protocol: 'deep-chat',

@@ -5,32 +5,64 @@
 import type { Access } from '../../auth/access'
 import { mayContinue } from '../../conversation/ask'
 import { namedConversationId } from '../../conversation/conversation-id'
+import type { Seen } from '../../conversation/conversation-object'
 import { storedMessages } from '../../conversation/items'
+import { lookBackAhead } from '../../conversation/look-back-ahead'
 import { begunOf } from '../../conversation/memories'
 import { openRow } from '../../conversation/open-row'
 import { isToldApart, isUnguessable } from '../../conversation/ownership'
 import { idOfHandle, isSealed, mayBeConversation } from '../../conversation/sealed-id'
+import { database } from '../../db/client'
+import { hasMessages } from '../../db/messages'
 import { ApiError } from '../../errors'
 import type { Assistant } from '../../registry/assistants'
 import type { Asker, Begun } from '../../turn/request'
 import { type TranscriptMessage, transcriptOf } from '../../turn/transcript'
 import { askerOf } from './asker'
 import { findHistory, findOpenModel } from './open-model'
+import type { RequestRecord } from './request-log'
 
 /** Who chats, and with which assistant. */
 export interface ChatParties {
   env: Cloudflare.Env
   request: Request
+  /** the request's entry in the log */
+  record: RequestRecord
   access: Access
   assistant: Assistant
   /** the user that the request names */
   user: string | undefined
+  /** what was found out of the chat while the registry was read */
+  ahead?: Promise<ChatAhead | undefined>
+  /** true: what the conversation's object knows turned out wrong, so it is not asked again */
+  anew?: true
+}
+
+/** How a request names a chat. */
+export interface ChatName {
+  /** absent: a conversation begins */
+  name: string | undefined
+  /** the turn that the question continues from, if the request names one */
+  after?: number | undefined
+}
+
+/** What is known of a chat's name before its assistant is. */
+interface ChatAhead {
+  name: string
+  /** what the object says of the conversation that the name most likely stands for */
+  seen?: Seen | undefined
+  /** whether D1 has messages of this id; absent: not looked up */
+  isKept?: boolean
 }
 
 export interface Chat {
   conversationId: string
   /** true if a conversation without history begins */
   named: boolean
+  /** true if it begins now, as its object said */
+  isNew?: true
+  /** see AskRequest */
+  seen?: true
   /** true if this server gave the id out: its first answer may be running */
   vouched?: boolean
   /** for a conversation that was opened before its first question: how it began, and messages added since */
@@ -47,9 +79,10 @@ export const isConversationId = (name: string): boolean => ID.test(name)
 /**
  * The conversation of a name. A conversation that began on another protocol can be continued by its id. A scoped key that
  * fixes a conversation always leads to that one.
+ * @param after the turn that the question continues from, if the request names one
  * @throws ApiError 400 for a name that is easy to guess
  */
-export async function findChat(parties: ChatParties, name: string): Promise<Chat> {
+export async function findChat(parties: ChatParties, name: string, after?: number): Promise<Chat> {
   const { access, assistant } = parties
   const asker = await askerFor(parties)
   const fixed = access.embedded.conversation_id
@@ -63,12 +96,48 @@ export async function findChat(parties: ChatParties, name: string): Promise<Chat
   const ours = await idOfHandle(parties.env, name)
   if (ours !== undefined) return { conversationId: ours, named: false, vouched: true }
   if (ID.test(name)) {
-    if (await isKnown(parties, asker, name)) return { conversationId: name, named: false }
+    const known = await isKnown(parties, asker, name, after)
+    if (known) return { conversationId: name, named: false, ...(known === 'seen' && { seen: true }) }
     const opened = await openedChat(parties.env, asker, name)
     if (opened) return opened
   }
-  return { conversationId: await namedConversationId(asker, assistant.name, name), named: true }
+  const conversationId = await namedConversationId(asker, assistant.name, name)
+  const ahead = await aheadOf(parties, name)
+  return { conversationId, named: true, ...(ahead?.seen?.isNew && { isNew: true }) }
 }
+
+/**
+ * Looks a chat up by its name while the registry is read, so that `findChat` and the turn wait for less.
+ * @param given the name, once it is known
+ */
+export async function lookAhead(
+  parties: Omit<ChatParties, 'assistant' | 'ahead'> & { assistant: Pick<Assistant, 'name'> },
+  given: ChatName | Promise<ChatName | undefined>,
+): Promise<ChatAhead | undefined> {
+  const { env, access, assistant, record } = parties
+  const { name, after } = (await given) ?? {}
+  if (name === undefined) return undefined
+  const asker = await askerFor(parties).catch(() => undefined)
+  const fixed = access.embedded.conversation_id
+  if (asker === undefined || (fixed === undefined && !mayName(asker, name))) return undefined
+  const ours = fixed ?? (await idOfHandle(env, name))
+  const isSealedId = ours === undefined && (await isSealed(env, name))
+  const conversationId = ours ?? (isSealedId ? name : await namedConversationId(asker, assistant.name, name))
+  const [seen, isKept] = await Promise.all([
+    lookBackAhead(env, record, { conversationId, asker, after, isOurs: fixed === undefined }),
+    ours === undefined && !isSealedId && ID.test(name) ? isKeptIn(env, name) : undefined,
+  ])
+  return { name, seen, ...(isKept !== undefined && { isKept }) }
+}
+
+async function aheadOf({ ahead, anew }: ChatParties, name: string): Promise<ChatAhead | undefined> {
+  const found = anew ? undefined : await ahead
+  return found?.name === name ? found : undefined
+}
+
+/** Whether D1 has messages of an id; it has those of every history. True if D1 cannot tell. */
+const isKeptIn = (env: Cloudflare.Env, id: string): Promise<boolean> =>
+  hasMessages(database(env), id).catch(() => true)
 
 /** The ids that a name may stand for, the likeliest first. For reading and stopping. */
 export async function chatIds(parties: ChatParties, name: string): Promise<{ asker: Asker; ids: string[] }> {
@@ -87,12 +156,30 @@ export async function chatIds(parties: ChatParties, name: string): Promise<{ ask
 /** Visitors of a page share its key. If nothing else tells them apart, a chat is only as private as its name. */
 const mayName = (asker: Asker, name: string): boolean => isToldApart(asker) || isUnguessable(name)
 
-const askerFor = ({ request, access, user }: ChatParties): Promise<Asker> =>
+const askerFor = ({
+  request,
+  access,
+  user,
+}: Pick<ChatParties, 'request' | 'access' | 'user'>): Promise<Asker> =>
   askerOf({ request, accesses: [access], userId: user })
 
-async function isKnown({ env, access, assistant }: ChatParties, asker: Asker, id: string): Promise<boolean> {
+/** @returns `seen` if its object says so, which does not know whether messages are left */
+async function isKnown(
+  parties: ChatParties,
+  asker: Asker,
+  id: string,
+  after: number | undefined,
+): Promise<boolean | 'seen'> {
+  const { env, access, assistant, anew } = parties
+  const isOurs = await isSealed(env, id)
+  const ahead =
+    (await aheadOf(parties, id)) ??
+    (isOurs && !anew ? await lookAhead(parties, { name: id, after }) : undefined)
+  if (!isOurs && !(ahead?.isKept ?? (await isKeptIn(env, id)))) return false
   const model = await findOpenModel(env, [access], assistant.model)
-  return model !== undefined && mayContinue(env, asker, id, await findHistory(env, model))
+  if (!model) return false
+  const historyId = await findHistory(env, model)
+  return ahead?.seen?.historyId === historyId ? 'seen' : mayContinue(env, asker, id, historyId)
 }
 
 /**

@@ -2,21 +2,39 @@
 import type { Access } from '../../auth/access'
 import { DEFAULT_ASSISTANT } from '../../registry/assistants'
 import { namedUser } from './admit-turn'
-import type { ChatParties } from './chat-names'
+import { type ChatName, type ChatParties, lookAhead } from './chat-names'
 import { admitAsker, openAssistant } from './open-assistant'
 import type { OpenCall } from './route'
 
 /**
  * @param admit checks the key; by default the one in the request's headers
+ * @param chat reads the chat's name from the body, for a question; called if the request has to wait for the registry
  * @returns the path's assistant, else the one that the key is bound to, else `default`
  * @throws ApiError 401, 403, 404, 429
  */
 export async function openParties(
   { env, request, record, path, query }: OpenCall,
-  admit: () => Promise<Access> = () => admitAsker(env, request, record),
+  {
+    admit = () => admitAsker(env, request, record),
+    chat,
+  }: { admit?: () => Promise<Access>; chat?: () => Promise<ChatName | undefined> } = {},
 ): Promise<ChatParties> {
   const access = await admit()
   const name = path.assistant ?? access.limits.assistant ?? DEFAULT_ASSISTANT
-  const assistant = await openAssistant(env, access, name, record)
-  return { env, request, access, assistant, user: namedUser(request, query) }
+  const parties = { env, request, record, access, user: namedUser(request, query) }
+  let ahead: ChatParties['ahead']
+  const assistant = await openAssistant(env, access, name, record, () => {
+    // A body that cannot be read is refused where it is needed.
+    ahead =
+      chat &&
+      lookAhead(
+        { ...parties, assistant: { name } },
+        chat().catch(() => undefined),
+      )
+  }).catch(async (error) => {
+    // A body that is being read must be read to its end before the answer (discardBody).
+    await ahead
+    throw error
+  })
+  return { ...parties, assistant, ...(ahead && { ahead }) }
 }

@@ -2,7 +2,6 @@
 import { type Access, ASK_ACTIONS, mayAskAssistant } from '../../auth/access'
 import { admit, requireOrigin } from '../../auth/admit'
 import { mayAsk } from '../../auth/pins'
-import { lookBackAhead } from '../../conversation/look-back-ahead'
 import { matchesOrigin } from '../../origins'
 import { readAhead } from '../../registry/ahead'
 import { type Assistant, assistantNotFound, findAssistant, searchesOf } from '../../registry/assistants'
@@ -58,7 +57,7 @@ export function requireListed({ allowed_origins: allowed }: Assistant, record: R
 /**
  * An assistant to be asked.
  * @param record of the request
- * @param continues the conversation that it is asked in, if the request names one
+ * @param meanwhile called if the request has to wait for the registry
  * @throws ApiError 404 if it is unknown, and in the same words if the key may not ask it; 403 for a page whose origin it
  *   does not list
  */
@@ -67,9 +66,9 @@ export async function openAssistant(
   access: Access,
   name: string,
   record: RequestRecord,
-  continues?: string,
+  meanwhile?: () => void,
 ): Promise<Assistant> {
-  await readAhead(env, { assistant: name }, record.ahead, () => lookBackAhead(env, record, continues))
+  await readAhead(env, { assistant: name }, record.ahead, meanwhile)
   const assistant = await findAssistant(env, name)
   const open = assistant && openTo(access, assistant)
   if (!open) throw assistantNotFound()

@@ -2,13 +2,11 @@
 import * as v from 'valibot'
 import { once } from '../../once'
 import type { ChatParties } from '../edge/chat-names'
-import { openParties } from '../edge/chat-parties'
 import { deliver } from '../edge/deliver'
 import { json } from '../edge/response'
 import { type App, type OpenCall, register } from '../edge/route'
 import { shaped } from '../edge/shape'
-import { askChat, turnsOf } from '../turn/chats'
-import { readOwn } from '../turn/foreign'
+import { askChat, openQuestion, turnsOf } from '../turn/chats'
 import { linkedAnswer } from '../turn/linked-citations'
 import { chatReader } from '../turn/read'
 import { streamTurn, wholeTurn } from '../turn/stream'
@@ -31,12 +29,13 @@ const Body = once(() =>
 )
 
 async function serve(call: OpenCall): Promise<Response> {
-  const parties = await openParties(call)
-  const { bodyText, body } = await readOwn(call.request, 'n8n', parties.assistant.name)
+  const { parties, bodyText, body } = await openQuestion(call, 'n8n', (given) => ({
+    name: shaped(Body(), given).sessionId,
+  }))
   const asked = shaped(Body(), body)
   if (asked.action === 'loadPreviousSession') return previous(parties, asked.sessionId)
   const { assistant } = parties
-  const { events, resume, conversationId, delivery } = await askChat(call, parties, {
+  const { events, resume, conversationId, delivery } = await askChat(parties, {
     chat: asked.sessionId,
     question: asked.chatInput,
     labels: true,

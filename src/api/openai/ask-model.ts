@@ -6,12 +6,13 @@ import type { Override } from '../../registry/overrides'
 import type { Wording } from '../../turn/wording'
 import { namedUser } from '../edge/admit-turn'
 import { parseJson, readText } from '../edge/body'
-import { type Chat, type ChatParties, findChat } from '../edge/chat-names'
+import { type Chat, type ChatParties, findChat, lookAhead } from '../edge/chat-names'
 import { enter } from '../edge/front-door'
 import { admitAsker, openAssistant } from '../edge/open-assistant'
 import type { OpenCall } from '../edge/route'
 import { askedAgain } from '../turn/asked-again'
 import { type AssistantAnswering, askAssistant, type Changes } from '../turn/assistant'
+import { inChat } from '../turn/chats'
 import { unknownModel } from './errors'
 import type { ModelQuestion } from './question'
 import { askTask, isTask } from './task'
@@ -38,38 +39,43 @@ export async function askModel<Q extends ModelQuestion>(
   const bodyText = await readText(request)
   const asked = read(parseJson(bodyText))
   const { model, question, transcript } = asked
-  const assistant = await openAssistant(env, access, model, record).catch((error) => {
-    throw error instanceof ApiError && error.code === 'unknown_assistant' ? unknownModel(model) : error
-  })
   const header = (name: string) => request.headers.get(name) || undefined
-  const parties: ChatParties = {
-    env,
-    request,
-    access,
-    assistant,
-    user: namedUser(request, query) ?? asked.user ?? header('x-openwebui-user-id'),
-  }
-  if (isTask(asked, access.forPages)) {
-    return { ...(await askTask({ ...parties, record }, asked, bodyText)), asked, assistant }
-  }
   const opened = header('x-openwebui-chat-id')
   const name = asked.conversation ?? header('x-conversation-id') ?? opened
-  const chat = name ? await findChat(parties, name) : undefined
-  check(asked, chat)
-  const answering = await askAssistant({
-    ...parties,
-    transcript,
-    ...chat,
-    ...(chat && name === opened && { replaces: askedAgain(asked) }),
-    after: asked.after,
-    record,
-    question,
-    form: asked.form,
-    changes: changesOf(assistant, asked, access.owner === 'admin'),
-    words: asked.stream ? words?.(asked) : undefined,
-    protocol: 'openai',
-    bodyText,
+  const user = namedUser(request, query) ?? asked.user ?? header('x-openwebui-user-id')
+  const caller = { env, request, record, access, user }
+  let ahead: ChatParties['ahead']
+  const assistant = await openAssistant(env, access, model, record, () => {
+    ahead = lookAhead({ ...caller, assistant: { name: model } }, { name, after: asked.after })
+  }).catch((error) => {
+    throw error instanceof ApiError && error.code === 'unknown_assistant' ? unknownModel(model) : error
   })
+  const parties: ChatParties = { ...caller, assistant, ...(ahead && { ahead }) }
+  if (isTask(asked, access.forPages)) {
+    return { ...(await askTask(parties, asked, bodyText)), asked, assistant }
+  }
+  const answering = await inChat(
+    parties,
+    async (given) => {
+      const chat = name ? await findChat(given, name, asked.after) : undefined
+      check(asked, chat)
+      return chat
+    },
+    (chat) =>
+      askAssistant({
+        ...parties,
+        transcript,
+        ...chat,
+        ...(chat && name === opened && { replaces: askedAgain(asked) }),
+        after: asked.after,
+        question,
+        form: asked.form,
+        changes: changesOf(assistant, asked, access.owner === 'admin'),
+        words: asked.stream ? words?.(asked) : undefined,
+        protocol: 'openai',
+        bodyText,
+      }),
+  )
   return { ...answering, asked, assistant }
 }
 

@@ -10,7 +10,6 @@ import { byteLength } from '../../turn/serialise'
 import { admitTurn } from '../edge/admit-turn'
 import type { ChatParties } from '../edge/chat-names'
 import { findOpenModel } from '../edge/open-model'
-import type { RequestRecord } from '../edge/request-log'
 import type { AssistantAnswering } from '../turn/assistant'
 import type { ModelQuestion } from './question'
 
@@ -33,7 +32,7 @@ export const isTask = ({ question }: Pick<ModelQuestion, 'question'>, forPages: 
 
 /** @throws ApiError 400, 401, 429 */
 export async function askTask(
-  { env, request, record, access, assistant, user }: ChatParties & { record: RequestRecord },
+  { env, request, record, access, assistant, user }: ChatParties,
   { question, form }: Pick<ModelQuestion, 'question' | 'form'>,
   bodyText: string,
 ): Promise<AssistantAnswering> {

@@ -28,7 +28,7 @@ export async function askDirectly(served: Served<typeof operations.ask>): Promis
   const collections = (body.searches ?? []).map(({ collection }) => collection)
   const conversationId = embedded.conversation_id ?? body.conversation_id
   const named = { model: modelId, collections: body.collections ?? collections }
-  await readAhead(env, named, undefined, () => lookBackAhead(env, record, conversationId))
+  await readAhead(env, named, undefined, () => void lookBackAhead(env, record, { conversationId }))
   // Read beside the plan of the searches, and awaited after it, so that an error of a search comes first.
   const reading = modelId === undefined ? undefined : findOpenModel(env, [access], modelId)
   const history = reading?.then((found) => found && findHistory(env, found))
@@ -72,7 +72,9 @@ export async function askDirectly(served: Served<typeof operations.ask>): Promis
 export async function askByName(served: Served<typeof operations.askAssistant>): Promise<Response> {
   const { env, request, access, user, record, path, body, text } = served
   const continues = access.embedded.conversation_id ?? body.conversation_id
-  const assistant = await openAssistant(env, access, path.assistant, record, continues)
+  const assistant = await openAssistant(env, access, path.assistant, record, () => {
+    void lookBackAhead(env, record, { conversationId: continues })
+  })
   const stream = wantsStream(request, body)
   const answering = await askAssistant({
     env,

@@ -44,6 +44,10 @@ export interface AssistantQuestion {
   conversationId?: string | undefined
   /** true if the id stands for the client's own name: a conversation without history then begins (edge/chat-names.ts) */
   named?: boolean
+  /** true if the conversation begins now, as its object said */
+  isNew?: boolean
+  /** see AskRequest */
+  seen?: boolean
   /** true if this server gave the id out (conversation/sealed-id.ts) */
   vouched?: boolean
   /** how the conversation began, if it was opened before its first question */
@@ -107,6 +111,8 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
     {
       ...(conversationId !== undefined && { conversationId }),
       ...(named && { named, ...(asked.begun && { begun: asked.begun }) }),
+      ...(asked.isNew && named && { isNew: true }),
+      ...(asked.seen && { seen: true }),
       ...(asked.vouched && { vouched: true }),
       ...(asked.after !== undefined && { after: asked.after }),
       ...(asked.replaces && { replaces: asked.replaces }),

@@ -1,13 +1,18 @@
 /** Shared by protocols whose clients choose the ids of their chats (edge/chat-names.ts). */
+import type { Access } from '../../auth/access'
 import { conversationObject } from '../../conversation/conversation-object'
 import { deleteConversation, getConversation } from '../../conversation/conversations'
 import { ApiError, type Outcome, unwrap } from '../../errors'
+import { once } from '../../once'
 import type { RecordedTurn } from '../../turn/fold'
 import type { Asker } from '../../turn/request'
 import { askerOf } from '../edge/asker'
-import { type ChatParties, chatIds, findChat } from '../edge/chat-names'
+import { parseJson, readText } from '../edge/body'
+import { type Chat, type ChatName, type ChatParties, chatIds, findChat } from '../edge/chat-names'
+import { openParties } from '../edge/chat-parties'
 import type { OpenCall } from '../edge/route'
 import { type AssistantAnswering, type AssistantQuestion, askAssistant } from './assistant'
+import { requireOwn } from './foreign'
 import { chatReader } from './read'
 
 export interface ChatQuestion
@@ -19,14 +24,53 @@ export interface ChatQuestion
   chat?: string | undefined
 }
 
+/**
+ * Opens a question to an assistant. Its body, as text and as JSON, is read while the registry is.
+ * @param nameOf the chat that a body names. What it throws is ignored
+ * @throws ApiError as `openParties` and `requireOwn`, and 400 for what is not JSON
+ */
+export async function openQuestion(
+  call: OpenCall,
+  own: string,
+  nameOf: (body: unknown) => ChatName | undefined = () => undefined,
+  admit?: () => Promise<Access>,
+): Promise<{ parties: ChatParties; bodyText: string; body: unknown }> {
+  const read = once(async () => {
+    const bodyText = await readText(call.request)
+    return { bodyText, body: parseJson(bodyText) }
+  })
+  const parties = await openParties(call, {
+    ...(admit && { admit }),
+    chat: async () => nameOf((await read()).body),
+  })
+  const { bodyText, body } = await read()
+  requireOwn(body, own, parties.assistant.name)
+  return { parties, bodyText, body }
+}
+
 /** Asks in the conversation that the chat's name stands for. @throws ApiError */
-export async function askChat(
-  { record }: OpenCall,
+export function askChat(parties: ChatParties, { chat, ...asked }: ChatQuestion): Promise<AssistantAnswering> {
+  const find = async (given: ChatParties) => (chat === undefined ? undefined : findChat(given, chat))
+  return inChat(parties, find, (found) => askAssistant({ ...parties, ...asked, ...found }))
+}
+
+/**
+ * Asks in the conversation of a chat. Looks it up once more, more thoroughly, if the messages of one that its object knows turn
+ * out to be gone.
+ */
+export async function inChat<C extends Pick<Chat, 'seen'> | undefined, T>(
   parties: ChatParties,
-  { chat, ...asked }: ChatQuestion,
-): Promise<AssistantAnswering> {
-  const found = chat === undefined ? undefined : await findChat(parties, chat)
-  return askAssistant({ ...parties, record, ...asked, ...found })
+  find: (parties: ChatParties) => Promise<C>,
+  ask: (chat: C) => Promise<T>,
+): Promise<T> {
+  const chat = await find(parties)
+  try {
+    return await ask(chat)
+  } catch (error) {
+    const isGone = chat?.seen && error instanceof ApiError && error.code === 'unknown_conversation'
+    if (!isGone) throw error
+    return ask(await find({ ...parties, anew: true }))
+  }
 }
 
 /** The running answer of a chat, from its beginning. @returns undefined if none is running */

@@ -3,7 +3,6 @@
  * understand enough to run a paid turn, and the client would then fail on the answer.
  */
 import { ApiError } from '../../errors'
-import { parseJson, readText } from '../edge/body'
 
 interface Mark {
   /** labels of turns that this protocol begins */
@@ -82,12 +81,4 @@ export function requireOwn(body: unknown, own: string, assistant: string): void 
   if (mark === undefined || mark.protocol === own) return
   const route = mark.route.replace('*', encodeURIComponent(assistant))
   throw new ApiError(400, `This is a request of ${mark.name}: send it to POST ${route}.`)
-}
-
-/** The body of a question, as text and as JSON. @throws ApiError 400 as `requireOwn`, and for what is not JSON */
-export async function readOwn(request: Request, own: string, assistant: string) {
-  const bodyText = await readText(request)
-  const body = parseJson(bodyText)
-  requireOwn(body, own, assistant)
-  return { bodyText, body }
 }

@@ -48,8 +48,11 @@ export async function converseOnce(
     throw new ApiError(400, 'Conversation is enabled but no conversation model ID is provided.')
   }
   // Read before, unless the key names the model or another collection.
-  await readAhead(env, { model: modelId, collections: [collection] }, record.ahead, () =>
-    lookBackAhead(env, record, query.conversation_id),
+  await readAhead(
+    env,
+    { model: modelId, collections: [collection] },
+    record.ahead,
+    () => void lookBackAhead(env, record, { conversationId: query.conversation_id }),
   )
   const model = await findOpenModel(env, accesses, modelId)
   if (!model) throw modelMissing(400)
@@ -98,8 +101,11 @@ export async function checkConversation(
   if (modelId === undefined) {
     throw new ApiError(400, '`conversation_model_id` is needed if conversation is enabled.')
   }
-  await readAhead(env, { model: modelId, collections }, undefined, () =>
-    lookBackAhead(env, record, conversationId),
+  await readAhead(
+    env,
+    { model: modelId, collections },
+    undefined,
+    () => void lookBackAhead(env, record, { conversationId }),
   )
   const model = await findOpenModel(env, accesses, modelId)
   if (!model) throw new ApiError(400, '`conversation_model_id` is invalid.')

@@ -2,14 +2,13 @@
 
 import { ApiError } from '../../errors'
 import type { Assistant } from '../../registry/assistants'
-import { type ChatParties, findChat, isConversationId } from '../edge/chat-names'
+import { type Chat, type ChatParties, findChat, isConversationId } from '../edge/chat-names'
 import { openParties } from '../edge/chat-parties'
 import { json } from '../edge/response'
 import type { OpenCall } from '../edge/route'
 import { askedAgain } from '../turn/asked-again'
 import { askAssistant } from '../turn/assistant'
-import { runningTurn, stopChat } from '../turn/chats'
-import { readOwn } from '../turn/foreign'
+import { inChat, openQuestion, runningTurn, stopChat } from '../turn/chats'
 import { overrideRights, planOverrides } from '../turn/overrides'
 import { chatReader } from '../turn/read'
 import { streamTurn } from '../turn/stream'
@@ -26,32 +25,38 @@ export const ask = (call: OpenCall): Promise<Response> => answer(call, false)
 export const askText = (call: OpenCall): Promise<Response> => answer(call, true)
 
 async function answer(call: OpenCall, isText: boolean): Promise<Response> {
-  const { record } = call
-  const parties = await openParties(call)
-  const { bodyText, body } = await readOwn(call.request, 'ui-stream', parties.assistant.name)
+  const { parties, bodyText, body } = await openQuestion(call, 'ui-stream', (given) => {
+    const { chat, held } = readUiRequest(given)
+    const place = chat === undefined ? placeOfHeld(held) : undefined
+    return { name: chat ?? place?.conversationId, after: place?.turn }
+  })
   const { chat, rewrites, held, untold, ...asked } = readUiRequest(body)
   const citations = citationsOf(call)
   const { access, assistant } = parties
   const rights = overrideRights(assistant, access.owner === 'admin')
   const { changes, suggests } = planOverrides(asked.overrides, rights)
-  const found = chat === undefined ? await heldChat(parties, held) : await findChat(parties, chat)
-  const after = found && rewrites && lastKeptTurn(rewrites, found.conversationId)
-  const again = untold && chat !== undefined ? askedAgain(asked) : undefined
-  const replaces = rewrites ? (after === undefined ? {} : { after }) : again
-  const { conversationId, events, words, resume } = await askAssistant({
-    ...parties,
-    record,
-    question: asked.question,
-    transcript: asked.transcript,
-    changes,
-    suggests,
-    ...found,
-    ...(found && replaces && { replaces, after: undefined }),
-    labels: citations === 'markdown',
-    words: isText ? PLAIN_WORDING : citations === 'parts' ? TEXT_DELTA_WORDING : undefined,
-    protocol: 'ui-stream',
-    bodyText,
-  })
+  const { conversationId, events, words, resume } = await inChat(
+    parties,
+    (given) => (chat === undefined ? heldChat(given, held) : findChat(given, chat)),
+    (found) => {
+      const after = found && rewrites && lastKeptTurn(rewrites, found.conversationId)
+      const again = untold && chat !== undefined ? askedAgain(asked) : undefined
+      const replaces = rewrites ? (after === undefined ? {} : { after }) : again
+      return askAssistant({
+        ...parties,
+        question: asked.question,
+        transcript: asked.transcript,
+        changes,
+        suggests,
+        ...found,
+        ...(found && replaces && { replaces, after: undefined }),
+        labels: citations === 'markdown',
+        words: isText ? PLAIN_WORDING : citations === 'parts' ? TEXT_DELTA_WORDING : undefined,
+        protocol: 'ui-stream',
+        bodyText,
+      })
+    },
+  )
   if (isText) {
     return streamTurn(chatReader(events, resume, words), new TextEncoderOfTurn(), {
       // A proxy that compresses text would hold it back until there is enough of it.
@@ -94,13 +99,21 @@ const nameIn = ({ path, query }: OpenCall): string | undefined => chatName(path.
  * answer.
  * @returns undefined if there is none, or if the conversation is not the asker's
  */
-async function heldChat(parties: ChatParties, held: string | undefined) {
-  const place = held === undefined ? undefined : placeOfMessage(held)
-  // Ignore other ids: they come from another program and name no chat here.
-  if (place === undefined || !isConversationId(place.conversationId)) return undefined
-  const { conversationId, named } = await findChat(parties, place.conversationId)
+async function heldChat(
+  parties: ChatParties,
+  held: string | undefined,
+): Promise<(Chat & { after: number }) | undefined> {
+  const place = placeOfHeld(held)
+  if (place === undefined) return undefined
+  const { conversationId, named, seen } = await findChat(parties, place.conversationId, place.turn)
   if (named || conversationId !== place.conversationId) return undefined
-  return { conversationId, named, after: place.turn }
+  return { conversationId, named, after: place.turn, ...(seen && { seen }) }
+}
+
+/** The place of an answer. Ids of other programs name no chat here. */
+function placeOfHeld(held: string | undefined) {
+  const place = held === undefined ? undefined : placeOfMessage(held)
+  return place && isConversationId(place.conversationId) ? place : undefined
 }
 
 const TEXT = 'text/plain; charset=utf-8'

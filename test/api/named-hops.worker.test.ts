@@ -1,0 +1,199 @@
+/**
+ * The hops of wires whose requests name the conversation in their body: by the client's own name for the chat, or by an id that
+ * Parley gave out (hops.worker.test.ts has the others).
+ */
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { beginAnew, hopsOf, setHopStage } from './counted-hops'
+import { makeKey, QUESTION } from './parley/stage'
+import { send } from './typesense/api'
+
+const JSON_TYPE = { 'content-type': 'application/json' }
+
+let key: string
+let assistant = 'guide'
+/** the client's name for the chat that it began last */
+let chat = ''
+
+const questionOf = (follows?: string): string =>
+  `${follows === undefined ? QUESTION : 'And how high is the gate in Berlin, then?'} ${crypto.randomUUID()}`
+
+const messages = (follows?: string) => [
+  ...(follows === undefined
+    ? []
+    : [
+        { role: 'user', content: QUESTION },
+        { role: 'assistant', content: '330 metres.' },
+      ]),
+  { role: 'user', content: questionOf(follows) },
+]
+
+/** A name as most chat libraries make it. */
+const random = (): string => `Chat${crypto.randomUUID().replaceAll('-', '')}`
+
+/** The name of the chat: a new one where one begins. */
+function nameOf(follows: string | undefined, make: () => string): string {
+  if (follows === undefined) chat = make()
+  return chat
+}
+
+const toA2a = (follows: string | undefined, contextId: string | undefined) => {
+  const message = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: questionOf(follows) }], contextId }
+  const body = { jsonrpc: '2.0', id: 1, method: 'SendStreamingMessage', params: { message } }
+  return send('POST', `/a2a/${assistant}`, { key, body })
+}
+const toResponses = (follows: string | undefined, more: Record<string, unknown>) =>
+  send('POST', '/v1/responses', { key, body: { model: assistant, input: questionOf(follows), ...more } })
+
+type Wire = (follows?: string) => Promise<Response>
+const ui =
+  (make: () => string): Wire =>
+  (follows) =>
+    send('POST', `/ui/${assistant}`, {
+      key,
+      body: { id: nameOf(follows, make), messages: messages(follows), trigger: 'submit-message' },
+    })
+const agui =
+  (make: () => string): Wire =>
+  (follows) =>
+    send('POST', `/agui/${assistant}`, {
+      key,
+      body: { threadId: nameOf(follows, make), runId: 'r', messages: messages(follows) },
+    })
+
+/** What a name costs that has the form of a conversation's id: D1 says whether there is one. Absent: nothing. */
+type Kind = 'named' | 'uuid' | 'ours' | 'continued'
+const wires: [string, Kind, Wire][] = [
+  ['the UI message stream', 'named', ui(random)],
+  ['the UI message stream, in a chat named by a UUID', 'uuid', ui(() => crypto.randomUUID())],
+  [
+    'the UI message stream, from a client that does not say whether it asks again',
+    'named',
+    (follows) =>
+      send('POST', `/ui/${assistant}`, {
+        key,
+        body: { threadId: nameOf(follows, random), messages: messages(follows) },
+      }),
+  ],
+  [
+    'the UI message stream, in a chat that only its last answer names',
+    'ours',
+    (follows) => {
+      const [question, answer, ...rest] = messages(follows)
+      const held = answer ? [question, { ...answer, id: `${follows}.1` }, ...rest] : [question]
+      return send('POST', `/ui/${assistant}`, { key, body: { messages: held, trigger: 'submit-message' } })
+    },
+  ],
+  ['AG-UI', 'named', agui(random)],
+  ['AG-UI, in a thread named by a UUID', 'uuid', agui(() => crypto.randomUUID())],
+  ['A2A, in a context that the client names', 'named', (follows) => toA2a(follows, nameOf(follows, random))],
+  ['A2A, in a context that Parley named', 'ours', (follows) => toA2a(follows, follows)],
+  [
+    "n8n's chat",
+    'named',
+    (follows) =>
+      send('POST', `/n8n/${assistant}`, {
+        key,
+        body: { action: 'sendMessage', sessionId: nameOf(follows, random), chatInput: questionOf(follows) },
+      }),
+  ],
+  [
+    'deep-chat',
+    'named',
+    (follows) =>
+      send('POST', `/deep-chat/${assistant}`, {
+        key,
+        body: {
+          messages: [{ role: 'user', text: questionOf(follows) }],
+          conversation_id: nameOf(follows, random),
+        },
+      }),
+  ],
+  [
+    'an AI Chat session',
+    'continued',
+    (follows) =>
+      send('POST', `/a/${assistant}/chat`, {
+        key,
+        headers: JSON_TYPE,
+        body: { messages: messages(), ...(follows !== undefined && { sessionState: follows }) },
+      }),
+  ],
+  [
+    "OpenAI's responses, after a previous one",
+    'ours',
+    (follows) =>
+      toResponses(follows, follows === undefined ? {} : { previous_response_id: `resp_${follows}.1` }),
+  ],
+  [
+    "OpenAI's responses, in a conversation",
+    'ours',
+    (follows) => toResponses(follows, follows === undefined ? {} : { conversation: follows }),
+  ],
+]
+
+beforeAll(async () => {
+  await setHopStage()
+  key = await makeKey({ actions: ['documents:search', 'conversations:create'] })
+})
+beforeEach(() => {
+  assistant = 'guide'
+})
+afterEach(() => vi.restoreAllMocks())
+
+describe.each(wires)('%s', (_, kind, ask) => {
+  const isNamed = kind === 'named' || kind === 'uuid'
+  const registry = (looksBack: boolean) =>
+    [
+      'budget',
+      ...(looksBack ? ['lookBack'] : []),
+      ...(kind === 'uuid' ? ['messages'] : []),
+      'registry',
+    ].join()
+  const rewritten = ['rewrite,schema,search', 'schema,search', 'answer']
+  const embedded = ['rewrite,schema,search', 'embed,schema,search', 'embed', 'answer']
+
+  it('asks a first question from a cold isolate in 5 hops, a follow-up in 6', async () => {
+    beginAnew()
+    const first = await hopsOf(ask)
+    beginAnew()
+    const followUp = await hopsOf(() => ask(first.id))
+    expect(first.hops).toEqual(['key,owner', registry(isNamed), 'ask', 'schema,search', 'answer'])
+    expect(followUp.hops).toEqual([
+      'key,owner',
+      registry(true),
+      expect.stringMatching(/^ask,recentMessages(,wholeTurns)?$/),
+      ...rewritten,
+    ])
+  })
+
+  it('asks them in 5 and 7 where an embedder has to be called', async () => {
+    assistant = 'meaning'
+    beginAnew()
+    const first = await hopsOf(ask)
+    beginAnew()
+    const followUp = await hopsOf(() => ask(first.id))
+    expect(first.hops).toEqual([
+      'key,owner',
+      registry(isNamed),
+      'ask,embedAhead',
+      'embed,schema,search',
+      'answer',
+    ])
+    expect(followUp.hops).toEqual([
+      'key,owner',
+      registry(true),
+      expect.stringMatching(/^ask,recentMessages(,wholeTurns)?$/),
+      ...embedded,
+    ])
+  })
+
+  it('asks them in at most 5 and 7 where the rows are in the memory of the isolate', async () => {
+    assistant = 'meaning'
+    await hopsOf(ask)
+    const first = await hopsOf(ask)
+    const followUp = await hopsOf(() => ask(first.id))
+    expect(first.hops.length).toBeLessThanOrEqual(5)
+    expect(followUp.hops.length).toBeLessThanOrEqual(7)
+    expect([...first.calls, ...followUp.calls]).not.toContain('registry')
+  })
+})
