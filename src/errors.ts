@@ -195,3 +195,26 @@ export function reasonOf(error: unknown): string {
   const said = cause instanceof SyntaxError ? '' : `: ${cause.message.slice(0, LONGEST_REASON)}`
   return [`${cause.name}${said}`, ...placesOf(error)].join('\n')
 }
+
+/** Ids that a line of the log shares with others. */
+export interface Trail {
+  /** of the HTTP request, or of the run of background work that caused it; absent: an alarm did */
+  requestId?: string | undefined
+  conversation?: string
+  turn?: number
+  /** name of a collection, or the id of its object */
+  collection?: string
+}
+
+/**
+ * Logs that work failed which goes on later, or which nobody waits for.
+ * @param event what failed, in words
+ */
+export function logFailure(event: string, error: unknown, trail: Trail = {}): void {
+  const { requestId, conversation, turn, collection } = trail
+  const type = conversation !== undefined ? 'conversation' : collection !== undefined ? 'collection' : 'work'
+  const ids = { request_id: requestId, conversation_id: conversation, turn, collection }
+  console.error(
+    JSON.stringify({ type, ts: new Date().toISOString(), ...ids, event, reason: reasonOf(error) }),
+  )
+}

@@ -2,6 +2,7 @@
 import type { Outcome } from '../errors'
 import { objectCalls, type Repetitions } from '../object-calls'
 import { objectStubs } from '../object-stubs'
+import type { Origin } from '../search/fault-log'
 import type { Position, Reading } from '../turn/events'
 import type { TracedTurn } from '../turn/fold'
 import type { Asker, AskRequest, Single } from '../turn/request'
@@ -47,7 +48,7 @@ export interface ConversationRpc {
    * @param after the turn that the question continues from
    * @returns at once what the object knows for this asker
    */
-  lookBack(reading: string, asker?: Asker, after?: number): Promise<Seen>
+  lookBack(reading: string, asker?: Asker, after?: number, origin?: Origin): Promise<Seen>
   /**
    * Answers a question outside any conversation, and stores nothing. Call it through once.ts, at an object of a random id. If its
    * reader leaves, the turn ends.
@@ -113,7 +114,7 @@ export interface ConversationRpc {
    * Deletes the conversation as `erase` does, on behalf of an asker. False if this object holds nothing. Fails
    * with 404 for a conversation that is deleted or another asker's.
    */
-  remove(asker: Asker): Promise<Outcome<boolean>>
+  remove(asker: Asker, origin?: Origin): Promise<Outcome<boolean>>
   /**
    * Deletes the conversation for good: this object's storage, its messages in the history collection, and its
    * rows in D1. A running turn is stopped. The conversation is unreadable at once. What cannot be deleted now
@@ -121,7 +122,7 @@ export interface ConversationRpc {
    * @param historyId object of its history collection, in case this object does not know it
    * @returns false if something is left for the alarm
    */
-  erase(historyId?: string): Promise<boolean>
+  erase(historyId?: string, origin?: Origin): Promise<boolean>
 }
 
 /**

@@ -8,8 +8,9 @@
 import { Alarm } from '../alarm'
 import { database } from '../db/client'
 import { deleteConversationRows, hideConversation } from '../db/conversations'
-import { ApiError, attempt, type Outcome, reasonOf } from '../errors'
+import { ApiError, attempt, logFailure, type Outcome } from '../errors'
 import { nameOf } from '../object-stubs'
+import type { Origin } from '../search/fault-log'
 import { settlesWithin } from '../settles'
 import { unknownConversation } from '../turn/errors'
 import type { Position, Reading } from '../turn/events'
@@ -30,7 +31,7 @@ import {
   requireSame,
 } from './joins'
 import { deletedTurns, dropDeletedRecords, isRemembered, removeMessages } from './kept-messages'
-import { LookedBack } from './look-back-ahead'
+import { LookedBack, seenBy } from './look-back-ahead'
 import { Memory } from './memory'
 import { requireAsker } from './ownership'
 import { Reader } from './reader'
@@ -102,14 +103,10 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
     })
   }
 
-  async lookBack(reading: string, asker?: Asker, after?: number): Promise<Seen> {
+  async lookBack(reading: string, asker?: Asker, after?: number, origin?: Origin): Promise<Seen> {
     const memory = this.#memory
-    if (memory && this.#queue.idle) this.#lookedBack.begin(memory, reading, after)
-    if (!asker) return {}
-    if (!memory) return this.#queue.idle ? { isNew: true } : {}
-    const historyId = memory.histories.at(-1)
-    const isOpen = !memory.closed && memory.owner !== undefined && memory.mayContinue(asker)
-    return isOpen && historyId !== undefined ? { historyId } : {}
+    if (memory && this.#queue.idle) this.#lookedBack.begin(memory, { reading, after, origin })
+    return memory || !this.#queue.idle ? seenBy(asker, memory) : { isNew: true }
   }
 
   async isOpenTo(asker: Asker): Promise<boolean> {
@@ -169,8 +166,7 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
   }
 
   async lost(turn: number): Promise<void> {
-    const memory = this.#memory
-    if (memory && !memory.closed) memory.log.abandon(turn, true)
+    if (this.#memory?.closed === false) this.#memory.log.abandon(turn, true)
   }
 
   tell(told: Told): Promise<Outcome<number>> {
@@ -201,17 +197,17 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
     })
   }
 
-  remove(asker: Asker): Promise<Outcome<boolean>> {
+  remove(asker: Asker, origin?: Origin): Promise<Outcome<boolean>> {
     return attempt(async () => {
       const memory = this.#memory
       if (!memory) return false
       if (!memory.mayRead(asker)) throw unknownConversation()
-      await this.erase()
+      await this.erase(undefined, origin)
       return true
     })
   }
 
-  erase(historyId?: string): Promise<boolean> {
+  erase(historyId?: string, origin?: Origin): Promise<boolean> {
     this.#memory ??= this.#create()
     const memory = this.#memory
     if (historyId !== undefined) memory.addHistory(historyId)
@@ -219,7 +215,7 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
     this.#queue.stopAll()
     this.#queue = new TurnQueue()
     this.#attempts = new Attempts()
-    return this.#erase(memory)
+    return this.#erase(memory, origin)
   }
 
   /** Delivers what D1 and the history have not taken yet, and forgets expired turns. */
@@ -227,10 +223,7 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
     this.#alarm.rang()
     const memory = this.#memory
     if (!memory) return this.#clear()
-    if (memory.closed) {
-      await this.#erase(memory)
-      return
-    }
+    if (memory.closed) return void (await this.#erase(memory))
     await this.#deliver(memory)
     if (memory.closed) return void (await this.#erasing)
     memory.log.expire(Date.now())
@@ -322,8 +315,9 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
     if (!memory.outbox.empty) await memory.outbox.deliver()
     // Usually one query about a few turns is enough. If one is gone, others may be too.
     const ahead = asked && (await this.#lookedBack.deletedFrom(from, asked))
-    const some = ahead ?? (await deletedTurns(this.env, memory, this.#id, from))
-    const deleted = some.length === 0 ? [] : await deletedTurns(this.env, memory, this.#id, 0)
+    const origin = { requestId: asked?.requestId }
+    const some = ahead ?? (await deletedTurns(this.env, memory, this.#id, from, origin))
+    const deleted = some.length === 0 ? [] : await deletedTurns(this.env, memory, this.#id, 0, origin)
     if (memory.closed || deleted.length === 0) return
     for (const turn of deleted) memory.log.forget(turn)
     if (memory.log.answered || (await isRemembered(this.env, memory, this.#id)) || !this.#atRest(memory))
@@ -364,26 +358,26 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
     await this.#mark.clear(until)
   }
 
-  #erase(memory: Memory): Promise<boolean> {
-    this.#erasing ??= this.#eraseAll(memory).finally(() => {
+  #erase(memory: Memory, origin?: Origin): Promise<boolean> {
+    this.#erasing ??= this.#eraseAll(memory, origin).finally(() => {
       this.#erasing = undefined
     })
     return this.#erasing
   }
 
-  async #eraseAll(memory: Memory): Promise<boolean> {
+  async #eraseAll(memory: Memory, origin: Origin | undefined): Promise<boolean> {
     // If this object dies before the end, the alarm continues.
     this.#alarm.set(Date.now() + ERASE_RETRY_MS)
     try {
       const written = Promise.all([memory.outbox.settled(), memory.records.settled()])
       if (!(await settlesWithin(ERASE_PATIENCE_MS, written))) throw new Error('a write is still under way')
       await memory.records.deliverCosts()
-      await removeMessages(this.env, memory, this.#id)
+      await removeMessages(this.env, memory, this.#id, origin)
       await deleteConversationRows(database(this.env), this.#id)
       await this.#clear()
       return true
     } catch (error) {
-      console.error('a conversation could not be deleted yet', reasonOf(error))
+      logFailure('a conversation could not be deleted yet', error, { ...origin, conversation: this.#id })
       this.#alarm.set(Date.now() + ERASE_RETRY_MS)
       // Ignore a failure: while D1 is unavailable, nobody can read the conversation there either.
       await hideConversation(database(this.env), this.#id).catch(() => {})

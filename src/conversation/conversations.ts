@@ -17,6 +17,7 @@ import { markErased } from '../db/erasures'
 import { ratingsOf } from '../db/feedback'
 import { findTurn, latestTraces, latestTurns, type StoredTurn, type TracedRow } from '../db/turns'
 import { ApiError, unwrap } from '../errors'
+import type { Origin } from '../search/fault-log'
 import { splitWords } from '../search/text/words'
 import { readStored } from '../stored-json'
 import { unknownConversation, unknownTurn } from '../turn/errors'
@@ -240,16 +241,21 @@ export async function traceConversation(
  * alarm deletes the rest.
  * @throws ApiError 404
  */
-export async function deleteConversation(env: Cloudflare.Env, asker: Asker, id: string): Promise<void> {
+export async function deleteConversation(
+  env: Cloudflare.Env,
+  asker: Asker,
+  id: string,
+  origin?: Origin,
+): Promise<void> {
   await requireConversationId(env, asker, id)
   const object = conversationObject(env, id)
-  const removed = await object.remove(asker)
+  const removed = await object.remove(asker, origin)
   if (removed.ok && removed.value) return
   // Always query. Otherwise a refusal would be faster than an unknown id, and the time would reveal which ids exist.
   const row = await findConversationRow(database(env), id, Date.now())
   unwrap(removed)
   if (row === undefined || !mayOpen(asker, row)) throw unknownConversation()
-  await object.erase(row.historyId)
+  await object.erase(row.historyId, origin)
 }
 
 /** Conversations deleted at once, and the time after which no more are started, in milliseconds. */
@@ -269,6 +275,7 @@ export async function deleteUserConversations(
   env: Cloudflare.Env,
   asker: Asker,
   userId: string,
+  origin?: Origin,
 ): Promise<{ deleted: number; done: boolean }> {
   const scope = scopeOf(asker, userId)
   if (scope === 'unproven') throw unproven('deletes', 'delete')
@@ -283,7 +290,7 @@ export async function deleteUserConversations(
   while (deleted < MOST_ERASED && Date.now() < until) {
     const some = await conversationsOfUser(db, whose, ERASED_AT_ONCE)
     const gone = await Promise.all(
-      some.map(({ id, historyId }) => conversationObject(env, id).erase(historyId)),
+      some.map(({ id, historyId }) => conversationObject(env, id).erase(historyId, origin)),
     )
     deleted += gone.filter(Boolean).length
     if (some.length < ERASED_AT_ONCE) return { deleted, done: gone.every(Boolean) }

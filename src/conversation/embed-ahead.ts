@@ -4,7 +4,7 @@
  * one without an embedder.
  */
 import { waitUntil } from 'cloudflare:workers'
-import { reasonOf } from '../errors'
+import { logFailure } from '../errors'
 import { textOf } from '../parts'
 import { ownObject } from '../registry/engines'
 import type { AskRequest } from '../turn/request'
@@ -29,7 +29,8 @@ export function embedAhead(env: Cloudflare.Env, request: AskRequest, isNew: bool
     waitUntil(
       embedding.catch((error) => {
         // An object of the version before does not have the method, and embeds with the search.
-        if (!(error instanceof TypeError)) console.error('a question was not embedded ahead', reasonOf(error))
+        if (!(error instanceof TypeError))
+          logFailure('a question was not embedded ahead', error, { requestId: request.requestId })
       }),
     )
   }

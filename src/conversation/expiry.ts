@@ -26,8 +26,9 @@ import {
 import { deleteMessages } from '../db/messages'
 import { trimTraces } from '../db/traces'
 import { deleteExpiredTurns } from '../db/turns'
-import { reasonOf } from '../errors'
+import { logFailure } from '../errors'
 import { historyStore } from '../registry/engines'
+import type { Origin } from '../search/fault-log'
 import { conversationObject } from './conversation-object'
 
 export interface SweepLimits {
@@ -35,6 +36,8 @@ export interface SweepLimits {
   budgetMs?: number
   /** rows a batch */
   batch?: number
+  /** what lines of the log share: by default an id of this run */
+  origin?: Origin
   /** queries and calls a sweep: an invocation may make 50 on the free plan, 1,000 on the paid one */
   calls?: number
 }
@@ -66,7 +69,7 @@ interface Swept {
 export async function sweepExpired(
   env: Cloudflare.Env,
   now: number,
-  { budgetMs = 25_000, batch = 500, calls = 800 }: SweepLimits = {},
+  { budgetMs = 25_000, batch = 500, calls = 800, origin = newRun() }: SweepLimits = {},
 ): Promise<Swept> {
   const began = Date.now()
   const db = database(env)
@@ -77,7 +80,7 @@ export async function sweepExpired(
     try {
       return await work(allowance)
     } catch (error) {
-      console.error(`part ${part} of the sweep is left for the next one`, reasonOf(error))
+      logFailure(`part ${part} of the sweep is left for the next one`, error, origin)
       return undefined
     } finally {
       rest -= given - allowance.calls
@@ -85,13 +88,16 @@ export async function sweepExpired(
   }
   const rowsGone = await run(1, (allowance) => sweepRows(db, now * 1000, batch, allowance))
   const trimmed = await run(2, (allowance) => sweepTraces(db, now * 1000 - traceMilliseconds(env), allowance))
-  const erased = await run(3, (allowance) => eraseEmptied(env, db, allowance))
-  const messages = await run(4, (allowance) => sweepMessages(env, db, now, batch, allowance))
+  const erased = await run(3, (allowance) => eraseEmptied(env, db, allowance, origin))
+  const messages = await run(4, (allowance) => sweepMessages(env, db, now, batch, allowance, origin))
   return {
     expired: messages?.expired ?? 0,
     done: rowsGone === true && trimmed === true && erased === true && messages?.done === true,
   }
 }
+
+/** An id of background work that no request caused, as lines of the log have it for a request's. */
+const newRun = (): Origin => ({ requestId: `sweep-${crypto.randomUUID()}` })
 
 /** Expired rows, traces, conversations to erase, messages. */
 const PARTS = 4
@@ -134,12 +140,17 @@ async function sweepRows(db: Database, now: number, batch: number, allowance: Al
 }
 
 /** Erases conversations whose messages were deleted. @returns whether none are left */
-async function eraseEmptied(env: Cloudflare.Env, db: Database, allowance: Allowance): Promise<boolean> {
+async function eraseEmptied(
+  env: Cloudflare.Env,
+  db: Database,
+  allowance: Allowance,
+  origin: Origin,
+): Promise<boolean> {
   let all = true
   for (let after = ''; ; ) {
     if (!(await take(allowance, 1 + ERASED_AT_ONCE))) return false
     const found = await emptiedConversations(db, after, ERASED_AT_ONCE)
-    const erased = await Promise.all(found.map((conversation) => eraseOne(env, db, conversation)))
+    const erased = await Promise.all(found.map((conversation) => eraseOne(env, db, conversation, origin)))
     all &&= erased.every(Boolean)
     if (found.length < ERASED_AT_ONCE) return all
     after = found.at(-1)!.id
@@ -150,14 +161,15 @@ async function eraseOne(
   env: Cloudflare.Env,
   db: Database,
   { id, historyId, refilled }: EmptiedConversation,
+  origin: Origin,
 ): Promise<boolean> {
   try {
-    if (!refilled) return await conversationObject(env, id).erase(historyId)
+    if (!refilled) return await conversationObject(env, id).erase(historyId, origin)
     // Somebody put messages back. Keep those and delete only the old records.
     await deleteConversationRows(db, id)
     return true
   } catch (error) {
-    console.error('a conversation is left for the next sweep', reasonOf(error))
+    logFailure('a conversation is left for the next sweep', error, { ...origin, conversation: id })
     return false
   }
 }
@@ -168,6 +180,7 @@ async function sweepMessages(
   now: number,
   batch: number,
   allowance: Allowance,
+  origin: Origin,
 ): Promise<Swept> {
   const stuck = new Set<string>()
   let expired = 0
@@ -181,7 +194,7 @@ async function sweepMessages(
         if (stuck.has(rule.id)) continue
         // A batch costs one query, and two calls for each history in it.
         if (!(await take(allowance, 3))) return { expired, done: false }
-        const swept = await sweepModel(env, db, now, rule, batch, allowance)
+        const swept = await sweepModel(env, db, now, rule, batch, allowance, origin)
         expired += swept.expired
         if (swept.expired > 0) progress = true
         if (!swept.done) stuck.add(rule.id)
@@ -202,6 +215,7 @@ async function sweepModel(
   { id, ttl }: ExpiryRule,
   batch: number,
   allowance: Allowance,
+  origin: Origin,
 ): Promise<Swept> {
   const groups = byHistory(await expiredMessages(db, id, now - ttl, batch))
   allowance.calls -= 2 * Math.max(0, groups.size - 1)
@@ -210,12 +224,15 @@ async function sweepModel(
   for (const [historyId, ids] of groups) {
     try {
       // Delete from the collection first: the next sweep finds a leftover row, but not a leftover document.
-      await historyStore(env, historyId).expireMessages(ids)
+      await historyStore(env, historyId).expireMessages(ids, origin)
       await deleteMessages(db, historyId, ids)
       expired += ids.length
     } catch (error) {
       // One unavailable collection must not keep the messages of others alive.
-      console.error(`expiry: history ${historyId} is left for the next sweep`, reasonOf(error))
+      logFailure(`expiry: history ${historyId} is left for the next sweep`, error, {
+        ...origin,
+        collection: historyId,
+      })
       done = false
     }
   }

@@ -3,6 +3,7 @@
  * documents API.
  */
 import { historyStore } from '../registry/engines'
+import type { Origin } from '../search/fault-log'
 import type { Memory } from './memory'
 
 /**
@@ -15,13 +16,16 @@ export async function deletedTurns(
   memory: Memory,
   conversationId: string,
   from: number,
+  origin?: Origin,
 ): Promise<number[]> {
   const waiting = memory.outbox.turns
   const said = memory.log.ended(from).filter(({ turn, saidAt }) => saidAt !== null && !waiting.has(turn))
   if (said.length === 0) return []
   const timestamps = said.map(({ saidAt }) => saidAt!)
   const whole = await Promise.all(
-    memory.histories.map((history) => historyStore(env, history).wholeTurns(conversationId, timestamps)),
+    memory.histories.map((history) =>
+      historyStore(env, history).wholeTurns(conversationId, timestamps, origin),
+    ),
   )
   const left = new Set(whole.flat())
   return said.filter(({ saidAt }) => !left.has(saidAt!)).map(({ turn }) => turn)
@@ -43,10 +47,11 @@ export async function removeMessages(
   env: Cloudflare.Env,
   memory: Memory,
   conversationId: string,
+  origin?: Origin,
 ): Promise<void> {
   for (const history of memory.histories) {
     const store = historyStore(env, history)
-    while (!(await store.removeConversation(conversationId)).done);
+    while (!(await store.removeConversation(conversationId, origin)).done);
   }
 }
 

@@ -7,9 +7,10 @@
  * of the history that was acknowledged before. No later question may use it, so nobody has to take anything back.
  */
 import { waitUntil } from 'cloudflare:workers'
-import { reasonOf } from '../errors'
+import { logFailure } from '../errors'
 import { promptText } from '../parts'
 import { historyStore } from '../registry/engines'
+import type { Origin } from '../search/fault-log'
 import type { RecentMessages } from '../search/types'
 import type { Asker, AskRequest } from '../turn/request'
 import { byteLength } from '../turn/serialise'
@@ -42,15 +43,18 @@ export interface Looking {
  */
 export function lookBackAhead(
   env: Cloudflare.Env,
-  record: { lookedBack?: string },
+  record: { lookedBack?: string; requestId: string },
   looking: Looking,
 ): Promise<Seen | undefined> {
   if (!looking.conversationId) return Promise.resolve(undefined)
   const reading = crypto.randomUUID()
   record.lookedBack = reading
-  const seen = lookBack(env, looking.conversationId, looking, reading).catch((error) => {
+  const { conversationId } = looking
+  const { requestId } = record
+  const seen = lookBack(env, conversationId, looking, { reading, requestId }).catch((error) => {
     // An object of the version before does not have the method.
-    if (!(error instanceof TypeError)) console.error('a history was not read ahead', reasonOf(error))
+    if (!(error instanceof TypeError))
+      logFailure('a history was not read ahead', error, { requestId, conversation: conversationId })
     return undefined
   })
   waitUntil(seen)
@@ -61,12 +65,22 @@ async function lookBack(
   env: Cloudflare.Env,
   conversationId: string,
   { asker, isOurs, after }: Looking,
-  reading: string,
+  { reading, requestId }: { reading: string; requestId: string },
 ): Promise<Seen | undefined> {
   // To call an object creates it.
   if (!isOurs && !(await isSealed(env, conversationId))) return undefined
   // An object of the version before returns nothing.
-  return (await conversationObject(env, conversationId).lookBack(reading, asker, after)) ?? undefined
+  return (
+    (await conversationObject(env, conversationId).lookBack(reading, asker, after, { requestId })) ??
+    undefined
+  )
+}
+
+/** What an asker may know of a conversation that has begun. */
+export function seenBy(asker: Asker | undefined, memory: Memory | undefined): Seen {
+  const historyId = memory?.histories.at(-1)
+  const isOpen = asker && memory && !memory.closed && memory.owner !== undefined && memory.mayContinue(asker)
+  return isOpen && historyId !== undefined ? { historyId } : {}
 }
 
 interface Begun {
@@ -95,17 +109,20 @@ export class LookedBack {
     this.#id = conversationId
   }
 
-  /** Begins to read. @param after the turn that the question continues from */
-  begin(memory: Memory, reading: string, after: number | undefined): void {
+  /** Begins to read. @param given.after the turn that the question continues from */
+  begin(
+    memory: Memory,
+    { reading, after, origin }: { reading: string; after?: number | undefined; origin?: Origin | undefined },
+  ): void {
     const historyId = memory.histories.at(-1)
     if (memory.closed || historyId === undefined || !memory.outbox.empty) return
     const messages = historyStore(this.#env, historyId)
-      .recentMessages(this.#id, MOST_BYTES)
+      .recentMessages(this.#id, MOST_BYTES, undefined, origin)
       .catch(() => undefined)
     const deleted =
       after === undefined
         ? undefined
-        : deletedTurns(this.#env, memory, this.#id, after).catch(() => undefined)
+        : deletedTurns(this.#env, memory, this.#id, after, origin).catch(() => undefined)
     const turn = memory.log.latest()
     this.#begun = { reading, historyId, memory, turn, after, at: Date.now(), messages, deleted }
   }

@@ -77,7 +77,7 @@ export class Memory {
     }
     this.log = new TurnLog(sql)
     this.outbox = new Outbox(sql, env, `${conversationId}/${this.#self.incarnation}`)
-    this.records = new Records(sql, env, onErased)
+    this.records = new Records(sql, env, conversationId, onErased)
     if (readMeta(sql, 'erasing')) this.#close()
   }
 

@@ -3,7 +3,7 @@ import { waitUntil } from 'cloudflare:workers'
 import { database } from '../db/client'
 import { recordCost } from '../db/turns'
 import { dayOf } from '../db/usage'
-import { ApiError, reasonOf, unwrap } from '../errors'
+import { ApiError, logFailure, unwrap } from '../errors'
 import { withSettings } from '../models/sampling'
 import type { LogEventBody } from '../turn/events'
 import { emptyTurn, foldBody } from '../turn/fold'
@@ -77,6 +77,8 @@ export function answerOnce(env: Cloudflare.Env, single: Single, conversationId =
     const [usage, ...others] = spent.map((spending) => ({ day, owner: asker.owner, ...spending }))
     await recordCost(database(env), { usage: usage!, ...(others.length > 0 && { others }) })
   })
-  waitUntil(work.catch((error) => console.error('a turn could not be charged', reasonOf(error))))
+  waitUntil(
+    work.catch((error) => logFailure('a turn could not be charged', error, { requestId: single.requestId })),
+  )
   return { events: reader.stream, ...(pieces && { words: pieces.stream }) }
 }

@@ -5,7 +5,7 @@
  * history accepts each origin once, so an attempt whose reply was lost can be repeated.
  */
 import { backoff } from '../backoff'
-import { type Failure, type Outcome, reasonOf } from '../errors'
+import { type Failure, logFailure, type Outcome } from '../errors'
 import { fromStored } from '../parts'
 import { historyStore } from '../registry/engines'
 import type { Origin } from '../search/fault-log'
@@ -109,7 +109,11 @@ export class Outbox {
       } catch (error) {
         // The history is unavailable for now. Keep this turn and all later ones, so that their order is kept.
         this.#failures += 1
-        console.error('history is out of reach; the turn will be delivered later', reasonOf(error))
+        logFailure('history is out of reach; the turn will be delivered later', error, {
+          ...origin,
+          conversation: this.#origin.split('/')[0]!,
+          turn,
+        })
         return
       }
       if (this.closed) return

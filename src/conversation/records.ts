@@ -17,7 +17,7 @@ import {
 } from '../db/conversations'
 import { requireOwnDatabase } from '../db/owner'
 import { type Cost, recordCost, recordTurn, type TurnRecord } from '../db/turns'
-import { reasonOf } from '../errors'
+import { logFailure } from '../errors'
 import { settlesWithin } from '../settles'
 import { readStored } from '../stored-json'
 import { byteLength } from '../turn/serialise'
@@ -42,6 +42,7 @@ const INTERRUPTION = Number.MAX_SAFE_INTEGER
 export class Records {
   readonly #sql: SqlStorage
   readonly #env: Cloudflare.Env
+  readonly #id: string
   #failures = 0
   #delivering: Promise<void> | undefined
   /** true while an answer still waits for D1, even if it has given up */
@@ -50,12 +51,14 @@ export class Records {
   closed = false
 
   /**
+   * @param id of the conversation, for the log
    * @param onErased called if D1 says that the conversation must go because its user's were erased. The
    *   callback must record that for good before it returns
    */
-  constructor(sql: SqlStorage, env: Cloudflare.Env, onErased: () => void) {
+  constructor(sql: SqlStorage, env: Cloudflare.Env, id: string, onErased: () => void) {
     this.#sql = sql
     this.#env = env
+    this.#id = id
     this.#onErased = onErased
   }
 
@@ -174,7 +177,10 @@ export class Records {
         if (erased && !this.closed) this.#onErased()
       } catch (error) {
         this.#failures += 1
-        console.error('a turn could not be recorded in D1; it will be later', reasonOf(error))
+        logFailure('a turn could not be recorded in D1; it will be later', error, {
+          conversation: this.#id,
+          turn,
+        })
         return
       }
       this.drop(turn)

@@ -4,7 +4,7 @@ import { ttlsOf } from '../db/conversation-models'
 import type { ConversationEntry } from '../db/conversations'
 import { type Cost, deleteTurn, recordCost, type Spent, type TurnRecord } from '../db/turns'
 import { dayOf } from '../db/usage'
-import { type ApiError, attempt, coded, type Outcome, reasonOf } from '../errors'
+import { type ApiError, attempt, coded, logFailure, type Outcome, type Trail } from '../errors'
 import { withSettings } from '../models/sampling'
 import { textOf, toStored, withoutFileTexts } from '../parts'
 import { historyStore, retrieverOf } from '../registry/engines'
@@ -81,7 +81,7 @@ export class TurnRun {
     try {
       await this.#run()
     } catch (error) {
-      console.error('turn could not run', reasonOf(error))
+      logFailure('turn could not run', error, this.#trail)
       this.#refuse(coded('internal', 500, 'The turn could not be run through a fault of the server.'))
     }
     const { request, stream } = this.#queued
@@ -150,6 +150,11 @@ export class TurnRun {
     if (failed || cost) await memory.records.settle()
   }
 
+  /** What lines of the log share. */
+  get #trail(): Trail {
+    return { requestId: this.#queued.request.requestId, conversation: this.#id }
+  }
+
   get #status(): TurnStatus {
     return this.#turn.status
   }
@@ -182,7 +187,7 @@ export class TurnRun {
   /** Counts a cost that is stored nowhere here. */
   #owe(cost: Cost): Promise<void> {
     return recordCost(database(this.#env), cost).catch((error) =>
-      console.error('what a deleted turn cost could not be counted', reasonOf(error)),
+      logFailure('what a deleted turn cost could not be counted', error, this.#trail),
     )
   }
 
@@ -282,7 +287,7 @@ export class TurnRun {
       ttls: (ids) =>
         ttlsOf(database(env), ids).catch((error) => {
           // The sweep also leaves a message whose ttl it cannot know.
-          console.error('the ttls of other models could not be read', reasonOf(error))
+          logFailure('the ttls of other models could not be read', error, this.#trail)
           return new Map<string, number>()
         }),
       store: (done, now) => this.#store(begun(), done, now),
@@ -340,7 +345,7 @@ export class TurnRun {
       memory.records.putBeginning(this.#entry(memory, Date.now()))
     } else this.#counted = true
     await deleteTurn(database(this.#env), this.#id, turn).catch((error) =>
-      console.error('the record of a refused turn stays until it expires', reasonOf(error)),
+      logFailure('the record of a refused turn stays until it expires', error, this.#trail),
     )
     return outcome
   }

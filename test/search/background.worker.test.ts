@@ -30,7 +30,7 @@ async function ring(
       () => works,
       new Alarm(storage),
       () => false,
-      50,
+      { patience: 50, collection: () => 'facts' },
     )
     await background.run()
     await then?.(background)
@@ -92,7 +92,13 @@ describe('background works', () => {
     expect(at).toBeGreaterThan(0)
     expect(at).toBeLessThanOrEqual(1_000)
     expect([failing.steps, sound.steps]).toEqual([2, 3])
-    expect(logged).toHaveBeenCalledWith('background work failed: test', expect.stringContaining('Error: no'))
+    expect(JSON.parse(logged.mock.calls[0]![0])).toEqual({
+      type: 'collection',
+      ts: expect.any(String),
+      collection: 'facts',
+      event: 'background work failed: test',
+      reason: expect.stringContaining('Error: no'),
+    })
     logged.mockRestore()
   })
 

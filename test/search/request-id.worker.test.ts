@@ -2,7 +2,11 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { conversationObject } from '../../src/conversation/conversation-object'
+import { sweepExpired } from '../../src/conversation/expiry'
 import { findCollection } from '../../src/registry/names'
+import { Collection } from '../../src/search/collection/object'
+import { Reindex } from '../../src/search/collection/reindex'
 import * as fields from '../../src/search/schema/stem-words'
 import { ask, setStage } from '../api/parley/stage'
 import { call, send } from '../api/typesense/api'
@@ -25,7 +29,10 @@ async function rename(from: string, to: string, collection = 'facts'): Promise<v
   })
 }
 
-beforeAll(() => setStage())
+beforeAll(async () => {
+  await setStage()
+  await call('PUT', '/assistants/guide', { body: { model: 'm', collections: ['facts'] } })
+})
 
 beforeEach(async () => {
   written = []
@@ -129,4 +136,89 @@ it("a caller's own mistake is answered and not logged", async () => {
   const [status] = await call('GET', `${DOCUMENTS}/search?q=tower&query_by=nothing`, { headers })
   expect(status).toBe(404)
   expect(lines('collection')).toEqual([])
+})
+
+describe('what goes on in objects names the request', () => {
+  /** Begins a conversation while all tables are there. @returns its id */
+  async function begun(): Promise<string> {
+    await rename('away', 'documents')
+    const [, { conversation_id: id }] = await ask({
+      question: `How high is the Eiffel Tower? ${crypto.randomUUID()}`,
+    })
+    written = []
+    return id
+  }
+  /** Runs work while the history is out of order. */
+  async function broken(work: () => Promise<unknown>): Promise<void> {
+    await rename('documents', 'away', 'history')
+    await work().finally(() => rename('away', 'documents', 'history'))
+    await rename('documents', 'away')
+  }
+  const eventsOf = (type: string) => [...new Set(lines(type).map(({ event }) => event))]
+  const everyLine = (type: string, part: Record<string, unknown>) => {
+    for (const line of lines(type)) expect(line).toMatchObject(part)
+  }
+
+  it('of a deletion, in the conversation and in its history', async () => {
+    const id = await begun()
+    await broken(() => call('DELETE', `/conversations/${id}`, { headers }))
+    expect(eventsOf('collection')).toEqual(['removeConversation'])
+    expect(eventsOf('conversation')).toEqual(['a conversation could not be deleted yet'])
+    everyLine('collection', { request_id: 'front-7', collection: 'history' })
+    everyLine('conversation', { request_id: 'front-7', conversation_id: id, reason: expect.any(String) })
+  })
+
+  it('of the deletion of a user', async () => {
+    await rename('away', 'documents')
+    const of = { headers: { 'x-typesense-user-id': 'ann' } }
+    const [, { conversation_id: id }] = await ask({ question: `How high is it? ${crypto.randomUUID()}` }, of)
+    written = []
+    await broken(() => call('DELETE', '/users/ann/conversations', { headers }))
+    expect(eventsOf('conversation')).toEqual(['a conversation could not be deleted yet'])
+    everyLine('collection', { request_id: 'front-7' })
+    everyLine('conversation', { request_id: 'front-7', conversation_id: id })
+  })
+
+  it('of a look back that begins before the question comes', async () => {
+    const id = await begun()
+    const recentMessages = vi.spyOn(Collection.prototype, 'recentMessages')
+    await conversationObject(env, id).lookBack('r', undefined, undefined, { requestId: 'front-7' })
+    await expect.poll(() => recentMessages.mock.calls.length).toBe(1)
+    expect(recentMessages.mock.calls[0]!.at(-1)).toEqual({ requestId: 'front-7' })
+    await rename('documents', 'away')
+  })
+
+  it('of a check whether turns were deleted', async () => {
+    const id = await begun()
+    await broken(() =>
+      send('POST', '/v1/responses', {
+        headers,
+        body: { model: 'guide', input: 'And the gate?', previous_response_id: `resp_${id}.1` },
+      }).then((response) => response.text()),
+    )
+    expect(eventsOf('collection')).toContain('wholeTurns')
+    everyLine('collection', { request_id: 'front-7', collection: 'history' })
+  })
+
+  it('of the steps that index a new field', async () => {
+    await rename('away', 'documents')
+    vi.spyOn(Reindex.prototype, 'step').mockImplementation(() => {
+      throw new Error('no')
+    })
+    const body = { fields: [{ name: 'height', type: 'int32', optional: true }] }
+    await call('PATCH', '/collections/facts', { headers, body })
+    expect(lines('collection').filter(({ event }) => event === 'reindex')).toEqual([
+      { ...THROWN, event: 'reindex' },
+    ])
+    await rename('documents', 'away')
+  })
+
+  it('of a sweep, which no request caused: its lines share the id of its run', async () => {
+    await begun()
+    await broken(() => sweepExpired(env, Math.floor(Date.now() / 1000) + 7_200))
+    expect(eventsOf('collection')).toEqual(['expireMessages', expect.stringMatching(/^expiry: history/)])
+    const [run] = lines('collection').map(({ request_id }) => request_id)
+    expect(run).toMatch(/^sweep-[0-9a-f-]{36}$/)
+    everyLine('collection', { request_id: run })
+  })
 })

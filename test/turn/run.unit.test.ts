@@ -325,7 +325,9 @@ describe('what goes wrong', () => {
     const last = (await take(world, asking())).at(-1)
     expect(last).toMatchObject({ type: 'error', status: 500 })
     expect(JSON.stringify(last)).not.toMatch(/secret|D1/)
-    expect(logged.mock.calls).toEqual([['turn failed', expect.stringContaining('D1_ERROR')]])
+    expect(logged.mock.calls.map(([line]) => JSON.parse(line))).toEqual([
+      expect.objectContaining({ event: 'turn failed', reason: expect.stringContaining('D1_ERROR') }),
+    ])
     expect(logged.mock.calls.join()).not.toContain('secret')
     logged.mockRestore()
   })

@@ -14,7 +14,7 @@ import type { StoredMessage } from '../../search/types'
 import { parseJson, readText } from '../edge/body'
 import { openHere, openTo, requireListed } from '../edge/open-assistant'
 import { findHistory, findOpenModel } from '../edge/open-model'
-import type { RequestRecord } from '../edge/request-log'
+import { originOf, type RequestRecord } from '../edge/request-log'
 import { json } from '../edge/response'
 import type { OpenCall } from '../edge/route'
 import { textIn } from '../turn/message-text'
@@ -92,7 +92,7 @@ export async function updateConversation(call: OpenCall): Promise<Response> {
 export async function removeConversation(call: OpenCall): Promise<Response> {
   const { asker } = await callerOf(call, 'delete')
   const { id } = await openConversationRow(call.env, asker, call.path.id ?? '')
-  await deleteConversation(call.env, asker, id)
+  await deleteConversation(call.env, asker, id, originOf(call.record))
   return json({ id, object: 'conversation.deleted', deleted: true })
 }
 

@@ -245,7 +245,7 @@ export async function putMapping(call: Call): Promise<Json> {
   if (Object.keys(properties).length === 0) return ACKNOWLEDGED
   const metadata = metadataOf({ ...kept, properties: joined(kept.properties, properties) }, schema.metadata)
   unwrap(await object.alter({ metadata, ...(added.length > 0 && { fields: added }) }, originOf(call.record)))
-  for (let done = false; !done; ) done = (await object.reindex()).done
+  for (let done = false; !done; ) done = (await object.reindex(originOf(call.record))).done
   return ACKNOWLEDGED
 }
 

@@ -1,4 +1,5 @@
 /** Lists, reads, follows, stops, traces and deletes conversations, whatever protocol began them. */
+
 import { conversationObject } from '../../conversation/conversation-object'
 import {
   deleteConversation,
@@ -13,6 +14,7 @@ import { unwrap } from '../../errors'
 import type { Asker } from '../../turn/request'
 import { forgetUser, speaksFor } from '../edge/analytics'
 import { askerOf } from '../edge/asker'
+import { originOf } from '../edge/request-log'
 import { json } from '../edge/response'
 import { eventReader } from '../turn/read'
 import type { operations } from './operations'
@@ -55,7 +57,12 @@ export async function rename(served: Serving<'renameConversation'>): Promise<Res
 
 export async function remove(served: Serving<'deleteConversation'>): Promise<Response> {
   const { id } = served.path
-  await deleteConversation(served.env, await askerFor(served, 'conversations:delete'), id)
+  await deleteConversation(
+    served.env,
+    await askerFor(served, 'conversations:delete'),
+    id,
+    originOf(served.record),
+  )
   return json({ id })
 }
 
@@ -86,7 +93,7 @@ export async function trace(served: Serving<'traceConversation'>): Promise<Respo
 export async function removeOfUser(served: Serving<'deleteUserConversations'>): Promise<Response> {
   const { env, access, path } = served
   const asker = await askerFor(served, 'conversations:delete')
-  const deleted = await deleteUserConversations(env, asker, path.id)
+  const deleted = await deleteUserConversations(env, asker, path.id, originOf(served.record))
   if (speaksFor(access, path.id)) await forgetUser(env, access, path.id)
   return json(deleted)
 }

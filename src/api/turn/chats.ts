@@ -10,6 +10,7 @@ import { askerOf } from '../edge/asker'
 import { parseJson, readText } from '../edge/body'
 import { type Chat, type ChatName, type ChatParties, chatIds, findChat } from '../edge/chat-names'
 import { openParties } from '../edge/chat-parties'
+import { originOf } from '../edge/request-log'
 import type { OpenCall } from '../edge/route'
 import { type AssistantAnswering, type AssistantQuestion, askAssistant } from './assistant'
 import { requireOwn } from './foreign'
@@ -132,7 +133,7 @@ export async function deleteChat(parties: ChatParties, chat: string): Promise<vo
   const { ids } = await chatIds(parties, chat)
   for (const id of ids) {
     try {
-      await deleteConversation(env, asker, id)
+      await deleteConversation(env, asker, id, originOf(parties.record))
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== 404) throw error
     }

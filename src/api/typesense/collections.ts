@@ -91,7 +91,7 @@ async function alter(call: Call): Promise<Response> {
     if (other !== undefined) return switchWith(call, other, body)
   }
   const echo = unwrap(await collection.alter(body, originOf(call.record)))
-  for (let done = false; !done; ) done = (await collection.reindex()).done
+  for (let done = false; !done; ) done = (await collection.reindex(originOf(call.record))).done
   forgetNames()
   return json(echo)
 }

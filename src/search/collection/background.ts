@@ -7,7 +7,7 @@
 
 import type { Alarm } from '../../alarm'
 import { backoff } from '../../backoff'
-import { reasonOf } from '../../errors'
+import { logFailure } from '../../errors'
 import type { Background } from '../work'
 
 /** Steps of one work in a row, before the object may sleep or serve other alarms. */
@@ -22,6 +22,7 @@ export class BackgroundWorks {
   #alarm: Alarm
   #closed: () => boolean
   #patience: number
+  #collection: () => string
   #running = new Map<Background, Promise<void>>()
   #failures = new Map<Background, number>()
   /** when each work may run again, in unix milliseconds */
@@ -30,18 +31,19 @@ export class BackgroundWorks {
   /**
    * @param works the present works
    * @param closed whether the collection is gone: then nothing is started
-   * @param patience milliseconds
+   * @param given.patience milliseconds @param given.collection its name, for the log
    */
   constructor(
     works: () => readonly Background[],
     alarm: Alarm,
-    closed: () => boolean = () => false,
-    patience = ALARM_MS,
+    closed: () => boolean,
+    { patience = ALARM_MS, collection }: { patience?: number; collection: () => string },
   ) {
     this.#works = works
     this.#alarm = alarm
     this.#closed = closed
     this.#patience = patience
+    this.#collection = collection
   }
 
   /** Runs every work when the alarm fires. Sets the alarm again if a work needs it. */
@@ -98,7 +100,7 @@ export class BackgroundWorks {
       this.#failures.delete(work)
       return next
     } catch (error) {
-      console.error(`background work failed: ${work.name}`, reasonOf(error))
+      logFailure(`background work failed: ${work.name}`, error, { collection: this.#collection() })
       const failures = this.#failures.get(work) ?? 0
       this.#failures.set(work, failures + 1)
       return backoff(failures)

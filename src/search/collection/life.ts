@@ -1,6 +1,8 @@
 /** Begins, opens and ends the collection of an object. Everything in memory can be read again from SQLite. */
+
 import { collectionGone } from '../../errors'
 import { Store } from '../documents/store'
+import { logging, type Origin } from '../fault-log'
 import { HistoryMirror } from '../history/mirror'
 import { hasMeta, writeMeta } from '../meta'
 import type { StoredSchema } from '../schema/layout'
@@ -64,6 +66,24 @@ export class CollectionLife {
   #openWith(schema: StoredSchema): Open {
     this.#open = openCollection(this.around, schema)
     return this.#open
+  }
+
+  /** Runs a call that does nothing if the collection is gone, with a line in the log for a fault. */
+  ifOpen<T>(
+    event: string,
+    origin: Origin | undefined,
+    otherwise: T,
+    work: (open: Open) => T | Promise<T>,
+  ): Promise<T> {
+    return logging(
+      () => this.name,
+      event,
+      origin,
+      () => {
+        const open = this.open()
+        return open === undefined ? otherwise : work(open)
+      },
+    )
   }
 
   /** @throws ApiError 404 */

@@ -4,7 +4,7 @@
 import { database } from '../../db/client'
 import { findCollectionRow, isOwn } from '../../db/collections'
 import { RowCache } from '../../db/row-cache'
-import { type ApiError, type Outcome, reasonOf, unwrap } from '../../errors'
+import { type ApiError, logFailure, type Outcome, unwrap } from '../../errors'
 import { removeAll } from '../documents/bulk'
 import { cascadeFrom } from '../documents/cascade'
 import { keysIn, nextRemoved, settleRemoved, stillRemoved } from '../documents/join-keys'
@@ -210,7 +210,7 @@ export async function settleCascade({ store, background, cascade: work }: Parts)
   try {
     for (let steps = 0; steps < STEPS_AWAITED; steps++) if ((await work.step()) === undefined) return
   } catch (error) {
-    console.error('a cascade goes on in the background', reasonOf(error))
+    logFailure('a cascade goes on in the background', error, { collection: store.schema.name })
   }
   if (!store.closed && nextRemoved(store.sql) !== undefined) background.kick(work)
 }

@@ -3,7 +3,7 @@
  * search looks a word up in each segment. All state is in FTS5's own tables, so merging can start and stop at any
  * time.
  */
-import { reasonOf } from '../../errors'
+import { logFailure } from '../../errors'
 import { reform } from '../changes'
 import type { Store } from '../documents/store'
 import { STEMS, WORDS } from '../text/analyzer'
@@ -39,7 +39,9 @@ export class Merging {
     if (++this.#writes < WRITES || this.#isRunning) return
     this.#isRunning = true
     this.#run()
-      .catch((error) => console.error('segments could not be merged', reasonOf(error)))
+      .catch((error) =>
+        logFailure('segments could not be merged', error, { collection: this.#store.schema.name }),
+      )
       .finally(() => {
         this.#isRunning = false
       })

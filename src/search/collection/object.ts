@@ -67,7 +67,7 @@ export class Collection extends CountingObject implements CollectionRpc {
   #longSearches = new LongSearches()
   #told: Told = new Set()
 
-  /** Runs a call that throws, with a line in the log for a fault. */
+  /** Runs a call that throws, and logs faults. */
   #throwing<T>(event: string, origin: Origin | undefined, work: () => T | Promise<T>): Promise<T> {
     return logging(() => this.#life.name, event, origin, work)
   }
@@ -129,13 +129,13 @@ export class Collection extends CountingObject implements CollectionRpc {
     return this.#life.destroy()
   }
 
-  async reindex(): Promise<Step> {
-    const open = this.#life.open()
-    if (open === undefined) return { count: 0, done: true }
-    await open.embedders.ready(open.store.plan.embedded)
-    if (open.store.closed) return { count: 0, done: true }
-    const step = open.reindex.step()
-    return step.done ? { ...step, done: await open.embeddings.replaceAtOnce() } : step
+  reindex(origin?: Origin): Promise<Step> {
+    return this.#life.ifOpen('reindex', origin, { count: 0, done: true }, async (open) => {
+      await open.embedders.ready(open.store.plan.embedded)
+      if (open.store.closed) return { count: 0, done: true }
+      const step = open.reindex.step()
+      return step.done ? { ...step, done: await open.embeddings.replaceAtOnce() } : step
+    })
   }
 
   async schemaProgress(): Promise<SchemaProgress | undefined> {
@@ -314,10 +314,9 @@ export class Collection extends CountingObject implements CollectionRpc {
   }
 
   messages(conversationId: string, without: string[] = [], origin?: Origin): Promise<StoredMessage[]> {
-    return this.#throwing('messages', origin, () => {
-      const open = this.#life.open()
-      return open === undefined ? [] : turns.conversationMessages(open.store, conversationId, without)
-    })
+    return this.#life.ifOpen('messages', origin, [], ({ store }) =>
+      turns.conversationMessages(store, conversationId, without),
+    )
   }
 
   recentMessages(
@@ -326,24 +325,23 @@ export class Collection extends CountingObject implements CollectionRpc {
     without: string[] = [],
     origin: Origin = {},
   ): Promise<RecentMessages> {
-    return this.#throwing('recentMessages', origin, () => {
-      const open = this.#life.open()
-      if (open === undefined) return { messages: [], complete: true }
-      return turns.recentMessages(open.store, conversationId, bytes, without)
+    return this.#life.ifOpen('recentMessages', origin, { messages: [], complete: true }, ({ store }) =>
+      turns.recentMessages(store, conversationId, bytes, without),
+    )
+  }
+
+  wholeTurns(conversationId: string, timestamps: number[], origin?: Origin): Promise<number[]> {
+    return this.#life.ifOpen('wholeTurns', origin, [], ({ store }) =>
+      turns.wholeTurns(store, conversationId, timestamps),
+    )
+  }
+
+  removeConversation(conversationId: string, origin?: Origin): Promise<Step> {
+    return this.#life.ifOpen('removeConversation', origin, { count: 0, done: true }, async (open) => {
+      const step = turns.removeConversation(this.ctx.storage, open.store, conversationId)
+      await open.mirror?.settle()
+      return step
     })
-  }
-
-  async wholeTurns(conversationId: string, timestamps: number[]): Promise<number[]> {
-    const open = this.#life.open()
-    return open === undefined ? [] : turns.wholeTurns(open.store, conversationId, timestamps)
-  }
-
-  async removeConversation(conversationId: string): Promise<Step> {
-    const open = this.#life.open()
-    if (open === undefined) return { count: 0, done: true }
-    const step = turns.removeConversation(this.ctx.storage, open.store, conversationId)
-    await open.mirror?.settle()
-    return step
   }
 
   appendTurn(
@@ -367,9 +365,10 @@ export class Collection extends CountingObject implements CollectionRpc {
     })
   }
 
-  async expireMessages(documentIds: string[]): Promise<void> {
-    const open = this.#life.open()
-    if (open !== undefined) turns.expireMessages(this.ctx.storage, open.store, documentIds)
+  expireMessages(documentIds: string[], origin?: Origin): Promise<void> {
+    return this.#life.ifOpen('expireMessages', origin, undefined, ({ store }) =>
+      turns.expireMessages(this.ctx.storage, store, documentIds),
+    )
   }
 
   recordEvents(records: AnalyticsRecord[]): Promise<Outcome<void>> {

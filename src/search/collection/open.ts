@@ -142,6 +142,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     () => [...works, ...embeddings.works()],
     alarm,
     () => store.closed,
+    { collection: () => store.schema.name },
   )
   store.pending.onMark = (slot) => {
     const queue = embeddings.queueOf(slot)

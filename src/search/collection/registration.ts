@@ -6,7 +6,7 @@ import * as v from 'valibot'
 import { database } from '../../db/client'
 import { findCollectionByObject } from '../../db/collections'
 import { requireOwnDatabase } from '../../db/owner'
-import { reasonOf } from '../../errors'
+import { logFailure } from '../../errors'
 import { hasMeta, readMeta, writeMeta } from '../meta'
 
 /** An object that is not registered after this long never will be. */
@@ -35,7 +35,7 @@ export async function checkRegistration(
     writeMeta(sql, 'registered', true)
     return 'registered'
   } catch (error) {
-    console.error('a collection could not be looked up', reasonOf(error))
+    logFailure('a collection could not be looked up', error, { collection: objectId })
     return REGISTRATION_MS
   }
 }

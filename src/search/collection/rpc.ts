@@ -52,7 +52,7 @@ export interface CollectionRpc {
   reseal(): Promise<Outcome<number>>
   /** Changes the name that replies show. The registry decides which name leads here. */
   rename(name: string): Promise<Outcome<void>>
-  reindex(): Promise<Step>
+  reindex(origin?: Origin): Promise<Step>
   /**
    * The progress of the last schema change; undefined when it is done. Documents are validated as they are altered.
    */
@@ -147,9 +147,9 @@ export interface CollectionRpc {
     origin?: Origin,
   ): Promise<RecentMessages>
   /** Which turns of a conversation are complete: the timestamps with at least two messages. */
-  wholeTurns(conversationId: string, timestamps: number[]): Promise<number[]>
+  wholeTurns(conversationId: string, timestamps: number[], origin?: Origin): Promise<number[]>
   /** One step of deleting a conversation. */
-  removeConversation(conversationId: string): Promise<Step>
+  removeConversation(conversationId: string, origin?: Origin): Promise<Step>
   /**
    * Adds a turn's documents, all or none, and only once: a second call with the same `origin` changes nothing.
    * @param origin the turn's permanent name: `<conversation id>/` and what distinguishes its turns
@@ -162,7 +162,7 @@ export interface CollectionRpc {
     from?: Origin,
   ): Promise<Outcome<void>>
   /** Removes expired messages that the sweep found in D1. The sweep deletes its rows afterwards. */
-  expireMessages(documentIds: string[]): Promise<void>
+  expireMessages(documentIds: string[], origin?: Origin): Promise<void>
 
   /** Takes what analytics rules count or log. */
   recordEvents(records: AnalyticsRecord[]): Promise<Outcome<void>>

@@ -10,7 +10,7 @@ export function objectDocuments(object: CollectionRpc): DocumentStore {
     summary: () => object.summary(),
     schema: () => object.schema(),
     alter: (body, origin) => object.alter(body, origin),
-    reindex: () => object.reindex(),
+    reindex: (origin) => object.reindex(origin),
     write: (json, options) => object.write(json, options),
     patch: (id, json, dirtyValues, origin) => object.patch(id, json, dirtyValues, origin),
     get: (id, include, exclude, scope) => object.get(id, include, exclude, scope),

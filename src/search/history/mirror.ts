@@ -12,7 +12,7 @@ import { backoff } from '../../backoff'
 import { type Database, database } from '../../db/client'
 import { deleteSomeOfHistory, HISTORY_STEP, type MessageRow, syncMessages } from '../../db/messages'
 import { requireOwnDatabase } from '../../db/owner'
-import { reasonOf } from '../../errors'
+import { logFailure } from '../../errors'
 import type { Store } from '../documents/store'
 import { hasMeta, readMeta, writeMeta } from '../meta'
 import type { Document } from '../types'
@@ -123,7 +123,7 @@ export class HistoryMirror {
       this.#failures = 0
       return true
     } catch (error) {
-      console.error('history could not be written to D1', reasonOf(error))
+      logFailure('history could not be written to D1', error, { collection: this.#store.schema.name })
       this.#alarm.within(backoff(this.#failures++))
       return false
     }
@@ -190,7 +190,7 @@ export class HistoryMirror {
         if (removed < HISTORY_STEP) return true
       }
     } catch (error) {
-      console.error('history could not be removed from D1', reasonOf(error))
+      logFailure('history could not be removed from D1', error, { collection: this.#store.schema.name })
     }
     return false
   }

@@ -1,8 +1,10 @@
 /** Memories: conversations to create, list, rename, search and delete. */
+
 import { deleteConversation } from '../../../conversation/conversations'
 import { changeMemory, createMemory, listMemories, wasEver } from '../../../conversation/memories'
 import { memoryOf } from '../../../conversation/memory-views'
 import type { Asker } from '../../../turn/request'
+import { originOf } from '../../edge/request-log'
 import type { Call } from '../../edge/route'
 import { OpenSearchError } from '../errors'
 import { searchEntries } from '../json-query'
@@ -95,7 +97,7 @@ export async function update(call: Call): Promise<Json> {
 
 async function deleted(call: Call, asker: Asker, generation: Generation): Promise<void> {
   const { id } = await openMemory(call, asker, call.path.id!, generation)
-  await deleteConversation(call.env, asker, id)
+  await deleteConversation(call.env, asker, id, originOf(call.record))
 }
 
 export const remove =
