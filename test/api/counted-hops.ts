@@ -56,6 +56,8 @@ class Hops {
   /** A reply of D1, which takes longer than a call to a conversation and one of its history together. */
   async reply<T>(rows: Promise<T>): Promise<T> {
     const reply = await rows
+    // Before a chat is looked at, its body is read and digests are made, which takes no hop, but a moment.
+    await new Promise((resolve) => setTimeout(resolve, 50))
     await this.#lookedBack
     return reply
   }

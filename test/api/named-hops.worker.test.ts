@@ -45,6 +45,16 @@ const toResponses = (follows: string | undefined, more: Record<string, unknown>)
   send('POST', '/v1/responses', { key, body: { model: assistant, input: questionOf(follows), ...more } })
 
 type Wire = (follows?: string) => Promise<Response>
+
+/** The hops without what collections' objects look up for themselves meanwhile. Nobody waits for that. */
+const waitedFor = ({ hops }: { hops: string[] }): string[] =>
+  hops.map((hop) =>
+    hop
+      .split(',')
+      .filter((call) => call !== 'collections')
+      .join(),
+  )
+
 const ui =
   (make: () => string): Wire =>
   (follows) =>
@@ -157,8 +167,8 @@ describe.each(wires)('%s', (_, kind, ask) => {
     const first = await hopsOf(ask)
     beginAnew()
     const followUp = await hopsOf(() => ask(first.id))
-    expect(first.hops).toEqual(['key,owner', registry(isNamed), 'ask', 'schema,search', 'answer'])
-    expect(followUp.hops).toEqual([
+    expect(waitedFor(first)).toEqual(['key,owner', registry(isNamed), 'ask', 'schema,search', 'answer'])
+    expect(waitedFor(followUp)).toEqual([
       'key,owner',
       registry(true),
       expect.stringMatching(/^ask,recentMessages(,wholeTurns)?$/),
@@ -172,14 +182,14 @@ describe.each(wires)('%s', (_, kind, ask) => {
     const first = await hopsOf(ask)
     beginAnew()
     const followUp = await hopsOf(() => ask(first.id))
-    expect(first.hops).toEqual([
+    expect(waitedFor(first)).toEqual([
       'key,owner',
       registry(isNamed),
       'ask,embedAhead',
       'embed,schema,search',
       'answer',
     ])
-    expect(followUp.hops).toEqual([
+    expect(waitedFor(followUp)).toEqual([
       'key,owner',
       registry(true),
       expect.stringMatching(/^ask,recentMessages(,wholeTurns)?$/),
