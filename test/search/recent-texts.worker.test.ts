@@ -9,6 +9,8 @@ import type { SearchContext } from '../../src/search/run/context'
 import { RecentTexts, type Texts } from '../../src/search/run/recent-texts'
 import { executeSearch } from '../../src/search/run/search'
 import { readSchema } from '../../src/search/schema/stored'
+import { analyzerOf, WORDS as WORDS_INDEX } from '../../src/search/text/analyzer'
+import { PLAIN } from '../../src/search/text/words'
 import type { SearchParameters } from '../../src/search/types'
 import { idsOf, makeCollection, type TestCollection } from './make-collection'
 
@@ -89,7 +91,8 @@ describe('texts that were ranked lately', () => {
 
   it('take no more memory than they may: the ones used longest ago go first', () => {
     const recent = new RecentTexts()
-    const texts = (): Texts => ({ length: 20_000, fields: new Map() })
+    const fields = [{ analyzer: analyzerOf(WORDS_INDEX, PLAIN), name: 'text', texts: ['я'.repeat(20_000)] }]
+    const texts = (): Texts => ({ length: 20_000, fields })
     for (let seq = 0; seq < 1_000; seq++) {
       recent.keep(seq, texts())
       recent.find(0)
@@ -99,7 +102,7 @@ describe('texts that were ranked lately', () => {
     expect(recent.find(999)).toBeDefined()
     const kept = Array.from({ length: 1_000 }, (_, seq) => recent.find(seq)).filter(Boolean).length
     expect(kept * 2 * 20_000).toBeLessThanOrEqual(8 << 20)
-    recent.keep(2_000, { length: 20_001, fields: new Map() })
+    recent.keep(2_000, { length: 20_001, fields })
     expect(recent.find(2_000)).toBeUndefined()
   })
 })

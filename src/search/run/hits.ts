@@ -69,7 +69,7 @@ export async function buildHits(
     if (from > 0) await pace.rest()
     const some = rows.slice(from, from + AT_ONCE)
     addHits(context, request, some, { ...search, matchers }, hits)
-    for (const { seq } of some) characters += lengthOf(hits.get(seq))
+    for (const { seq } of some) characters += charactersOf(hits.get(seq), request.highlight.v1)
     if (characters > MAX_PAGE_CHARACTERS) throw tooLarge()
   }
   if (context.joins !== undefined) {
@@ -88,6 +88,10 @@ const tooLarge = (): ApiError =>
 
 /** Characters of a number or another short value in JSON. */
 const SHORT_VALUE = 9
+
+/** About how many characters a hit has. Both forms of the highlights have the same texts. */
+const charactersOf = (hit: Hit | undefined, v1: boolean): number =>
+  lengthOf(hit?.document) + (v1 ? 2 : 1) * lengthOf(hit?.highlight)
 
 /** About how many characters a value has. */
 function lengthOf(value: unknown): number {

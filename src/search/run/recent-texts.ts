@@ -10,26 +10,42 @@ import { MemoryBudget } from '../memory-budget'
 import type { Analyzer } from '../text/analyzer'
 
 const MOST_BYTES = 8 << 20
-const BYTES_A_CHARACTER = 2
-const BYTES_A_DOCUMENT = 200
-/** Longer documents are not cached. */
+const BYTES_A_DOCUMENT = 160
+const BYTES_A_FIELD = 120
+/** Documents of more characters are not cached. */
 const LONGEST = 20_000
 
+const LATIN = /^[\0-\xff]*$/
+
 const budget = new MemoryBudget(MOST_BYTES)
+
+/** The texts of a field. */
+export interface FieldTexts {
+  analyzer: Analyzer
+  name: string
+  /** the words of each text with blanks between */
+  texts: readonly string[]
+}
 
 /** The texts of one document. */
 export interface Texts {
   /** characters of the stored document */
   length: number
-  /** by analyzer and field: the words of each text with blanks between */
-  fields: Map<Analyzer, Map<string, string[]>>
+  fields: readonly FieldTexts[]
+}
+
+interface Kept extends Texts {
+  bytes: number
 }
 
 /** The texts of one collection. */
 export class RecentTexts {
-  /** by sequence number, the longest unused first */
-  readonly #known = new Map<number, Texts>()
-  #bytes = 0
+  // Two generations take less time than an order of all documents: when the young ones fill half of the memory, they
+  // become the old ones, and those that were not used again are forgotten.
+  #young = new Map<number, Kept>()
+  #old = new Map<number, Kept>()
+  #youngBytes = 0
+  #oldBytes = 0
   #changes = -1
 
   /** Call this before a search reads texts: they are forgotten after any write. */
@@ -37,34 +53,50 @@ export class RecentTexts {
     const changes = changesOf(sql)
     if (changes !== this.#changes) this.evict()
     this.#changes = changes
-    budget.use(this, this.#bytes)
   }
 
   find(seq: number): Texts | undefined {
-    const texts = this.#known.get(seq)
-    if (texts === undefined) return undefined
-    this.#known.delete(seq)
-    this.#known.set(seq, texts)
-    return texts
+    const young = this.#young.get(seq)
+    if (young !== undefined) return young
+    const old = this.#old.get(seq)
+    if (old !== undefined) this.#put(seq, old)
+    return old
   }
 
+  /** Call `end` after the last of some texts. */
   keep(seq: number, texts: Texts): void {
-    if (texts.length > LONGEST || this.#known.has(seq)) return
-    this.#known.set(seq, texts)
-    this.#bytes += bytesOf(texts)
-    for (const [oldest, others] of this.#known) {
-      if (this.#bytes <= MOST_BYTES) break
-      this.#known.delete(oldest)
-      this.#bytes -= bytesOf(others)
-    }
-    budget.use(this, this.#bytes)
+    if (texts.length <= LONGEST) this.#put(seq, { ...texts, bytes: bytesOf(texts) })
+  }
+
+  #put(seq: number, kept: Kept): void {
+    this.#youngBytes += kept.bytes - (this.#young.get(seq)?.bytes ?? 0)
+    this.#young.set(seq, kept)
+    if (this.#youngBytes <= MOST_BYTES / 2) return
+    this.#old = this.#young
+    this.#oldBytes = this.#youngBytes
+    this.#young = new Map()
+    this.#youngBytes = 0
+  }
+
+  /** Tells the other collections of the isolate how much memory this one takes now. */
+  end(): void {
+    budget.use(this, this.#youngBytes + this.#oldBytes)
   }
 
   /** Frees the memory. */
   evict(): void {
-    this.#known.clear()
-    this.#bytes = 0
+    this.#young = new Map()
+    this.#old = new Map()
+    this.#youngBytes = 0
+    this.#oldBytes = 0
   }
 }
 
-const bytesOf = ({ length }: Texts): number => BYTES_A_DOCUMENT + BYTES_A_CHARACTER * length
+function bytesOf({ fields }: Texts): number {
+  let bytes = BYTES_A_DOCUMENT
+  for (const { texts } of fields) {
+    bytes += BYTES_A_FIELD
+    for (const text of texts) bytes += LATIN.test(text) ? text.length : 2 * text.length
+  }
+  return bytes
+}

@@ -1,5 +1,4 @@
 /** Reads documents for the ranking of a plain search, and finds the words in each field. */
-import { once } from '../../../once'
 import { readStoredObject } from '../../../stored-json'
 import type { SearchRequest } from '../../request/request'
 import { stringsAt } from '../../schema/values'
@@ -8,9 +7,9 @@ import { type Term, termsFor } from '../../text/query'
 import { waysOf } from '../../text/synonyms'
 import type { SearchContext } from '../context'
 import { columnsOf } from '../keyword'
-import type { Texts } from '../recent-texts'
+import type { FieldTexts, Texts } from '../recent-texts'
 import { WordReader, wordsOf } from './reader'
-import { type MatchRules, type ReadField, scoreDocument, type TextScore } from './score'
+import { type MatchRules, type ReadField, type Reading, scoreDocument, type TextScore } from './score'
 
 /** Characters of documents that one search reads. Those beyond keep the order of BM25. */
 const MOST_CHARACTERS = 2_000_000
@@ -79,89 +78,110 @@ export class DocumentScorer {
 
   /** Scores a document by the way to write the query that fits it best. */
   score(document: Record<string, unknown>): Omit<Scored, 'seq'> {
-    return this.#score({ length: 0, fields: new Map() }, () => document)
+    return this.#score(this.#fieldsOf(document, []))
   }
 
-  /** @param texts is completed from the document */
-  #score(texts: Texts, document: () => Record<string, unknown>): Omit<Scored, 'seq'> {
-    const read = once(document)
-    const words = this.#request.queryFields.map(({ field: { name } }, index) => {
-      const analyzer = this.#analyzers[index]!
-      const known = texts.fields.get(analyzer) ?? new Map<string, string[]>()
-      const own = known.get(name) ?? textsAt(read(), name).map((text) => wordsOf(text, analyzer))
-      texts.fields.set(analyzer, known.set(name, own))
-      return own
-    })
+  /** @param fields the texts by field of the request, as `#fieldsOf` returns them */
+  #score(fields: readonly FieldTexts[]): Omit<Scored, 'seq'> {
     let best: Omit<Scored, 'seq'> | undefined
     for (const way of this.#ways) {
-      const scored = this.#scoreBy(way, words)
+      const scored = this.#scoreBy(way, fields)
       if (best === undefined || scored.text.rank > best.text.rank) best = scored
     }
     return best!
   }
 
-  /** @param words the texts by field of the request */
-  #scoreBy({ rules, readers }: Way, words: readonly string[][]): Omit<Scored, 'seq'> {
+  #scoreBy({ rules, readers }: Way, own: readonly FieldTexts[]): Omit<Scored, 'seq'> {
+    const { queryFields } = this.#request
     const fields: ReadField[] = []
     let quality = 0
-    for (const [index, { rank, weight }] of this.#request.queryFields.entries()) {
-      const texts = words[index]!.map((text) => readers[index]!.read(text))
+    for (let index = 0; index < queryFields.length; index++) {
+      const { rank, weight } = queryFields[index]!
+      const texts: Reading[] = []
+      for (const text of own[index]!.texts) {
+        const reading = readers[index]!.read(text)
+        const { length: count } = reading.occurrences
+        if (count === 0) continue
+        texts.push(reading)
+        quality += weight * saturated(count, reading.length)
+      }
       fields.push({ weight: rank, texts })
-      for (const { length, occurrences } of texts) quality += weight * saturated(occurrences.length, length)
     }
     const text = scoreDocument(fields, rules)
     return { text, shape: shapeOf(text), quality }
+  }
+
+  /** The texts by field of the request, and those of other fields after them. @param known need not be read */
+  #fieldsOf(document: Record<string, unknown>, known: readonly FieldTexts[]): FieldTexts[] {
+    const fields = this.#request.queryFields.map(({ field: { name } }, index): FieldTexts => {
+      const analyzer = this.#analyzers[index]!
+      const texts = textsAt(document, name).map((text) => wordsOf(text, analyzer))
+      return { analyzer, name, texts }
+    })
+    const others = known.filter(
+      ({ analyzer, name }) => !fields.some((field) => field.analyzer === analyzer && field.name === name),
+    )
+    return [...fields, ...others]
+  }
+
+  /** Cached texts by field of the request; undefined if any is missing. */
+  #cached(texts: Texts | undefined): readonly FieldTexts[] | undefined {
+    if (texts === undefined) return undefined
+    const { queryFields } = this.#request
+    const isOf = (own: FieldTexts | undefined, index: number) =>
+      own?.name === queryFields[index]!.field.name && own.analyzer === this.#analyzers[index]
+    let inOrder = 0
+    while (inOrder < queryFields.length && isOf(texts.fields[inOrder], inOrder)) inOrder++
+    if (inOrder === queryFields.length) return texts.fields
+    const fields = queryFields.map((_, index) => texts.fields.find((own) => isOf(own, index)))
+    return fields.every((own) => own !== undefined) ? fields : undefined
   }
 
   /** Scores documents by sequence number, in this order. Deleted ones are left out. */
   scoreAll(seqs: readonly number[]): Scored[] {
     const { sql, texts } = this.#context
     texts?.begin(sql)
-    const known = new Map(seqs.map((seq) => [seq, texts?.find(seq)]))
-    const rows = this.#bodies(seqs.filter((seq) => !this.#isWhole(known.get(seq))))
+    const known = seqs.map((seq) => texts?.find(seq))
+    const fields = known.map((own) => this.#cached(own))
+    const rows = this.#bodies(seqs.filter((_, at) => fields[at] === undefined))
     try {
-      return this.#scoreRows(seqs, known, rows)
+      return this.#scoreRows(seqs, known, fields, rows)
     } finally {
       rows.return(undefined)
+      texts?.end()
     }
   }
 
   #scoreRows(
     seqs: readonly number[],
-    known: ReadonlyMap<number, Texts | undefined>,
+    known: readonly (Texts | undefined)[],
+    cached: readonly (readonly FieldTexts[] | undefined)[],
     rows: Generator<Row, undefined>,
   ): Scored[] {
     const { texts } = this.#context
     let row = rows.next().value
     const scored: Scored[] = []
     let left = MOST_CHARACTERS
-    for (const seq of seqs) {
-      let own = known.get(seq)
-      const isRead = !this.#isWhole(own)
+    for (const [at, seq] of seqs.entries()) {
+      let fields = cached[at]
+      const isRead = fields === undefined
       const [next, body = '', unstored] = row ?? []
       // A row that is missing belongs to a deleted document.
       if (isRead && next !== seq) continue
-      const length = isRead ? body.length + (unstored?.length ?? 0) : own!.length
+      const length = isRead ? body.length + (unstored?.length ?? 0) : known[at]!.length
       left -= length
       this.hasUnread ||= left < 0
-      if (left < 0) return [...scored, ...this.#unread(seqs.slice(seqs.indexOf(seq)))]
-      own ??= { length, fields: new Map() }
-      scored.push({ seq, ...this.#score(own, () => parsed(body, unstored)) })
+      if (left < 0) return [...scored, ...this.#unread(seqs.slice(at))]
+      fields ??= this.#fieldsOf(parsed(body, unstored), known[at]?.fields ?? [])
+      scored.push({ seq, ...this.#score(fields) })
       if (!isRead) continue
-      texts?.keep(seq, own)
+      texts?.keep(seq, { length, fields })
       row = rows.next().value
     }
     return scored
   }
 
-  /** Whether the texts of all fields are cached. */
-  #isWhole(texts: Texts | undefined): boolean {
-    return this.#request.queryFields.every(({ field: { name } }, index) =>
-      texts?.fields.get(this.#analyzers[index]!)?.has(name),
-    )
-  }
-
-  /** Documents in this order, without those that were deleted. One row is in memory at a time. */
+  /** Documents in this order, without those that were deleted. */
   *#bodies(seqs: readonly number[]): Generator<Row, undefined> {
     const hasUnstored = this.#request.queryFields.some(({ field }) => !field.store)
     let atOnce = AT_ONCE

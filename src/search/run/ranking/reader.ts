@@ -34,6 +34,9 @@ interface Place {
 /** The words of a text as an index has them, with blanks between. */
 export const wordsOf = (text: string, analyzer: Analyzer): string => analyzer.prepare(text).toLowerCase()
 
+/** A text without any of the words. Its length does not count. */
+const NOTHING: Reading = { length: 0, occurrences: [], begins: false }
+
 export class WordReader {
   /** the words of the query as they were typed, repetitions included */
   readonly sequence: number[] = []
@@ -79,8 +82,9 @@ export class WordReader {
         else if (longer !== undefined) found.push({ at, word, cost: longer })
       }
     }
+    if (found.length === 0) return NOTHING
     const occurrences = numbered(words, found, this.#countsAll)
-    return { length: this.#lengthOf(words), occurrences, begins: found[0]?.at === 0 }
+    return { length: this.#lengthOf(words), occurrences, begins: found[0]!.at === 0 }
   }
 
   /** The number of words of a text; an estimate for a long text. */
@@ -92,7 +96,7 @@ export class WordReader {
 
 /** Numbers the words by their positions. For words far apart, the numbers only show that they are far apart. */
 function numbered(text: string, found: Place[], countsAll: boolean): Occurrence[] {
-  found.sort((a, b) => a.at - b.at || a.cost - b.cost)
+  if (found.length > 1) found.sort((a, b) => a.at - b.at || a.cost - b.cost)
   const occurrences: Occurrence[] = []
   let token = 0
   let before = countsAll ? 0 : (found[0]?.at ?? 0)

@@ -283,36 +283,36 @@ function ordered(
   offset: number,
   limit: number,
 ): { row: OrderedMatch; text: TextScore }[] {
-  const sorted = read.toSorted(
-    (a, b) => b.text.rank - a.text.rank || b.shape - a.shape || b.quality - a.quality || b.seq - a.seq,
-  )
-  const last = sorted[Math.min(offset + limit, sorted.length) - 1]
-  if (last === undefined) return []
-  const first = sorted[offset]
-  if (first === undefined) return []
-  const window = sorted.slice(offset, offset + limit)
+  // Only documents with a rank of the window have to be sorted.
+  const ranks = Float64Array.from(read, ({ text }) => text.rank).sort()
+  const highest = ranks[ranks.length - 1 - offset]
+  if (highest === undefined || limit === 0) return []
+  const lowest = ranks[Math.max(0, ranks.length - offset - limit)]!
+  const near = read.filter(({ text: { rank } }) => rank <= highest && rank >= lowest)
+  const before = ranks.length - 1 - ranks.lastIndexOf(highest)
   if (ranking.sort.length > 1) {
     // The other keys decide only between those that fit equally well.
-    const tied = tiesIn(sorted, first.text.rank, last.text.rank)
-    const places = new Map(byOtherKeys(ranking, tied).map((seq, place) => [seq, place]))
+    const places = new Map(byOtherKeys(ranking, tiesIn(near)).map((seq, place) => [seq, place]))
     const placeOf = ({ seq }: Scored) => places.get(seq) ?? 0
-    sorted.sort((a, b) => b.text.rank - a.text.rank || placeOf(a) - placeOf(b))
-    window.splice(0, window.length, ...sorted.slice(offset, offset + limit))
+    near.sort((a, b) => b.text.rank - a.text.rank || placeOf(a) - placeOf(b))
+  } else {
+    near.sort(
+      (a, b) => b.text.rank - a.text.rank || b.shape - a.shape || b.quality - a.quality || b.seq - a.seq,
+    )
   }
+  const window = near.slice(offset - before, offset - before + limit)
   return window.map(({ seq, text }) => ({
     row: { seq, score: -text.rank, distance: null, fused: null },
     text,
   }))
 }
 
-/** Documents that share their rank with another one, among those from one rank down to another. */
-const tiesIn = (sorted: readonly Scored[], highest: number, lowest: number): Scored[] =>
-  sorted.filter(
-    ({ text: { rank } }, at) =>
-      rank <= highest &&
-      rank >= lowest &&
-      (rank === sorted[at - 1]?.text.rank || rank === sorted[at + 1]?.text.rank),
-  )
+/** Documents that share their rank with another one. */
+function tiesIn(some: readonly Scored[]): Scored[] {
+  const counts = new Map<number, number>()
+  for (const { text } of some) counts.set(text.rank, (counts.get(text.rank) ?? 0) + 1)
+  return some.filter(({ text }) => counts.get(text.rank)! > 1)
+}
 
 function byOtherKeys({ context, sort, pace }: Ranking, tied: readonly Scored[]): number[] {
   if (tied.length === 0) return []
