@@ -76,6 +76,19 @@ export class DocumentScorer {
     ]
   }
 
+  /** The word that every field is searched for, if it is the only one. */
+  get single(): WordReader['single'] {
+    const [way, ...others] = this.#ways
+    const [reader, ...more] = new Set(way!.readers)
+    return others.length + more.length === 0 ? reader?.single : undefined
+  }
+
+  /** @param readings by field of the request */
+  scoreReadings(readings: readonly Reading[][]): TextScore {
+    const fields = this.#request.queryFields.map(({ rank }, at) => ({ weight: rank, texts: readings[at]! }))
+    return scoreDocument(fields, this.#ways[0]!.rules)
+  }
+
   /** Scores a document by the way to write the query that fits it best. */
   score(document: Record<string, unknown>): Omit<Scored, 'seq'> {
     return this.#score(this.#fieldsOf(document, []))

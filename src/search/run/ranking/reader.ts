@@ -67,6 +67,13 @@ export class WordReader {
     }
   }
 
+  /** The only word to look for, if there is one and its places do not count. */
+  get single(): { text: string; prefix: boolean } | undefined {
+    const [{ text, longer } = { text: '', longer: 0 }, ...others] = this.#wanted
+    const isSingle = this.sequence.length === 1 && others.length === 0 && longer !== 0 && !this.#countsAll
+    return isSingle ? { text, prefix: longer !== undefined } : undefined
+  }
+
   /**
    * Finds the query's words in a text. Searching for a few words is several times as fast as checking every word.
    * @param words of a text as the index has them, with blanks between (`wordsOf`)

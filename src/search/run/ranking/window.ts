@@ -24,6 +24,7 @@ import type { Scored } from './documents'
 import { bestMatches, type Counted, countMatches, FEW, fewMatches, lacking, wordsIn } from './matches'
 import type { Ranking } from './ranking'
 import type { TextScore } from './score'
+import { scoresOfWord } from './single-word'
 import type { Tier } from './tiers'
 import { wholeFields } from './whole-fields'
 
@@ -72,7 +73,7 @@ export async function rankedPage(
 ): Promise<RankedPage> {
   const page: RankedPage = { rows: [], texts: new Map(), found: seqs?.length ?? 0 }
   if (seqs !== undefined) {
-    let read = ranking.scorer.scoreAll(seqs)
+    let read = scoresOfWord(ranking, seqs) ?? ranking.scorer.scoreAll(seqs)
     // If they are too long to be read, those that fit best are read first.
     if (count && ranking.scorer.hasUnread) {
       read = ranking.scorer.scoreAll((await count()).rows.map(({ seq }) => seq))
