@@ -139,14 +139,9 @@ export class DocumentScorer {
 
   /** Cached texts by field of the request; undefined if any is missing. */
   #cached(texts: Texts | undefined): readonly FieldTexts[] | undefined {
-    if (texts === undefined) return undefined
-    const { queryFields } = this.#request
-    const isOf = (own: FieldTexts | undefined, index: number) =>
-      own?.name === queryFields[index]!.field.name && own.analyzer === this.#analyzers[index]
-    let inOrder = 0
-    while (inOrder < queryFields.length && isOf(texts.fields[inOrder], inOrder)) inOrder++
-    if (inOrder === queryFields.length) return texts.fields
-    const fields = queryFields.map((_, index) => texts.fields.find((own) => isOf(own, index)))
+    const fields = this.#request.queryFields.map(({ field }, index) =>
+      texts?.fields.find((own) => own.name === field.name && own.analyzer === this.#analyzers[index]),
+    )
     return fields.every((own) => own !== undefined) ? fields : undefined
   }
 

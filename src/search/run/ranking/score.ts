@@ -175,11 +175,6 @@ const asAsked = (words: number, { sequence, insteadOf }: MatchRules): number =>
 
 export function matchOfText(text: Reading, rules: MatchRules, found: Set<number> = new Set()): FieldMatch {
   const { occurrences } = text
-  const [only] = occurrences
-  if (only !== undefined && occurrences.length === 1) {
-    found.add(only.word)
-    return matchOfOne(text, only, rules)
-  }
   const costs = new Map<number, number>()
   let isMixed = false
   for (const { word, cost } of occurrences) {
@@ -195,28 +190,6 @@ export function matchOfText(text: Reading, rules: MatchRules, found: Set<number>
   const cheapest = occurrences.filter(({ word, cost }) => cost === costs.get(word))
   const own = matchOf(text, cheapest, costs, rules)
   return fieldValue(own) >= fieldValue(all) ? own : all
-}
-
-/** `matchOf` for a text with one of the words once, as most texts have. */
-function matchOfOne(text: Reading, { token, word, cost }: Occurrence, rules: MatchRules): FieldMatch {
-  const { sequence, exactMatch, tokenPosition, insteadOf = sequence.length } = rules
-  const words = asAsked(1, rules)
-  const isAll = sequence.length === 1 && word === sequence[0]
-  return {
-    together: words,
-    present: words,
-    cost: Math.min(MOST_COST, cost),
-    distance: Math.min(MOST_DISTANCE, Math.max(0, insteadOf - sequence.length)),
-    order:
-      exactMatch && isAll && text.length === 1 && cost === 0
-        ? 2
-        : insteadOf > 1 && sequence.length === 1
-          ? 1
-          : 0,
-    position: tokenPosition ? Math.min(LAST_POSITION, token) : LAST_POSITION,
-    begins: text.begins === true && token === 0,
-    length: text.length,
-  }
 }
 
 /** @param costs the least cost of each word in the text */
