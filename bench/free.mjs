@@ -203,7 +203,7 @@ export async function benchFree() {
     }
 
     const addresses = {}
-    for (const wire of WIRES) addresses[wire] = { url: await server.direct(isolateOf(wire)) }
+    for (const wire of WIRES) addresses[wire] = { url: await server.copy(isolateOf(wire)) }
     const stream = async (wire, { chunks, gap }) => {
       const asked =
         wire === MEMORY

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { convertV4MiniflareOptions, Miniflare } from 'miniflare'
 import { unstable_readConfig } from 'wrangler'
-import { workerRoutes } from '../scripts/routes.mjs'
+import { directOptions, directUrl } from '../scripts/direct.mjs'
 
 const root = join(import.meta.dirname, '..')
 const TICKS_PER_SECOND = 100
@@ -76,10 +76,11 @@ export async function startServer({ apart = false, copies = [], others = [] } = 
     useSQLite: true,
     ...(apart && { scriptName: 'objects' }),
   })
-  const worker = {
-    modules: true,
-    modulesRoot: join(scratch, 'bundle'),
-    scriptPath: join(scratch, 'bundle/worker.js'),
+  const bundled = join(scratch, 'bundle')
+  /** Reached as in a local start. */
+  const workerOf = (name) => ({
+    ...directOptions({ name, bundle: bundled, main: 'worker.js', assets, host: '127.0.0.1', port: 0 }),
+    name,
     compatibilityDate: COMPATIBILITY_DATE,
     bindings: {
       AI_BACKEND: 'local',
@@ -96,7 +97,7 @@ export async function startServer({ apart = false, copies = [], others = [] } = 
       COLLECTION: objectOf('Collection'),
       RAW: objectOf('Raw'),
     },
-  }
+  })
   const miniflare = new Miniflare(
     convertV4MiniflareOptions({
       cf: false,
@@ -104,15 +105,17 @@ export async function startServer({ apart = false, copies = [], others = [] } = 
       resourcePersistencePath: join(scratch, 'storage'),
       ...(apart && { inspectorPort: 0 }),
       workers: [
-        // As in a local start, which makes no call of its own beside a request.
-        { ...worker, name: 'parley', routes: workerRoutes(assets) },
-        ...(apart ? [{ ...worker, name: 'objects' }] : []),
-        ...copies.map((name) => ({ ...worker, name, unsafeDirectSockets: [{ host: '127.0.0.1', port: 0 }] })),
-        ...others.map((other) => ({ modules: true, compatibilityDate: COMPATIBILITY_DATE, ...other })),
+        ...['parley', ...(apart ? ['objects'] : []), ...copies].map(workerOf),
+        ...others.map((other) => ({
+          modules: true,
+          compatibilityDate: COMPATIBILITY_DATE,
+          unsafeDirectSockets: [{ host: '127.0.0.1', port: 0 }],
+          ...other,
+        })),
       ],
     }),
   )
-  const url = (await miniflare.ready).origin
+  const url = await directUrl(miniflare, 'parley')
   const db = await miniflare.getD1Database('DB')
   const migrations = readdirSync(join(root, 'migrations'))
     .filter((file) => file.endsWith('.sql'))
@@ -133,7 +136,9 @@ export async function startServer({ apart = false, copies = [], others = [] } = 
       return targets.find(({ id }) => id === `core:user:${name}`).webSocketDebuggerUrl
     },
     /** The address of a copy. */
-    direct: async (name) => (await miniflare.unsafeGetDirectURL(name)).origin,
+    copy: (name) => directUrl(miniflare, name),
+    /** The address of one of the others. */
+    other: async (name) => (await miniflare.unsafeGetDirectURL(name)).origin,
     /** Fires the cron trigger. Settles with its end. */
     cron: async () => {
       const worker = await miniflare.getWorker()

@@ -24,6 +24,8 @@ export class FolderError extends Error {}
  * @property {string} url where it answers
  * @property {true} [locked] absent in notices of versions that had no lock
  * @property {import('./leftovers.mjs').Child[]} [children] processes that it started
+ * @property {string} [entry] where Miniflare itself answers, only to this machine: `/cdn-cgi/local/scheduled` there fires the
+ *   cron trigger
  */
 
 /** @param {string} path */
@@ -142,10 +144,10 @@ async function lock(file) {
  * @param {string} url where this process will answer
  * @returns {Promise<{
  *   left: import('./leftovers.mjs').Child[],
- *   note(children: import('./leftovers.mjs').Child[]): void,
+ *   note(told: Pick<Notice, 'children' | 'entry'>): void,
  *   release(): void,
- * }>} `left` are processes of a start before, which may live on after it was killed; `note` writes down those of
- *   this one
+ * }>} `left` are processes of a start before, which may live on after it was killed; `note` adds to the notice of this
+ *   one, or replaces what it said
  * @throws FolderError when another process has the folder, or it cannot be written to
  */
 export async function occupy(folder, url) {
@@ -159,16 +161,19 @@ export async function occupy(folder, url) {
     held.close()
     throw taken(folder, before)
   }
-  /** @param {import('./leftovers.mjs').Child[]} children */
-  const note = (children) => {
+  /** @type {Notice} */
+  const notice = { pid: process.pid, url, locked: true }
+  /** @param {Pick<Notice, 'children' | 'entry'>} told */
+  const note = (told) => {
+    Object.assign(notice, told)
     // Renamed into its place: whoever reads it finds all of it.
     const fresh = `${file}.new`
-    writeFileSync(fresh, JSON.stringify({ pid: process.pid, url, locked: true, children }))
+    writeFileSync(fresh, JSON.stringify(notice))
     renameSync(fresh, file)
   }
   const left = before?.children ?? []
   // Those that are left stay on the notice until they have gone: this process may be killed as well.
-  note(left)
+  note({ children: left })
   return {
     left,
     note,

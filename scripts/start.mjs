@@ -65,7 +65,7 @@ const place = await occupy(folder, url).catch((error) => refuse(error.message))
 try {
   const ended = await endLeftovers(place.left)
   for (const pid of ended) console.log(`Ended process ${pid}, which a start that was killed had left behind.`)
-  place.note([])
+  place.note({ children: [] })
   // What was ended just now may hold its port for a moment more.
   const until = Date.now() + (ended.length > 0 ? STOP_MS : 0)
   let free = await isFree(host, port)
@@ -80,7 +80,7 @@ try {
   place.release()
   refuse(/** @type {Error} */ (error).message)
 }
-const children = watchChildren(place.note)
+const children = watchChildren((running) => place.note({ children: running }))
 
 /** @type {Awaited<ReturnType<typeof serve>> | undefined} */
 let server
@@ -136,7 +136,8 @@ try {
       LOG_REQUESTS: log ? 'on' : 'off',
     },
   })
-  const { tick } = server
+  const { entry, tick } = server
+  place.note({ entry })
   setInterval(() => tick().catch(() => {}), TICK_MS).unref()
   if (sample) {
     const outcome = await loadSample(url, apiKey)

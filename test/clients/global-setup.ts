@@ -3,7 +3,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,6 +13,8 @@ declare module 'vitest' {
   interface ProvidedContext {
     /** where the Parley under test answers */
     url: string
+    /** where the Miniflare that serves it answers: it fires the cron trigger */
+    entry: string
     /** the folder of the Worker's bundle that it serves */
     bundle: string
   }
@@ -78,6 +80,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const port = await freePort()
   const parley = await start('--port', String(port), '--persist-to', folder, '--no-sample')
   project.provide('url', `http://localhost:${port}`)
+  const { entry } = JSON.parse(readFileSync(join(folder, 'in-use.json'), 'utf8'))
+  project.provide('entry', entry)
   project.provide('bundle', join(folder, 'bundle'))
   parley.child.once('close', (code) => {
     // A server that ends by itself makes every later test fail: what it said is the first thing to know.

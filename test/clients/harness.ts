@@ -198,7 +198,7 @@ export async function makeCollection(
 
 /** Fires the cron trigger, as if at `time`. */
 export async function sweep(time: number = Date.now()): Promise<void> {
-  const response = await fetch(`${url}/cdn-cgi/local/scheduled?time=${time}`)
+  const response = await fetch(`${inject('entry')}/cdn-cgi/local/scheduled?time=${time}`)
   if (!response.ok) throw new Error(`the scheduled handler answered ${response.status}`)
 }
 

@@ -9,6 +9,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { convertV4MiniflareOptions, Miniflare } from 'miniflare'
+import { directOptions, directUrl } from '../../scripts/direct.mjs'
 
 /** A Vectorize index that lies in another process, which is not killed: its calls as requests to VECTORIZE_URL. */
 const VECTORIZE = `
@@ -31,16 +32,27 @@ export default { fetch: () => new Response() }
 
 const { VECTORIZE_URL, WORKERS_AI_URL, VARS = '{}' } = process.env
 const [bundle, storage] = process.argv.slice(2)
-const migrations = join(import.meta.dirname, '../../migrations')
+const root = join(import.meta.dirname, '../..')
+const migrations = join(root, 'migrations')
 
 const miniflare = new Miniflare(
   convertV4MiniflareOptions({
     workers: [
       {
         name: 'parley',
-        modules: true,
-        modulesRoot: bundle,
-        scriptPath: join(bundle, 'index.js'),
+        // Reached as in a local start. Nobody asks it for pages.
+        ...directOptions({
+          name: 'parley',
+          bundle,
+          main: 'index.js',
+          assets: { run_worker_first: ['/*'] },
+          serviceBindings:
+            VECTORIZE_URL === undefined
+              ? {}
+              : { VECTORIZE_384: { name: 'vectorize', entrypoint: 'Vectorize' } },
+          host: '127.0.0.1',
+          port: 0,
+        }),
         compatibilityDate: '2026-08-15',
         bindings: {
           AI_BACKEND: WORKERS_AI_URL === undefined ? 'local' : 'workers-ai',
@@ -55,12 +67,8 @@ const miniflare = new Miniflare(
         ...(WORKERS_AI_URL !== undefined && {
           ai: { binding: 'AI', remoteProxyConnectionString: new URL(WORKERS_AI_URL) },
         }),
-        serviceBindings:
-          VECTORIZE_URL === undefined
-            ? {}
-            : { VECTORIZE_384: { name: 'vectorize', entrypoint: 'Vectorize' } },
         assets: {
-          directory: join(import.meta.dirname, '../../ui'),
+          directory: join(root, 'ui'),
           binding: 'ASSETS',
           routerConfig: { has_user_worker: true },
         },
@@ -85,7 +93,7 @@ const miniflare = new Miniflare(
     resourcePersistencePath: storage,
   }),
 )
-const { origin } = await miniflare.ready
+const origin = await directUrl(miniflare, 'parley')
 const db = await miniflare.getD1Database('DB')
 const applied = await db.prepare("SELECT 1 FROM sqlite_master WHERE name = 'collections'").first()
 for (const file of applied ? [] : readdirSync(migrations).sort()) {

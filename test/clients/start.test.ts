@@ -11,27 +11,37 @@ import { KEY } from './harness'
 /** Two a round. */
 const KILLS = Number(process.env.START_KILLS ?? 10)
 
+/** All processes of this file have it in their environment: a runtime's command line has no port of its start. */
+const MARK = `PARLEY_START_TEST=${process.pid}`
+
 let folder: string
 beforeAll(() => {
+  const [name, value] = MARK.split('=')
+  process.env[name!] = value
   folder = mkdtempSync(join(tmpdir(), 'parley-start-'))
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** Running processes whose command line has this text. */
-const processes = (text: string): { pid: number; line: string }[] =>
+interface Process {
+  pid: number
+  line: string
+}
+
+/** What runs of the starts of this file: their own script, what it calls, and the runtime. */
+const processes = (): Process[] =>
   readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
-    .map((pid) => {
+    .flatMap((pid) => {
       try {
-        return { pid: Number(pid), line: readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ') }
+        const has = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0').includes(MARK)
+        const line = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
+        return has && line !== '' ? [{ pid: Number(pid), line }] : []
       } catch {
-        return { pid: 0, line: '' } // ended meanwhile
+        return [] // ended meanwhile
       }
     })
-    .filter(({ line }) => line.includes(text))
 
-/** What a start leaves behind: its own script, and the runtime. */
-const leftovers = (port: number) => [...processes(folder), ...processes(`localhost:${port} `)]
+const runtimes = (): Process[] => processes().filter(({ line }) => line.includes('/workerd serve '))
 
 const ask = async (port: number, parameters: Record<string, string>) => {
   const search = new URLSearchParams({
@@ -100,7 +110,7 @@ test('a start loads the sample, refuses a taken port, and the next one finds all
   } finally {
     await first.stop()
   }
-  expect(leftovers(port)).toEqual([])
+  expect(processes()).toEqual([])
 
   const second = await start('--port', String(port), '--persist-to', folder)
   try {
@@ -109,7 +119,7 @@ test('a start loads the sample, refuses a taken port, and the next one finds all
     expect(out_of).toBe(documents)
     expect(conversation.conversation_history.conversation).toHaveLength(4)
 
-    const [runtime] = processes(`localhost:${port} `)
+    const [runtime] = runtimes()
     process.kill(runtime!.pid, 'SIGKILL')
     await expect.poll(() => isUp(port), { timeout: 30_000 }).toBe(true)
     const after = await ask(port, { conversation_id: conversationId })
@@ -117,7 +127,7 @@ test('a start loads the sample, refuses a taken port, and the next one finds all
   } finally {
     await second.stop()
   }
-  expect(leftovers(port)).toEqual([])
+  expect(processes()).toEqual([])
 })
 
 test(`killed ${KILLS} times and started again at once, it has its data each time, and one runtime`, {
@@ -144,7 +154,7 @@ test(`killed ${KILLS} times and started again at once, it has its data each time
         expect(await collections(port)).toEqual(made)
         made.push(`round-${round}`)
         await create(port, made.at(-1)!)
-        expect(processes(`localhost:${port} `)).toHaveLength(1)
+        expect(runtimes()).toHaveLength(1)
       } finally {
         await kill(child)
       }
@@ -153,10 +163,9 @@ test(`killed ${KILLS} times and started again at once, it has its data each time
     expect(last.output()).toMatch(/Ended process \d+, which a start that was killed had left behind/)
     expect(await collections(port)).toEqual(made)
     await last.stop()
-    expect([...processes(place), ...processes(`localhost:${port} `)]).toEqual([])
+    expect(processes()).toEqual([])
   } finally {
-    for (const { pid } of [...processes(place), ...processes(`localhost:${port} `)])
-      process.kill(pid, 'SIGKILL')
+    for (const { pid } of processes()) process.kill(pid, 'SIGKILL')
     rmSync(place, { recursive: true, force: true })
   }
 })
@@ -169,7 +178,7 @@ test('a second start leaves the folder to a server that is too busy to answer', 
   // What a version before left there, and an empty notice.
   writeFileSync(join(place, 'in-use.json'), '')
   const first = await start('--port', String(port), '--persist-to', place, '--no-sample')
-  const [runtime] = processes(`localhost:${port} `)
+  const [runtime] = runtimes()
   try {
     await create(port, 'kept')
     process.kill(runtime!.pid, 'SIGSTOP')
@@ -214,9 +223,7 @@ test('a start ends with the npm that it was started by, even if that is killed',
     const gone = once(npm, 'exit')
     npm.kill('SIGKILL')
     await gone
-    await expect
-      .poll(() => [...processes(place), ...processes(`localhost:${port} `)], { timeout: 30_000 })
-      .toEqual([])
+    await expect.poll(processes, { timeout: 30_000 }).toEqual([])
   } finally {
     npm.kill('SIGKILL')
     rmSync(place, { recursive: true, force: true })

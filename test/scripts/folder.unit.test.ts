@@ -102,14 +102,15 @@ test('what a start noted is handed to the next one, until that has seen to it', 
   const children = [{ pid: 1, line: 'a b' }]
   const first = await occupy(folder, URL_HERE)
   expect(first.left).toEqual([])
-  first.note(children)
+  first.note({ children })
+  first.note({ entry: 'http://127.0.0.1:1' })
   const text = readFileSync(join(folder, 'in-use.json'), 'utf8')
   first.release()
   writeFileSync(join(folder, 'in-use.json'), text) // as after a kill
   for (const end of [false, true]) {
     const next = await occupy(folder, URL_HERE)
     expect(next.left).toEqual(children)
-    if (end) next.note([])
+    if (end) next.note({ children: [] })
     const kept = readFileSync(join(folder, 'in-use.json'), 'utf8')
     next.release()
     writeFileSync(join(folder, 'in-use.json'), kept)

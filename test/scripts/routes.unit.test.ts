@@ -2,16 +2,22 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { unstable_readConfig } from 'wrangler'
+import { workerFirst } from '../../scripts/direct.mjs'
 import { workerRoutes } from '../../scripts/routes.mjs'
 
 const root = join(import.meta.dirname, '../..')
 const { assets } = unstable_readConfig({ config: join(root, 'wrangler.toml') }, { hideWarnings: true })
 
-/** Whether Miniflare hands a request to the Worker at once. */
-const isDirect = (path: string) =>
-  workerRoutes(assets).some((route) =>
+const first = workerFirst(assets)
+
+/** Whether the Worker has a request at once, by Miniflare's entry and by the Worker's own socket. */
+const isDirect = (path: string) => {
+  const byEntry = workerRoutes(assets).some((route) =>
     route.endsWith('*') ? path.startsWith(route.slice(1, -1)) : path === route.slice(1),
   )
+  expect([path, first.test(path.replace(/\?.*/, ''))]).toEqual([path, byEntry])
+  return byEntry
+}
 
 it('sends questions and searches past the static files', () => {
   for (const path of [
@@ -44,4 +50,11 @@ it('hides no static file', () => {
   }
   expect(workerRoutes({ run_worker_first: ['/a/*', '!/a/file'] })).toEqual(['*/a/*'])
   expect(workerRoutes({ run_worker_first: true })).toEqual([])
+  expect(workerFirst({ run_worker_first: true }).test('/')).toBe(false)
+})
+
+it('reads rules as paths, not as regular expressions', () => {
+  const rules = workerFirst({ run_worker_first: ['/', '/a.json', '/b/*', '!/b/file'] })
+  const paths = ['/', '/a.json', '/axjson', '/x/a.json', '/a.json/', '/b', '/b/', '/b/c/d']
+  expect(paths.filter((path) => rules.test(path))).toEqual(['/', '/a.json', '/b/', '/b/c/d'])
 })
