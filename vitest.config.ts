@@ -30,6 +30,7 @@ const served = (name: string, include: string, exclude: string[] = []) => ({
     exclude,
     environment: 'node' as const,
     globalSetup: ['./test/clients/global-setup.ts'],
+    setupFiles: ['./test/clients/connections.ts'],
     testTimeout: 30_000,
     hookTimeout: 120_000,
   },
