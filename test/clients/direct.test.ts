@@ -20,7 +20,9 @@ test('a page has its address without .html, and the API what comes to the Worker
   expect([named.status, named.headers.get('location')]).toEqual([307, '/document'])
   expect(await (await get('/document')).text()).toContain('<!doctype html>')
   expect(await (await get('/', { accept: 'text/html' })).text()).toContain('<!doctype html>')
-  expect(await (await get('/', { accept: 'application/json', 'x-typesense-api-key': KEY })).json()).toHaveProperty('version')
+  expect(
+    await (await get('/', { accept: 'application/json', 'x-typesense-api-key': KEY })).json(),
+  ).toHaveProperty('version')
 })
 
 test('what is neither a file nor a route is answered by Parley', async () => {
