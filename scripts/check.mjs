@@ -65,7 +65,11 @@ const steps = [
   ['migrations match the schema', migrations],
   ['ui/openapi.json matches the routes', () => run('node', 'scripts/openapi.mjs', '--check')],
   // It bundles as a deployment does.
-  ['the bundle builds, and is within budget with its start-up', () => run('node', 'scripts/budget.mjs'), 'told'],
+  [
+    'the bundle builds, and is within budget with its start-up',
+    () => run('node', 'scripts/budget.mjs'),
+    'told',
+  ],
 ]
 
 let failures = 0
