@@ -22,7 +22,7 @@ const MOST_CHARACTERS = 2_000_000
 /** share of the budget within which each document gets its best passage before any gets a second one */
 const BREADTH = 0.6
 /** what a word counts in a title or heading; a word in the passage counts 1 */
-const ABOVE = 0.5
+const ABOVE = 0.9
 
 export interface Fitted {
   sources: Source[]
