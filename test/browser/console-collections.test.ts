@@ -8,7 +8,7 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { loadSample } from '../../scripts/sample.mjs'
 import { KEY, request, unique, url } from '../clients/harness'
-import { book, handbookDocx, onePagePdf, slides } from '../scripts/parley/files'
+import { book, handbookDocx, onePagePdf, slides, workbook } from '../scripts/parley/files'
 import { serve } from '../serve'
 import { CHROMIUM } from './chromium'
 import { ConsoleStage, expectSound, SIZES } from './console-stage'
@@ -124,6 +124,31 @@ describe.runIf(CHROMIUM)('collections in the console', () => {
     await page.getByText('2 documents imported').waitFor()
     expect(await page.locator('.faults li').allTextContents()).toEqual([expect.stringMatching(/^b.*`n`/)])
     expect((await request('GET', `/collections/${name}`)).body.num_documents).toBe(2)
+  })
+
+  test('take the rows of a spreadsheet', async () => {
+    const name = unique('prices')
+    const page = await stage.tab({}, `#/import?into=${name}`)
+    const sheet = await workbook({
+      Prices: [
+        ['Article', 'Price'],
+        ['Tent', 249.9],
+        ['Rope', 30],
+      ],
+    })
+    await page
+      .getByLabel('Files')
+      .setInputFiles({
+        name: 'prices.xlsx',
+        mimeType: 'application/octet-stream',
+        buffer: Buffer.from(sheet),
+      })
+    await page.getByRole('button', { name: 'Import', exact: true }).click()
+    await page.getByText('2 documents imported').waitFor()
+    expect((await documentsOf(name)).map(({ Article, Price }) => [Article, Price])).toEqual([
+      ['Tent', 249.9],
+      ['Rope', 30],
+    ])
   })
 
   test('say where they live, and what cannot be done there', async () => {
