@@ -20,7 +20,7 @@ import type { Memory } from './memory'
 import { isSealed } from './sealed-id'
 
 /** How much text is read: the model is not known yet. Most models take less (`max_bytes`). */
-const MOST_BYTES = 65_536
+export const MOST_BYTES = 65_536
 
 /** A question that comes later than this reads for itself, in milliseconds. D1 may have taken long. */
 const FRESH_MS = 2_000

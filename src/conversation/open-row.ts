@@ -32,6 +32,28 @@ export async function openRow(
   return recorded.ok && mayOpen(asker, row) ? row : 'foreign'
 }
 
+/**
+ * The same in one wait. Only for an id that this server gave out. The row may lack what the object delivers just now, such as
+ * the latest turns.
+ * @param known called with the id, before anything is asked
+ * @returns undefined where openRow has to say what it is
+ */
+export async function openAhead(
+  env: Cloudflare.Env,
+  asker: Asker,
+  handle: string,
+  known: (id: string) => void,
+): Promise<ConversationRow | undefined> {
+  const id = (await idOfHandle(env, handle)) ?? ((await isSealed(env, handle)) ? handle : undefined)
+  if (id === undefined) return undefined
+  known(id)
+  const [recorded, row] = await Promise.all([
+    conversationObject(env, id).recorded(asker),
+    findConversationRow(database(env), id, Date.now()),
+  ])
+  return recorded.ok && row && mayOpen(asker, row) ? row : undefined
+}
+
 /** Refuses an id that this server did not make by D1 alone. Its object is asked only if the asker may open it. */
 async function refusalOf(
   env: Cloudflare.Env,

@@ -9,6 +9,7 @@ import type { ConversationModelConfig, GenerationRequest } from '../models/langu
 import { ProviderError } from '../models/provider-error'
 import { namespaceOf } from '../models/providers'
 import { historyStore } from '../registry/engines'
+import type { RecentMessages } from '../search/types'
 import { fitHistory } from '../turn/budget'
 import type { CallTrace } from '../turn/events'
 import type { Given } from '../turn/given'
@@ -16,6 +17,7 @@ import { readHistory, toChat } from '../turn/look-back'
 import type { TurnPorts } from '../turn/ports'
 import { familyOf, standalonePrompt } from '../turn/prompt'
 import { Tracer } from '../turn/trace'
+import { lastOf } from './look-back-ahead'
 import { languageModelOf, rewriterOf } from './turn-models'
 
 interface FollowUp {
@@ -25,6 +27,10 @@ interface FollowUp {
   model: ConversationModelConfig
   /** who pays */
   owner: string
+  /** the end of the conversation, where it was read ahead: MOST_BYTES of it */
+  said?: Promise<RecentMessages | undefined> | undefined
+  /** of the request */
+  requestId: string
 }
 
 /**
@@ -34,16 +40,18 @@ interface FollowUp {
  */
 export async function rewriteOnce(
   env: Cloudflare.Env,
-  { memory, question, model, owner }: FollowUp,
+  { memory, question, model, owner, said, requestId }: FollowUp,
   signal: AbortSignal,
 ): Promise<Given['rewritten']> {
   const { max_bytes: bytes, model_name: name } = model
   const store = historyStore(env, memory.historyId)
+  const early = await said
+  const origin = { requestId }
   const looking = {
     messages: async (most?: number) =>
       most === undefined
-        ? { messages: await store.messages(memory.id), complete: true }
-        : store.recentMessages(memory.id, most),
+        ? { messages: await store.messages(memory.id, undefined, origin), complete: true }
+        : ((early && lastOf(early, most)) ?? store.recentMessages(memory.id, most, undefined, origin)),
     ttls: (ids: string[]) => ttlsOf(database(env), ids),
     now: () => Date.now(),
   }

@@ -6,7 +6,8 @@
 import { isAssistantFresh, readingAssistants } from '../db/assistants'
 import { database, nearby } from '../db/client'
 import { isModelHeld, readingModels } from '../db/conversation-models'
-import { modelIds, type Named, readRegistry } from '../db/registry-rows'
+import { modelIds, type Named, readPipelineRows, readRegistry } from '../db/registry-rows'
+import type { ResourceRow } from '../db/resources'
 import { dayOf, isLimited, readingSpent, spentOnLimited } from '../db/usage'
 import { reasonOf } from '../errors'
 import { readStoredObject } from '../stored-json'
@@ -29,26 +30,35 @@ export async function readAhead(
   meanwhile()
   await begun
   if (begun && isKnown(named)) return
-  try {
-    await readAll(env, named)
-  } catch (error) {
-    console.error('the registry could not be read ahead', reasonOf(error))
-  }
+  await readAllAhead(env, named)
 }
+
+/**
+ * Reads all of it, whatever is in the caches. Never throws.
+ * @returns the rows of a pipeline; undefined if they could not be read
+ */
+export const readAllAhead = (env: Cloudflare.Env, named: Named): Promise<ResourceRow[] | undefined> =>
+  readAll(env, named).catch((error) => {
+    console.error('the registry could not be read ahead', reasonOf(error))
+    return undefined
+  })
 
 const isKnown = ({ assistant, model, collections = [] }: Named): boolean =>
   (assistant === undefined || isAssistantFresh(assistant)) &&
   (model === undefined || isModelHeld(model)) &&
   collections.every(isNameHeld)
 
-async function readAll(env: Cloudflare.Env, named: Named): Promise<void> {
+async function readAll(env: Cloudflare.Env, named: Named): Promise<ResourceRow[]> {
   const keep = { assistant: readingAssistants(), model: readingModels(), name: readingNames() }
   const spent = readingSpent()
   const day = dayOf(Date.now())
-  // A replica may not know yet that an assistant is gone, or what was spent a moment ago.
-  const [rows, sums] = await Promise.all([
-    readRegistry(named.assistant === undefined ? nearby(env) : database(env), named),
-    spentOnLimited(database(env), day, modelIds(named)),
+  const { assistant, pipeline } = named
+  const db = database(env)
+  // A replica may not know yet that an assistant is gone, what a pipeline is now, or what was spent a moment ago.
+  const [rows, sums, resources] = await Promise.all([
+    readRegistry(assistant === undefined && !pipeline ? nearby(env) : db, named),
+    spentOnLimited(db, day, modelIds(named)),
+    pipeline ? readPipelineRows(db, pipeline) : [],
   ])
   if (rows.assistant) keep.assistant(rows.assistant.name, rows.assistant)
   for (const row of rows.models) {
@@ -61,4 +71,5 @@ async function readAll(env: Cloudflare.Env, named: Named): Promise<void> {
     )
   }
   for (const { asked, ...row } of rows.collections) keep.name(asked, row)
+  return resources
 }

@@ -9,6 +9,7 @@ import {
   type ConversationModelRow,
   findModel as findRow,
   insertModel,
+  isModelHeld,
   listModelRows,
   markDeleted,
   readModel,
@@ -26,7 +27,7 @@ import { checkHistorySchema } from './history-schema'
 import { changeSecrets, keptSecrets, openSecrets, sealSecrets, shownSecrets } from './model-secrets'
 import { checkNamedModels } from './named-models'
 import { findCollection, lookUp } from './names'
-import { findRemoteModel } from './resources'
+import { type FindResource, findRemoteModel } from './resources'
 
 const DEFAULT_TTL = 86_400
 
@@ -172,12 +173,16 @@ export async function deleteModel(
 
 /**
  * Reads a model for a call, with its secrets in clear; undefined for an unknown id. Cached for a few seconds.
+ * @param find finds what was read ahead, beside the model's row
  * @throws ApiError 400 when they cannot be opened
  */
 export async function findModel(
   env: Cloudflare.Env,
   id: string,
+  find?: FindResource,
 ): Promise<ConversationModelConfig | undefined> {
+  const remote = find && !isModelHeld(id) ? await findRemoteModel(env, id, find) : undefined
+  if (remote) return remote
   const row = await findRow(env, id)
   if (!row) return findRemoteModel(env, id)
   return { ...storedConfig(row), ...(await openSecrets(row, env)) }

@@ -87,9 +87,23 @@ export async function storeConnector(
   return putResource(database(env), { kind: 'connector', id, body: JSON.stringify(stored), sealed })
 }
 
+/** Finds a resource of a kind. */
+export type FindResource = (kind: string, id: string) => Promise<ResourceRow | undefined>
+
+/** @param known rows that were read ahead, those of the settings among them if there are any */
+export const finder =
+  (env: Cloudflare.Env, known?: ResourceRow[]): FindResource =>
+  async (kind, id) =>
+    known?.find((row) => row.kind === kind && row.id === id) ??
+    (known && kind === 'settings' ? undefined : findResource(database(env), kind, id))
+
 /** Reads a connector for a call, with its credential in clear; undefined for an unknown id. @throws ApiError 400 */
-export async function openConnector(env: Cloudflare.Env, id: string): Promise<Connector | undefined> {
-  const [row, settings] = await Promise.all([findResource(database(env), 'connector', id), readSettings(env)])
+export async function openConnector(
+  env: Cloudflare.Env,
+  id: string,
+  find = finder(env),
+): Promise<Connector | undefined> {
+  const [row, settings] = await Promise.all([find('connector', id), readSettings(env, find)])
   if (row === undefined) return undefined
   const { protocol, parameters, actions } = connectorIn(row)
   const [action] = actions
@@ -158,12 +172,16 @@ export const TTL = 315_360_000
 export async function findRemoteModel(
   env: Cloudflare.Env,
   id: string,
+  find = finder(env),
 ): Promise<ConversationModelConfig | undefined> {
-  const row = await findResource(database(env), 'model', id)
+  const row = await find('model', id)
   const { connector: connectorId, name } =
     row === undefined ? { connector: undefined, name: '' } : modelIn(row)
   if (connectorId === undefined) return undefined
-  const [connector, settings] = await Promise.all([openConnector(env, connectorId), readSettings(env)])
+  const [connector, settings] = await Promise.all([
+    openConnector(env, connectorId, find),
+    readSettings(env, find),
+  ])
   if (connector === undefined) return undefined
   return {
     id,
@@ -183,8 +201,8 @@ const DEFAULT_HISTORY = 'opensearch_memory'
 export type ClusterSettings = v.InferOutput<ReturnType<typeof Settings>>
 
 /** The cluster's settings, by their dotted names. */
-export async function readSettings(env: Cloudflare.Env): Promise<ClusterSettings> {
-  const row = await findResource(database(env), 'settings', 'cluster')
+export async function readSettings(env: Cloudflare.Env, find = finder(env)): Promise<ClusterSettings> {
+  const row = await find('settings', 'cluster')
   return row === undefined ? {} : v.parse(Settings(), JSON.parse(row.body))
 }
 
@@ -239,7 +257,7 @@ export type { ResourceRow }
 
 /** A resource of a kind; undefined if there is none of this id. */
 export const findOne = (env: Cloudflare.Env, kind: string, id: string): Promise<ResourceRow | undefined> =>
-  findResource(database(env), kind, id)
+  finder(env)(kind, id)
 
 /** All resources of a kind, the oldest first. */
 export const findAll = (env: Cloudflare.Env, kind: string): Promise<ResourceRow[]> =>

@@ -30,6 +30,8 @@ class Hops {
   /** the hop in which the conversation was told to look back; undefined once the question is there */
   #ahead: number | undefined
   #lookedBack: Promise<unknown> = Promise.resolve()
+  /** what the conversation reads when it looks back, each once. The Worker may call the same method */
+  readonly #seen = new Set<string>()
   /** ends what was read ahead, once the question is there that waits for it */
   #read: (() => void)[] = []
 
@@ -48,6 +50,7 @@ class Hops {
   /** The Worker goes on meanwhile. What the object reads comes a hop later. */
   lookBack<T>(work: Promise<T>): Promise<T> {
     this.#ahead = this.#ended
+    this.#seen.clear()
     this.begin('lookBack')
     this.#lookedBack = work
     return work
@@ -71,8 +74,9 @@ class Hops {
   /** A call to a collection's object. */
   collection<T>(name: string, work: Promise<T>): Promise<T> {
     const ahead = this.#ahead
-    if ((name !== 'recentMessages' && name !== 'wholeTurns') || ahead === undefined)
-      return this.around(name, work)
+    const isAhead = (name === 'recentMessages' || name === 'wholeTurns') && ahead !== undefined
+    if (!isAhead || this.#seen.has(name)) return this.around(name, work)
+    this.#seen.add(name)
     this.#read.push(this.begin(name, ahead + 1))
     return work
   }
@@ -143,6 +147,10 @@ export function watch(): Hops {
       ask: (request) => {
         watched.ask()
         return object.ask(request)
+      },
+      once: (single) => {
+        watched.begin('once')()
+        return object.once(single)
       },
       lookBack: (...given) => {
         return watched.lookBack(object.lookBack(...given))

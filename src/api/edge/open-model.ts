@@ -5,13 +5,16 @@ import { ApiError } from '../../errors'
 import type { ConversationModelConfig } from '../../models/language-model'
 import { findModel } from '../../registry/models'
 import { findForQuestion } from '../../registry/names'
+import type { FindResource } from '../../registry/resources'
 
 /** @returns undefined if the model is unknown or the key may not ask it: callers cannot tell which */
 export const findOpenModel = async (
   env: Cloudflare.Env,
   accesses: readonly Access[],
   id: string,
-): Promise<ConversationModelConfig | undefined> => (mayAsk(accesses, id) ? findModel(env, id) : undefined)
+  find?: FindResource,
+): Promise<ConversationModelConfig | undefined> =>
+  mayAsk(accesses, id) ? findModel(env, id, find) : undefined
 
 export async function findHistory(env: Cloudflare.Env, model: ConversationModelConfig): Promise<string> {
   try {

@@ -4,6 +4,7 @@ import { coded, type Failure } from '../../errors'
 import { codeOfStatus } from '../../turn/errors'
 import type { Call } from '../edge/route'
 import { streamTurn, wholeTurn } from '../turn/stream'
+import type { Ahead } from './ahead'
 import { AnswerEncoder, answerWording } from './answer-encoder'
 import { errorEnvelope } from './errors'
 import type { Pipeline, RagProcessor } from './pipelines'
@@ -22,6 +23,7 @@ import type { Json } from './route'
 
 interface Asked {
   ext: unknown
+  ahead: Ahead
   /** the request's body as it came */
   text: string
   /** the part of the body that is the search */
@@ -37,12 +39,12 @@ export async function answerSearch(
   call: Call,
   rag: RagProcessor,
   pipeline: Pipeline,
-  { ext, text, body, stream, name, find }: Asked,
+  { ext, ahead, text, body, stream, name, find }: Asked,
 ): Promise<unknown> {
   const started = Date.now()
-  const asked = await admitRag(call, rag, { ext, text, inline: pipeline.inline === true })
+  const asked = await admitRag(call, rag, { ext, ahead, text, inline: pipeline.inline === true })
   const { generative, until } = asked
-  const standalone = await rewritten(call, pipeline, asked)
+  const standalone = await rewritten(call, pipeline, asked, ahead)
   const wanted =
     standalone === undefined ? body : (withQuestion(body, generative.question, standalone.question) as Json)
   const found = await find({ ...call, gone: call.request.signal }, wanted)

@@ -1,5 +1,5 @@
 /** Search pipelines: checked on arrival, stored as sent, and chosen by a search. */
-import { deleteOne, findAll, findOne, storeOne } from '../../registry/resources'
+import { deleteOne, type FindResource, findAll, storeOne } from '../../registry/resources'
 import { readStoredObject } from '../../stored-json'
 import type { Call } from '../edge/route'
 import { answer, illegalArgument, OpenSearchError } from './errors'
@@ -213,8 +213,8 @@ export function parsePipeline(body: Json, id: string): Pipeline {
 }
 
 /** @throws OpenSearchError 500 if the feature is switched off */
-export async function requireRag(env: Cloudflare.Env): Promise<void> {
-  if (await isEnabled(env, RAG)) return
+export async function requireRag(env: Cloudflare.Env, find?: FindResource): Promise<void> {
+  if (await isEnabled(env, RAG, find)) return
   throw new OpenSearchError(500, 'm_l_exception', `${RAG} is not enabled.`)
 }
 
@@ -252,7 +252,7 @@ export async function deletePipelines({ env, path }: Call): Promise<Json> {
 
 /** The pipeline of a search: named, inline, or the index's default. undefined: none. @throws ApiError 400 */
 export async function pipelineOf(
-  env: Cloudflare.Env,
+  find: FindResource,
   named: string | undefined,
   given: unknown,
   otherwise: () => Promise<string | undefined>,
@@ -267,7 +267,7 @@ export async function pipelineOf(
     throw illegalArgument('[search_pipeline] takes a name or a pipeline')
   const name = named ?? given ?? (await otherwise())
   if (name === undefined || name === '_none') return undefined
-  const row = await findOne(env, 'pipeline', name)
+  const row = await find('pipeline', name)
   if (row === undefined) throw illegalArgument(`Pipeline ${name} is not defined`)
   return parsePipeline(readStoredObject(row.body), name)
 }

@@ -23,6 +23,7 @@ import { type Admission, admitTurn } from '../edge/admit-turn'
 import { findHistory, findOpenModel } from '../edge/open-model'
 import type { Call } from '../edge/route'
 import { type EventReader, eventReader } from '../turn/read'
+import type { Ahead } from './ahead'
 import { illegalArgument, OpenSearchError, unsupported } from './errors'
 import { type Generative, parseGenerative } from './generative'
 import { askerFor, openMemory, requireMemory } from './memory/access'
@@ -48,15 +49,15 @@ export interface RagRequest {
 export async function admitRag(
   call: Call,
   rag: RagProcessor,
-  { ext, text, inline }: { ext: unknown; text: string; inline: boolean },
+  { ext, ahead, text, inline }: { ext: unknown; ahead: Ahead; text: string; inline: boolean },
 ): Promise<RagRequest> {
   const { env, access, request, query } = call
   const began = Date.now()
-  await requireRag(env)
+  await requireRag(env, ahead.find)
   const generative = parseGenerative(ext)
-  const model = await modelFor(call, rag, generative, inline)
+  const model = await modelFor(call, rag, generative, inline, ahead)
   const asker = await askerFor(call, 'conversations:get')
-  const memory = await memoryFor(call, asker, access.embedded.conversation_id ?? generative.memoryId)
+  const memory = await memoryFor(call, asker, access.embedded.conversation_id ?? generative.memoryId, ahead)
   const historyId =
     memory?.historyId ?? (namespaceOf(model.model_name) === 'connector' ? '' : await findHistory(env, model))
   const admission = await admitTurn(
@@ -68,10 +69,15 @@ export async function admitRag(
   return { rag, inline, generative, model, historyId, admission, memory, until }
 }
 
-async function memoryFor(call: Call, asker: Asker, id: string | undefined): Promise<MemoryRow | undefined> {
+async function memoryFor(
+  call: Call,
+  asker: Asker,
+  id: string | undefined,
+  { find, memory }: Ahead,
+): Promise<MemoryRow | undefined> {
   if (id === undefined) return undefined
-  await requireMemory(call.env)
-  return openMemory(call, asker, id, 2)
+  await requireMemory(call.env, find)
+  return openMemory(call, asker, id, 2, memory)
 }
 
 /**
@@ -84,12 +90,13 @@ async function modelFor(
   { modelId, llmModel: usual }: RagProcessor,
   { llmModel: asked, responseField, timeout }: Generative,
   inline: boolean,
+  { find }: Ahead,
 ): Promise<ConversationModelConfig> {
   const { conversation_model_id: only = modelId } = access.embedded
   const isFixed = access.forPages || pinnedModel([access]) !== undefined
   const name = asked ?? usual
   const isChosen = name !== undefined && (inline || name !== usual)
-  const model = only === modelId ? await findOpenModel(env, [access], modelId) : undefined
+  const model = only === modelId ? await findOpenModel(env, [access], modelId, find) : undefined
   const isOwn =
     model?.model_name === name || model?.model_name === `${namespaceOf(model?.model_name ?? '')}/${name}`
   if (model === undefined || (isFixed && isChosen && !isOwn)) {
@@ -118,9 +125,10 @@ async function modelFor(
 
 /** The question to search: rewritten if it is a follow-up. */
 export async function rewritten(
-  { env, request }: Call,
+  { env, request, record }: Call,
   { rewrites }: Pipeline,
   { generative, memory, model, until, admission }: RagRequest,
+  { said }: Ahead,
 ): ReturnType<typeof rewriteOnce> {
   if (memory === undefined || !(rewrites || generative.rewrites)) return undefined
   const late = AbortSignal.timeout(Math.max(1, until - Date.now()))
@@ -128,7 +136,14 @@ export async function rewritten(
   try {
     return await rewriteOnce(
       env,
-      { memory, question: generative.question, model, owner: admission.asker.owner },
+      {
+        memory,
+        question: generative.question,
+        model,
+        owner: admission.asker.owner,
+        said,
+        requestId: record.requestId,
+      },
       signal,
     )
   } catch (error) {

@@ -19,6 +19,7 @@ import {
   MOST_SEARCHES,
   parseAggregations,
 } from './aggregations'
+import { readSearchAhead } from './ahead'
 import { answerSearch } from './answered'
 import type { Compiled, VectorSearch, Words } from './compiled'
 import { errorEnvelope, illegalArgument, OpenSearchError, parsingError, unsupported } from './errors'
@@ -51,23 +52,26 @@ type Caller = Pick<Call, 'env' | 'access' | 'record'> & {
 const AT_ONCE = 4
 
 export async function search(call: Call): Promise<unknown> {
-  const { env, path, query } = call
+  const { path, query } = call
   const text = await readBody(call.request)
-  const { search_pipeline: given, ext, stream, ...plain } = text.trim() === '' ? {} : parseObject(text)
+  const asked = text.trim() === '' ? {} : parseObject(text)
+  const { search_pipeline: given, ext, stream } = asked
   checkExtras(ext, stream)
+  const ahead = await readSearchAhead(call, asked)
   const opened = await open(call, path.collection!)
   const pipeline = await pipelineOf(
-    env,
+    ahead.find,
     query.search_pipeline,
     given,
     async () => keptOf(opened.fields.schema).settings['search.default_pipeline'],
   )
   const find = (caller: Caller, wanted: Json) =>
     execute(caller, opened, wanted, query, pipeline?.normalization)
-  const body = await withOwnModels(env, plain)
+  const body = await ahead.body
   if (pipeline?.rag !== undefined) {
     return answerSearch(call, pipeline.rag, pipeline, {
       ext,
+      ahead,
       text,
       body,
       stream: stream === true,

@@ -2,6 +2,7 @@
 import {
   type ClusterSettings,
   changeSettings,
+  type FindResource,
   HISTORY,
   readSettings,
   TRUSTED,
@@ -115,5 +116,5 @@ function nested(flat: ClusterSettings): Json {
 }
 
 /** Whether a feature is on. */
-export const isEnabled = async (env: Cloudflare.Env, name: string): Promise<boolean> =>
-  ((await readSettings(env))[name] ?? DEFAULTS[name]) === 'true'
+export const isEnabled = async (env: Cloudflare.Env, name: string, find?: FindResource): Promise<boolean> =>
+  ((await readSettings(env, find))[name] ?? DEFAULTS[name]) === 'true'

@@ -2,6 +2,7 @@
 import type { Access } from '../../../auth/access'
 import type { MemoryRow } from '../../../conversation/memories'
 import { openRow } from '../../../conversation/open-row'
+import type { FindResource } from '../../../registry/resources'
 import type { Asker } from '../../../turn/request'
 import { askerOf } from '../../edge/asker'
 import type { Call } from '../../edge/route'
@@ -12,8 +13,8 @@ import { isEnabled, MEMORY } from '../settings'
 export type Generation = 1 | 2
 
 /** @throws OpenSearchError 500 if the feature is switched off */
-export async function requireMemory(env: Cloudflare.Env): Promise<void> {
-  if (await isEnabled(env, MEMORY)) return
+export async function requireMemory(env: Cloudflare.Env, find?: FindResource): Promise<void> {
+  if (await isEnabled(env, MEMORY, find)) return
   throw new OpenSearchError(
     500,
     'exception',
@@ -44,6 +45,7 @@ export const MEMORY_WORDS = {
 
 /**
  * Opens a memory for a caller.
+ * @param ahead the same, begun before (openAhead)
  * @throws OpenSearchError 404 for an unknown one; for another owner's, 500 or 401 depending on the generation
  */
 export async function openMemory(
@@ -51,9 +53,10 @@ export async function openMemory(
   asker: Asker,
   id: string,
   generation: Generation,
+  ahead?: Promise<MemoryRow | undefined>,
 ): Promise<MemoryRow> {
   const words = MEMORY_WORDS[generation]
-  const opened = await openRow(env, asker, id)
+  const opened = (await ahead) ?? (await openRow(env, asker, id))
   if (opened === 'unknown') throw notFound(words.found, id)
   if (opened === 'foreign') throw denied(access, words.denied, id, generation)
   return opened

@@ -1,0 +1,214 @@
+/** The hops of an OpenSearch search that a language model answers (../counted-hops.ts). */
+import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import * as ahead from '../../../src/registry/ahead'
+import { beginAnew, hopsOf, setHopStage } from '../counted-hops'
+import { makeKey, QUESTION } from '../parley/stage'
+import { send } from '../typesense/api'
+import { ask } from './api'
+
+const ML = '/_plugins/_ml'
+
+interface Wanted {
+  index?: string
+  memory?: string
+  /** the pipeline's name, or the pipeline */
+  pipeline?: unknown
+  rewrites?: boolean
+  stream?: boolean
+}
+
+const ragOf = (model_id: string, more = {}) => ({
+  response_processors: [
+    { retrieval_augmented_generation: { model_id, context_field_list: ['text'], ...more } },
+  ],
+})
+
+/** A place in a connector's templates. */
+const filled = (name: string): string => `\${${name}}`
+
+let key: string
+
+async function newMemory(): Promise<string> {
+  const [status, { memory_id }] = await ask('POST', `${ML}/memory`, { name: 'towers' }, key)
+  expect(status).toBe(200)
+  return memory_id
+}
+
+function search({ index = 'facts', memory, pipeline = 'rag', rewrites, stream }: Wanted): Promise<Response> {
+  const question = `${QUESTION} ${crypto.randomUUID()}`
+  const neural = { vector: { query_text: question, k: 3 } }
+  return send('POST', `/${index}/_search`, {
+    key,
+    headers: { 'content-type': 'application/json' },
+    body: {
+      query: index === 'meant' ? { neural } : { match: { text: question } },
+      search_pipeline: pipeline,
+      stream,
+      ext: {
+        generative_qa_parameters: {
+          llm_question: question,
+          ...(memory !== undefined && { memory_id: memory }),
+          ...(rewrites && { rewrite_question: true }),
+        },
+      },
+    },
+  })
+}
+
+/** The hops of a question in a cold isolate, without what collections' objects look up for themselves meanwhile. */
+async function cold(wanted: Wanted): Promise<string[]> {
+  beginAnew()
+  return waitedFor(await hopsOf(() => search(wanted)))
+}
+
+const waitedFor = ({ hops }: { hops: string[] }): string[] =>
+  hops.map((hop) =>
+    hop
+      .split(',')
+      .filter((name) => name !== 'collections')
+      .join(),
+  )
+
+const READ = 'conversations,lookBack,recorded,registry,resources'
+const SEEN = 'recentMessages,schema'
+
+beforeAll(async () => {
+  await setHopStage()
+  key = await makeKey({ actions: ['*'] })
+  expect((await ask('PUT', '/_search/pipeline/rag', ragOf('far')))[0]).toBe(200)
+})
+afterEach(() => vi.restoreAllMocks())
+
+describe('a search with an answer and a memory', () => {
+  it('asks a first question and a follow-up from a cold isolate in 6 hops', async () => {
+    const memory = await newMemory()
+    const hops = ['key,owner', READ, SEEN, 'search', 'ask', 'answer']
+    expect(await cold({ memory })).toEqual(hops)
+    expect(await cold({ memory })).toEqual(hops)
+    expect(await cold({ memory, stream: true })).toEqual(hops)
+  })
+
+  it('asks a follow-up that is rewritten in 7', async () => {
+    const memory = await newMemory()
+    expect(await cold({ memory, rewrites: true })).toHaveLength(6)
+    expect(await cold({ memory, rewrites: true })).toEqual([
+      'key,owner',
+      READ,
+      SEEN,
+      'rewrite',
+      'search',
+      'ask',
+      'answer',
+    ])
+  })
+
+  it('asks one more where an embedder has to be called', async () => {
+    const memory = await newMemory()
+    const hops = ['key,owner', READ, SEEN, 'search', 'embed', 'ask', 'answer']
+    expect(await cold({ index: 'meant', memory })).toEqual(hops)
+    expect(await cold({ index: 'meant', memory, rewrites: true })).toEqual([
+      ...hops.slice(0, 3),
+      'rewrite',
+      ...hops.slice(3),
+    ])
+  })
+
+  it('waits for one less where the key and the owner are known', async () => {
+    const memory = await newMemory()
+    await cold({ memory })
+    const warm = await hopsOf(() => search({ memory, rewrites: true }))
+    expect(waitedFor(warm)).toEqual([READ, SEEN, 'rewrite', 'search', 'ask', 'answer'])
+  })
+
+  it('reads as much ahead for a pipeline that the request brings, and for one that rewrites', async () => {
+    const memory = await newMemory()
+    const pipeline = { request_processors: [{ question_rewrite: {} }], ...ragOf('far') }
+    expect(await cold({ memory, pipeline })).toHaveLength(6)
+    expect(await cold({ memory, pipeline })).toHaveLength(7)
+    expect((await ask('PUT', '/_search/pipeline/rewriting', pipeline))[0]).toBe(200)
+    expect(await cold({ memory, pipeline: 'rewriting' })).toHaveLength(7)
+  })
+
+  it("reads as much ahead for the index's default pipeline", async () => {
+    const set = (name: string | null) =>
+      ask('PUT', '/facts/_settings', { 'index.search.default_pipeline': name })
+    expect((await set('rag'))[0]).toBe(200)
+    const memory = await newMemory()
+    expect(await cold({ memory, pipeline: undefined })).toHaveLength(6)
+    expect((await set(null))[0]).toBe(200)
+  })
+
+  it('reads as much ahead for a remote model, with its connector', async () => {
+    const [, { connector_id }] = await ask('POST', `${ML}/connectors/_create`, {
+      name: 'far away',
+      version: 1,
+      protocol: 'http',
+      parameters: { model: 'any' },
+      credential: { key: 'sk-3' },
+      actions: [
+        {
+          action_type: 'predict',
+          method: 'POST',
+          url: 'https://api.openai.com/v1/chat/completions',
+          headers: { authorization: `Bearer ${filled('credential.key')}` },
+          request_body: `{"model":"any","messages":${filled('parameters.messages')},"stream":true}`,
+        },
+      ],
+    })
+    const registered = { name: 'chat', function_name: 'remote', connector_id }
+    const [status, { model_id }] = await ask('POST', `${ML}/models/_register?deploy=true`, registered)
+    expect(status).toBe(200)
+    const pipeline = ragOf(model_id, { llm_model: 'any' })
+    const memory = await newMemory()
+    const hops = ['key,owner', READ, SEEN, 'search', 'ask', 'answer']
+    expect(await cold({ memory, pipeline, stream: true })).toEqual(hops)
+  })
+})
+
+it('a search with an answer and no memory asks in 6 hops', async () => {
+  expect(await cold({})).toEqual(['key,owner', 'registry,resources', 'schema', 'search', 'once', 'answer'])
+})
+
+describe('what could not be read ahead', () => {
+  it('is read where it is needed', async () => {
+    vi.spyOn(console, 'error').mockImplementation(() => {})
+    vi.spyOn(ahead, 'readAllAhead').mockResolvedValue(undefined)
+    const memory = await newMemory()
+    const mocked = vi.spyOn(globalThis, 'fetch').mockImplementation(async () => {
+      const said = `data: ${JSON.stringify({ choices: [{ delta: { content: '330 metres.' } }] })}\n\ndata: [DONE]\n\n`
+      return new Response(said, { headers: { 'content-type': 'text/event-stream' } })
+    })
+    const response = await search({ memory })
+    expect([response.status, await response.text()]).toEqual([200, expect.stringContaining('330 metres.')])
+    expect(mocked).toHaveBeenCalledOnce()
+  })
+
+  it.each([
+    ['words in place of processors', { response_processors: ['x', 1, null, [1]] }],
+    ['no list of processors', { response_processors: 'x' }],
+    ['a processor that is none', { response_processors: [{ retrieval_augmented_generation: 'x' }] }],
+    ['a model that is none', ragOf('nothing')],
+    ['a pipeline that is not stored', 'nowhere'],
+  ])('is answered as ever, and not logged: %s', async (_, pipeline) => {
+    const logged = vi.spyOn(console, 'error').mockImplementation(() => {})
+    const asked = await search({ pipeline })
+    const { error } = (await asked.json()) as { error: unknown }
+    vi.spyOn(ahead, 'readAllAhead').mockResolvedValue(undefined)
+    const again = await search({ pipeline })
+    expect([again.status, await again.json()]).toEqual([asked.status, expect.objectContaining({ error })])
+    expect(asked.status).toBeGreaterThanOrEqual(400)
+    expect(logged).not.toHaveBeenCalled()
+  })
+
+  it.each([
+    ['retrieval_augmented_generation', 'plugins.ml_commons.rag_pipeline_feature_enabled'],
+    ['Conversation Memory', 'plugins.ml_commons.memory_feature_enabled'],
+  ])('a feature that is switched off: %s', async (_, name) => {
+    const memory = await newMemory()
+    const set = (value: string | null) => ask('PUT', '/_cluster/settings', { persistent: { [name]: value } })
+    expect((await set('false'))[0]).toBe(200)
+    const refused = await search({ memory })
+    await set(null)
+    expect([refused.status, await refused.text()]).toEqual([500, expect.stringContaining('is not enabled')])
+  })
+})
