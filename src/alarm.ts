@@ -2,7 +2,7 @@
  * A Durable Object has one alarm. All its background work shares it. The alarm is only written when it has to move, because
  * each write costs a row.
  */
-import { reasonOf } from './errors'
+import { logFailure, type Trail } from './errors'
 
 /** An alarm further ahead is set in steps, because the platform does not take every date. */
 const FARTHEST_MS = 30 * 86_400_000
@@ -10,11 +10,14 @@ const SOONEST_MS = 2
 
 export class Alarm {
   readonly #storage: DurableObjectStorage
+  readonly #trail: Trail | undefined
   /** when it fires, if known; undefined when the object has just woken */
   #at: number | undefined
 
-  constructor(storage: DurableObjectStorage) {
+  /** @param trail whose alarm it is, for the log */
+  constructor(storage: DurableObjectStorage, trail?: Trail) {
     this.#storage = storage
+    this.#trail = trail
   }
 
   /**
@@ -31,7 +34,7 @@ export class Alarm {
     this.#storage.setAlarm(near).catch((error) => {
       // Forget it, so that the next caller sets it again.
       this.#at = undefined
-      console.error('the alarm could not be set', reasonOf(error))
+      logFailure('the alarm could not be set', error, this.#trail)
     })
   }
 

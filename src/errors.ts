@@ -209,12 +209,12 @@ export interface Trail {
 /**
  * Logs that work failed which goes on later, or which nobody waits for.
  * @param event what failed, in words
+ * @param error undefined: there is none, and the event says it all
  */
 export function logFailure(event: string, error: unknown, trail: Trail = {}): void {
   const { requestId, conversation, turn, collection } = trail
   const type = conversation !== undefined ? 'conversation' : collection !== undefined ? 'collection' : 'work'
   const ids = { request_id: requestId, conversation_id: conversation, turn, collection }
-  console.error(
-    JSON.stringify({ type, ts: new Date().toISOString(), ...ids, event, reason: reasonOf(error) }),
-  )
+  const reason = error === undefined ? undefined : reasonOf(error)
+  console.error(JSON.stringify({ type, ts: new Date().toISOString(), ...ids, event, reason }))
 }

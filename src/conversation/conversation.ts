@@ -57,7 +57,7 @@ const RETRY_READING = 5
 
 export class Conversation extends AnsweringObject implements ConversationRpc {
   readonly #id = nameOf(this.ctx.id)
-  readonly #alarm = new Alarm(this.ctx.storage)
+  readonly #alarm = new Alarm(this.ctx.storage, { conversation: this.#id })
   readonly #mark = new UsedMark(this.ctx.storage, this.#alarm)
   #memory = Memory.load(...this.#held())
   #queue = new TurnQueue()

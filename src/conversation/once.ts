@@ -37,6 +37,7 @@ export async function askOnce(env: Cloudflare.Env, single: Single): Promise<Read
 export function answerOnce(env: Cloudflare.Env, single: Single, conversationId = ''): Reads {
   const request: AskRequest = { ...single, searches: [], conversationId, continues: false }
   const { model, asker, settings, words } = request
+  const trail = { requestId: single.requestId }
   const left = new AbortController()
   const clock = new TurnClock()
   const turn = { ...emptyTurn(), conversationId, turn: 1 }
@@ -57,12 +58,12 @@ export function answerOnce(env: Cloudflare.Env, single: Single, conversationId =
   const search = () => Promise.reject(new ApiError(400, 'A turn with passages of its own searches nothing.'))
   const ports = {
     get model() {
-      return languageModelOf(model, env)
+      return languageModelOf(model, env, trail)
     },
     get answerer() {
-      return settings && languageModelOf(withSettings(model, settings), env)
+      return settings && languageModelOf(withSettings(model, settings), env, trail)
     },
-    rewriter: () => rewriterOf(model, env),
+    rewriter: () => rewriterOf(model, env, trail),
     search,
     schema: search,
     messages: async () => ({ messages: [], complete: true }),
@@ -77,8 +78,6 @@ export function answerOnce(env: Cloudflare.Env, single: Single, conversationId =
     const [usage, ...others] = spent.map((spending) => ({ day, owner: asker.owner, ...spending }))
     await recordCost(database(env), { usage: usage!, ...(others.length > 0 && { others }) })
   })
-  waitUntil(
-    work.catch((error) => logFailure('a turn could not be charged', error, { requestId: single.requestId })),
-  )
+  waitUntil(work.catch((error) => logFailure('a turn could not be charged', error, trail)))
   return { events: reader.stream, ...(pieces && { words: pieces.stream }) }
 }

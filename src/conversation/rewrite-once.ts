@@ -4,7 +4,7 @@ import { database } from '../db/client'
 import { ttlsOf } from '../db/conversation-models'
 import { recordCost } from '../db/turns'
 import { dayOf } from '../db/usage'
-import { reasonOf } from '../errors'
+import { logFailure, type Trail } from '../errors'
 import type { ConversationModelConfig, GenerationRequest } from '../models/language-model'
 import { ProviderError } from '../models/provider-error'
 import { namespaceOf } from '../models/providers'
@@ -47,6 +47,7 @@ export async function rewriteOnce(
   const store = historyStore(env, memory.historyId)
   const early = await said
   const origin = { requestId }
+  const trail = { requestId, conversation: memory.id }
   const looking = {
     messages: async (most?: number) =>
       most === undefined
@@ -68,7 +69,7 @@ export async function rewriteOnce(
   }
   let call: CallTrace | undefined
   const tracer = new Tracer(
-    portsOf(env, model, looking, (told) => {
+    portsOf(env, { model, trail }, looking, (told) => {
       call = told
     }),
   )
@@ -80,14 +81,14 @@ export async function rewriteOnce(
     if (error instanceof ProviderError && !signal.aborted) return undefined
     throw error
   } finally {
-    charge(env, owner, tracer.spending(model.id))
+    charge(env, owner, tracer.spending(model.id), trail)
   }
 }
 
 /** What a single call needs of a turn's ports. */
 function portsOf(
   env: Cloudflare.Env,
-  model: ConversationModelConfig,
+  { model, trail }: { model: ConversationModelConfig; trail: Trail },
   looking: Pick<TurnPorts, 'messages' | 'ttls' | 'now'>,
   onCall: (call: CallTrace) => void,
 ): TurnPorts {
@@ -95,9 +96,9 @@ function portsOf(
   return {
     ...looking,
     get model() {
-      return languageModelOf(model, env)
+      return languageModelOf(model, env, trail)
     },
-    rewriter: () => rewriterOf(model, env),
+    rewriter: () => rewriterOf(model, env, trail),
     search: none,
     schema: none,
     store: none,
@@ -107,11 +108,16 @@ function portsOf(
   }
 }
 
-function charge(env: Cloudflare.Env, owner: string, spent: ReturnType<Tracer['spending']>): void {
+function charge(
+  env: Cloudflare.Env,
+  owner: string,
+  spent: ReturnType<Tracer['spending']>,
+  trail: Trail,
+): void {
   const day = dayOf(Date.now())
   const others = spent
     .filter(({ inputTokens, outputTokens }) => inputTokens + outputTokens > 0)
     .map((spending) => ({ day, owner, ...spending }))
   const charged = recordCost(database(env), { others })
-  waitUntil(charged.catch((error) => console.error('a rewriting could not be charged', reasonOf(error))))
+  waitUntil(charged.catch((error) => logFailure('a rewriting could not be charged', error, trail)))
 }

@@ -3,7 +3,7 @@
  * standalone questions and suggestions. named-models.ts describes how one model names others.
  */
 import { dayOf, isLimited, spentOnModel, usedUp } from '../db/usage'
-import { reasonOf } from '../errors'
+import { logFailure, type Trail } from '../errors'
 import { silenceOf } from '../models/call'
 import type { ConversationModelConfig, LanguageModel } from '../models/language-model'
 import { createLanguageModel } from '../models/providers'
@@ -11,9 +11,16 @@ import { type Candidate, resilient } from '../models/resilient'
 import { findModel } from '../registry/models'
 import { siblingOf } from '../registry/named-models'
 
-/** A model ready to be called, with its fallbacks behind it. @throws ApiError 400 for an unknown namespace */
-export const languageModelOf = (config: ConversationModelConfig, env: Cloudflare.Env): LanguageModel =>
-  resilient(candidate(config, env), { others: () => fallbacksOf(config, env) })
+/**
+ * A model ready to be called, with its fallbacks behind it.
+ * @param trail of the turn, for the log
+ * @throws ApiError 400 for an unknown namespace
+ */
+export const languageModelOf = (
+  config: ConversationModelConfig,
+  env: Cloudflare.Env,
+  trail: Trail,
+): LanguageModel => resilient(candidate(config, env), { others: () => fallbacksOf(config, env, trail) })
 
 /**
  * The model that writes standalone questions and suggestions, if one is named. If it fails for any reason, the
@@ -22,33 +29,38 @@ export const languageModelOf = (config: ConversationModelConfig, env: Cloudflare
 export async function rewriterOf(
   config: ConversationModelConfig,
   env: Cloudflare.Env,
+  trail: Trail,
 ): Promise<LanguageModel | undefined> {
   const { rewrite_model: name } = config
   if (typeof name !== 'string') return undefined
-  const stored = await read(env, name)
-  const named = stored ? await affordable(env, stored) : siblingOf(config, name)
+  const stored = await read(env, name, trail)
+  const named = stored ? await affordable(env, stored, trail) : siblingOf(config, name)
   if (!named) return undefined
   return resilient(candidate(config, env), {
     ahead: candidate(named, env),
-    others: () => fallbacksOf(config, env),
+    others: () => fallbacksOf(config, env, trail),
   })
 }
 
-async function fallbacksOf(config: ConversationModelConfig, env: Cloudflare.Env): Promise<Candidate[]> {
+async function fallbacksOf(
+  config: ConversationModelConfig,
+  env: Cloudflare.Env,
+  trail: Trail,
+): Promise<Candidate[]> {
   const ids = Array.isArray(config.fallbacks) ? (config.fallbacks as string[]) : []
   const models = await Promise.all(
     ids.map(async (id) => {
-      const model = await read(env, id)
-      return model && (await affordable(env, model))
+      const model = await read(env, id, trail)
+      return model && (await affordable(env, model, trail))
     }),
   )
   return models.flatMap((model) => (model ? [candidate(model, env)] : []))
 }
 
 /** Reads a model. If it is gone or cannot be read now, the turn goes on without it. */
-const read = (env: Cloudflare.Env, id: string): Promise<ConversationModelConfig | undefined> =>
+const read = (env: Cloudflare.Env, id: string, trail: Trail): Promise<ConversationModelConfig | undefined> =>
   findModel(env, id).catch((error) => {
-    console.error('a model that another one names could not be read', reasonOf(error))
+    logFailure('a model that another one names could not be read', error, trail)
     return undefined
   })
 
@@ -59,13 +71,14 @@ const read = (env: Cloudflare.Env, id: string): Promise<ConversationModelConfig 
 async function affordable(
   env: Cloudflare.Env,
   model: ConversationModelConfig,
+  trail: Trail,
 ): Promise<ConversationModelConfig | undefined> {
   if (!isLimited(model)) return model
   try {
     const spent = await spentOnModel(env, dayOf(Date.now()), model.id)
     return usedUp(model, spent) ? undefined : model
   } catch (error) {
-    console.error('what was spent on a model could not be read', reasonOf(error))
+    logFailure('what was spent on a model could not be read', error, trail)
     return undefined
   }
 }

@@ -94,7 +94,7 @@ export class TurnRun {
     if (replaces)
       this.#replaced = this.#around.memory()?.log.givingWay(replaces, textOf(request.question)) ?? []
     // The model that rewrites a follow-up is read beside the history.
-    if (request.continues) rewriterOf(request.model, this.#env).catch(() => {})
+    if (request.continues) rewriterOf(request.model, this.#env, this.#trail).catch(() => {})
     const known = await this.#lookUp()
     // No await from here until the turn begins: the conversation's owner must not change in between.
     if (abort.signal.aborted) return this.#refuse(stopped())
@@ -263,20 +263,21 @@ export class TurnRun {
     emit: TurnPorts['emit'],
   ): TurnPorts {
     const env = this.#env
+    const trail = this.#trail
     const { request } = this.#queued
     return {
       emit,
       // Created on first use, so that an unknown namespace becomes the turn's error.
       get model() {
-        return languageModelOf(request.model, env)
+        return languageModelOf(request.model, env, trail)
       },
       get answerer() {
-        return request.settings && languageModelOf(withSettings(request.model, request.settings), env)
+        return request.settings && languageModelOf(withSettings(request.model, request.settings), env, trail)
       },
       spends: (spent) => {
         this.#spent = spent
       },
-      rewriter: () => rewriterOf(request.model, env),
+      rewriter: () => rewriterOf(request.model, env, trail),
       search: (place, params, scope) =>
         told(() => retrieverOf(env, place).search(params, { ...scope, requestId: request.requestId })),
       schema: (place) => told(() => retrieverOf(env, place).schema()),

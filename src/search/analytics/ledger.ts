@@ -6,7 +6,7 @@
  * crash loses those of the last seconds.
  */
 import * as v from 'valibot'
-import { ApiError } from '../../errors'
+import { ApiError, logFailure } from '../../errors'
 import { once } from '../../once'
 import type { Draft } from '../documents/document'
 import type { Store } from '../documents/store'
@@ -278,7 +278,7 @@ export class Ledger {
     const results = this.#writer.write(documents.map((document) => ({ document, action })))
     const refused = results.find((result) => result instanceof ApiError && result.status !== 404)
     if (refused instanceof ApiError) {
-      console.warn(`analytics: a count could not be written: ${refused.message}`)
+      logFailure('analytics: a count could not be written', refused, { collection: this.#store.schema.name })
     }
   }
 

@@ -59,7 +59,7 @@ export class Collection extends CountingObject implements CollectionRpc {
     storage: this.ctx.storage,
     env: this.env,
     objectId: nameOf(this.ctx.id),
-    alarm: new Alarm(this.ctx.storage),
+    alarm: new Alarm(this.ctx.storage, { collection: nameOf(this.ctx.id) }),
   })
   #altering = new Altering()
   /** time of the last search, in unix milliseconds */

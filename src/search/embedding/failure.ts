@@ -1,5 +1,5 @@
 /** Decides from a failed call to an embedding model what to do next. */
-import { ApiError, reasonOf } from '../../errors'
+import { ApiError, logFailure } from '../../errors'
 import { ProviderError } from '../../models/provider-error'
 
 /**
@@ -15,10 +15,13 @@ export function causeOf(error: unknown): Cause {
   return error.fault === 'refused' && error.upstream !== 200 ? 'texts' : 'moment'
 }
 
-/** A failure's message for the owner: the provider's words, which contain no secrets. */
-export function messageOf(error: unknown): string {
+/**
+ * A failure's message for the owner: the provider's words, which contain no secrets.
+ * @param collection its name, for the log
+ */
+export function messageOf(error: unknown, collection: string): string {
   if (error instanceof ApiError) return error.message
-  console.error('embedding failed', reasonOf(error))
+  logFailure('embedding failed', error, { collection })
   return 'The embedding model did not answer.'
 }
 

@@ -121,7 +121,7 @@ export class EmbeddingQueue implements Background {
       const batchSize = Math.min(model.batchSize, this.#batchSize)
       const texts = this.#texts(plan, batchSize)
       const calls = cut([...texts.keys()], batchSize).values()
-      const trial = new Trial(model)
+      const trial = new Trial(model, store.schema.name)
       const work = async (): Promise<void> => {
         for (const call of calls) {
           if (failure !== undefined) return
@@ -152,8 +152,10 @@ export class EmbeddingQueue implements Background {
     this.#parallel = 1
     const failures = progressed ? 0 : (this.stall?.failures ?? 0)
     const pause = pauseAfter(error, failures)
-    const stall: Stall = { message: messageOf(error), failures: failures + 1, until: Date.now() + pause }
-    writeMeta(this.#around.store.sql, stallKey(this.#slot), stall)
+    const { schema, sql } = this.#around.store
+    const message = messageOf(error, schema.name)
+    const stall: Stall = { message, failures: failures + 1, until: Date.now() + pause }
+    writeMeta(sql, stallKey(this.#slot), stall)
     return pause
   }
 
@@ -214,7 +216,7 @@ export class EmbeddingQueue implements Background {
       // A missing or misconfigured model may answer 400 to anything.
       await trial.passed(error)
       if (texts.length === 1) {
-        onDone(texts, messageOf(error))
+        onDone(texts, messageOf(error, this.#around.store.schema.name))
         return 1
       }
       const half = Math.ceil(texts.length / 2)
@@ -267,7 +269,10 @@ export class EmbeddingQueue implements Background {
 class Trial {
   #trying: Promise<unknown> | undefined
 
-  constructor(readonly model: EmbeddingModel) {}
+  constructor(
+    readonly model: EmbeddingModel,
+    readonly collection: string,
+  ) {}
 
   /** @throws `refusal` as a fault of the setup, or the error that prevented the check */
   async passed(refusal: unknown): Promise<void> {
@@ -275,7 +280,7 @@ class Trial {
     try {
       await this.#trying
     } catch (error) {
-      throw causeOf(error) === 'texts' ? new ApiError(400, messageOf(refusal)) : error
+      throw causeOf(error) === 'texts' ? new ApiError(400, messageOf(refusal, this.collection)) : error
     }
   }
 }

@@ -9,7 +9,7 @@
  * use a filter. If it then succeeds, the metadata indexes were created in the meantime, and all other vectors are
  * sent again too.
  */
-import { reasonOf } from '../../../errors'
+import { logFailure } from '../../../errors'
 import type { Kept } from './kept'
 import type { LabelFilter } from './label-filter'
 import { type Labels, PROPERTIES } from './labels'
@@ -19,6 +19,8 @@ const RETRY_MS = 3_600_000
 
 /** What a test needs of Vectorize and of the rows. */
 export interface Trials {
+  /** id of the collection's object, for the log */
+  collection: string
   /** whether the field's index is bound */
   isBound(field: VectorizedField): boolean
   read(slot: number, seqs: number[]): Map<number, Kept>
@@ -79,8 +81,10 @@ export class LabelProof {
       if (triedAt !== undefined) this.#outbox.relabel(slot, true)
       this.#outbox.prove(slot, true)
     } else {
-      console.warn(
+      logFailure(
         'Vectorize does not find vectors by their labels: its metadata indexes are missing, or too young',
+        undefined,
+        this.#trials,
       )
       this.#outbox.prove(slot, false, Date.now())
     }
@@ -115,7 +119,7 @@ export class LabelProof {
       }
       return true
     } catch (error) {
-      console.warn('Vectorize does not take a filter', reasonOf(error))
+      logFailure('Vectorize does not take a filter', error, this.#trials)
       return false
     }
   }

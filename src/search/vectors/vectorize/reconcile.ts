@@ -7,7 +7,7 @@
  * another form of id. Searches ignore those.
  */
 import * as v from 'valibot'
-import { ApiError, reasonOf } from '../../../errors'
+import { ApiError } from '../../../errors'
 import { once } from '../../../once'
 import { readMeta, writeMeta } from '../../meta'
 import type { Background, Surroundings } from '../../work'
@@ -131,7 +131,7 @@ export class Reconciler {
       try {
         place = await this.step(place, counts)
       } catch (error) {
-        console.warn('vectors could not be compared with Vectorize', reasonOf(error))
+        this.#mirror.log('vectors could not be compared with Vectorize', error)
         throw new ApiError(503, 'Vectorize did not answer. Ask again, from the last cursor on.')
       }
     }
@@ -158,7 +158,7 @@ export class Reconciler {
       place = next
     }
     if (counts.missing + counts.stale + counts.extra > 0) {
-      console.warn('vectors differed in Vectorize and are sent again', counts)
+      this.#mirror.log(`vectors differed in Vectorize and are sent again: ${JSON.stringify(counts)}`)
     }
     writeMeta(this.#sql, 'reconcile_place', place)
     return this.#pause(SLICE_PAUSE_MS)

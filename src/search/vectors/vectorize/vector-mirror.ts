@@ -8,7 +8,7 @@
 
 import type { Alarm } from '../../../alarm'
 import { backoff } from '../../../backoff'
-import { reasonOf } from '../../../errors'
+import { logFailure } from '../../../errors'
 import type { Condition } from '../../filter/conditions'
 import type { FieldSlot, StoredSchema } from '../../schema/layout'
 import type { Field } from '../../types'
@@ -86,6 +86,7 @@ export class VectorMirror implements VectorIndexes {
     this.#proof = new LabelProof(
       this.outbox,
       {
+        collection: objectId,
         isBound: ({ dimensions }) => vectorizeFor(env, dimensions) !== undefined,
         read: (slot, seqs) => this.read(slot, seqs),
         query: ({ slot, dimensions }, vector, filter) =>
@@ -99,6 +100,11 @@ export class VectorMirror implements VectorIndexes {
     this.#objectId = objectId
     this.#alarm = alarm
     this.#isClosed = isClosed
+  }
+
+  /** Logs what becomes of the collection's vectors in Vectorize. */
+  log(event: string, error?: unknown): void {
+    logFailure(event, error, { collection: this.#objectId })
   }
 
   /** The index of a vector field, in Vectorize or in the object, depending on settings and bindings. */
@@ -220,7 +226,7 @@ export class VectorMirror implements VectorIndexes {
         this.#failures = 0
         this.#batch = Math.min(MAX_UPSERT, this.#batch * 2)
       } catch (error) {
-        console.warn('vectors could not be sent to Vectorize', reasonOf(error))
+        this.log('vectors could not be sent to Vectorize', error)
         this.#batch = Math.max(1, this.#batch >> 1)
         return jittered(backoff(this.#failures++))
       }
@@ -312,7 +318,7 @@ export class VectorMirror implements VectorIndexes {
       if (this.#shows(field, mutation, found)) {
         this.outbox.visible(mutation.number)
       } else if (processedTo - mutation.sentAt > LOST_MS || age > STUCK_MS) {
-        console.warn('a mutation was lost by Vectorize and is sent again', mutation.mutationId)
+        this.log(`a mutation was lost by Vectorize and is sent again: ${mutation.mutationId}`)
         this.outbox.failed(mutation.number)
         this.#wake()
       } else {
