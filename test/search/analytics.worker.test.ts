@@ -3,7 +3,7 @@ import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import * as v from 'valibot'
 import { expect, it, vi } from 'vitest'
-import { unwrap } from '../../src/errors'
+import { ApiError, unwrap } from '../../src/errors'
 import { Ledger } from '../../src/search/analytics/ledger'
 import { MOST_LOG_BYTES } from '../../src/search/analytics/log'
 import type { AnalyticsRecord } from '../../src/search/analytics/records'
@@ -155,6 +155,25 @@ it('writes as few rows as the page on analytics says', async () => {
   expect([typing, first, again]).toEqual([0, 1, 2])
   // Two documents, the typed one among them, and the counters of the collection.
   expect(flushed).toBeLessThanOrEqual(2 * ROWS_A_DOCUMENT)
+})
+
+it('says in the log which collection refuses a count', async () => {
+  const place = await queries()
+  const logged = vi.spyOn(console, 'error').mockImplementation(() => {})
+  await inLedger(place, async (ledger) => {
+    const refusing = vi.spyOn(Writer.prototype, 'write').mockReturnValue([new ApiError(400, 'no room')])
+    ledger.record([query('hat')])
+    await ledger.flush()
+    refusing.mockRestore()
+  })
+  const [[line = ''] = []] = logged.mock.calls
+  logged.mockRestore()
+  expect(JSON.parse(line)).toMatchObject({
+    type: 'collection',
+    collection: 'things',
+    event: 'analytics: a count could not be written',
+    reason: expect.stringContaining('no room'),
+  })
 })
 
 it('the log forgets what is older than thirty days', async () => {

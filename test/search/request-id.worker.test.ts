@@ -4,11 +4,17 @@ import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { conversationObject } from '../../src/conversation/conversation-object'
 import { sweepExpired } from '../../src/conversation/expiry'
+import { rewriteOnce } from '../../src/conversation/rewrite-once'
+import { rewriterOf } from '../../src/conversation/turn-models'
+import * as turns from '../../src/db/turns'
+import * as usage from '../../src/db/usage'
+import * as models from '../../src/registry/models'
 import { findCollection } from '../../src/registry/names'
 import { Collection } from '../../src/search/collection/object'
 import { Reindex } from '../../src/search/collection/reindex'
+import { messageOf } from '../../src/search/embedding/failure'
 import * as fields from '../../src/search/schema/stem-words'
-import { ask, setStage } from '../api/parley/stage'
+import { ask, MODEL, setStage } from '../api/parley/stage'
 import { call, send } from '../api/typesense/api'
 
 const SETTING = env.LOG_REQUESTS
@@ -213,6 +219,42 @@ describe('what goes on in objects names the request', () => {
     await rename('documents', 'away')
   })
 
+  it('of models that another one names, and of what a rewriting costs', async () => {
+    const id = await begun()
+    vi.spyOn(models, 'findModel').mockRejectedValue(new Error('no'))
+    vi.spyOn(turns, 'recordCost').mockRejectedValue(new Error('no'))
+    const { objectId: historyId } = await findCollection(env, 'history')
+    const model = { ...MODEL, ttl: 60, rewrite_model: 'another' }
+    const asked = { memory: { id, historyId }, question: 'And the gate?', model, owner: 'admin' }
+    await rewriteOnce(env, { ...asked, requestId: 'front-7' }, AbortSignal.timeout(10_000))
+    await expect.poll(() => eventsOf('conversation').length).toBe(2)
+    vi.mocked(models.findModel).mockResolvedValue({ ...model, id: 'another', tokens_per_day: 1 })
+    vi.spyOn(usage, 'spentOnModel').mockRejectedValue(new Error('no'))
+    await rewriterOf(model, env, { requestId: 'front-7', conversation: id })
+    expect(eventsOf('conversation')).toEqual([
+      'a model that another one names could not be read',
+      'a rewriting could not be charged',
+      'what was spent on a model could not be read',
+    ])
+    everyLine('conversation', { request_id: 'front-7', conversation_id: id })
+    await rename('documents', 'away')
+  })
+
+  it('of a turn that names another model', async () => {
+    const id = await begun()
+    const { findModel } = models
+    const named = { rewrite_model: 'another' }
+    vi.spyOn(models, 'findModel').mockImplementation(async (of, name, ...more) => {
+      if (name === 'another') throw new Error('no')
+      const found = await findModel(of, name, ...more)
+      return found && { ...found, ...named }
+    })
+    await ask({ conversation_id: id, question: 'And how high is the gate in Berlin?' }, { headers })
+    expect(eventsOf('conversation')).toEqual(['a model that another one names could not be read'])
+    everyLine('conversation', { request_id: 'front-7', conversation_id: id })
+    await rename('documents', 'away')
+  })
+
   it('of a sweep, which no request caused: its lines share the id of its run', async () => {
     await begun()
     await broken(() => sweepExpired(env, Math.floor(Date.now() / 1000) + 7_200))
@@ -220,5 +262,32 @@ describe('what goes on in objects names the request', () => {
     const [run] = lines('collection').map(({ request_id }) => request_id)
     expect(run).toMatch(/^sweep-[0-9a-f-]{36}$/)
     everyLine('collection', { request_id: run })
+  })
+})
+
+describe('what no request causes names the object', () => {
+  it('an alarm that could not be set', async () => {
+    await rename('away', 'documents')
+    const { objectId: known } = await findCollection(env, 'facts')
+    await runInDurableObject(env.COLLECTION.get(env.COLLECTION.idFromName(known)), (_, { storage }) => {
+      const prototype = Object.getPrototypeOf(storage) as DurableObjectStorage
+      vi.spyOn(prototype, 'setAlarm').mockRejectedValue(new Error('no'))
+    })
+    const [, { conversation_id }] = await ask({ question: `How high is it? ${crypto.randomUUID()}` })
+    const body = { name: 'new', fields: [{ name: 'text', type: 'string' }] }
+    expect((await call('POST', '/collections', { body }))[0]).toBe(201)
+    const { objectId } = await findCollection(env, 'new')
+    const named = () =>
+      [...lines('conversation'), ...lines('collection')]
+        .filter(({ event }) => event === 'the alarm could not be set')
+        .map(({ conversation_id, collection }) => conversation_id ?? collection)
+    await expect.poll(named).toEqual(expect.arrayContaining([conversation_id, objectId]))
+    vi.restoreAllMocks()
+    await rename('documents', 'away')
+  })
+
+  it('an embedder that failed', () => {
+    messageOf(new Error('no'), 'facts')
+    expect(lines('collection')).toMatchObject([{ event: 'embedding failed', collection: 'facts' }])
   })
 })

@@ -3,7 +3,7 @@ import { expect } from 'vitest'
 import { call, type send } from '../typesense/api'
 import { HISTORY } from '../typesense/conversing'
 
-const MODEL = {
+export const MODEL = {
   id: 'm',
   model_name: 'local/extractive',
   history_collection: 'history',

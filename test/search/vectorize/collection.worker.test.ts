@@ -56,7 +56,7 @@ let double: VectorizeDouble
 const letGo: (() => Promise<void>)[] = []
 
 beforeAll(async () => {
-  vi.spyOn(console, 'warn').mockImplementation(() => {})
+  vi.spyOn(console, 'error').mockImplementation(() => {})
   BYTES.held = BYTES.exact
   embedVectors()
   embedded = await newMirrored()

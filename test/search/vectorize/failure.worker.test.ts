@@ -25,7 +25,7 @@ import type { VectorizeDouble } from './double'
 let double: VectorizeDouble
 
 beforeEach(() => {
-  vi.spyOn(console, 'warn').mockImplementation(() => {})
+  vi.spyOn(console, 'error').mockImplementation(() => {})
   double = bindDouble()
 })
 afterEach(embedVectors)

@@ -5,8 +5,13 @@ import { ScannedIndex } from '../../../src/search/vectors/vector-index'
 import { createMetadataIndexes } from './collections'
 import type { Unindexed } from './double'
 import { DIMENSIONS, type LabelledCollection, makeVectors, withLabelled } from './labelled'
+import { OBJECT_ID } from './stage'
 
-beforeEach(() => void vi.spyOn(console, 'warn').mockImplementation(() => {}))
+let logged: string[] = []
+beforeEach(() => {
+  logged = []
+  vi.spyOn(console, 'error').mockImplementation((line) => void logged.push(String(line)))
+})
 
 const COUNT = 2_600
 const VECTORS = makeVectors(COUNT)
@@ -188,6 +193,16 @@ describe('a search that few of many documents pass', { timeout: 60_000 }, () => 
   })
 })
 
+/** The log names the collection that Vectorize does not find by labels. */
+function expectNamed(): void {
+  const lines = logged.map((line) => JSON.parse(line))
+  expect(lines.length).toBeGreaterThan(0)
+  for (const line of lines) {
+    expect(line).toMatchObject({ type: 'collection', collection: OBJECT_ID })
+    expect(line.event).toMatch(/^Vectorize does not (find vectors by their labels|take a filter)/)
+  }
+}
+
 describe('metadata indexes', { timeout: 60_000 }, () => {
   it.each<Unindexed>(['refused', 'nothing', 'ignored'])(
     'that come after the vectors are used once all are sent again: without one a filter is %s',
@@ -199,6 +214,7 @@ describe('metadata indexes', { timeout: 60_000 }, () => {
           fill(collection)
           await collection.settle()
           await expectExact(collection, 'tag:=tag-3')
+          expectNamed()
           createMetadataIndexes(double)
           collection.passAnHour()
           await expectExact(collection, 'tag:=tag-3')

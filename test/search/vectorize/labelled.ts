@@ -22,6 +22,7 @@ import { VectorMirror } from '../../../src/search/vectors/vectorize/vector-mirro
 import { idsOf } from '../make-collection'
 import { createMetadataIndexes, randomNumbers } from './collections'
 import { VectorizeDouble } from './double'
+import { OBJECT_ID } from './stage'
 
 export const DIMENSIONS = 384
 
@@ -95,7 +96,7 @@ export class LabelledCollection {
     return {
       storage: this.#storage,
       env: { ...env, VECTORS: 'vectorize' as const, VECTORIZE_384: this.double as unknown as Vectorize },
-      objectId: '11111111-2222-4333-8444-555555555555',
+      objectId: OBJECT_ID,
       alarm: new NoAlarm(this.#storage),
     }
   }

@@ -9,7 +9,7 @@ import { readExactObject } from '../../../src/stored-json'
 import { FIELDS, type LabelledCollection, withLabelled } from './labelled'
 import { checkFilter, passes } from './metadata-filter'
 
-beforeEach(() => void vi.spyOn(console, 'warn').mockImplementation(() => {}))
+beforeEach(() => void vi.spyOn(console, 'error').mockImplementation(() => {}))
 
 /** What Vectorize is told of a filter. */
 const told = ({ store, labelling }: LabelledCollection, filterBy: string) =>

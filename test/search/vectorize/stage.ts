@@ -13,6 +13,8 @@ import { VectorizeDouble } from './double'
 export const SLOT = 1
 const DIMENSIONS = 384
 
+export const OBJECT_ID = '11111111-2222-4333-8444-555555555555'
+
 export class Stage {
   readonly double = new VectorizeDouble(DIMENSIONS)
   readonly sql: SqlStorage
@@ -51,7 +53,7 @@ export class Stage {
     return {
       storage: this.#storage,
       env: { ...env, VECTORS: vectors, VECTORIZE_384: this.double as unknown as Vectorize },
-      objectId: '11111111-2222-4333-8444-555555555555',
+      objectId: OBJECT_ID,
       alarm: new Alarm(this.#storage),
     }
   }

@@ -1,9 +1,13 @@
 import fc from 'fast-check'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Fault } from './double'
-import { direction, SLOT, type Stage, withStage } from './stage'
+import { direction, OBJECT_ID, SLOT, type Stage, withStage } from './stage'
 
-beforeEach(() => void vi.spyOn(console, 'warn').mockImplementation(() => {}))
+let logged: string[] = []
+beforeEach(() => {
+  logged = []
+  vi.spyOn(console, 'error').mockImplementation((line) => void logged.push(String(line)))
+})
 
 const putAll = (stage: Stage, count: number): void => {
   for (let seq = 0; seq < count; seq++) stage.put(seq, direction(seq))
@@ -116,6 +120,34 @@ describe('the mirror of vectors in Vectorize', () => {
         expect(wait).toBeLessThan(1_000 * 2 ** failures)
       }
       expect(await stage.mirror.send()).toBe(0)
+    })
+  })
+
+  it('names its collection in the log', async () => {
+    await withStage(async (stage) => {
+      putAll(stage, 2)
+      stage.double.fail('upsert', 'refused')
+      await stage.mirror.send()
+      stage.double.fail('upsert', 'dropped')
+      while ((await stage.mirror.send()) === 0);
+      stage.sql.exec('UPDATE vector_mutations SET sent_at = 0')
+      await stage.mirror.look()
+      await stage.settle()
+      const reconciler = stage.reconciler(2)
+      stage.double.fail('getByIds', 'refused')
+      await expect(reconciler.run('')).rejects.toThrow('Vectorize did not answer.')
+      stage.double.tamper((stored) => stored.clear())
+      await reconciler.work.step()
+      stage.sql.exec("UPDATE meta SET value = '0' WHERE key = 'reconcile_at'")
+      await reconciler.work.step()
+      const lines = logged.map((line) => JSON.parse(line))
+      expect(lines.map(({ event }) => event)).toEqual([
+        'vectors could not be sent to Vectorize',
+        expect.stringMatching(/^a mutation was lost by Vectorize and is sent again: ./),
+        'vectors could not be compared with Vectorize',
+        expect.stringMatching(/^vectors differed in Vectorize and are sent again: .*"missing":2/),
+      ])
+      for (const line of lines) expect(line).toMatchObject({ type: 'collection', collection: OBJECT_ID })
     })
   })
 

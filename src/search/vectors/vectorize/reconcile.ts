@@ -149,17 +149,16 @@ export class Reconciler {
     // Vectors that were just sent cannot be compared yet.
     if (due === undefined) return this.#pause(SLICE_PAUSE_MS)
     if (due > Date.now()) return due - Date.now()
-    let place = readMeta(this.#sql, 'reconcile_place', placeShape()) ?? { slot: 0, seq: 0 }
+    let place: Place | undefined = readMeta(this.#sql, 'reconcile_place', placeShape()) ?? { slot: 0, seq: 0 }
     const counts = nothing()
-    for (let call = 0; call < SLICE_CALLS; call++) {
-      const next = await this.step(place, counts)
+    for (let call = 0; call < SLICE_CALLS && place !== undefined; call++) {
+      place = await this.step(place, counts)
       if (this.#documents.closed) return undefined
-      if (next === undefined) return this.#finish()
-      place = next
     }
     if (counts.missing + counts.stale + counts.extra > 0) {
       this.#mirror.log(`vectors differed in Vectorize and are sent again: ${JSON.stringify(counts)}`)
     }
+    if (place === undefined) return this.#finish()
     writeMeta(this.#sql, 'reconcile_place', place)
     return this.#pause(SLICE_PAUSE_MS)
   }
