@@ -194,7 +194,9 @@ describe('objects that nobody named', () => {
     await importAll(object, [{ id: 'a', title: 'kept' }])
     await runDurableObjectAlarm(env.COLLECTION.get(env.COLLECTION.idFromName(objectId)))
     expect((await exportAll(object)).map(({ id }) => id)).toEqual(['a'])
-    expect(logged).toHaveBeenCalledWith(expect.any(String), expect.stringContaining('holds documents'))
+    const lines = logged.mock.calls.map(([line]) => JSON.parse(line))
+    const reason = expect.stringContaining('holds documents')
+    expect(lines).toEqual([expect.objectContaining({ type: 'collection', collection: objectId, reason })])
     logged.mockRestore()
   })
 
