@@ -96,22 +96,32 @@ export async function crawl(start, { most, rate, onPage = () => {} }) {
 }
 
 /**
- * Pages without those that another address has word for word, such as `/docs/` and `/docs/index.html`. The shortest stays.
+ * Pages without those that another address has word for word, such as `/docs/` and `/docs/index.html`. The shortest address stays.
  * @param {Crawled[]} pages
  */
 function onceEach(pages) {
-  /** @type {Map<string, string>} */
-  const shortest = new Map()
-  const said = (/** @type {Crawled} */ { url, article }) =>
-    // A page's links to itself depend on its address.
-    article ? JSON.stringify([article.title, article.text.replace(/\[([^\]\n]*)\]\([^)\n]*\)/g, '$1')]) : url
+  /** @type {Map<string, Crawled>} */
+  const kept = new Map()
   for (const page of pages) {
-    const known = shortest.get(said(page))
-    if (known === undefined || page.url.length < known.length) shortest.set(said(page), page.url)
+    const said = page.article ? JSON.stringify([page.article.title, withoutOwnLinks(page)]) : page.url
+    const known = kept.get(said)
+    if (known === undefined || isBefore(page.url, known.url)) kept.set(said, page)
   }
-  return pages.filter((page) => shortest.get(said(page)) === page.url)
+  const all = new Set(kept.values())
+  return pages.filter((page) => all.has(page))
 }
 
+/** @param {string} url @param {string} other */
+const isBefore = (url, other) => url.length < other.length || (url.length === other.length && url < other)
+
+/** The text of a page with its links to itself as words: those depend on its address. @param {Crawled} page */
+const withoutOwnLinks = ({ url, article }) =>
+  article?.text.replace(/\[([^\]\n]*)\]\(([^)\s]*)\)/g, (link, words, href) =>
+    folderOf(href) === folderOf(url) ? words : link,
+  )
+
+/** @param {string} url */
+const folderOf = (url) => url.replace(/#.*$/, '').replace(/\/index\.x?html?$/, '/')
 /**
  * @param {string} url
  * @param {ReturnType<typeof paced>} fetchPage
