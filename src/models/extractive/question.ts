@@ -42,7 +42,7 @@ const KINDS: [Kind, RegExp][] = [
   ['why', /\bwhy\b|\bwhat (causes?|caused|is the (reason|purpose))\b|\bhow come\b/i],
   [
     'difference',
-    /\bdifferen(?:ce|ces|t)\b.*\b(?:between|from|than|to)\b|\b(?:vs|versus|compared? (?:to|with))\b/i,
+    /\bdifferences? (?:between|from|to)\b|\bdiffers? from\b|\bdifferent (?:from|than|between)\b|\b(?:vs|versus|compared? (?:to|with))\b/i,
   ],
   ['how', /\bhow (do|does|did|can|to|should|would|is|are)\b/i],
   [

@@ -77,6 +77,13 @@ describe('the look of an answer', () => {
     expect(hasLook(question.kind, lacks)).toBe(false)
   })
 
+  it.each([
+    'How do I sign in with a different account to see my orders?',
+    'Is it possible to export to a different folder from Excel?',
+  ])('is that of no comparison: %s', (asked) => {
+    expect(readQuestion(asked).kind).not.toBe('difference')
+  })
+
   it('is warned of where it is missing', () => {
     const pages = from({ id: 'a', title: 'Reviews', text: 'Your supervisor reviews your work in person.' })
     expect(answerFrom('How often does my supervisor review my work?', pages).text).toContain(WARNING)
