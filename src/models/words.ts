@@ -75,15 +75,20 @@ function segments(text: string): string[] {
   return words
 }
 
-const PARTICLES = /^(?:up|in|out|on|off|down|over|back|away)$/
+const PARTICLES = /^(?:up|out|off|down|over|back|away|in|on)$/
+/** `in` and `on` follow most words, and mean a place then. These verbs are one word with them. */
+const WITH_IN_OR_ON = /^(?:log|sign|check|plug|add|opt|clock|built)$/
 
 /** Verbs and their particles as one word: `backup` for "backing up", `login` for "logged in". */
 export const compoundsOf = (words: readonly { folded: string; stem: string }[]): Word[] =>
   words.flatMap(({ folded: particle }, at) => {
     const verb = words[at - 1]
-    if (verb === undefined || !PARTICLES.test(particle)) return []
-    const folded = verb.stem + particle
-    return { raw: folded, folded, stem: stemOf(folded), isCompound: true as const }
+    if (verb === undefined || !PARTICLES.test(particle) || isStopword(verb.folded)) return []
+    if (/^[io]n$/.test(particle) && !WITH_IN_OR_ON.test(verb.stem)) return []
+    return [...new Set([verb.stem, verb.folded])].map((written) => {
+      const folded = written + particle
+      return { raw: folded, folded, stem: stemOf(folded), isCompound: true as const }
+    })
   })
 
 const list = (words: string): (() => ReadonlySet<string>) => once(() => new Set(words.split(' ')))

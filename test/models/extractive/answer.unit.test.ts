@@ -4,6 +4,7 @@ import { answerFrom as answer, NOT_FOUND, NOTHING_FOUND } from '../../../src/mod
 import { sentencesOf, splitSentences } from '../../../src/models/extractive/sentences'
 import { isSlip, isSwap } from '../../../src/models/extractive/spelling'
 import type { Source } from '../../../src/models/language-model'
+import { compoundsOf, wordsOf } from '../../../src/models/words'
 import { ask, textOf } from '../ask'
 
 const answerFrom = (question: string, sources: Source[]): string => answer(question, sources).text
@@ -57,6 +58,23 @@ describe('a verb and its particle', () => {
     ['Where is the guest login?', 'Guests log in at the desk.'],
   ])('are the same as one word: %s', (question, sentence) => {
     expect(answerFrom(question, pages)).toContain(sentence)
+  })
+})
+
+describe('words before a particle', () => {
+  it.each([
+    ['how much is in the fund today', []],
+    ['what do I put in the form', []],
+    ['is it the same as in Excel', []],
+    ['can I carry over days', ['carryover', 'carriover']],
+    ['why am I not logged in', ['login', 'loggedin']],
+    ['backing up', ['backup', 'backingup']],
+  ])('are joined if they are a verb of theirs: %s', (question, joined) => {
+    expect(
+      compoundsOf(wordsOf(question))
+        .map(({ folded }) => folded)
+        .sort(),
+    ).toEqual(joined.sort())
   })
 })
 
