@@ -32,7 +32,7 @@ export async function readXlsx(bytes) {
 function rowsOf(cells) {
   const isFilled = (/** @type {unknown} */ cell) => cell !== null && cell !== undefined && cell !== ''
   // Above a table often stands what it is called.
-  const most = Math.max(0, ...cells.map((row) => row.filter(isFilled).length))
+  const most = cells.reduce((highest, row) => Math.max(highest, row.filter(isFilled).length), 0)
   const head = cells.findIndex((row) => row.filter(isFilled).length > most / 2)
   const names = (cells[head] ?? []).map((name, at) => String(name ?? '').trim() || `column_${at + 1}`)
   return cells
