@@ -3,6 +3,8 @@
  * takes them for something else.
  */
 
+import { LANGUAGE, NUMBERS } from './html-code.mjs'
+
 /** Longer terms are signatures or sentences of their own. */
 const LONGEST_TERM = 200
 const BLOCKS = /^(P|DIV|DL|UL|OL|PRE|TABLE|H[1-6]|BLOCKQUOTE|SECTION|FIGURE|DETAILS)$/
@@ -20,6 +22,12 @@ export function plainBlocks(document) {
   // The library removes what is called like a menu or a header, such as DocBook's `<span class="guimenu">`, in the middle of a sentence.
   for (const part of document.querySelectorAll('p, dd, dt, li, td'))
     for (const each of part.querySelectorAll(INLINE)) if (!each.closest('pre')) each.removeAttribute('class')
+  // It also removes comments, which highlighted code has.
+  for (const code of document.querySelectorAll('pre')) {
+    code.setAttribute('class', LANGUAGE.exec(code.getAttribute('class') ?? '')?.[0] ?? '')
+    for (const each of code.querySelectorAll('span'))
+      if (!each.matches(NUMBERS)) each.removeAttribute('class')
+  }
 }
 
 /**

@@ -5,11 +5,11 @@
  */
 
 /** Where generators name the language: `language-js`, `highlight-source-js`, `highlight-python3`, `brush: js`, `sourceCode js`. */
-const LANGUAGE = /(?:^|\s)(?:lang(?:uage)?-|highlight-(?:source-)?|brush:\s*|sourceCode\s+)([\w+#.-]+)/
+export const LANGUAGE = /(?:^|\s)(?:lang(?:uage)?-|highlight-(?:source-)?|brush:\s*|sourceCode\s+)([\w+#.-]+)/
 /** Names for code of no language, and for shells that show a prompt. */
 const NO_LANGUAGE = /^(none|default|text|plain|plaintext|txt|nohighlight)$/i
 /** Cells and elements that hold line numbers. */
-const NUMBERS =
+export const NUMBERS =
   '.linenos, .linenodiv, .lineno, .source-line-no, .gutter, .line-numbers-rows, .hljs-ln-numbers, .rouge-gutter'
 const MOST_IN_PROSE = 0.6
 const WORDS_OF_PROSE = 8
@@ -18,17 +18,23 @@ const WORDS_OF_PROSE = 8
 export function codeRules(turndown) {
   turndown.addRule('code blocks', {
     filter: (node) =>
-      node.nodeName === 'PRE' || (node.nodeName === 'DIV' && node.classList?.contains('fragment')),
+      node.nodeName === 'PRE' ||
+      (node.nodeName === 'DIV' &&
+        node.classList?.contains('fragment') &&
+        Boolean(node.querySelector('.line'))),
     replacement: (content, node) => {
       const element = /** @type {Element} */ (/** @type {unknown} */ (node))
       const code = codeIn(element)
       return isProse(element, code) ? `\n\n${content}\n\n` : fenced(code, languageOf(element))
     },
   })
-  // The numbers and the code are two cells of one row.
+  // The numbers and the code are two cells of one row, and there is nothing else.
   turndown.addRule('numbered code', {
     filter: (node) =>
-      node.nodeName === 'TABLE' && Boolean(node.querySelector(NUMBERS)) && Boolean(node.querySelector('pre')),
+      node.nodeName === 'TABLE' &&
+      Boolean(node.querySelector(NUMBERS)) &&
+      Boolean(node.querySelector('pre')) &&
+      hasOnlyCode(/** @type {Element} */ (/** @type {unknown} */ (node))),
     replacement: (_, node) => {
       const element = /** @type {Element} */ (/** @type {unknown} */ (node))
       const blocks = Array.from(element.querySelectorAll('pre')).filter((each) => !each.closest(NUMBERS))
@@ -44,6 +50,13 @@ export function codeRules(turndown) {
     replacement: (content, node) =>
       /[`\n]/.test(node.textContent ?? '') ? content : inline(node.textContent ?? ''),
   })
+}
+
+/** Whether a table holds code and its numbers, and no other word. @param {Element} table */
+function hasOnlyCode(table) {
+  const rest = /** @type {Element} */ (table.cloneNode(true))
+  for (const part of Array.from(rest.querySelectorAll(`pre, ${NUMBERS}`))) part.remove()
+  return (rest.textContent ?? '').trim() === ''
 }
 
 /** @param {string} text */
@@ -105,7 +118,7 @@ function languageOf(element) {
  * @param {string} text
  */
 function isProse(element, text) {
-  if (element.querySelector('code, span[class]') || languageOf(element) !== '') return false
+  if (element.querySelector('code, span') || languageOf(element) !== '') return false
   const paragraphs = text.split(/\n\s*\n/).filter((each) => each.trim() !== '')
   if (paragraphs.length < 3) return false
   const sentences = paragraphs.filter(

@@ -18,24 +18,38 @@ const MOST_OF_PAGE = 0.8
 /** Characters of text that make a paragraph of content. */
 const PARAGRAPH = 60
 const LINKS_OF_MENU = 4
+const HEADINGS = 'h1, h2, h3, h4, h5, h6'
+/** A place of a page, as a selector can hold it. */
+const CSS_ID = /^#([^"\\\s]+)$/
 /** Node.DOCUMENT_POSITION_FOLLOWING (DOM, 4.4) */
 const FOLLOWING = 4
 
 /** Seconds after which a page that reloads itself or goes on is not read first. */
 const SHORT_REFRESH = 5
 
-/** Menus, and links to the pages around (DocBook, Texinfo). */
-const NAVIGATION =
-  '[role="navigation"], [role="search"], [role="contentinfo"], a[rel="prev"], a[rel="next"], a[accesskey]'
+const NAVIGATION = '[role="navigation"], [role="search"], [role="contentinfo"]'
+/** Links to the pages around (DocBook, Texinfo), and characters beside each: "Previous: " and a comma. */
+const AROUND = 'a[rel="prev"], a[rel="next"], a[accesskey]'
+const BESIDE_LINK = 12
 
 /** A permanent link's sign. */
 const SIGN = /^[\s\u200b¶§#🔗]*$/u
 
-/** The number or mark of a footnote. */
-const FOOTNOTE = /^\s*(\[\s*(\d{1,3}|[a-z*†‡])\s*\]|[*†‡]|\d{1,3})\s*$/u
+/** The number or mark of a footnote, in brackets, or bare where the link says that it leads to one. */
+const IN_BRACKETS = /^\s*\[\s*(\d{1,3}|[a-z*†‡])\s*\]\s*$/u
+const BARE = /^\s*([*†‡]|\d{1,3})\s*$/u
+const TO_NOTE = /^#_?(fn|ftn|footnote|endnote|note|cite)/i
 
-/** @param {string} words of a link within the page */
-const isMark = (words) => SIGN.test(words) || FOOTNOTE.test(words)
+/** Whether a link within the page is a sign and no words. @param {Element} link */
+function isMark(link) {
+  const words = link.textContent ?? ''
+  if (SIGN.test(words) || IN_BRACKETS.test(words)) return true
+  const leadsToNote =
+    link.closest('sup') ||
+    link.getAttribute('role') === 'doc-noteref' ||
+    TO_NOTE.test(link.getAttribute('href') ?? '')
+  return Boolean(leadsToNote) && BARE.test(words)
+}
 
 const turndown = new Turndown({ headingStyle: 'atx', codeBlockStyle: 'fenced', bulletListMarker: '-' })
 turndown.use([gfm, codeRules])
@@ -49,7 +63,8 @@ turndown.addRule('images', {
 // would pass for a citation of an answer, and other links within the page lead nowhere from there.
 turndown.addRule('links within the page', {
   filter: (node) => node.nodeName === 'A' && (node.getAttribute('href') ?? '').startsWith('#'),
-  replacement: (content, node) => (isMark(node.textContent ?? '') ? '' : content),
+  replacement: (content, node) =>
+    isMark(/** @type {Element} */ (/** @type {unknown} */ (node))) ? '' : content,
 })
 // Arrows to the next page are links without words.
 turndown.addRule('links without words', {
@@ -111,13 +126,21 @@ function plainInLine(match, ...rest) {
  * @property {boolean} indexed false where the page asks not to be, and where it only leads to another one
  */
 
+/** A page, also one that is only a part of a document. @param {string} html @returns {Document} */
+function documentOf(html) {
+  const { document } = parseHTML(html)
+  return document.documentElement?.nodeName === 'HTML'
+    ? document
+    : parseHTML(`<html><body>${html}</body></html>`).document
+}
+
 /**
  * @param {string} html
  * @param {string} address of the page: links are resolved against it
  * @returns {Page}
  */
 export function readPage(html, address) {
-  const { document } = parseHTML(html)
+  const document = documentOf(html)
   const base = resolve(document.querySelector('base[href]')?.getAttribute('href'), address) ?? address
   const links = [...document.querySelectorAll('a[href]')]
     .map((link) => resolve(link.getAttribute('href'), base))
@@ -152,9 +175,9 @@ export function readPage(html, address) {
  * @param {string} html
  */
 export function bodyToMarkdown(html) {
-  const { document } = parseHTML(html)
+  const document = documentOf(html)
   plainBlocks(document)
-  return htmlToMarkdown(document.body?.innerHTML ?? '')
+  return htmlToMarkdown(document.body.innerHTML)
 }
 
 /**
@@ -274,6 +297,8 @@ const proseLength = (markdown) => markdown.replace(/\[[^\]]*\]\([^)]*\)/g, '').r
  */
 function removeMenus(part) {
   for (const each of part.querySelectorAll(NAVIGATION)) each.remove()
+  const around = [...part.querySelectorAll(AROUND)].filter(standsInMenu)
+  for (const link of around) link.remove()
   for (const list of part.querySelectorAll('ul, ol')) if (isContents(list)) list.remove()
   const begin = [...part.querySelectorAll('p, pre, dd')].find(
     (each) => collapse(each.textContent ?? '').length - linkedLength(each) >= PARAGRAPH,
@@ -285,16 +310,37 @@ function removeMenus(part) {
   }
 }
 
+/** Whether a link stands among links, and in no sentence. @param {Element} link */
+function standsInMenu(link) {
+  const block = link.closest('p, li, dd, td, th, div') ?? link
+  const beside = collapse(block.textContent ?? '').length - linkedLength(block)
+  return beside <= BESIDE_LINK * block.querySelectorAll('a').length
+}
+
 /**
- * Whether a list is the table of contents of its page: it has places of the page alone.
+ * Whether a list is the table of contents of its page: it names headings of the page alone.
  * @param {Element} list
  */
 function isContents(list) {
   const links = [...list.querySelectorAll('a[href]')]
   return (
     links.length > 1 &&
-    links.every((link) => link.getAttribute('href')?.startsWith('#')) &&
+    links.every(leadsToHeading) &&
     linkedLength(list) >= MOST_OF_PAGE * collapse(list.textContent ?? '').length
+  )
+}
+
+/** Whether a link leads to a heading of its page, or to a part that has one. @param {Element} link */
+function leadsToHeading(link) {
+  const href = link.getAttribute('href') ?? ''
+  if (!href.startsWith('#')) return false
+  const id = CSS_ID.exec(href)?.[1]
+  const target = id && link.ownerDocument.querySelector(`[id="${id}"], a[name="${id}"]`)
+  if (!target) return false
+  return Boolean(
+    target.closest(HEADINGS) ??
+      target.querySelector(HEADINGS) ??
+      target.nextElementSibling?.matches(HEADINGS),
   )
 }
 

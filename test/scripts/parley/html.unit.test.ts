@@ -106,10 +106,10 @@ test('signs are escaped where a line begins with them', () => {
 
 test('the table of contents of a page is not its text', () => {
   const text = read(
-    '<div class="topic"><ul><li><a href="#a">Making copies</a><ul><li><a href="#b">By hand</a></li></ul></li></ul></div><h2 id="a">Making copies</h2><p>Run it.</p>',
+    '<div class="topic"><ul><li><a href="#a">Making copies</a><ul><li><a href="#b">With your hand</a></li></ul></li></ul></div><h2 id="a">Making copies</h2><p>Run it.</p><div id="b"><h3>By hand</h3><p>Copy it.</p></div>',
   )
   expect(text.match(/Making copies/g)).toHaveLength(1)
-  expect(text).not.toContain('By hand')
+  expect(text).not.toContain('With your hand')
 })
 
 test('a heading that is the title is not read twice, hard spaces or not', () => {
@@ -121,4 +121,54 @@ test('a heading that is the title is not read twice, hard spaces or not', () => 
   })
   const named = readPage(page.replace('Handbook', '4.6.&nbsp;Crop'), ADDRESS).article
   expect(named).toMatchObject({ title: '4.6. Crop', text: `${SAID}\n\n#### 4.6.1. Keys\n\n${SAID}` })
+})
+
+test('a table that holds numbered code in a cell keeps its other cells', () => {
+  const code =
+    '<div class="syntaxhighlighter"><table><tr><td class="gutter">1</td><td class="code"><pre>GET /users</pre></td></tr></table></div>'
+  const text = read(
+    `<table><thead><tr><th>Endpoint</th><th>Meaning</th></tr></thead><tbody><tr><td>/users</td><td>Lists the users. ${code}</td></tr><tr><td>/orders</td><td>Orders of 90 days.</td></tr></tbody></table>`,
+  )
+  for (const said of ['Lists the users.', 'GET /users', 'Orders of 90 days.']) expect(text).toContain(said)
+})
+
+test('links that sentences need keep their words, whatever they are marked as', () => {
+  const text = read(
+    '<p>Write to <a accesskey="c" href="/contact">the support desk</a> or call.</p><p>The limit rises in <a rel="next" href="/v2">version 2</a>.</p>' +
+      '<p>Open port <a href="#web">80</a> and <a href="#tls">443</a>.</p><p>Use a disk<sup><a href="#fn1">1</a></sup> or tape<a href="#footnote-2">2</a>.</p>' +
+      '<ul class="docnav"><li><a accesskey="p" href="/before">Prev</a></li><li><a accesskey="n" href="/after">Next</a></li></ul>',
+  )
+  expect(text).toContain('Write to [the support desk](https://docs.example.com/contact) or call.')
+  expect(text).toContain('The limit rises in [version 2](https://docs.example.com/v2).')
+  expect(text).toContain('Open port 80 and 443.')
+  expect(text).toContain('Use a disk or tape.')
+  expect(text).not.toMatch(/Prev|Next/)
+})
+
+test('a list of links to nowhere on the page is content', () => {
+  const text = read(
+    '<h2>Errors</h2><ul><li><a href="#e1">E1001 disk is full</a></li><li><a href="#e2">E1002 no network</a></li></ul>' +
+      '<ul><li><a href="#">Open the settings</a></li><li><a href="#">Close the settings</a></li></ul>',
+  )
+  for (const said of ['E1001 disk is full', 'E1002 no network', 'Open the settings'])
+    expect(text).toContain(said)
+})
+
+test('slides of class fragment are no code', () => {
+  expect(htmlToMarkdown('<div class="fragment"><p>First <b>point</b>.</p><ul><li>a</li></ul></div>')).toBe(
+    'First **point**.\n\n-   a',
+  )
+})
+
+test('comments in highlighted code stay', () => {
+  const code =
+    '<pre class="ruby"><span class="ruby-comment"># File copy.rb, line 487</span>\n<span class="ruby-keyword">def</span> copy</pre>'
+  expect(read(`<h2>copy</h2><p>${SAID}</p>${code}`)).toContain('# File copy.rb, line 487\ndef copy')
+})
+
+test('a page without a body is read', () => {
+  expect(readPage(`<h1>Examples</h1><p>${SAID}</p>`, ADDRESS).article).toMatchObject({
+    title: 'Examples',
+    text: SAID,
+  })
 })
