@@ -66,7 +66,7 @@ const inline = (text) => (text.trim() === '' ? text : text.replace(/^(\s*)(.*?)(
  * @param {string} code
  * @param {string} language
  */
-function fenced(code, language) {
+export function fenced(code, language) {
   if (code.trim() === '') return ''
   const longest = Math.max(2, ...[...code.matchAll(/^`{3,}/gm)].map(([marks]) => marks.length))
   const fence = '`'.repeat(longest + 1)

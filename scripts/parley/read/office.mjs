@@ -1,11 +1,17 @@
 /** Files of many parts in one archive: spreadsheets, slides and books. */
-import JSZip from 'jszip'
-import { DOMParser } from 'linkedom'
-import { titleOfPath } from './article.mjs'
+import { all, openArchive, targetsOf, textOf, within, xmlIn } from './archive.mjs'
+import { firstHeading, titleOfPath } from './article.mjs'
 import { bodyToMarkdown } from './html.mjs'
+import { fenced } from './html-code.mjs'
 
 /** @typedef {import('./article.mjs').Content} Content */
 /** @typedef {import('./article.mjs').Row} Row */
+/** @typedef {import('./archive.mjs').Archive} Archive */
+
+/** Bytes of the text of slides and books. */
+const MOST_TEXT = 64_000_000
+/** Bytes of one slide or chapter. Its tree takes up to 60 times the memory. */
+const MOST_OF_TREE = 16_000_000
 
 /**
  * A workbook (ECMA-376, SpreadsheetML): each sheet is a table whose first row names its columns. Rows of several sheets say
@@ -58,7 +64,7 @@ const cellValue = (cell) => (cell instanceof Date ? cell.toISOString().replace(/
  * @throws Error if it is no presentation
  */
 export async function readPptx(bytes, path) {
-  const archive = await JSZip.loadAsync(bytes)
+  const archive = await openArchive(bytes, MOST_TEXT, MOST_OF_TREE)
   const main = 'ppt/presentation.xml'
   const targets = await targetsOf(archive, main)
   const ids = all(await xmlIn(archive, main), 'p:sldId').map((slide) => slide.getAttribute('r:id') ?? '')
@@ -71,7 +77,7 @@ export async function readPptx(bytes, path) {
     .filter(({ markdown }) => markdown !== '')
     .map(({ markdown }) => markdown)
     .join('\n\n')
-  const core = archive.file('docProps/core.xml') ? await xmlIn(archive, 'docProps/core.xml') : undefined
+  const core = archive.has('docProps/core.xml') ? await xmlIn(archive, 'docProps/core.xml') : undefined
   const named = core && textOf(all(core, 'dc:title')[0])
   // What PowerPoint calls a presentation that nobody has named.
   const title = named && !/^powerpoint/i.test(named) ? named : parts.find((part) => part.title)?.title
@@ -79,11 +85,12 @@ export async function readPptx(bytes, path) {
 }
 
 /**
- * @param {JSZip} archive
+ * @param {Archive} archive
  * @param {string} path
  */
 async function slideOf(archive, path) {
-  const shapes = all(await xmlIn(archive, path), 'p:sp')
+  const slide = await xmlIn(archive, path)
+  const shapes = all(slide, 'p:sp')
   const isTitle = (/** @type {Element} */ shape) =>
     all(shape, 'p:ph').some((each) => /^(title|ctrTitle)$/.test(each.getAttribute('type') ?? ''))
   const title = shapes.filter(isTitle).flatMap(linesOf).join(' ')
@@ -94,7 +101,7 @@ async function slideOf(archive, path) {
         .map((line) => `- ${line}`)
         .join('\n'),
     )
-  const tables = all(await xmlIn(archive, path), 'a:tbl').map(tableOf)
+  const tables = all(slide, 'a:tbl').map(tableOf)
   const notes = [...(await targetsOf(archive, path)).values()].find(({ type }) =>
     type.endsWith('/notesSlide'),
   )
@@ -115,8 +122,10 @@ const linesOf = (shape) =>
 
 /** @param {Element} element */
 const paragraph = (element) =>
-  all(element, 'a:t')
-    .map((each) => each.textContent ?? '')
+  [...element.querySelectorAll('*')]
+    .map((each) =>
+      each.localName === 'a:t' ? each.textContent : /^a:(br|tab)$/.test(each.localName) ? ' ' : '',
+    )
     .join('')
     .replace(/\s+/g, ' ')
     .trim()
@@ -139,7 +148,7 @@ function tableOf(table) {
  * @throws Error if it is no book
  */
 export async function readEpub(bytes, path) {
-  const archive = await JSZip.loadAsync(bytes)
+  const archive = await openArchive(bytes, MOST_TEXT, MOST_OF_TREE)
   const [root] = all(await xmlIn(archive, 'META-INF/container.xml'), 'rootfile')
   const opf = root?.getAttribute('full-path') ?? ''
   const book = await xmlIn(archive, opf)
@@ -149,11 +158,11 @@ export async function readEpub(bytes, path) {
     const item = items.get(reference.getAttribute('idref'))
     const isContents = item?.getAttribute('properties')?.split(' ').includes('nav')
     if (!item || isContents || reference.getAttribute('linear') === 'no') continue
-    const file = archive.file(within(opf, item.getAttribute('href') ?? ''))
-    if (file) chapters.push(bodyToMarkdown(await file.async('string')))
+    const chapter = within(opf, item.getAttribute('href') ?? '')
+    if (archive.has(chapter)) chapters.push(bodyToMarkdown(await archive.text(chapter)))
   }
   const text = chapters.filter(Boolean).join('\n\n')
-  return { article: { title: textOf(all(book, 'dc:title')[0]) || titleOfPath(path), text } }
+  return { article: { title: textOf(all(book, 'title')[0]) || titleOfPath(path), text } }
 }
 
 /**
@@ -167,48 +176,16 @@ export function readNotebook(text, path) {
   const { cells, metadata } = JSON.parse(text)
   if (!Array.isArray(cells)) throw new Error('it has no cells')
   const language = metadata?.language_info?.name ?? metadata?.kernelspec?.language ?? ''
-  const parts = cells.flatMap(({ cell_type: kind, source }) => {
-    const said = (Array.isArray(source) ? source.join('') : String(source ?? '')).trim()
-    if (said === '') return []
-    return kind === 'code' ? [`\`\`\`${language}\n${said}\n\`\`\``] : [said]
-  })
-  const markdown = parts.join('\n\n')
-  return { article: { title: /^# +(.+)$/m.exec(parts[0] ?? '')?.[1] ?? titleOfPath(path), text: markdown } }
+  /** @type {{ kind: unknown, said: string }[]} */
+  const parts = cells.map(({ cell_type: kind, source }) => ({
+    kind,
+    said: (Array.isArray(source) ? source.join('') : String(source ?? '')).trim(),
+  }))
+  const markdown = parts
+    .map(({ kind, said }) => (kind === 'code' ? fenced(said, language).trim() : said))
+    .filter(Boolean)
+    .join('\n\n')
+  // In code, a line that begins with # is a comment.
+  const headings = parts.map(({ kind, said }) => (kind === 'markdown' ? firstHeading(said) : undefined))
+  return { article: { title: headings.find(Boolean) ?? titleOfPath(path), text: markdown } }
 }
-
-/**
- * The parts that a part of an Office archive refers to, by their ids (ECMA-376, part 2, 9.3).
- * @param {JSZip} archive
- * @param {string} path
- */
-async function targetsOf(archive, path) {
-  const relations = path.replace(/[^/]+$/, '_rels/$&.rels')
-  const links = archive.file(relations) ? all(await xmlIn(archive, relations), 'Relationship') : []
-  return new Map(
-    links.map((link) => [
-      link.getAttribute('Id') ?? '',
-      { type: link.getAttribute('Type') ?? '', path: within(path, link.getAttribute('Target') ?? '') },
-    ]),
-  )
-}
-
-/** The path of what a part of an archive names. @param {string} from @param {string} name */
-const within = (from, name) => decodeURIComponent(new URL(name, `file:///${from}`).pathname.slice(1))
-
-/**
- * @param {JSZip} archive
- * @param {string} path
- * @throws Error without it
- */
-async function xmlIn(archive, path) {
-  const file = archive.file(path)
-  if (!file) throw new Error(`it lacks the part ${path}`)
-  const parsed = new DOMParser().parseFromString(await file.async('string'), 'text/xml')
-  return /** @type {Document} */ (/** @type {unknown} */ (parsed))
-}
-
-/** @param {Document | Element} part @param {string} name @returns {Element[]} */
-const all = (part, name) => [...part.getElementsByTagName(name)]
-
-/** @param {Element | undefined} element */
-const textOf = (element) => (element?.textContent ?? '').replace(/\s+/g, ' ').trim()

@@ -66,7 +66,33 @@ async function docx(body: string, styles: Record<string, string> = {}): Promise<
 const zipped = (parts: Record<string, string>): Promise<Uint8Array> => {
   const archive = new JSZip()
   for (const [path, text] of Object.entries(parts)) archive.file(path, text)
-  return archive.generateAsync({ type: 'uint8array' })
+  return archive.generateAsync({ type: 'uint8array', compression: 'DEFLATE' })
+}
+
+/** The archive with some of its parts changed. */
+export async function changed(
+  archive: Promise<Uint8Array>,
+  edits: Record<string, (part: string) => string | Uint8Array>,
+): Promise<Uint8Array> {
+  const zip = await JSZip.loadAsync(await archive)
+  for (const [path, edit] of Object.entries(edits)) {
+    zip.file(path, edit(await zip.file(path)!.async('string')))
+  }
+  return zip.generateAsync({ type: 'uint8array', compression: 'DEFLATE' })
+}
+
+/** The archive, whose directory states another size of a part than it has (APPNOTE, 4.3.12). */
+export async function stating(
+  archive: Promise<Uint8Array>,
+  path: string,
+  bytes: number,
+): Promise<Uint8Array> {
+  const changed = Buffer.from(await archive)
+  const name = changed.lastIndexOf(path)
+  const entry = name - 46
+  if (changed.readUInt32LE(entry) !== 0x02014b50) throw new Error(`${path} is not in the directory`)
+  changed.writeUInt32LE(bytes, entry + 24)
+  return new Uint8Array(changed)
 }
 
 const RELATIONS = 'http://schemas.openxmlformats.org/officeDocument/2006/relationships'
@@ -83,7 +109,6 @@ const relations = (targets: Record<string, [kind: string, path: string]>) =>
 export function workbook(
   sheets: Record<string, (string | number | boolean | Date | null)[][]>,
 ): Promise<Uint8Array> {
-  const names = Object.keys(sheets)
   const cell = (value: string | number | boolean | Date | null, row: number, column: number) => {
     const at = `r="${String.fromCharCode(65 + column)}${row + 1}"`
     if (value === null) return ''
@@ -93,13 +118,21 @@ export function workbook(
     if (value instanceof Date) return `<c ${at} s="1"><v>${value.getTime() / 86_400_000 + 25_569}</v></c>`
     return `<c ${at} t="inlineStr"><is><t>${value}</t></is></c>`
   }
-  const sheet = (rows: (string | number | boolean | Date | null)[][]) =>
-    `<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData>${rows
+  const rowsOf = (rows: (string | number | boolean | Date | null)[][]) =>
+    rows
       .map(
         (cells, row) =>
           `<row r="${row + 1}">${cells.map((value, column) => cell(value, row, column)).join('')}</row>`,
       )
-      .join('')}</sheetData></worksheet>`
+      .join('')
+  return workbookOf(Object.fromEntries(Object.entries(sheets).map(([name, rows]) => [name, rowsOf(rows)])))
+}
+
+/** A workbook of sheets with these rows (ECMA-376, 18.3.1.80). */
+export function workbookOf(sheets: Record<string, string>): Promise<Uint8Array> {
+  const names = Object.keys(sheets)
+  const sheet = (rows: string) =>
+    `<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData>${rows}</sheetData></worksheet>`
   return zipped({
     'xl/workbook.xml': `<workbook xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main" xmlns:r="${RELATIONS}"><sheets>${names
       .map((name, at) => `<sheet name="${name}" sheetId="${at + 1}" r:id="s${at}"/>`)
