@@ -28,8 +28,15 @@ export const newRead = (source) => ({ source, articles: [], rows: [], unread: []
  */
 export function addContent(read, { id, name }, content, idField) {
   if ('rows' in content) {
-    for (const [index, row] of content.rows.entries()) {
-      read.rows.push({ id: rowId(row, idField) ?? `${id}/${index + 1}`, row })
+    const { rows, sheetField } = content
+    const ids = rows.map((row) => rowId(row, idField))
+    const sheets = rows.map((row) => (sheetField === undefined ? '' : String(row[sheetField])))
+    const isShared = areShared(ids, sheets)
+    for (const [index, row] of rows.entries()) {
+      const own = ids[index]
+      // No sheet has a slash in its name.
+      const unique = isShared && own !== undefined ? `${sheets[index]}/${own}` : own
+      read.rows.push({ id: unique ?? `${id}/${index + 1}`, row })
     }
   } else if (content.article.text === '') {
     // A redirect needs no text.
@@ -56,6 +63,21 @@ export const sectionOf = (name) => {
   const path = name.replace(/\/+$/, '')
   const at = path.lastIndexOf('/')
   return at < 0 ? '' : path.slice(0, at) || '/'
+}
+
+/**
+ * Whether rows of different sheets have the same id: each sheet may count from 1.
+ * @param {(string | undefined)[]} ids
+ * @param {string[]} sheets
+ */
+function areShared(ids, sheets) {
+  /** @type {Map<string, string | undefined>} */
+  const first = new Map()
+  return ids.some((id, index) => {
+    if (id === undefined) return false
+    if (!first.has(id)) first.set(id, sheets[index])
+    return first.get(id) !== sheets[index]
+  })
 }
 
 /** @param {Record<string, unknown>} row @param {string | undefined} field */

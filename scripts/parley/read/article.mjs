@@ -15,8 +15,9 @@
  */
 
 /**
- * What a file holds. `indexed` is false for a page that asks search engines to leave it out.
- * @typedef {{ article: Article, indexed?: false } | { rows: Row[] }} Content
+ * What a file holds. `indexed` is false for a page that asks search engines to leave it out. `sheetField` is the field of rows
+ * of several sheets that says which sheet a row is of.
+ * @typedef {{ article: Article, indexed?: false } | { rows: Row[], sheetField?: string }} Content
  */
 
 /**

@@ -8,40 +8,102 @@ import { fenced } from './html-code.mjs'
 /** @typedef {import('./article.mjs').Row} Row */
 /** @typedef {import('./archive.mjs').Archive} Archive */
 
+/** Bytes of a workbook's parts together. The library inflates them all. */
+const MOST_OF_WORKBOOK = 200_000_000
 /** Bytes of the text of slides and books. */
 const MOST_TEXT = 64_000_000
 /** Bytes of one slide or chapter. Its tree takes up to 60 times the memory. */
 const MOST_OF_TREE = 16_000_000
+/** The library fills the rectangle up to the farthest filled cell: these take some 100 MB. */
+const MOST_CELLS = 5_000_000
+/** Rows and cells, with what they say of themselves, and whether nothing stands in them. */
+const SHEET_TAG = /<(?:\w+:)?(?:(row)|(c))(?=[\s/>])([^>]*)>(<\/)?/g
+/** Rows of a sheet: no program writes more. */
+const MOST_ROWS = 1_048_576
 
 /**
  * A workbook (ECMA-376, SpreadsheetML): each sheet is a table whose first row names its columns. Rows of several sheets say
  * which one they are of.
  * @param {Uint8Array} bytes
  * @returns {Promise<Content>}
- * @throws Error if it is no workbook
+ * @throws Error if it is no workbook, or too large a one
  */
 export async function readXlsx(bytes) {
+  await checkExtent(bytes)
   const { default: readSheets } = await import('read-excel-file/universal')
   const sheets = await readSheets(bytes.slice().buffer)
   const tables = sheets
-    .map(({ sheet, data }) => ({ sheet, rows: rowsOf(data) }))
+    .map(({ sheet, data }) => ({ sheet, ...tableIn(data) }))
     .filter(({ rows }) => rows.length > 0)
   if (tables.length === 0) throw new Error('it has no table: a first row of names and rows below it')
-  const several = tables.length > 1
-  return { rows: tables.flatMap(({ sheet, rows }) => rows.map((row) => (several ? { ...row, sheet } : row))) }
+  if (tables.length === 1) return { rows: tables.flatMap(({ rows }) => rows) }
+  const sheetField = freeName('sheet', new Set(tables.flatMap(({ names }) => names)))
+  return {
+    rows: tables.flatMap(({ sheet, rows }) => rows.map((row) => ({ ...row, [sheetField]: sheet }))),
+    sheetField,
+  }
 }
 
 /**
- * @param {unknown[][]} cells
- * @returns {Row[]}
+ * Refuses a workbook that would take more memory than there is. One filled cell far from the others is enough for that.
+ * @param {Uint8Array} bytes
  */
-function rowsOf(cells) {
+async function checkExtent(bytes) {
+  const archive = await openArchive(bytes, MOST_OF_WORKBOOK)
+  if (archive.size > MOST_OF_WORKBOOK) {
+    throw new Error(
+      `it is larger than ${MOST_OF_WORKBOOK / 1_000_000} MB when it is unpacked: split it, or save its sheets as CSV`,
+    )
+  }
+  const main = 'xl/workbook.xml'
+  const sheets = all(await xmlIn(archive, main), 'sheet')
+  let cells = 0
+  for (const [id, { type, path }] of await targetsOf(archive, main)) {
+    if (!type.endsWith('/worksheet') || !archive.has(path)) continue
+    const { rows, columns, farthest } = extentOf(await archive.text(path, 'utf-8'))
+    cells += rows * columns
+    if (rows <= MOST_ROWS && cells <= MOST_CELLS) continue
+    const name = sheets.find((sheet) => sheet.getAttribute('r:id') === id)?.getAttribute('name') ?? path
+    throw new Error(
+      `its sheet "${name}" reaches to the cell ${farthest}, and more than ${MOST_CELLS.toLocaleString('en')} cells are too many: ` +
+        'delete the columns and rows beyond the table, or save the sheet as CSV',
+    )
+  }
+}
+
+/**
+ * The rectangle of a sheet that holds all its filled cells. The library drops cells that have a format alone.
+ * @param {string} xml
+ */
+function extentOf(xml) {
+  let rows = 0
+  let widest = 'A'
+  for (const [, row, cell, attributes = '', closing] of xml.matchAll(SHEET_TAG)) {
+    const [, letters = '', number] = /\sr\s*=\s*["']([A-Z]*)(\d+)/.exec(attributes) ?? []
+    const isEmpty = attributes.endsWith('/') || closing !== undefined
+    // The library makes each row up to the last one, empty or not.
+    if (row !== undefined && Number(number) > MOST_ROWS) rows = Math.max(rows, Number(number))
+    if (cell === undefined || isEmpty || number === undefined) continue
+    rows = Math.max(rows, Number(number))
+    if (letters.length > widest.length || (letters.length === widest.length && letters > widest))
+      widest = letters
+  }
+  const columns = Array.from(widest).reduce((sum, letter) => sum * 26 + letter.charCodeAt(0) - 64, 0)
+  return { rows, columns, farthest: `${widest}${rows}` }
+}
+
+/**
+ * The names of a table's columns, and its rows.
+ * @param {unknown[][]} cells
+ * @returns {{ names: string[], rows: Row[] }}
+ */
+function tableIn(cells) {
   const isFilled = (/** @type {unknown} */ cell) => cell !== null && cell !== undefined && cell !== ''
-  // Above a table often stands what it is called.
-  const most = cells.reduce((highest, row) => Math.max(highest, row.filter(isFilled).length), 0)
+  // Above a table often stands what it is called. A sheet can have more rows than a call takes arguments.
+  const most = cells.reduce((widest, row) => Math.max(widest, row.filter(isFilled).length), 0)
   const head = cells.findIndex((row) => row.filter(isFilled).length > most / 2)
-  const names = (cells[head] ?? []).map((name, at) => String(name ?? '').trim() || `column_${at + 1}`)
-  return cells
+  const names = columnNames(cells[head] ?? [])
+  const rows = cells
     .slice(head + 1)
     .filter((row) => row.some(isFilled))
     .map((row) =>
@@ -51,6 +113,29 @@ function rowsOf(cells) {
         ),
       ),
     )
+  return { names, rows }
+}
+
+/**
+ * A name for each column. Of those that have the same name, the later ones get a number.
+ * @param {unknown[]} head
+ */
+function columnNames(head) {
+  const given = head.map((name) => String(name ?? '').trim())
+  const taken = new Set(given)
+  return given.map((name, at) => {
+    if (name !== '' && given.indexOf(name) === at) return name
+    const free = freeName(name || `column_${at + 1}`, taken)
+    taken.add(free)
+    return free
+  })
+}
+
+/** The name, with a number if it is taken. @param {string} name @param {Set<string>} taken */
+function freeName(name, taken) {
+  let free = name
+  for (let number = 2; taken.has(free); number += 1) free = `${name}_${number}`
+  return free
 }
 
 /** Days as people write them. @param {unknown} cell */

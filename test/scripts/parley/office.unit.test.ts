@@ -1,8 +1,9 @@
 /** Spreadsheets, slides, books and notebooks. */
 import { expect, test } from 'vitest'
+import { addContent, asDocuments, newRead } from '../../../scripts/parley/import/documents.mjs'
 import { openArchive } from '../../../scripts/parley/read/archive.mjs'
 import { readContent } from '../../../scripts/parley/read/index.mjs'
-import { book, changed, slides, workbook } from './files'
+import { book, changed, slides, stating, workbook, workbookOf } from './files'
 
 test('a sheet is a table, below what stands above its columns', async () => {
   const bytes = await workbook({
@@ -31,7 +32,124 @@ test('rows of several sheets name theirs', async () => {
       { Name: 'Aurora', sheet: 'Tents' },
       { City: 'Bern', sheet: 'Shops' },
     ],
+    sheetField: 'sheet',
   })
+})
+
+test('a column that is called sheet keeps what it says', async () => {
+  const bytes = await workbook({ Tents: [['Name'], ['Aurora']], Beds: [['sheet'], ['linen']] })
+  expect(await readContent(bytes, 'all.xlsx')).toEqual({
+    rows: [
+      { Name: 'Aurora', sheet_2: 'Tents' },
+      { sheet: 'linen', sheet_2: 'Beds' },
+    ],
+    sheetField: 'sheet_2',
+  })
+})
+
+/** The documents that are made of a workbook. */
+async function documentsOf(sheets: Parameters<typeof workbook>[0], idField?: string) {
+  const read = newRead('files')
+  addContent(
+    read,
+    { id: 'all.xlsx', name: 'all.xlsx' },
+    await readContent(await workbook(sheets), 'all.xlsx'),
+    idField,
+  )
+  const { documents } = await asDocuments(read, {
+    source: 'files',
+    collection: 'all',
+    server: 'http://localhost',
+    embedding: 'm',
+  })
+  return documents
+}
+
+test('rows of several sheets that each count from 1 are documents of their own', async () => {
+  const sheets = {
+    Tents: [
+      ['id', 'Price'],
+      [1, 249],
+    ],
+    Beds: [
+      ['id', 'Price'],
+      [1, 99],
+      [null, 89],
+    ],
+  }
+  expect(await documentsOf(sheets)).toMatchObject([
+    { id: 'Tents/1', Price: 249 },
+    { id: 'Beds/1', Price: 99 },
+    { id: 'all.xlsx/3', Price: 89 },
+  ])
+  expect((await documentsOf(sheets, 'Price')).map(({ id }) => id)).toEqual(['249', '99', '89'])
+  expect(
+    (
+      await documentsOf({
+        Tents: [
+          ['id', 'Price'],
+          [1, 249],
+        ],
+      })
+    ).map(({ id }) => id),
+  ).toEqual(['1'])
+})
+
+test('columns of the same name have numbers, which no other column has', async () => {
+  const bytes = await workbook({
+    Plans: [
+      ['Name', 'Amount', 'Amount', 'Amount_2', null, 'Amount', 'column_5'],
+      ['Aurora', 1, 2, 3, 4, 5, 6],
+    ],
+  })
+  expect(await readContent(bytes, 'plans.xlsx')).toEqual({
+    rows: [{ Name: 'Aurora', Amount: 1, Amount_3: 2, Amount_2: 3, column_5_2: 4, Amount_4: 5, column_5: 6 }],
+  })
+})
+
+test('a long sheet is read', async () => {
+  const rows = Array.from(
+    { length: 130_000 },
+    (_, at) => `<row r="${at + 1}"><c r="A${at + 1}"><v>${at}</v></c></row>`,
+  )
+  expect(await readContent(await workbookOf({ Long: rows.join('') }), 'long.xlsx')).toMatchObject({
+    rows: { length: 129_999 },
+  })
+})
+
+test('a filled cell far from a table is named, and one that has a format alone does not count', async () => {
+  const table =
+    '<row r="1"><c r="A1" t="inlineStr"><is><t>Price</t></is></c></row><row r="2"><c r="A2"><v>7</v></c></row>'
+  const far = async (cell: string) =>
+    readContent(await workbookOf({ Prices: `${table}${cell}` }), 'prices.xlsx')
+  await expect(far('<row r="50000"><c r="XFD50000"><v>1</v></c></row>')).rejects.toThrow(
+    'its sheet "Prices" reaches to the cell XFD50000, and more than 5,000,000 cells are too many: delete the columns and rows beyond the table',
+  )
+  await expect(
+    far('<row r="3"><c r="XFD3"><v>1</v></c></row><row r="900000"><c r="A900000"><v>1</v></c></row>'),
+  ).rejects.toThrow('the cell XFD900000,')
+  await expect(far('<row r="2000000000" ht="20"/>')).rejects.toThrow('the cell A2000000000,')
+  expect(await far('<row r="50000"><c r="XFC50000" s="1"/><c r="XFD50000" s="1"></c></row>')).toEqual({
+    rows: [{ Price: 7 }],
+  })
+})
+
+test('what would fill the memory is refused before it is unpacked', async () => {
+  const sheet = 'xl/worksheets/sheet0.xml'
+  const prices = workbook({ Prices: [['Price'], [7]] })
+  await expect(readContent(await stating(prices, sheet, 300_000_000), 'prices.xlsx')).rejects.toThrow(
+    'it is larger than 200 MB when it is unpacked: split it, or save its sheets as CSV',
+  )
+  await expect(readContent(await stating(prices, sheet, 20), 'prices.xlsx')).rejects.toThrow(
+    `its part ${sheet} is larger than it says`,
+  )
+  const chapter = 'OEBPS/two.xhtml'
+  await expect(readContent(await stating(book(), chapter, 17_000_000), 'x.epub')).rejects.toThrow(
+    `its part ${chapter} is larger than 16 MB: split the file`,
+  )
+  await expect(readContent(await stating(book(), chapter, 20), 'x.epub')).rejects.toThrow(
+    `its part ${chapter} is larger than it says`,
+  )
 })
 
 test('slides are read in their order, with tables and notes, without their numbers', async () => {
