@@ -136,13 +136,11 @@ describe.runIf(CHROMIUM)('collections in the console', () => {
         ['Rope', 30],
       ],
     })
-    await page
-      .getByLabel('Files')
-      .setInputFiles({
-        name: 'prices.xlsx',
-        mimeType: 'application/octet-stream',
-        buffer: Buffer.from(sheet),
-      })
+    await page.getByLabel('Files').setInputFiles({
+      name: 'prices.xlsx',
+      mimeType: 'application/octet-stream',
+      buffer: Buffer.from(sheet),
+    })
     await page.getByRole('button', { name: 'Import', exact: true }).click()
     await page.getByText('2 documents imported').waitFor()
     expect((await documentsOf(name)).map(({ Article, Price }) => [Article, Price])).toEqual([
