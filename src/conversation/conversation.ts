@@ -314,7 +314,7 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
     // has it.
     if (!memory.outbox.empty) await memory.outbox.deliver()
     // Usually one query about a few turns is enough. If one is gone, others may be too.
-    const ahead = asked && (await this.#lookedBack.deletedFrom(from, asked))
+    const ahead = asked && (await this.#lookedBack.deletedFrom(memory, from, asked))
     const origin = { requestId: asked?.requestId }
     const some = ahead ?? (await deletedTurns(this.env, memory, this.#id, from, origin))
     const deleted = some.length === 0 ? [] : await deletedTurns(this.env, memory, this.#id, 0, origin)

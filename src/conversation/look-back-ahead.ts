@@ -67,7 +67,7 @@ async function lookBack(
   { asker, isOurs, after }: Looking,
   { reading, requestId }: { reading: string; requestId: string },
 ): Promise<Seen | undefined> {
-  // To call an object creates it.
+  // To call an object creates it, as a file on disk where Parley runs locally. One that was only called stores nothing.
   if (!isOurs && !(await isSealed(env, conversationId))) return undefined
   // An object of the version before returns nothing.
   return (
@@ -127,13 +127,23 @@ export class LookedBack {
     this.#begun = { reading, historyId, memory, turn, after, at: Date.now(), messages, deleted }
   }
 
-  /** Turns from this one on whose messages were deleted, if that was looked up for the question. */
-  async deletedFrom(after: number, { lookedBack }: AskRequest): Promise<number[] | undefined> {
+  /** Turns from this one on whose messages were deleted, if that was looked up for the question and still holds. */
+  async deletedFrom(
+    memory: Memory,
+    after: number,
+    { lookedBack }: AskRequest,
+  ): Promise<number[] | undefined> {
     const begun = this.#begun
-    return begun && begun.reading === lookedBack && begun.after === after ? begun.deleted : undefined
+    if (!begun || begun.reading !== lookedBack || begun.after !== after) return undefined
+    if (!isFresh(begun) || !holds(begun, memory)) return undefined
+    const deleted = await begun.deleted
+    return holds(begun, memory) ? deleted : undefined
   }
 
-  /** Whether what was read for a question shows that no message is left. Never rejects. */
+  /**
+   * Whether what was read for a question shows that no message was left then. The Worker asks the history once more, so it may
+   * be out of date. Never rejects.
+   */
   async foundNothing(reading: string | undefined): Promise<boolean> {
     const begun = this.#begun
     if (!begun || begun.reading !== reading) return false
@@ -151,13 +161,17 @@ export class LookedBack {
     const begun = this.#begun
     if (!begun || begun.reading !== lookedBack) return undefined
     this.#begun = undefined
-    const holds = () =>
-      memory === begun.memory && !memory.closed && memory.outbox.empty && memory.log.latest() === begun.turn
-    if (begun.historyId !== historyId || !holds() || Date.now() - begun.at > FRESH_MS) return undefined
+    if (begun.historyId !== historyId || !isFresh(begun) || !holds(begun, memory)) return undefined
     const messages = await begun.messages
-    return messages && holds() ? lastOf(messages, model.max_bytes) : undefined
+    return messages && holds(begun, memory) ? lastOf(messages, model.max_bytes) : undefined
   }
 }
+
+const isFresh = ({ at }: Begun): boolean => Date.now() - at <= FRESH_MS
+
+/** Whether the conversation is as it was when a reading began. */
+const holds = ({ memory, turn }: Begun, now: Memory | undefined): boolean =>
+  now === memory && !memory.closed && memory.outbox.empty && memory.log.latest() === turn
 
 /** What a reading of fewer bytes would have returned (search/history/turns.ts). @returns undefined if it lacks some */
 export function lastOf({ messages, complete }: RecentMessages, bytes: number): RecentMessages | undefined {

@@ -1,5 +1,5 @@
 /** Rows of history. Every write is idempotent, because the outbox of a history collection may send it twice. */
-import { eq, type SQL, sql } from 'drizzle-orm'
+import { type SQL, sql } from 'drizzle-orm'
 import type { Database } from './client'
 import { conversations, messages, turns } from './schema'
 
@@ -51,16 +51,6 @@ export async function syncMessages(
     ...(removed.length > 0 ? [withoutTraces(db, going), ...removal(db, going)] : []),
   ])
 }
-
-/** Whether any history has messages of a conversation. */
-export const hasMessages = async (db: Database, conversationId: string): Promise<boolean> =>
-  (
-    await db
-      .select({ one: sql`1` })
-      .from(messages)
-      .where(eq(messages.conversationId, conversationId))
-      .limit(1)
-  ).length > 0
 
 /** Selects messages by their documents' ids. */
 const named = (historyId: string, documentIds: string[]): SQL =>

@@ -48,12 +48,16 @@ class Hops {
   }
 
   /** The Worker goes on meanwhile. What the object reads comes a hop later. */
-  lookBack<T>(work: Promise<T>): Promise<T> {
+  lookBack(work: Promise<conversations.Seen>): Promise<conversations.Seen> {
     this.#ahead = this.#ended
     this.#seen.clear()
     this.begin('lookBack')
     this.#lookedBack = work
-    return work
+    // Where nothing was said, nothing is read.
+    return work.then((seen) => {
+      if (seen.isNew) this.#ahead = undefined
+      return seen
+    })
   }
 
   /** A reply of D1, which takes longer than a call to a conversation and one of its history together. */

@@ -70,7 +70,7 @@ const agui =
       body: { threadId: nameOf(follows, make), runId: 'r', messages: messages(follows) },
     })
 
-/** What a name costs that has the form of a conversation's id: D1 says whether there is one. Absent: nothing. */
+/** A first question in a chat named by a UUID asks the history whether that is the id of a conversation. */
 type Kind = 'named' | 'uuid' | 'ours' | 'continued'
 const wires: [string, Kind, Wire][] = [
   ['the UI message stream', 'named', ui(random)],
@@ -152,22 +152,24 @@ afterEach(() => vi.restoreAllMocks())
 
 describe.each(wires)('%s', (_, kind, ask) => {
   const isNamed = kind === 'named' || kind === 'uuid'
-  const registry = (looksBack: boolean) =>
-    [
-      'budget',
-      ...(looksBack ? ['lookBack'] : []),
-      ...(kind === 'uuid' ? ['messages'] : []),
-      'registry',
-    ].join()
+  const registry = (looksBack: boolean) => ['budget', ...(looksBack ? ['lookBack'] : []), 'registry'].join()
+  const judged = kind === 'uuid' ? ['recentMessages'] : []
   const rewritten = ['rewrite,schema,search', 'schema,search', 'answer']
   const embedded = ['rewrite,schema,search', 'embed,schema,search', 'embed', 'answer']
 
-  it('asks a first question from a cold isolate in 5 hops, a follow-up in 6', async () => {
+  it(`asks a first question from a cold isolate in ${5 + judged.length} hops, a follow-up in 6`, async () => {
     beginAnew()
     const first = await hopsOf(ask)
     beginAnew()
     const followUp = await hopsOf(() => ask(first.id))
-    expect(waitedFor(first)).toEqual(['key,owner', registry(isNamed), 'ask', 'schema,search', 'answer'])
+    expect(waitedFor(first)).toEqual([
+      'key,owner',
+      registry(isNamed),
+      ...judged,
+      'ask',
+      'schema,search',
+      'answer',
+    ])
     expect(waitedFor(followUp)).toEqual([
       'key,owner',
       registry(true),
@@ -176,7 +178,7 @@ describe.each(wires)('%s', (_, kind, ask) => {
     ])
   })
 
-  it('asks them in 5 and 7 where an embedder has to be called', async () => {
+  it(`asks them in ${5 + judged.length} and 7 where an embedder has to be called`, async () => {
     assistant = 'meaning'
     beginAnew()
     const first = await hopsOf(ask)
@@ -185,6 +187,7 @@ describe.each(wires)('%s', (_, kind, ask) => {
     expect(waitedFor(first)).toEqual([
       'key,owner',
       registry(isNamed),
+      ...judged,
       'ask,embedAhead',
       'embed,schema,search',
       'answer',

@@ -1,4 +1,5 @@
 /** Checks that every protocol makes before a turn begins: who asks, is there budget left, is it a retry. */
+import type { Access } from '../../auth/access'
 import { requireBudget } from '../../auth/budgets'
 import { sha256 } from '../../auth/digest'
 import { requireRate } from '../../auth/rate-limit'
@@ -46,6 +47,20 @@ export const namedUser = (
   query: Readonly<Record<string, string>> = {},
 ): string | undefined => request.headers.get('x-typesense-user-id') ?? query['x-typesense-user-id']
 
+/** Questions looked ahead for since one was last admitted, by the owner of their key. */
+const unadmitted = new Map<string, number>()
+const MOST_UNADMITTED = 2
+
+/**
+ * Whether to ask the object of a chat's name before the question is admitted. To call an object creates it, so a key whose
+ * questions are refused, for an unknown assistant or a spent budget, creates no more of them here.
+ */
+export function mayLookAhead({ owner }: Access): boolean {
+  const count = unadmitted.get(owner) ?? 0
+  if (count < MOST_UNADMITTED) unadmitted.set(owner, count + 1)
+  return count < MOST_UNADMITTED
+}
+
 /**
  * @throws ApiError 400 for an overlong header, 401 when the keys contradict each other, 429 when a budget is spent
  *   or the key asks too often, 503 when too many are asked at once
@@ -66,6 +81,7 @@ export async function admitTurn(
   for (const access of new Map(accesses.map((access) => [access.digest, access])).values()) {
     await requireRate(env, 'RATE_LIMIT_TURNS', access)
   }
+  for (const { owner } of accesses) unadmitted.delete(owner)
   const keys = accesses.map(({ digest }) => digest)
   // Two visitors of a page may both number their requests from 1. If nothing tells them apart, a key that is easy to guess
   // must not join a turn. It only goes into the fingerprint.

@@ -3,7 +3,7 @@
  * conversation's id is a digest of the name with the key, the user and the assistant, so that nobody else can guess it.
  */
 import type { Access } from '../../auth/access'
-import { mayContinue } from '../../conversation/ask'
+import { isOpen } from '../../conversation/ask'
 import { namedConversationId } from '../../conversation/conversation-id'
 import type { Seen } from '../../conversation/conversation-object'
 import { storedMessages } from '../../conversation/items'
@@ -11,13 +11,12 @@ import { lookBackAhead } from '../../conversation/look-back-ahead'
 import { begunOf } from '../../conversation/memories'
 import { openRow } from '../../conversation/open-row'
 import { isToldApart, isUnguessable } from '../../conversation/ownership'
-import { idOfHandle, isSealed, mayBeConversation } from '../../conversation/sealed-id'
-import { database } from '../../db/client'
-import { hasMessages } from '../../db/messages'
+import { idOfHandle, isSealed, mayBeConversation, mayHaveHistory } from '../../conversation/sealed-id'
 import { ApiError } from '../../errors'
 import type { Assistant } from '../../registry/assistants'
 import type { Asker, Begun } from '../../turn/request'
 import { type TranscriptMessage, transcriptOf } from '../../turn/transcript'
+import { mayLookAhead } from './admit-turn'
 import { askerOf } from './asker'
 import { findHistory, findOpenModel } from './open-model'
 import type { RequestRecord } from './request-log'
@@ -49,10 +48,10 @@ export interface ChatName {
 /** What is known of a chat's name before its assistant is. */
 interface ChatAhead {
   name: string
-  /** what the object says of the conversation that the name most likely stands for */
+  /** the conversation that the name most likely stands for */
+  conversationId: string
+  /** what its object says of it */
   seen?: Seen | undefined
-  /** whether D1 has messages of this id; absent: not looked up */
-  isKept?: boolean
 }
 
 export interface Chat {
@@ -77,8 +76,8 @@ const ID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}
 export const isConversationId = (name: string): boolean => ID.test(name)
 
 /**
- * The conversation of a name. A conversation that began on another protocol can be continued by its id. A scoped key that
- * fixes a conversation always leads to that one.
+ * The conversation of a name. A conversation that began on another protocol can be continued by its id, unless the caller has
+ * begun a chat under that name. A scoped key that fixes a conversation always leads to that one.
  * @param after the turn that the question continues from, if the request names one
  * @throws ApiError 400 for a name that is easy to guess
  */
@@ -103,16 +102,19 @@ export async function findChat(parties: ChatParties, name: string, after?: numbe
   }
   const conversationId = await namedConversationId(asker, assistant.name, name)
   const ahead = await aheadOf(parties, name)
-  return { conversationId, named: true, ...(ahead?.seen?.isNew && { isNew: true }) }
+  const isNew = ahead?.conversationId === conversationId && ahead.seen?.isNew
+  return { conversationId, named: true, ...(isNew && { isNew }) }
 }
 
 /**
  * Looks a chat up by its name while the registry is read, so that `findChat` and the turn wait for less.
  * @param given the name, once it is known
+ * @param mayCreate whether an object may be asked that may not exist yet
  */
 export async function lookAhead(
   parties: Omit<ChatParties, 'assistant' | 'ahead'> & { assistant: Pick<Assistant, 'name'> },
   given: ChatName | Promise<ChatName | undefined>,
+  mayCreate: (access: Access) => boolean = mayLookAhead,
 ): Promise<ChatAhead | undefined> {
   const { env, access, assistant, record } = parties
   const { name, after } = (await given) ?? {}
@@ -123,21 +125,20 @@ export async function lookAhead(
   const ours = fixed ?? (await idOfHandle(env, name))
   const isSealedId = ours === undefined && (await isSealed(env, name))
   const conversationId = ours ?? (isSealedId ? name : await namedConversationId(asker, assistant.name, name))
-  const [seen, isKept] = await Promise.all([
-    lookBackAhead(env, record, { conversationId, asker, after, isOurs: fixed === undefined }),
-    ours === undefined && !isSealedId && ID.test(name) ? isKeptIn(env, name) : undefined,
-  ])
-  return { name, seen, ...(isKept !== undefined && { isKept }) }
+  // The object of a name may be one that does not exist yet.
+  if (ours === undefined && !isSealedId && !mayCreate(access)) return undefined
+  const isOurs = fixed === undefined
+  return {
+    name,
+    conversationId,
+    seen: await lookBackAhead(env, record, { conversationId, asker, after, isOurs }),
+  }
 }
 
 async function aheadOf({ ahead, anew }: ChatParties, name: string): Promise<ChatAhead | undefined> {
   const found = anew ? undefined : await ahead
   return found?.name === name ? found : undefined
 }
-
-/** Whether D1 has messages of an id; it has those of every history. True if D1 cannot tell. */
-const isKeptIn = (env: Cloudflare.Env, id: string): Promise<boolean> =>
-  hasMessages(database(env), id).catch(() => true)
 
 /** The ids that a name may stand for, the likeliest first. For reading and stopping. */
 export async function chatIds(parties: ChatParties, name: string): Promise<{ asker: Asker; ids: string[] }> {
@@ -163,7 +164,11 @@ const askerFor = ({
 }: Pick<ChatParties, 'request' | 'access' | 'user'>): Promise<Asker> =>
   askerOf({ request, accesses: [access], userId: user })
 
-/** @returns `seen` if its object says so, which does not know whether messages are left */
+/**
+ * Whether a name is the id of a conversation that the asker may continue. The history says whether there is one, because D1
+ * learns of messages later (docs/architecture.md). A chat that the asker has begun under the name comes before it.
+ * @returns `seen` if its object says so, which does not know whether messages are left
+ */
 async function isKnown(
   parties: ChatParties,
   asker: Asker,
@@ -171,15 +176,20 @@ async function isKnown(
   after: number | undefined,
 ): Promise<boolean | 'seen'> {
   const { env, access, assistant, anew } = parties
-  const isOurs = await isSealed(env, id)
-  const ahead =
-    (await aheadOf(parties, id)) ??
-    (isOurs && !anew ? await lookAhead(parties, { name: id, after }) : undefined)
-  if (!isOurs && !(ahead?.isKept ?? (await isKeptIn(env, id)))) return false
   const model = await findOpenModel(env, [access], assistant.model)
   if (!model) return false
   const historyId = await findHistory(env, model)
-  return ahead?.seen?.historyId === historyId ? 'seen' : mayContinue(env, asker, id, historyId)
+  const look = () => lookAhead(parties, { name: id, after }, () => true)
+  const hasBegun = (found: ChatAhead | undefined) => found?.seen?.historyId === historyId
+  const isOurs = await isSealed(env, id)
+  const ahead = (await aheadOf(parties, id)) ?? (isOurs && !anew ? await look() : undefined)
+  if (ahead && hasBegun(ahead)) return ahead.conversationId === id && 'seen'
+  if (!(await mayHaveHistory(env, id, historyId))) return false
+  const [open, begun] = await Promise.all([
+    isOpen(env, asker, id, historyId),
+    ahead || isOurs ? undefined : look(),
+  ])
+  return open && !hasBegun(begun)
 }
 
 /**

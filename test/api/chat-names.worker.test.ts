@@ -1,0 +1,146 @@
+/** Which conversation a chat goes to whose name has the form of a conversation's id. */
+import { listDurableObjectIds } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { forgetKeys } from '../../src/auth/authenticate'
+import * as embeds from '../../src/conversation/embed-ahead'
+import { rowsOf, withoutTables } from '../conversation/stage'
+import { makeKey, QUESTION, setStage } from './parley/stage'
+import { call, send } from './typesense/api'
+
+const HOUR_MS = 3_600_000
+const realNow = Date.now
+let later = 0
+
+/** Forgets the rows that the isolate has in memory. */
+function beginAnew(): void {
+  later += HOUR_MS
+  vi.spyOn(Date, 'now').mockImplementation(() => realNow() + later)
+  forgetKeys()
+}
+
+const messages = (content: string) => [{ role: 'user', content }]
+
+/** @returns the id of the conversation that answered */
+async function idOf(response: Response): Promise<string | null> {
+  expect([response.status, await response.text()]).toEqual([200, expect.stringContaining('330')])
+  return response.headers.get('x-parley-conversation-id')
+}
+
+const toUi = (id: string, question = QUESTION, options: { key?: string; assistant?: string } = {}) =>
+  send('POST', `/ui/${options.assistant ?? 'guide'}`, {
+    ...(options.key !== undefined && { key: options.key }),
+    body: { id, messages: messages(`${question} ${crypto.randomUUID()}`), trigger: 'submit-message' },
+  })
+const ui = async (id: string, question?: string) => idOf(await toUi(id, question))
+const agui = async (id: string) =>
+  idOf(
+    await send('POST', '/agui/guide', {
+      body: { threadId: id, runId: 'r', messages: messages(`${QUESTION} ${crypto.randomUUID()}`) },
+    }),
+  )
+
+async function imported(id: string): Promise<void> {
+  const said = { user: QUESTION, assistant: '330 metres.' }
+  const lines = Object.entries(said).map(([role, message]) => {
+    const timestamp = Math.floor(realNow() / 1000)
+    return JSON.stringify({ conversation_id: id, model_id: 'm', role, message, timestamp })
+  })
+  const response = await send('POST', '/collections/history/documents/import', { body: lines.join('\n') })
+  expect([response.status, await response.text()]).toEqual([200, '{"success":true}\n{"success":true}'])
+}
+
+const inD1 = (id: string) => rowsOf('SELECT role FROM messages WHERE conversation_id = ?', id)
+
+beforeAll(async () => {
+  await setStage()
+  expect((await call('PUT', '/assistants/guide', { body: { model: 'm', collections: ['facts'] } }))[0]).toBe(
+    200,
+  )
+})
+afterEach(() => vi.restoreAllMocks())
+
+describe.each([
+  ['where the rows are in the memory of the isolate', () => {}],
+  ['from an isolate without any', beginAnew],
+])('a chat named by a UUID, %s', (_, begin) => {
+  it('continues what was imported under its name, before D1 knows of it', async () => {
+    const id = crypto.randomUUID()
+    vi.spyOn(console, 'error').mockReturnValue()
+    await withoutTables(['messages'], () => imported(id))
+    expect(await inD1(id)).toEqual([])
+    begin()
+    expect(await ui(id)).toBe(id)
+    begin()
+    expect(await ui(id)).toBe(id)
+  })
+
+  it('continues one of another wire by its id, before D1 knows of it', async () => {
+    const id = await ui(`Chat${crypto.randomUUID().replaceAll('-', '')}`)
+    await env.DB.prepare('DELETE FROM messages WHERE conversation_id = ?').bind(id).run()
+    begin()
+    expect(await agui(id!)).toBe(id)
+    begin()
+    expect(await agui(id!)).toBe(id)
+  })
+
+  it('stays the one that began, whatever is imported later', async () => {
+    const name = crypto.randomUUID()
+    begin()
+    const id = await ui(name)
+    expect(id).not.toBe(name)
+    await imported(name)
+    begin()
+    expect(await ui(name)).toBe(id)
+    begin()
+    expect(await ui(name)).toBe(id)
+  })
+})
+
+it('does not wait for D1 with a follow-up where the rows are in the memory of the isolate', async () => {
+  const name = crypto.randomUUID()
+  const id = await ui(name)
+  const prepare = env.DB.prepare.bind(env.DB)
+  const reads: string[] = []
+  vi.spyOn(env.DB, 'prepare').mockImplementation((query) => {
+    if (/\b(messages|conversations)\b/.test(query) && /^\s*select/i.test(query)) reads.push(query)
+    return prepare(query)
+  })
+  expect(await ui(name)).toBe(id)
+  expect(reads).toEqual([])
+})
+
+describe('a question that is not admitted', () => {
+  const objects = async () => (await listDurableObjectIds(env.CONVERSATION)).length
+  const MOST_UNADMITTED = 2
+
+  it.each([
+    ['for an assistant that does not exist', 'nobody', 404],
+    ['with a budget that is spent', 'guide', 429],
+  ])('%s: creates few objects, however often it comes', async (_, assistant, status) => {
+    const key = await makeKey({
+      actions: ['documents:search', 'conversations:create'],
+      ...(status === 429 && { turns_per_day: 1 }),
+    })
+    if (status === 429) await (await toUi(crypto.randomUUID(), QUESTION, { key })).text()
+    const before = await objects()
+    for (let count = 0; count < 6; count++) {
+      beginAnew()
+      const refused = await toUi(crypto.randomUUID(), QUESTION, { key, assistant })
+      expect([refused.status, await refused.text()]).toEqual([status, expect.any(String)])
+    }
+    expect((await objects()) - before).toBeLessThanOrEqual(MOST_UNADMITTED)
+  })
+})
+
+it('is not taken for a new chat because the conversation that gave it its name was deleted', async () => {
+  const body = { question: QUESTION, model: 'm', collections: ['facts'] }
+  const [, { conversation_id: id }] = await call('POST', '/conversations', { body })
+  expect((await call('DELETE', `/conversations/${id}`))[0]).toBe(200)
+  const embedAhead = vi.spyOn(embeds, 'embedAhead')
+  beginAnew()
+  const next = await ui(id)
+  beginAnew()
+  expect(await ui(id)).toBe(next)
+  expect(embedAhead.mock.calls.map(([, , isNew]) => isNew)).toEqual([false, false])
+})
