@@ -3,6 +3,7 @@ import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
 import { lastOf } from '../../src/conversation/look-back-ahead'
 import { sealedId } from '../../src/conversation/sealed-id'
+import { unwrap } from '../../src/errors'
 import { contentOf } from '../../src/parts'
 import * as collections from '../../src/search/collection/handle'
 import type { AskRequest } from '../../src/turn/request'
@@ -92,6 +93,16 @@ it('is not used if the model has another history by now', async () => {
   const events = await take({ ...request, historyId })
   expect(events.at(-1)).toMatchObject({ type: 'error', code: 'unknown_conversation' })
   expect(rewritings).toEqual([])
+})
+
+it('does not say later which turns were deleted', async () => {
+  const request = await begun()
+  await conversation(request.conversationId).lookBack(READING, request.asker, 1)
+  const { object } = await collectionNamed('talk')
+  const all = { batchSize: 100, returnDocuments: false, returnIds: false }
+  unwrap(await object.removeWhere(`conversation_id:=${request.conversationId}`, all))
+  vi.spyOn(Date, 'now').mockImplementation(() => realNow() + 3_000)
+  await expect(take({ ...request, after: 1 })).rejects.toMatchObject({ code: 'unknown_conversation' })
 })
 
 it('is read again if it could not be read', async () => {

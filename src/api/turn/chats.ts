@@ -57,7 +57,7 @@ export function askChat(parties: ChatParties, { chat, ...asked }: ChatQuestion):
 
 /**
  * Asks in the conversation of a chat. Looks it up once more, more thoroughly, if the messages of one that its object knows turn
- * out to be gone.
+ * out to be gone. Its rate then counts twice.
  */
 export async function inChat<C extends Pick<Chat, 'seen'> | undefined, T>(
   parties: ChatParties,
