@@ -8,13 +8,14 @@ import { rowsOf, withoutTables } from '../conversation/stage'
 import { makeKey, QUESTION, setStage } from './parley/stage'
 import { call, send } from './typesense/api'
 
-const HOUR_MS = 3_600_000
+/** Longer than any row is cached, shorter than messages are kept. */
+const LATER_MS = 120_000
 const realNow = Date.now
 let later = 0
 
 /** Forgets the rows that the isolate has in memory. */
 function beginAnew(): void {
-  later += HOUR_MS
+  later += LATER_MS
   vi.spyOn(Date, 'now').mockImplementation(() => realNow() + later)
   forgetKeys()
 }
@@ -120,7 +121,7 @@ describe('a question that is not admitted', () => {
   ])('%s: creates few objects, however often it comes', async (_, assistant, status) => {
     const key = await makeKey({
       actions: ['documents:search', 'conversations:create'],
-      ...(status === 429 && { turns_per_day: 1 }),
+      ...(status === 429 && { limits: { turns_per_day: 1 } }),
     })
     if (status === 429) await (await toUi(crypto.randomUUID(), QUESTION, { key })).text()
     const before = await objects()
