@@ -4,6 +4,7 @@ import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { forgetKeys } from '../../src/auth/authenticate'
 import * as embeds from '../../src/conversation/embed-ahead'
+import * as looking from '../../src/conversation/look-back-ahead'
 import { rowsOf, withoutTables } from '../conversation/stage'
 import { makeKey, QUESTION, setStage } from './parley/stage'
 import { call, send } from './typesense/api'
@@ -132,6 +133,16 @@ describe('a question that is not admitted', () => {
     }
     expect((await objects()) - before).toBeLessThanOrEqual(MOST_UNADMITTED)
   })
+})
+
+it('is not looked ahead for where a widget of n8n only loads what was said', async () => {
+  const before = (await listDurableObjectIds(env.CONVERSATION)).length
+  const lookBack = vi.spyOn(looking, 'lookBackAhead')
+  beginAnew()
+  const body = { action: 'loadPreviousSession', sessionId: crypto.randomUUID() }
+  expect(await call('POST', '/n8n/guide', { body })).toEqual([200, { data: [] }])
+  expect(lookBack).not.toHaveBeenCalled()
+  expect(await listDurableObjectIds(env.CONVERSATION)).toHaveLength(before)
 })
 
 it('is not taken for a new chat because the conversation that gave it its name was deleted', async () => {

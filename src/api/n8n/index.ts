@@ -29,9 +29,10 @@ const Body = once(() =>
 )
 
 async function serve(call: OpenCall): Promise<Response> {
-  const { parties, bodyText, body } = await openQuestion(call, 'n8n', (given) => ({
-    name: shaped(Body(), given).sessionId,
-  }))
+  const { parties, bodyText, body } = await openQuestion(call, 'n8n', (given) => {
+    const { action, sessionId } = shaped(Body(), given)
+    return action === 'sendMessage' ? { name: sessionId } : undefined
+  })
   const asked = shaped(Body(), body)
   if (asked.action === 'loadPreviousSession') return previous(parties, asked.sessionId)
   const { assistant } = parties
