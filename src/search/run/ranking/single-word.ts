@@ -5,6 +5,7 @@
  * nothing else. Reading that takes a tenth of the time of reading texts.
  */
 import { readColumn } from '../../../stored-json'
+import { reform } from '../../changes'
 import { fragment, type SqlFragment } from '../../fragment'
 import { isArray } from '../../schema/layout'
 import { WORDS } from '../../text/analyzer'
@@ -105,15 +106,17 @@ export function scoresOfWord(
 
 const fitOf = (fields: number, number: number): number => (fields >>> (2 * number)) & 3
 
-/** Queries the places of words. Their table is made on first use: to ask for it each time would count as a write. */
+/**
+ * Queries the places of words. Their table is made on first use: to ask for it each time would count as a write. It shows the index
+ * in another form, so replies that were kept stay valid.
+ */
 function places(sql: SqlStorage, query: SqlFragment, pace: Pace) {
   const read = () => pace.query<Record<'seqs' | 'columns' | 'costs' | 'wholes', string>>(sql, query)
   try {
     return read()
   } catch {
-    sql.exec(
-      `CREATE VIRTUAL TABLE IF NOT EXISTS word_instances USING fts5vocab('${WORDS.table}', 'instance')`,
-    )
+    const table = `CREATE VIRTUAL TABLE IF NOT EXISTS word_instances USING fts5vocab('${WORDS.table}', 'instance')`
+    reform(sql, () => sql.exec(table))
     return read()
   }
 }
