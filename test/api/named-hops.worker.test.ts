@@ -157,48 +157,39 @@ describe.each(wires)('%s', (_, kind, ask) => {
   const rewritten = ['rewrite,schema,search', 'schema,search', 'answer']
   const embedded = ['rewrite,schema,search', 'embed,schema,search', 'embed', 'answer']
 
-  it(`asks a first question from a cold isolate in ${5 + judged.length} hops, a follow-up in 6`, async () => {
-    beginAnew()
-    const first = await hopsOf(ask)
-    beginAnew()
-    const followUp = await hopsOf(() => ask(first.id))
-    expect(waitedFor(first)).toEqual([
-      'key,owner',
-      registry(isNamed),
-      ...judged,
-      'ask',
-      'schema,search',
-      'answer',
-    ])
-    expect(waitedFor(followUp)).toEqual([
-      'key,owner',
-      registry(true),
-      expect.stringMatching(/^ask,recentMessages(,wholeTurns)?$/),
-      ...rewritten,
-    ])
-  })
-
-  it(`asks them in ${5 + judged.length} and 7 where an embedder has to be called`, async () => {
-    assistant = 'meaning'
-    beginAnew()
-    const first = await hopsOf(ask)
-    beginAnew()
-    const followUp = await hopsOf(() => ask(first.id))
-    expect(waitedFor(first)).toEqual([
-      'key,owner',
-      registry(isNamed),
-      ...judged,
-      'ask,embedAhead',
-      'embed,schema,search',
-      'answer',
-    ])
-    expect(waitedFor(followUp)).toEqual([
-      'key,owner',
-      registry(true),
-      expect.stringMatching(/^ask,recentMessages(,wholeTurns)?$/),
-      ...embedded,
-    ])
-  })
+  it.each([
+    { where: 'with the built-in embedder', followUpHops: 6, asked: 'ask', searched: [], after: rewritten },
+    {
+      where: 'where an embedder has to be called',
+      followUpHops: 7,
+      asked: 'ask,embedAhead',
+      searched: ['embed'],
+      after: embedded,
+    },
+  ])(
+    `asks a first question from a cold isolate in ${5 + judged.length} hops, a follow-up in $followUpHops, $where`,
+    async ({ asked, searched, after }) => {
+      if (searched.length > 0) assistant = 'meaning'
+      beginAnew()
+      const first = await hopsOf(ask)
+      beginAnew()
+      const followUp = await hopsOf(() => ask(first.id))
+      expect(waitedFor(first)).toEqual([
+        'key,owner',
+        registry(isNamed),
+        ...judged,
+        asked,
+        [...searched, 'schema', 'search'].join(),
+        'answer',
+      ])
+      expect(waitedFor(followUp)).toEqual([
+        'key,owner',
+        registry(true),
+        expect.stringMatching(/^ask,recentMessages(,wholeTurns)?$/),
+        ...after,
+      ])
+    },
+  )
 
   it('asks them in at most 5 and 7 where the rows are in the memory of the isolate', async () => {
     assistant = 'meaning'
