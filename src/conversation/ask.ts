@@ -13,7 +13,7 @@
  * second hop.
  */
 import { waitUntil } from 'cloudflare:workers'
-import { coded, unwrap } from '../errors'
+import { coded, type Outcome, unwrap } from '../errors'
 import { textOf } from '../parts'
 import { historyStore } from '../registry/engines'
 import { unknownConversation } from '../turn/errors'
@@ -21,7 +21,7 @@ import type { Position } from '../turn/events'
 import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../turn/question-length'
 import type { Asker, AskRequest } from '../turn/request'
 import { newConversationId } from './conversation-id'
-import { conversationObject, type Elsewhere } from './conversation-object'
+import { type Asked, type ConversationRpc, conversationObject, type Elsewhere } from './conversation-object'
 import { embedAhead } from './embed-ahead'
 import { mayHaveHistory } from './sealed-id'
 
@@ -33,6 +33,8 @@ export interface Question extends Omit<AskRequest, 'conversationId' | 'continues
   vouched?: boolean
   /** true if the conversation begins now, as its object said (look-back-ahead.ts) */
   isNew?: boolean
+  /** the name that `conversationId` stands for, where it may itself be the id of a conversation, which then comes first */
+  orElse?: string
 }
 
 export interface Answering {
@@ -79,7 +81,7 @@ const MOST_HOPS = 5
  */
 export async function ask(
   env: Cloudflare.Env,
-  { vouched, isNew = false, ...question }: Question,
+  { vouched, isNew = false, orElse, ...question }: Question,
   signal?: AbortSignal,
 ): Promise<Answering> {
   const began = Date.now()
@@ -92,11 +94,19 @@ export async function ask(
     given === undefined
       ? { ...question, ...(await newConversationId(env, question)), continues: false, attempt }
       : { ...question, conversationId: given, continues: true, attempt }
+  const named = request
   embedAhead(env, request, isNew)
   for (let hop = 0; hop < MOST_HOPS; hop++) {
     const { conversationId } = request
     const object = conversationObject(env, conversationId)
-    const asked = unwrap(await object.ask(request))
+    const mayGoOn = hop === 0 && orElse !== undefined
+    const outcome = await (mayGoOn ? askNamed(env, object, request, orElse) : object.ask(request))
+    if (conversationId === orElse && !outcome.ok && outcome.error.code === 'unknown_conversation') {
+      // It is another asker's.
+      request = named
+      continue
+    }
+    const asked = unwrap(outcome)
     if ('events' in asked)
       return {
         conversationId,
@@ -117,15 +127,32 @@ export async function ask(
           waitUntil,
         }),
       }
-    request = { ...question, ...beginningOf(asked), continues: false, attempt }
+    request = { ...question, ...beginningOf(asked), attempt }
   }
   throw new Error('No conversation took the question.')
 }
 
+async function askNamed(
+  env: Cloudflare.Env,
+  object: ConversationRpc,
+  request: AskRequest,
+  name: string,
+): Promise<Outcome<Asked>> {
+  try {
+    return await object.askNamed(request, name)
+  } catch (error) {
+    // An object of the version before does not have the method.
+    if (!(error instanceof TypeError)) throw error
+    const isTaken = await mayHaveHistory(env, name, request.historyId)
+    return isTaken ? { ok: true, value: { elsewhere: name, continues: true } } : object.ask(request)
+  }
+}
+
 /** Turns an `Elsewhere` reply into the request for the other conversation. */
-const beginningOf = ({ elsewhere, copies, transcript }: Elsewhere) => ({
+const beginningOf = ({ elsewhere, continues, copies, transcript }: Elsewhere) => ({
   conversationId: elsewhere,
   named: false,
+  continues: continues === true,
   ...(copies !== undefined && { copies }),
   ...(transcript && { transcript }),
 })

@@ -19,6 +19,8 @@ export interface Elsewhere {
   copies?: string
   /** what was said before, if the question continues from an earlier turn */
   transcript?: TranscriptMessage[]
+  /** true: that conversation exists, and the question continues it */
+  continues?: true
 }
 
 /** What the object of a conversation knows without its history. */
@@ -41,6 +43,12 @@ export interface ConversationRpc {
    * request.
    */
   ask(request: AskRequest): Promise<Outcome<Asked>>
+  /**
+   * The same for a chat whose name may be the id of a conversation, which may have been imported. If nothing was said here yet and
+   * the history has messages of that id, the question goes there.
+   * @param name the client's name for this conversation
+   */
+  askNamed(request: AskRequest, name: string): Promise<Outcome<Asked>>
   /**
    * Reads the end of the history for a question that is on its way here (look-back-ahead.ts). Does nothing if turns run or
    * wait here.
@@ -132,6 +140,7 @@ export interface ConversationRpc {
 const CONVERSATION_CALLS: Repetitions<ConversationRpc> = {
   // A repeated question finds its turn by its `attempt`.
   ask: 'repeat',
+  askNamed: 'repeat',
   // The question comes anyway, and reads for itself.
   lookBack: 'once',
   // At worst the model is asked twice, and nothing is stored.

@@ -36,6 +36,8 @@ import { Memory } from './memory'
 import { requireAsker } from './ownership'
 import { Reader } from './reader'
 import { askedOf } from './said'
+import { mayHaveHistory } from './sealed-id'
+import { type SearchPorts, searchAhead } from './search-ports'
 import { Succession, UNDERWAY_MS } from './succession'
 import { isChange, type Told, tell } from './tell'
 import type { RequestNames } from './turn-log'
@@ -70,7 +72,8 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
     isCopyable: (identity) => this.#isCopyable(identity),
   })
 
-  ask(request: AskRequest): Promise<Outcome<Asked>> {
+  /** @param searching what an object that calls itself has begun to search */
+  ask(request: AskRequest, searching?: SearchPorts): Promise<Outcome<Asked>> {
     return attempt(async () => {
       const { asker, continues, after } = request
       requireAsker(asker)
@@ -99,8 +102,21 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
         const transcript = await transcriptTo(this.env, memory, request, this.#queue.hasOther(after))
         if (transcript) return { ...(await this.#succession.place(request)), transcript }
       }
-      return this.#enqueue(request, names)
+      return this.#enqueue(request, names, searching)
     })
+  }
+
+  async askNamed(request: AskRequest, name: string): Promise<Outcome<Asked>> {
+    const { asker, historyId } = request
+    const hasBegun = seenBy(asker, this.#memory).historyId === historyId
+    if (hasBegun || !this.#queue.idle) return this.ask(request)
+    // The judgement takes as long as a search. So they begin together, and nothing else begins before it.
+    const searching = searchAhead(this.env, request)
+    const taken = await attempt(() => mayHaveHistory(this.env, name, historyId))
+    if (!taken.ok) return taken
+    return taken.value
+      ? { ok: true, value: { elsewhere: name, continues: true } }
+      : this.ask(request, searching)
   }
 
   async lookBack(reading: string, asker?: Asker, after?: number, origin?: Origin): Promise<Seen> {
@@ -171,8 +187,7 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
 
   tell(told: Told): Promise<Outcome<number>> {
     if (!this.#memory && isChange(told)) return attempt(() => 0)
-    this.#memory ??= this.#create()
-    const memory = this.#memory
+    const memory = this.#remember()
     const telling = () => tell(memory, this.env, told).finally(() => memory.closed || this.#schedule(memory))
     return attempt(() => (told.what === 'message' ? this.#queue.addMessage(telling) : telling()))
   }
@@ -208,8 +223,7 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
   }
 
   erase(historyId?: string, origin?: Origin): Promise<boolean> {
-    this.#memory ??= this.#create()
-    const memory = this.#memory
+    const memory = this.#remember()
     if (historyId !== undefined) memory.addHistory(historyId)
     memory.erase()
     this.#queue.stopAll()
@@ -231,8 +245,9 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
     else this.#schedule(memory)
   }
 
-  #create(): Memory {
-    return new Memory(...this.#held())
+  #remember(): Memory {
+    this.#memory ??= new Memory(...this.#held())
+    return this.#memory
   }
 
   /** The arguments to construct a Memory. */
@@ -264,18 +279,16 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
     return this.#queue.find(names) !== undefined || memory?.log.copyable(names, Date.now()) !== undefined
   }
 
-  #enqueue(request: AskRequest, names: RequestNames): Asked {
+  #enqueue(request: AskRequest, names: RequestNames, searching?: SearchPorts): Asked {
     const turn = new QueuedTurn(request, names)
     this.#attempts.add(turn)
     const reads = turn.readsOf(request)
     const run = new TurnRun(turn, this.env, {
       memory: () => this.#memory,
-      remember: () => {
-        this.#memory ??= this.#create()
-        return this.#memory
-      },
+      remember: () => this.#remember(),
       schedule: (memory) => this.#schedule(memory),
       lookedBack: () => this.#lookedBack.take(this.#memory, request),
+      searching,
     })
     const ended = this.#queue
       .add(turn, () => run.run())
@@ -344,11 +357,8 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
   async #forget(memory: Memory): Promise<void> {
     const remembered = await isRemembered(this.env, memory, this.#id).catch(() => true)
     if (memory.closed || !memory.log.empty || !this.#atRest(memory)) return
-    if (remembered) {
-      this.#alarm.set(Date.now() + memory.linger())
-    } else {
-      await this.#clear()
-    }
+    if (remembered) this.#alarm.set(Date.now() + memory.linger())
+    else await this.#clear()
   }
 
   /** Deletes everything except the mark that the id has been used, if one is needed. */
@@ -359,9 +369,7 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
   }
 
   #erase(memory: Memory, origin?: Origin): Promise<boolean> {
-    this.#erasing ??= this.#eraseAll(memory, origin).finally(() => {
-      this.#erasing = undefined
-    })
+    this.#erasing ??= this.#eraseAll(memory, origin).finally(() => (this.#erasing = undefined))
     return this.#erasing
   }
 
@@ -386,15 +394,11 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
   }
 
   /** Sets the alarm for whatever comes first: the heartbeat, the next delivery attempt, or the next turn to forget. */
-  #schedule({ outbox, records, log }: Memory): void {
+  #schedule(memory: Memory): void {
+    const { idle } = this.#queue
     const now = Date.now()
-    const times = [
-      this.#queue.idle ? undefined : now + HEARTBEAT_MS,
-      outbox.empty ? undefined : now + outbox.patience,
-      records.empty ? undefined : now + records.patience,
-      log.nextExpiry(),
-    ].filter((time) => time !== undefined)
+    const next = Math.min(memory.nextWork(now), idle ? Number.POSITIVE_INFINITY : now + HEARTBEAT_MS)
     // While a turn runs the alarm may fire early: that costs less than moving it.
-    if (times.length > 0) this.#alarm.set(Math.min(...times), { orSooner: !this.#queue.idle })
+    if (Number.isFinite(next)) this.#alarm.set(next, { orSooner: !idle })
   }
 }

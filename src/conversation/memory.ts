@@ -181,6 +181,14 @@ export class Memory {
     return this.#self.found_until
   }
 
+  /** When to deliver something or to forget a turn next, in milliseconds since 1970; infinite: never. */
+  nextWork(now: number): number {
+    const { outbox, records, log } = this
+    const never = Number.POSITIVE_INFINITY
+    const deliveries = [outbox, records].map(({ empty, patience }) => (empty ? never : now + patience))
+    return Math.min(...deliveries, log.nextExpiry() ?? never)
+  }
+
   /** How long to wait until the next check whether messages remain, in milliseconds. It counts the checks. */
   linger(): number {
     const checks = readMeta(this.#sql, 'lingering') ?? 0

@@ -4,11 +4,10 @@ import { ttlsOf } from '../db/conversation-models'
 import type { ConversationEntry } from '../db/conversations'
 import { type Cost, deleteTurn, recordCost, type Spent, type TurnRecord } from '../db/turns'
 import { dayOf } from '../db/usage'
-import { type ApiError, attempt, coded, logFailure, type Outcome, type Trail } from '../errors'
+import { type ApiError, coded, logFailure, type Outcome, type Trail } from '../errors'
 import { withSettings } from '../models/sampling'
 import { textOf, toStored, withoutFileTexts } from '../parts'
-import { historyStore, retrieverOf } from '../registry/engines'
-import { lookUpAnew } from '../registry/names'
+import { historyStore } from '../registry/engines'
 import type { RecentMessages } from '../search/types'
 import { errorOf, stopped, unknownConversation } from '../turn/errors'
 import { type DoneEvent, isTerminal, type LogEventBody } from '../turn/events'
@@ -21,6 +20,7 @@ import { conversationObject } from './conversation-object'
 import { copyTurn, withoutRepeats } from './copy'
 import { identityOf } from './joins'
 import type { Memory } from './memory'
+import { type SearchPorts, searchPorts } from './search-ports'
 import { languageModelOf, rewriterOf } from './turn-models'
 import type { QueuedTurn } from './turn-queue'
 import { turnRow } from './turn-row'
@@ -35,16 +35,12 @@ export interface Surroundings {
   schedule(memory: Memory): void
   /** what was read ahead for this turn */
   lookedBack(): Promise<RecentMessages | undefined>
+  /** its searches, if they began before it */
+  searching: SearchPorts | undefined
 }
 
 /** A turn's spending is recorded at least this often, in milliseconds. Each record is a row that is billed. */
 const NOTE_MS = 5_000
-
-/** Returns a collection's reply. An unavailable collection fails only its own search, not the others. */
-async function told<T>(ask: () => Promise<Outcome<T>>): Promise<Outcome<T>> {
-  const outcome = await attempt(ask)
-  return outcome.ok ? outcome.value : outcome
-}
 
 /** Later than any ttl ends, and still a date that every part of the platform can hold. */
 const LAST_MOMENT = 8e15
@@ -278,10 +274,7 @@ export class TurnRun {
         this.#spent = spent
       },
       rewriter: () => rewriterOf(request.model, env, trail),
-      search: (place, params, scope) =>
-        told(() => retrieverOf(env, place).search(params, { ...scope, requestId: request.requestId })),
-      schema: (place) => told(() => retrieverOf(env, place).schema()),
-      placeOf: (collection) => lookUpAnew(env, collection).catch(() => undefined),
+      ...(this.#around.searching ?? searchPorts(env, request)),
       known,
       messages: async (bytes) =>
         bytes === request.model.max_bytes && known ? known : await this.#messages(bytes),

@@ -3,9 +3,12 @@ import { listDurableObjectIds } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { forgetKeys } from '../../src/auth/authenticate'
+import * as objects from '../../src/conversation/conversation-object'
 import * as embeds from '../../src/conversation/embed-ahead'
 import * as looking from '../../src/conversation/look-back-ahead'
-import { rowsOf, withoutTables } from '../conversation/stage'
+import { ApiError } from '../../src/errors'
+import * as engines from '../../src/registry/engines'
+import { rowsOf, usedSoFar, withoutTables } from '../conversation/stage'
 import { makeKey, QUESTION, setStage } from './parley/stage'
 import { call, send } from './typesense/api'
 
@@ -52,6 +55,14 @@ async function imported(id: string): Promise<void> {
   expect([response.status, await response.text()]).toEqual([200, '{"success":true}\n{"success":true}'])
 }
 
+/** The methods of a handle, some of which a test replaces. */
+const methodsOf = <Handle extends object>(handle: Handle): Handle =>
+  new Proxy(handle, {
+    ownKeys: () => METHODS,
+    getOwnPropertyDescriptor: () => ({ enumerable: true, configurable: true }),
+  })
+const METHODS = ['ask', 'askNamed', 'isOpenTo', 'lookBack', 'lost', 'recorded', 'recentMessages', 'messages']
+
 const inD1 = (id: string) => rowsOf('SELECT role FROM messages WHERE conversation_id = ?', id)
 
 beforeAll(async () => {
@@ -96,6 +107,60 @@ describe.each([
     expect(await ui(name)).toBe(id)
     begin()
     expect(await ui(name)).toBe(id)
+  })
+})
+
+describe('a chat named by the id of a conversation that was imported', () => {
+  const conversations = () => rowsOf('SELECT id FROM conversations')
+
+  it('begins nothing of its own, and spends on one answer', async () => {
+    const id = crypto.randomUUID()
+    await imported(id)
+    const before = (await conversations()).length
+    const turns = (await usedSoFar()).turns
+    beginAnew()
+    expect(await ui(id)).toBe(id)
+    await expect.poll(async () => (await usedSoFar()).turns).toBe(turns + 1)
+    expect((await conversations()).length).toBe(before + 1)
+  })
+
+  it('is a chat of its own for another key, which gets nothing of that conversation', async () => {
+    const id = crypto.randomUUID()
+    await imported(id)
+    expect(await ui(id)).toBe(id)
+    const key = await makeKey({ actions: ['documents:search', 'conversations:create'] })
+    for (const begin of [beginAnew, () => {}]) {
+      begin()
+      const own = await idOf(await toUi(id, QUESTION, { key }))
+      expect(own).not.toBe(id)
+      const [status, { turns }] = await call('GET', `/conversations/${own}`, { key: 'xyz' })
+      expect([status, turns[0].question]).toEqual([200, expect.stringContaining(QUESTION)])
+    }
+    expect(await ui(id)).toBe(id)
+  })
+
+  it('is judged by the Worker where the object is of the version before', async () => {
+    const { conversationObject } = objects
+    vi.spyOn(objects, 'conversationObject').mockImplementation((...given) => {
+      const askNamed = () => Promise.reject(new TypeError('The RPC receiver does not implement it.'))
+      return { ...methodsOf(conversationObject(...given)), askNamed }
+    })
+    const id = crypto.randomUUID()
+    await imported(id)
+    expect(await ui(id)).toBe(id)
+    expect(await ui(crypto.randomUUID())).not.toBe(id)
+  })
+
+  it('is refused with the history, and begins nothing, while that is out of reach', async () => {
+    const before = (await conversations()).length
+    const { historyStore } = engines
+    vi.spyOn(engines, 'historyStore').mockImplementation((...given) => ({
+      ...methodsOf(historyStore(...given)),
+      recentMessages: () => Promise.reject(new ApiError(503, 'Out of reach.')),
+    }))
+    const refused = await toUi(crypto.randomUUID())
+    expect([refused.status, await refused.text()]).toEqual([503, expect.stringContaining('Out of reach.')])
+    expect((await conversations()).length).toBe(before)
   })
 })
 

@@ -152,6 +152,10 @@ export function watch(): Hops {
         watched.ask()
         return object.ask(request)
       },
+      askNamed: (...given) => {
+        watched.ask()
+        return object.askNamed(...given)
+      },
       once: (single) => {
         watched.begin('once')()
         return object.once(single)

@@ -138,7 +138,7 @@ async function ask(parties: ChatParties, params: Record<string, unknown>, bodyTe
  * @throws RpcError for an id that this server made and that is not open to the caller
  */
 async function askIn(contextId: string, asked: AssistantQuestion) {
-  const chat = await findChat(asked, contextId)
+  const chat = await findChat(asked, contextId, undefined, true)
   const isNew = chat.named && !(await isSealed(asked.env, contextId))
   if (isNew || (chat.conversationId === contextId && !chat.seen)) return askAssistant({ ...asked, ...chat })
   try {

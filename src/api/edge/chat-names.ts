@@ -62,6 +62,8 @@ export interface Chat {
   isNew?: true
   /** see AskRequest */
   seen?: true
+  /** the name, where it may be the id of a conversation that was imported (conversation/ask.ts) */
+  orElse?: string
   /** true if this server gave the id out: its first answer may be running */
   vouched?: boolean
   /** for a conversation that was opened before its first question: how it began, and messages added since */
@@ -79,9 +81,15 @@ export const isConversationId = (name: string): boolean => ID.test(name)
  * The conversation of a name. A conversation that began on another protocol can be continued by its id, unless the caller has
  * begun a chat under that name. A scoped key that fixes a conversation always leads to that one.
  * @param after the turn that the question continues from, if the request names one
+ * @param begins whether a conversation begins where there is none, so that its object may judge whether there is (`orElse`)
  * @throws ApiError 400 for a name that is easy to guess
  */
-export async function findChat(parties: ChatParties, name: string, after?: number): Promise<Chat> {
+export async function findChat(
+  parties: ChatParties,
+  name: string,
+  after?: number,
+  begins = false,
+): Promise<Chat> {
   const { access, assistant } = parties
   const asker = await askerFor(parties)
   const fixed = access.embedded.conversation_id
@@ -94,7 +102,8 @@ export async function findChat(parties: ChatParties, name: string, after?: numbe
   }
   const ours = await idOfHandle(parties.env, name)
   if (ours !== undefined) return { conversationId: ours, named: false, vouched: true }
-  if (ID.test(name)) {
+  const mayBeId = ID.test(name) && begins && !(await isSealed(parties.env, name))
+  if (ID.test(name) && !mayBeId) {
     const known = await isKnown(parties, asker, name, after)
     if (known) return { conversationId: name, named: false, ...(known === 'seen' && { seen: true }) }
     const opened = await openedChat(parties.env, asker, name)
@@ -103,7 +112,7 @@ export async function findChat(parties: ChatParties, name: string, after?: numbe
   const conversationId = await namedConversationId(asker, assistant.name, name)
   const ahead = await aheadOf(parties, name)
   const isNew = ahead?.conversationId === conversationId && ahead.seen?.isNew
-  return { conversationId, named: true, ...(isNew && { isNew }) }
+  return { conversationId, named: true, ...(isNew && { isNew }), ...(mayBeId && { orElse: name }) }
 }
 
 /**

@@ -25,14 +25,14 @@ export interface ModelAnswering<Q extends ModelQuestion> extends AssistantAnswer
 /**
  * @param read reads the body
  * @param words how the pieces of a streamed answer are written
- * @param check looks at the conversation that was found
+ * @param check looks at the conversation that was found; absent: one begins where there is none
  * @throws ApiError
  */
 export async function askModel<Q extends ModelQuestion>(
   { env, request, query, record }: OpenCall,
   read: (body: unknown) => Q,
   words?: (asked: Q) => Wording,
-  check: (asked: Q, chat: Chat | undefined) => void = () => {},
+  check?: (asked: Q, chat: Chat | undefined) => void,
 ): Promise<ModelAnswering<Q>> {
   await enter(request)
   const access = await admitAsker(env, request, record)
@@ -57,8 +57,8 @@ export async function askModel<Q extends ModelQuestion>(
   const answering = await inChat(
     parties,
     async (given) => {
-      const chat = name ? await findChat(given, name, asked.after) : undefined
-      check(asked, chat)
+      const chat = name ? await findChat(given, name, asked.after, !check) : undefined
+      check?.(asked, chat)
       return chat
     },
     (chat) =>

@@ -46,6 +46,8 @@ export interface AssistantQuestion {
   named?: boolean
   /** true if the conversation begins now, as its object said */
   isNew?: boolean
+  /** see Question */
+  orElse?: string
   /** see AskRequest */
   seen?: boolean
   /** true if this server gave the id out (conversation/sealed-id.ts) */
@@ -112,6 +114,7 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
       ...(conversationId !== undefined && { conversationId }),
       ...(named && { named, ...(asked.begun && { begun: asked.begun }) }),
       ...(asked.isNew && named && { isNew: true }),
+      ...(asked.orElse && named && { orElse: asked.orElse }),
       ...(asked.seen && { seen: true }),
       ...(asked.vouched && { vouched: true }),
       ...(asked.after !== undefined && { after: asked.after }),

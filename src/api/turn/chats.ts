@@ -51,7 +51,8 @@ export async function openQuestion(
 
 /** Asks in the conversation that the chat's name stands for. @throws ApiError */
 export function askChat(parties: ChatParties, { chat, ...asked }: ChatQuestion): Promise<AssistantAnswering> {
-  const find = async (given: ChatParties) => (chat === undefined ? undefined : findChat(given, chat))
+  const find = async (given: ChatParties) =>
+    chat === undefined ? undefined : findChat(given, chat, undefined, true)
   return inChat(parties, find, (found) => askAssistant({ ...parties, ...asked, ...found }))
 }
 

@@ -37,7 +37,7 @@ async function answer(call: OpenCall, isText: boolean): Promise<Response> {
   const { changes, suggests } = planOverrides(asked.overrides, rights)
   const { conversationId, events, words, resume } = await inChat(
     parties,
-    (given) => (chat === undefined ? heldChat(given, held) : findChat(given, chat)),
+    (given) => (chat === undefined ? heldChat(given, held) : findChat(given, chat, undefined, !rewrites)),
     (found) => {
       const after = found && rewrites && lastKeptTurn(rewrites, found.conversationId)
       const again = untold && chat !== undefined ? askedAgain(asked) : undefined
