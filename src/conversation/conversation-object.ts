@@ -27,7 +27,7 @@ export interface Elsewhere {
 export interface Seen {
   /** true: nothing was ever said here */
   isNew?: true
-  /** the history of a conversation that has begun and that the asker may continue. Its messages may be gone by now */
+  /** the history of a conversation that was opened or has begun, and that the asker may continue. Its messages may be gone by now */
   historyId?: string
 }
 

@@ -77,8 +77,11 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
     return attempt(async () => {
       const { asker, continues, after } = request
       requireAsker(asker)
-      if (request.seen && (await this.#lookedBack.foundNothing(request.lookedBack)))
-        throw unknownConversation()
+      if (request.seen && (await this.#lookedBack.foundNothing(request.lookedBack))) {
+        if (!this.#memory?.log.unused) throw unknownConversation()
+        // It was opened, and this is the first question.
+        request.named = true
+      }
       const made = this.#attempts.find(request)
       if (made) return made.readsOf(request)
       const memory = this.#memory

@@ -80,7 +80,8 @@ async function lookBack(
 export function seenBy(asker: Asker | undefined, memory: Memory | undefined): Seen {
   const historyId = memory?.histories.at(-1)
   const isOpen = asker && memory && !memory.closed && memory.owner !== undefined && memory.mayContinue(asker)
-  return isOpen && historyId !== undefined ? { historyId } : {}
+  if (!isOpen || historyId === undefined) return {}
+  return { historyId, ...(memory.log.unused && { isNew: true }) }
 }
 
 interface Begun {

@@ -286,6 +286,11 @@ export class TurnLog extends EventLog {
     return !this.empty && !this.answered
   }
 
+  /** Whether no turn ever began here, and nothing was told: the conversation was only opened. */
+  get unused(): boolean {
+    return this.#sql.exec("SELECT 1 FROM sqlite_sequence WHERE name = 'turns'").toArray().length === 0
+  }
+
   get empty(): boolean {
     return this.latest() === undefined
   }

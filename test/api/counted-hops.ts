@@ -55,7 +55,7 @@ class Hops {
     this.#lookedBack = work
     // Where nothing was said, nothing is read.
     return work.then((seen) => {
-      if (seen.isNew) this.#ahead = undefined
+      if (seen.isNew && seen.historyId === undefined) this.#ahead = undefined
       return seen
     })
   }

@@ -43,6 +43,8 @@ export interface ChatName {
   name: string | undefined
   /** the turn that the question continues from, if the request names one */
   after?: number | undefined
+  /** true: it is the id of a conversation, and no name */
+  isId?: boolean
 }
 
 /** What is known of a chat's name before its assistant is. */
@@ -105,7 +107,7 @@ export async function findChat(
   const mayBeId = ID.test(name) && begins && !(await isSealed(parties.env, name))
   if (ID.test(name) && !mayBeId) {
     const known = await isKnown(parties, asker, name, after)
-    if (known) return { conversationId: name, named: false, ...(known === 'seen' && { seen: true }) }
+    if (known) return { conversationId: name, named: false, ...known }
     const opened = await openedChat(parties.env, asker, name)
     if (opened) return opened
   }
@@ -126,7 +128,7 @@ export async function lookAhead(
   mayCreate: (access: Access) => boolean = mayLookAhead,
 ): Promise<ChatAhead | undefined> {
   const { env, access, assistant, record } = parties
-  const { name, after } = (await given) ?? {}
+  const { name, after, isId } = (await given) ?? {}
   if (name === undefined) return undefined
   const asker = await askerFor(parties).catch(() => undefined)
   const fixed = access.embedded.conversation_id
@@ -135,7 +137,7 @@ export async function lookAhead(
   const isSealedId = ours === undefined && (await isSealed(env, name))
   const conversationId = ours ?? (isSealedId ? name : await namedConversationId(asker, assistant.name, name))
   // The object of a name may be one that does not exist yet.
-  if (ours === undefined && !isSealedId && !mayCreate(access)) return undefined
+  if (ours === undefined && !isSealedId && (isId || !mayCreate(access))) return undefined
   const isOurs = fixed === undefined
   return {
     name,
@@ -176,29 +178,32 @@ const askerFor = ({
 /**
  * Whether a name is the id of a conversation that the asker may continue. The history says whether there is one, because D1
  * learns of messages later (docs/architecture.md). A chat that the asker has begun under the name comes before it.
- * @returns `seen` if its object says so, which does not know whether messages are left
+ * @returns `seen` if its object says so, which does not know whether messages are left; undefined if it is not
  */
 async function isKnown(
   parties: ChatParties,
   asker: Asker,
   id: string,
   after: number | undefined,
-): Promise<boolean | 'seen'> {
+): Promise<Pick<Chat, 'seen' | 'isNew'> | undefined> {
   const { env, access, assistant, anew } = parties
   const model = await findOpenModel(env, [access], assistant.model)
-  if (!model) return false
+  if (!model) return undefined
   const historyId = await findHistory(env, model)
   const look = () => lookAhead(parties, { name: id, after }, () => true)
   const hasBegun = (found: ChatAhead | undefined) => found?.seen?.historyId === historyId
   const isOurs = await isSealed(env, id)
   const ahead = (await aheadOf(parties, id)) ?? (isOurs && !anew ? await look() : undefined)
-  if (ahead && hasBegun(ahead)) return ahead.conversationId === id && 'seen'
-  if (!(await mayHaveHistory(env, id, historyId))) return false
+  if (ahead && hasBegun(ahead)) {
+    const isNew = ahead.seen?.isNew
+    return ahead.conversationId === id ? { seen: true, ...(isNew && { isNew }) } : undefined
+  }
+  if (!(await mayHaveHistory(env, id, historyId))) return undefined
   const [open, begun] = await Promise.all([
     isOpen(env, asker, id, historyId),
     ahead || isOurs ? undefined : look(),
   ])
-  return open && !hasBegun(begun)
+  return open && !hasBegun(begun) ? {} : undefined
 }
 
 /**

@@ -7,6 +7,7 @@
 import { requireRate } from '../../auth/rate-limit'
 import { requireFewSearches } from '../../auth/searches'
 import { ApiError } from '../../errors'
+import { once } from '../../once'
 import { parseJson, readText } from '../edge/body'
 import { openParties } from '../edge/chat-parties'
 import {
@@ -23,7 +24,7 @@ import { json } from '../edge/response'
 import type { OpenCall } from '../edge/route'
 import { listResources, readResource, TEMPLATES } from './resources'
 import type { Session } from './session'
-import { callTool, listTools, streamTool } from './tools'
+import { callTool, conversationIn, listTools, streamTool } from './tools'
 
 /** Revisions of the specification that this server speaks, the newest first. */
 export const VERSIONS = ['2025-11-25', '2025-06-18', '2025-03-26']
@@ -32,9 +33,12 @@ export const VERSIONS = ['2025-11-25', '2025-06-18', '2025-03-26']
 const MOST_MESSAGES = 20
 
 export async function serve(call: OpenCall): Promise<Response> {
-  const parties = await openParties(call)
+  const read = once(() => readText(call.request))
+  const parties = await openParties(call, {
+    chat: async () => ({ name: conversationIn(parsed(await read())), isId: true }),
+  })
   requireVersion(call.request)
-  const bodyText = await readText(call.request)
+  const bodyText = await read()
   const body = parsed(bodyText)
   const session: Session = { ...parties, call, bodyText }
   if (Array.isArray(body)) return serveBatch(session, body)

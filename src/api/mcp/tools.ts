@@ -6,7 +6,7 @@ import { once } from '../../once'
 import { passagesOf } from '../../turn/passage'
 import { LONGEST_QUESTION } from '../../turn/question-length'
 import { askerOf } from '../edge/asker'
-import { INVALID_PARAMS, RpcError, type RpcRequest } from '../edge/json-rpc'
+import { INVALID_PARAMS, RpcError, type RpcRequest, readMessage } from '../edge/json-rpc'
 import { shaped } from '../edge/shape'
 import { maySearch, searchDocuments } from '../turn/documents'
 import { sourcesOf } from '../turn/sources'
@@ -77,6 +77,13 @@ export async function streamTool(session: Session, { id, method, params }: RpcRe
     const result = failedResult(error, session.call.record)
     return Response.json({ jsonrpc: '2.0', id, result })
   }
+}
+
+/** The conversation that a message asks in, if it names one. */
+export function conversationIn(body: unknown): string | undefined {
+  const { params } = readMessage(body) ?? {}
+  const input = v.safeParse(INPUTS().ask, params?.name === 'ask' ? params.arguments : undefined)
+  return input.success ? input.output.conversation_id : undefined
 }
 
 const Progress = once(() => v.object({ progressToken: v.union([v.string(), v.number()]) }))

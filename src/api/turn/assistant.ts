@@ -113,7 +113,7 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
     {
       ...(conversationId !== undefined && { conversationId }),
       ...(named && { named, ...(asked.begun && { begun: asked.begun }) }),
-      ...(asked.isNew && named && { isNew: true }),
+      ...(asked.isNew && { isNew: true }),
       ...(asked.orElse && named && { orElse: asked.orElse }),
       ...(asked.seen && { seen: true }),
       ...(asked.vouched && { vouched: true }),
