@@ -23,7 +23,7 @@ import { mountMcp } from './api/mcp'
 import { mountN8n } from './api/n8n'
 import { mountOpenAi } from './api/openai'
 import { openAiError } from './api/openai/errors'
-import { incorrectMethod, mountOpenSearch, noHandler } from './api/opensearch'
+import { findIndexAhead, incorrectMethod, keyOf, mountOpenSearch, noHandler } from './api/opensearch'
 import { mountParley } from './api/parley'
 import { mountTypesense } from './api/typesense'
 import { mountUiStream } from './api/ui-stream'
@@ -116,12 +116,16 @@ async function refuseDatabase(
   env: Cloudflare.Env,
   request: Request,
   path: string,
-  { address }: RequestRecord,
+  record: RequestRecord,
 ): Promise<Response | undefined> {
   if (path === '/health' || isVerified(env)) return undefined
+  const key = isOpenSearch(path) ? keyOf(request) : presentedKey(request)
+  const beside = () => {
+    record.ahead = findIndexAhead(env, request)
+  }
   const [refused] = await Promise.all([
     requireNoForeignDatabase(env).then(() => undefined, errorResponse),
-    authenticate(env, presentedKey(request), address).catch(() => {}),
+    authenticate(env, key, record.address, beside).catch(() => {}),
   ])
   return refused
 }

@@ -29,7 +29,7 @@ export interface Ahead {
 
 /** @param asked body of the search. One that asks no language model is not read ahead for */
 export async function readSearchAhead(call: Call, asked: Json): Promise<Ahead> {
-  const { env, access, path, query, record } = call
+  const { env, access, query, record } = call
   const { search_pipeline: given, ext, stream: _, ...plain } = asked
   const body = withOwnModels(env, plain)
   body.catch(() => {})
@@ -40,7 +40,7 @@ export async function readSearchAhead(call: Call, asked: Json): Promise<Ahead> {
   memory?.catch(() => {})
   const id = query.search_pipeline ?? (typeof given === 'string' ? given : undefined)
   const inline = isObject(given) ? JSON.stringify(given) : undefined
-  const rows = await readAllAhead(env, { collections: [path.collection!], pipeline: { id, inline } })
+  const rows = await readAllAhead(env, { pipeline: { id, inline } })
   const isRewritten =
     parameters.rewrite_question === true ||
     [inline, ...(rows ?? []).map(({ body }) => body)].some((text) => text?.includes('"question_rewrite"'))

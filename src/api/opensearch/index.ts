@@ -29,6 +29,7 @@ import { SEARCH_PARAMETERS } from './search-body'
 import { putSettings, settings } from './settings'
 
 export { incorrectMethod, noHandler } from './errors'
+export { findIndexAhead, keyOf } from './route'
 
 const INDEX = '/:collection'
 const PIPELINES = '/_search/pipeline'

@@ -8,7 +8,7 @@ import { ApiError, inFull } from '../../errors'
 import { parseExact } from '../../exact-json'
 import { requireShallow } from '../../json-depth'
 import { ownObject } from '../../registry/engines'
-import { findCollection } from '../../registry/names'
+import { findCollection, lookUp } from '../../registry/names'
 import type { CollectionRpc } from '../../search/collection/rpc'
 import { badJson, discardBody, readText } from '../edge/body'
 import { presentedKey } from '../edge/presented-key'
@@ -82,6 +82,10 @@ function routeOf(route: OpenSearchRoute, method: Method, reserved: () => Readonl
     async handle(call) {
       const { collection } = call.path
       if (isTaken(collection, reserved)) return elsewhere(collection, call.request)
+      const { env, request, record } = call
+      record.beside = () => {
+        record.ahead ??= findIndexAhead(env, request)
+      }
       try {
         const access = await admitCaller(call, route.actions)
         checkParameters(call, route.params ?? [])
@@ -92,6 +96,19 @@ function routeOf(route: OpenSearchRoute, method: Method, reserved: () => Readonl
         return openSearchError(error, call.record, acceptsPage(call.request))
       }
     },
+  }
+}
+
+/**
+ * Looks up the index of a search while its key is looked up, so that its schema takes no wait of its own.
+ * @returns settles when the name is in its cache; never rejects
+ */
+export async function findIndexAhead(env: Cloudflare.Env, { url }: Request): Promise<void> {
+  const [, name] = /^\/([^/_][^/]*)\/_search$/.exec(new URL(url).pathname) ?? []
+  try {
+    if (name !== undefined) await lookUp(env, decodeURIComponent(name))
+  } catch {
+    // It is refused where it is needed.
   }
 }
 

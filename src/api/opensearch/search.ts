@@ -57,8 +57,7 @@ export async function search(call: Call): Promise<unknown> {
   const asked = text.trim() === '' ? {} : parseObject(text)
   const { search_pipeline: given, ext, stream } = asked
   checkExtras(ext, stream)
-  const ahead = await readSearchAhead(call, asked)
-  const opened = await open(call, path.collection!)
+  const [ahead, opened] = await Promise.all([readSearchAhead(call, asked), open(call, path.collection!)])
   const pipeline = await pipelineOf(
     ahead.find,
     query.search_pipeline,
@@ -106,9 +105,10 @@ interface Opened {
 }
 
 /** @throws ApiError 401, 404 */
-async function open({ env, access }: Caller, name: string): Promise<Opened> {
+async function open({ env, access, record }: Caller, name: string): Promise<Opened> {
   // A scoped key that names a collection is valid for that one only.
   if (access.embedded.collection !== undefined && access.embedded.collection !== name) throw forbidden()
+  await record.ahead
   const index = await openIndex(env, name)
   return { index, fields: new Fields(unwrap(await index.object.schema())) }
 }

@@ -1,7 +1,7 @@
 /** The hops of an OpenSearch search that a language model answers (../counted-hops.ts). */
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import * as ahead from '../../../src/registry/ahead'
-import { beginAnew, hopsOf, setHopStage } from '../counted-hops'
+import { beginAnew, hopsOf, setHopStage, watch } from '../counted-hops'
 import { makeKey, QUESTION } from '../parley/stage'
 import { send } from '../typesense/api'
 import { ask } from './api'
@@ -34,12 +34,15 @@ async function newMemory(): Promise<string> {
   return memory_id
 }
 
-function search({ index = 'facts', memory, pipeline = 'rag', rewrites, stream }: Wanted): Promise<Response> {
+function search(
+  { index = 'facts', memory, pipeline = 'rag', rewrites, stream }: Wanted,
+  as: { key: string | null; headers?: Record<string, string> } = { key },
+): Promise<Response> {
   const question = `${QUESTION} ${crypto.randomUUID()}`
   const neural = { vector: { query_text: question, k: 3 } }
   return send('POST', `/${index}/_search`, {
-    key,
-    headers: { 'content-type': 'application/json' },
+    key: as.key,
+    headers: { 'content-type': 'application/json', ...as.headers },
     body: {
       query: index === 'meant' ? { neural } : { match: { text: question } },
       search_pipeline: pipeline,
@@ -69,8 +72,9 @@ const waitedFor = ({ hops }: { hops: string[] }): string[] =>
       .join(),
   )
 
-const READ = 'conversations,lookBack,recorded,registry,resources'
-const SEEN = 'recentMessages,schema'
+const READ = 'conversations,lookBack,recorded,registry,resources,schema'
+/** The search, beside the history that the conversation's object reads for the turn. */
+const SEARCHED = 'recentMessages,search'
 
 beforeAll(async () => {
   await setHopStage()
@@ -80,9 +84,9 @@ beforeAll(async () => {
 afterEach(() => vi.restoreAllMocks())
 
 describe('a search with an answer and a memory', () => {
-  it('asks a first question and a follow-up from a cold isolate in 6 hops', async () => {
+  it('asks a first question and a follow-up from a cold isolate in 5 hops', async () => {
     const memory = await newMemory()
-    const hops = ['key,owner', READ, SEEN, 'search', 'ask', 'answer']
+    const hops = ['key,owner', READ, SEARCHED, 'ask', 'answer']
     expect(await cold({ memory })).toEqual(hops)
     expect(await cold({ memory })).toEqual(hops)
     expect(await cold({ memory, stream: true })).toEqual(hops)
@@ -94,7 +98,7 @@ describe('a search with an answer and a memory', () => {
     expect(await cold({ memory, rewrites: true })).toEqual([
       'key,owner',
       READ,
-      SEEN,
+      'recentMessages',
       'rewrite',
       'search',
       'ask',
@@ -104,12 +108,17 @@ describe('a search with an answer and a memory', () => {
 
   it('asks one more where an embedder has to be called', async () => {
     const memory = await newMemory()
-    const hops = ['key,owner', READ, SEEN, 'search', 'embed', 'ask', 'answer']
+    const hops = ['key,owner', READ, SEARCHED, 'embed', 'ask', 'answer']
     expect(await cold({ index: 'meant', memory })).toEqual(hops)
     expect(await cold({ index: 'meant', memory, rewrites: true })).toEqual([
-      ...hops.slice(0, 3),
+      'key,owner',
+      READ,
+      'recentMessages',
       'rewrite',
-      ...hops.slice(3),
+      'search',
+      'embed',
+      'ask',
+      'answer',
     ])
   })
 
@@ -117,7 +126,7 @@ describe('a search with an answer and a memory', () => {
     const memory = await newMemory()
     await cold({ memory })
     const warm = await hopsOf(() => search({ memory, rewrites: true }))
-    expect(waitedFor(warm)).toEqual([READ, SEEN, 'rewrite', 'search', 'ask', 'answer'])
+    expect(waitedFor(warm)).toEqual([READ, 'recentMessages', 'rewrite', 'search', 'ask', 'answer'])
   })
 
   it('reads as much ahead for a pipeline that the request brings, and for one that rewrites', async () => {
@@ -134,7 +143,7 @@ describe('a search with an answer and a memory', () => {
       ask('PUT', '/facts/_settings', { 'index.search.default_pipeline': name })
     expect((await set('rag'))[0]).toBe(200)
     const memory = await newMemory()
-    expect(await cold({ memory, pipeline: undefined })).toHaveLength(6)
+    expect(await cold({ memory, pipeline: undefined })).toHaveLength(5)
     expect((await set(null))[0]).toBe(200)
   })
 
@@ -160,13 +169,34 @@ describe('a search with an answer and a memory', () => {
     expect(status).toBe(200)
     const pipeline = ragOf(model_id, { llm_model: 'any' })
     const memory = await newMemory()
-    const hops = ['key,owner', READ, SEEN, 'search', 'ask', 'answer']
+    const hops = ['key,owner', READ, SEARCHED, 'ask', 'answer']
     expect(await cold({ memory, pipeline, stream: true })).toEqual(hops)
   })
 })
 
-it('a search with an answer and no memory asks in 6 hops', async () => {
-  expect(await cold({})).toEqual(['key,owner', 'registry,resources', 'schema', 'search', 'once', 'answer'])
+it('a search with an answer and no memory asks in 5 hops', async () => {
+  expect(await cold({})).toEqual(['key,owner', 'registry,resources,schema', 'search', 'once', 'answer'])
+})
+
+it('looks up the password of Basic authentication as early as a key', async () => {
+  beginAnew()
+  const as = { key: null, headers: { authorization: `Basic ${btoa(`somebody:${key}`)}` } }
+  const hops = waitedFor(await hopsOf(() => search({}, as)))
+  expect(hops).toEqual(['key,owner', 'registry,resources,schema', 'search', 'once', 'answer'])
+})
+
+it('calls no object for a key that is refused, and says nothing of the index', async () => {
+  const told: unknown[] = []
+  for (const index of ['facts', 'nowhere']) {
+    beginAnew()
+    const watched = watch()
+    const refused = await search({ index }, { key: 'unknown' })
+    told.push([refused.status, await refused.json()])
+    vi.restoreAllMocks()
+    expect(watched.hops.flat()).not.toContain('schema')
+  }
+  expect(told[0]).toEqual([401, expect.anything()])
+  expect(told[1]).toEqual(told[0])
 })
 
 describe('what could not be read ahead', () => {
