@@ -167,18 +167,7 @@ export async function mayContinue(
   conversationId: string,
   historyId: string,
 ): Promise<boolean> {
-  return (
-    (await mayHaveHistory(env, conversationId, historyId)) && isOpen(env, asker, conversationId, historyId)
-  )
-}
-
-/** As `mayContinue`, for an id that may have a history. */
-export async function isOpen(
-  env: Cloudflare.Env,
-  asker: Asker,
-  conversationId: string,
-  historyId: string,
-): Promise<boolean> {
+  if (!(await mayHaveHistory(env, conversationId, historyId))) return false
   const [open, { messages }] = await Promise.all([
     conversationObject(env, conversationId).isOpenTo(asker),
     historyStore(env, historyId).recentMessages(conversationId, 0),

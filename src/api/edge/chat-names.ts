@@ -3,7 +3,7 @@
  * conversation's id is a digest of the name with the key, the user and the assistant, so that nobody else can guess it.
  */
 import type { Access } from '../../auth/access'
-import { isOpen } from '../../conversation/ask'
+import { mayContinue } from '../../conversation/ask'
 import { namedConversationId } from '../../conversation/conversation-id'
 import type { Seen } from '../../conversation/conversation-object'
 import { storedMessages } from '../../conversation/items'
@@ -11,7 +11,7 @@ import { lookBackAhead } from '../../conversation/look-back-ahead'
 import { begunOf } from '../../conversation/memories'
 import { openRow } from '../../conversation/open-row'
 import { isToldApart, isUnguessable } from '../../conversation/ownership'
-import { idOfHandle, isSealed, mayBeConversation, mayHaveHistory } from '../../conversation/sealed-id'
+import { idOfHandle, isSealed, mayBeConversation } from '../../conversation/sealed-id'
 import { ApiError } from '../../errors'
 import type { Assistant } from '../../registry/assistants'
 import type { Asker, Begun } from '../../turn/request'
@@ -190,20 +190,14 @@ async function isKnown(
   const model = await findOpenModel(env, [access], assistant.model)
   if (!model) return undefined
   const historyId = await findHistory(env, model)
-  const look = () => lookAhead(parties, { name: id, after }, () => true)
-  const hasBegun = (found: ChatAhead | undefined) => found?.seen?.historyId === historyId
-  const isOurs = await isSealed(env, id)
-  const ahead = (await aheadOf(parties, id)) ?? (isOurs && !anew ? await look() : undefined)
-  if (ahead && hasBegun(ahead)) {
-    const isNew = ahead.seen?.isNew
-    return ahead.conversationId === id ? { seen: true, ...(isNew && { isNew }) } : undefined
+  const looked = anew
+    ? undefined
+    : ((await aheadOf(parties, id)) ?? (await lookAhead(parties, { name: id, after }, () => true)))
+  if (looked?.seen?.historyId === historyId) {
+    const { isNew } = looked.seen
+    return looked.conversationId === id ? { seen: true, ...(isNew && { isNew }) } : undefined
   }
-  if (!(await mayHaveHistory(env, id, historyId))) return undefined
-  const [open, begun] = await Promise.all([
-    isOpen(env, asker, id, historyId),
-    ahead || isOurs ? undefined : look(),
-  ])
-  return open && !hasBegun(begun) ? {} : undefined
+  return (await mayContinue(env, asker, id, historyId)) ? {} : undefined
 }
 
 /**
