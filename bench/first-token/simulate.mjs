@@ -1,6 +1,6 @@
 /**
  * Simulates how long a question waits for calls before its first words, from the calls that test/api/hops.worker.test.ts
- * counts (hops.json). The time that D1, objects and models need for their own work is left out.
+ * and the tests beside it count (hops.json). The time that D1, objects and models need for their own work is left out.
  *
  * `node bench/first-token/simulate.mjs` prints the table of docs/benchmarks.md.
  */
@@ -23,7 +23,7 @@ export const NEARBY_MS = 25
 export const OCEAN_MS = 100
 
 /** Calls to what is near whoever calls it in any case: the conversation's object, the model, and the embedder. */
-const NEAR = new Set(['ask', 'lookBack', 'answer', 'rewrite', 'embed'])
+const NEAR = new Set(['ask', 'lookBack', 'recorded', 'isOpenTo', 'answer', 'rewrite', 'embed'])
 
 /**
  * @param {string[]} hops each a list of the calls that it makes at once
@@ -37,7 +37,9 @@ export function waitOf(hops, isFar) {
   for (const calls of hops.map((hop) => hop.split(','))) {
     const began = now
     for (const call of calls) {
-      const from = call === 'recentMessages' ? (told ?? began) : began
+      // The conversation's object reads them meanwhile.
+      const isAhead = calls.includes('ask') && (call === 'recentMessages' || call === 'wholeTurns')
+      const from = isAhead ? (told ?? began) : began
       const end = from + (isFar && !NEAR.has(call) ? OCEAN_MS : NEARBY_MS)
       // Nobody waits for it but the call that the object makes then.
       if (call === 'lookBack') told = end

@@ -4,6 +4,7 @@
  */
 import { env } from 'cloudflare:workers'
 import { expect, vi } from 'vitest'
+import HOPS from '../../bench/first-token/hops.json'
 import { forgetKeys } from '../../src/auth/authenticate'
 import * as conversations from '../../src/conversation/conversation-object'
 import * as owner from '../../src/db/owner'
@@ -226,6 +227,26 @@ export async function hopsOf(
   const last = watched.hops.findIndex((hop) => hop.includes('answer'))
   const hops = watched.hops.slice(0, last + 1)
   return { id, calls: hops.flat(), hops: hops.map((hop) => [...new Set(hop)].join()) }
+}
+
+/** The hops without what collections' objects look up for themselves meanwhile. Nobody waits for that. */
+export const waitedFor = ({ hops }: { hops: string[] }): string[] =>
+  hops.map((hop) =>
+    hop
+      .split(',')
+      .filter((call) => call !== 'collections')
+      .join(),
+  )
+
+/**
+ * Compares hops with those that the table of docs/benchmarks.md is made from.
+ * @param wire its row; undefined: it has none
+ */
+export function expectInTable(
+  wire: keyof typeof HOPS | undefined,
+  hops: Partial<(typeof HOPS)["Parley's own route"]['now']>,
+): void {
+  if (wire !== undefined) expect(HOPS[wire].now).toMatchObject(hops)
 }
 
 /**

@@ -3,7 +3,7 @@
  * Parley gave out (hops.worker.test.ts has the others).
  */
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import { beginAnew, hopsOf, setHopStage } from './counted-hops'
+import { beginAnew, expectInTable, hopsOf, setHopStage, waitedFor } from './counted-hops'
 import { makeKey, QUESTION } from './parley/stage'
 import { send } from './typesense/api'
 
@@ -45,15 +45,6 @@ const toResponses = (follows: string | undefined, more: Record<string, unknown>)
   send('POST', '/v1/responses', { key, body: { model: assistant, input: questionOf(follows), ...more } })
 
 type Wire = (follows?: string) => Promise<Response>
-
-/** The hops without what collections' objects look up for themselves meanwhile. Nobody waits for that. */
-const waitedFor = ({ hops }: { hops: string[] }): string[] =>
-  hops.map((hop) =>
-    hop
-      .split(',')
-      .filter((call) => call !== 'collections')
-      .join(),
-  )
 
 const ui =
   (make: () => string): Wire =>
@@ -141,6 +132,13 @@ const wires: [string, Kind, Wire][] = [
   ],
 ]
 
+/** The wires that the table of docs/benchmarks.md has. */
+const TABLE: Record<string, Parameters<typeof expectInTable>[0]> = {
+  'the UI message stream': 'the UI message stream',
+  'AG-UI, in a thread named by a UUID': 'AG-UI, thread named by a UUID',
+  "OpenAI's responses, after a previous one": "OpenAI's responses",
+}
+
 beforeAll(async () => {
   await setHopStage()
   key = await makeKey({ actions: ['documents:search', 'conversations:create'] })
@@ -150,7 +148,7 @@ beforeEach(() => {
 })
 afterEach(() => vi.restoreAllMocks())
 
-describe.each(wires)('%s', (_, kind, ask) => {
+describe.each(wires)('%s', (name, kind, ask) => {
   const isNamed = kind === 'named' || kind === 'uuid'
   const registry = (looksBack: boolean) => ['budget', ...(looksBack ? ['lookBack'] : []), 'registry'].join()
   const judged = kind === 'uuid' ? ['recentMessages'] : []
@@ -187,8 +185,21 @@ describe.each(wires)('%s', (_, kind, ask) => {
         expect.stringMatching(/^ask,recentMessages(,wholeTurns)?$/),
         ...after,
       ])
+      const [one, two] = [waitedFor(first), waitedFor(followUp)]
+      expectInTable(
+        TABLE[name],
+        searched.length > 0 ? { embedded: one, embeddedFollowUp: two } : { first: one, followUp: two },
+      )
     },
   )
+
+  it('waits for no row that is in the memory of the isolate', async () => {
+    await hopsOf(ask)
+    const first = await hopsOf(ask)
+    const followUp = await hopsOf(() => ask(first.id))
+    expectInTable(TABLE[name], { warm: waitedFor(first), warmFollowUp: waitedFor(followUp) })
+    expect([...first.calls, ...followUp.calls]).not.toContain('registry')
+  })
 
   it('asks them in at most 5 and 7, named chats in 4 and 6, where the rows are in the memory of the isolate', async () => {
     assistant = 'meaning'

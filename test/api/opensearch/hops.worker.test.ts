@@ -1,7 +1,7 @@
 /** The hops of an OpenSearch search that a language model answers (../counted-hops.ts). */
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import * as ahead from '../../../src/registry/ahead'
-import { beginAnew, hopsOf, setHopStage, watch } from '../counted-hops'
+import { beginAnew, expectInTable, hopsOf, setHopStage, waitedFor, watch } from '../counted-hops'
 import { makeKey, QUESTION } from '../parley/stage'
 import { send } from '../typesense/api'
 import { ask } from './api'
@@ -63,14 +63,6 @@ async function cold(wanted: Wanted): Promise<string[]> {
   beginAnew()
   return waitedFor(await hopsOf(() => search(wanted)))
 }
-
-const waitedFor = ({ hops }: { hops: string[] }): string[] =>
-  hops.map((hop) =>
-    hop
-      .split(',')
-      .filter((name) => name !== 'collections')
-      .join(),
-  )
 
 const READ = 'conversations,lookBack,recorded,registry,resources,schema'
 /** The search, beside the history that the conversation's object reads for the turn. */
@@ -197,6 +189,21 @@ it('calls no object for a key that is refused, and says nothing of the index', a
   }
   expect(told[0]).toEqual([401, expect.anything()])
   expect(told[1]).toEqual(told[0])
+})
+
+it('waits for what the table of docs/benchmarks.md says', async () => {
+  const table = { first: 'facts', embedded: 'meant' } as const
+  for (const [kind, index] of Object.entries(table)) {
+    const memory = await newMemory()
+    const first = await cold({ index, memory })
+    const followUp = await cold({ index, memory, rewrites: true })
+    const names = kind === 'first' ? ['first', 'followUp'] : ['embedded', 'embeddedFollowUp']
+    expectInTable('OpenSearch, with a memory', { [names[0]!]: first, [names[1]!]: followUp })
+  }
+  const memory = await newMemory()
+  const warm = waitedFor(await hopsOf(() => search({ memory })))
+  const warmFollowUp = waitedFor(await hopsOf(() => search({ memory, rewrites: true })))
+  expectInTable('OpenSearch, with a memory', { warm, warmFollowUp })
 })
 
 describe('what could not be read ahead', () => {
