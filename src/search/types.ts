@@ -24,6 +24,10 @@ export const FIELD_TYPES = [
   'image',
 ] as const
 
+/** `l2` is Parley's own: OpenSearch's default. Typesense has the other two. */
+export const VECTOR_DISTANCES = ['cosine', 'ip', 'l2'] as const
+export type VectorDistance = (typeof VECTOR_DISTANCES)[number]
+
 export type FieldType = (typeof FIELD_TYPES)[number]
 
 /** How an embedding field makes its vectors. `model_config` is passed on to models/embedding-model.ts. */
@@ -77,7 +81,7 @@ export interface Field {
   truncate_len?: number
   /** vectors only */
   num_dim?: number
-  vec_dist?: 'cosine' | 'ip'
+  vec_dist?: VectorDistance
   hnsw_params?: Record<string, unknown>
   embed?: EmbedConfig
   /** `collection.field`: each value must be a value of that field */

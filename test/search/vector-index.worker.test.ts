@@ -3,6 +3,7 @@ import { env } from 'cloudflare:workers'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { MemoryBudget } from '../../src/search/memory-budget'
+import type { VectorDistance } from '../../src/search/types'
 import { type Neighbour, ScannedIndex, type VectorIndex } from '../../src/search/vectors/vector-index'
 
 /** Runs in an object of its own, with an empty table for vectors. */
@@ -18,7 +19,7 @@ async function withTable(work: (sql: SqlStorage) => void): Promise<void> {
 const createVectorIndex = (
   sql: SqlStorage,
   table: string,
-  distance: 'cosine' | 'ip',
+  distance: VectorDistance,
   matrixBytes = 1 << 20,
 ): VectorIndex => new ScannedIndex(sql, table, { distance, dimensions: 64, matrixBytes })
 
@@ -118,6 +119,30 @@ describe('a vector index', () => {
         { seq: 1, distance: 0 },
         { seq: 3, distance: 1 },
       ])
+    })
+  })
+
+  it.each([
+    ['with a matrix', 1 << 20],
+    ['without one', 0],
+  ])('measures Euclidean distances of vectors of all lengths %s', async (_, matrixBytes) => {
+    const squared = (a: Float32Array, b: Float32Array) =>
+      a.reduce((sum, value, i) => sum + (value - b[i]!) ** 2, 0)
+    await withTable((sql) => {
+      const index = createVectorIndex(sql, 'vectors_1', 'l2', matrixBytes)
+      const vectors = randomVectors(3000, 64).map((vector, n) => vector.map((part) => part * (1 + (n % 7))))
+      for (const [seq, vector] of vectors.entries()) index.put(seq, vector)
+      for (const query of [
+        ...randomVectors(5, 64).map((each) => each.map((part) => part * 3)),
+        new Float32Array(64),
+      ]) {
+        const expected = order(vectors.map((vector, seq) => ({ seq, distance: squared(query, vector) })))
+        const found = index.nearest(query, 20)
+        expect(found.map(({ seq }) => seq)).toEqual(expected.slice(0, 20).map(({ seq }) => seq))
+        for (const [place, { distance }] of found.entries()) {
+          expect((1 + distance) / (1 + expected[place]!.distance)).toBeCloseTo(1, 4)
+        }
+      }
     })
   })
 

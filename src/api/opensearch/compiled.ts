@@ -1,5 +1,6 @@
 /** The compiled form of a DSL query. */
 import { tokenize } from '../../search/text/words'
+import { unsupported } from './errors'
 import type { Fields, Target } from './fields'
 import type { Filter } from './filter'
 import type { Json } from './route'
@@ -12,6 +13,21 @@ export interface Words {
   /** true: every word must match; false: one of them */
   every: boolean
   phrase: boolean
+  /** letters by which a word may differ */
+  fuzziness: Fuzziness
+}
+
+/** `AUTO` allows 1 from three letters on, and 2 from six. */
+export type Fuzziness = 0 | 1 | 2 | 'AUTO'
+
+/** @throws ApiError 400 */
+export function fuzzinessOf(given: unknown = 0): Fuzziness {
+  const text = String(given).toUpperCase()
+  if (text === 'AUTO' || text === 'AUTO:3,6') return 'AUTO'
+  const edits = ([0, 1, 2] as const).find((known) => String(known) === text)
+  if (edits === undefined)
+    throw unsupported(`[fuzziness: ${String(given)}], which is none of 0, 1, 2 and AUTO,`)
+  return edits
 }
 
 export interface VectorSearch {
@@ -19,7 +35,8 @@ export interface VectorSearch {
   /** the query's own vector, or a text to embed */
   vector?: number[]
   text?: string
-  k: number
+  /** undefined: as many as the page shows, as a script scores all documents */
+  k: number | undefined
   filter: Filter
 }
 

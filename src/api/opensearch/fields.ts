@@ -10,6 +10,7 @@ import {
   isVector,
 } from '../../search/schema/layout'
 import type { CollectionSchema, Field } from '../../search/types'
+import { areKeywords } from './dynamic-templates'
 import { unsupported } from './errors'
 import { keptOf, propertyAt } from './mapping'
 import { starPattern } from './pattern'
@@ -31,11 +32,15 @@ export interface Target {
 export class Fields {
   #byName: Map<string, Field>
   #properties: Record<string, unknown>
+  /** whether strings that the mapping does not name are whole values */
+  #keywords: boolean
 
   constructor(readonly schema: CollectionSchema) {
     const known = schema.fields.filter((field) => !isDynamic(field))
     this.#byName = new Map(known.map((field) => [field.name, field]))
-    this.#properties = keptOf(schema).properties
+    const { properties, templates = [] } = keptOf(schema)
+    this.#properties = properties
+    this.#keywords = areKeywords(templates)
   }
 
   /**
@@ -56,7 +61,8 @@ export class Fields {
   }
 
   #target(name: string, field: Field, asKeyword: boolean): Target {
-    const type = propertyAt(this.#properties, name)?.type
+    const mapped = propertyAt(this.#properties, name)
+    const type = mapped === undefined && this.#keywords && hasValues(field) ? 'keyword' : mapped?.type
     const isDate = type === 'date' && isString(field)
     return {
       name: field.name,

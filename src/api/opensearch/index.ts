@@ -5,6 +5,7 @@ import type { App, OpenCall } from '../edge/route'
 import { register } from '../edge/route'
 import { bulk } from './bulk'
 import { catIndices, health, info } from './cluster'
+import { deleteByQuery } from './delete-by-query'
 import { deleteDocument, getDocument, getSource, indexDocument, multiGet, updateDocument } from './documents'
 import { answer, openSearchError } from './errors'
 import {
@@ -116,6 +117,13 @@ const routes: OpenSearchRoute[] = [
     actions: ['documents:search'],
     params: ['q', 'df', 'default_operator'],
     handle: count,
+  },
+  {
+    methods: ['POST'],
+    path: `${INDEX}/_delete_by_query`,
+    actions: ['documents:delete'],
+    params: ['q', 'df', 'default_operator', 'refresh', 'conflicts', 'wait_for_completion'],
+    handle: deleteByQuery,
   },
   { methods: ['GET'], path: DOCUMENT, actions: ['documents:get'], params: READ_SOURCE, handle: getDocument },
   {

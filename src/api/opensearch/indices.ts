@@ -27,6 +27,11 @@ const SETTINGS: Record<string, string> = {
   knn: '',
   refresh_interval: '',
   'search.default_pipeline': '',
+  // How OpenSearch builds its approximate index. Neighbours are exact here, so these change nothing.
+  'knn.algo_param.ef_search': '',
+  'knn.algo_param.ef_construction': '',
+  'knn.algo_param.m': '',
+  'knn.advanced.approximate_threshold': '',
 }
 
 type Caller = Pick<Call, 'env' | 'access' | 'record'>
@@ -51,7 +56,7 @@ async function create(
   given: { settings: Kept['settings']; mappings?: unknown },
 ): Promise<void> {
   requireName(name)
-  const { fields, properties, dynamic = true } = parseMapping(given.mappings)
+  const { fields, properties, dynamic = true, templates } = parseMapping(given.mappings)
   requireCollections(access, 'collections:create', [name], record)
   const all = dynamic ? [...fields, DYNAMIC_FIELD] : fields
   // A collection needs at least one field.
@@ -63,7 +68,7 @@ async function create(
         name,
         fields: some,
         enable_nested_fields: true,
-        metadata: metadataOf({ settings: given.settings, dynamic, properties }),
+        metadata: metadataOf({ settings: given.settings, dynamic, properties, templates }),
       },
       originOf(record),
     )
@@ -236,14 +241,19 @@ export async function putSettings(call: Call): Promise<Json> {
 
 export async function putMapping(call: Call): Promise<Json> {
   const body = await readObject(call.request)
-  const { fields, properties, dynamic } = parseMapping(body)
+  const { fields, properties, dynamic, templates } = parseMapping(body)
   const { object } = await openIndex(call.env, call.path.collection!)
   const schema = unwrap(await object.schema())
   const kept = keptOf(schema)
   if (dynamic !== undefined && dynamic !== kept.dynamic) throw unsupported('A change of [dynamic]')
   const added = addedFields(schema, fields)
-  if (Object.keys(properties).length === 0) return ACKNOWLEDGED
-  const metadata = metadataOf({ ...kept, properties: joined(kept.properties, properties) }, schema.metadata)
+  if (Object.keys(properties).length === 0 && templates === undefined) return ACKNOWLEDGED
+  const changed = {
+    ...kept,
+    properties: joined(kept.properties, properties),
+    templates: templates ?? kept.templates,
+  }
+  const metadata = metadataOf(changed, schema.metadata)
   unwrap(await object.alter({ metadata, ...(added.length > 0 && { fields: added }) }, originOf(call.record)))
   for (let done = false; !done; ) done = (await object.reindex(originOf(call.record))).done
   return ACKNOWLEDGED

@@ -1,7 +1,8 @@
 /** Mappings: converts OpenSearch's field types to a collection's schema, and a schema to a mapping. */
 import { isDynamic } from '../../search/schema/field'
 import { isVector } from '../../search/schema/layout'
-import type { CollectionSchema, Field } from '../../search/types'
+import type { CollectionSchema, Field, VectorDistance } from '../../search/types'
+import { areKeywords, parseTemplates } from './dynamic-templates'
 import { illegalArgument, OpenSearchError, unsupported } from './errors'
 import { isObject, type Json } from './route'
 import { shownName, storedName } from './source'
@@ -11,6 +12,8 @@ export interface Kept {
   settings: Record<string, string>
   dynamic: boolean
   properties: Json
+  /** `dynamic_templates` */
+  templates?: Json[] | undefined
 }
 
 const METADATA = 'opensearch'
@@ -18,7 +21,8 @@ const METADATA = 'opensearch'
 /** @param schema of any collection; one created by another API has nothing kept */
 export function keptOf({ metadata }: Pick<CollectionSchema, 'metadata'>): Kept {
   const kept = (isObject(metadata?.[METADATA]) ? metadata[METADATA] : {}) as Partial<Kept>
-  return { settings: kept.settings ?? {}, dynamic: kept.dynamic ?? false, properties: kept.properties ?? {} }
+  const { settings = {}, dynamic = false, properties = {}, templates } = kept
+  return { settings, dynamic, properties, templates }
 }
 
 export const metadataOf = (kept: Kept, others: Json = {}): Json => ({ ...others, [METADATA]: kept })
@@ -42,10 +46,12 @@ const NUMBERS: Record<string, string> = {
   half_float: 'float',
 }
 
-const DISTANCES: Record<string, string> = {
+const DISTANCES: Record<string, VectorDistance> = {
+  l2: 'l2',
   cosinesimil: 'cosine',
   innerproduct: 'ip',
 }
+const SPACES = Object.fromEntries(Object.entries(DISTANCES).map(([space, distance]) => [distance, space]))
 
 /** Options of a property that tell OpenSearch how to store it. They change no result here. */
 const KEPT_OPTIONS = [
@@ -57,6 +63,7 @@ const KEPT_OPTIONS = [
   'dimension',
   'method',
   'space_type',
+  'index',
 ]
 
 /** A checked mapping. */
@@ -64,14 +71,15 @@ export interface ParsedMapping {
   fields: Json[]
   properties: Json
   dynamic: boolean | undefined
+  templates: Json[] | undefined
 }
 
 /** @throws ApiError 400 that names what cannot be mapped */
 export function parseMapping(mappings: unknown): ParsedMapping {
-  if (mappings === undefined) return { fields: [], properties: {}, dynamic: undefined }
+  if (mappings === undefined) return { fields: [], properties: {}, dynamic: undefined, templates: undefined }
   if (!isObject(mappings)) throw mapperError('Expected map for property [mappings]')
   for (const key of Object.keys(mappings)) {
-    if (key !== 'properties' && key !== 'dynamic') {
+    if (!['properties', 'dynamic', 'dynamic_templates'].includes(key)) {
       throw mapperError(`Root mapping definition has unsupported parameters: [${key}]`)
     }
   }
@@ -85,6 +93,7 @@ export function parseMapping(mappings: unknown): ParsedMapping {
     fields: fieldsOf(properties, ''),
     properties,
     dynamic: dynamic === undefined ? undefined : String(dynamic) === 'true',
+    templates: parseTemplates(mappings.dynamic_templates),
   }
 }
 
@@ -112,6 +121,11 @@ function fieldOf(name: string, property: Json): Json[] {
     if (!KEPT_OPTIONS.includes(option)) {
       throw mapperError(`unknown parameter [${option}] on mapper [${name}] of type [${String(type)}]`)
     }
+  }
+  if (property.index !== undefined && property.index !== true) {
+    throw unsupported(
+      `[index: ${String(property.index)}] of [${name}]: a field is searched, or left out of the mapping; it`,
+    )
   }
   const common = { name: storedName(name), optional: true }
   const number = typeof type === 'string' ? NUMBERS[type] : undefined
@@ -156,11 +170,11 @@ function vectorOf(name: string, { dimension, method, space_type }: Json): Json {
   if (!Number.isInteger(dimension) || (dimension as number) < 1) {
     throw mapperError(`Dimension value missing for vector: ${name}`)
   }
-  const space = space_type ?? (isObject(method) ? method.space_type : undefined) ?? 'cosinesimil'
+  const space = space_type ?? (isObject(method) ? method.space_type : undefined) ?? 'l2'
   const distance = DISTANCES[String(space)]
   if (distance === undefined) {
     throw unsupported(
-      `The space type [${String(space)}] of [${name}]: use [cosinesimil] or [innerproduct], which order vectors of length 1 alike,`,
+      `The space type [${String(space)}] of [${name}], which is none of ${Object.keys(DISTANCES).join(', ')},`,
     )
   }
   return { num_dim: dimension, vec_dist: distance }
@@ -194,13 +208,13 @@ const TYPES: Record<string, string> = {
 }
 
 /** The property of a field that no mapping names. */
-function typeOf(field: Field): Json & { type: string } {
+function typeOf(field: Field, keywords = false): Json & { type: string } {
   if (isVector(field)) {
-    const space_type = field.vec_dist === 'ip' ? 'innerproduct' : 'cosinesimil'
-    return { type: 'knn_vector', dimension: field.num_dim, space_type }
+    return { type: 'knn_vector', dimension: field.num_dim, space_type: SPACES[field.vec_dist ?? 'cosine'] }
   }
   const type = TYPES[field.type.replace('[]', '')]
   if (type !== undefined) return { type }
+  if (keywords && field.facet) return { type: 'keyword' }
   return field.facet
     ? { type: 'text', fields: { keyword: { type: 'keyword', ignore_above: 256 } } }
     : { type: 'text' }
@@ -209,14 +223,18 @@ function typeOf(field: Field): Json & { type: string } {
 /** GET /:index/_mapping: the given mapping, and fields that documents brought. */
 export function mappingOf(schema: CollectionSchema): Json {
   const kept = keptOf(schema)
+  const keywords = areKeywords(kept.templates ?? [])
   const properties: Json = {}
   for (const field of schema.fields) {
     if (isDynamic(field) && !field.type.startsWith('string*')) continue
     if (field.name.includes('.*') || !field.index || field.type.startsWith('object')) continue
-    place(properties, shownName(field.name).split('.'), typeOf(field))
+    place(properties, shownName(field.name).split('.'), typeOf(field, keywords))
   }
   merge(properties, kept.properties)
-  const dynamic = Object.keys(kept.settings).length > 0 && !kept.dynamic ? { dynamic: 'false' } : {}
+  const dynamic = {
+    ...(Object.keys(kept.settings).length > 0 && !kept.dynamic && { dynamic: 'false' }),
+    ...(kept.templates !== undefined && { dynamic_templates: kept.templates }),
+  }
   return Object.keys(properties).length === 0 ? dynamic : { ...dynamic, properties }
 }
 

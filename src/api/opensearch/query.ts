@@ -8,6 +8,7 @@ import {
   type Clause,
   type Compiled,
   constant,
+  fuzzinessOf,
   NONE,
   type VectorSearch,
   type Words,
@@ -19,6 +20,7 @@ import { and, equals, type Filter, or, present } from './filter'
 import { parseQueryString } from './query-string'
 import { rangeFilter } from './range'
 import { isObject, type Json } from './route'
+import { readScript } from './script-score'
 import { exists, prefix, values } from './terms'
 
 /** Nesting depth of queries: as deep as a filter may be, because they become one. */
@@ -110,7 +112,17 @@ const QUERIES: Record<string, (clause: Clause) => Compiled> = {
     if (!Array.isArray(vector) || !vector.every((part) => typeof part === 'number')) {
       throw illegalArgument('[knn] requires query vector: a list of numbers as [vector]')
     }
-    return nearest(clause, target, k, filter, { vector })
+    return nearest(clause, target, k ?? 10, filter, { vector })
+  },
+  script_score: (clause) => {
+    const { query = { match_all: {} }, script } = options(clause, ['query', 'script'])
+    const { field, distance, ...asked } = readScript(script)
+    const target = lookUp(clause.fields, field)
+    const mapped = target?.field.vec_dist ?? distance
+    if (mapped !== distance) {
+      throw unsupported(`A script that measures [${field}] otherwise than by the [space_type] of its mapping`)
+    }
+    return nearest(clause, target, undefined, query, asked)
   },
   neural: (clause) => {
     const [target, { query_text, model_id, k, filter }] = single(clause, undefined, [
@@ -129,7 +141,7 @@ const QUERIES: Record<string, (clause: Clause) => Compiled> = {
         `[neural] searches with the model of its field, [${model}]: leave [model_id] out or name it`,
       )
     }
-    return nearest(clause, target, k, filter, { text: query_text })
+    return nearest(clause, target, k ?? 10, filter, { text: query_text })
   },
 }
 
@@ -190,19 +202,31 @@ function isEvery(operator: unknown, option = 'operator'): boolean {
 }
 
 function match(clause: Clause, phrase: boolean): Compiled {
-  const known = phrase ? [] : ['operator', 'minimum_should_match']
-  const [target, { query, operator, minimum_should_match: least }] = single(clause, 'query', known)
+  const known = phrase ? [] : ['operator', 'minimum_should_match', 'fuzziness']
+  const [target, given] = single(clause, 'query', known)
+  const { query, operator, minimum_should_match: least } = given
   if (least !== undefined && !['1', '100%'].includes(String(least))) {
     throw unsupported(`[minimum_should_match: ${String(least)}] of [${clause.name}]`)
   }
   const every = isEvery(operator) || String(least) === '100%'
   if (target === undefined) return NONE
   if (target.kind !== 'text') return values(target, [query])
-  return textQuery(clause, [{ target, weight: 1 }], query, { every, phrase, across: false })
+  return textQuery(clause, [{ target, weight: 1 }], query, {
+    every,
+    phrase,
+    across: false,
+    fuzziness: fuzzinessOf(given.fuzziness),
+  })
 }
 
 function multiMatch(clause: Clause): Compiled {
-  const { query, fields: names, operator, type } = options(clause, ['query', 'fields', 'operator', 'type'])
+  const {
+    query,
+    fields: names,
+    operator,
+    type,
+    fuzziness,
+  } = options(clause, ['query', 'fields', 'operator', 'type', 'fuzziness'])
   const kind = type ?? 'best_fields'
   if (!['best_fields', 'most_fields', 'cross_fields', 'phrase'].includes(String(kind))) {
     throw unsupported(`[multi_match] of the type [${String(kind)}]`)
@@ -214,7 +238,12 @@ function multiMatch(clause: Clause): Compiled {
   })
   const texts = targets.filter(({ target }) => target.kind === 'text')
   const others = targets.filter(({ target }) => ['keyword', 'number', 'boolean'].includes(target.kind))
-  const shape = { every: isEvery(operator), phrase: kind === 'phrase', across: kind === 'cross_fields' }
+  const shape = {
+    every: isEvery(operator),
+    phrase: kind === 'phrase',
+    across: kind === 'cross_fields',
+    fuzziness: fuzzinessOf(fuzziness),
+  }
   // Fields that hold values instead of words only count if the query names them.
   const named = others.filter(({ target }) =>
     given.some((each) => lookUp(clause.fields, String(each))?.name === target.name),
@@ -230,7 +259,7 @@ function textQuery(
   { name, fields }: Clause,
   targets: Words['fields'],
   query: unknown,
-  { every, phrase, across }: { every: boolean; phrase: boolean; across: boolean },
+  { every, phrase, across, fuzziness }: Pick<Words, 'every' | 'phrase' | 'fuzziness'> & { across: boolean },
 ): Compiled {
   if (typeof query === 'object' || query === undefined) throw parsingError(`[${name}] query takes a text`)
   const words = wordsOf(String(query), fields)
@@ -239,6 +268,7 @@ function textQuery(
     equals(target.name, [word], negated, false)
   const filter = (negated: boolean): Filter => {
     if (phrase && words.length > 1) throw unsupported(`[${name}] where hits are not ranked by it`)
+    if (fuzziness !== 0) throw unsupported(`[fuzziness] of a [${name}] where hits are not ranked by it`)
     const [inner, outer] = negated ? [or, and] : [and, or]
     if (!every)
       return outer(words.flatMap((word) => targets.map(({ target }) => contains(target, word, negated))))
@@ -246,7 +276,7 @@ function textQuery(
       ? inner(words.map((word) => outer(targets.map(({ target }) => contains(target, word, negated)))))
       : outer(targets.map(({ target }) => inner(words.map((word) => contains(target, word, negated)))))
   }
-  const asked: Words = { fields: targets, text: words.join(' '), every: every || phrase, phrase }
+  const asked: Words = { fields: targets, text: words.join(' '), every: every || phrase, phrase, fuzziness }
   // The search matches words in any of the fields. The filter then requires all of them in one field.
   const isApart = every && !across && !phrase && targets.length > 1 && words.length > 1
   return { filter, words: asked, rest: () => (isApart ? filter(false) : true) }
@@ -275,6 +305,16 @@ function bool(clause: Clause): Compiled {
     ...excluded,
   ]
   if (parts.length === 1) return parts[0]!
+  const near = parts.find(({ vector }) => vector !== undefined)?.vector
+  // Neighbours among the documents that pass the rest. Words would rank besides.
+  if (near !== undefined && parts.every(({ words }) => words === undefined)) {
+    const others = parts.filter(({ vector }) => vector !== near)
+    const within = and([near.filter, join(others, false, false)])
+    return {
+      filter: parts.find(({ vector }) => vector === near)!.filter,
+      vector: { ...near, filter: within },
+    }
+  }
   const filter = (negated: boolean) => join(parts, negated, false)
   const ranking = parts.find(({ words }) => words !== undefined)
   if (ranking === undefined) return { filter }
@@ -304,7 +344,7 @@ function shoulds(alternatives: Compiled[], body: Json, optional: boolean): Compi
 /** The words that alternatives search for together, if all of them look for any of some words. */
 function merged(alternatives: Compiled[]): Words | undefined {
   const all = alternatives.map(({ words }) => words)
-  if (!all.every((words) => words !== undefined && !words.phrase)) return undefined
+  if (!all.every((words) => words !== undefined && !words.phrase && words.fuzziness === 0)) return undefined
   const fields = new Map<string, Words['fields'][number]>()
   for (const { fields: each } of all as Words[]) {
     for (const field of each) {
@@ -313,7 +353,7 @@ function merged(alternatives: Compiled[]): Words | undefined {
     }
   }
   const text = [...new Set(all.flatMap((words) => words!.text.split(' ')))].join(' ')
-  return { fields: [...fields.values()], text, every: false, phrase: false }
+  return { fields: [...fields.values()], text, every: false, phrase: false, fuzziness: 0 }
 }
 
 function nearest(
@@ -333,8 +373,7 @@ function nearest(
       `failed to create query: Query vector has invalid dimension: ${length}. Dimension should be: ${num_dim}`,
     )
   }
-  const neighbours = k ?? 10
-  if (!Number.isInteger(neighbours) || (neighbours as number) < 1) {
+  if (k !== undefined && !(Number.isInteger(k) && (k as number) > 0)) {
     throw illegalArgument(`[${name}] requires [k] to be a number greater than 0`)
   }
   const within = filter === undefined ? true : compileQuery(filter, fields, depth + 1).filter(false)
@@ -344,6 +383,6 @@ function nearest(
         `[${name}] beside other queries: put them into its [filter]; a part of another query it`,
       )
     },
-    vector: { target, k: neighbours as number, filter: within, ...query },
+    vector: { target, k: k as number | undefined, filter: within, ...query },
   }
 }

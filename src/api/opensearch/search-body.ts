@@ -3,7 +3,7 @@ import { illegalArgument, OpenSearchError, parsingError, shardError } from './er
 import { isObject, type Json } from './route'
 
 /** Hits that a search can reach: OpenSearch's `index.max_result_window`. */
-const WINDOW = 10_000
+export const WINDOW = 10_000
 
 export interface SearchBody {
   query: unknown
@@ -15,6 +15,8 @@ export interface SearchBody {
   aggregations: Json
   /** whether `hits.total` is wanted */
   total: boolean
+  /** hits below this score are left out; 0 leaves out none */
+  minScore: number
 }
 
 const KEYS = [
@@ -27,6 +29,7 @@ const KEYS = [
   'aggs',
   'aggregations',
   'track_total_hits',
+  'min_score',
 ]
 
 /** The keys accepted in a search over a list of objects. */
@@ -81,7 +84,14 @@ export function parseSearchBody(body: Json, query: Record<string, string>): Sear
     highlight: body.highlight,
     aggregations,
     total: String(query.track_total_hits ?? body.track_total_hits ?? true) !== 'false',
+    minScore: scoreOf(body.min_score ?? 0),
   }
+}
+
+/** No score is negative. @throws ApiError 400 */
+function scoreOf(given: unknown): number {
+  if (typeof given !== 'number') throw parsingError(`[min_score] takes a number, not a ${tokenOf(given)}`)
+  return Math.max(0, given)
 }
 
 function tokenOf(value: unknown): string {

@@ -21,7 +21,7 @@ import {
 } from './aggregations'
 import { readSearchAhead } from './ahead'
 import { answerSearch } from './answered'
-import type { Compiled, VectorSearch, Words } from './compiled'
+import type { Compiled } from './compiled'
 import { errorEnvelope, illegalArgument, OpenSearchError, parsingError, unsupported } from './errors'
 import { Fields } from './fields'
 import { and, type Filter, filterBy } from './filter'
@@ -29,10 +29,11 @@ import { highlightOf, highlightParameters } from './highlight'
 import { combine, depthOf, hybridQueries } from './hybrid'
 import { keptOf } from './mapping'
 import { withOwnModels } from './ml/own-models'
+import { searchParameters, setOf } from './parameters'
 import { type Normalization, pipelineOf } from './pipelines'
 import { compileQuery } from './query'
 import { type Index, isObject, isOn, type Json, openIndex, parseObject, readBody, readObject } from './route'
-import { parseSearchBody, queryOf, type SearchBody } from './search-body'
+import { parseSearchBody, queryOf, type SearchBody, WINDOW } from './search-body'
 import { parseSort, type Sort } from './sort'
 import { type SourceFilter, sourceFilter, toSource } from './source'
 
@@ -137,7 +138,7 @@ async function executeHybrid(
   normalization: Normalization | undefined,
 ): Promise<Json> {
   const started = Date.now()
-  const { from, size, sort, aggregations, total } = parseSearchBody(body, query)
+  const { from, size, sort, aggregations, total, minScore } = parseSearchBody(body, query)
   if (sort !== undefined || Object.keys(aggregations).length > 0) {
     throw unsupported('[sort] or [aggs] of a [hybrid] query: they')
   }
@@ -145,10 +146,10 @@ async function executeHybrid(
   const depth = depthOf(from, size)
   const { from: _, size: __, ...parameters } = query
   const replies = await mapFew(queries, AT_ONCE, (each) =>
-    execute(caller, opened, { ...body, query: each, from: 0, size: depth }, parameters),
+    execute(caller, opened, { ...body, query: each, from: 0, size: depth, min_score: 0 }, parameters),
   )
   const lists = replies.map(({ hits }) => (hits as Json).hits as Json[])
-  const all = combine(lists, normalization)
+  const all = combine(lists, normalization).filter(({ _score }) => (_score as number) >= minScore)
   const isWhole = lists.every(({ length }) => length < depth)
   const page = all.slice(from, from + size)
   return {
@@ -189,27 +190,40 @@ async function execute(
   await countMore(caller, extra)
 
   const parameters: SearchParameters = {
-    ...searchParameters(compiled, sort),
+    ...searchParameters(compiled, sort, request.from + request.size),
     ...highlight,
     exclude_fields: fields.embedded().join(','),
   }
   if (shown === undefined) parameters.include_fields = sort === undefined ? 'id' : ''
   const run = (more: SearchParameters) => runOne(caller, index.name, { ...parameters, ...more })
   const facetBy = facetsOf(aggregations)
+  const { minScore } = request
+  if (minScore > 0 && (compiled.vector === undefined || aggregations.length > 0 || sort !== undefined)) {
+    throw unsupported('A [min_score] beside [sort] or [aggs], or of a query without a vector,')
+  }
+  // How many hits score enough is known when all of them are read: as many as the `k` of their query.
+  const page =
+    minScore > 0
+      ? { from: 0, size: Math.min(compiled.vector?.k ?? request.from + request.size, WINDOW) }
+      : request
   const first = await run({
-    ...window(request.from, request.size),
+    ...window(page.from, page.size),
     ...(facetBy !== undefined && { facet_by: facetBy, max_facet_values: FACET_VALUES }),
   })
-  const hits = await allHits(request, first, run)
+  const hits = await allHits(page, first, run)
   const view: View = { index, sort, shown, compiled }
   const facetSearch = async (filter: Filter, facet_by: string) => {
     const filter_by = filterBy(and([setOf(compiled), filter]))
     const result = await run({ filter_by, facet_by, max_facet_values: FACET_VALUES, per_page: '0' })
     return result.facet_counts
   }
-  const shownHits = hits.map((hit) => hitOf(hit, view))
+  const scored = hits.map((hit) => hitOf(hit, view))
+  const enough = minScore > 0 ? scored.filter(({ _score }) => (_score as number) >= minScore) : undefined
+  const shownHits = enough?.slice(request.from, request.from + request.size) ?? scored
+  const found = enough?.length ?? first.found
+  const isAll = compiled.vector === undefined || compiled.vector.k !== undefined
   const best = sort === undefined ? Math.max(...shownHits.map(({ _score }) => _score as number)) : null
-  const total = isOn(query.rest_total_hits_as_int) ? first.found : { value: first.found, relation: 'eq' }
+  const total = isOn(query.rest_total_hits_as_int) ? found : { value: found, relation: isAll ? 'eq' : 'gte' }
   return {
     took: Date.now() - started,
     timed_out: false,
@@ -224,49 +238,6 @@ async function execute(
     }),
   }
 }
-
-/** The filter besides words and vectors. */
-const setOf = ({ words, rest, vector, filter }: Compiled): Filter =>
-  vector !== undefined ? vector.filter : words !== undefined ? rest!() : filter(false)
-
-function searchParameters(compiled: Compiled, sort: Sort | undefined): SearchParameters {
-  const { words, vector } = compiled
-  const parameters: SearchParameters = {
-    filter_by: filterBy(setOf(compiled)),
-    // OpenSearch takes words as they are.
-    prefix: 'false',
-    num_typos: '0',
-    typo_tokens_threshold: '0',
-    ...(words !== undefined
-      ? wordParameters(words)
-      : vector !== undefined
-        ? vectorParameters(vector)
-        : { q: '*' }),
-  }
-  if (sort !== undefined) parameters.sort_by = sort.by
-  else if (words !== undefined) parameters.sort_by = '_text_match:desc,_seq_id:asc'
-  else if (vector === undefined) parameters.sort_by = '_seq_id:asc'
-  return parameters
-}
-
-/** Set so high that the search always drops words: any of them may match. */
-const RELAXED = '4294967295'
-
-function wordParameters({ fields, text, every, phrase }: Words): SearchParameters {
-  const fraction = fields.some(({ weight }) => !Number.isInteger(weight))
-  return {
-    q: phrase ? `"${text}"` : text,
-    query_by: fields.map(({ target }) => target.name).join(','),
-    query_by_weights: fields.map(({ weight }) => Math.round(weight * (fraction ? 100 : 1))).join(','),
-    drop_tokens_threshold: every ? '0' : RELAXED,
-  }
-}
-
-const vectorParameters = ({ target, vector = [], text, k }: VectorSearch): SearchParameters => ({
-  q: text ?? '*',
-  ...(text !== undefined && { query_by: target.name }),
-  vector_query: `${target.name}:([${vector.join(',')}], k: ${k})`,
-})
 
 /** @throws ApiError as the search does */
 async function runOne(
@@ -287,7 +258,7 @@ const window = (offset: number, size: number): SearchParameters => ({
 
 /** The hits of a large page, which takes several searches. */
 async function allHits(
-  { from, size }: SearchBody,
+  { from, size }: Pick<SearchBody, 'from' | 'size'>,
   first: SearchResult,
   run: (more: SearchParameters) => Promise<SearchResult>,
 ): Promise<Hit[]> {
@@ -323,9 +294,15 @@ function hitOf(hit: Hit, { index, sort, shown, compiled }: View): Json {
 function scoreOf(hit: Hit, { vector }: Compiled): number {
   const { vector_distance: distance, text_match: match } = hit
   if (vector !== undefined && distance !== undefined) {
-    if (vector.target.field.vec_dist !== 'ip') return 1 - distance / 2
-    const product = 1 - distance
-    return product >= 0 ? product + 1 : 1 / (1 - product)
+    switch (vector.target.field.vec_dist) {
+      case 'l2':
+        return 1 / (1 + distance)
+      case 'ip':
+        return distance <= 1 ? 2 - distance : 1 / distance
+      default:
+        // A script adds 1 to the cosine; the index halves that.
+        return vector.k === undefined ? 2 - distance : 1 - distance / 2
+    }
   }
   return match === undefined ? 1 : match / SCORE_UNIT
 }
@@ -338,7 +315,7 @@ export async function count(call: Call): Promise<unknown> {
   const { index, fields } = await open(call, call.path.collection!)
   const compiled = compile(call, query ?? { match_all: {} }, fields)
   if (compiled.vector !== undefined) throw unsupported('A count of neighbours')
-  const parameters = { ...searchParameters(compiled, undefined), per_page: '0' }
+  const parameters = { ...searchParameters(compiled, undefined, 0), per_page: '0' }
   return paced(call, async (gone) => {
     const { found } = await runOne({ ...call, gone }, index.name, parameters)
     return { count: found, _shards: SHARDS }

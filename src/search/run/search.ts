@@ -325,7 +325,7 @@ async function find(
     : nearest
   const fused =
     request.fusion === 'score'
-      ? fuseScores(words, near, meaningOf(context, vector), vector.field.vec_dist !== 'ip')
+      ? fuseScores(words, near, meaningOf(context, vector), (vector.field.vec_dist ?? 'cosine') === 'cosine')
       : fuse(text, near, vector.alpha ?? RANK_ALPHA)
   await readBest(context, request, { fused, words, terms, vector }, pace)
   return { candidates: gatheredCandidates(fused, { vector: true }), terms, pinned }

@@ -1,7 +1,7 @@
 /** Reads the definition of one field. Checks come in Typesense's order and words. */
 import { ApiError } from '../../errors'
 import { stemmedLocales, stemmerOf } from '../text/stemmers'
-import { type EmbedConfig, FIELD_TYPES, type Field, type FieldType } from '../types'
+import { type EmbedConfig, FIELD_TYPES, type Field, type FieldType, VECTOR_DISTANCES } from '../types'
 import { requireClear } from './embedding-secrets'
 import { REFUSED_OF_EMBEDDINGS, requireOptions } from './options'
 import { isObject } from './values'
@@ -232,8 +232,8 @@ function parseVector(raw: Json, field: Field): void {
 
   const distance = raw.vec_dist ?? 'cosine'
   if (typeof distance !== 'string') refuse('Property `vec_dist` must be a string.')
-  if (distance !== 'cosine' && distance !== 'ip') refuse('Property `vec_dist` is invalid.')
-  field.vec_dist = distance
+  field.vec_dist =
+    VECTOR_DISTANCES.find((known) => known === distance) ?? refuse('Property `vec_dist` is invalid.')
 
   const params = raw.hnsw_params ?? {}
   if (!isObject(params)) refuse('Property `hnsw_params` must be an object.')

@@ -2,7 +2,7 @@
 import * as v from 'valibot'
 import { once } from '../../once'
 import { readMeta, writeMeta } from '../meta'
-import { type EmbeddingModelConfig, FIELD_TYPES, type Field } from '../types'
+import { type EmbeddingModelConfig, FIELD_TYPES, type Field, VECTOR_DISTANCES } from '../types'
 import type { StoredSchema } from './layout'
 import { isObject } from './values'
 
@@ -37,7 +37,7 @@ const field: () => v.GenericSchema<Field> = once(() =>
     symbols_to_index: v.optional(v.array(v.string())),
     truncate_len: v.optional(v.number()),
     num_dim: v.optional(v.number()),
-    vec_dist: v.optional(v.picklist(['cosine', 'ip'])),
+    vec_dist: v.optional(v.picklist(VECTOR_DISTANCES)),
     hnsw_params: v.optional(v.record(v.string(), v.unknown())),
     embed: v.optional(
       v.looseObject({

@@ -1,4 +1,5 @@
 /** Vectors as int8, each scaled by its largest component. A removed row is refilled with the last one. */
+import type { VectorDistance } from '../types'
 import { BoundedHeap } from './bounded-heap'
 import { norm } from './vector-math'
 
@@ -75,11 +76,19 @@ export class Int8Matrix {
     return this.#blocks[Math.floor(row / BLOCK_ROWS)]!.subarray(start, start + this.#dimensions)
   }
 
+  /** Half the square of a row's length, in units of the query's step. */
+  #halfSquares(step: number): (row: number) => number {
+    return (row) => {
+      const [inner, cosine] = [this.#innerScale[row]!, this.#cosineScale[row]!]
+      return cosine === 0 ? 0 : (inner / cosine) ** 2 / (2 * (step || 1))
+    }
+  }
+
   /** The numbers of the `k` most similar rows, in no order. */
   nearest(
     query: Float32Array,
     k: number,
-    distance: 'cosine' | 'ip',
+    distance: VectorDistance,
     allowed: ReadonlySet<number> | undefined,
   ): number[] {
     const scales = distance === 'cosine' ? this.#cosineScale : this.#innerScale
@@ -89,6 +98,8 @@ export class Int8Matrix {
     for (let i = 0; i < dimensions; i++) {
       scaled[i] = largest === 0 ? 0 : Math.round(((query[i] ?? 0) * 127) / largest)
     }
+    // |q - x|² is least where 2 q·x - |x|² is greatest, so half the square is taken off the product.
+    const squares = distance === 'l2' ? this.#halfSquares(largest / 127) : undefined
     const best = new BoundedHeap(Math.min(k, this.size))
     for (const [number, block] of this.#blocks.entries()) {
       const first = number * BLOCK_ROWS
@@ -102,7 +113,7 @@ export class Int8Matrix {
           for (let i = from; i < to; i++) sum = (sum + Math.imul(block[start + i]!, scaled[i]!)) | 0
           product += sum
         }
-        best.offer(product * scales[row]!, row)
+        best.offer(product * scales[row]! - (squares?.(row) ?? 0), row)
       }
     }
     return best.items().map((row) => this.#seqs[row]!)

@@ -11,13 +11,13 @@ import type { SqlFragment } from '../fragment'
 import { MAX_MATRIX_BYTES } from '../limits'
 import { MemoryBudget } from '../memory-budget'
 import { type FieldSlot, type StoredSchema, vectorsTable } from '../schema/layout'
-import type { Field } from '../types'
+import type { Field, VectorDistance } from '../types'
 import { Int8Matrix, matrixBytes } from './int8-matrix'
-import { cosineDistance, dot, fromBlob, norm, toBlob } from './vector-math'
+import { cosineDistance, dot, fromBlob, norm, squaredDistance, toBlob } from './vector-math'
 
 export interface Neighbour {
   seq: number
-  /** cosine distance 0..2, or 1 minus the inner product for vec_dist ip */
+  /** cosine distance 0..2; for `ip` 1 minus the inner product; for `l2` the squared Euclidean distance */
   distance: number
 }
 
@@ -113,7 +113,7 @@ const matrices = new MemoryBudget(MAX_MATRIX_BYTES)
 
 export interface Measure {
   /** `vec_dist` of the field */
-  distance: 'cosine' | 'ip'
+  distance: VectorDistance
   dimensions: number
   /** the largest matrix to hold in memory, in bytes */
   matrixBytes: number
@@ -230,6 +230,7 @@ export class ScannedIndex implements VectorIndex {
 
   #distanceTo(query: Float32Array): (vector: Float32Array) => number {
     if (this.#measure.distance === 'ip') return (vector) => 1 - dot(query, vector)
+    if (this.#measure.distance === 'l2') return (vector) => squaredDistance(query, vector)
     const queryNorm = norm(query)
     return (vector) => cosineDistance(query, queryNorm, vector)
   }

@@ -15,6 +15,13 @@ export function cosineDistance(a: Float32Array, normOfA: number, b: Float32Array
   return norms === 0 ? 1 : Math.min(2, Math.max(0, 1 - dot(a, b) / norms))
 }
 
+/** The square of the Euclidean distance. */
+export function squaredDistance(a: Float32Array, b: Float32Array): number {
+  let sum = 0
+  for (let i = 0; i < a.length; i++) sum += (a[i]! - (b[i] ?? 0)) ** 2
+  return sum
+}
+
 /** Whether two vectors have the same direction, up to rounding. A cosine index stores nothing else of them. */
 export const isSameDirection = (a: Float32Array, b: Float32Array): boolean =>
   a.length === b.length && cosineDistance(a, norm(a), b) < 1e-5

@@ -127,8 +127,8 @@ describe('an index', () => {
     ],
     [{ mappings: { dynamic: 'strict' } }, '[dynamic: strict]'],
     [
-      { mappings: { properties: { v: { type: 'knn_vector', dimension: 2, space_type: 'l2' } } } },
-      'The space type [l2]',
+      { mappings: { properties: { v: { type: 'knn_vector', dimension: 2, space_type: 'l1' } } } },
+      'The space type [l1]',
     ],
     [{ foo: 1 }, 'unknown key [foo] for create index'],
   ])('is not made of %j', async (body, reason) => {

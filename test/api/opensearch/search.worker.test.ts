@@ -138,7 +138,10 @@ describe('what it has no way to do', () => {
   it.each([
     [{ foo: {} }, 'unknown query [foo]'],
     [{ fuzzy: { title: 'fox' } }, 'unknown query [fuzzy]'],
-    [{ match: { title: { query: 'fox', fuzziness: 'AUTO' } } }, '[match] query does not support [fuzziness]'],
+    [
+      { bool: { must_not: { match: { title: { query: 'fox', fuzziness: 'AUTO' } } } } },
+      '[fuzziness] of a [match] where hits are not ranked by it',
+    ],
     [{ wildcard: { kind: '*vel' } }, 'A [wildcard] that is not the beginning'],
     [{ term: { pages: 'many' } }, 'For input string: "many"'],
     [{ range: { kind: { gt: 'a' } } }, '[range] on [kind]'],
@@ -151,7 +154,7 @@ describe('what it has no way to do', () => {
       '[match_phrase] where hits are not ranked by it',
     ],
     [
-      { bool: { must: [{ knn: { vector: { vector: [1, 0], k: 2 } } }, { match_all: {} }] } },
+      { bool: { must: [{ knn: { vector: { vector: [1, 0], k: 2 } } }, { match: { title: 'fox' } }] } },
       '[knn] beside other queries',
     ],
     [{ query_string: { query: 'fox~2' } }, '[~] in a [query_string]'],

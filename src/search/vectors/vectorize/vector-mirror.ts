@@ -111,7 +111,8 @@ export class VectorMirror implements VectorIndexes {
   index(field: Field, slot: FieldSlot): VectorIndex {
     const dimensions = field.num_dim as number
     // The metric is the whole index's, which is cosine.
-    const binding = field.vec_dist === 'ip' ? undefined : vectorizeFor(this.#env, dimensions)
+    const binding =
+      (field.vec_dist ?? 'cosine') === 'cosine' ? vectorizeFor(this.#env, dimensions) : undefined
     if (binding === undefined) {
       // Forget the field: its changes are not recorded from now on, so everything is sent again if the binding comes
       // back.
