@@ -1,4 +1,7 @@
-/** `npm run reference:opensearch-py`: Python's client of OpenSearch against a Parley of these sources. */
+/**
+ * `npm run reference:opensearch-py`: Python's client of OpenSearch, and libraries that are built on it, against a Parley of these
+ * sources.
+ */
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync } from 'node:fs'
@@ -7,15 +10,22 @@ import { fileURLToPath } from 'node:url'
 import { cache } from './assemble.mjs'
 import { startModel, startParley } from './servers.mjs'
 
-const VERSION = '3.2.0'
-const venv = join(cache, `opensearch-py-${VERSION}`)
+const PACKAGES = [
+  'opensearch-py==3.2.0',
+  'langchain-community==0.4.2',
+  'llama-index-core==0.14.25',
+  'llama-index-vector-stores-opensearch==1.3.0',
+  'haystack-ai==3.4.0',
+  'opensearch-haystack==9.0.0',
+]
+const venv = join(cache, `opensearch-py-${PACKAGES.join('-').replaceAll(/[^\d.]+/g, '-')}`)
 const python = join(venv, process.platform === 'win32' ? 'Scripts/python.exe' : 'bin/python')
 
 try {
   if (!existsSync(join(venv, 'installed'))) {
     mkdirSync(cache, { recursive: true })
     execFileSync('python3', ['-m', 'venv', venv], { stdio: 'pipe' })
-    execFileSync(python, ['-m', 'pip', 'install', '-q', `opensearch-py==${VERSION}`], { stdio: 'pipe' })
+    execFileSync(python, ['-m', 'pip', 'install', '-q', ...PACKAGES], { stdio: 'pipe' })
     mkdirSync(join(venv, 'installed'))
   }
 } catch (error) {
@@ -31,10 +41,12 @@ try {
 const model = await startModel()
 const parley = await startParley()
 try {
-  const script = fileURLToPath(new URL('opensearch-py.py', import.meta.url))
-  const child = spawn(python, [script, parley.url, model.host], { stdio: 'inherit' })
-  const [code] = await once(child, 'exit')
-  process.exitCode = code ?? 1
+  for (const name of ['opensearch-py.py', 'opensearch-libraries.py']) {
+    const script = fileURLToPath(new URL(name, import.meta.url))
+    const child = spawn(python, [script, parley.url, model.host], { stdio: 'inherit' })
+    const [code] = await once(child, 'exit')
+    process.exitCode ||= code ?? 1
+  }
 } finally {
   await parley.stop()
   model.stop()
