@@ -319,6 +319,8 @@ export interface ExportOptions {
   exclude: string
   /** with fields that are indexed but not stored: only a copy needs them */
   unstored?: boolean
+  /** documents of a page */
+  most?: number
 }
 
 /** GET /collections/:name. Fields are in Typesense's order; embedders' keys are masked. */

@@ -25,7 +25,8 @@ import { memoryRoutes } from './memory/routes'
 import { mlRoutes } from './ml/routes'
 import { deletePipelines, getPipelines, putPipeline } from './pipelines'
 import { acceptsPage, admitCaller, isOn, keyOf, type OpenSearchRoute, registerAll } from './route'
-import { count, multiSearch, search } from './search'
+import { clearScroll, nextPage, searchOrScroll } from './scroll'
+import { count, multiSearch } from './search'
 import { SEARCH_PARAMETERS } from './search-body'
 import { putSettings, settings } from './settings'
 
@@ -37,6 +38,7 @@ const PIPELINES = '/_search/pipeline'
 const DOCUMENT = `${INDEX}/_doc/:id`
 const SEE = ['debug:list']
 const READ_SOURCE = ['_source', '_source_includes', '_source_excludes', 'routing', 'refresh']
+const SCROLL = ['scroll', 'scroll_id']
 const WRITE = ['refresh', 'routing', 'op_type']
 /** Writes are visible at once. So any key that can read or write may ask for a refresh. */
 const REFRESH = ['documents:search', 'documents:import', 'documents:create', 'collections:get']
@@ -108,9 +110,13 @@ const routes: OpenSearchRoute[] = [
     methods: ['GET', 'POST'],
     path: `${INDEX}/_search`,
     actions: ['documents:search'],
-    params: SEARCH_PARAMETERS,
-    handle: search,
+    params: [...SEARCH_PARAMETERS, 'scroll'],
+    handle: searchOrScroll,
   },
+  ...['/_search/scroll', '/_search/scroll/:id'].flatMap((path): OpenSearchRoute[] => [
+    { methods: ['GET', 'POST'], path, actions: ['documents:search'], params: SCROLL, handle: nextPage },
+    { methods: ['DELETE'], path, actions: ['documents:search'], handle: clearScroll },
+  ]),
   {
     methods: ['GET', 'POST'],
     path: `${INDEX}/_count`,

@@ -44,7 +44,7 @@ const SHARDS = { total: 1, successful: 1, skipped: 0, failed: 0 }
 const SCORE_UNIT = 1e12
 
 /** The parts of a call that searches need. */
-type Caller = Pick<Call, 'env' | 'access' | 'record'> & {
+export type Caller = Pick<Call, 'env' | 'access' | 'record'> & {
   /** aborts when nobody waits any more */
   gone?: AbortSignal
 }
@@ -94,19 +94,19 @@ function checkExtras(ext: unknown, stream: unknown): void {
 }
 
 /** Runs searches so that they end when their caller hangs up. */
-async function paced(call: Call, work: (gone: AbortSignal) => Promise<Json>): Promise<unknown> {
+export async function paced(call: Call, work: (gone: AbortSignal) => Promise<Json>): Promise<unknown> {
   // A reply with line breaks is for people.
   if (isOn(call.query.pretty)) return work(call.request.signal)
   return slowAnswer(call.request, work)
 }
 
-interface Opened {
+export interface Opened {
   index: Index
   fields: Fields
 }
 
 /** @throws ApiError 401, 404 */
-async function open({ env, access, record }: Caller, name: string): Promise<Opened> {
+export async function open({ env, access, record }: Caller, name: string): Promise<Opened> {
   // A scoped key that names a collection is valid for that one only.
   if (access.embedded.collection !== undefined && access.embedded.collection !== name) throw forbidden()
   await record.ahead
@@ -114,7 +114,7 @@ async function open({ env, access, record }: Caller, name: string): Promise<Open
   return { index, fields: new Fields(unwrap(await index.object.schema())) }
 }
 
-function compile({ record }: Caller, query: unknown, fields: Fields): Compiled {
+export function compile({ record }: Caller, query: unknown, fields: Fields): Compiled {
   const compiled = compileQuery(query, fields)
   const words = compiled.words?.text ?? compiled.vector?.text
   if (words !== undefined) record.question = words
@@ -164,7 +164,7 @@ async function executeHybrid(
   }
 }
 
-async function execute(
+export async function execute(
   caller: Caller,
   opened: Opened,
   body: Json,
@@ -306,6 +306,10 @@ function scoreOf(hit: Hit, { vector }: Compiled): number {
   }
   return match === undefined ? 1 : match / SCORE_UNIT
 }
+
+/** How many documents pass a filter. */
+export const totalOf = async (caller: Caller, { name }: Index, filter_by: string): Promise<number> =>
+  (await runOne(caller, name, { q: '*', filter_by, per_page: '0' })).found
 
 export async function count(call: Call): Promise<unknown> {
   const body = await readObject(call.request, {})

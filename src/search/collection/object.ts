@@ -29,6 +29,7 @@ import type {
   CollectionSummary,
   DirtyValues,
   Document,
+  ExportOptions,
   ImportOptions,
   JoinAnswer,
   JoinQuestion,
@@ -274,7 +275,7 @@ export class Collection extends CountingObject implements CollectionRpc {
   }
 
   async exportPage(
-    options: { filterBy: string; include: string; exclude: string },
+    options: ExportOptions,
     after: number,
     scope: SearchScope = {},
   ): Promise<Outcome<{ lines: string; cursor: number; done: boolean }>> {

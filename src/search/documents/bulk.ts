@@ -164,6 +164,7 @@ export async function exportPage(
     options.exclude === '' &&
     store.plan.vectors.length === 0 &&
     !(options.unstored && store.plan.unstored.length > 0)
+  const { most = Number.POSITIVE_INFINITY } = options
   const lines: string[] = []
   let cursor = from
   let characters = 0
@@ -174,7 +175,9 @@ export async function exportPage(
         ? store.bodies(seqs)
         : await renderedBodies(store, seqs, options, attach)
     for (const [seq, line] of page) {
-      if (characters >= EXPORT_PAGE) return { lines: lines.join('\n'), cursor, done: false }
+      if (characters >= EXPORT_PAGE || lines.length >= most) {
+        return { lines: lines.join('\n'), cursor, done: false }
+      }
       lines.push(line)
       characters += line.length
       cursor = seq + 1

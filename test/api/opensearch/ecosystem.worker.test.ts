@@ -1,5 +1,6 @@
 /** What LangChain, LlamaIndex and Haystack send to OpenSearch by default. */
 import { beforeAll, describe, expect, it } from 'vitest'
+import { call } from '../typesense/api'
 import { ask, fill, idsOf, indexName } from './api'
 
 /** What a hit is in these tests: its id and its score. */
@@ -213,5 +214,98 @@ describe('_delete_by_query', () => {
     expect((await ask('POST', path, { query: { match_all: {} } }, 'no-such-key'))[0]).toBe(401)
     const [status] = await ask('POST', `/${indexName()}/_delete_by_query`, { query: { match_all: {} } })
     expect(status).toBe(404)
+  })
+})
+
+describe('scrolling', () => {
+  const index = indexName('scrolled')
+  const IDS = Array.from({ length: 25 }, (_, n) => `d${n}`)
+  type Page = {
+    _scroll_id: string
+    hits: { total: { value: number }; hits: { _id: string; _source: unknown }[] }
+  }
+
+  beforeAll(async () => {
+    await fill(
+      index,
+      Object.fromEntries(IDS.map((id, n) => [id, { n, text: n % 2 ? 'odd stone' : 'even stone' }])),
+    )
+  })
+
+  const begin = async (body: unknown): Promise<Page> => {
+    const [status, page] = await ask('POST', `/${index}/_search?scroll=10m`, body)
+    expect([status, page.error]).toEqual([200, undefined])
+    return page
+  }
+
+  /** The ids of all pages. @param between runs after each page */
+  const all = async (first: Page, between?: (page: Page) => Promise<unknown>): Promise<string[]> => {
+    const ids: string[] = []
+    for (let page = first; page.hits.hits.length > 0; ) {
+      ids.push(...page.hits.hits.map(({ _id }) => _id))
+      await between?.(page)
+      page = (await ask('POST', '/_search/scroll', { scroll_id: page._scroll_id, scroll: '10m' }))[1]
+    }
+    return ids
+  }
+
+  it('goes through all documents, as Sycamore and helpers.scan do', async () => {
+    const first = await begin({ query: { match_all: {} }, size: 10 })
+    expect(first.hits.total.value).toBe(25)
+    expect(first.hits.hits).toHaveLength(10)
+    expect(await all(first)).toEqual(IDS)
+    expect(await all(await begin({ sort: '_doc', size: 7, query: { match: { text: 'odd' } } }))).toHaveLength(
+      12,
+    )
+    expect(await ask('DELETE', '/_search/scroll', { scroll_id: [first._scroll_id] })).toEqual([
+      200,
+      { succeeded: true, num_freed: 1 },
+    ])
+  })
+
+  it('shows of each document what the first request asked for', async () => {
+    const [, page] = await ask('POST', `/${index}/_search?scroll=1m&size=1&_source_includes=n`, {})
+    expect(page.hits.hits[0]._source).toEqual({ n: 0 })
+    const [, next] = await ask('GET', `/_search/scroll?scroll_id=${page._scroll_id}`)
+    expect(next.hits.hits).toEqual([expect.objectContaining({ _id: 'd1', _source: { n: 1 } })])
+  })
+
+  it('passes no document over while those that were read are removed', async () => {
+    const copy = indexName('scrolled')
+    await fill(copy, Object.fromEntries(IDS.map((id, n) => [id, { n }])))
+    const [, first] = await ask('POST', `/${copy}/_search?scroll=1m`, { size: 4 })
+    const ids = await all(first, ({ hits }) =>
+      Promise.all(hits.hits.map(({ _id }) => ask('DELETE', `/${copy}/_doc/${_id}`))),
+    )
+    expect(ids).toEqual(IDS)
+  })
+
+  it('keeps the order of a search that ranks or sorts', async () => {
+    const sorted = await all(await begin({ sort: [{ n: 'desc' }], size: 10 }))
+    expect(sorted).toEqual(IDS.toReversed())
+    const ranked = await begin({ query: { match: { text: 'odd stone' } }, size: 20 })
+    const [, once] = await ask('POST', `/${index}/_search`, {
+      query: { match: { text: 'odd stone' } },
+      size: 25,
+    })
+    expect(await all(ranked)).toEqual(once.hits.hits.map(({ _id }: { _id: string }) => _id))
+  })
+
+  it('refuses what it cannot do, and another index than the key may search', async () => {
+    const refused = async (query: string, body: unknown) =>
+      (await ask('POST', `/${index}/_search${query}`, body))[1].error.reason
+    expect(await refused('?scroll=soon', {})).toContain('[soon] as a time value')
+    expect(await refused('?scroll=1m', { from: 3 })).toContain('must be set to 0')
+    const [status, { error }] = await ask('POST', '/_search/scroll', { scroll_id: 'bm90aGluZw==' })
+    expect([status, error.type]).toEqual([404, 'search_context_missing_exception'])
+    const { _scroll_id } = await begin({ size: 1 })
+    const statusWith = async (collections: string[]): Promise<number> => {
+      const [, { value }] = await call('POST', '/keys', {
+        body: { description: 'scrolls', actions: ['documents:search'], collections },
+      })
+      return (await ask('POST', '/_search/scroll', { scroll_id: _scroll_id }, value))[0]
+    }
+    expect(await statusWith([index])).toBe(200)
+    expect(await statusWith(['another-.*'])).toBe(401)
   })
 })
