@@ -12,6 +12,8 @@ import { readExactObject, readStored } from '../../stored-json'
 import type { Call } from '../edge/route'
 import { illegalArgument, OpenSearchError, unsupported } from './errors'
 import { filterBy } from './filter'
+import { hybridQueries } from './hybrid'
+import { withOwnModels } from './ml/own-models'
 import { setOf } from './parameters'
 import { isObject, type Json, parseObject, readBody } from './route'
 import { compile, execute, type Opened, open, paced, search, totalOf } from './search'
@@ -36,10 +38,12 @@ export async function searchOrScroll(call: Call): Promise<unknown> {
   if (scroll === undefined) return search(call)
   requireTime(scroll)
   const text = await readBody(call.request)
-  const body = text.trim() === '' ? {} : parseObject(text)
+  const body = await withOwnModels(call.env, text.trim() === '' ? {} : parseObject(text))
   const { from, aggregations } = parseSearchBody(body, query)
   if (from > 0) throw illegalArgument('`from` parameter must be set to 0 when `scroll` is used')
   if (Object.keys(aggregations).length > 0) throw unsupported('[aggs] of a search that scrolls')
+  if (hybridQueries(body.query) !== undefined) throw unsupported('A [hybrid] query that scrolls')
+  if (query.search_pipeline !== undefined) throw unsupported('[search_pipeline] of a search that scrolls')
   return page(call, { index: call.path.collection!, body, query, at: 0, total: -1 })
 }
 
@@ -99,7 +103,6 @@ function byInsertion(
   const [first] = [parsed.sort].flat()
   const isByDocument = first === '_doc' || (isObject(first) && Object.keys(first)[0] === '_doc')
   if (parsed.sort !== undefined && !isByDocument) return undefined
-  if (isObject(parsed.query) && 'hybrid' in parsed.query) return undefined
   const compiled = compile(call, parsed.query, fields)
   if (compiled.vector !== undefined) return undefined
   if (compiled.words !== undefined && !isByDocument) return undefined

@@ -296,6 +296,9 @@ describe('scrolling', () => {
       (await ask('POST', `/${index}/_search${query}`, body))[1].error.reason
     expect(await refused('?scroll=soon', {})).toContain('[soon] as a time value')
     expect(await refused('?scroll=1m', { from: 3 })).toContain('must be set to 0')
+    const hybrid = { hybrid: { queries: [{ match: { text: 'odd' } }] } }
+    expect(await refused('?scroll=1m', { query: hybrid })).toContain('[hybrid]')
+    expect(await refused('?scroll=1m&search_pipeline=p', {})).toContain('[search_pipeline]')
     const [status, { error }] = await ask('POST', '/_search/scroll', { scroll_id: 'bm90aGluZw==' })
     expect([status, error.type]).toEqual([404, 'search_context_missing_exception'])
     const { _scroll_id } = await begin({ size: 1 })
