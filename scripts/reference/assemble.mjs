@@ -46,10 +46,20 @@ const PLUGINS = [
 /** Release 3 has other names for its modules, and its ML plugin is not compiled here. */
 const CORE_3 = CORE.map((name) => (name.includes('.knn.') ? name : name.replace(/Plugin$/, 'ModulePlugin')))
 
-/** @typedef {'2' | '3'} Release of OpenSearch. 3 needs a JDK of 21 or later */
+const CORE_ELASTICSEARCH = [
+  'org.elasticsearch.transport.Netty4Plugin',
+  'org.elasticsearch.index.mapper.MapperExtrasPlugin',
+  'org.elasticsearch.join.ParentJoinPlugin',
+  'org.elasticsearch.reindex.ReindexPlugin',
+]
+
+/**
+ * @typedef {'2' | '3' | 'elasticsearch'} Release of OpenSearch, of which 3 needs a JDK of 21 or later; or Elasticsearch 7.17, the last
+ *   one whose deletions by a query are in a published module
+ */
 
 /** @param {Release} release */
-const pomOf = (release) => (release === '3' ? 'pom-3.xml' : 'pom.xml')
+const pomOf = (release) => (release === '2' ? 'pom.xml' : `pom-${release}.xml`)
 
 /**
  * What is wrong with a command, in one line.
@@ -65,7 +75,7 @@ function firstLine(error) {
 
 /** Where the jars of a release lie, and its k-NN plugin. @param {Release} release */
 const foldersOf = (release) => {
-  const folder = release === '3' ? join(cache, '3') : cache
+  const folder = release === '2' ? cache : join(cache, release)
   return { lib: join(folder, 'lib'), knn: join(folder, 'knn') }
 }
 
@@ -83,6 +93,7 @@ async function fetchJars(release) {
   rmSync(lib, { recursive: true, force: true })
   const copy = ['-q', '-B', '-f', join(here, pomOf(release)), 'dependency:copy-dependencies']
   await run('mvn', [...copy, `-DoutputDirectory=${lib}`, '-DincludeScope=runtime'], { maxBuffer: 2 ** 26 })
+  if (release === 'elasticsearch') return
   const zip = readdirSync(lib).find((name) => name.endsWith('.zip'))
   if (zip === undefined) throw new Error('the k-NN plugin did not come')
   mkdirSync(knn, { recursive: true })
@@ -143,13 +154,22 @@ export async function assemble(release = '2') {
   mkdirSync(cache, { recursive: true })
   const pom = readFileSync(join(here, pomOf(release)), 'utf8')
   try {
-    await once(release === '3' ? 'jars-3' : 'jars', pom, () => fetchJars(release))
+    await once(release === '2' ? 'jars' : `jars-${release}`, pom, () => fetchJars(release))
   } catch (error) {
     throw new Error(`No OpenSearch: Maven could not bring it (${firstLine(error)})`)
   }
   if (release === '3') {
     const without = 'it is compiled for release 2 only'
     return { classPath: classPath([], release), plugins: CORE_3, core: CORE_3, without }
+  }
+  if (release === 'elasticsearch') {
+    const without = 'Elasticsearch has none'
+    return {
+      classPath: classPath([], release),
+      plugins: CORE_ELASTICSEARCH,
+      core: CORE_ELASTICSEARCH,
+      without,
+    }
   }
   try {
     await once('classes', pom + JSON.stringify(REPOSITORIES), compile)

@@ -53,7 +53,7 @@ export function runningNodes() {
 }
 
 /**
- * Starts an empty OpenSearch that goes on after this process.
+ * Starts an empty OpenSearch or Elasticsearch that goes on after this process.
  * @param {number} count of nodes. Several have no ML plugin, and hold an index's copies for each other.
  * @param {import('./assemble.mjs').Release} [release]
  * @returns {Promise<{ nodes: ReferenceNode[], without?: string }>}
@@ -75,7 +75,8 @@ export async function startReference(count = 1, release = '2') {
       `-Dlog4j2.configurationFile=${logging}`,
       '-Dlog4j2.disable.jmx=true',
     ]
-    const program = [join(here, 'Reference.java'), home, port]
+    const source = release === 'elasticsearch' ? 'Elasticsearch.java' : 'Reference.java'
+    const program = [join(here, source), home, port]
     const member = [/** @type {string} */ (seeds[at]), String(ports[count + at]), seeds.join()]
     const which = count === 1 ? [plugins.join()] : [core.join(), ...member]
     const command = [java, ...options, '-cp', classPath, ...program, ...which]

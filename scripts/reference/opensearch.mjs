@@ -7,7 +7,8 @@ import { startReference, stopReference } from './nodes.mjs'
 const usage = `Usage: npm run reference:opensearch -- COMMAND
 
   start     brings up an empty OpenSearch with its ML plugin, and says where it answers;
-            with --nodes 3 a cluster of three nodes, with --release 3 OpenSearch 3, both without the ML plugin
+            with --nodes 3 a cluster of three nodes, with --release 3 OpenSearch 3, both without the ML plugin;
+            with --release elasticsearch one node of Elasticsearch 7.17
   compare   asks an empty OpenSearch and an empty Parley the same, prints what differs, and writes docs/opensearch.md
   cluster   starts three nodes with a million documents (--documents N), kills one and cuts one off while 50
             conversations stream, and says whether an answer was wrong; leaves out nothing but where OpenSearch cannot be had
@@ -27,9 +28,13 @@ try {
     })
     const { values } = parseArgs({ args: names, options })
     const { nodes: count, release } = values
-    if (release !== '2' && release !== '3') throw new Error('--release is 2 or 3.')
+    if (release !== '2' && release !== '3' && release !== 'elasticsearch') {
+      throw new Error('--release is 2, 3 or elasticsearch.')
+    }
+    if (release === 'elasticsearch' && values.nodes !== '1')
+      throw new Error('Elasticsearch is started as one node.')
     const { nodes, without } = await startReference(Number(count), release)
-    for (const { url, pid } of nodes) console.log(`OpenSearch answers at ${url}, process ${pid}.`)
+    for (const { url, pid } of nodes) console.log(`It answers at ${url}, process ${pid}.`)
     if (without !== undefined) console.log(`It has no ML plugin: ${without}`)
   } else if (command === 'cluster') {
     const options = /** @type {const} */ ({ documents: { type: 'string', default: '1000000' } })
