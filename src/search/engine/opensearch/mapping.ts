@@ -14,6 +14,8 @@ export interface IndexField {
   nested?: string
   /** its values are dates */
   date?: true
+  /** it is a vector of Elasticsearch, which names the parts of a search for neighbours in another way */
+  dense?: true
   /** its text is divided into words */
   analysed?: true
 }
@@ -132,7 +134,8 @@ function readProperty(name: string, property: Property): IndexField | undefined 
   }
   const dimensions = property.dimension ?? property.dims
   if ((type === 'knn_vector' || type === 'dense_vector') && dimensions !== undefined) {
-    return { field: describe(name, 'float[]', { index: true, num_dim: dimensions }) }
+    const field = describe(name, 'float[]', { index: true, num_dim: dimensions })
+    return { field, ...(type === 'dense_vector' && { dense: true }) }
   }
   const own = TYPES[type]
   if (own === undefined) return undefined

@@ -83,7 +83,7 @@ export function translate(given: SearchParameters, scope: SearchScope, index: In
     request,
     ...((words || !vectorQuery) && { words: within([words ?? { match_all: {} }]) }),
     ...(!isQuestion && someWord && request.dropTokensThreshold > 0 && { anyWord: within([someWord]) }),
-    ...(vectorQuery && { neighbours: neighbours(request, within([])) }),
+    ...(vectorQuery && { neighbours: neighbours(request, within([]), index) }),
     body: {
       from: request.offset,
       size: request.perPage,
@@ -147,7 +147,11 @@ function wordsQuery(
 }
 
 /** @throws ApiError 400 */
-function neighbours({ vectorQuery, perPage, offset, q }: SearchRequest, filter: Query): Query {
+function neighbours(
+  { vectorQuery, perPage, offset, q }: SearchRequest,
+  filter: Query,
+  { fields }: IndexSchema,
+): Query {
   const { field, vector, k, id, queries, distanceThreshold } = vectorQuery!
   if (vector.length === 0 || id !== undefined || queries.length > 0 || distanceThreshold !== undefined) {
     throw new ApiError(
@@ -156,7 +160,18 @@ function neighbours({ vectorQuery, perPage, offset, q }: SearchRequest, filter: 
     )
   }
   const wanted = k ?? Math.max(q === '*' ? 0 : 100, offset + perPage)
-  return { knn: { [field.name]: { vector, k: Math.max(1, wanted), filter } } }
+  const nearest = Math.max(1, wanted)
+  return {
+    knn: fields.get(field.name)!.dense
+      ? {
+          field: field.name,
+          query_vector: vector,
+          k: nearest,
+          num_candidates: Math.max(100, nearest),
+          filter,
+        }
+      : { [field.name]: { vector, k: nearest, filter } },
+  }
 }
 
 /** @throws ApiError 400 */
