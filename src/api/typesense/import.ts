@@ -6,6 +6,8 @@
  */
 import { ApiError, unwrap } from '../../errors'
 import { pause } from '../../pause'
+import { documentsOf } from '../../registry/engines'
+import { findCollection } from '../../registry/names'
 import type { CollectionRpc } from '../../search/collection/rpc'
 import type { ImportOptions } from '../../search/types'
 import { bodyBytes } from '../edge/body'
@@ -13,13 +15,18 @@ import { isTrue } from '../edge/parameters'
 import { originOf } from '../edge/request-log'
 import { type FailedRequest, failureOf } from '../edge/response'
 import type { Call } from '../edge/route'
-import { openCollection } from './collection'
 import { type Batch, type BatchSize, batches, LINE_LIMIT, splitLines } from './lines'
 import { plainText, streamText } from './text-stream'
 import { writeOptions } from './write-options'
 
 const FULL_SIZE: BatchSize = { lines: 500, characters: 512 * 1024 }
 const SMALL_SIZE: BatchSize = { lines: 50, characters: 24 * 1024 }
+
+/**
+ * For a cluster: each batch is a request, of which a Worker may make only so many. A batch is kept until it is answered, so that
+ * another node can be asked.
+ */
+const CLUSTER_SIZE: BatchSize = { lines: 10_000, characters: 2 * 1024 * 1024 }
 
 /** Bytes of results kept for a client that sends everything before it reads: some two million lines without documents. */
 const READ_AHEAD = 32 * 1024 * 1024
@@ -35,10 +42,10 @@ export async function importDocuments({ env, request, path, query, record }: Cal
   if (query.batch_size !== undefined && !/^0*[1-9]\d*$/.test(query.batch_size)) {
     throw new ApiError(400, 'Parameter `batch_size` must be a positive integer.')
   }
-  const collection = await openCollection(env, path.collection!)
-  return plainText(
-    await streamText(importResults(collection, bodyBytes(request), options, record), READ_AHEAD),
-  )
+  const place = await findCollection(env, path.collection!)
+  const size = place.engine === 'object' ? FULL_SIZE : CLUSTER_SIZE
+  const results = importResults(documentsOf(env, place), bodyBytes(request), options, record, size)
+  return plainText(await streamText(results, READ_AHEAD))
 }
 
 /** Result lines, a few at a time. Joined they are the body of the reply. */
@@ -47,14 +54,15 @@ export async function* importResults(
   body: AsyncIterable<Uint8Array>,
   options: ImportOptions,
   record?: FailedRequest,
+  full = FULL_SIZE,
 ): AsyncGenerator<string, void, undefined> {
-  let size = FULL_SIZE
+  let size = full
   let separator = ''
   const send = async (batch: Batch): Promise<string> => {
     if ('tooLong' in batch) return failure(`Document exceeds the maximum of ${LINE_LIMIT} characters.`, 413)
     try {
       const { results, busy } = unwrap(await collection.importLines(batch.lines, options))
-      size = busy ? SMALL_SIZE : FULL_SIZE
+      size = busy ? SMALL_SIZE : full
       return results
     } catch (error) {
       // The first batch decides the status. After it the reply has begun, and every document gets a line.

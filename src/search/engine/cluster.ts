@@ -186,6 +186,20 @@ export class Cluster {
     }
   }
 
+  /** The body of a reply as far as it came, if it breaks off. It may last, as long as the next piece comes within the time limit. */
+  async begun(response: Response): Promise<{ text: string; complete: boolean }> {
+    let text = ''
+    try {
+      for await (const piece of this.pieces(response)) {
+        text += piece
+        if (text.length > LARGEST_REPLY) return { text, complete: false }
+      }
+      return { text, complete: true }
+    } catch {
+      return { text, complete: false }
+    }
+  }
+
   /** The start of a body that tells of an error, without credentials. */
   async errorText(response: Response): Promise<string> {
     const { text } = await this.#body(response, LARGEST_ERROR)

@@ -2,6 +2,7 @@
  * A collection in an instance of Cloudflare AI Search: passages for questions, with filters. Its documents are managed there.
  * It is reached by the binding `AI_SEARCH` (a namespace), or else by the REST API.
  * https://developers.cloudflare.com/ai-search/api/search/rest-api
+ * https://developers.cloudflare.com/ai-search/troubleshooting/api-error-codes
  */
 import * as v from 'valibot'
 import { ApiError, attempt, coded, collectionGone, type Outcome } from '../../../errors'
@@ -304,8 +305,11 @@ function binding(
       return await inTime(ask(), timeoutMs)
     } catch (error) {
       if (error instanceof ApiError) throw error
-      if (error instanceof Error && error.name === 'AiSearchNotFoundError') throw collectionGone()
-      throw ofCluster(`AI Search failed: ${error instanceof Error ? error.message : String(error)}`)
+      const { name, message } = error instanceof Error ? error : new Error(String(error))
+      if (name === 'AiSearchNotFoundError') throw collectionGone()
+      // It refuses the request. AiSearchInternalError is for statuses from 500 on.
+      if (name === 'AiSearchError') throw new ApiError(400, message)
+      throw ofCluster(`AI Search failed: ${message}`)
     }
   }
   return {

@@ -34,6 +34,21 @@ export function withScores(result: SearchResult): SearchResult {
   }
 }
 
+/**
+ * A result for each line of an import, in order. The cluster has not told of the last ones if it broke off.
+ * @param text the reply as far as it came
+ * @param count of the lines that were sent
+ */
+export function importResults(text: string, complete: boolean, count: number): string {
+  // What follows the last line feed of a reply that broke off may be half a line.
+  const told = (complete ? text : text.slice(0, text.lastIndexOf('\n') + 1)).split('\n')
+  const results = told.filter((line) => line.trim() !== '').slice(0, count)
+  const untold = JSON.stringify({ success: false, error: UNTOLD, code: 503 })
+  return [...results, ...Array.from({ length: count - results.length }, () => untold)].join('\n')
+}
+
+const UNTOLD = 'The Typesense cluster broke off its reply, so it may have written the document or not.'
+
 const BEFORE = '{"results":['
 const AFTER = ']}'
 const PARAMETERS = '"request_params":{'

@@ -25,7 +25,7 @@ import { plainField } from '../field'
 import type { DocumentStore } from '../port'
 import { requireNoJoin, scopedFilter } from '../scoped'
 import { Searches } from '../searches'
-import { messageOf, refusalOf, resultText, withScores } from './replies'
+import { importResults, messageOf, refusalOf, resultText, withScores } from './replies'
 
 /** Parameters of searches for questions that only Parley's own engine has. */
 const OWN_PARAMETERS = ['match_stems', 'context_q', 'fusion']
@@ -255,7 +255,8 @@ export class TypesenseStore implements DocumentStore {
         repeatable: action !== 'create',
       })
       const { cluster } = await this.#open()
-      return { results: (await cluster.text(response)).trimEnd(), busy: false }
+      const { text, complete } = await cluster.begun(response)
+      return { results: importResults(text, complete, lines.length), busy: false }
     })
   }
 
