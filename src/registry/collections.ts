@@ -1,7 +1,7 @@
 /** Creates, lists and drops collections. */
 import { database } from '../db/client'
 import { deleteCollection, findCollectionRow, insertCollection, listCollectionRows } from '../db/collections'
-import { ApiError, asError, type Outcome, unwrap } from '../errors'
+import { ApiError, asError, coded, type Outcome, unwrap } from '../errors'
 import { collectionObject } from '../search/collection/handle'
 import { outlineOf } from '../search/collection/outline'
 import type { Origin } from '../search/fault-log'
@@ -99,9 +99,14 @@ export async function reconnectCollection(
  * @throws ApiError 400 for credentials or nodes that are wrong, because the request has them; else the cluster's own error
  */
 function unwrapGiven<T>(outcome: Outcome<T>): T {
+  if (!outcome.ok && outcome.error.code === 'unknown_collection')
+    throw coded('unknown_collection', 404, NOT_THERE)
   if (outcome.ok || outcome.error.code !== 'search_failed') return unwrap(outcome)
   throw asError({ ...outcome.error, status: 400, code: 'bad_request' })
 }
+
+const NOT_THERE =
+  'The cluster has no such collection. Give the name that it has there as `engine.collection`, `engine.index` or `engine.instance`, or `fields` to have it created in Typesense or OpenSearch.'
 
 const nameTaken = (name: string): ApiError =>
   new ApiError(409, `A collection with name \`${name}\` already exists.`)

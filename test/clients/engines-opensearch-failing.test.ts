@@ -3,30 +3,42 @@ import { afterAll, afterEach, beforeEach, expect, test } from 'vitest'
 import { type Served, serve } from '../serve'
 import { disconnect, KEY, query, request, unique, url } from './harness'
 
-const MAPPING = {
-  lamps: { mappings: { properties: { title: { type: 'text' }, year: { type: 'integer' } } } },
-}
+const MAPPING = () => ({
+  lamps: { mappings: { properties: { title: { type: 'text' }, year: { type: 'integer' }, ...later } } },
+})
 const LAMP = { _id: 'argand', _score: 1, _source: { title: 'The Argand lamp', year: 1780 } }
 
 /** How many of its three shards answer, by node. */
 let shards: [number, number]
 let asked: number
+/** what shards that failed say */
+let failures: object[]
+/** fields that the index has got */
+let later: Record<string, object>
 let nodes: Served[] = []
 const connected: string[] = []
 
 beforeEach(async () => {
   shards = [3, 3]
   asked = 0
+  failures = []
+  later = {}
   nodes = await Promise.all(
     [0, 1].map((node) =>
       serve(async (incoming, outgoing) => {
         for await (const _ of incoming);
-        const _shards = { total: 3, successful: shards[node as 0 | 1], skipped: 0, failed: 0 }
+        const _shards = {
+          total: 3,
+          successful: shards[node as 0 | 1],
+          skipped: 0,
+          failed: failures.length,
+          failures,
+        }
         const path = new URL(incoming.url ?? '/', 'http://node').pathname
         if (path.endsWith('_search')) asked++
         const hits = { total: { value: _shards.successful, relation: 'eq' }, hits: [LAMP] }
         const reply = path.endsWith('_mapping')
-          ? MAPPING
+          ? MAPPING()
           : path.endsWith('_count')
             ? { count: _shards.successful, _shards }
             : path === '/_search/scroll'
@@ -83,4 +95,23 @@ test('says at the end of an export that it is not whole', async () => {
   const lines = text.split('\n').map((line) => JSON.parse(line))
   expect(lines[0]).toMatchObject({ id: 'argand' })
   expect(lines.at(-1)).toMatchObject({ code: 503, error: expect.stringContaining('shards') })
+})
+
+test('whose index refuses the request says so, and is not asked again', async () => {
+  const name = await connect()
+  shards = [2, 2]
+  const reason = { type: 'query_shard_exception', reason: 'No mapping found for [year] in order to sort on' }
+  failures = [{ shard: 2, index: 'lamps-2', node: 'n', reason }]
+  const reply = await search(name)
+  expect([reply.status, reply.body.message]).toEqual([400, reason.reason])
+  expect(asked).toBe(1)
+})
+
+test('finds by a field that a new document has just brought', async () => {
+  const name = await connect()
+  expect((await search(name)).status).toBe(200)
+  const path = query(`/collections/${name}/documents/search`, { q: 'brass', query_by: 'metal' })
+  expect((await request('GET', path)).status).toBe(404)
+  later = { metal: { type: 'keyword' } }
+  expect((await request('GET', path)).status).toBe(200)
 })

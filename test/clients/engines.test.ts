@@ -223,7 +223,8 @@ describe('what is refused', () => {
     const documents = await request('GET', `/operations/backup/documents/${name}`)
     expect(documents).toMatchObject({ status: 400, body: { message: expect.stringContaining('cluster') } })
     const missing = { name: unique('missing'), engine: engine([url], { collection: 'nowhere' }) }
-    expect((await request('POST', '/collections', missing)).status).toBe(404)
+    const reply = await request('POST', '/collections', missing)
+    expect([reply.status, reply.body.message]).toEqual([404, expect.stringContaining('`engine.collection`')])
   })
 })
 

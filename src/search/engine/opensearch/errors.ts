@@ -1,6 +1,6 @@
 /** An OpenSearch cluster's errors as the caller reads them. */
 import * as v from 'valibot'
-import { ApiError, collectionGone } from '../../../errors'
+import { ApiError, coded, collectionGone } from '../../../errors'
 import { once } from '../../../once'
 import { ofEngine } from '../cluster'
 
@@ -48,3 +48,14 @@ function reasonIn(text: string): { type: string; reason: string } {
   const [cause] = error.root_cause
   return { type: error.type ?? '', reason: cause?.reason ?? error.reason ?? '' }
 }
+
+/** Seconds after which a cluster may have found its lost shards. */
+const PARTIAL_SECONDS = 2
+
+export const partial = (): ApiError =>
+  coded(
+    'search_unavailable',
+    503,
+    'Some shards of the OpenSearch cluster do not answer, so the result would not be whole.',
+    PARTIAL_SECONDS,
+  )

@@ -16,8 +16,21 @@ const OpenHit = once(() =>
   }),
 )
 
-/** How many shards have answered. One that is lost counts as no failure, only as no success. */
-const Shards = once(() => v.optional(v.object({ total: v.number(), successful: v.number() })))
+/** How many shards have answered. One that is lost counts as no success, and mostly as no failure. */
+const Shards = once(() =>
+  v.optional(
+    v.object({
+      total: v.number(),
+      successful: v.number(),
+      failures: v.optional(
+        v.array(
+          v.object({ reason: v.optional(v.object({ type: v.string(), reason: v.nullish(v.string()) })) }),
+        ),
+        [],
+      ),
+    }),
+  ),
+)
 
 /** The reply of `_count`. */
 export const Count = once(() => v.object({ count: v.number(), _shards: Shards() }))
@@ -70,6 +83,13 @@ const ALPHA = 0.3
 /** Whether a reply speaks for all documents, and not only for those of the shards that could be reached. */
 export const isWhole = ({ _shards: shards }: Pick<OpenReply, '_shards'>): boolean =>
   shards === undefined || shards.successful >= shards.total
+
+/** What a shard says of a request that its index cannot answer: an index of an alias may lack a field, or have it with another type. */
+const OF_REQUEST = ['query_shard_exception', 'illegal_argument_exception', 'parsing_exception']
+
+/** Why a shard refuses the request, if one does: it would refuse it again. */
+export const refusalIn = ({ _shards: shards }: Pick<OpenReply, '_shards'>): string | undefined =>
+  shards?.failures.find(({ reason }) => OF_REQUEST.includes(reason?.type ?? ''))?.reason?.reason ?? undefined
 
 export const foundBy = ({ hits: { total = 0 } }: OpenReply): number =>
   typeof total === 'number' ? total : total.value

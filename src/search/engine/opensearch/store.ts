@@ -4,7 +4,7 @@
  */
 import * as v from 'valibot'
 import { RowCache } from '../../../db/row-cache'
-import { ApiError, attempt, coded, type Outcome } from '../../../errors'
+import { ApiError, attempt, type Outcome } from '../../../errors'
 import { parseExact } from '../../../exact-json'
 import { once } from '../../../once'
 import { project } from '../../documents/projection'
@@ -29,11 +29,11 @@ import { type Connection, type Credentials, type StoredEngine, shownEngine } fro
 import type { DocumentStore } from '../port'
 import { Searches } from '../searches'
 import { bulkResults, bulkText, readLine, readLines } from './bulk'
-import { refusalOf } from './errors'
+import { partial, refusalOf } from './errors'
 import { filterQuery, type Query } from './filter'
 import { type IndexSchema, Mappings, mappingOf, readMapping } from './mapping'
 import { type Translated, translate } from './query'
-import { Count, foundBy, isWhole, type OpenReply, Reply, resultOf } from './replies'
+import { Count, foundBy, isWhole, type OpenReply, Reply, refusalIn, resultOf } from './replies'
 
 /** How long the mapping of an index is used, in milliseconds. */
 const MAPPING_MS = 10_000
@@ -94,10 +94,11 @@ export class OpenSearchStore implements DocumentStore {
     return this.#opened
   }
 
-  /** The index as it is mapped now, or was a moment ago. */
-  async #index(): Promise<IndexSchema> {
+  /** The index as it is mapped now, or was a moment ago. @param anew for now */
+  async #index(anew = false): Promise<IndexSchema> {
     const { name, engine, path } = await this.#open()
     const key = JSON.stringify([name, engine.nodes, engine.index])
+    if (anew) mappings.forget(key)
     const found = await mappings.find(key, async () =>
       readMapping(name, v.parse(Mappings(), await this.#json({ path: `${path}/_mapping` }))),
     )
@@ -298,9 +299,19 @@ export class OpenSearchStore implements DocumentStore {
   search(params: SearchParameters, scope: SearchScope = {}, ticket?: string): Promise<Outcome<SearchResult>> {
     return this.#searches.run(ticket, async (signal) => {
       const { name } = await this.#open()
-      const asked = translate(params, scope, await this.#index())
+      const asked = await this.#translated(params, scope)
       return resultOf(name, asked.request, await this.#run(asked, signal))
     })
+  }
+
+  /** A search as the cluster takes it. A field that is not known may be one that the cluster has made from a new document. */
+  async #translated(params: SearchParameters, scope: SearchScope): Promise<Translated> {
+    try {
+      return translate(params, scope, await this.#index())
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 404) throw error
+      return translate(params, scope, await this.#index(true))
+    }
   }
 
   async abandon(ticket: string): Promise<void> {
@@ -352,6 +363,8 @@ export class OpenSearchStore implements DocumentStore {
     for (let attempts = 0; attempts < MOST_PARTIAL; attempts++) {
       const reply = v.parse(schema, await this.#json(request))
       if (isWhole(reply)) return reply
+      const refused = refusalIn(reply)
+      if (refused !== undefined) throw new ApiError(400, refused)
     }
     throw partial()
   }
@@ -382,16 +395,5 @@ function authorization(credentials: Credentials): { headers: Record<string, stri
   }
   return { headers: {}, secrets: [] }
 }
-
-/** Seconds after which a cluster may have found its lost shards. */
-const PARTIAL_SECONDS = 2
-
-const partial = (): ApiError =>
-  coded(
-    'search_unavailable',
-    503,
-    'Some shards of the OpenSearch cluster do not answer, so the result would not be whole.',
-    PARTIAL_SECONDS,
-  )
 
 const refusal = <T>(message: string): Outcome<T> => ({ ok: false, error: { status: 400, message } })

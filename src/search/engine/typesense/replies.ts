@@ -9,7 +9,7 @@ import { ofEngine } from '../cluster'
 export function refusalOf(status: number, message: string): ApiError {
   if (status === 401 || status === 403) {
     return ofEngine(
-      'The Typesense cluster refuses the credentials. Connect again with a key that may use the collection.',
+      'The Typesense cluster refuses the credentials. Connect again with a key that has the actions `collections:get` and those of `documents` that are used.',
     )
   }
   if (status === 404 && /^(?:Not Found|Collection not found|No collection )/i.test(message)) {
