@@ -9,6 +9,8 @@ import { disconnect, KEY, request, unique, url } from './harness'
 const MEGABYTE = 1024 * 1024
 /** Results that the cluster sends before it breaks off; undefined: all. */
 let told: number | undefined
+/** What stands before the cluster answers so. */
+let gateway: { status: number; type: string; text: string } | undefined
 /** bytes and lines of each import so far */
 let imports: { bytes: number; lines: number }[]
 let node: Served
@@ -31,6 +33,10 @@ async function answer(request: IncomingMessage): Promise<{ reply: string; breaks
 
 beforeAll(async () => {
   node = await serve(async (request, response) => {
+    if (gateway !== undefined) {
+      response.writeHead(gateway.status, { 'content-type': gateway.type })
+      return void response.end(gateway.text)
+    }
     const { reply, breaks } = await answer(request)
     response.writeHead(200, { 'content-type': 'text/plain' })
     if (!breaks) return void response.end(reply)
@@ -46,6 +52,7 @@ beforeAll(async () => {
 
 beforeEach(() => {
   imports = []
+  gateway = undefined
 })
 
 afterAll(async () => {
@@ -83,4 +90,23 @@ test('if the cluster breaks off its results, just the lines without one have fai
   expect(results[2]).toMatchObject({ code: 503, error: expect.stringContaining('broke off') })
   // Documents that may be there already are not created once more.
   expect(imports).toHaveLength(1)
+})
+
+test.each([
+  ['a page to log in', 200, 'text/html', 'web page (HTTP status 200)'],
+  ['a path that is not there', 404, 'text/html; charset=utf-8', 'web page (HTTP status 404)'],
+  ['a body that is too large', 413, 'text/html', 'web page (HTTP status 413)'],
+  ['a limit of requests', 429, 'text/plain', 'busy'],
+])('a gateway that answers in place of the cluster is told of: %s', async (_, status, type, said) => {
+  gateway = { status, type, text: '<html>no</html>' }
+  const collection = `/collections/${name}/documents`
+  for (const [method, at] of [
+    ['POST', path()],
+    ['GET', `${collection}/export`],
+    ['GET', `${collection}/1`],
+    ['GET', `${collection}/search?q=*`],
+  ] as const) {
+    const reply = await request(method, at, method === 'POST' ? document(1, 1) : undefined)
+    expect([at, reply.status, reply.body?.message]).toEqual([at, 503, expect.stringContaining(said)])
+  }
 })

@@ -17,6 +17,9 @@ const LONGEST_REST_MS = 60_000
 const LARGEST_REPLY = 64 * 1024 * 1024
 const LARGEST_ERROR = 64 * 1024
 
+/** Seconds after which a cluster with full queues may take another request. */
+export const BUSY_SECONDS = 1
+
 /** Times are in milliseconds since 1970. */
 interface Health {
   /** failures since its last answer */
@@ -131,13 +134,24 @@ export class Cluster {
     let trouble: Trouble | undefined
     for (const node of nodes.slice(0, MOST_ATTEMPTS)) {
       const outcome = await this.#ask(node, request)
-      if (outcome instanceof Response) return outcome
+      if (outcome instanceof Response) return this.#ofCluster(outcome)
       trouble = outcome
       if (!request.repeatable && !outcome.unsent) break
     }
     const { why } = trouble!
     const seconds = this.#ready(request, Date.now()).length > 0 ? 1 : this.#wait(request, Date.now())
     throw this.#unavailable(`${this.#options.label} does not answer (${why}).`, seconds)
+  }
+
+  /** A cluster sends no web pages: something else has that address, or stands before it. */
+  async #ofCluster(response: Response): Promise<Response> {
+    const { headers, status } = response
+    const isOther = headers.get('content-type')?.startsWith('text/html') && (status < 300 || status >= 404)
+    if (!isOther) return response
+    await response.body?.cancel().catch(() => {})
+    throw ofEngine(
+      `${this.#options.label} answers with a web page (HTTP status ${status}): see what else has its address.`,
+    )
   }
 
   /** Asks every node once, also those that are left alone. One that answers is asked again from now on. */

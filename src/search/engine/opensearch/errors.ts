@@ -2,7 +2,7 @@
 import * as v from 'valibot'
 import { ApiError, coded, collectionGone } from '../../../errors'
 import { once } from '../../../once'
-import { ofEngine } from '../cluster'
+import { BUSY_SECONDS, ofEngine } from '../cluster'
 
 const Reason = once(() => v.object({ type: v.optional(v.string()), reason: v.nullish(v.string()) }))
 
@@ -14,9 +14,6 @@ const ErrorReply = once(() =>
     ]),
   }),
 )
-
-/** Seconds after which a cluster with full queues may take another request. */
-const BUSY_SECONDS = 1
 
 /** @param text the body of the reply */
 export function refusalOf(status: number, text: string): ApiError {

@@ -3,7 +3,7 @@ import { ApiError, collectionGone } from '../../../errors'
 import { parseExact } from '../../../exact-json'
 import { isObject } from '../../schema/values'
 import type { Hit, SearchResult } from '../../types'
-import { ofEngine } from '../cluster'
+import { BUSY_SECONDS, ofEngine } from '../cluster'
 
 /** The cluster's error as the caller reads it: its messages are this wire's own. */
 export function refusalOf(status: number, message: string): ApiError {
@@ -17,6 +17,9 @@ export function refusalOf(status: number, message: string): ApiError {
   }
   if (status >= 300 && status < 400) {
     return ofEngine('The Typesense cluster answers with a redirect. Give the address it leads to.')
+  }
+  if (status === 429) {
+    return new ApiError(503, 'The Typesense cluster is busy.', BUSY_SECONDS, false, 'search_unavailable')
   }
   return new ApiError(status, message)
 }
