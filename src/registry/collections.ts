@@ -106,7 +106,7 @@ function unwrapGiven<T>(outcome: Outcome<T>): T {
 }
 
 const NOT_THERE =
-  'The cluster has no such collection. Give the name that it has there as `engine.collection`, `engine.index` or `engine.instance`, or `fields` to have it created in Typesense or OpenSearch.'
+  'The cluster has no such collection: correct its name in `engine`, or give `fields` to have it created.'
 
 const nameTaken = (name: string): ApiError =>
   new ApiError(409, `A collection with name \`${name}\` already exists.`)

@@ -224,7 +224,7 @@ describe('what is refused', () => {
     expect(documents).toMatchObject({ status: 400, body: { message: expect.stringContaining('cluster') } })
     const missing = { name: unique('missing'), engine: engine([url], { collection: 'nowhere' }) }
     const reply = await request('POST', '/collections', missing)
-    expect([reply.status, reply.body.message]).toEqual([404, expect.stringContaining('`engine.collection`')])
+    expect([reply.status, reply.body.message]).toEqual([404, expect.stringContaining('`fields`')])
   })
 })
 

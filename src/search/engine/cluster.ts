@@ -18,7 +18,7 @@ const LARGEST_REPLY = 64 * 1024 * 1024
 const LARGEST_ERROR = 64 * 1024
 
 /** Seconds after which a cluster with full queues may take another request. */
-export const BUSY_SECONDS = 1
+const BUSY_SECONDS = 1
 
 /** Times are in milliseconds since 1970. */
 interface Health {
@@ -63,6 +63,8 @@ export interface ClusterOptions {
   /** the path of the collection there */
   collection: string
   headers: Record<string, string>
+  /** the credentials that it needs: `a token that ...` */
+  rights: string
   /** credentials that no message may contain */
   secrets: readonly string[]
   /** milliseconds until the headers of a reply, the same again for its body, and for each piece of one that is streamed */
@@ -143,15 +145,25 @@ export class Cluster {
     throw this.#unavailable(`${this.#options.label} does not answer (${why}).`, seconds)
   }
 
-  /** A cluster sends no web pages: something else has that address, or stands before it. */
+  /**
+   * What does not depend on the kind of cluster: it refuses the credentials, is busy, or something else has its address.
+   * @throws ApiError 503
+   */
   async #ofCluster(response: Response): Promise<Response> {
     const { headers, status } = response
-    const isOther = headers.get('content-type')?.startsWith('text/html') && (status < 300 || status >= 404)
-    if (!isOther) return response
+    const { label, rights } = this.#options
+    const isPage = headers.get('content-type')?.startsWith('text/html')
+    const wrong =
+      status === 401 || status === 403
+        ? `refuses the credentials. Connect again with ${rights}.`
+        : status >= 300 && status < 400
+          ? 'answers with a redirect. Give the address it leads to.'
+          : isPage &&
+            status !== 429 &&
+            `answers with a web page (HTTP status ${status}). Correct its address.`
+    if (!wrong && status !== 429) return response
     await response.body?.cancel().catch(() => {})
-    throw ofEngine(
-      `${this.#options.label} answers with a web page (HTTP status ${status}): see what else has its address.`,
-    )
+    throw wrong ? ofEngine(`${label} ${wrong}`) : this.#unavailable(`${label} is busy.`, BUSY_SECONDS)
   }
 
   /** Asks every node once, also those that are left alone. One that answers is asked again from now on. */

@@ -35,6 +35,7 @@ const cluster = (nodes: string[], collection = '/books') =>
     nodes,
     collection,
     headers: {},
+    rights: 'a key',
     secrets: [],
     timeoutMs: TIMEOUT_MS,
     env: { ALLOWED_HOSTS: 'one.test, two.test' } as never,

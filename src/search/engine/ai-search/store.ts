@@ -20,7 +20,7 @@ import type {
   SearchScope,
   Step,
 } from '../../types'
-import { Cluster, type NodeHealth, ofCluster, ofEngine, pathSegment } from '../cluster'
+import { Cluster, type NodeHealth, ofCluster, pathSegment } from '../cluster'
 import { type Connection, type StoredEngine, shownEngine } from '../config'
 import { plainField } from '../field'
 import type { DocumentStore } from '../port'
@@ -271,6 +271,7 @@ function rest({ engine, credentials, env }: Connection): Pick<Opened, 'search' |
     nodes: engine.nodes,
     collection: path,
     headers: { authorization: `Bearer ${credentials.api_token}` },
+    rights: 'a token that has the permission AI Search:Run',
     secrets: [credentials.api_token],
     timeoutMs: engine.timeout_ms,
     env,
@@ -334,18 +335,12 @@ async function inTime<T>(call: Promise<T>, ms: number): Promise<T> {
 }
 
 function refusalOf(status: number, text: string): ApiError {
-  if (status === 401 || status === 403) {
-    return ofEngine(
-      'AI Search refuses the token. Connect again with one that has the permission AI Search:Run.',
-    )
-  }
   if (status === 404) return collectionGone()
-  if (status === 429) return new ApiError(503, 'AI Search is busy.', 1, false, 'search_unavailable')
   let parsed: unknown
   try {
     parsed = JSON.parse(text)
   } catch {}
   const read = v.safeParse(Envelope(), parsed)
   const [first] = read.success ? read.output.errors : []
-  return new ApiError(status < 400 ? 503 : status, first?.message || 'AI Search refused the request.')
+  return new ApiError(status, first?.message || 'AI Search refused the request.')
 }

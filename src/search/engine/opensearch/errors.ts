@@ -2,7 +2,6 @@
 import * as v from 'valibot'
 import { ApiError, coded, collectionGone } from '../../../errors'
 import { once } from '../../../once'
-import { BUSY_SECONDS, ofEngine } from '../cluster'
 
 const Reason = once(() => v.object({ type: v.optional(v.string()), reason: v.nullish(v.string()) }))
 
@@ -18,18 +17,7 @@ const ErrorReply = once(() =>
 /** @param text the body of the reply */
 export function refusalOf(status: number, text: string): ApiError {
   const { type, reason } = reasonIn(text)
-  if (status === 401 || status === 403) {
-    return ofEngine(
-      'The OpenSearch cluster refuses the credentials. Connect again with ones that may use the index.',
-    )
-  }
   if (type === 'index_not_found_exception') return collectionGone()
-  if (status >= 300 && status < 400) {
-    return ofEngine('The OpenSearch cluster answers with a redirect. Give the address it leads to.')
-  }
-  if (status === 429) {
-    return new ApiError(503, 'The OpenSearch cluster is busy.', BUSY_SECONDS, false, 'search_unavailable')
-  }
   return new ApiError(status, reason || 'The OpenSearch cluster refused the request.')
 }
 

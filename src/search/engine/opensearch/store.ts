@@ -86,6 +86,7 @@ export class OpenSearchStore implements DocumentStore {
           nodes: engine.nodes,
           collection: path,
           ...authorization(credentials),
+          rights: 'ones that may use the index',
           timeoutMs: engine.timeout_ms,
           env,
         }),

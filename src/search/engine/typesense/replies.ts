@@ -3,23 +3,11 @@ import { ApiError, collectionGone } from '../../../errors'
 import { parseExact } from '../../../exact-json'
 import { isObject } from '../../schema/values'
 import type { Hit, SearchResult } from '../../types'
-import { BUSY_SECONDS, ofEngine } from '../cluster'
 
 /** The cluster's error as the caller reads it: its messages are this wire's own. */
 export function refusalOf(status: number, message: string): ApiError {
-  if (status === 401 || status === 403) {
-    return ofEngine(
-      'The Typesense cluster refuses the credentials. Connect again with a key that has the actions `collections:get` and those of `documents` that are used.',
-    )
-  }
   if (status === 404 && /^(?:Not Found|Collection not found|No collection )/i.test(message)) {
     return collectionGone()
-  }
-  if (status >= 300 && status < 400) {
-    return ofEngine('The Typesense cluster answers with a redirect. Give the address it leads to.')
-  }
-  if (status === 429) {
-    return new ApiError(503, 'The Typesense cluster is busy.', BUSY_SECONDS, false, 'search_unavailable')
   }
   return new ApiError(status, message)
 }
@@ -50,7 +38,7 @@ export function importResults(text: string, complete: boolean, count: number): s
   return [...results, ...Array.from({ length: count - results.length }, () => untold)].join('\n')
 }
 
-const UNTOLD = 'The Typesense cluster broke off its reply, so it may have written the document or not.'
+const UNTOLD = 'The Typesense cluster broke off its reply. It may have written the document.'
 
 const BEFORE = '{"results":['
 const AFTER = ']}'

@@ -67,6 +67,7 @@ export class TypesenseStore implements DocumentStore {
           nodes: engine.nodes,
           collection: path,
           headers: { 'x-typesense-api-key': credentials.api_key },
+          rights: 'a key for `collections:get` and those actions of `documents` that are used',
           secrets: [credentials.api_key],
           timeoutMs: engine.timeout_ms,
           env,
