@@ -27,9 +27,9 @@ import type { FilterContext } from './context'
 import type { FilterClause } from './parse'
 
 export interface Pattern {
-  tokens: string[]
+  tokens: readonly string[]
   /** the words without folding, for FTS5, which folds by its own rules */
-  written: string[]
+  written: readonly string[]
   /** the last token matches every word that begins with it */
   prefix: boolean
   /** the tokens follow each other in the value */
@@ -246,7 +246,7 @@ function candidates(context: FilterContext, field: Field, { tokens, written, pre
  * Stems in the form of an FTS5 query. Empty, which means all documents, while word_index does not have every
  * document.
  */
-const stemsAsked = (sql: SqlStorage, tokens: string[], code: string, prefix: boolean): string[] =>
+const stemsAsked = (sql: SqlStorage, tokens: readonly string[], code: string, prefix: boolean): string[] =>
   isWordIndexing(sql)
     ? []
     : tokens.slice(0, MAX_INDEX_WORDS).map((token, index) => {

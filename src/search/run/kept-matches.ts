@@ -9,7 +9,7 @@ import { NOWHERE, type Range } from '../range'
 import { BLOCK, type Offsets } from '../schema/block'
 import { type KeptMatches, type Packed, packed, unpacked } from '../schema/match-memory'
 import { STEMS, WORDS } from '../text/analyzer'
-import { parseExpression, wordsIn } from '../text/expression'
+import { type Expression, parseExpression, wordsIn } from '../text/expression'
 import { type RangedFilter, type TextMatch, unscoredIn } from './candidates'
 import type { SearchContext } from './context'
 import { type MatchSet, setOf } from './match-set'
@@ -66,13 +66,30 @@ export interface Asked {
 /** The documents that have the words of an expression. @returns undefined if there is a filter */
 export function wordsOf({ match, table }: TextMatch, filter: RangedFilter): Asked | undefined {
   if (filter(NOWHERE).sql !== '1') return undefined
-  const expression = parseExpression(match, table === STEMS.table ? STEMS : WORDS)
+  // Collections of one statement need no expression.
+  let parsed: { expression: Expression | undefined } | undefined
+  const read = () => {
+    parsed ??= { expression: parseExpression(match, table === STEMS.table ? STEMS : WORDS) }
+    return parsed.expression
+  }
   return {
-    key: expression?.kind === 'word' ? keyOfWord(table, expression) : JSON.stringify([table, match]),
+    get key() {
+      const expression = read()
+      return expression?.kind === 'word' ? keyOfWord(table, expression) : JSON.stringify([table, match])
+    },
     relation: (range) => unscoredIn({ match, table }, range),
     collects: match.includes('*'),
-    words: expression && wordsIn(expression).length <= MOST_WORDS ? { table, expression } : undefined,
+    get words() {
+      const expression = read()
+      return expression && wordsIn(expression).length <= MOST_WORDS ? { table, expression } : undefined
+    },
   }
+}
+
+/** Whether matches are kept at all: the collection needs more than one statement. */
+export function keepsMatches({ sql }: SearchContext, pace: Pace): boolean {
+  const { low, high } = pace.ends(sql)
+  return high - low >= FIRST_WIDTH
 }
 
 /** The matches, if all of them are in memory. */
@@ -81,7 +98,7 @@ export function knownMatches(
   asked: Asked | undefined,
   pace: Pace,
 ): Matches | undefined {
-  const kept = asked && context.columns.matches.find(asked.key)
+  const kept = asked && keepsMatches(context, pace) ? context.columns.matches.find(asked.key) : undefined
   if (kept === undefined) return undefined
   const blocks: [number, Packed][] = []
   for (const number of numbersIn(pace.ends(context.sql))) {
@@ -103,8 +120,8 @@ export async function allMatches(
   pace: Pace,
   most = Number.POSITIVE_INFINITY,
 ): Promise<Matches | undefined> {
+  if (asked === undefined || !keepsMatches(context, pace)) return undefined
   const ends = pace.ends(context.sql)
-  if (asked === undefined || ends.high - ends.low < FIRST_WIDTH) return undefined
   if (asked.words !== undefined) {
     const blocks = await readWords(context, asked.key, asked.words, [...numbersIn(ends)], most, pace)
     if (blocks !== undefined) return new Matches(blocks)

@@ -66,6 +66,10 @@ export async function makePage(
   const { sql, schema } = context
   const { terms, index, pinned, texts } = search
   const sort = completeSort(request.sort, schema, search.candidates)
+  if (search.top !== undefined && request.groupBy.length === 0) {
+    const { text, vector } = search.candidates
+    return shownPage(context, request, search.top, { terms, index, text, vector, sort, texts }, pace)
+  }
   const order = orderBy(sort, sql, schema, search.candidates.text && search.candidates.vector)
   const quick = await pageInMemory(context, request, search, sort, pace)
   // If facets or an order in memory need the set of all matches, reuse it.
@@ -90,12 +94,22 @@ export async function makePage(
     return { ...groups, found_docs: found, seqs: [] }
   }
   const page = { offset: request.offset, limit: request.perPage, order, byScore: false }
-  const { rows, found } =
-    search.top ??
+  const window =
     quick?.window ??
     (pinned.length > 0
       ? await arrange(sql, candidates, pinned, page, pace)
       : await countedWindow(sql, leadingOf(candidates, sort, page), page, pace))
+  return shownPage(context, request, window, hitContext, pace)
+}
+
+/** The hits of a window of rows. */
+async function shownPage(
+  context: SearchContext,
+  request: SearchRequest,
+  { rows, found }: Windowed,
+  hitContext: HitContext,
+  pace: Pace,
+): Promise<Page> {
   const { by, lambda } = request.diversity
   const shown = by === undefined ? rows : await diversified(context, lambda, by, rows, hitContext, pace)
   const hits = await buildHits(context, request, shown.map(withDistance), hitContext, pace)

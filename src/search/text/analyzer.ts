@@ -15,7 +15,7 @@ import { type AsciiClasses, isSingleCharacter, PART, WrittenWords } from './writ
 /** Words of a query that must be adjacent and in order. */
 export interface Phrase {
   /** folded */
-  words: string[]
+  words: readonly string[]
   /** in the form of an FTS5 query, without quotes; empty if there are no words */
   text: string
   /** the last word always matches as a prefix */
@@ -44,9 +44,13 @@ export interface Analyzer {
   completions(typed: string): string[]
 }
 
+/** Phrases that an analyzer remembers, and the characters of the longest. A search asks for each of its words many times. */
+const [MOST_PHRASES, LONGEST_PHRASE] = [256, 100]
+
 /** The analyzer of word_index. */
 export function wordAnalyzer(rules: TokenRules): Analyzer {
   const written = new WrittenWords(rules)
+  const phrases = new Map<string, Phrase>()
   const isEnglish = rules.stem !== undefined && stemmerOf(rules.stem) === stem
   return {
     tokenize: (text) => written.words(text),
@@ -61,12 +65,17 @@ export function wordAnalyzer(rules: TokenRules): Analyzer {
       return starts.map((start, index) => part.slice(start, starts[index + 1]))
     },
     phrase: (text) => {
+      const known = phrases.get(text)
+      if (known !== undefined) return known
       const words = written.words(text)
       // In the document, the run of characters may continue.
       if (words.at(-1)?.tail) words.pop()
       const begins = words.length > 0 && isSingleCharacter(words.at(-1)!.text)
       const folded = words.map((word) => word.text)
-      return { words: folded, text: folded.join(' ').replaceAll('"', '""'), begins }
+      const phrase = { words: folded, text: folded.join(' ').replaceAll('"', '""'), begins }
+      if (phrases.size >= MOST_PHRASES) phrases.clear()
+      if (text.length <= LONGEST_PHRASE) phrases.set(text, phrase)
+      return phrase
     },
     form: (word) => word,
     // Completions exist for English only. In other languages, a prefix matches words that begin with its stem.

@@ -201,16 +201,14 @@ export class Matchers {
   #terms: Term[]
   #rulesOf: (field: string) => FieldRules
   #made = new Map<Analyzer, Map<string, WordMatcher>>()
+  /** how many different words to look for */
+  readonly words: number
 
   /** @param rules those of a field by its name */
   constructor(terms: Term[], rules: (field: string) => FieldRules) {
     this.#terms = terms
     this.#rulesOf = rules
-  }
-
-  /** how many different words to look for */
-  get words(): number {
-    return new Set(this.#terms.flatMap(({ tokens }) => tokens)).size
+    this.words = new Set(terms.flatMap(({ tokens }) => tokens)).size
   }
 
   of(field: string): WordMatcher {

@@ -3,7 +3,7 @@ import type { Analyzer } from './analyzer'
 
 export interface Term {
   /** folded words; several make a phrase */
-  tokens: string[]
+  tokens: readonly string[]
   /** the words as typed */
   written: string[]
   /** the whole term as typed, if it is not just its words with blanks in between */

@@ -110,6 +110,8 @@ export class WrittenWords {
   }
 
   words(text: string): WrittenWord[] {
+    // Most words of queries are letters and digits alone.
+    if (this.#isPlainWord(text)) return [wordAt(text.toLowerCase(), 0, text.length)]
     const words: WrittenWord[] = []
     for (const { 0: found, index } of text.matchAll(this.#word)) {
       if (IS_PICTURE().test(found)) {
@@ -118,6 +120,13 @@ export class WrittenWords {
       else this.#add(words, found, index)
     }
     return words
+  }
+
+  /** Whether an ASCII text is one word, without symbols inside. */
+  #isPlainWord(text: string): boolean {
+    if (this.classes === undefined || text === '' || text.length > this.mostLetters) return false
+    for (let at = 0; at < text.length; at++) if (this.classes[text.charCodeAt(at)] !== PART) return false
+    return true
   }
 
   #add(words: WrittenWord[], found: string, start: number): void {

@@ -19,7 +19,7 @@ import {
 } from '../candidates'
 import type { SearchContext } from '../context'
 import { Gathered } from '../gathered'
-import { allMatches, atMost, knownMatches, wordsOf } from '../kept-matches'
+import { allMatches, atMost, keepsMatches, knownMatches, wordsOf } from '../kept-matches'
 import type { Pace } from '../pace'
 import { MOST_OF_PAGES } from '../recent-questions'
 import { bestByPostings, type Scored } from '../word-ranking'
@@ -51,7 +51,8 @@ export async function fewMatches(
   if (known !== undefined) return atMost(most, known)
   // FTS5 is quicker for several whole words: it steps over documents that lack the rarer one. Looking for rare places, it
   // reads on past the end of a slice.
-  if (words?.words !== undefined && (words.collects || words.words.expression.kind !== 'and')) {
+  const isKept = words !== undefined && keepsMatches(context, pace)
+  if (isKept && words.words !== undefined && (words.collects || words.words.expression.kind !== 'and')) {
     const all = await allMatches(context, words, pace, most)
     if (all !== undefined) return atMost(most, all)
   }
@@ -130,7 +131,12 @@ export async function bestMatches(
 ): Promise<Counted> {
   const { sql } = context
   const words = wordsOf(match, filter)
-  const ranks = isScored && words?.words !== undefined && top?.byScore === true && top.limit > 0
+  const ranks =
+    isScored &&
+    top?.byScore === true &&
+    top.limit > 0 &&
+    keepsMatches(context, pace) &&
+    words?.words !== undefined
   const all = found === undefined || ranks ? await allMatches(context, words, pace) : undefined
   const total = found ?? (all && all.size - lacks.length)
   if (ranks && all !== undefined) {

@@ -76,7 +76,6 @@ export async function planPlainSearch(
   const expression = (terms: Term[], operator: 'AND' | 'OR' = 'AND') =>
     matchExpression(terms, query.excluded, columns, operator)
   const isUnfinished = top !== undefined && query.terms.length > 1 && query.terms.at(-1)!.prefix
-  const order = orderBy([BY_TEXT], sql, context.schema, false)
   // Matches up to this number are enough to compare with the thresholds.
   const asked = Math.max(
     most,
@@ -89,8 +88,11 @@ export async function planPlainSearch(
     const match = { match: words, table, rank }
     if (!isUnfinished) return { match, seqs: await fewMatches(context, match, filter, limit, pace) }
     const { seqs, found } = await countedMatches(context, match, filter, limit, pace)
-    const window = { offset: 0, limit, order, byScore: true }
-    return { match, seqs, found, count: () => bestMatches(context, match, filter, { found }, window, pace) }
+    const count = () => {
+      const order = orderBy([BY_TEXT], sql, context.schema, false)
+      return bestMatches(context, match, filter, { found }, { offset: 0, limit, order, byScore: true }, pace)
+    }
+    return { match, seqs, found, count }
   }
 
   let { terms } = query

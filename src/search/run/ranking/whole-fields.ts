@@ -4,7 +4,7 @@ import type { Range } from '../../range'
 import { isArray } from '../../schema/layout'
 import { wordsIn } from '../../text/expression'
 import { both, type RangedFilter, where } from '../candidates'
-import { allMatches, atMost, numbersIn, wordsOf } from '../kept-matches'
+import { allMatches, atMost, keepsMatches, numbersIn, wordsOf } from '../kept-matches'
 import { columnsOf } from '../keyword'
 import { FEW, fewMatches, hasLength, wordsIn as lengthIn } from './matches'
 import type { Ranking } from './ranking'
@@ -51,14 +51,15 @@ export async function wholeFields(ranking: Ranking, { initial }: Tier): Promise<
   const words = wordsOf(initial, filter)
   const { matches } = context.columns
   const since = matches.writes
-  const begun = words?.words && (await allMatches(context, words, pace))
+  const begun =
+    keepsMatches(context, pace) && words?.words ? await allMatches(context, words, pace) : undefined
   // Reading pauses. What was written meanwhile, or what a cutoff left out, may be missing.
   const isCurrent = (range: Range) =>
     !pace.cutoff && [...numbersIn(range)].every((number) => matches.lastWrite(number) <= since)
   const columns = columnsOf(context, request)
   // A text that equals the query has as many words as it. FTS5 stores how many a text has. A symbol in the text may
   // part a word in two.
-  const mostWords = words?.words ? 2 * wordsIn(words.words.expression).length + 1 : 0
+  const mostWords = begun && words?.words ? 2 * wordsIn(words.words.expression).length + 1 : 0
   const isCounted = begun && mostWords <= MOST_COUNTED && columns.every(hasLength) && !fields.some(isArray)
   const counts = columns.map(({ column }) => `${lengthIn(initial.table, column)} <= x'${hex(mostWords)}'`)
   // Counts are read first, and most texts have too many words. With AND, SQLite would join all the documents, which takes
