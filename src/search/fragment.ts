@@ -13,6 +13,12 @@ export const fragment = (sql: string, ...bindings: SqlStorageValue[]): SqlFragme
 export const bindable = <Value>(value: Value): Exclude<Value, bigint> | string =>
   typeof value === 'bigint' ? String(value) : (value as Exclude<Value, bigint>)
 
+/**
+ * A limit that stands in the text of a statement. SQLite plans by it, so it prepares a statement again whenever a limit is
+ * bound.
+ */
+export const limited = (limit: number): SqlFragment => fragment(` LIMIT ${Math.trunc(limit)}`)
+
 /** Concatenates fragments and their bindings. */
 export const join = (fragments: SqlFragment[], separator: string): SqlFragment => ({
   sql: fragments.map((part) => part.sql).join(separator),

@@ -9,7 +9,7 @@
  * They come in parts, each small enough for one statement (scan.ts), and no document is in two parts. Most of the
  * work stays in SQL, so ten thousand matches need not pass through JavaScript to give ten hits.
  */
-import { fragment, join, type SqlFragment } from '../fragment'
+import { fragment, join, limited, type SqlFragment } from '../fragment'
 import { type Range, ROWID_IN_RANGE } from '../range'
 import type { Order } from '../request/order'
 import type { TextIndex } from '../text/analyzer'
@@ -242,16 +242,7 @@ export async function countedWindow(
 const PRUNED_FROM = 1_000
 
 const plain = (columns: SqlFragment, order: Order, wanted: number): SqlFragment =>
-  join(
-    [
-      fragment('SELECT d.* FROM ('),
-      columns,
-      fragment(') d ORDER BY '),
-      order.by,
-      fragment(' LIMIT ?', wanted),
-    ],
-    '',
-  )
+  join([fragment('SELECT d.* FROM ('), columns, fragment(') d ORDER BY '), order.by, limited(wanted)], '')
 
 function counted(columns: SqlFragment, order: Order, byScore: boolean, wanted: number): SqlFragment {
   const asGood = byScore
@@ -268,7 +259,7 @@ function counted(columns: SqlFragment, order: Order, byScore: boolean, wanted: n
       asGood,
       fragment(' ORDER BY '),
       order.by,
-      fragment(' LIMIT ?', wanted),
+      limited(wanted),
     ],
     '',
   )
@@ -290,7 +281,7 @@ async function bestOf(
       rowsAsRelation(rows, order.names),
       fragment(') d ORDER BY '),
       order.by,
-      fragment(' LIMIT ?', wanted),
+      limited(wanted),
     ],
     '',
   )

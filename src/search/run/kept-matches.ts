@@ -4,7 +4,7 @@
  */
 
 import { readColumn } from '../../stored-json'
-import { fragment, join, type SqlFragment } from '../fragment'
+import { fragment, join, limited, type SqlFragment } from '../fragment'
 import { NOWHERE, type Range } from '../range'
 import { BLOCK, type Offsets } from '../schema/block'
 import { type KeptMatches, type Packed, packed, unpacked } from '../schema/match-memory'
@@ -191,7 +191,7 @@ function listOf(sql: SqlStorage, relation: Asked['relation'], { low, high }: Ran
     const query = [fragment('SELECT json_group_array(seq) AS list FROM ('), relation({ low: from, high })]
     const [row] = pace.query<{ list: string }>(
       sql,
-      join([...query, fragment(' LIMIT ?)', MOST_IN_A_LIST)], ''),
+      join([...query, limited(MOST_IN_A_LIST), fragment(')')], ''),
     )
     const list = readColumn<number>(row!.list)
     lists.push(list)

@@ -5,7 +5,7 @@
  * up the words that begin with the first half, or with any variant of that half with one typo. Only if that finds
  * nothing, it compares all words for two typos in the first half: then the rest is right.
  */
-import { fragment, type SqlFragment } from '../fragment'
+import { fragment, limited, type SqlFragment } from '../fragment'
 import type { TextIndex } from './analyzer'
 import { TERMS } from './terms'
 import { type TypoRules, typosAllowed } from './typo'
@@ -207,8 +207,7 @@ const counted = (
   read(
     fragment(
       `SELECT value AS term, (SELECT count(*) FROM (SELECT 1 FROM ${index.table} WHERE ${index.table} MATCH
-          '"' || replace(value, '"', '""') || '"' LIMIT ?)) AS documents FROM json_each(?)`,
-      limit,
+          '"' || replace(value, '"', '""') || '"'${limited(limit).sql})) AS documents FROM json_each(?)`,
       JSON.stringify(words),
     ),
   )

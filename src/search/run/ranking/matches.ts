@@ -2,7 +2,7 @@
 
 import { readColumn } from '../../../stored-json'
 import { changesOf } from '../../changes'
-import { fragment, join, not, oneOf, type SqlFragment } from '../../fragment'
+import { fragment, join, limited, not, oneOf, type SqlFragment } from '../../fragment'
 import { orderBy, type SortKey } from '../../request/sort'
 import {
   both,
@@ -60,7 +60,7 @@ export async function fewMatches(
     words?.collects === true || (among !== undefined && among * ROWS_A_MATCH <= slice.rows)
   const seqs: number[] = []
   for await (const { relation } of unscoredMatches(sql, match, filter, atOnce)(pace)) {
-    seqs.push(...listOf(sql, join([relation, fragment(' LIMIT ?', most + 1 - seqs.length)], ''), pace))
+    seqs.push(...listOf(sql, join([relation, limited(most + 1)], ''), pace))
     if (seqs.length > most) return undefined
   }
   return seqs
