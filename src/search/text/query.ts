@@ -8,11 +8,11 @@
 import { type Analyzer, stemAnalyzer } from './analyzer'
 import { isStopword } from './stopwords'
 import { expressionsOf, relaxSynonyms } from './synonyms'
-import { type ParsedQuery, type Term, type Typos, termOf, typed } from './term'
+import { isOpen, type ParsedQuery, type Term, type Typos, termOf, typed } from './term'
 import { PLAIN } from './words'
 
 export type { ParsedQuery, Term }
-export { termOf, typed }
+export { isOpen, termOf, typed }
 
 /**
  * Parses the whole query. long-query.ts decides how many of its terms a search uses.
@@ -111,7 +111,7 @@ export function termExpression(term: Term, column: InColumn): string | undefined
   if (text === '') return undefined
   const alternatives = [`"${code ? inQuotes(words, column) : text}"`]
   const isUnfinished = prefix && term.prefix
-  if (begins || isUnfinished) alternatives[0] += '*'
+  if (begins || (isUnfinished && isOpen(term))) alternatives[0] += '*'
   const completed = isUnfinished && term.tokens.length === 1 ? analyzer.completions(term.tokens[0]!) : []
   for (const word of [...completed, ...correctionsFor(term, prefix, typos)]) {
     alternatives.push(`"${inQuotes([word], column)}"`)

@@ -10,6 +10,8 @@ export interface Term {
   text?: string
   /** the last token matches every word that begins with it */
   prefix: boolean
+  /** no word of the index begins with this one, its token, and is longer (run/ranking/longer-words.ts) */
+  longest?: string
   /** words of the index to use instead, because it lacks this one */
   corrections: string[]
   /**
@@ -54,6 +56,13 @@ export function termOf(piece: string, analyzer: Analyzer): Term | undefined {
   const term: Term = { tokens, written, prefix: false, corrections: [] }
   return text === written.join(' ') ? term : { ...term, text }
 }
+
+/**
+ * Whether FTS5 has to look for words that begin with the term. That takes four times as long as to look for the word.
+ * Words in place of it may be the beginnings of longer ones too.
+ */
+export const isOpen = ({ prefix, tokens, longest, corrections }: Term): boolean =>
+  prefix && (tokens.length > 1 || tokens[0] !== longest || corrections.length > 0)
 
 /** A term as it was typed. */
 export const typed = ({ text, written }: Term): string => text ?? written.join(' ')

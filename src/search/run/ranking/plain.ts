@@ -20,6 +20,7 @@ import { columnsOf, rankOf, withSimilar, withSpacing } from '../keyword'
 import type { Pace } from '../pace'
 import { splitsAndJoins } from '../split-join'
 import { almostWhole, ENOUGH_AS_TYPED } from './almost'
+import { withLongest } from './longer-words'
 import { BY_TEXT, bestMatches, bestOfQuestion, type Counted, countedMatches, fewMatches } from './matches'
 import { type Tier, tiersOf } from './tiers'
 
@@ -95,7 +96,7 @@ export async function planPlainSearch(
     return { match, seqs, found, count }
   }
 
-  let { terms } = query
+  let terms = withLongest(context, request, query.terms, pace)
   let search = await attempt(expression(terms))
   const found = foundBy(search)
   if (

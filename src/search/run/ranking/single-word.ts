@@ -5,13 +5,12 @@
  * nothing else. Reading that takes a tenth of the time of reading texts.
  */
 import { readColumn } from '../../../stored-json'
-import { reform } from '../../changes'
-import { fragment, type SqlFragment } from '../../fragment'
+import { fragment, limited } from '../../fragment'
 import { isArray } from '../../schema/layout'
 import { WORDS } from '../../text/analyzer'
 import { columnsOf } from '../keyword'
-import type { Pace } from '../pace'
 import type { Scored } from './documents'
+import { LAST_LETTER, readPlaces } from './longer-words'
 import { hasLength, wordsIn } from './matches'
 import type { Ranking } from './ranking'
 import type { Reading, TextScore } from './score'
@@ -21,9 +20,6 @@ const FEWEST = 4
 /** Places that are read for each document, and for all together. With more, other fields have the word much oftener. */
 const MOST_PLACES = 4
 const MORE_PLACES = 64
-
-/** All words that begin with another one come before that one with this letter behind it. */
-const LAST_LETTER = '\u{10ffff}'
 
 const LONGER = 1
 const EXACT = 2
@@ -64,15 +60,14 @@ export function scoresOfWord(
             json_group_array(d.term <> ?) AS costs,
             json_group_array(iif(d.offset = 0, CASE d.col ${sizes.join(' ')} END, 0)) AS wholes
        FROM (SELECT doc AS seq, col, term, offset FROM word_instances
-             WHERE term >= ? AND term <= ? LIMIT ?) d`,
+             WHERE term >= ? AND term <= ?${limited(2 ** Math.ceil(Math.log2(most))).sql}) d`,
     single.text,
     single.text,
     single.prefix ? single.text + LAST_LETTER : single.text,
-    most,
   )
-  const [row] = places(sql, query, pace)
+  const [row] = readPlaces<Record<'seqs' | 'columns' | 'costs' | 'wholes', string>>(sql, query, pace)
   const found = readColumn<number>(row!.seqs)
-  if (found.length === most) return undefined
+  if (found.length >= most) return undefined
   const names = readColumn<string>(row!.columns)
   const costs = readColumn<number>(row!.costs)
   const wholes = readColumn<number | null>(row!.wholes)
@@ -105,18 +100,3 @@ export function scoresOfWord(
 }
 
 const fitOf = (fields: number, number: number): number => (fields >>> (2 * number)) & 3
-
-/**
- * Queries the places of words. Their table is made on first use: to ask for it each time would count as a write. It shows the index
- * in another form, so replies that were kept stay valid.
- */
-function places(sql: SqlStorage, query: SqlFragment, pace: Pace) {
-  const read = () => pace.query<Record<'seqs' | 'columns' | 'costs' | 'wholes', string>>(sql, query)
-  try {
-    return read()
-  } catch {
-    const table = `CREATE VIRTUAL TABLE IF NOT EXISTS word_instances USING fts5vocab('${WORDS.table}', 'instance')`
-    reform(sql, () => sql.exec(table))
-    return read()
-  }
-}

@@ -8,6 +8,7 @@ import {
   type ColumnGroup,
   groupsOf,
   inQuotes,
+  isOpen,
   matchExpression,
   type SearchedColumn,
   type Term,
@@ -61,7 +62,8 @@ export function tiersOf(
   })
   const own = terms.map((term) => ({ ...term, prefix: false, corrections: [] }))
   const initial = tier(together(own, columns, 'initial'), false).match
-  const isExact = terms.every(({ prefix, corrections }) => !prefix && corrections.length === 0)
+  const isTyping = isOpen(terms.at(-1)!)
+  const isExact = !isTyping && terms.every(({ corrections }) => corrections.length === 0)
   const heaviest = Math.max(...columns.map(({ rank }) => rank))
   const best = columns.filter(({ rank }) => rank === heaviest)
   // The query as the beginning of a field, for somebody who is still typing that text.
@@ -73,7 +75,7 @@ export function tiersOf(
     const near = together(own, columns, 'near')
     const phrase = together(own, columns, 'phrase')
     const tiers: Tier[] = [{ ...tier(phrase, false), initial }]
-    if (terms.at(-1)!.prefix) {
+    if (isTyping) {
       tiers.push({ ...tier(either(phrase, typed(best)), true), ...shortest })
       tiers.push(tier(either(near, typed(columns)), false))
     } else tiers.push(tier(near, false))
@@ -90,7 +92,7 @@ export function tiersOf(
     ]
     if (isExact) return [...tiers, all]
     tiers.push(tier(exact, false))
-    if (terms[0]!.prefix) tiers.push({ ...tier(either(exact, typed(best)), true), ...shortest })
+    if (isTyping) tiers.push({ ...tier(either(exact, typed(best)), true), ...shortest })
     return [...tiers, tier(either(exact, matchExpression([...terms], [], best, 'AND')), false), all]
   }
   if (best.length === columns.length) {
@@ -119,7 +121,7 @@ function together(
       const phrase = strings.join(' ')
       // In a shared column, the code by itself marks the beginning of the field.
       const initial = group.code ? `"${group.code} ${phrase}"` : `^ "${phrase}"`
-      return `${how === 'initial' ? initial : `"${phrase}"`}${taken.at(-1)!.prefix ? ' *' : ''}`
+      return `${how === 'initial' ? initial : `"${phrase}"`}${isOpen(taken.at(-1)!) ? ' *' : ''}`
     })
     return `${group.names} : ${words.length === 1 ? words[0] : `(${words.join(' OR ')})`}`
   })
