@@ -72,7 +72,7 @@ it('finds longer words as soon as they are written, also very long ones', async 
   expect((await watched({ q: 'python guide' })).found).toBe(81)
   await importAll(object, [{ id: 'long', title: `python guide${'x'.repeat(80)}`, text: '' }])
   expect((await watched({ q: 'python guide' })).found).toBe(82)
-  unwrap(await object.remove('book'))
+  unwrap(await object.remove('book', false))
   const { found, statements } = await watched({ q: 'python guide' })
   expect(found).toBe(81)
   expect(statements.some((text) => OPEN.test(text))).toBe(true)

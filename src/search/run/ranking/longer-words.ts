@@ -12,10 +12,8 @@ import type { Pace } from '../pace'
 
 /** All words that begin with another one come before that one with this letter behind it. */
 export const LAST_LETTER = '\u{10ffff}'
-/** And after that one with this letter behind it. */
-const FIRST_LETTER = '\u0001'
-
-const BETWEEN = 'WHERE term >= ? AND term <= ? LIMIT 1'
+/** Longer words that begin with a word, which is bound twice. */
+const LONGER = 'WHERE term >= ? || char(1) AND term <= ? || char(1114111) LIMIT 1'
 
 /** Words that FTS5 leaves as they are. */
 const PLAIN = /^[a-z0-9]+$/
@@ -39,13 +37,12 @@ export function withLongest(
     return !code && text === word && analyzer.completions(word).length === 0
   })
   if (!isSame || hasSynonyms(terms)) return terms
-  const bounds = [word + FIRST_LETTER, word + LAST_LETTER]
   const isNone = (rows: readonly object[]) => rows.length === 0
   // The table of terms is quick to ask, but it may have words that no document has any more, and lacks very long ones.
   const isLongest =
     context.hasTerms() &&
-    isNone(pace.query(context.sql, fragment(`SELECT 1 FROM ${TERMS} ${BETWEEN}`, ...bounds))) &&
-    isNone(readPlaces(context.sql, fragment(`SELECT 1 FROM word_instances ${BETWEEN}`, ...bounds), pace))
+    isNone(pace.query(context.sql, fragment(`SELECT 1 FROM ${TERMS} ${LONGER}`, word, word))) &&
+    isNone(readPlaces(context.sql, fragment(`SELECT 1 FROM word_instances ${LONGER}`, word, word), pace))
   return isLongest ? terms.with(-1, { ...last, longest: word }) : terms
 }
 
