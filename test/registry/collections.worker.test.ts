@@ -46,6 +46,7 @@ describe('the catalog', () => {
         stem: false,
         store: true,
         stem_dictionary: '',
+        truncate_len: 100,
       },
     ])
     await expect(createCollection(env, { name: 'books', fields: FIELDS })).rejects.toEqual(

@@ -119,7 +119,8 @@ describe('altering a collection', () => {
         { name: 'vector', type: 'float[]', num_dim: 2 },
       ],
     }
-    expect(await object.alter(body)).toEqual({ ok: true, value: body })
+    const value = { fields: body.fields.map((field) => ({ ...field, truncate_len: 100 })) }
+    expect(await object.alter(body)).toEqual({ ok: true, value })
     expect(await object.alter(body)).toMatchObject({ error: { status: 400 } })
     expect(await object.alter({ metadata: { a: 1 } })).toEqual(
       failure(422, 'Another collection update operation is in progress.'),

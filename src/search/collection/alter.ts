@@ -14,6 +14,7 @@ import { takeStemWords } from '../schema/stem-words'
 import { addField, outgrowsTextIndex, rebuildTextIndex, removeField } from '../schema/tables'
 import { isObject } from '../schema/values'
 import { curationSets, synonymSets } from '../sets/kept'
+import { DEFAULT_LENGTH } from '../text/written'
 import type { Field } from '../types'
 import { discoverDimensions } from '../vectors/embedders'
 
@@ -120,10 +121,14 @@ function parseAlteration(body: unknown, schema: StoredSchema): Alteration {
   if ('fields' in body) {
     if (!Array.isArray(body.fields) || body.fields.length === 0) refuse(FIELDS_MESSAGE)
     parseFieldChanges(body.fields, schema, alteration)
-    alteration.echo.fields = body.fields.map(maskField)
+    alteration.echo.fields = body.fields.map(echoed)
   }
   return alteration
 }
+
+/** A change as the reply shows it: masked, with the default that Typesense 30 adds. */
+const echoed = (change: Json): Json =>
+  'drop' in change ? change : { truncate_len: DEFAULT_LENGTH, ...maskField(change) }
 
 function parseFieldChanges(changes: unknown[], schema: StoredSchema, alteration: Alteration): void {
   const known = new Map(schema.fields.map((field) => [field.name, field]))

@@ -24,6 +24,7 @@ import { sealFields } from '../schema/embedding-secrets'
 import type { Referrer } from '../schema/layout'
 import { parseSchema, summarize } from '../schema/schema'
 import { takeStemWords } from '../schema/stem-words'
+import { DEFAULT_LENGTH } from '../text/written'
 import type {
   CollectionSchema,
   CollectionSummary,
@@ -97,7 +98,10 @@ export class Collection extends CountingObject implements CollectionRpc {
 
   #summary(): CollectionSummary {
     const { store, embeddings } = this.#life.existing()
-    return { ...summarize(store.schema, store.count, store.createdAt), ...embeddings.summary() }
+    return {
+      ...summarize(store.schema, store.count, store.createdAt, DEFAULT_LENGTH),
+      ...embeddings.summary(),
+    }
   }
 
   async schema(): Promise<Outcome<CollectionSchema>> {

@@ -1,6 +1,7 @@
 /** Reads the definition of one field. Checks come in Typesense's order and words. */
 import { ApiError } from '../../errors'
 import { stemmedLocales, stemmerOf } from '../text/stemmers'
+import { DEFAULT_LENGTH } from '../text/written'
 import { type EmbedConfig, FIELD_TYPES, type Field, type FieldType, VECTOR_DISTANCES } from '../types'
 import { requireClear } from './embedding-secrets'
 import { REFUSED_OF_EMBEDDINGS, requireOptions } from './options'
@@ -145,7 +146,8 @@ export function parseField(raw: unknown, nestedFields: boolean): Field {
     if (!isPositiveInteger(raw.truncate_len)) {
       refuse(`The \`truncate_len\` property of the field \`${name}\` should be a positive integer.`)
     }
-    field.truncate_len = raw.truncate_len as number
+    // The default is not stored, so that fields with and without it are alike.
+    if (raw.truncate_len !== DEFAULT_LENGTH) field.truncate_len = raw.truncate_len as number
   }
   if (rangeIndex) field.range_index = true
   if (typeof raw.reference === 'string' && raw.reference !== '') {

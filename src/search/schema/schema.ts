@@ -107,12 +107,14 @@ export function maskField<T>(field: T): T {
   return { ...field, embed: { ...field.embed, model_config: maskConfig(field.embed.model_config) } }
 }
 
-function describeField(field: Field): Record<string, unknown> {
+function describeField(field: Field, length: number | undefined): Record<string, unknown> {
   const { name, type, facet, optional, index, sort, infix, locale, stem, store, stem_dictionary } = field
   const described: Record<string, unknown> = { name, type, facet, optional, index, sort, infix, locale }
   Object.assign(described, { stem, store, stem_dictionary })
+  const longest = field.truncate_len ?? length
+  if (longest !== undefined) described.truncate_len = longest
   if (field.range_index === true) described.range_index = true
-  for (const option of ['token_separators', 'symbols_to_index', 'truncate_len'] as const) {
+  for (const option of ['token_separators', 'symbols_to_index'] as const) {
     if (field[option] !== undefined) described[option] = field[option]
   }
   if (field.num_dim !== undefined) {
@@ -129,8 +131,17 @@ function describeField(field: Field): Record<string, unknown> {
   return described
 }
 
-/** GET /collections/:name. @param createdAt unix seconds */
-export function summarize(schema: CollectionSchema, count: number, createdAt: number): CollectionSummary {
+/**
+ * GET /collections/:name.
+ * @param createdAt unix seconds
+ * @param length characters that words are cut to where the field does not say; undefined: the engine's own affair
+ */
+export function summarize(
+  schema: CollectionSchema,
+  count: number,
+  createdAt: number,
+  length?: number,
+): CollectionSummary {
   const summary: CollectionSummary = {
     name: schema.name,
     num_documents: count,
@@ -141,7 +152,7 @@ export function summarize(schema: CollectionSchema, count: number, createdAt: nu
     symbols_to_index: schema.symbols_to_index,
     synonym_sets: schema.synonym_sets ?? [],
     curation_sets: schema.curation_sets ?? [],
-    fields: schema.fields.map(describeField),
+    fields: schema.fields.map((field) => describeField(field, length)),
   }
   const { metadata } = schema
   if (metadata !== undefined && Object.keys(metadata).length > 0) summary.metadata = metadata

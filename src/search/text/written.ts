@@ -26,7 +26,7 @@ export const PART = 1
 export const INSIDE = 2
 
 /** Longer words are cut, in documents and queries alike. Typesense's default. */
-const DEFAULT_LENGTH = 100
+export const DEFAULT_LENGTH = 100
 /** Stems that are cached. */
 const MOST_STEMS = 10_000
 
