@@ -28,7 +28,7 @@ export interface PlannedSearch {
   /** the same for `rerank_score`, among documents that have one */
   minimumRerankScore?: number
   /** an error known before the search runs; it becomes the search's reply */
-  error?: Pick<Failure, 'status' | 'message' | 'detail'>
+  error?: Pick<Failure, 'status' | 'message' | 'detail' | 'code'>
 }
 
 /** Who asks. ownership.ts decides which conversations are open to whom. */

@@ -28,23 +28,30 @@ export const sortClauses = (sortBy = ''): SortClause[] =>
       return { field: field.trim(), descending: order.toLowerCase() !== 'asc' }
     })
 
-/** @throws ApiError 400 if the searches are not sorted by the same kinds of fields: there is no common order */
+/** @throws ApiError 400 if the searches are not sorted by as many fields in the same directions: there is no common order */
 export function requireSameSorts(sorts: SortClause[][]): void {
   const first = sorts[0] ?? []
   for (const [index, other] of sorts.entries()) {
-    const same =
-      other.length === first.length &&
-      other.every((clause, place) => clause.descending === first[place]!.descending)
-    if (!same) {
+    if (other.length !== first.length) {
       throw new ApiError(
         400,
-        `Expected size and order of \`sort_by\` parameter of all searches to be equal. The first union search sorts on ${names(first)} but the search at index \`${index}\` sorts on ${names(other)}.`,
+        `Expected size of \`sort_by\` parameter of all searches to be equal. The first union search sorts on ${names(first)} but the search at index \`${index}\` sorts on ${names(other)}.`,
+      )
+    }
+    for (const [place, clause] of other.entries()) {
+      const wanted = first[place]!
+      if (clause.descending === wanted.descending) continue
+      throw new ApiError(
+        400,
+        `Expected order of ${ordered(clause)} at search index \`${index}\` to be the same as the order of ${ordered(wanted)} at search index \`0\`.`,
       )
     }
   }
 }
 
 const names = (clauses: SortClause[]): string => `{${clauses.map((clause) => clause.field).join(', ')}}`
+const ordered = ({ field, descending }: SortClause): string =>
+  `\`${field}\` sort_by (${descending ? 'DESC' : 'ASC'})`
 
 /**
  * Merges lists by comparing their heads. Of equal hits the one of the earlier search comes first.

@@ -44,6 +44,7 @@ export async function unite(
   gone?: AbortSignal,
 ): Promise<Record<string, unknown>> {
   try {
+    requireAllGrouped(searches)
     const page = readPage(query, Math.min(DEEPEST, Math.floor(MOST_HITS / searches.length)))
     const sorts = searches.map((search) => sortClauses(search.params.sort_by))
     requireSameSorts(sorts)
@@ -116,6 +117,16 @@ export function fixedPages(accesses: readonly Pick<Access, 'embedded'>[]): Searc
 const least = (texts: string[]): string =>
   texts.reduce((one, other) => (/^\d{1,9}$/.test(one) && !(Number(one) <= Number(other)) ? other : one))
 
+/** @throws ApiError 400 if some searches group their hits and others do not */
+function requireAllGrouped(searches: PlannedSearch[]): void {
+  const grouped = searches.filter(({ params }) => params.group_by).length
+  if (grouped === 0 || grouped === searches.length) return
+  throw new ApiError(
+    400,
+    'Invalid group_by searches count. All searches with union search should be uniform.',
+  )
+}
+
 function readPage(query: SearchParameters, deepest: number): Page {
   const perPage = count(query, 'per_page') ?? count(query, 'limit') ?? 10
   const page = count(query, 'page')
@@ -136,7 +147,12 @@ function readPage(query: SearchParameters, deepest: number): Page {
 function count(query: SearchParameters, name: string): number | undefined {
   const value = query[name]
   if (value === undefined) return undefined
-  if (!/^\d{1,9}$/.test(value)) throw new ApiError(400, `Parameter \`${name}\` must be an unsigned integer.`)
+  if (!/^\d{1,9}$/.test(value)) {
+    throw new ApiError(
+      400,
+      `Error while initializing global parameters of union: Parameter \`${name}\` must be an unsigned integer.`,
+    )
+  }
   return Number(value)
 }
 
@@ -154,6 +170,9 @@ async function runDeep(
   depth: number,
   gone: AbortSignal | undefined,
 ): Promise<SearchResult> {
+  if (search.error?.code === 'unknown_collection') {
+    throw new ApiError(404, `\`${search.collection}\` collection not found.`)
+  }
   const params = { ...search.params }
   for (const name of PAGINATION) delete params[name]
   const most = pageSize(params)

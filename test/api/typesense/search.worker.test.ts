@@ -281,14 +281,6 @@ describe('a union', () => {
     const deep = { per_page: 250, page: 20 }
     expect((await multi(deep, { union: true, searches: many.slice(0, 2) }))[1].found).toBe(5)
   })
-
-  it('answers an error with status 200', async () => {
-    const searches = [{ collection: 'none', q: '*' }]
-    expect(await multi({}, { union: true, searches })).toEqual([
-      200,
-      { error: 'Collection not found', code: 404 },
-    ])
-  })
 })
 
 describe('scoped keys', () => {
