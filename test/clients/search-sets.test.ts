@@ -133,8 +133,11 @@ describe('stopword sets', () => {
     const exact = { drop_tokens_threshold: 0, prefix: false }
     expect(ids(await search({ q: 'the tall grass', ...exact }))).toEqual([])
     expect(ids(await search({ q: 'the tall grass', stopwords, ...exact })).sort()).toEqual(['1', '2'])
-    // A query of stopwords alone, and a phrase in quotes, stay as they are.
-    expect(ids(await search({ q: 'The', stopwords, ...exact })).sort()).toEqual(['1', '2'])
+    // As in Typesense, stopwords alone find nothing, and a phrase in quotes stays as it is.
+    expect(await search({ q: 'The tall', stopwords })).toMatchObject({ found: 0, hits: [] })
+    // A question in a conversation is asked as it is: it matches by stems.
+    expect(ids(await search({ q: 'the', stopwords, match_stems: 'true' })).sort()).toEqual(['1', '2'])
+    expect(ids(await search({ q: '"the"', stopwords, ...exact })).sort()).toEqual(['1', '2'])
     expect(ids(await search({ q: '"the grass"', stopwords, ...exact }))).toContain('2')
   })
 

@@ -26,7 +26,7 @@ export const PARAMETERS: Readonly<Record<string, Taken>> = {
   infix: differs('A word that is found by a part of it counts in all fields of `query_by`.'),
   max_extra_prefix: WORKS,
   max_extra_suffix: WORKS,
-  stopwords: differs('A query of stopwords alone is searched as it is.'),
+  stopwords: WORKS,
   preset: differs('An unknown preset is a 404. Typesense ignores it.'),
   filter_by: WORKS,
   max_filter_by_candidates: ALL_MATCHES,

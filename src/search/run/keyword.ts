@@ -310,7 +310,10 @@ export function withoutExcluded(
     )
 }
 
-/** Parses `q`, without the stopwords. Its last word may be unfinished if any field takes prefixes. */
+/**
+ * Parses `q`, without the stopwords. Its last word may be unfinished if any field takes prefixes. As in Typesense, a plain search
+ * for stopwords alone finds nothing. A question of them is asked as it is: it would get no answer otherwise.
+ */
 export function queryOf(
   { sql, schema }: SearchContext,
   { q, queryFields, stopwords, synonyms, index }: SearchRequest,
@@ -318,7 +321,10 @@ export function queryOf(
   if (q === '*') return { terms: [], excluded: [] }
   const unfinished = queryFields.some(({ prefix }) => prefix)
   const analyzer = analyzerOf(index, rulesOf(schema, queryFields[0]?.field))
-  const query = withoutStopwords(parseQuery(q, analyzer, unfinished), stopwords, analyzer)
+  const asked = parseQuery(q, analyzer, unfinished)
+  const without = withoutStopwords(asked, stopwords, analyzer)
+  if (without.onlyStopwords && !index.stems) return without
+  const query = without.onlyStopwords ? asked : without
   const telling = mostTelling(query, (words) => documentsWith(sql, index, schema, words))
   return synonyms === undefined ? telling : { ...telling, terms: withSynonyms(telling.terms, synonyms) }
 }

@@ -9,7 +9,7 @@ import { ApiError } from '../../errors'
 import { logFault, type Origin } from '../fault-log'
 import { compileFilter } from '../filter/compile'
 import { impliedConditions } from '../filter/conditions'
-import { splitOutside } from '../fragment'
+import { fragment, splitOutside } from '../fragment'
 import { EVERYWHERE, NOWHERE } from '../range'
 import { diversifying } from '../request/diversity'
 import { parseRequest, type SearchRequest } from '../request/request'
@@ -175,7 +175,7 @@ async function prepare(
   const { params, request, metadata, diversity } = applyNamedSets(context, given, sets)
   requireInfix(schema, request.infix.always)
   const query = queryOf(context, request)
-  const hasWords = query.terms.length > 0
+  const hasWords = query.terms.length > 0 || query.onlyStopwords === true
   const reranking = parseReranking(params, request, context.reranker)
   const reranked = reranking && concerns(request, reranking, hasWords) ? reranking : undefined
   if (diversity && reranking) {
@@ -340,15 +340,19 @@ const gatheredCandidates = (gathered: Gathered, { vector }: { vector: boolean })
   leading: (count) => gathered.leading(count, vector).parts,
 })
 
-/** Every document that passes the filter. */
+/** Every document that passes the filter; none for a query of stopwords. */
 function all(
   context: SearchContext,
   request: SearchRequest,
-  { excluded }: ParsedQuery,
+  { excluded, onlyStopwords }: ParsedQuery,
   filter: RangedFilter,
   pinned: Found['pinned'],
 ): Found {
   const { sql, count } = context
+  if (onlyStopwords) {
+    const parts = everything(sql, () => fragment('0'))
+    return { candidates: { parts, text: false, vector: false, found: 0 }, terms: [], pinned }
+  }
   const found = filter(NOWHERE).sql === '1' ? count() : undefined
   const hidden = request.hiddenHits.length > 0 ? sequenceNumbers(sql, request.hiddenHits).values() : []
   const without = [...hidden, ...pinned.map(({ seq }) => seq)]

@@ -48,12 +48,14 @@ export function parseQuery(q: string, analyzer: Analyzer, prefix: boolean): Pars
   return { terms, excluded }
 }
 
-/** The query without some words. A query of such words alone stays as it is, and so does a phrase in quotes. */
+/** The query without some words. A phrase in quotes stays as it is. */
 export function withoutStopwords(query: ParsedQuery, stopwords: string[], analyzer: Analyzer): ParsedQuery {
   if (stopwords.length === 0) return query
   const dropped = new Set(stopwords.flatMap((word) => analyzer.tokenize(word).map(({ text }) => text)))
-  const terms = query.terms.filter(({ tokens }) => tokens.length > 1 || !dropped.has(tokens[0]!))
-  return terms.length > 0 ? { ...query, terms } : query
+  const terms = query.terms.filter(
+    ({ tokens, quoted }) => quoted || tokens.length > 1 || !dropped.has(tokens[0]!),
+  )
+  return { ...query, terms, onlyStopwords: terms.length === 0 && query.terms.length > 0 }
 }
 
 /**

@@ -44,6 +44,8 @@ export interface Standing {
 export interface ParsedQuery {
   terms: Term[]
   excluded: Term[]
+  /** whether all its words were stopwords: it finds nothing */
+  onlyStopwords?: boolean
 }
 
 /** A piece of a query as a term, if it has words. */
