@@ -112,7 +112,11 @@ export async function putRule(
   await requireExisting(env, rule)
   await putResource(database(env), { kind: KIND, id: name, body: JSON.stringify(rule) })
   rules.clear()
-  return rule
+  const { params } = given
+  // As in Typesense, the reply to a new rule shows what was given, without defaults.
+  return stored || !isObject(params) || !rule.params
+    ? rule
+    : { ...rule, params: picked(rule.params, Object.keys(params)) }
 }
 
 /** A rule's collection, and the one that it writes to. */
