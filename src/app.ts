@@ -1,6 +1,6 @@
 /** Mounts all protocols, and what they share: request ids, the log, CORS, headers, and replies to unknown routes. */
 import { HonoBase as Hono } from 'hono/hono-base'
-import { getPathNoStrict } from 'hono/utils/url'
+import { getPath } from 'hono/utils/url'
 import { mountA2a } from './api/a2a'
 import { mountAgUi } from './api/agui'
 import { mountAiChat } from './api/ai-chat'
@@ -33,8 +33,8 @@ import { ApiError } from './errors'
 
 export const app: App = new Hono({
   router: new LazyRouter(),
-  // A trailing slash changes nothing.
-  getPath: (request) => meantPath(getPathNoStrict(request), request),
+  // Slashes at the end and repeated ones change nothing, as in Typesense. Its Java client writes documents to `/documents//`.
+  getPath: (request) => meantPath(getPath(request).replace(/\/+(?=\/|$)/g, '') || '/', request),
 })
 
 app.use(async (context, next) => {

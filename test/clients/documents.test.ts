@@ -179,6 +179,15 @@ test('71: a field is added', async () => {
   expect((await request('PATCH', `/collections/${name}`, drop)).body).toEqual(drop)
 })
 
+test('71b: slashes at the end and repeated ones change nothing, as the Java client sends them', async () => {
+  const name = await createShows()
+  const documents = `/collections/${name}/documents`
+  expect((await request('POST', `${documents}//`, { ...SHOWS[0], id: 'slashes' })).status).toBe(201)
+  expect((await request('GET', `/${documents}/slashes/`)).body).toMatchObject({ id: 'slashes' })
+  const deleted = await request('DELETE', `${documents}//?filter_by=id:slashes`)
+  expect(deleted.body).toEqual({ num_deleted: 1 })
+})
+
 test('72: an alias of any name', async () => {
   const name = await createShows()
   const alias = `${unique('abc123')} /:=-_~&?#`
