@@ -80,7 +80,11 @@ test('an operation that there is not is not said to be done', async () => {
 
 test.each([
   [{ 'log-slow-requests-time-ms': -1 }, 201, undefined],
-  [{ 'log-slow-requests-time-ms': 2_000 }, 400, expect.stringContaining('There is no threshold to set.')],
+  [
+    { 'log-slow-requests-time-ms': 2_000 },
+    400,
+    expect.stringContaining('`LOG_REQUESTS` logs the milliseconds'),
+  ],
   [{ 'cache-num-entries': 5 }, 400, expect.stringContaining('`cache-num-entries` cannot be set')],
 ])('POST /config %j is answered with %i', async (settings, status, message) => {
   const reply = await request('POST', '/config', settings)

@@ -17,19 +17,19 @@ import { forgetTold } from './nl/search'
 const DISK_BYTES = 10 * 1024 ** 3
 const MEMORY_BYTES = 128 * 1024 ** 2
 
-/** Figures that the platform does not expose. */
+/** Bytes that the platform does not expose. */
 const UNKNOWN = [
-  'system_memory_used_bytes',
-  'system_memory_total_swap_bytes',
-  'system_memory_used_swap_bytes',
-  'system_network_received_bytes',
-  'system_network_sent_bytes',
-  'typesense_memory_active_bytes',
-  'typesense_memory_allocated_bytes',
-  'typesense_memory_mapped_bytes',
-  'typesense_memory_metadata_bytes',
-  'typesense_memory_resident_bytes',
-  'typesense_memory_retained_bytes',
+  'system_memory_used',
+  'system_memory_total_swap',
+  'system_memory_used_swap',
+  'system_network_received',
+  'system_network_sent',
+  'typesense_memory_active',
+  'typesense_memory_allocated',
+  'typesense_memory_mapped',
+  'typesense_memory_metadata',
+  'typesense_memory_resident',
+  'typesense_memory_retained',
 ]
 
 async function metrics({ env }: Call): Promise<Response> {
@@ -39,7 +39,7 @@ async function metrics({ env }: Call): Promise<Response> {
     system_disk_total_bytes: `${DISK_BYTES}`,
     system_disk_used_bytes: `${await databaseBytes(env)}`,
     system_memory_total_bytes: `${MEMORY_BYTES}`,
-    ...Object.fromEntries(UNKNOWN.map((name) => [name, '0'])),
+    ...Object.fromEntries(UNKNOWN.map((name) => [`${name}_bytes`, '0'])),
     typesense_memory_fragmentation_ratio: '0.00',
   })
 }
@@ -72,19 +72,16 @@ async function config({ request }: Call): Promise<Response> {
   if (!isObject(body)) throw new ApiError(400, 'Bad JSON.')
   const [other] = Object.entries(body).filter(([name, value]) => name !== SLOW || Number(value) !== -1)
   if (other === undefined) return json({ success: true }, 201)
-  throw new ApiError(
-    400,
-    other[0] === SLOW
-      ? 'Parley logs the milliseconds of each request (`LOG_REQUESTS`). There is no threshold to set.'
-      : `\`${other[0]}\` cannot be set while Parley runs. Settings are variables of the Worker.`,
-  )
+  const settings =
+    'Settings are variables of the Worker: `LOG_REQUESTS` logs the milliseconds of each request.'
+  throw new ApiError(400, `\`${other[0]}\` cannot be set while Parley runs. ${settings}`)
 }
 
 /** @throws ApiError 400: what a rule limits in Typesense, a key limits here */
 function limitRule(): never {
   throw new ApiError(
     400,
-    'Parley has no rules of rate limits. The rate of each key stands in `wrangler.toml` (`RATE_LIMIT`), and budgets and origins in the `limits` of a key.',
+    'Parley has no rules of rate limits. Keys have them: `RATE_LIMIT` in `wrangler.toml`, and `limits` of each.',
   )
 }
 

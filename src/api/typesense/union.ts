@@ -14,6 +14,7 @@ import type { Document, Hit, SearchParameters, SearchResult } from '../../search
 import type { PlannedSearch } from '../../turn/request'
 import { listed } from '../edge/parameters'
 import { runSearch } from '../edge/plan'
+import { unsigned } from '../edge/unsigned'
 import { merge, requireSameSorts, type SortClause, sortClauses, withoutDuplicates } from './union-merge'
 
 const MOST_PER_PAGE = 250
@@ -44,7 +45,6 @@ export async function unite(
   gone?: AbortSignal,
 ): Promise<Record<string, unknown>> {
   try {
-    requireAllGrouped(searches)
     const page = readPage(query, Math.min(DEEPEST, Math.floor(MOST_HITS / searches.length)))
     const sorts = searches.map((search) => sortClauses(search.params.sort_by))
     requireSameSorts(sorts)
@@ -117,16 +117,6 @@ export function fixedPages(accesses: readonly Pick<Access, 'embedded'>[]): Searc
 const least = (texts: string[]): string =>
   texts.reduce((one, other) => (/^\d{1,9}$/.test(one) && !(Number(one) <= Number(other)) ? other : one))
 
-/** @throws ApiError 400 if some searches group their hits and others do not */
-function requireAllGrouped(searches: PlannedSearch[]): void {
-  const grouped = searches.filter(({ params }) => params.group_by).length
-  if (grouped === 0 || grouped === searches.length) return
-  throw new ApiError(
-    400,
-    'Invalid group_by searches count. All searches with union search should be uniform.',
-  )
-}
-
 function readPage(query: SearchParameters, deepest: number): Page {
   const perPage = count(query, 'per_page') ?? count(query, 'limit') ?? 10
   const page = count(query, 'page')
@@ -147,13 +137,10 @@ function readPage(query: SearchParameters, deepest: number): Page {
 function count(query: SearchParameters, name: string): number | undefined {
   const value = query[name]
   if (value === undefined) return undefined
-  if (!/^\d{1,9}$/.test(value)) {
-    throw new ApiError(
-      400,
-      `Error while initializing global parameters of union: Parameter \`${name}\` must be an unsigned integer.`,
-    )
-  }
-  return Number(value)
+  return unsigned(
+    value,
+    `Error while initializing global parameters of union: Parameter \`${name}\` must be an unsigned integer.`,
+  )
 }
 
 /** Hits to ask a search for at once; groups, if it groups hits. */

@@ -28,15 +28,6 @@ it.each<[string, Record<string, string>, object[], { error: string; code: number
     },
   ],
   [
-    'groups in one search alone',
-    {},
-    [{ group_by: 'tenant' }, {}],
-    {
-      error: 'Invalid group_by searches count. All searches with union search should be uniform.',
-      code: 400,
-    },
-  ],
-  [
     'different directions',
     {},
     [{ sort_by: 'points:asc' }, { sort_by: 'points:desc' }],
