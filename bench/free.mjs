@@ -40,8 +40,8 @@ const BARE = `
 import { Hono } from 'hono'
 let x = 0
 export default new Hono()
-  .get('/__bare/health', (context) => context.json({ ok: true }))
-  .get('/__bare/spin', (context) => {
+  .get('/health', (context) => context.json({ ok: true }))
+  .get('/spin', (context) => {
     for (let n = 0; n < 3e7; n++) x = (x * 31 + n) | 0
     return context.text(String(x))
   })
@@ -55,7 +55,7 @@ async function bareWorker() {
     minify: true,
     write: false,
   })
-  return { name: 'bare', routes: ['*/__bare/*'], script: outputFiles[0].text }
+  return { name: 'bare', script: outputFiles[0].text }
 }
 
 const times = async (count, work) => {
@@ -152,12 +152,12 @@ async function profilersOf(server, names) {
   return all
 }
 
-/** Milliseconds of CPU that a sample stands for, by work whose CPU the system counts. */
-async function sampleMs(server, bare) {
-  const spin = () => get(`${server.url}/__bare/spin`)
+/** Milliseconds of CPU that a sample stands for, by work of the bare Worker whose CPU the system counts. */
+async function sampleMs(server, profiler, bare) {
+  const spin = () => get(`${bare}/spin`)
   await spin()
   const before = server.cpu()
-  const samples = await bare.samples(() => times(5, spin))
+  const samples = await profiler.samples(() => times(5, spin))
   return ((server.cpu() - before) * 1000) / samples
 }
 
@@ -176,15 +176,16 @@ export async function benchFree() {
       measured.push({ what, worker, objects })
       console.log(`${what}: ${worker.toFixed(2)} ms, objects ${objects?.toFixed(2) ?? '-'} ms`)
     }
+    const bare = await server.other('bare')
     const ms = []
-    for (let n = 0; n < 3; n++) ms.push(await sampleMs(server, profilers.bare))
+    for (let n = 0; n < 3; n++) ms.push(await sampleMs(server, profilers.bare, bare))
     const sample = median(ms)
     console.log(`a sample: ${ms.map((one) => one.toFixed(3)).join(', ')} ms`)
 
     const hono = []
-    await times(300, () => get(`${server.url}/__bare/health`))
+    await times(300, () => get(`${bare}/health`))
     for (let round = 0; round < ROUNDS; round++) {
-      const samples = await profilers.bare.samples(() => times(500, () => get(`${server.url}/__bare/health`)))
+      const samples = await profilers.bare.samples(() => times(500, () => get(`${bare}/health`)))
       hono.push((samples * sample) / 500)
     }
     note('a bare Hono Worker', median(hono))
