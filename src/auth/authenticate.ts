@@ -6,10 +6,10 @@
  * counted before it is looked up. Otherwise anyone could try keys without limit, and each try would cost a query of
  * D1.
  */
-import { type ApiKeyRecord, apiKeyByHash, findApiKeysByPrefix, recordOf } from '../db/api-keys'
+import { type ApiKeyRecord, apiKeyByHash, findApiKeysByPrefix, keyIn } from '../db/api-keys'
 import { database } from '../db/client'
 import { open } from '../db/sealing'
-import { dayOf, isLimited, readingSpent, spentByHash } from '../db/usage'
+import { dayOf, isLimited, readingSpent, type Spent, spentByHash } from '../db/usage'
 import { type Access, ADMIN, accessOf, canSignScopedKeys, maySign } from './access'
 import { sameDigest, sha256, sha256Bytes } from './digest'
 import { Latest } from './latest'
@@ -102,14 +102,13 @@ const findKey = async (env: Cloudflare.Env, presented: string, hash: string) =>
 
 /** Finds a key, and reads what it has spent in the same query, if it has a budget. */
 async function findOrdinary(env: Cloudflare.Env, hash: string): Promise<Omit<Found, 'until'> | undefined> {
-  const db = database(env)
   const day = dayOf(Date.now())
   const { byOwner } = readingSpent()
-  const [[row], [spent]] = await db.batch([apiKeyByHash(db, hash), spentByHash(db, day, hash)])
-  const key = row && recordOf(row)
+  const [keys, sums] = await env.DB.batch([apiKeyByHash(env.DB, hash), spentByHash(env.DB, day, hash)])
+  const key = keyIn(keys?.results ?? [])
   if (!key) return undefined
   const access = accessOf(key)
-  if (isLimited(access.limits)) byOwner(day, access.owner, spent)
+  if (isLimited(access.limits)) byOwner(day, access.owner, sums?.results[0] as Spent)
   return { access, expiresAt: key.expiresAt }
 }
 

@@ -8,7 +8,7 @@ import { and, asc, eq, lt, ne, type SQL, sql } from 'drizzle-orm'
 import * as v from 'valibot'
 import { once } from '../once'
 import { readStored } from '../stored-json'
-import type { Database } from './client'
+import { columnsOf, type Database, type Reads } from './client'
 import { apiKeys } from './schema'
 
 /** A stored key. `actions` and `collections` are lists of strings. */
@@ -73,8 +73,12 @@ export const columnsOfKey = ({
   limits: limits === null ? {} : readStored(Limits(), limits),
 })
 
-/** A key as it is stored. */
-export const recordOf = (row: Row): ApiKeyRecord => ({ ...row, ...columnsOfKey(row) })
+/** A key as it is stored. SQLite has numbers for booleans. */
+export const recordOf = (row: Row): ApiKeyRecord => ({
+  ...row,
+  ...columnsOfKey(row),
+  autodelete: Boolean(row.autodelete),
+})
 
 /** Stores a key under the next id, counting from 0. @returns undefined when another key has the same value */
 export async function insertApiKey(
@@ -135,8 +139,12 @@ async function deleteWhere(db: Database, which: SQL | undefined): Promise<number
 }
 
 /** A statement that finds the key with a hash. */
-export const apiKeyByHash = (db: Database, hash: string) =>
-  db.select().from(apiKeys).where(eq(apiKeys.hash, hash))
+export const apiKeyByHash = (db: Reads, hash: string): D1PreparedStatement =>
+  db.prepare(`SELECT ${columnsOf(apiKeys)} FROM api_keys WHERE hash = ?1`).bind(hash)
+
+/** The key in the reply to `apiKeyByHash`. */
+export const keyIn = ([row]: readonly unknown[]): ApiKeyRecord | undefined =>
+  row === undefined ? undefined : recordOf(row as Row)
 
 export async function findApiKeysByPrefix(db: Database, prefix: string): Promise<ApiKeyRecord[]> {
   return (await db.select().from(apiKeys).where(eq(apiKeys.prefix, prefix))).map(recordOf)

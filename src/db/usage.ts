@@ -1,9 +1,10 @@
 /** Usage by day, key and model. turns.ts writes it; budgets and reports read it. */
-import { and, asc, between, desc, eq, type SQL, sql } from 'drizzle-orm'
+import { and, asc, between, desc, eq, sql } from 'drizzle-orm'
 import { once } from '../once'
-import { type Database, database } from './client'
+import { type Database, database, type Reads } from './client'
+import { modelIds, type Named } from './registry-rows'
 import { RowCache } from './row-cache'
-import { apiKeys, conversationModels, usage } from './schema'
+import { usage } from './schema'
 
 export interface UsageRow {
   /** UTC, YYYY-MM-DD */
@@ -79,32 +80,28 @@ export function readingSpent(): { byOwner: KeepSpent; onModel: KeepSpent } {
 
 type KeepSpent = (day: string, of: string, spent?: Spent) => void
 
-/** A statement that sums what the key with this hash has spent on a day, if it has a budget. */
-export const spentByHash = (db: Database, day: string, hash: string) =>
-  db
-    .select(SUMS())
-    .from(usage)
-    .where(
-      and(
-        eq(usage.day, day),
-        sql`${usage.owner} = (SELECT CAST(${apiKeys.id} AS TEXT) FROM ${apiKeys}
-          WHERE ${apiKeys.hash} = ${hash} AND instr(${apiKeys.limits}, '_per_day'))`,
-      ),
-    )
+const SUMMED = 'coalesce(sum(turns), 0) AS turns, coalesce(sum(input_tokens + output_tokens), 0) AS tokens'
 
-/** A statement that sums what was spent on a day on each of these models that has a budget. @param ids SQL of a list */
-export const spentOnLimited = (db: Database, day: string, ids: SQL) =>
+/** A statement that sums what the key with this hash has spent on a day, if it has a budget. */
+export const spentByHash = (db: Reads, day: string, hash: string): D1PreparedStatement =>
   db
-    .select({ modelId: usage.modelId, ...SUMS() })
-    .from(usage)
-    .where(
-      and(
-        eq(usage.day, day),
-        sql`${usage.modelId} IN (SELECT ${conversationModels.id} FROM ${conversationModels}
-          WHERE ${conversationModels.id} IN (${ids}) AND instr(${conversationModels.config}, '_per_day'))`,
-      ),
+    .prepare(
+      `SELECT ${SUMMED} FROM usage WHERE day = ?1 AND owner = (
+        SELECT CAST(id AS TEXT) FROM api_keys WHERE hash = ?2 AND instr(limits, '_per_day'))`,
     )
-    .groupBy(usage.modelId)
+    .bind(day, hash)
+
+/** What was spent on a day on each of the models that a request names, if it has a budget. */
+export async function spentOnLimited(
+  db: Reads,
+  day: string,
+  named: Named,
+): Promise<(Spent & { modelId: string })[]> {
+  const query = `SELECT model_id AS modelId, ${SUMMED} FROM usage WHERE day = ?2 AND model_id IN (
+    SELECT id FROM conversation_models WHERE id IN (${modelIds(named)}) AND instr(config, '_per_day')) GROUP BY model_id`
+  const statement = db.prepare(query).bind(JSON.stringify(named), day)
+  return (await statement.all<Spent & { modelId: string }>()).results
+}
 
 /** What a key has spent on a day, on all models. */
 export const spentByOwner = (env: Pick<Cloudflare.Env, 'DB'>, day: string, owner: string): Promise<Spent> =>

@@ -4,9 +4,9 @@
  * finds them.
  */
 import { isAssistantFresh, readingAssistants } from '../db/assistants'
-import { database, nearby } from '../db/client'
+import { nearbyReads } from '../db/client'
 import { isModelHeld, readingModels } from '../db/conversation-models'
-import { modelIds, type Named, readPipelineRows, readRegistry } from '../db/registry-rows'
+import { type Named, readPipelineRows, readRegistry } from '../db/registry-rows'
 import type { ResourceRow } from '../db/resources'
 import { dayOf, isLimited, readingSpent, spentOnLimited } from '../db/usage'
 import { reasonOf } from '../errors'
@@ -53,12 +53,11 @@ async function readAll(env: Cloudflare.Env, named: Named): Promise<ResourceRow[]
   const spent = readingSpent()
   const day = dayOf(Date.now())
   const { assistant, pipeline } = named
-  const db = database(env)
   // A replica may not know yet that an assistant is gone, what a pipeline is now, or what was spent a moment ago.
   const [rows, sums, resources] = await Promise.all([
-    readRegistry(assistant === undefined && !pipeline ? nearby(env) : db, named),
-    spentOnLimited(db, day, modelIds(named)),
-    pipeline ? readPipelineRows(db, pipeline) : [],
+    readRegistry(assistant === undefined && !pipeline ? nearbyReads(env) : env.DB, named),
+    spentOnLimited(env.DB, day, named),
+    pipeline ? readPipelineRows(env.DB, pipeline) : [],
   ])
   if (rows.assistant) keep.assistant(rows.assistant.name, rows.assistant)
   for (const row of rows.models) {

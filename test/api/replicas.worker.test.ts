@@ -55,14 +55,14 @@ it('models and collections are read nearby, keys and budgets never', async () =>
   const read = watched()
   await asking('/conversations', question)
   expect(read.primary).toMatch(/from "api_keys"/)
-  expect(read.nearby).toMatch(/from "conversation_models"/)
+  expect(read.nearby).toMatch(/FROM conversation_models /)
   expect(read.nearby).not.toMatch(/"api_keys"|"usage"/)
 })
 
 it('nor an assistant, nor what it names', async () => {
   const read = watched()
   await asking('/a/guide/conversations', {})
-  expect(read.primary).toMatch(/from "assistants"/)
+  expect(read.primary).toMatch(/FROM assistants /)
   expect(read.nearby).toBe('')
 })
 
