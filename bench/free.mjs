@@ -47,7 +47,14 @@ export default new Hono()
   })
 `
 
-async function bareWorker() {
+/** New isolates whose first request is measured, of each wire and of a bare Hono Worker. */
+const NEW = 5
+/** The name of a new isolate. */
+const newOf = (what, at) => `new-${what}-${at}`
+const range = (count) => Array.from({ length: count }, (_, at) => at)
+
+/** Bare Hono Workers. */
+async function bareWorkers(names) {
   const { outputFiles } = await build({
     stdin: { contents: BARE, resolveDir: import.meta.dirname },
     bundle: true,
@@ -55,7 +62,7 @@ async function bareWorker() {
     minify: true,
     write: false,
   })
-  return { name: 'bare', script: outputFiles[0].text }
+  return names.map((name) => ({ name, script: outputFiles[0].text }))
 }
 
 const times = async (count, work) => {
@@ -164,8 +171,8 @@ async function sampleMs(server, profiler, bare) {
 export async function benchFree() {
   const server = await startServer({
     apart: true,
-    copies: WIRES.map(isolateOf),
-    others: [await bareWorker()],
+    copies: WIRES.flatMap((wire) => [isolateOf(wire), ...range(NEW).map((at) => newOf(wire, at))]),
+    others: await bareWorkers(['bare', ...range(NEW).map((at) => newOf('bare', at))]),
   })
   const upstream = await startUpstream()
   try {
@@ -205,20 +212,32 @@ export async function benchFree() {
 
     const addresses = {}
     for (const wire of WIRES) addresses[wire] = { url: await server.copy(isolateOf(wire)) }
-    const stream = async (wire, { chunks, gap }) => {
+    const stream = async (wire, { chunks, gap }, address = addresses[wire]) => {
       const asked =
         wire === MEMORY
           ? searchOfOpenSearch(question(), chunks, gap, { memory_id: await newMemory(server) })
           : protocols(question(), pageKey, chunks, gap)[wire]
-      return read(addresses[wire], asked, chunks).catch((cause) => {
+      return read(address, asked, chunks).catch((cause) => {
         throw new Error(`${wire}: ${chunks} chunks ${gap} ms apart could not be read`, { cause })
       })
     }
-    for (const wire of WIRES) {
-      const samples = await profilers[isolateOf(wire)].samples(() => stream(wire, BRIEF))
-      note(`the first request of a new isolate, ${wire}`, samples * sample)
-    }
+    // The objects are warm, so that only the Worker is new.
     for (const wire of WIRES) await times(10, () => stream(wire, BRIEF))
+    const firsts = Object.fromEntries(['bare', ...WIRES].map((what) => [what, []]))
+    for (const at of range(NEW)) {
+      for (const what of Object.keys(firsts)) {
+        const name = newOf(what, at)
+        const url = what === 'bare' ? await server.other(name) : await server.copy(name)
+        const profiler = await CpuProfiler.connect(await server.inspector(name))
+        const ask = () => (what === 'bare' ? get(`${url}/health`) : stream(what, BRIEF, { url }))
+        firsts[what].push((await profiler.samples(ask)) * sample)
+        profiler.close()
+      }
+    }
+    for (const [what, ms] of Object.entries(firsts)) {
+      note(`the first request of a new isolate, ${what}`, median(ms))
+      console.log(`  ${(median(ms) / median(firsts.bare)).toFixed(1)} times a bare Hono Worker's`)
+    }
     for (const answer of ANSWERS) {
       const spent = await Promise.all(
         WIRES.map((wire) =>

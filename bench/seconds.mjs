@@ -16,7 +16,7 @@ import { HISTORY_FIELDS, makeDocument } from './documents.mjs'
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 3)
 /** For what objects do once a turn has ended: outboxes, merging, alarms. In milliseconds */
-const SETTLES = 15_000
+const SETTLES = 12_000
 const PIECES = 120
 const KINDS = ['Conversation', 'docs', 'history']
 
@@ -166,13 +166,13 @@ async function measure(folder, model) {
         Object.fromEntries(
           KINDS.map((kind) => {
             const some = found.filter(({ what }) => what === kind)
-            const sum = (of) => some.reduce((total, one) => total + one[of], 0) / CONVERSATION.turns
+            const sum = (of) => some.reduce((total, one) => total + of(one), 0) / CONVERSATION.turns
             return [
               kind,
               {
-                seconds: sum('seconds'),
-                timers: sum('timerSeconds'),
-                events: some.map(({ events }) => events),
+                seconds: sum(({ seconds }) => seconds),
+                timers: sum(({ timerSeconds }) => timerSeconds),
+                calls: sum(({ events }) => Object.values(events).reduce((total, times) => total + times, 0)),
               },
             ]
           }),
@@ -194,7 +194,7 @@ for (const folder of process.argv.slice(2).map((name) => resolve(name))) {
     console.log(
       KINDS.map(
         (kind) =>
-          `${kind} ${round[kind].seconds.toFixed(2)} s (${round[kind].timers.toFixed(2)} of timers alone)`,
+          `${kind} ${round[kind].seconds.toFixed(2)} s (${round[kind].timers.toFixed(2)} of timers alone) in ${round[kind].calls} calls`,
       ).join(', '),
     )
 }

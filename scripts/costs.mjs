@@ -3,6 +3,7 @@ import {
   costsArithmetic,
   costsSentence,
   costsTable,
+  earlierTable,
   idleTable,
   importTable,
   vectorizeSentence,
@@ -10,5 +11,5 @@ import {
 } from './costs/table.mjs'
 
 console.log(
-  `${costsTable()}\n\n${costsSentence()}\n\n${vectorizeSentence()}\n\n${costsArithmetic()}\n\n${importTable()}\n\n${idleTable()}\n\n${worstDayTable()}`,
+  `${costsTable()}\n\n${costsSentence()}\n\n${vectorizeSentence()}\n\n${costsArithmetic()}\n\n${earlierTable()}\n\n${importTable()}\n\n${idleTable()}\n\n${worstDayTable()}`,
 )

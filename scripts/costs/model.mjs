@@ -32,6 +32,25 @@ export const CONVERSATION = {
   tokens: { question: 20, answerIn: 3_000, answerOut: 250, rewriteIn: 500, rewriteOut: 30 },
 }
 
+/**
+ * What a turn took in the version of 22 November 2026 before any of it was saved (commit 778bd021). The rows are counted by
+ * test/costs.worker.test.ts, and the calls and seconds by bench/seconds.mjs, in both versions: medians of seven conversations.
+ */
+export const EARLIER = {
+  rowsWritten: { objects: 64, database: 25 },
+  rowsExpired: { objects: 38, database: 5 },
+  rowsRead: 202,
+  calls: 6.25,
+  seconds: { conversation: 6.52, collection: 0.31, history: 0.07 },
+}
+
+/** The same of this version. */
+export const MEASURED = {
+  rowsRead: 122,
+  calls: 5,
+  seconds: { conversation: 6.42, collection: 0.27, history: 0.04 },
+}
+
 /** What wrangler.toml lets a key do at one location: so many times in so many seconds. */
 export const RATES = {
   requests: { limit: 1_000, period: 10 },

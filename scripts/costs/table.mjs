@@ -1,10 +1,14 @@
 /** The costs as docs/costs.md and the README show them. */
 import { idleCosts, importCosts } from './deployment.mjs'
 import {
+  CONVERSATION,
+  EARLIER,
   HELD_VECTORS,
   includedConversations,
   MANY_VECTORS,
+  MEASURED,
   modelCosts,
+  PRICES,
   platformCosts,
   vectorizeCosts,
   worstDay,
@@ -105,6 +109,37 @@ export function costsArithmetic() {
       row(model.out),
       total(`All with ${model.model}`, [...platform, model]),
     ]),
+  ])
+}
+
+/** What a turn took before it was made cheaper, and takes now, for docs/costs.md, in Markdown. */
+export function earlierTable() {
+  const now = { ...CONVERSATION, ...MEASURED }
+  const versions = [EARLIER, now]
+  /** @param {'objects' | 'database'} kind */
+  const rows = (kind) =>
+    versions.map(({ rowsWritten, rowsExpired }) => {
+      const all = rowsWritten[kind] + rowsExpired[kind]
+      return { all, working: `${rowsWritten[kind]} + ${rowsExpired[kind]} = ${all}` }
+    })
+  const [objects, database] = [rows('objects'), rows('database')]
+  const dollarsOfRows = versions.map((_, at) => {
+    const all = (objects[at]?.all ?? 0) + (database[at]?.all ?? 0)
+    const cost = (CONVERSATIONS * CONVERSATION.turns * all * PRICES.rowsWritten.price) / 1e6
+    return `${whole(CONVERSATIONS)} × ${CONVERSATION.turns} × ${all} × $${PRICES.rowsWritten.price} / 1 M = ${dollars(cost)}`
+  })
+  const seconds = versions.map(({ seconds: { conversation, collection, history } }) => {
+    const all = conversation + collection + history
+    return `${conversation} + ${collection} + ${history} = ${all.toFixed(2)}`
+  })
+  return markdown([
+    ['A turn', 'Before', 'Now'],
+    ['Rows written in objects, and when it expires', ...objects.map(({ working }) => working)],
+    ['Rows written in D1, and when it expires', ...database.map(({ working }) => working)],
+    ['Rows read', ...versions.map(({ rowsRead }) => whole(rowsRead))],
+    ['Calls and alarms of objects', ...versions.map(({ calls }) => `${calls}`)],
+    ['Seconds of the conversation, collection, history', ...seconds],
+    ['Rows written by a thousand conversations', ...dollarsOfRows],
   ])
 }
 

@@ -21,6 +21,7 @@ import {
   costsArithmetic,
   costsSentence,
   costsTable,
+  earlierTable,
   idleTable,
   importTable,
   vectorizeSentence,
@@ -36,7 +37,7 @@ test('the page on costs and the README show what comes out: node scripts/costs.m
   expect(read('docs/costs.md')).toContain(costsTable())
   expect(read('docs/costs.md').replaceAll('\n', ' ')).toContain(vectorizeSentence())
   expect(read('README.md')).toContain(costsSentence())
-  for (const table of [costsArithmetic(), importTable(), idleTable()]) {
+  for (const table of [costsArithmetic(), earlierTable(), importTable(), idleTable()]) {
     expect(read('docs/costs.md')).toContain(table)
   }
 })
