@@ -48,7 +48,7 @@ export default new Hono()
 `
 
 /** New isolates whose first request is measured, of each wire and of a bare Hono Worker. */
-const NEW = 5
+const NEW = 3
 /** The name of a new isolate. */
 const newOf = (what, at) => `new-${what}-${at}`
 const range = (count) => Array.from({ length: count }, (_, at) => at)
