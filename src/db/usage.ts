@@ -1,7 +1,6 @@
 /** Usage by day, key and model. turns.ts writes it; budgets and reports read it. */
-import { and, asc, between, desc, eq, sql } from 'drizzle-orm'
-import { once } from '../once'
-import { type Database, database, type Reads } from './client'
+import { and, asc, between, desc, eq } from 'drizzle-orm'
+import type { Database, Reads } from './client'
 import { modelIds, type Named } from './registry-rows'
 import { RowCache } from './row-cache'
 import { usage } from './schema'
@@ -59,14 +58,9 @@ export function forgetSpent({ day, owner, modelId }: Pick<UsageRow, 'day' | 'own
   sums.forget(modelKey(day, modelId))
 }
 
-const SUMS = once(() => ({
-  turns: sql<number>`coalesce(sum(${usage.turns}), 0)`,
-  tokens: sql<number>`coalesce(sum(${usage.inputTokens} + ${usage.outputTokens}), 0)`,
-}))
-
 const NOTHING: Spent = { turns: 0, tokens: 0 }
 
-const cached = async (key: string, query: () => Promise<Spent | undefined>): Promise<Spent> =>
+const cached = async (key: string, query: () => Promise<Spent | null>): Promise<Spent> =>
   (await sums.find(key, async () => (await query()) ?? NOTHING)) ?? NOTHING
 
 /** See `RowCache.reading`. */
@@ -103,25 +97,16 @@ export async function spentOnLimited(
   return (await statement.all<Spent & { modelId: string }>()).results
 }
 
+const spentBy = (env: Pick<Cloudflare.Env, 'DB'>, column: 'owner' | 'model_id', day: string, id: string) =>
+  env.DB.prepare(`SELECT ${SUMMED} FROM usage WHERE day = ?1 AND ${column} = ?2`).bind(day, id).first<Spent>()
+
 /** What a key has spent on a day, on all models. */
 export const spentByOwner = (env: Pick<Cloudflare.Env, 'DB'>, day: string, owner: string): Promise<Spent> =>
-  cached(ownerKey(day, owner), () =>
-    database(env)
-      .select(SUMS())
-      .from(usage)
-      .where(and(eq(usage.day, day), eq(usage.owner, owner)))
-      .get(),
-  )
+  cached(ownerKey(day, owner), () => spentBy(env, 'owner', day, owner))
 
 /** What all keys have spent on a model on a day. */
 export const spentOnModel = (env: Pick<Cloudflare.Env, 'DB'>, day: string, modelId: string): Promise<Spent> =>
-  cached(modelKey(day, modelId), () =>
-    database(env)
-      .select(SUMS())
-      .from(usage)
-      .where(and(eq(usage.modelId, modelId), eq(usage.day, day)))
-      .get(),
-  )
+  cached(modelKey(day, modelId), () => spentBy(env, 'model_id', day, modelId))
 
 export interface UsageFilter {
   /** first and last day, both included */
