@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { cloudflareTest, readD1Migrations } from '@cloudflare/vitest-pool-workers'
 import { defineConfig } from 'vitest/config'
@@ -20,6 +21,16 @@ const resolve = {
 const COMMANDS =
   'test/clients/{backup,command-line,deploy,earlier-folder,examples,guides,interrupted,kill,moving,pages,start,strings-folder,tutorials,vectorize}*.test.ts'
 
+/** Gives Node a WebAssembly file as a bundler of Workers does: as a compiled module. */
+const wasm = {
+  name: 'wasm',
+  enforce: 'pre' as const,
+  load: (id: string) =>
+    id.endsWith('.wasm')
+      ? `export default new WebAssembly.Module(Buffer.from('${readFileSync(id, 'base64')}', 'base64'))`
+      : undefined,
+}
+
 /** A project whose tests share a Parley that was started as a user starts it. */
 const served = (name: string, include: string, exclude: string[] = []) => ({
   resolve,
@@ -41,6 +52,7 @@ export default defineConfig(async () => ({
     sequence: { sequencer: BalancedShards },
     projects: [
       {
+        plugins: [wasm],
         // Node has none of the runtime's modules.
         resolve: {
           alias: [

@@ -1,5 +1,5 @@
 /** A socket of workerd's own for a Worker, past the Worker of Miniflare that takes all requests otherwise. */
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** The Worker's entrypoint behind that socket. */
@@ -67,6 +67,13 @@ export const directOptions = ({ name, bundle, main, assets, serviceBindings, hos
       path: join(bundle, main),
       contents: readFileSync(join(bundle, main), 'utf8'),
     },
+    ...readdirSync(bundle)
+      .filter((name) => name.endsWith('.wasm'))
+      .map((name) => ({
+        type: /** @type {const} */ ('CompiledWasm'),
+        path: join(bundle, name),
+        contents: readFileSync(join(bundle, name)),
+      })),
   ],
   serviceBindings: { ...serviceBindings, [FILES]: name },
   unsafeDirectSockets: [{ host, port, entrypoint: ENTRYPOINT }],

@@ -1,4 +1,5 @@
 /** Vectors as int8, each scaled by its largest component. A removed row is refilled with the last one. */
+import { Simd, wholeLanes } from '../../simd'
 import type { VectorDistance } from '../types'
 import { BoundedHeap } from './bounded-heap'
 import { norm } from './vector-math'
@@ -9,8 +10,8 @@ import { norm } from './vector-math'
  */
 const BLOCK_ROWS = 256
 
-/** A sum of so many products of two int8 fits into an int32. V8 adds those faster than doubles. */
-const EXACT = 65_536
+/** Bytes of rows that are compared at once, unless one row is longer. */
+const AT_ONCE = 131_072
 
 /** Bytes of a row besides its components, roughly: its number, two scales and its entry in the map. */
 const ROW_BYTES = 64
@@ -18,8 +19,45 @@ const ROW_BYTES = 64
 /** Bytes of memory that a matrix takes. */
 export const matrixBytes = (rows: number, dimensions: number): number => rows * (dimensions + ROW_BYTES)
 
+/** Where vectors are computed with. One of the isolate: nothing waits in between. */
+interface Bench {
+  stride: number
+  simd: Simd
+  floats: Float32Array
+  bytes: Int8Array
+  /** where the floats as int8 are, and after them rows, and after these their products */
+  vector: number
+  rows: number
+  products: Float64Array
+}
+
+let bench: Bench | undefined
+
+/** @param stride bytes of a row */
+function benchFor(stride: number): Bench {
+  if (bench?.stride === stride) return bench
+  const most = Math.min(BLOCK_ROWS, Math.max(1, Math.floor(AT_ONCE / stride)))
+  const vector = 4 * stride
+  const rows = vector + stride
+  const products = rows + most * stride
+  const needed = products + 8 * most
+  const simd = bench && bench.bytes.length >= needed ? bench.simd : new Simd(needed)
+  bench = {
+    stride,
+    simd,
+    floats: new Float32Array(simd.memory, 0, stride),
+    bytes: new Int8Array(simd.memory),
+    vector,
+    rows,
+    products: new Float64Array(simd.memory, products, most),
+  }
+  return bench
+}
+
 export class Int8Matrix {
   #dimensions = 0
+  /** bytes of a row: the components, and zeros */
+  #stride = 0
   #blocks: Int8Array[] = []
   #seqs: number[] = []
   /** times the int8 product, this gives the cosine, or for `ip` the inner product */
@@ -32,21 +70,22 @@ export class Int8Matrix {
   }
 
   put(seq: number, vector: Float32Array): void {
-    if (this.#dimensions === 0) this.#dimensions = vector.length
+    if (this.#dimensions === 0) {
+      this.#dimensions = vector.length
+      this.#stride = wholeLanes(vector.length)
+    }
     let row = this.#rowOf.get(seq)
     if (row === undefined) {
       row = this.#rowOf.size
       if (row === this.#blocks.length * BLOCK_ROWS) {
-        this.#blocks.push(new Int8Array(BLOCK_ROWS * this.#dimensions))
+        this.#blocks.push(new Int8Array(BLOCK_ROWS * this.#stride))
       }
       this.#rowOf.set(seq, row)
       this.#seqs[row] = seq
     }
-    const largest = vector.reduce((most, value) => Math.max(most, Math.abs(value)), 0)
+    const { step, int8 } = this.#quantized(vector)
     const length = norm(vector)
-    const step = largest / 127
-    const components = this.#row(row)
-    for (let i = 0; i < this.#dimensions; i++) components[i] = step === 0 ? 0 : Math.round(vector[i]! / step)
+    this.#row(row).set(int8)
     this.#innerScale[row] = step
     this.#cosineScale[row] = length === 0 ? 0 : step / length
   }
@@ -72,8 +111,17 @@ export class Int8Matrix {
   }
 
   #row(row: number): Int8Array {
-    const start = (row % BLOCK_ROWS) * this.#dimensions
-    return this.#blocks[Math.floor(row / BLOCK_ROWS)]!.subarray(start, start + this.#dimensions)
+    const start = (row % BLOCK_ROWS) * this.#stride
+    return this.#blocks[Math.floor(row / BLOCK_ROWS)]!.subarray(start, start + this.#stride)
+  }
+
+  /** Puts a vector on the bench. @returns what 1 of its int8 stands for, and these */
+  #quantized(vector: Float32Array): { step: number; int8: Int8Array } {
+    const { simd, floats, bytes, vector: out, rows } = benchFor(this.#stride)
+    floats.fill(0)
+    floats.set(vector.length > this.#dimensions ? vector.subarray(0, this.#dimensions) : vector)
+    const step = simd.quantize(0, this.#stride, out) / 127
+    return { step, int8: bytes.subarray(out, rows) }
   }
 
   /** Half the square of a row's length, in units of the query's step. */
@@ -91,29 +139,39 @@ export class Int8Matrix {
     distance: VectorDistance,
     allowed: ReadonlySet<number> | undefined,
   ): number[] {
+    if (this.size === 0) return []
     const scales = distance === 'cosine' ? this.#cosineScale : this.#innerScale
-    const dimensions = this.#dimensions
-    const largest = query.reduce((most, value) => Math.max(most, Math.abs(value)), 0)
-    const scaled = new Int8Array(dimensions)
-    for (let i = 0; i < dimensions; i++) {
-      scaled[i] = largest === 0 ? 0 : Math.round(((query[i] ?? 0) * 127) / largest)
-    }
+    const stride = this.#stride
+    const { step } = this.#quantized(query)
     // |q - x|² is least where 2 q·x - |x|² is greatest, so half the square is taken off the product.
-    const squares = distance === 'l2' ? this.#halfSquares(largest / 127) : undefined
+    const squares = distance === 'l2' ? this.#halfSquares(step) : undefined
+    const { simd, bytes, vector, rows, products } = benchFor(stride)
     const best = new BoundedHeap(Math.min(k, this.size))
+    const numbers: number[] = []
+    const compare = () => {
+      if (numbers.length === 0) return
+      simd.products(vector, rows, numbers.length, stride, products.byteOffset)
+      for (let at = 0; at < numbers.length; at++) {
+        const row = numbers[at]!
+        best.offer(products[at]! * scales[row]! - (squares?.(row) ?? 0), row)
+      }
+      numbers.length = 0
+    }
     for (const [number, block] of this.#blocks.entries()) {
       const first = number * BLOCK_ROWS
       const end = Math.min(this.size, first + BLOCK_ROWS)
-      for (let row = first, start = 0; row < end; row++, start += dimensions) {
-        if (allowed !== undefined && !allowed.has(this.#seqs[row]!)) continue
-        let product = 0
-        for (let from = 0; from < dimensions; from += EXACT) {
-          const to = Math.min(dimensions, from + EXACT)
-          let sum = 0
-          for (let i = from; i < to; i++) sum = (sum + Math.imul(block[start + i]!, scaled[i]!)) | 0
-          product += sum
+      for (let from = first; from < end; from += products.length) {
+        const to = Math.min(end, from + products.length)
+        if (allowed === undefined)
+          bytes.set(block.subarray((from - first) * stride, (to - first) * stride), rows)
+        for (let row = from; row < to; row++) {
+          if (allowed !== undefined) {
+            if (!allowed.has(this.#seqs[row]!)) continue
+            bytes.set(this.#row(row), rows + numbers.length * stride)
+          }
+          numbers.push(row)
         }
-        best.offer(product * scales[row]! - (squares?.(row) ?? 0), row)
+        compare()
       }
     }
     return best.items().map((row) => this.#seqs[row]!)
