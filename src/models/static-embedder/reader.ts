@@ -13,9 +13,9 @@
  * The passages and vectors of a text are cached in memory, since many questions read the same documents. The key is
  * the text itself, so an entry is never stale.
  */
-import { regExp } from '../../once'
 import { passagesOf } from '../passages'
-import { isStopword, stemOf } from '../words'
+import { stemOf } from '../words'
+import { Lexicon, SKIPPED } from './lexicon'
 import type { StaticTable } from './table'
 import { wordsOf } from './word-piece'
 
@@ -43,8 +43,6 @@ export interface Reading {
   pairs: number
 }
 
-const LETTER = regExp(String.raw`[\p{L}\p{N}]`, 'u')
-
 interface ReadPassage {
   /** of length 1 */
   vector: Float32Array
@@ -55,7 +53,6 @@ interface ReadPassage {
 /** A word that was asked for, and how alike the words of the lexicon are to it. */
 interface AskedWord {
   stem: string
-  /** its first WORD_DIMENSIONS */
   vector: Float32Array
   /** by the number of a word of the lexicon: 1 if it is hardly alike, as most are */
   unlike: Uint8Array
@@ -63,23 +60,14 @@ interface AskedWord {
   alike: Map<number, number>
 }
 
-/** A word that a passage is not compared by: a common one, or a punctuation mark. */
-const SKIPPED = -1
-
 /** Questions whose readings are cached. The searches of one turn ask fewer. */
 const MOST_QUESTIONS = 8
 /** How many words of a question are looked for: those that say the most. More would take time and add little. */
 const MOST_ASKED = 32
 /** Words of questions whose likenesses are cached, with about 60 KB each. The questions of a turn share many words. */
 const MOST_COMPARED = 64
-/** Words that are less alike than this say different things. */
-const ALIKE = 0.3
 /** Two words at most so many words apart are near each other. */
 const NEAR = 4
-/** Dimensions that words are compared in: the first, which say the most. With 128 documents are ranked as with 256. */
-const WORD_DIMENSIONS = 128
-/** The most that a different word can count. */
-const ALMOST = 0.99
 /** Words cached in memory, about 8 MB. A document that is being read may exceed this. */
 const MOST_WORDS = 32_768
 /** Characters of texts cached in memory. With their passages they take about 8 MB. */
@@ -87,11 +75,7 @@ const MOST_CHARACTERS = 2_000_000
 
 export class PassageReader {
   #table: StaticTable
-  #numbers = new Map<string, number>()
-  #stems: string[] = []
-  /** WORD_DIMENSIONS numbers for each word of the lexicon. Times the word's scale, they are its vector */
-  #vectors = new Int8Array(0)
-  #scales: number[] = []
+  #lexicon: Lexicon
   #kept = new Map<string, ReadPassage[]>()
   /** by question, the longest unused first */
   #asked = new Map<string, (document: Written) => Reading>()
@@ -101,6 +85,7 @@ export class PassageReader {
 
   constructor(table: StaticTable) {
     this.#table = table
+    this.#lexicon = new Lexicon(table, MOST_ASKED)
   }
 
   /**
@@ -123,7 +108,7 @@ export class PassageReader {
       words.map(({ word, says }) => ({ word, weight: says * this.#table.length(word) })),
     )
     const whole = weighed.reduce((sum, { weight }) => sum + weight, 0) || 1
-    let lexicon: string[] | undefined
+    let lexicon: Lexicon | undefined
     let asked: AskedWord[] = []
     const readings = new WeakMap<ReadPassage[], Reading>()
     const best = new Float32Array(weighed.length)
@@ -132,11 +117,14 @@ export class PassageReader {
       const passages = this.#read(document)
       const known = readings.get(passages)
       if (known !== undefined) return known
-      if (lexicon !== this.#stems) {
-        lexicon = this.#stems
+      if (lexicon !== this.#lexicon) {
+        lexicon = this.#lexicon
         asked = weighed.map(({ word }) => this.#askedWord(word))
       }
-      for (const word of asked) this.#makeRoom(word)
+      for (const [place, word] of asked.entries()) {
+        this.#makeRoom(word)
+        lexicon.ask(place, word.vector)
+      }
       const reading = { likeness: -1, words: 0, pairs: 0 }
       for (const passage of passages) {
         reading.likeness = Math.max(reading.likeness, dot(vector, passage.vector))
@@ -148,7 +136,7 @@ export class PassageReader {
           for (let index = 0; index < asked.length; index++) {
             const { unlike, alike } = asked[index]!
             if (unlike[number] === 1) continue
-            const like = alike.get(number) ?? this.#compare(number, asked[index]!)
+            const like = alike.get(number) ?? this.#compare(number, index, asked[index]!)
             if (like > best[index]!) best[index] = like
             if (like < 1) continue
             last[index] = place
@@ -170,7 +158,7 @@ export class PassageReader {
     this.#compared.delete(word)
     const asked = known ?? {
       stem: stemOf(word),
-      vector: this.#table.embed(word, WORD_DIMENSIONS),
+      vector: this.#lexicon.vector(word),
       unlike: new Uint8Array(0),
       alike: new Map(),
     }
@@ -181,28 +169,22 @@ export class PassageReader {
 
   /** Makes room for every word of the lexicon. */
   #makeRoom(word: AskedWord): void {
-    const room = this.#vectors.length / WORD_DIMENSIONS
+    const { room } = this.#lexicon
     if (word.unlike.length === room) return
     const grown = new Uint8Array(room)
     grown.set(word.unlike)
     word.unlike = grown
   }
 
-  /** How alike a word of the lexicon is to a word of a question: 1 if both have one stem, 0 if they are hardly alike. */
-  #compare(number: number, { stem, vector, unlike, alike }: AskedWord): number {
-    const like = this.#stems[number] === stem ? 1 : this.#likeness(number, vector)
+  /**
+   * How alike a word of the lexicon is to a word of a question: 1 if both have one stem, 0 if they are hardly alike.
+   * @param place of that word in its question
+   */
+  #compare(number: number, place: number, { stem, unlike, alike }: AskedWord): number {
+    const like = this.#lexicon.stem(number) === stem ? 1 : this.#lexicon.likeness(place, number)
     if (like === 0) unlike[number] = 1
     else alike.set(number, like)
     return like
-  }
-
-  #likeness(number: number, vector: Float32Array): number {
-    const vectors = this.#vectors
-    const start = number * WORD_DIMENSIONS
-    let product = 0
-    for (let index = 0; index < WORD_DIMENSIONS; index++) product += vector[index]! * vectors[start + index]!
-    product *= this.#scales[number]!
-    return product < ALIKE ? 0 : Math.min(product, ALMOST)
   }
 
   #read({ names, text }: Written): ReadPassage[] {
@@ -214,7 +196,7 @@ export class PassageReader {
       this.#kept.set(key, passages)
       return passages
     }
-    if (this.#numbers.size >= MOST_WORDS) this.#forget()
+    if (this.#lexicon.size >= MOST_WORDS) this.#forget()
     const parts = passagesOf(text)
     passages =
       parts.length === 0
@@ -237,10 +219,7 @@ export class PassageReader {
   }
 
   #forget(): void {
-    this.#numbers.clear()
-    this.#stems = []
-    this.#scales = []
-    this.#vectors = new Int8Array(0)
+    this.#lexicon = new Lexicon(this.#table, MOST_ASKED)
     this.#asked.clear()
     this.#compared.clear()
     this.#kept.clear()
@@ -258,38 +237,11 @@ export class PassageReader {
     const words: number[] = []
     for (const some of [names, said]) {
       for (const word of some) {
-        const number = this.#number(word)
+        const number = this.#lexicon.number(word)
         if (number !== SKIPPED) words.push(number)
       }
     }
     return { vector, words: Int32Array.from(words) }
-  }
-
-  #number(word: string): number {
-    let number = this.#numbers.get(word)
-    if (number !== undefined) return number
-    if (isStopword(word) || !LETTER().test(word)) {
-      this.#numbers.set(word, SKIPPED)
-      return SKIPPED
-    }
-    number = this.#stems.length
-    this.#numbers.set(word, number)
-    this.#stems.push(stemOf(word))
-    const start = number * WORD_DIMENSIONS
-    if (start + WORD_DIMENSIONS > this.#vectors.length) {
-      const grown = new Int8Array(Math.max(WORD_DIMENSIONS * 1_024, 2 * this.#vectors.length))
-      grown.set(this.#vectors)
-      this.#vectors = grown
-    }
-    const vector = this.#table.embed(word, WORD_DIMENSIONS)
-    let most = 0
-    for (const value of vector) most = Math.max(most, Math.abs(value))
-    const scale = most / 127
-    for (let index = 0; index < WORD_DIMENSIONS && scale > 0; index++) {
-      this.#vectors[start + index] = Math.round(vector[index]! / scale)
-    }
-    this.#scales.push(scale)
-    return number
   }
 }
 

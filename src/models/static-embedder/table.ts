@@ -13,6 +13,7 @@
  */
 import * as v from 'valibot'
 import { once } from '../../once'
+import { Simd, wholeLanes } from '../../simd'
 import { readStored } from '../../stored-json'
 import { WordPiece, wordsOf } from './word-piece'
 
@@ -27,7 +28,14 @@ export class StaticTable {
   readonly dimensions: number
   #tokenizer: WordPiece
   #scales: Float32Array
-  #rows: Int8Array
+  #simd: Simd
+  /** the address and factor of each piece of a text */
+  #addresses: Int32Array
+  #factors: Float32Array
+  /** their sum */
+  #summed: Float32Array
+  /** where the rows start */
+  #rows: number
   /** by piece, all zero between sums */
   #counts: Uint32Array
 
@@ -47,8 +55,17 @@ export class StaticTable {
     this.name = header.name
     this.dimensions = header.dimensions
     this.#tokenizer = new WordPiece(text(vocabularyStart, header.vocabulary).split('\n'))
-    this.#scales = new Float32Array(bytes, scalesStart, header.pieces)
-    this.#rows = new Int8Array(bytes, rowsStart)
+    // A copy: the bytes themselves are not needed any more.
+    this.#scales = new Float32Array(bytes, scalesStart, header.pieces).slice()
+    const sum = 8 * header.pieces
+    this.#rows = sum + 4 * wholeLanes(header.dimensions)
+    // The last row is read beyond its end, unless its length is a multiple of what is read at once.
+    this.#simd = new Simd(this.#rows + header.pieces * header.dimensions + wholeLanes(1))
+    const { memory } = this.#simd
+    this.#addresses = new Int32Array(memory, 0, 2 * header.pieces)
+    this.#factors = new Float32Array(memory, 0, 2 * header.pieces)
+    this.#summed = new Float32Array(memory, sum, header.dimensions)
+    new Int8Array(memory, this.#rows).set(new Int8Array(bytes, rowsStart))
     this.#counts = new Uint32Array(header.pieces)
   }
 
@@ -73,35 +90,15 @@ export class StaticTable {
   #sum(words: readonly string[], dimensions: number): Float32Array {
     const vector = new Float32Array(dimensions)
     const used = Math.min(dimensions, this.dimensions)
-    const rows = this.#rows
     const pieces = this.#count(this.#tokenizer.encode(words))
-    const { fround } = Math
-    const scaleOf = (at: number) => {
-      const piece = pieces[at]!
-      const scale = this.#counts[piece]! * this.#scales[piece]!
+    if (pieces.length === 0) return vector
+    for (const [at, piece] of pieces.entries()) {
+      this.#addresses[2 * at] = this.#rows + piece * this.dimensions
+      this.#factors[2 * at + 1] = this.#counts[piece]! * this.#scales[piece]!
       this.#counts[piece] = 0
-      return scale
     }
-    const startOf = (at: number) => pieces[at]! * this.dimensions
-    let at = 0
-    // Four rows at a time: the vector is read and written less often. Each sum is rounded as if it were stored.
-    for (; at + 4 <= pieces.length; at += 4) {
-      const [a, b, c, d] = [startOf(at), startOf(at + 1), startOf(at + 2), startOf(at + 3)]
-      const [ofA, ofB, ofC, ofD] = [scaleOf(at), scaleOf(at + 1), scaleOf(at + 2), scaleOf(at + 3)]
-      for (let index = 0; index < used; index++) {
-        let sum = fround(vector[index]! + ofA * rows[a + index]!)
-        sum = fround(sum + ofB * rows[b + index]!)
-        sum = fround(sum + ofC * rows[c + index]!)
-        vector[index] = sum + ofD * rows[d + index]!
-      }
-    }
-    for (; at < pieces.length; at++) {
-      const start = startOf(at)
-      const scale = scaleOf(at)
-      for (let index = 0; index < used; index++) {
-        vector[index] = vector[index]! + scale * rows[start + index]!
-      }
-    }
+    this.#simd.sum(0, 8 * pieces.length, wholeLanes(used), this.#summed.byteOffset)
+    vector.set(this.#summed.subarray(0, used))
     return vector
   }
 

@@ -1,0 +1,102 @@
+/** The words of the passages that a reader has read, each with its stem and its vector as int8. */
+import { regExp } from '../../once'
+import { Simd } from '../../simd'
+import { isStopword, stemOf } from '../words'
+import type { StaticTable } from './table'
+
+const LETTER = regExp(String.raw`[\p{L}\p{N}]`, 'u')
+
+/** A word that a passage is not compared by: a common one, or a punctuation mark. */
+export const SKIPPED = -1
+
+/** Dimensions that words are compared in: the first, which say the most. With 128 documents are ranked as with 256. */
+const DIMENSIONS = 128
+const VECTOR_BYTES = 4 * DIMENSIONS
+/** Words that there is room for at first. */
+const FIRST_ROOM = 1_024
+/** The most that a different word can count. */
+const ALMOST = 0.99
+/** Words that are less alike than this say different things. */
+const ALIKE = 0.3
+
+export class Lexicon {
+  #table: StaticTable
+  #asked: number
+  #numbers = new Map<string, number>()
+  #stems: string[] = []
+  /** Times its scale, a word's int8 are its vector. */
+  #scales: number[] = []
+  #room = 0
+  /** Its memory has the vectors of the words that are asked for, one more for a new word, and the int8 of all words. */
+  #simd: Simd
+  #vectors: Float32Array
+
+  /** @param asked how many words are asked for at once, at most */
+  constructor(table: StaticTable, asked: number) {
+    this.#table = table
+    this.#asked = asked
+    ;[this.#simd, this.#vectors] = this.#grown()
+  }
+
+  /** How many different words there are, with those that are skipped. */
+  get size(): number {
+    return this.#numbers.size
+  }
+
+  /** Numbers are smaller than this. It grows. */
+  get room(): number {
+    return this.#room
+  }
+
+  stem(number: number): string | undefined {
+    return this.#stems[number]
+  }
+
+  /** The number of a word, or SKIPPED. */
+  number(word: string): number {
+    let number = this.#numbers.get(word)
+    if (number !== undefined) return number
+    number = isStopword(word) || !LETTER().test(word) ? SKIPPED : this.#add(word)
+    this.#numbers.set(word, number)
+    return number
+  }
+
+  /** The vector of a word that is asked for. */
+  vector(word: string): Float32Array {
+    return this.#table.embed(word, DIMENSIONS)
+  }
+
+  /** Asks for a word: `likeness` compares with it until another one takes its place. */
+  ask(place: number, vector: Float32Array): void {
+    this.#vectors.set(vector, place * DIMENSIONS)
+  }
+
+  /** How alike a word is to the one that was asked for at a place: at most ALMOST, and 0 if they are hardly alike. */
+  likeness(place: number, number: number): number {
+    const product =
+      this.#simd.product(place * VECTOR_BYTES, this.#rowOf(number), DIMENSIONS) * this.#scales[number]!
+    return product < ALIKE ? 0 : Math.min(product, ALMOST)
+  }
+
+  #rowOf(number: number): number {
+    return (this.#asked + 1) * VECTOR_BYTES + number * DIMENSIONS
+  }
+
+  #add(word: string): number {
+    const number = this.#stems.push(stemOf(word)) - 1
+    if (number === this.#room) [this.#simd, this.#vectors] = this.#grown()
+    this.ask(this.#asked, this.vector(word))
+    const largest = this.#simd.quantize(this.#asked * VECTOR_BYTES, DIMENSIONS, this.#rowOf(number))
+    this.#scales.push(largest / 127)
+    return number
+  }
+
+  /** Twice the room, with what is there. */
+  #grown(): [Simd, Float32Array] {
+    const before = this.#room === 0 ? undefined : this.#simd.memory
+    this.#room = Math.max(FIRST_ROOM, 2 * this.#room)
+    const simd = new Simd(this.#rowOf(this.#room))
+    if (before) new Uint8Array(simd.memory).set(new Uint8Array(before))
+    return [simd, new Float32Array(simd.memory, 0, (this.#asked + 1) * DIMENSIONS)]
+  }
+}
