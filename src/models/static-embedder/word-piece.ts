@@ -22,13 +22,18 @@ const CONTROLS = regExp(String.raw`(?![\t\n\r])[\p{C}\ufffd]`, 'gu')
 const ACCENTS = regExp(String.raw`\p{Mn}`, 'gu')
 
 export class WordPiece {
-  #pieces: Map<string, number>
+  #starts = new Map<string, number>()
+  /** pieces inside a word, without `##` */
+  #insides = new Map<string, number>()
   // A cache: texts repeat their words, and collections repeat each other's.
   #known = new Map<string, readonly number[]>()
 
   /** @param vocabulary pieces in the order of their numbers */
   constructor(vocabulary: readonly string[]) {
-    this.#pieces = new Map(vocabulary.map((piece, number) => [piece, number]))
+    for (const [number, piece] of vocabulary.entries()) {
+      if (piece.startsWith('##')) this.#insides.set(piece.slice(2), number)
+      else this.#starts.set(piece, number)
+    }
   }
 
   /** Returns the numbers of the pieces of a text's words, in order, without `[CLS]`, `[SEP]` and `[UNK]`. */
@@ -54,8 +59,7 @@ export class WordPiece {
       let end = word.length
       let number: number | undefined
       for (; end > start; end--) {
-        const piece = word.slice(start, end)
-        number = this.#pieces.get(start === 0 ? piece : `##${piece}`)
+        number = (start === 0 ? this.#starts : this.#insides).get(word.slice(start, end))
         if (number !== undefined) break
       }
       if (number === undefined) return []
