@@ -1,4 +1,4 @@
-/** The words of the passages that a reader has read, each with its stem and its vector as int8. */
+/** The words of the passages that a reader has read, each with its pieces, its stem and its vector as int8. */
 import { regExp } from '../../once'
 import { Simd } from '../../simd'
 import { isStopword, stemOf } from '../words'
@@ -7,7 +7,7 @@ import type { StaticTable } from './table'
 const LETTER = regExp(String.raw`[\p{L}\p{N}]`, 'u')
 
 /** A word that a passage is not compared by: a common one, or a punctuation mark. */
-export const SKIPPED = -1
+const SKIPPED = -1
 
 /** Dimensions that words are compared in: the first, which say the most. With 128 documents are ranked as with 256. */
 const DIMENSIONS = 128
@@ -22,7 +22,10 @@ const ALIKE = 0.3
 export class Lexicon {
   #table: StaticTable
   #asked: number
-  #numbers = new Map<string, number>()
+  /** where each word is in #entries: one look-up for both */
+  #places = new Map<string, number>()
+  /** for each word its number or SKIPPED, where its pieces end, and its pieces */
+  #entries: number[] = []
   #stems: string[] = []
   /** Times its scale, a word's int8 are its vector. */
   #scales: number[] = []
@@ -40,7 +43,7 @@ export class Lexicon {
 
   /** How many different words there are, with those that are skipped. */
   get size(): number {
-    return this.#numbers.size
+    return this.#places.size
   }
 
   /** Numbers are smaller than this. It grows. */
@@ -52,18 +55,33 @@ export class Lexicon {
     return this.#stems[number]
   }
 
-  /** The number of a word, or SKIPPED. */
-  number(word: string): number {
-    let number = this.#numbers.get(word)
-    if (number !== undefined) return number
-    number = isStopword(word) || !LETTER().test(word) ? SKIPPED : this.#add(word)
-    this.#numbers.set(word, number)
-    return number
+  /**
+   * The vector of some words, of length 1.
+   * @param numbers gets the number of each that is not skipped
+   */
+  read(words: readonly string[], numbers: number[]): Float32Array {
+    const pieces: number[] = []
+    const entries = this.#entries
+    for (const word of words) {
+      const at = this.#places.get(word) ?? this.#learn(word)
+      if (entries[at]! !== SKIPPED) numbers.push(entries[at]!)
+      for (let piece = at + 2, end = entries[at + 1]!; piece < end; piece++) pieces.push(entries[piece]!)
+    }
+    return this.#table.embedPieces(pieces)
   }
 
   /** The vector of a word that is asked for. */
   vector(word: string): Float32Array {
     return this.#table.embed(word, DIMENSIONS)
+  }
+
+  #learn(word: string): number {
+    const pieces = this.#table.pieces([word])
+    const number = isStopword(word) || !LETTER().test(word) ? SKIPPED : this.#add(word, pieces)
+    const at = this.#entries.length
+    this.#entries.push(number, at + 2 + pieces.length, ...pieces)
+    this.#places.set(word, at)
+    return at
   }
 
   /** Asks for a word: `likeness` compares with it until another one takes its place. */
@@ -82,10 +100,10 @@ export class Lexicon {
     return (this.#asked + 1) * VECTOR_BYTES + number * DIMENSIONS
   }
 
-  #add(word: string): number {
+  #add(word: string, pieces: number[]): number {
     const number = this.#stems.push(stemOf(word)) - 1
     if (number === this.#room) [this.#simd, this.#vectors] = this.#grown()
-    this.ask(this.#asked, this.vector(word))
+    this.ask(this.#asked, this.#table.embedPieces(pieces, DIMENSIONS))
     const largest = this.#simd.quantize(this.#asked * VECTOR_BYTES, DIMENSIONS, this.#rowOf(number))
     this.#scales.push(largest / 127)
     return number

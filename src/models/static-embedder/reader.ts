@@ -15,7 +15,7 @@
  */
 import { passagesOf } from '../passages'
 import { stemOf } from '../words'
-import { Lexicon, SKIPPED } from './lexicon'
+import { Lexicon } from './lexicon'
 import type { StaticTable } from './table'
 import { wordsOf } from './word-piece'
 
@@ -55,7 +55,7 @@ interface AskedWord {
   stem: string
   vector: Float32Array
   /** by the number of a word of the lexicon: 1 if it is hardly alike, as most are */
-  unlike: Uint8Array
+  unlike: Uint8Array<ArrayBuffer>
   /** by the number of any other word: how alike it is, up to 1 for the same stem */
   alike: Map<number, number>
 }
@@ -110,6 +110,8 @@ export class PassageReader {
     const whole = weighed.reduce((sum, { weight }) => sum + weight, 0) || 1
     let lexicon: Lexicon | undefined
     let asked: AskedWord[] = []
+    /** by the number of a word of the lexicon: 1 if it is hardly alike to any word of the question, as most are */
+    let dull = new Uint8Array(0)
     const readings = new WeakMap<ReadPassage[], Reading>()
     const best = new Float32Array(weighed.length)
     const last = new Int32Array(weighed.length)
@@ -120,9 +122,11 @@ export class PassageReader {
       if (lexicon !== this.#lexicon) {
         lexicon = this.#lexicon
         asked = weighed.map(({ word }) => this.#askedWord(word))
+        dull = new Uint8Array(0)
       }
+      dull = roomy(dull, lexicon.room)
       for (const [place, word] of asked.entries()) {
-        this.#makeRoom(word)
+        word.unlike = roomy(word.unlike, lexicon.room)
         lexicon.ask(place, word.vector)
       }
       const reading = { likeness: -1, words: 0, pairs: 0 }
@@ -133,16 +137,20 @@ export class PassageReader {
         const near = new Set<number>()
         for (let place = 0; place < passage.words.length; place++) {
           const number = passage.words[place]!
+          if (dull[number] === 1) continue
+          let isDull = true
           for (let index = 0; index < asked.length; index++) {
             const { unlike, alike } = asked[index]!
             if (unlike[number] === 1) continue
             const like = alike.get(number) ?? this.#compare(number, index, asked[index]!)
+            if (like > 0) isDull = false
             if (like > best[index]!) best[index] = like
             if (like < 1) continue
             last[index] = place
             if (index > 0 && place - last[index - 1]! <= NEAR) near.add(index)
             if (index + 1 < asked.length && place - last[index + 1]! <= NEAR) near.add(index + 1)
           }
+          if (isDull) dull[number] = 1
         }
         const said = weighed.reduce((sum, { weight }, index) => sum + weight * best[index]!, 0)
         reading.words = Math.max(reading.words, said / whole)
@@ -165,15 +173,6 @@ export class PassageReader {
     this.#compared.set(word, asked)
     if (this.#compared.size > MOST_COMPARED) this.#compared.delete(this.#compared.keys().next().value!)
     return asked
-  }
-
-  /** Makes room for every word of the lexicon. */
-  #makeRoom(word: AskedWord): void {
-    const { room } = this.#lexicon
-    if (word.unlike.length === room) return
-    const grown = new Uint8Array(room)
-    grown.set(word.unlike)
-    word.unlike = grown
   }
 
   /**
@@ -227,22 +226,22 @@ export class PassageReader {
   }
 
   #passage(above: string, text: string): ReadPassage {
-    const names = wordsOf(above)
-    const said = wordsOf(text)
-    const vector = this.#table.embedWords(said)
-    const headed = this.#table.embedWords(names)
+    const words: number[] = []
+    const headed = this.#lexicon.read(wordsOf(above), words)
+    const vector = this.#lexicon.read(wordsOf(text), words)
     for (let index = 0; index < vector.length; index++) vector[index] = vector[index]! + headed[index]!
     const length = Math.sqrt(dot(vector, vector)) || 1
     for (let index = 0; index < vector.length; index++) vector[index] = vector[index]! / length
-    const words: number[] = []
-    for (const some of [names, said]) {
-      for (const word of some) {
-        const number = this.#lexicon.number(word)
-        if (number !== SKIPPED) words.push(number)
-      }
-    }
     return { vector, words: Int32Array.from(words) }
   }
+}
+
+/** The same with room for so many words. */
+function roomy(marks: Uint8Array<ArrayBuffer>, room: number): Uint8Array<ArrayBuffer> {
+  if (marks.length === room) return marks
+  const grown = new Uint8Array(room)
+  grown.set(marks)
+  return grown
 }
 
 /** At most MOST_ASKED words, in order. */

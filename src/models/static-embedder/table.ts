@@ -74,25 +74,31 @@ export class StaticTable {
    * @param dimensions if more than the table's, the rest are zeros; if fewer, the first, which say the most
    */
   embed(text: string, dimensions?: number): Float32Array {
-    return this.embedWords(wordsOf(text), dimensions)
+    return this.embedPieces(this.pieces(wordsOf(text)), dimensions)
   }
 
-  /** The same for a text whose words (`wordsOf`) are known. */
-  embedWords(words: readonly string[], dimensions: number = this.dimensions): Float32Array {
-    return toLengthOne(this.#sum(words, dimensions))
+  /** The numbers of the pieces of words (`wordsOf`), in order. */
+  pieces(words: readonly string[]): number[] {
+    return this.#tokenizer.encode(words)
+  }
+
+  /** As `embed`, for a text whose pieces are known. */
+  embedPieces(pieces: readonly number[], dimensions: number = this.dimensions): Float32Array {
+    return toLengthOne(this.#sum(pieces, dimensions))
   }
 
   /** How much a word says in English: the length of its vector before scaling. It is small for common words. */
   length(word: string): number {
-    return norm(this.#sum(wordsOf(word), this.dimensions))
+    return norm(this.#sum(this.pieces(wordsOf(word)), this.dimensions))
   }
 
-  #sum(words: readonly string[], dimensions: number): Float32Array {
+  #sum(all: readonly number[], dimensions: number): Float32Array {
     const vector = new Float32Array(dimensions)
     const used = Math.min(dimensions, this.dimensions)
-    const pieces = this.#count(this.#tokenizer.encode(words))
+    const pieces = this.#count(all)
     if (pieces.length === 0) return vector
-    for (const [at, piece] of pieces.entries()) {
+    for (let at = 0; at < pieces.length; at++) {
+      const piece = pieces[at]!
       this.#addresses[2 * at] = this.#rows + piece * this.dimensions
       this.#factors[2 * at + 1] = this.#counts[piece]! * this.#scales[piece]!
       this.#counts[piece] = 0
@@ -126,6 +132,6 @@ function toLengthOne(vector: Float32Array): Float32Array {
 
 function norm(vector: Float32Array): number {
   let square = 0
-  for (const value of vector) square += value * value
+  for (let index = 0; index < vector.length; index++) square += vector[index]! * vector[index]!
   return Math.sqrt(square)
 }
