@@ -42,6 +42,26 @@ export const ${ENTRYPOINT} = {
 `
 
 /**
+ * The modules of a bundle, for Miniflare: it finds no WebAssembly by itself.
+ * @param {string} bundle its folder
+ * @param {string} main the name of the bundle's module
+ */
+export const modulesOf = (bundle, main) => [
+  {
+    type: /** @type {const} */ ('ESModule'),
+    path: join(bundle, main),
+    contents: readFileSync(join(bundle, main), 'utf8'),
+  },
+  ...readdirSync(bundle)
+    .filter((name) => name.endsWith('.wasm'))
+    .map((name) => ({
+      type: /** @type {const} */ ('CompiledWasm'),
+      path: join(bundle, name),
+      contents: readFileSync(join(bundle, name)),
+    })),
+]
+
+/**
  * Options of Miniflare for a Worker with a socket of its own, over those that it has otherwise. The Worker sees a request there as
  * it was sent: without the header CF-Connecting-IP, which tells callers apart, and without compression of the reply. So this is
  * for callers on the same machine.
@@ -62,18 +82,7 @@ export const directOptions = ({ name, bundle, main, assets, serviceBindings, hos
       path: join(bundle, MODULE),
       contents: source(main, workerFirst(assets)),
     },
-    {
-      type: /** @type {const} */ ('ESModule'),
-      path: join(bundle, main),
-      contents: readFileSync(join(bundle, main), 'utf8'),
-    },
-    ...readdirSync(bundle)
-      .filter((name) => name.endsWith('.wasm'))
-      .map((name) => ({
-        type: /** @type {const} */ ('CompiledWasm'),
-        path: join(bundle, name),
-        contents: readFileSync(join(bundle, name)),
-      })),
+    ...modulesOf(bundle, main),
   ],
   serviceBindings: { ...serviceBindings, [FILES]: name },
   unsafeDirectSockets: [{ host, port, entrypoint: ENTRYPOINT }],

@@ -9,7 +9,7 @@
 import { join } from 'node:path'
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from 'miniflare'
 import { unstable_getMiniflareWorkerOptions, unstable_readConfig } from 'wrangler'
-import { directOptions } from './direct.mjs'
+import { directOptions, modulesOf } from './direct.mjs'
 import { isLoopback } from './options.mjs'
 import { workerRoutes } from './routes.mjs'
 import { root } from './wrangler.mjs'
@@ -62,9 +62,8 @@ export async function serve({ bundle, folder, host, port, vars, log }) {
             ? directOptions({ name: 'parley', bundle, main, assets, serviceBindings, host, port })
             : {
                 routes: workerRoutes(assets),
-                modules: true,
                 modulesRoot: bundle,
-                scriptPath: join(bundle, main),
+                modules: modulesOf(bundle, main),
               }),
           bindings: { ...config.vars, ...vars },
         },

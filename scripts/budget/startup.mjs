@@ -6,8 +6,9 @@
  * CPU time hardly moves. Elsewhere it is the wall clock.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { basename, dirname } from 'node:path'
 import { convertV4MiniflareOptions, Miniflare } from 'miniflare'
+import { modulesOf } from '../direct.mjs'
 
 /** Whether times are CPU time. */
 export const counted = existsSync('/proc/self/schedstat')
@@ -51,9 +52,8 @@ async function coldStart(script, compatibilityDate, bound) {
   const started = performance.now()
   const miniflare = new Miniflare(
     convertV4MiniflareOptions({
-      modules: true,
       modulesRoot: dirname(script),
-      scriptPath: script,
+      modules: modulesOf(dirname(script), basename(script)),
       compatibilityDate,
       bindings: { RATE_LIMITS: 'off', LOG_REQUESTS: 'off' },
       ...(bound && BINDINGS),
