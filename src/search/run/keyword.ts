@@ -289,6 +289,13 @@ const knownWords = ({ sql, schema }: SearchContext, { index, queryFields }: Sear
   documentsOf: (words: string[]) => documentsWith(sql, index, schema, words),
 })
 
+/** Whether the index has all words of a query. */
+export function areKnown(context: SearchContext, request: SearchRequest, terms: readonly Term[]): boolean {
+  const words = terms.flatMap(({ tokens }) => tokens)
+  const documents = knownWords(context, request).documentsOf(words)
+  return words.every((word) => documents(word) > 0)
+}
+
 const isInIndex = (sql: SqlStorage, { table }: TextIndex, match: string): boolean =>
   sql.exec(`SELECT 1 FROM ${table} WHERE ${table} MATCH ? LIMIT 1`, match).toArray().length > 0
 

@@ -6,17 +6,17 @@
  * drop_tokens_threshold match, words are dropped one by one, from one end and then from the other, until enough are
  * found. Matches of more words are never lost, and a phrase in quotes is never dropped.
  *
- * The answer to a question in a whole sentence seldom has the question's words. If too few documents have all of
- * them, and they are ordered by how well they match, any informative word is enough and BM25 ranks.
+ * The answer to a question in a whole sentence seldom has the question's words. So where words of a sentence would be
+ * dropped, and matches are ordered by how well they match, any informative word is enough and BM25 ranks.
  * `drop_tokens_mode` turns that off.
  */
 import type { SearchRequest } from '../../request/request'
-import { completeSort, orderBy } from '../../request/sort'
+import { completeSort, orderBy, type SortKey } from '../../request/sort'
 import { STEMS, type TextIndex } from '../../text/analyzer'
 import { informativeWords, matchExpression, type ParsedQuery, relax, type Term } from '../../text/query'
 import type { OrderedMatch, RangedFilter, TextMatch, Top } from '../candidates'
 import type { SearchContext } from '../context'
-import { columnsOf, rankOf, withSimilar, withSpacing } from '../keyword'
+import { areKnown, columnsOf, rankOf, withSimilar, withSpacing } from '../keyword'
 import type { Pace } from '../pace'
 import { splitsAndJoins } from '../split-join'
 import { almostWhole, ENOUGH_AS_TYPED } from './almost'
@@ -26,8 +26,6 @@ import { type Tier, tiersOf } from './tiers'
 
 /** With this many informative words, a query counts as a question. */
 const QUESTION_WORDS = 5
-/** A question that found fewer documents than this may be answered by any of its words. */
-const ENOUGH_FOR_A_QUESTION = 10
 /** More matches than this are enough whatever the thresholds say. */
 const MOST_COUNTED = 10_000
 /** The words of a longer query are not corrected. */
@@ -78,12 +76,7 @@ export async function planPlainSearch(
     matchExpression(terms, query.excluded, columns, operator)
   const isUnfinished = top !== undefined && query.terms.length > 1 && query.terms.at(-1)!.prefix
   // Matches up to this number are enough to compare with the thresholds.
-  const asked = Math.max(
-    most,
-    request.typoTokensThreshold,
-    request.dropTokensThreshold,
-    ENOUGH_FOR_A_QUESTION,
-  )
+  const asked = Math.max(most, request.typoTokensThreshold, request.dropTokensThreshold)
   const limit = Math.min(MOST_COUNTED, asked)
   const attempt = async (words: string): Promise<Pick<PlainSearch, 'match' | 'seqs' | 'found' | 'count'>> => {
     const match = { match: words, table, rank }
@@ -98,29 +91,28 @@ export async function planPlainSearch(
 
   let terms = withLongest(context, request, query.terms, pace)
   let search = await attempt(expression(terms))
-  const found = foundBy(search)
-  if (
-    isQuestion(context, request, terms) &&
-    found < Math.max(ENOUGH_FOR_A_QUESTION, request.dropTokensThreshold)
-  ) {
+  const isTooLittle = () => foundBy(search) < request.dropTokensThreshold
+  const sort = completeSort(request.sort, context.schema, { text: true, vector: false })
+  const isAsked = isQuestion(request, sort, query.terms)
+  const answered = async (found: number): Promise<PlainSearch | undefined> => {
     const any = relax(query.terms)
     // The answer to a sentence seldom has its exact words, so use stems.
     const asked = columnsOf(context, { ...request, index: STEMS })
-    const words = matchExpression(any, query.excluded, asked, 'OR')
-    const match = { match: words, table: STEMS.table, rank }
-    const ranked = await bestOfQuestion(context, match, filter, top, pace)
-    if (ranked.found > found) {
-      return {
-        terms: any,
-        match,
-        seqs: undefined,
-        tiers: undefined,
-        index: STEMS,
-        ...(top && { top: ranked }),
-      }
+    const match = {
+      match: matchExpression(any, query.excluded, asked, 'OR'),
+      table: STEMS.table,
+      rank,
     }
+    const ranked = await bestOfQuestion(context, match, filter, top, pace)
+    if (ranked.found <= found) return undefined
+    return { terms: any, match, seqs: undefined, tiers: undefined, index: STEMS, ...(top && { top: ranked }) }
   }
-  if (found < request.typoTokensThreshold && terms.length <= MOST_CORRECTED) {
+  // A sentence without a mistyped word is not corrected.
+  if (isTooLittle() && isAsked && areKnown(context, request, query.terms)) {
+    const question = await answered(foundBy(search))
+    if (question !== undefined) return question
+  }
+  if (foundBy(search) < request.typoTokensThreshold && terms.length <= MOST_CORRECTED) {
     const corrected = await withSimilar(context, request, terms, pace)
     if (corrected !== undefined) {
       terms = corrected
@@ -132,7 +124,6 @@ export async function planPlainSearch(
     terms = spaced
     search = await attempt(expression(terms))
   }
-  const sort = completeSort(request.sort, context.schema, { text: true, vector: false })
   const almost =
     sort[0]!.kind === 'text_match' && request.typoTokensThreshold > 0 && foundBy(search) < ENOUGH_AS_TYPED
       ? await almostWhole(context, request, { ...query, terms }, filter, pace)
@@ -144,9 +135,12 @@ export async function planPlainSearch(
       return { terms: almost.terms, match: search.match, seqs, isListed: true, tiers: () => [] }
     }
   }
+  if (isTooLittle() && isAsked) {
+    const question = await answered(foundBy(search))
+    if (question !== undefined) return question
+  }
   const isLast = sort.length === 1
   const needed = [terms]
-  const isTooLittle = () => foundBy(search) < request.dropTokensThreshold
   const drops = isTooLittle() ? dropped(terms, request) : []
   for (const kept of drops) {
     if (!isTooLittle() && !isBothSides(terms, request)) break
@@ -161,12 +155,11 @@ export async function planPlainSearch(
 const foundBy = ({ seqs }: { seqs: number[] | undefined }): number => seqs?.length ?? Number.POSITIVE_INFINITY
 
 function isQuestion(
-  { schema }: SearchContext,
-  { sort, dropTokensThreshold, dropTokensMode }: SearchRequest,
+  { dropTokensThreshold, dropTokensMode }: SearchRequest,
+  [first]: readonly SortKey[],
   terms: Term[],
 ): boolean {
   if (dropTokensThreshold === 0 || dropTokensMode.given || terms.some(({ quoted }) => quoted)) return false
-  const [first] = completeSort(sort, schema, { text: true, vector: false })
   return first!.kind === 'text_match' && informativeWords(terms) >= QUESTION_WORDS
 }
 
