@@ -12,6 +12,7 @@ import { setTimeout } from 'node:timers/promises'
 import { build } from 'esbuild'
 import { convertV4MiniflareOptions, Miniflare } from 'miniflare'
 import { CONVERSATION } from '../scripts/costs/model.mjs'
+import { modulesOf } from '../scripts/direct.mjs'
 import { HISTORY_FIELDS, makeDocument } from './documents.mjs'
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 3)
@@ -60,20 +61,22 @@ async function startVersion(folder, storage) {
       fetch: (request, env, context) =>
         new URL(request.url).pathname === '/__counted' ? counted() : worker.fetch(request, env, context),
     }`
-  const { outputFiles } = await build({
+  const bundle = join(storage, 'bundle')
+  await build({
     stdin: { contents, resolveDir: folder },
+    outfile: join(bundle, 'index.js'),
+    loader: { '.wasm': 'copy' },
     bundle: true,
     format: 'esm',
     target: 'es2022',
     external: ['cloudflare:*', 'node:*'],
     conditions: ['workerd', 'worker', 'browser'],
-    write: false,
   })
   const miniflare = new Miniflare(
     convertV4MiniflareOptions({
       name: 'parley',
-      modules: true,
-      script: outputFiles[0].text,
+      modulesRoot: bundle,
+      modules: modulesOf(bundle, 'index.js'),
       compatibilityDate: '2026-08-15',
       compatibilityFlags: ['enable_request_signal', 'nodejs_compat'],
       resourcePersistencePath: storage,

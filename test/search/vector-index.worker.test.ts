@@ -146,6 +146,22 @@ describe('a vector index', () => {
     })
   })
 
+  it('tells vectors apart that are close together, and far from zero', async () => {
+    await withTable((sql) => {
+      const index = createVectorIndex(sql, 'vectors_1', 'l2')
+      const far = randomVectors(3000, 64).map((vector) => vector.map((part) => 100 + part))
+      const [query, ...vectors] = far
+      for (const [seq, vector] of vectors.entries()) index.put(seq, vector)
+      const squared = (a: Float32Array, b: Float32Array) =>
+        a.reduce((sum, value, i) => sum + (value - b[i]!) ** 2, 0)
+      const expected = order(vectors.map((vector, seq) => ({ seq, distance: squared(query!, vector) })))
+      const nearest = () => index.nearest(query!, 10).map(({ seq }) => seq)
+      expect(nearest()).toEqual(expected.slice(0, 10).map(({ seq }) => seq))
+      index.put(9999, query!)
+      expect(nearest()[0]).toBe(9999)
+    })
+  })
+
   it('restricts to what is allowed, puts the newest first among equals, and survives zeros', async () => {
     await withTable((sql) => {
       const index = createVectorIndex(sql, 'vectors_1', 'cosine')

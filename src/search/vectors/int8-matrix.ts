@@ -64,6 +64,15 @@ export class Int8Matrix {
   #cosineScale: number[] = []
   #innerScale: number[] = []
   #rowOf = new Map<number, number>()
+  #centre: Float32Array | undefined
+
+  /**
+   * @param centre taken from each vector and query before it is rounded. A shift changes no Euclidean distance, and vectors that
+   *   are close together far from zero would all be rounded to the same int8.
+   */
+  constructor(centre?: Float32Array) {
+    this.#centre = centre
+  }
 
   get size(): number {
     return this.#rowOf.size
@@ -83,8 +92,7 @@ export class Int8Matrix {
       this.#rowOf.set(seq, row)
       this.#seqs[row] = seq
     }
-    const { step, int8 } = this.#quantized(vector)
-    const length = norm(vector)
+    const { step, int8, length } = this.#quantized(vector)
     this.#row(row).set(int8)
     this.#innerScale[row] = step
     this.#cosineScale[row] = length === 0 ? 0 : step / length
@@ -115,13 +123,16 @@ export class Int8Matrix {
     return this.#blocks[Math.floor(row / BLOCK_ROWS)]!.subarray(start, start + this.#stride)
   }
 
-  /** Puts a vector on the bench. @returns what 1 of its int8 stands for, and these */
-  #quantized(vector: Float32Array): { step: number; int8: Int8Array } {
+  /** @returns what 1 of its int8 stands for, these until the next call, and the length of the vector */
+  #quantized(vector: Float32Array): { step: number; int8: Int8Array; length: number } {
     const { simd, floats, bytes, vector: out, rows } = benchFor(this.#stride)
     floats.fill(0)
     floats.set(vector.length > this.#dimensions ? vector.subarray(0, this.#dimensions) : vector)
+    if (this.#centre !== undefined) {
+      for (const [at, value] of this.#centre.entries()) floats[at]! -= value
+    }
     const step = simd.quantize(0, this.#stride, out) / 127
-    return { step, int8: bytes.subarray(out, rows) }
+    return { step, int8: bytes.subarray(out, rows), length: norm(floats) }
   }
 
   /** Half the square of a row's length, in units of the query's step. */

@@ -64,7 +64,7 @@ export class VectorFields {
     if (added === undefined || bytes <= MAX_MATRIX_BYTES) return
     throw new ApiError(
       422,
-      `Field \`${added.name}\` takes no more vectors: without Vectorize those of a collection may take ${MAX_MATRIX_BYTES} bytes of memory. Bind a Vectorize index of ${added.num_dim} dimensions (docs/limits.md, "What happens when vectors fill the memory?").`,
+      `Field \`${added.name}\` takes no more vectors: without Vectorize those of a collection may take ${MAX_MATRIX_BYTES} bytes of memory. ${(added.vec_dist ?? 'cosine') === 'cosine' ? `Bind a Vectorize index of ${added.num_dim} dimensions` : 'Vectorize takes fields whose `vec_dist` is `cosine`'} (docs/limits.md, "What happens when vectors fill the memory?").`,
     )
   }
 }

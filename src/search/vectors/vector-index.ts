@@ -238,10 +238,20 @@ export class ScannedIndex implements VectorIndex {
   #load(): Int8Matrix {
     this.#budget.use(this, this.memory(this.size))
     if (this.#matrix !== undefined) return this.#matrix
-    const matrix = new Int8Matrix()
+    const matrix = new Int8Matrix(this.#measure.distance === 'l2' ? this.#mean() : undefined)
     for (const { seq, vector } of this.#rows()) matrix.put(seq, fromBlob(vector))
     this.#matrix = matrix
     return matrix
+  }
+
+  #mean(): Float32Array {
+    const sums = new Float64Array(this.#measure.dimensions)
+    let count = 0
+    for (const { vector } of this.#rows()) {
+      for (const [at, value] of fromBlob(vector).entries()) sums[at]! += value
+      count++
+    }
+    return Float32Array.from(sums, (sum) => (count === 0 ? 0 : sum / count))
   }
 
   #rows() {
