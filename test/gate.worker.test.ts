@@ -105,6 +105,8 @@ const SEARCHING = [
   'POST /multi_search',
   'POST /v1/embeddings',
   ...methods(['GET', 'POST'], ['/x/_search', '/x/_count', '/x/_refresh']),
+  // Which index is meant is in the id.
+  ...methods(['GET', 'POST', 'DELETE'], ['/_search/scroll', '/_search/scroll/x']),
   ...methods(['GET', 'POST'], ['/_msearch', '/x/_msearch', '/_refresh', '/_all/_refresh']),
   ...ASKING,
 ]
@@ -113,6 +115,7 @@ const WRITING = [
   ...methods(['POST', 'PUT'], ['/_bulk', '/x/_bulk', '/x/_doc/x', '/x/_create/x']),
   'POST /x/_doc',
   'POST /x/_update/x',
+  'POST /x/_delete_by_query',
   'GET /x/_doc/x',
   'GET /x/_source/x',
   'DELETE /x/_doc/x',

@@ -17,9 +17,9 @@ function vocabularyWith(documents: ReadonlyMap<string, number>, turns = Number.P
     table: 'terms',
     read: <Row extends object>({ sql, bindings }: SqlFragment): Row[] => {
       if (!sql.includes('MATCH')) return [...documents.keys()].map((term) => ({ term })) as never
-      const words = JSON.parse(String(bindings[1])) as string[]
+      const words = JSON.parse(String(bindings.at(-1))) as string[]
       return words.map((term) => {
-        const count = Math.min(documents.get(term)!, Number(bindings[0]))
+        const count = Math.min(documents.get(term)!, Number(/LIMIT (\d+)/.exec(sql)![1]))
         counted[counted.length - 1]! += count
         return { term, documents: count }
       }) as never

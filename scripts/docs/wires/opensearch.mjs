@@ -137,6 +137,16 @@ const groups = [
         send: '/boats/_count',
         body: ALL,
       }),
+      route('POST, GET', '/_search/scroll', 'Reads the next page of a search with `?scroll=1m`.', {
+        body: { scroll_id: 'no such id' },
+        refused: 404,
+      }),
+      route('POST, GET', '/_search/scroll/:id', 'The same, with the id in the path.', {
+        send: '/_search/scroll/none',
+        refused: 404,
+      }),
+      route('DELETE', '/_search/scroll', 'Does nothing: a scroll keeps nothing.', { body: { scroll_id: 'any' } }),
+      route('DELETE', '/_search/scroll/:id', 'Does nothing either.', { send: '/_search/scroll/any' }),
       route('POST, GET', '/:collection/_msearch', 'Makes several searches.', {
         send: '/boats/_msearch',
         body: '{}\n{ "query": { "match_all": {} } }\n',
@@ -153,6 +163,10 @@ const end = {
   title: 'The end of a document and an index',
   routes: [
     route('DELETE', '/:collection/_doc/:id', 'Deletes a document.', { send: '/boats/_doc/2' }),
+    route('POST', '/:collection/_delete_by_query', 'Deletes what a query finds.', {
+      send: '/boats/_delete_by_query',
+      body: { query: { range: { year: { lt: 2000 } } } },
+    }),
     route('DELETE', '/:collection', 'Deletes an index, or several: a list, or `*`.', { send: '/boats' }),
   ],
 }
