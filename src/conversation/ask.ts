@@ -34,7 +34,7 @@ export interface Question extends Omit<AskRequest, 'conversationId' | 'continues
   /** true if the conversation begins now, as its object said (look-back-ahead.ts) */
   isNew?: boolean
   /** the name that `conversationId` stands for, where it may itself be the id of a conversation, which then comes first */
-  orElse?: string
+  possibleId?: string
 }
 
 export interface Answering {
@@ -81,7 +81,7 @@ const MOST_HOPS = 5
  */
 export async function ask(
   env: Cloudflare.Env,
-  { vouched, isNew = false, orElse, ...question }: Question,
+  { vouched, isNew = false, possibleId, ...question }: Question,
   signal?: AbortSignal,
 ): Promise<Answering> {
   const began = Date.now()
@@ -99,9 +99,9 @@ export async function ask(
   for (let hop = 0; hop < MOST_HOPS; hop++) {
     const { conversationId } = request
     const object = conversationObject(env, conversationId)
-    const mayGoOn = hop === 0 && orElse !== undefined
-    const outcome = await (mayGoOn ? askNamed(env, object, request, orElse) : object.ask(request))
-    if (conversationId === orElse && !outcome.ok && outcome.error.code === 'unknown_conversation') {
+    const mayBeElsewhere = hop === 0 && possibleId !== undefined
+    const outcome = await (mayBeElsewhere ? askNamed(env, object, request, possibleId) : object.ask(request))
+    if (conversationId === possibleId && !outcome.ok && outcome.error.code === 'unknown_conversation') {
       // It is another asker's.
       request = named
       continue

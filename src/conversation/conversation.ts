@@ -77,10 +77,10 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
     return attempt(async () => {
       const { asker, continues, after } = request
       requireAsker(asker)
-      if (request.seen && (await this.#lookedBack.foundNothing(request.lookedBack))) {
-        if (!this.#memory?.log.unused) throw unknownConversation()
+      if (request.seen) {
         // It was opened, and this is the first question.
-        request.named = true
+        if (this.#memory?.log.unused) request.named = true
+        else if (await this.#lookedBack.foundNothing(request.lookedBack)) throw unknownConversation()
       }
       const made = this.#attempts.find(request)
       if (made) return made.readsOf(request)

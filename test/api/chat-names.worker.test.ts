@@ -141,14 +141,17 @@ describe('a chat named by the id of a conversation that was imported', () => {
 
   it('is judged by the Worker where the object is of the version before', async () => {
     const { conversationObject } = objects
-    vi.spyOn(objects, 'conversationObject').mockImplementation((...given) => {
-      const askNamed = () => Promise.reject(new TypeError('The RPC receiver does not implement it.'))
-      return { ...methodsOf(conversationObject(...given)), askNamed }
-    })
+    const askNamed = vi.fn(() => Promise.reject(new TypeError('The RPC receiver does not implement it.')))
+    vi.spyOn(objects, 'conversationObject').mockImplementation((...given) => ({
+      ...methodsOf(conversationObject(...given)),
+      askNamed,
+    }))
     const id = crypto.randomUUID()
     await imported(id)
     expect(await ui(id)).toBe(id)
+    expect(askNamed).toHaveBeenCalledTimes(1)
     expect(await ui(crypto.randomUUID())).not.toBe(id)
+    expect(askNamed).toHaveBeenCalledTimes(2)
   })
 
   it('is refused with the history, and begins nothing, while that is out of reach', async () => {

@@ -105,6 +105,18 @@ it('does not say later which turns were deleted', async () => {
   await expect(take({ ...request, after: 1 })).rejects.toMatchObject({ code: 'unknown_conversation' })
 })
 
+it('is not needed for the first question in a conversation that was opened', async () => {
+  const first = await asking('Who directed Alien?', { model: openai })
+  const { conversationId, asker, historyId } = first
+  const whose = { conversationId, asker, protocol: 'parley', historyId, modelId: 'm', ttl: 60 }
+  unwrap(await conversation(conversationId).tell({ ...whose, what: 'open', title: '' }))
+  await lookBack(first)
+  // Another question has come meanwhile, so this reading is gone.
+  await lookBack(first, 'reading-2')
+  const events = await take({ ...first, continues: true, seen: true, lookedBack: READING })
+  expect(events.at(-1)).toMatchObject({ type: 'done' })
+})
+
 it('is read again if it could not be read', async () => {
   const request = await begun()
   counting(true)

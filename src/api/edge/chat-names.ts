@@ -43,8 +43,8 @@ export interface ChatName {
   name: string | undefined
   /** the turn that the question continues from, if the request names one */
   after?: number | undefined
-  /** true: it is the id of a conversation, and no name */
-  isId?: boolean
+  /** true: it is the id of a conversation, never a name that begins a chat */
+  onlyId?: boolean
 }
 
 /** What is known of a chat's name before its assistant is. */
@@ -65,7 +65,7 @@ export interface Chat {
   /** see AskRequest */
   seen?: true
   /** the name, where it may be the id of a conversation that was imported (conversation/ask.ts) */
-  orElse?: string
+  possibleId?: string
   /** true if this server gave the id out: its first answer may be running */
   vouched?: boolean
   /** for a conversation that was opened before its first question: how it began, and messages added since */
@@ -83,7 +83,7 @@ export const isConversationId = (name: string): boolean => ID.test(name)
  * The conversation of a name. A conversation that began on another protocol can be continued by its id, unless the caller has
  * begun a chat under that name. A scoped key that fixes a conversation always leads to that one.
  * @param after the turn that the question continues from, if the request names one
- * @param begins whether a conversation begins where there is none, so that its object may judge whether there is (`orElse`)
+ * @param begins whether a conversation begins where there is none, so that its object may judge whether there is (`possibleId`)
  * @throws ApiError 400 for a name that is easy to guess
  */
 export async function findChat(
@@ -114,7 +114,7 @@ export async function findChat(
   const conversationId = await namedConversationId(asker, assistant.name, name)
   const ahead = await aheadOf(parties, name)
   const isNew = ahead?.conversationId === conversationId && ahead.seen?.isNew
-  return { conversationId, named: true, ...(isNew && { isNew }), ...(mayBeId && { orElse: name }) }
+  return { conversationId, named: true, ...(isNew && { isNew }), ...(mayBeId && { possibleId: name }) }
 }
 
 /**
@@ -128,7 +128,7 @@ export async function lookAhead(
   mayCreate: (access: Access) => boolean = mayLookAhead,
 ): Promise<ChatAhead | undefined> {
   const { env, access, assistant, record } = parties
-  const { name, after, isId } = (await given) ?? {}
+  const { name, after, onlyId } = (await given) ?? {}
   if (name === undefined) return undefined
   const asker = await askerFor(parties).catch(() => undefined)
   const fixed = access.embedded.conversation_id
@@ -137,7 +137,7 @@ export async function lookAhead(
   const isSealedId = ours === undefined && (await isSealed(env, name))
   const conversationId = ours ?? (isSealedId ? name : await namedConversationId(asker, assistant.name, name))
   // The object of a name may be one that does not exist yet.
-  if (ours === undefined && !isSealedId && (isId || !mayCreate(access))) return undefined
+  if (ours === undefined && !isSealedId && (onlyId || !mayCreate(access))) return undefined
   const isOurs = fixed === undefined
   return {
     name,

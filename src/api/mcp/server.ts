@@ -35,7 +35,7 @@ const MOST_MESSAGES = 20
 export async function serve(call: OpenCall): Promise<Response> {
   const read = once(() => readText(call.request))
   const parties = await openParties(call, {
-    chat: async () => ({ name: conversationIn(parsed(await read())), isId: true }),
+    chat: async () => ({ name: conversationIn(parsed(await read())), onlyId: true }),
   })
   requireVersion(call.request)
   const bodyText = await read()

@@ -47,7 +47,7 @@ export interface AssistantQuestion {
   /** true if the conversation begins now, as its object said */
   isNew?: boolean
   /** see Question */
-  orElse?: string
+  possibleId?: string
   /** see AskRequest */
   seen?: boolean
   /** true if this server gave the id out (conversation/sealed-id.ts) */
@@ -114,7 +114,7 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
       ...(conversationId !== undefined && { conversationId }),
       ...(named && { named, ...(asked.begun && { begun: asked.begun }) }),
       ...(asked.isNew && { isNew: true }),
-      ...(asked.orElse && named && { orElse: asked.orElse }),
+      ...(asked.possibleId && named && { possibleId: asked.possibleId }),
       ...(asked.seen && { seen: true }),
       ...(asked.vouched && { vouched: true }),
       ...(asked.after !== undefined && { after: asked.after }),
