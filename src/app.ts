@@ -67,7 +67,7 @@ app.use(async (context, next) => {
   if (isLost(request, context.res)) {
     const { body, status } = context.res
     await body?.cancel()
-    context.res = await findPage(env, request, status)
+    context.res = await findPage(env, request, context.req.path, status)
   }
   const { headers, status } = context.res
   // A page that may not use the key must not be able to read why.

@@ -314,6 +314,9 @@ describe('pages', () => {
     ['/no/where', 404],
     ['/_nowhere', 404],
     ['/collections', 401],
+    ['//nowhere:80x/y', 404],
+    ['/%5Cnowhere:80x/y', 404],
+    ['//collections', 401],
   ])('stand at an address that is none, for whoever opens %s in a browser', async (path, status) => {
     const page = await open(path)
     expect(page.status).toBe(status)

@@ -8,7 +8,10 @@ export async function servePage(
   path: string,
   status?: number,
 ): Promise<Response> {
-  const page = await env.ASSETS.fetch(new Request(new URL(path, url), { method, headers }))
+  // `new URL(path, url)` would take a host from a path that begins with two slashes, or with an encoded backslash.
+  const address = new URL('/', url)
+  address.pathname = path
+  const page = await env.ASSETS.fetch(new Request(address, { method, headers }))
   return new Response(page.body, { ...page, headers: page.headers, status: status ?? page.status })
 }
 
@@ -26,9 +29,15 @@ export const isLost = (request: Request, { status }: Response): boolean =>
 /**
  * Finds a page for a browser at an API address: the page of that address, if there is one (`/docs`), or else the "not
  * found" page.
+ * @param path as it is routed
  */
-export async function findPage(env: Cloudflare.Env, request: Request, status: number): Promise<Response> {
-  const page = await servePage(env, request, new URL(request.url).pathname)
+export async function findPage(
+  env: Cloudflare.Env,
+  request: Request,
+  path: string,
+  status: number,
+): Promise<Response> {
+  const page = await servePage(env, request, path)
   if (page.status < 400) return page
   await page.body?.cancel()
   return servePage(env, request, '/404', status === 401 ? 401 : 404)
