@@ -80,6 +80,14 @@ test('an import is neither held as a whole nor cut into many requests, and its r
   expect(imports.length).toBeLessThan(20)
 })
 
+test('batches are bounded by their bytes, whatever the script', async () => {
+  const text = '灯'.repeat(100_000)
+  const body = Array.from({ length: 15 }, (_, id) => JSON.stringify({ id: String(id), text })).join('\n')
+  const reply = await request('POST', path(), body)
+  expect(reply.text.split('\n')).toHaveLength(15)
+  expect(Math.max(...imports.map(({ bytes }) => bytes))).toBeLessThanOrEqual(2 * MEGABYTE)
+})
+
 test('if the cluster breaks off its results, just the lines without one have failed', async () => {
   told = 2
   const body = Array.from({ length: 5 }, (_, id) => document(id, 1)).join('\n')
@@ -95,7 +103,8 @@ test('if the cluster breaks off its results, just the lines without one have fai
 test.each([
   ['a page to log in', 200, 'text/html', 'web page (HTTP status 200)'],
   ['a path that is not there', 404, 'text/html; charset=utf-8', 'web page (HTTP status 404)'],
-  ['a body that is too large', 413, 'text/html', 'web page (HTTP status 413)'],
+  ['a body that is too large', 413, 'text/html', 'bytes as too large (HTTP status 413)'],
+  ['a body that is too large, in plain text', 413, 'text/plain', 'Raise the limit of the proxy'],
   ['a limit of requests', 429, 'text/plain', 'busy'],
 ])('a gateway that answers in place of the cluster is told of: %s', async (_, status, type, said) => {
   gateway = { status, type, text: '<html>no</html>' }

@@ -26,7 +26,7 @@ const SMALL_SIZE: BatchSize = { lines: 50, characters: 24 * 1024 }
  * For a cluster: each batch is a request, of which a Worker may make only so many. A batch is kept until it is answered, so that
  * another node can be asked.
  */
-const CLUSTER_SIZE: BatchSize = { lines: 10_000, characters: 2 * 1024 * 1024 }
+const CLUSTER_SIZE: BatchSize = { lines: 10_000, characters: 2 * 1024 * 1024, inBytes: true }
 
 /** Bytes of results kept for a client that sends everything before it reads: some two million lines without documents. */
 const READ_AHEAD = 32 * 1024 * 1024

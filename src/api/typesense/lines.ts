@@ -3,6 +3,7 @@
  * can be any number of them, so reading pauses by the bytes and lines read.
  */
 import { Pauses, pause } from '../../pause'
+import { byteLength } from '../../turn/serialise'
 
 /** UTF-16 units of the longest line: a row of SQLite holds 2 MB. */
 export const LINE_LIMIT = 2 * 1024 * 1024
@@ -18,8 +19,9 @@ export type Batch = { lines: string[] } | { tooLong: true }
 
 export interface BatchSize {
   lines: number
-  /** UTF-16 units */
+  /** UTF-16 units, or bytes of UTF-8 where `inBytes` is true */
   characters: number
+  inBytes?: true
 }
 
 /** The non-blank lines of a text. In place of a line longer than `limit` comes undefined. */
@@ -83,7 +85,8 @@ export async function* batches(
   let characters = 0
   for await (const line of lines) {
     const full = size()
-    const fits = gathered.length < full.lines && characters + (line?.length ?? 0) <= full.characters
+    const length = (full.inBytes ? line && byteLength(line) : line?.length) || 0
+    const fits = gathered.length < full.lines && characters + length <= full.characters
     if (gathered.length > 0 && (line === undefined || !fits)) {
       yield { lines: gathered }
       gathered = []
@@ -93,7 +96,7 @@ export async function* batches(
       yield { tooLong: true }
     } else {
       gathered.push(line)
-      characters += line.length
+      characters += length
     }
   }
   if (gathered.length > 0) yield { lines: gathered }

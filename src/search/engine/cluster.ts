@@ -136,7 +136,7 @@ export class Cluster {
     let trouble: Trouble | undefined
     for (const node of nodes.slice(0, MOST_ATTEMPTS)) {
       const outcome = await this.#ask(node, request)
-      if (outcome instanceof Response) return this.#ofCluster(outcome)
+      if (outcome instanceof Response) return this.#ofCluster(outcome, request)
       trouble = outcome
       if (!request.repeatable && !outcome.unsent) break
     }
@@ -146,21 +146,24 @@ export class Cluster {
   }
 
   /**
-   * What does not depend on the kind of cluster: it refuses the credentials, is busy, or something else has its address.
+   * What does not depend on the kind of cluster: it refuses the credentials, is busy, something before it
+   * takes no request so large, or something else has its address.
    * @throws ApiError 503
    */
-  async #ofCluster(response: Response): Promise<Response> {
+  async #ofCluster(response: Response, { body = '' }: ClusterRequest): Promise<Response> {
     const { headers, status } = response
     const { label, rights } = this.#options
-    const isPage = headers.get('content-type')?.startsWith('text/html')
+    const type = headers.get('content-type') ?? ''
     const wrong =
       status === 401 || status === 403
         ? `refuses the credentials. Connect again with ${rights}.`
         : status >= 300 && status < 400
           ? 'answers with a redirect. Give the address it leads to.'
-          : isPage &&
-            status !== 429 &&
-            `answers with a web page (HTTP status ${status}). Correct its address.`
+          : status === 413 && !type.includes('json')
+            ? `refuses a request of ${new TextEncoder().encode(body).byteLength} bytes as too large (HTTP status 413). Raise the limit of the proxy before it.`
+            : type.startsWith('text/html') &&
+              status !== 429 &&
+              `answers with a web page (HTTP status ${status}). Correct its address.`
     if (!wrong && status !== 429) return response
     await response.body?.cancel().catch(() => {})
     throw wrong ? ofEngine(`${label} ${wrong}`) : this.#unavailable(`${label} is busy.`, BUSY_SECONDS)
