@@ -167,7 +167,8 @@ function neighbours(
           field: field.name,
           query_vector: vector,
           k: nearest,
-          num_candidates: Math.max(100, nearest),
+          // From k = 67 on, as Elasticsearch has it by itself: as many as neighbours would lose some.
+          num_candidates: Math.min(10_000, Math.max(100, Math.ceil(1.5 * nearest))),
           filter,
         }
       : { [field.name]: { vector, k: nearest, filter } },

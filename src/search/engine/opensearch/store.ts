@@ -37,9 +37,11 @@ import { Count, foundBy, isWhole, type OpenReply, Reply, refusalIn, resultOf } f
 
 /** How long the mapping of an index is used, in milliseconds. */
 const MAPPING_MS = 10_000
+/** A mapping that was read so lately is not read again for a field that it lacks, in milliseconds. */
+const JUST_READ_MS = 1_000
 
 /** By the nodes and the index: two collections may share one. */
-const mappings = new RowCache<IndexSchema>('the mapping of an index', MAPPING_MS)
+const mappings = new RowCache<{ index: IndexSchema; readAt: number }>('the mapping of an index', MAPPING_MS)
 
 /** Documents of an export in one request, and how long the cluster keeps its place. */
 const EXPORT_SIZE = 1_000
@@ -95,15 +97,19 @@ export class OpenSearchStore implements DocumentStore {
     return this.#opened
   }
 
-  /** The index as it is mapped now, or was a moment ago. @param anew for now */
-  async #index(anew = false): Promise<IndexSchema> {
+  /** The index as it is mapped now, or was a moment ago. @param ms how long ago at most, if the cluster answers */
+  async #index(ms = Number.POSITIVE_INFINITY): Promise<IndexSchema> {
     const { name, engine, path } = await this.#open()
     const key = JSON.stringify([name, engine.nodes, engine.index])
-    if (anew) mappings.forget(key)
-    const found = await mappings.find(key, async () =>
-      readMapping(name, v.parse(Mappings(), await this.#json({ path: `${path}/_mapping` }))),
-    )
-    return found!
+    const find = () =>
+      mappings.find(key, async () => ({
+        readAt: Date.now(),
+        index: readMapping(name, v.parse(Mappings(), await this.#json({ path: `${path}/_mapping` }))),
+      }))
+    const found = (await find())!
+    if (Date.now() - found.readAt <= ms) return found.index
+    mappings.forget(key)
+    return (await find())!.index
   }
 
   summary(): Promise<Outcome<CollectionSummary>> {
@@ -311,7 +317,7 @@ export class OpenSearchStore implements DocumentStore {
       return translate(params, scope, await this.#index())
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== 404) throw error
-      return translate(params, scope, await this.#index(true))
+      return translate(params, scope, await this.#index(JUST_READ_MS))
     }
   }
 
