@@ -1,6 +1,7 @@
 /**
- * Sums over int8 vectors in WebAssembly: V8 makes no SIMD instructions of JavaScript. The vectors of 10,000 documents are compared
- * seven times as fast, and the rows of a text are added three times as fast. It also needs no warming up.
+ * Sums over int8 vectors in WebAssembly: V8 makes no SIMD instructions of JavaScript. Measured by
+ * hand in November 2026, the vectors of 10,000 documents were compared seven times as fast, and the rows of a text added three times
+ * as fast.
  *
  * Values come and go through the memory of an instance. Addresses are in bytes; simd.wat has the functions.
  */
@@ -28,7 +29,10 @@ export class Simd {
   readonly sum: Exports['sum']
   /** The product of a float32 vector with an int8 row. */
   readonly product: Exports['product']
-  /** Writes a float32 vector as int8, in steps of a 127th of its largest component. @returns that component's absolute value */
+  /**
+   * Writes a float32 vector as int8, in steps of a 127th of its largest component.
+   * @returns that component's absolute value, or 2^-120 if it is smaller and not zero
+   */
   readonly quantize: Exports['quantize']
 
   /** @param bytes of memory, zero at first */

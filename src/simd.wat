@@ -4,7 +4,7 @@
   (import "" "memory" (memory 1))
 
   ;; Writes the product of a vector with each of some rows as a double. Both are int8, and a row is `count` bytes.
-  ;; Each lane sums a quarter of the products, so it holds 532,000 components: a row of SQLite has fewer.
+  ;; Each lane sums a quarter of the products, so it holds 532,000 components. A row of 2 MB has fewer.
   (func (export "products")
     (param $vector i32) (param $row i32) (param $rows i32) (param $count i32) (param $out i32)
     (local $at i32) (local $sum v128) (local $a v128) (local $b v128)
@@ -81,7 +81,8 @@
       (f32.add (f32x4.extract_lane 0 (local.get $a)) (f32x4.extract_lane 1 (local.get $a)))
       (f32.add (f32x4.extract_lane 2 (local.get $a)) (f32x4.extract_lane 3 (local.get $a)))))
 
-  ;; Writes a vector of float32 as int8, in steps of a 127th of its largest component, which it returns.
+  ;; Writes a vector of float32 as int8, in steps of a 127th of its largest component, which it returns: 2^-120 if it is smaller,
+  ;; and not zero. The factor would be infinite otherwise.
   (func (export "quantize") (param $vector i32) (param $count i32) (param $out i32) (result f32)
     (local $at i32) (local $end i32) (local $most v128) (local $largest f32) (local $factor v128)
     (local.set $end (i32.add (local.get $vector) (i32.mul (local.get $count) (i32.const 4))))
@@ -92,6 +93,8 @@
     (local.set $largest (f32.max
       (f32.max (f32x4.extract_lane 0 (local.get $most)) (f32x4.extract_lane 1 (local.get $most)))
       (f32.max (f32x4.extract_lane 2 (local.get $most)) (f32x4.extract_lane 3 (local.get $most)))))
+    (if (f32.gt (local.get $largest) (f32.const 0))
+      (then (local.set $largest (f32.max (local.get $largest) (f32.const 0x1p-120)))))
     (local.set $factor (f32x4.splat (f32.div (f32.const 127) (local.get $largest))))
     (local.set $at (local.get $vector))
     (loop $sixteen

@@ -43,6 +43,10 @@ async function almostFull(model: string): Promise<CollectionRpc> {
   return collectionObject(env, objectId)
 }
 
+it('is counted with the zeros that fill a row', () => {
+  expect([1, 16, 17, 1_024].map((dimensions) => matrixBytes(2, dimensions))).toEqual([160, 160, 192, 2_176])
+})
+
 it('a document past it is refused in its own line, and those that are there can be changed', async () => {
   const object = await almostFull('local/hash-384')
   const [fits, refused, together] = await importAll(object, [

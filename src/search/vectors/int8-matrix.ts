@@ -17,7 +17,8 @@ const AT_ONCE = 131_072
 const ROW_BYTES = 64
 
 /** Bytes of memory that a matrix takes. */
-export const matrixBytes = (rows: number, dimensions: number): number => rows * (dimensions + ROW_BYTES)
+export const matrixBytes = (rows: number, dimensions: number): number =>
+  rows * (wholeLanes(dimensions) + ROW_BYTES)
 
 /** Where vectors are computed with. One of the isolate: nothing waits in between. */
 interface Bench {
