@@ -29,8 +29,11 @@ beforeEach(async () => {
   collection = await makeCollection(FIELDS, documents)
 })
 
-/** @returns how many documents were found, and the statements of the search with what was bound */
-const watched = (params: SearchParameters) =>
+/**
+ * @param leavesOpen whether a last word is never taken as whole
+ * @returns the result, and the statements of the search with what was bound
+ */
+const watched = (params: SearchParameters, leavesOpen = false) =>
   runInDurableObject(
     env.COLLECTION.get(env.COLLECTION.idFromName(collection.objectId)),
     async (_, { storage, id }: DurableObjectState) => {
@@ -41,11 +44,14 @@ const watched = (params: SearchParameters) =>
         statements.push([query, ...bindings].join('\n'))
         return context.sql.exec(query, ...bindings)
       }
-      const { found } = await executeSearch(
-        Object.create(context, { sql: { value: { exec } as SqlStorage } }),
+      const { found, hits } = await executeSearch(
+        Object.create(context, {
+          sql: { value: { exec } as SqlStorage },
+          ...(leavesOpen && { hasTerms: { value: () => false } }),
+        }),
         { query_by: 'title,text', ...params },
       )
-      return { found, statements }
+      return { found, hits, statements }
     },
   )
 
@@ -55,6 +61,26 @@ it.each(['python guide', 'guide'])('asks for no beginning where there is no long
   const { found, statements } = await watched({ q })
   expect(found).toBe(q === 'guide' ? 120 : 80)
   expect(statements.filter((text) => OPEN.test(text))).toEqual([])
+})
+
+it.each(['python guide', 'guide', 'a python guide', 'number 7', 'guide -python'])(
+  'finds the same hits as where the word stays open: %s',
+  async (q) => {
+    for (const query_by of ['title,text', 'title', 'text']) {
+      for (const page of ['1', '2']) {
+        const params = { q, query_by, per_page: '60', page }
+        const { found, hits } = await watched(params)
+        const open = await watched(params, true)
+        expect({ found, hits }).toEqual({ found: open.found, hits: open.hits })
+      }
+    }
+  },
+)
+
+it('is compared with a search that leaves the word open', async () => {
+  const { found, statements } = await watched({ q: 'python guide' }, true)
+  expect(found).toBe(80)
+  expect(statements.some((text) => OPEN.test(text))).toBe(true)
 })
 
 it.each(['guide python', 'python', 'python gui'])(
