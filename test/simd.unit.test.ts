@@ -8,7 +8,7 @@ import { Simd, wholeLanes } from '../src/simd'
 
 const byte = fc.integer({ min: -127, max: 127 })
 const float = fc.float({ noNaN: true, min: -8, max: 8 })
-const tiny = fc.float({ noNaN: true, min: Math.fround(-1e-35), max: Math.fround(1e-35) })
+const tiny = fc.float({ noNaN: true, min: Math.fround(-1e-37), max: Math.fround(1e-37) })
 /** A vector of some multiple of 16 components. */
 const whole = <T>(component: fc.Arbitrary<T>, lanes: number) =>
   fc.array(component, { minLength: 16 * lanes, maxLength: 16 * lanes })
