@@ -38,7 +38,7 @@ const PIPELINES = '/_search/pipeline'
 const DOCUMENT = `${INDEX}/_doc/:id`
 const SEE = ['debug:list']
 const READ_SOURCE = ['_source', '_source_includes', '_source_excludes', 'routing', 'refresh']
-const SCROLL = ['scroll', 'scroll_id']
+const SCROLL = ['scroll', 'scroll_id', 'rest_total_hits_as_int']
 const WRITE = ['refresh', 'routing', 'op_type']
 /** Writes are visible at once. So any key that can read or write may ask for a refresh. */
 const REFRESH = ['documents:search', 'documents:import', 'documents:create', 'collections:get']

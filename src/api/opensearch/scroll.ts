@@ -8,19 +8,22 @@ import * as v from 'valibot'
 import { requireCollections } from '../../auth/admit'
 import { unwrap } from '../../errors'
 import { once } from '../../once'
+import type { Document } from '../../search/types'
 import { readExactObject, readStored } from '../../stored-json'
 import type { Call } from '../edge/route'
 import { illegalArgument, OpenSearchError, unsupported } from './errors'
 import { filterBy } from './filter'
 import { hybridQueries } from './hybrid'
+import { keptOf } from './mapping'
 import { withOwnModels } from './ml/own-models'
 import { setOf } from './parameters'
-import { isObject, type Json, parseObject, readBody } from './route'
-import { compile, execute, type Opened, open, paced, search, totalOf } from './search'
-import { parseSearchBody, WINDOW } from './search-body'
+import { isOn, type Json, parseObject, readBody } from './route'
+import { type Caller, compile, execute, type Opened, open, paced, search, totalOf } from './search'
+import { parseSearchBody, type SearchBody, WINDOW } from './search-body'
+import { parseSort, type Sort } from './sort'
 import { sourceFilter, toSource } from './source'
 
-/** What the next page is. */
+/** What the next page is. It comes from the caller, so it decides nothing that the caller may not. */
 interface Scroll {
   index: string
   body: Json
@@ -29,6 +32,9 @@ interface Scroll {
   at: number
   total: number
 }
+
+/** Characters of a page's documents, more or less: a page that would be larger has fewer hits. */
+const MOST_CHARACTERS = 8_000_000
 
 const TIME = /^\d+(?:nanos|micros|ms|s|m|h|d)$/
 
@@ -39,11 +45,6 @@ export async function searchOrScroll(call: Call): Promise<unknown> {
   requireTime(scroll)
   const text = await readBody(call.request)
   const body = await withOwnModels(call.env, text.trim() === '' ? {} : parseObject(text))
-  const { from, aggregations } = parseSearchBody(body, query)
-  if (from > 0) throw illegalArgument('`from` parameter must be set to 0 when `scroll` is used')
-  if (Object.keys(aggregations).length > 0) throw unsupported('[aggs] of a search that scrolls')
-  if (hybridQueries(body.query) !== undefined) throw unsupported('A [hybrid] query that scrolls')
-  if (query.search_pipeline !== undefined) throw unsupported('[search_pipeline] of a search that scrolls')
   return page(call, { index: call.path.collection!, body, query, at: 0, total: -1 })
 }
 
@@ -53,6 +54,7 @@ export async function nextPage(call: Call): Promise<unknown> {
   if (typeof given.scroll_id !== 'string') throw illegalArgument('scrollId is missing')
   if (given.scroll !== undefined) requireTime(given.scroll)
   const scroll = decode(given.scroll_id)
+  call.record.target = scroll.index
   requireCollections(call.access, 'documents:search', [scroll.index], call.record)
   return page(call, scroll)
 }
@@ -66,7 +68,9 @@ export async function clearScroll(call: Call): Promise<Json> {
 async function idOf({ request, path, query }: Call): Promise<Json> {
   const text = await readBody(request)
   const body = text.trim() === '' ? {} : parseObject(text)
-  const scroll_id = path.id === undefined ? query.scroll_id : decodeURIComponent(path.id)
+  const unknown = Object.keys(body).find((key) => key !== 'scroll' && key !== 'scroll_id')
+  if (unknown !== undefined) throw illegalArgument(`Unknown parameter [${unknown}] in request body`)
+  const scroll_id = path.id ?? query.scroll_id
   return {
     ...(scroll_id !== undefined && { scroll_id }),
     ...(query.scroll && { scroll: query.scroll }),
@@ -83,88 +87,111 @@ function requireTime(given: unknown): void {
 async function page(call: Call, scroll: Scroll): Promise<unknown> {
   if (Object.keys(call.access.embedded).length > 0) throw unsupported('Scrolling with a scoped key')
   const opened = await open(call, scroll.index)
+  const asked = parseSearchBody(scroll.body, scroll.query)
+  requirePlain(asked, scroll, opened)
+  const sort = parseSort(asked.sort, opened.fields)
+  const filter = byInsertion(call, opened, asked, sort)
   return paced(call, async (gone) => {
     const caller = { ...call, gone }
-    const isByInsertion = byInsertion(call, opened, scroll.body, scroll.query)
-    return isByInsertion === undefined
-      ? ranked(caller, opened, scroll)
-      : exported(caller, opened, scroll, isByInsertion)
+    const [next, hits] =
+      filter === undefined
+        ? await ranked(caller, opened, scroll, asked)
+        : await exported(caller, opened, scroll, { ...asked, sort, filter })
+    const total = isOn(call.query.rest_total_hits_as_int) ? next.total : { value: next.total, relation: 'eq' }
+    return {
+      _scroll_id: encode(next),
+      took: 0,
+      timed_out: false,
+      _shards: { total: 1, successful: 1, skipped: 0, failed: 0 },
+      hits: { total, max_score: hits[0]?._score ?? null, hits },
+    }
   })
 }
 
-/** The filter of a search whose hits come in the order of insertion: nothing ranks them, or `_doc` sorts them. */
+/** @throws ApiError 400 that names what no page has */
+function requirePlain(
+  { from, aggregations, minScore, total }: SearchBody,
+  { body, query }: Scroll,
+  { fields }: Opened,
+): void {
+  if (from > 0) throw illegalArgument('`from` parameter must be set to 0 when `scroll` is used')
+  const pipeline =
+    query.search_pipeline ?? keptOf(fields.schema).settings['search.default_pipeline'] ?? '_none'
+  const refused: [string, boolean][] = [
+    ['[aggs]', Object.keys(aggregations).length > 0],
+    ['[hybrid]', hybridQueries(body.query) !== undefined],
+    ['[search_pipeline]', pipeline !== '_none'],
+    ['[min_score]', minScore > 0],
+    ['[track_total_hits: false]', !total],
+  ]
+  const [name] = refused.find(([, isAsked]) => isAsked) ?? []
+  if (name !== undefined) throw unsupported(`${name} of a search that scrolls`)
+}
+
+/** The filter of a search whose hits come in the order of insertion; undefined for one that ranks or sorts them. */
 function byInsertion(
   call: Call,
   { fields }: Opened,
-  body: Json,
-  query: Record<string, string>,
+  { query, highlight }: SearchBody,
+  sort: Sort | undefined,
 ): string | undefined {
-  const parsed = parseSearchBody(body, query)
-  const [first] = [parsed.sort].flat()
-  const isByDocument = first === '_doc' || (isObject(first) && Object.keys(first)[0] === '_doc')
-  if (parsed.sort !== undefined && !isByDocument) return undefined
-  const compiled = compile(call, parsed.query, fields)
-  if (compiled.vector !== undefined) return undefined
-  if (compiled.words !== undefined && !isByDocument) return undefined
-  return filterBy(isByDocument ? compiled.filter(false) : setOf(compiled))
+  const compiled = compile(call, query, fields)
+  const isRanked = compiled.words !== undefined || compiled.vector !== undefined
+  if (isRanked || (sort !== undefined && !sort.by.startsWith('_seq_id:asc'))) return undefined
+  if (highlight !== undefined) throw unsupported('[highlight] of a search that scrolls without words')
+  return filterBy(setOf(compiled))
 }
+
+type Page = [next: Scroll, hits: Json[]]
 
 /** A page in the order of insertion. A document that is removed meanwhile moves none past the reader. */
 async function exported(
-  caller: Call,
+  caller: Caller,
   { index, fields }: Opened,
   scroll: Scroll,
-  filter: string,
-): Promise<Json> {
-  const { size, source, sort } = parseSearchBody(scroll.body, scroll.query)
+  { size, source, sort, filter }: Omit<SearchBody, 'sort'> & { sort: Sort | undefined; filter: string },
+): Promise<Page> {
   const shown = sourceFilter(source, scroll.query)
-  const total = scroll.total < 0 ? await totalOf(caller, index, filter) : scroll.total
-  const options = { filterBy: filter, include: '', exclude: fields.embedded().join(','), most: size }
+  // Only a search refuses a history to a key that may not read it. An export does not.
+  const isKnown = scroll.total >= 0 && caller.access.readsHistory(index.name)
+  const total = isKnown ? scroll.total : await totalOf(caller, index, filter)
+  const options = { filterBy: filter, include: '', exclude: fields.embedded().join(',') }
   const lines: string[] = []
-  let { at } = scroll
-  for (let done = size === 0; !done && lines.length === 0; ) {
-    const some = unwrap(await index.object.exportPage(options, at))
+  let [at, characters, done] = [scroll.at, 0, false]
+  while (!done && lines.length < size && characters < MOST_CHARACTERS && !caller.gone?.aborted) {
+    const some = unwrap(await index.object.exportPage({ ...options, most: size - lines.length }, at))
     if (some.lines !== '') lines.push(...some.lines.split('\n'))
+    characters += some.lines.length
     at = some.cursor
     done = some.done
   }
   const hits = lines.map((line) => {
-    const document = readExactObject(line)
+    const document = readExactObject(line) as Document
     return {
       _index: index.name,
       _id: document.id,
       _score: sort === undefined ? 1 : null,
-      ...(shown !== undefined && { _source: shown(toSource(document as never)) }),
-      ...(sort !== undefined && { sort: [null] }),
+      ...(shown !== undefined && { _source: shown(toSource(document)) }),
+      ...(sort !== undefined && { sort: sort.values(document, 1) }),
     }
   })
-  return reply({ ...scroll, at, total }, hits)
+  return [{ ...scroll, at, total }, hits]
 }
 
 /** A page of hits that are ranked or sorted, as far as a search can reach. */
-async function ranked(caller: Call, opened: Opened, scroll: Scroll): Promise<Json> {
-  const { size } = parseSearchBody(scroll.body, scroll.query)
-  if (scroll.at + size > WINDOW && scroll.at < scroll.total) {
+async function ranked(caller: Caller, opened: Opened, scroll: Scroll, { size }: SearchBody): Promise<Page> {
+  const { at, total: known, body, query } = scroll
+  if (known >= 0 && at >= known) return [scroll, []]
+  if (at >= WINDOW) {
     throw unsupported(
-      `More than ${WINDOW} hits in the order of a search: \`"sort": ["_doc"]\` scrolls through all; that`,
+      `More than ${WINDOW} hits in the order of a search: one of \`bool.filter\` alone scrolls through all; that`,
     )
   }
-  const found = await execute(caller, opened, { ...scroll.body, from: scroll.at, size }, scroll.query)
-  const { hits, total } = found.hits as { hits: Json[]; total?: { value: number } | number }
-  const counted = typeof total === 'object' ? total.value : total
-  return reply(
-    { ...scroll, at: scroll.at + hits.length, total: counted ?? scroll.at + hits.length + 1 },
-    hits,
-  )
+  const place = { from: String(at), size: String(Math.min(size, WINDOW - at)) }
+  const found = await execute(caller, opened, body, { ...query, ...place, rest_total_hits_as_int: 'true' })
+  const { hits, total } = found.hits as { hits: Json[]; total: number }
+  return [{ ...scroll, at: at + hits.length, total }, hits]
 }
-
-const reply = (next: Scroll, hits: Json[]): Json => ({
-  _scroll_id: encode(next),
-  took: 0,
-  timed_out: false,
-  _shards: { total: 1, successful: 1, skipped: 0, failed: 0 },
-  hits: { total: { value: next.total, relation: 'eq' }, max_score: hits[0]?._score ?? null, hits },
-})
 
 const encode = (scroll: Scroll): string =>
   btoa(
@@ -180,7 +207,7 @@ const anyScroll = once(() =>
     index: v.string(),
     body: v.record(v.string(), v.unknown()),
     query: v.record(v.string(), v.string()),
-    at: v.pipe(v.number(), v.integer(), v.minValue(0)),
+    at: v.pipe(v.number(), v.safeInteger(), v.minValue(0)),
     total: v.number(),
   }),
 )
