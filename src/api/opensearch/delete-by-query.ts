@@ -1,6 +1,8 @@
 /** POST /:index/_delete_by_query */
 import { unwrap } from '../../errors'
+import type { Origin } from '../../search/fault-log'
 import type { Step } from '../../search/types'
+import { originOf } from '../edge/request-log'
 import type { Call } from '../edge/route'
 import { isForced } from './bulk'
 import { illegalArgument, parsingError, unsupported } from './errors'
@@ -17,7 +19,7 @@ const BATCH = 1000
  * Removes the documents that a query finds.
  * @throws ApiError 400 without a query, or for one that ranks neighbours; 404
  */
-export async function deleteByQuery({ env, path, query, request }: Call): Promise<Json> {
+export async function deleteByQuery({ env, path, query, request, record }: Call): Promise<Json> {
   const started = Date.now()
   isForced(query.refresh)
   const { conflicts = 'abort', wait_for_completion: wait } = query
@@ -34,7 +36,7 @@ export async function deleteByQuery({ env, path, query, request }: Call): Promis
   const index = await openIndex(env, path.collection!)
   const compiled = compileQuery(wanted, new Fields(unwrap(await index.object.schema())))
   if (compiled.vector !== undefined) throw unsupported('A deletion of neighbours')
-  const { deleted, batches } = await remove(index, compiled.filter(false))
+  const { deleted, batches } = await remove(index, compiled.filter(false), originOf(record))
   return {
     took: Date.now() - started,
     timed_out: false,
@@ -51,13 +53,17 @@ export async function deleteByQuery({ env, path, query, request }: Call): Promis
   }
 }
 
-async function remove({ object }: Index, filter: Filter): Promise<{ deleted: number; batches: number }> {
+async function remove(
+  { object }: Index,
+  filter: Filter,
+  origin: Origin,
+): Promise<{ deleted: number; batches: number }> {
   let [deleted, batches] = [0, 0]
   const options = { batchSize: BATCH, returnDocuments: false, returnIds: false }
   let after = 0
   const step = async (): Promise<Step> => {
-    if (filter === true) return object.truncate()
-    const next = unwrap(await object.removeWhere(filterBy(filter), { ...options, after }))
+    if (filter === true) return object.truncate(origin)
+    const next = unwrap(await object.removeWhere(filterBy(filter), { ...options, after }, origin))
     after = next.cursor
     return next
   }

@@ -8,6 +8,7 @@ import {
   type Clause,
   type Compiled,
   constant,
+  type Fuzziness,
   fuzzinessOf,
   NONE,
   type VectorSearch,
@@ -118,8 +119,9 @@ const QUERIES: Record<string, (clause: Clause) => Compiled> = {
     const { query = { match_all: {} }, script } = options(clause, ['query', 'script'])
     const { field, distance, ...asked } = readScript(script)
     const target = lookUp(clause.fields, field)
-    const mapped = target?.field.vec_dist ?? distance
-    if (mapped !== distance) {
+    if (target === undefined)
+      throw shardError(`No field found for [${field}] in mapping`, 'illegal_argument_exception')
+    if (target.kind === 'vector' && (target.field.vec_dist ?? 'cosine') !== distance) {
       throw unsupported(`A script that measures [${field}] otherwise than by the [space_type] of its mapping`)
     }
     return nearest(clause, target, undefined, query, asked)
@@ -209,14 +211,22 @@ function match(clause: Clause, phrase: boolean): Compiled {
     throw unsupported(`[minimum_should_match: ${String(least)}] of [${clause.name}]`)
   }
   const every = isEvery(operator) || String(least) === '100%'
+  const fuzziness = fuzzinessOf(given.fuzziness)
   if (target === undefined) return NONE
-  if (target.kind !== 'text') return values(target, [query])
+  if (target.kind !== 'text') return exactly(values(target, [query]), fuzziness)
   return textQuery(clause, [{ target, weight: 1 }], query, {
     every,
     phrase,
     across: false,
-    fuzziness: fuzzinessOf(given.fuzziness),
+    fuzziness,
   })
+}
+
+/** @throws ApiError 400 */
+function exactly(compiled: Compiled, fuzziness: Fuzziness): Compiled {
+  if (fuzziness !== 0)
+    throw unsupported('[fuzziness] of fields that hold values, of a phrase or across fields,')
+  return compiled
 }
 
 function multiMatch(clause: Clause): Compiled {
@@ -248,6 +258,7 @@ function multiMatch(clause: Clause): Compiled {
   const named = others.filter(({ target }) =>
     given.some((each) => lookUp(clause.fields, String(each))?.name === target.name),
   )
+  if (named.length > 0 || shape.phrase || shape.across) exactly(NONE, shape.fuzziness)
   if (named.length === 0) return texts.length === 0 ? NONE : textQuery(clause, texts, query, shape)
   const parts = named.map(({ target }) => values(target, [query]))
   if (texts.length > 0) parts.push(textQuery(clause, texts, query, shape))

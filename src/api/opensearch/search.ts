@@ -198,7 +198,11 @@ export async function execute(
   const run = (more: SearchParameters) => runOne(caller, index.name, { ...parameters, ...more })
   const facetBy = facetsOf(aggregations)
   const { minScore } = request
-  if (minScore > 0 && (compiled.vector === undefined || aggregations.length > 0 || sort !== undefined)) {
+  const isScript = compiled.vector !== undefined && compiled.vector.k === undefined
+  const isMore = aggregations.length > 0 || sort !== undefined
+  // The search reads only as many neighbours as the page shows: they would be counted and sorted alone.
+  if (isScript && isMore) throw unsupported('[sort] or [aggs] beside [script_score]')
+  if (minScore > 0 && (compiled.vector === undefined || isMore)) {
     throw unsupported('A [min_score] beside [sort] or [aggs], or of a query without a vector,')
   }
   // How many hits score enough is known when all of them are read: as many as the `k` of their query.
@@ -220,8 +224,10 @@ export async function execute(
   const scored = hits.map((hit) => hitOf(hit, view))
   const enough = minScore > 0 ? scored.filter(({ _score }) => (_score as number) >= minScore) : undefined
   const shownHits = enough?.slice(request.from, request.from + request.size) ?? scored
-  const found = enough?.length ?? first.found
-  const isAll = compiled.vector === undefined || compiled.vector.k !== undefined
+  const found =
+    enough?.length ??
+    (isScript && request.total ? await totalOf(caller, index, filterBy(setOf(compiled))) : first.found)
+  const isAll = !isScript || enough === undefined
   const best = sort === undefined ? Math.max(...shownHits.map(({ _score }) => _score as number)) : null
   const total = isOn(query.rest_total_hits_as_int) ? found : { value: found, relation: isAll ? 'eq' : 'gte' }
   return {

@@ -103,10 +103,60 @@ describe("LangChain's index", () => {
       '[space_type] of its mapping',
     ],
     [{ source: "1.0 + cosineSimilarity(params.v, doc['vector_field'])" }, 'a list of numbers'],
+    [
+      {
+        source:
+          "1.0 + cosineSimilarity(params.v, doc['vector_field']) + cosineSimilarity(params.v, doc['other'])",
+        params: { v: ASKED },
+      },
+      'A [script] other than',
+    ],
+    [
+      { source: "1/1 + l2Squared(params.v, doc['vector_field'])", params: { v: ASKED } },
+      'A [script] other than',
+    ],
+    [
+      { source: "1/(1 + l2Squared(params.v, doc['vector_feild']))", params: { v: ASKED } },
+      'No field found for [vector_feild] in mapping',
+    ],
   ])('refuses the script %j', async (script, reason) => {
     const found = await idsOf(index, { script_score: { query: { match_all: {} }, script } })
     expect(found).toEqual(expect.stringContaining(reason))
   })
+})
+
+describe('what is asked beside a script', () => {
+  const index = indexName('counted')
+  const source = "1/(1.0 + l2Squared(params.query_value, doc['v']))"
+  const query = {
+    script_score: { query: { match_all: {} }, script: { source, params: { query_value: [0] } } },
+  }
+  const ids = Array.from({ length: 12 }, (_, n) => `d${n}`)
+
+  beforeAll(async () => {
+    await ask('PUT', `/${index}`, { mappings: { properties: { v: { type: 'knn_vector', dimension: 1 } } } })
+    await fill(index, Object.fromEntries(ids.map((id, n) => [id, { v: [n], n }])))
+  })
+
+  it('counts all that it scores, on the pages of a scroll too', async () => {
+    const [, { hits }] = await ask('POST', `/${index}/_search`, { size: 5, query })
+    expect(hits.total).toEqual({ value: 12, relation: 'eq' })
+    const seen: string[] = []
+    let [, page] = await ask('POST', `/${index}/_search?scroll=1m`, { size: 5, query })
+    for (; page.hits.hits.length > 0; ) {
+      expect(page.hits.total.value).toBe(12)
+      seen.push(...page.hits.hits.map(({ _id }: { _id: string }) => _id))
+      page = (await ask('POST', '/_search/scroll', { scroll_id: page._scroll_id }))[1]
+    }
+    expect(seen).toEqual(ids)
+  })
+
+  it.each([{ aggs: { all: { sum: { field: 'n' } } } }, { sort: [{ n: 'desc' }] }])(
+    'refuses %j, which would be of one page',
+    async (more) => {
+      expect(await idsOf(index, query, more)).toEqual(expect.stringContaining('beside [script_score]'))
+    },
+  )
 })
 
 describe('a script that measures angles', () => {
@@ -180,6 +230,27 @@ describe("Haystack's index", () => {
     expect(await idsOf(index, fuzzy('servres', 9))).toEqual(expect.stringContaining('[fuzziness: 9]'))
   })
 
+  it.each([
+    { match: { topic: { query: 'Backp', fuzziness: 1 } } },
+    { multi_match: { query: 'Backp', fields: ['topic', 'content'], fuzziness: 'AUTO' } },
+    { multi_match: { query: 'Backp laptops', fields: ['content'], fuzziness: 1, type: 'phrase' } },
+  ])('refuses `fuzziness` where it would do nothing: %j', async (query) => {
+    expect(await idsOf(index, query)).toEqual(expect.stringContaining('[fuzziness]'))
+  })
+
+  it('keeps its templates once they have said what a field is', async () => {
+    const templates = (type: string) => [{ s: { match_mapping_type: 'string', mapping: { type } } }]
+    const put = (type: string) =>
+      ask('PUT', `/${index}/_mapping`, { dynamic_templates: templates(type) }).then(([status]) => status)
+    expect(await put('text')).toBe(400)
+    expect(await put('keyword')).toBe(200)
+    expect(await idsOf(index, { term: { topic: 'Backup' } })).toEqual(['b'])
+    const empty = indexName('haystack')
+    await ask('PUT', `/${empty}`, {})
+    const [status] = await ask('PUT', `/${empty}/_mapping`, { dynamic_templates: templates('keyword') })
+    expect(status).toBe(200)
+  })
+
   it('refuses other templates by their names', async () => {
     const mappings = { dynamic_templates: [{ dates: { match: '*_at', mapping: { type: 'date' } } }] }
     const [status, { error }] = await ask('PUT', `/${indexName()}`, { mappings })
@@ -211,104 +282,15 @@ describe('_delete_by_query', () => {
     expect(await reasonOf('?wait_for_completion=false', { query: { match_all: {} } })).toContain(
       'not supported',
     )
-    expect((await ask('POST', path, { query: { match_all: {} } }, 'no-such-key'))[0]).toBe(401)
+    const statusWith = async (actions: string[], collections: string[]): Promise<number> => {
+      const body = { description: 'deletes', actions, collections }
+      const [, { value }] = await call('POST', '/keys', { body })
+      return (await ask('POST', path, { query: { term: { n: 2 } } }, value))[0]
+    }
+    expect(await statusWith(['documents:search'], [index])).toBe(401)
+    expect(await statusWith(['documents:delete'], [`another-${index}`])).toBe(401)
+    expect(await statusWith(['documents:delete'], [index])).toBe(200)
     const [status] = await ask('POST', `/${indexName()}/_delete_by_query`, { query: { match_all: {} } })
     expect(status).toBe(404)
-  })
-})
-
-describe('scrolling', () => {
-  const index = indexName('scrolled')
-  const IDS = Array.from({ length: 25 }, (_, n) => `d${n}`)
-  type Page = {
-    _scroll_id: string
-    hits: { total: { value: number }; hits: { _id: string; _source: unknown }[] }
-  }
-
-  beforeAll(async () => {
-    await fill(
-      index,
-      Object.fromEntries(IDS.map((id, n) => [id, { n, text: n % 2 ? 'odd stone' : 'even stone' }])),
-    )
-  })
-
-  const begin = async (body: unknown): Promise<Page> => {
-    const [status, page] = await ask('POST', `/${index}/_search?scroll=10m`, body)
-    expect([status, page.error]).toEqual([200, undefined])
-    return page
-  }
-
-  /** The ids of all pages. @param between runs after each page */
-  const all = async (first: Page, between?: (page: Page) => Promise<unknown>): Promise<string[]> => {
-    const ids: string[] = []
-    for (let page = first; page.hits.hits.length > 0; ) {
-      ids.push(...page.hits.hits.map(({ _id }) => _id))
-      await between?.(page)
-      page = (await ask('POST', '/_search/scroll', { scroll_id: page._scroll_id, scroll: '10m' }))[1]
-    }
-    return ids
-  }
-
-  it('goes through all documents, as Sycamore and helpers.scan do', async () => {
-    const first = await begin({ query: { match_all: {} }, size: 10 })
-    expect(first.hits.total.value).toBe(25)
-    expect(first.hits.hits).toHaveLength(10)
-    expect(await all(first)).toEqual(IDS)
-    expect(await all(await begin({ sort: '_doc', size: 7, query: { match: { text: 'odd' } } }))).toHaveLength(
-      12,
-    )
-    expect(await ask('DELETE', '/_search/scroll', { scroll_id: [first._scroll_id] })).toEqual([
-      200,
-      { succeeded: true, num_freed: 1 },
-    ])
-  })
-
-  it('shows of each document what the first request asked for', async () => {
-    const [, page] = await ask('POST', `/${index}/_search?scroll=1m&size=1&_source_includes=n`, {})
-    expect(page.hits.hits[0]._source).toEqual({ n: 0 })
-    const [, next] = await ask('GET', `/_search/scroll?scroll_id=${page._scroll_id}`)
-    expect(next.hits.hits).toEqual([expect.objectContaining({ _id: 'd1', _source: { n: 1 } })])
-  })
-
-  it('passes no document over while those that were read are removed', async () => {
-    const copy = indexName('scrolled')
-    await fill(copy, Object.fromEntries(IDS.map((id, n) => [id, { n }])))
-    const [, first] = await ask('POST', `/${copy}/_search?scroll=1m`, { size: 4 })
-    const ids = await all(first, ({ hits }) =>
-      Promise.all(hits.hits.map(({ _id }) => ask('DELETE', `/${copy}/_doc/${_id}`))),
-    )
-    expect(ids).toEqual(IDS)
-  })
-
-  it('keeps the order of a search that ranks or sorts', async () => {
-    const sorted = await all(await begin({ sort: [{ n: 'desc' }], size: 10 }))
-    expect(sorted).toEqual(IDS.toReversed())
-    const ranked = await begin({ query: { match: { text: 'odd stone' } }, size: 20 })
-    const [, once] = await ask('POST', `/${index}/_search`, {
-      query: { match: { text: 'odd stone' } },
-      size: 25,
-    })
-    expect(await all(ranked)).toEqual(once.hits.hits.map(({ _id }: { _id: string }) => _id))
-  })
-
-  it('refuses what it cannot do, and another index than the key may search', async () => {
-    const refused = async (query: string, body: unknown) =>
-      (await ask('POST', `/${index}/_search${query}`, body))[1].error.reason
-    expect(await refused('?scroll=soon', {})).toContain('[soon] as a time value')
-    expect(await refused('?scroll=1m', { from: 3 })).toContain('must be set to 0')
-    const hybrid = { hybrid: { queries: [{ match: { text: 'odd' } }] } }
-    expect(await refused('?scroll=1m', { query: hybrid })).toContain('[hybrid]')
-    expect(await refused('?scroll=1m&search_pipeline=p', {})).toContain('[search_pipeline]')
-    const [status, { error }] = await ask('POST', '/_search/scroll', { scroll_id: 'bm90aGluZw==' })
-    expect([status, error.type]).toEqual([404, 'search_context_missing_exception'])
-    const { _scroll_id } = await begin({ size: 1 })
-    const statusWith = async (collections: string[]): Promise<number> => {
-      const [, { value }] = await call('POST', '/keys', {
-        body: { description: 'scrolls', actions: ['documents:search'], collections },
-      })
-      return (await ask('POST', '/_search/scroll', { scroll_id: _scroll_id }, value))[0]
-    }
-    expect(await statusWith([index])).toBe(200)
-    expect(await statusWith(['another-.*'])).toBe(401)
   })
 })
