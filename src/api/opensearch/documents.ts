@@ -11,8 +11,9 @@ import { newId, sourceFilter, toSource } from './source'
 
 /** PUT|POST /:index/_doc[/:id], and _create. */
 export async function indexDocument(call: Call): Promise<Response> {
-  const { path, query, request } = call
-  const isCreate = query.op_type === 'create' || /^\/+[^/]+\/+_create\//.test(new URL(request.url).pathname)
+  const { path, query, request, record } = call
+  // The path itself can be written in several ways.
+  const isCreate = query.op_type === 'create' || record.route?.includes('/_create/')
   if (query.op_type !== undefined && query.op_type !== 'create' && query.op_type !== 'index') {
     throw illegalArgument(`opType must be 'create' or 'index', found: [${query.op_type}]`)
   }

@@ -6,6 +6,7 @@ import { createCollection, dropCollection, listCollections } from '../../registr
 import type { CollectionSchema, CollectionSummary } from '../../search/types'
 import { originOf } from '../edge/request-log'
 import type { Call } from '../edge/route'
+import { areKeywords } from './dynamic-templates'
 import {
   illegalArgument,
   indexNotFound,
@@ -14,7 +15,16 @@ import {
   parsingError,
   unsupported,
 } from './errors'
-import { addedFields, DYNAMIC_FIELD, type Kept, keptOf, mappingOf, metadataOf, parseMapping } from './mapping'
+import {
+  addedFields,
+  DYNAMIC_FIELD,
+  hasOwnStrings,
+  type Kept,
+  keptOf,
+  mappingOf,
+  metadataOf,
+  parseMapping,
+} from './mapping'
 import { starPattern } from './pattern'
 import { type Index, isObject, type Json, openIndex, readObject } from './route'
 
@@ -246,6 +256,9 @@ export async function putMapping(call: Call): Promise<Json> {
   const schema = unwrap(await object.schema())
   const kept = keptOf(schema)
   if (dynamic !== undefined && dynamic !== kept.dynamic) throw unsupported('A change of [dynamic]')
+  const isOther = areKeywords(templates ?? []) !== areKeywords(kept.templates ?? [])
+  if (templates !== undefined && isOther && hasOwnStrings(schema))
+    throw unsupported('A change of [dynamic_templates] after documents have brought strings')
   const added = addedFields(schema, fields)
   if (Object.keys(properties).length === 0 && templates === undefined) return ACKNOWLEDGED
   const changed = {

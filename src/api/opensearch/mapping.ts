@@ -1,6 +1,6 @@
 /** Mappings: converts OpenSearch's field types to a collection's schema, and a schema to a mapping. */
 import { isDynamic } from '../../search/schema/field'
-import { isVector } from '../../search/schema/layout'
+import { isString, isVector } from '../../search/schema/layout'
 import type { CollectionSchema, Field, VectorDistance } from '../../search/types'
 import { areKeywords, parseTemplates } from './dynamic-templates'
 import { illegalArgument, OpenSearchError, unsupported } from './errors'
@@ -189,7 +189,10 @@ export function addedFields(schema: CollectionSchema, fields: Json[]): Json[] {
       added.type === 'string*'
         ? known.type.startsWith('string')
         : known.type.replace('[]', '') === String(added.type).replace('[]', '')
-    if (!isSame || known.facet !== (added.facet ?? false)) {
+    const isVectorSame =
+      added.num_dim === undefined ||
+      (known.num_dim === added.num_dim && (known.vec_dist ?? 'cosine') === added.vec_dist)
+    if (!isSame || !isVectorSame || known.facet !== (added.facet ?? false)) {
       throw illegalArgument(
         `mapper [${shownName(known.name)}] cannot be changed from type [${typeOf(known).type}] to the one given`,
       )
@@ -260,9 +263,25 @@ function merge(properties: Json, given: Json): void {
       const children = { ...derived.properties }
       merge(children, own)
       properties[name] = { ...property, properties: children }
-    } else properties[name] = property
+    } else properties[name] = isObject(property) ? { ...spaceOf(derived, property), ...property } : property
   }
 }
+
+/** How a vector is measured, if not by what a property that does not say it means. */
+function spaceOf(derived: unknown, { space_type, method }: Json): Json | undefined {
+  const given = space_type ?? (isObject(method) ? method.space_type : undefined) ?? 'l2'
+  const real = isObject(derived) ? (derived.space_type ?? given) : given
+  return given === real ? undefined : { space_type: real }
+}
+
+/** Whether the index has strings that no property names, so that its templates say what they are. */
+export const hasOwnStrings = (schema: CollectionSchema): boolean =>
+  schema.fields.some(
+    (field) =>
+      !isDynamic(field) &&
+      isString(field) &&
+      propertyAt(keptOf(schema).properties, shownName(field.name)) === undefined,
+  )
 
 /** Finds the property of a dotted name in a given mapping. */
 export function propertyAt(properties: Json, name: string): Json | undefined {

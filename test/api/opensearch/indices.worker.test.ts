@@ -224,6 +224,8 @@ describe('a document', () => {
     ])
     expect((await ask('HEAD', path))[0]).toBe(200)
     expect(await ask('GET', `/${index}/_source/1`)).toEqual([200, { a: 2 }])
+    // The same path, written otherwise.
+    expect((await ask('PUT', `/${index}/%5Fcreate/1`, { a: 4 }))[0]).toBe(409)
     expect(await ask('PUT', `/${index}/_create/1`, { a: 3 })).toEqual(
       error(409, 'version_conflict_engine_exception', expect.stringContaining('[1]: version conflict')),
     )
@@ -305,5 +307,33 @@ describe('what is not there', () => {
       { message: '/collections takes GET, POST, not PUT.' },
     ])
     expect(await ask('PUT', '/nope/nope')).toEqual([404, { message: 'Not Found' }])
+  })
+})
+
+describe('the measure of a vector', () => {
+  const vector = (more: object) => ({ properties: { v: { type: 'knn_vector', dimension: 2, ...more } } })
+
+  it('does not change', async () => {
+    const index = indexName()
+    await ask('PUT', `/${index}`, { mappings: vector({ space_type: 'cosinesimil' }) })
+    const put = async (more: object) => (await ask('PUT', `/${index}/_mapping`, vector(more)))[0]
+    expect(await put({ space_type: 'l2' })).toBe(400)
+    expect(await put({})).toBe(400)
+    expect(await put({ space_type: 'cosinesimil', dimension: 3 })).toBe(400)
+    expect(await put({ method: { name: 'hnsw', space_type: 'cosinesimil' } })).toBe(200)
+  })
+
+  it('is shown where its mapping does not say it', async () => {
+    const name = indexName()
+    // As an index was kept when a vector without a space was measured by its angle.
+    const fields = [{ name: 'v', type: 'float[]', num_dim: 2, vec_dist: 'cosine', optional: true }]
+    const metadata = { opensearch: { settings: {}, dynamic: true, ...vector({}) } }
+    expect((await call('POST', '/collections', { body: { name, fields, metadata } }))[0]).toBe(201)
+    const [, shown] = await ask('GET', `/${name}/_mapping`)
+    expect(shown[name].mappings.properties.v).toEqual({
+      type: 'knn_vector',
+      dimension: 2,
+      space_type: 'cosinesimil',
+    })
   })
 })
