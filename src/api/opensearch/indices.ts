@@ -258,7 +258,7 @@ export async function putMapping(call: Call): Promise<Json> {
   if (dynamic !== undefined && dynamic !== kept.dynamic) throw unsupported('A change of [dynamic]')
   const isOther = areKeywords(templates ?? []) !== areKeywords(kept.templates ?? [])
   if (templates !== undefined && isOther && hasOwnStrings(schema))
-    throw unsupported('A change of [dynamic_templates] after documents have brought strings')
+    throw unsupported('A change of [dynamic_templates] of an index with strings')
   const added = addedFields(schema, fields)
   if (Object.keys(properties).length === 0 && templates === undefined) return ACKNOWLEDGED
   const changed = {

@@ -224,8 +224,7 @@ function match(clause: Clause, phrase: boolean): Compiled {
 
 /** @throws ApiError 400 */
 function exactly(compiled: Compiled, fuzziness: Fuzziness): Compiled {
-  if (fuzziness !== 0)
-    throw unsupported('[fuzziness] of fields that hold values, of a phrase or across fields,')
+  if (fuzziness !== 0) throw unsupported('[fuzziness] of values and phrases')
   return compiled
 }
 

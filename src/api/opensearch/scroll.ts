@@ -117,14 +117,18 @@ function requirePlain(
   if (from > 0) throw illegalArgument('`from` parameter must be set to 0 when `scroll` is used')
   const pipeline =
     query.search_pipeline ?? keptOf(fields.schema).settings['search.default_pipeline'] ?? '_none'
-  const refused: [string, boolean][] = [
-    ['[aggs]', Object.keys(aggregations).length > 0],
-    ['[hybrid]', hybridQueries(body.query) !== undefined],
-    ['[search_pipeline]', pipeline !== '_none'],
-    ['[min_score]', minScore > 0],
-    ['[track_total_hits: false]', !total],
-  ]
-  const [name] = refused.find(([, isAsked]) => isAsked) ?? []
+  const name =
+    Object.keys(aggregations).length > 0
+      ? '[aggs]'
+      : hybridQueries(body.query) !== undefined
+        ? '[hybrid]'
+        : pipeline !== '_none'
+          ? '[search_pipeline]'
+          : minScore > 0
+            ? '[min_score]'
+            : total
+              ? undefined
+              : '[track_total_hits: false]'
   if (name !== undefined) throw unsupported(`${name} of a search that scrolls`)
 }
 
@@ -138,7 +142,7 @@ function byInsertion(
   const compiled = compile(call, query, fields)
   const isRanked = compiled.words !== undefined || compiled.vector !== undefined
   if (isRanked || (sort !== undefined && !sort.by.startsWith('_seq_id:asc'))) return undefined
-  if (highlight !== undefined) throw unsupported('[highlight] of a search that scrolls without words')
+  if (highlight !== undefined) throw unsupported('[highlight] of a search that scrolls')
   return filterBy(setOf(compiled))
 }
 
@@ -184,7 +188,7 @@ async function ranked(caller: Caller, opened: Opened, scroll: Scroll, { size }: 
   if (known >= 0 && at >= known) return [scroll, []]
   if (at >= WINDOW) {
     throw unsupported(
-      `More than ${WINDOW} hits in the order of a search: one of \`bool.filter\` alone scrolls through all; that`,
+      `More than ${WINDOW} hits of a search that ranks or sorts: [bool.filter] alone has no limit; that`,
     )
   }
   const place = { from: String(at), size: String(Math.min(size, WINDOW - at)) }
