@@ -145,7 +145,9 @@ const groups = [
         send: '/_search/scroll/none',
         refused: 404,
       }),
-      route('DELETE', '/_search/scroll', 'Does nothing: a scroll keeps nothing.', { body: { scroll_id: 'any' } }),
+      route('DELETE', '/_search/scroll', 'Does nothing: a scroll keeps nothing.', {
+        body: { scroll_id: 'any' },
+      }),
       route('DELETE', '/_search/scroll/:id', 'Does nothing either.', { send: '/_search/scroll/any' }),
       route('POST, GET', '/:collection/_msearch', 'Makes several searches.', {
         send: '/boats/_msearch',
