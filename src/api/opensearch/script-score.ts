@@ -15,8 +15,8 @@ export interface Measured {
 
 const SPACES: Record<string, VectorDistance> = { l2: 'l2', cosinesimil: 'cosine', innerproduct: 'ip' }
 const FUNCTIONS: Record<string, VectorDistance> = { '1/l2Squared': 'l2', cosineSimilarity: 'cosine' }
-const BRACKETS = /^\s*(1(?:\.0)?\s*\/)?\s*\((.*)\)\s*$/s
-const MEASURE = /^\s*1(?:\.0)?\s*\+\s*(\w+)\(\s*params\.(\w+)\s*,\s*doc\[(['"])([^'"\]]+)\3\]\s*\)\s*$/
+const BRACKETS = /^(1(?:\.0)?\s*\/\s*)?\((.*)\)$/s
+const MEASURE = /^1(?:\.0)?\s*\+\s*(\w+)\(\s*params\.(\w+)\s*,\s*doc\[(['"])([^'"\]]+)\3\]\s*\)$/
 
 /** @throws ApiError 400 for any other script */
 export function readScript(script: unknown): Measured {
@@ -53,8 +53,9 @@ const ofPlugin = (source: string, { field, query_value, space_type }: Json): Giv
     : undefined
 
 function ofPainless(source: string, params: Json): Given | undefined {
-  const [, inverse, inner = source] = BRACKETS.exec(source) ?? []
-  const [, name, parameter = '', , field] = MEASURE.exec(inner) ?? []
+  const whole = source.trim()
+  const [, inverse, inner = whole] = BRACKETS.exec(whole) ?? []
+  const [, name, parameter = '', , field] = MEASURE.exec(inner.trim()) ?? []
   const distance = own(FUNCTIONS, (inverse === undefined ? '' : '1/') + name)
   return { field, vector: own(params, parameter), distance }
 }

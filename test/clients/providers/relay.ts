@@ -13,6 +13,8 @@ export interface Relay {
   url: string
   /** how often Parley went before it had the whole answer */
   left: number
+  /** answers that Parley is still connected to */
+  open: number
   stop(): Promise<void>
 }
 
@@ -37,7 +39,7 @@ export async function startRelay(
   target: string,
   faultOf: (body: string) => Fault | undefined,
 ): Promise<Relay> {
-  const counts = { left: 0 }
+  const counts = { left: 0, open: 0 }
 
   const relay = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const body = await bodyOf(request)
@@ -45,6 +47,10 @@ export async function startRelay(
       if (!response.writableFinished) counts.left += 1
     }
     response.once('close', left)
+    counts.open += 1
+    response.once('close', () => {
+      counts.open -= 1
+    })
     const interrupt = () => {
       response.off('close', left)
       if (fault === 'cut') response.destroy()
