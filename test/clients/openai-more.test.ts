@@ -66,6 +66,19 @@ describe('embeddings', () => {
     })
     await expect(create(KEY, { dimensions: 7 })).rejects.toMatchObject({ status: 400, param: 'dimensions' })
     await expect(create(KEY, { input: [] })).rejects.toThrow(OpenAI.BadRequestError)
+    await expect(create(KEY, { input: [[9906, 1917]] })).rejects.toMatchObject({
+      status: 400,
+      param: 'input',
+      message: expect.stringContaining('check_embedding_ctx_length=False'),
+    })
+  })
+
+  test('are made of as many texts as LangChain sends at once', async () => {
+    const input = Array.from({ length: 1000 }, (_, at) => `episode ${at}`)
+    const { data } = await openai().embeddings.create({ model: talker, input })
+    expect(data.map(({ index }) => index)).toEqual(input.map((_, at) => at))
+    const [alone] = (await openai().embeddings.create({ model: talker, input: 'episode 999' })).data
+    expect(data[999]?.embedding).toEqual(alone?.embedding)
   })
 })
 

@@ -18,7 +18,8 @@ import { json } from '../edge/response'
 import type { OpenCall } from '../edge/route'
 import { checkBody, InvalidParameter } from './question'
 
-const MOST_TEXTS = 100
+/** As many as OpenAI takes. LangChain sends 1,000 by default. */
+const MOST_TEXTS = 2048
 const LONGEST_TEXT = 32_000
 const BYTES_A_TOKEN = 4
 
@@ -26,7 +27,10 @@ const body = once(() => {
   const Text = v.pipe(v.string(), v.minLength(1), v.maxLength(LONGEST_TEXT))
   return v.looseObject({
     model: v.pipe(v.string(), v.minLength(1)),
-    input: v.union([Text, v.pipe(v.array(Text), v.minLength(1), v.maxLength(MOST_TEXTS))]),
+    input: v.union(
+      [Text, v.pipe(v.array(Text), v.minLength(1), v.maxLength(MOST_TEXTS))],
+      'Send a text or a list of texts. Token ids are not read: LangChain sends texts with `check_embedding_ctx_length=False`.',
+    ),
     encoding_format: v.nullish(v.picklist(['float', 'base64'])),
     dimensions: v.nullish(v.number()),
   })
