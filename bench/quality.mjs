@@ -10,6 +10,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { f1, isDeclined, mean, recallAt } from '../scripts/parley/eval/metrics.mjs'
 import { passages } from '../scripts/sample.mjs'
+import { misspell } from './misspell.mjs'
 import { benchRetrieval } from './retrieval.mjs'
 import { rewriting } from './rewriting.mjs'
 import { call } from './server.mjs'
@@ -212,12 +213,17 @@ export async function benchQuality(server) {
   }
   const results = []
   const few = []
+  const misspelled = []
   for (const question of asked) {
     const started = performance.now()
     results.push({ ...(await judged(server, question.set, question)), ms: performance.now() - started })
+    misspelled.push(
+      await judged(server, question.set, { ...question, question: misspell(question.question) }),
+    )
     few.push(await judged(server, await loadFew(server, question, documentsOf[question.set]), question))
   }
-  if (process.env.QUALITY_DUMP) writeFileSync(process.env.QUALITY_DUMP, JSON.stringify({ results, few }))
+  if (process.env.QUALITY_DUMP)
+    writeFileSync(process.env.QUALITY_DUMP, JSON.stringify({ results, misspelled, few }))
   const of = (some) =>
     summarise(
       some.filter(({ verdict }) => verdict !== undefined),
@@ -227,6 +233,7 @@ export async function benchQuality(server) {
     'held out': of(results.filter(({ asked }) => !isForDevelopment(asked))),
     development: of(results.filter(({ asked }) => isForDevelopment(asked))),
     all: of(results),
+    'all, one word misspelled': of(misspelled),
     [`${FEW} documents, held out`]: of(few.filter(({ asked }) => !isForDevelopment(asked))),
     [`${FEW} documents, development`]: of(few.filter(({ asked }) => isForDevelopment(asked))),
   }

@@ -36,6 +36,8 @@ export interface EmbeddingModel {
    * @throws ApiError 503 if it cannot be loaded
    */
   ready?(): Promise<void>
+  /** The words of the language, common ones first. Only the built-in model has them; none until `ready`. */
+  words?(): ReadonlyMap<string, unknown>
   /**
    * Reranks the best hits of a search passage by passage. Only the built-in model has it; undefined until `ready`.
    */

@@ -4,11 +4,13 @@
  */
 import { ApiError, reasonOf } from '../errors'
 import { type Answer, answerFrom } from './extractive/answer'
+import { dictionaryOf } from './extractive/documents-words'
 import { standalone } from './extractive/followup'
 import type { Meaning } from './extractive/meaning'
 import { suggestionsFrom } from './extractive/suggestions'
 import { taskFrom } from './extractive/task'
 import type { Delta, GenerationRequest, LanguageModelProvider } from './language-model'
+import { type Dictionary, respelled } from './spelling'
 import { staticEmbedder } from './static-embedder'
 
 const NAME = 'local/extractive'
@@ -35,14 +37,18 @@ async function reply(
   if (purpose === 'standalone') return said(standalone(question, history))
   if (purpose === 'followups') return said(suggestionsFrom(question, history.at(-1)?.content ?? '', sources))
   if (purpose === 'task') return said(taskFrom(question))
-  return answerFrom(question, sources, await meaningOf(env))
+  const meaning = await meaningOf(env)
+  const asked = meaning ? await respelled(question, dictionaryOf(sources, meaning.words)) : question
+  return answerFrom(asked, sources, meaning)
 }
 
 /**
  * The table of word vectors that is deployed with the Worker. Undefined if it is missing; then words are matched as
  * they are.
  */
-async function meaningOf(env: Cloudflare.Env): Promise<Meaning | undefined> {
+async function meaningOf(
+  env: Cloudflare.Env,
+): Promise<(Meaning & { words: Dictionary['language'] }) | undefined> {
   if (!env.ASSETS) return undefined
   const embedder = staticEmbedder(env)
   try {
@@ -51,7 +57,7 @@ async function meaningOf(env: Cloudflare.Env): Promise<Meaning | undefined> {
     console.warn('local/extractive answers by words alone', reasonOf(error))
     return undefined
   }
-  return { vector: (text) => embedder.embedNow!(text)! }
+  return { vector: (text) => embedder.embedNow!(text)!, words: embedder.words!() }
 }
 
 export const local: LanguageModelProvider = {

@@ -59,6 +59,7 @@ export function staticEmbedder(
       return texts.map((text) => table.embed(text, dimensions))
     },
     embedNow: (text) => loaded?.embed(text, dimensions),
+    words: () => loaded?.words ?? new Map(),
     ready: async () => {
       await load(env.ASSETS)
     },

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { misspell } from '../../bench/misspell.mjs'
 import { ndcgAt } from '../../scripts/parley/eval/metrics.mjs'
 import { passages } from '../../scripts/sample.mjs'
 import { forQuestion, weightsOf } from '../../src/search/request/question'
@@ -78,11 +79,17 @@ test('a question put through a conversation is searched in the same way', async 
     return reply.body.results[0].hits.map(({ document }: { document: { id: string } }) => document.id)
   }
   const found = []
+  const misspelled = []
   for (const { question, documents } of questions) {
-    const ids = await ask({ question })
-    found.push(documents.some((id) => ids.includes(id)) ? 1 : 0)
+    const has = (ids: string[]) => (documents.some((id) => ids.includes(id)) ? 1 : 0)
+    found.push(has(await ask({ question })))
+    misspelled.push(has(await ask({ question: misspell(question) })))
   }
+  console.log(`found: ${mean(found).toFixed(3)}, with a misspelled word: ${mean(misspelled).toFixed(3)}`)
   expect(mean(found)).toBeGreaterThanOrEqual(0.7)
+  expect(mean(misspelled)).toBeGreaterThanOrEqual(mean(found) - 0.05)
+  const [first] = await ask({ question: 'how to expier chat histroy after 30 days' })
+  expect(first).toBe('how-long-is-history-kept')
 })
 
 test('a short follow-up finds what the question before it was about', async () => {

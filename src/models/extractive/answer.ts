@@ -31,29 +31,28 @@ const UNSURE = 'The documents may not answer this directly. What comes nearest:'
  * @param sources best first
  * @param meaning compares words by meaning; without it they count only as written
  */
-export function answerFrom(questionText: string, sources: Source[], meaning?: Meaning): Answer {
-  const reply = smallTalk(questionText)
+export function answerFrom(text: string, sources: Source[], meaning?: Meaning): Answer {
+  const reply = smallTalk(text)
   if (reply !== undefined) return { text: reply, declined: true }
   if (sources.length === 0) return { text: NOTHING_FOUND, declined: true }
-  const question = readQuestion(questionText)
+  const question = readQuestion(text)
   const evidence = weighEvidence(question, sources, meaning)
   const ranked = evidence.candidates.filter(({ score }) => score > 0).sort((a, b) => b.score - a.score)
   const best = ranked[0]
   const about = best ? aboutness(best, evidence) : 0
   if (!best || about < ENOUGH) {
     const places = about < LITTLE ? [] : placesIn(evidence, sources)
-    const text =
-      places.length === 0 ? NOT_FOUND : `${NOT_DIRECTLY}\n\n${places.map((place) => `- ${place}`).join('\n')}`
-    return { text, declined: true }
+    const listed = places.map((place) => `- ${place}`).join('\n')
+    return { text: places.length === 0 ? NOT_FOUND : `${NOT_DIRECTLY}\n\n${listed}`, declined: true }
   }
   if (isSure(best, ranked, question, evidence)) {
     return { text: compose(choose(ranked, question), question, evidence, sources), declined: false }
   }
   const passages = nearest(ranked)
   const shown = passages.map((passage) => {
-    const text = compose([passage], question, evidence, sources, true)
+    const quoted = compose([passage], question, evidence, sources, true)
     const place = passages.length > 1 ? placeOf(passage.section, sources) : ''
-    return place === '' ? text : `**${place}**\n\n${text}`
+    return place === '' ? quoted : `**${place}**\n\n${quoted}`
   })
   return { text: [UNSURE, ...shown].join('\n\n'), declined: false }
 }

@@ -8,12 +8,12 @@
  */
 import { regExp } from '../../once'
 import type { Source } from '../language-model'
+import { isSlip, isSwap } from '../spelling'
 import { compoundsOf, type Word, wordsOf } from '../words'
 import { fieldsAskedFor, type Strengths, strengthIn } from './fields'
 import { cosine, type Likeness, likenessBy, type Meaning } from './meaning'
 import { fitOf, isVague, looksLike, type Question, readQuestion } from './question'
 import { type Sentence, sentencesOf } from './sentences'
-import { isSlip, isSwap } from './spelling'
 
 /** How much a word counts in the title or headings, and in a neighbouring sentence. In the sentence itself it counts 1. */
 const ABOVE = 0.75

@@ -77,6 +77,11 @@ export class StaticTable {
     return this.embedPieces(this.pieces(wordsOf(text)), dimensions)
   }
 
+  /** Pieces that words begin with, most of them whole words, in the order of their numbers: common ones first. */
+  get words(): ReadonlyMap<string, number> {
+    return this.#tokenizer.starts
+  }
+
   /** The numbers of the pieces of words (`wordsOf`), in order. */
   pieces(words: readonly string[]): number[] {
     return this.#tokenizer.encode(words)

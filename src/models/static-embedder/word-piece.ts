@@ -22,7 +22,8 @@ const CONTROLS = regExp(String.raw`(?![\t\n\r])[\p{C}\ufffd]`, 'gu')
 const ACCENTS = regExp(String.raw`\p{Mn}`, 'gu')
 
 export class WordPiece {
-  #starts = new Map<string, number>()
+  /** pieces that a word begins with, in the order of their numbers */
+  readonly starts = new Map<string, number>()
   /** pieces inside a word, without `##` */
   #insides = new Map<string, number>()
   // A cache: texts repeat their words, and collections repeat each other's.
@@ -32,7 +33,7 @@ export class WordPiece {
   constructor(vocabulary: readonly string[]) {
     for (const [number, piece] of vocabulary.entries()) {
       if (piece.startsWith('##')) this.#insides.set(piece.slice(2), number)
-      else this.#starts.set(piece, number)
+      else this.starts.set(piece, number)
     }
   }
 
@@ -59,7 +60,7 @@ export class WordPiece {
       let end = word.length
       let number: number | undefined
       for (; end > start; end--) {
-        number = (start === 0 ? this.#starts : this.#insides).get(word.slice(start, end))
+        number = (start === 0 ? this.starts : this.#insides).get(word.slice(start, end))
         if (number !== undefined) break
       }
       if (number === undefined) return []

@@ -284,7 +284,7 @@ export const withSpacing = (
   })
 }
 
-const knownWords = ({ sql, schema }: SearchContext, { index, queryFields }: SearchRequest) => ({
+export const knownWords = ({ sql, schema }: SearchContext, { index, queryFields }: SearchRequest) => ({
   analyzer: analyzerOf(index, rulesOf(schema, queryFields[0]?.field)),
   documentsOf: (words: string[]) => documentsWith(sql, index, schema, words),
 })

@@ -27,6 +27,7 @@ import { requireInfix, withInfix } from './infix'
 import { searchJoins } from './joining'
 import { matchOfAny, planKeywordSearch, queryOf } from './keyword'
 import { filteredSet, gatheredSet } from './match-set'
+import { withoutMisspellings } from './misspelled'
 import { concerns, parseReranking, type Reranking, rerankHits, textsToRead, widened } from './model-rerank'
 import { applyNamedSets, readNamedSets } from './named-sets'
 import {
@@ -172,7 +173,8 @@ async function prepare(
 ): Promise<Prepared> {
   const sets = await readNamedSets(context, given)
   const { schema } = context
-  const { params, request, metadata, diversity } = applyNamedSets(context, given, sets)
+  const { params, metadata, diversity, ...curated } = applyNamedSets(context, given, sets)
+  const request = await withoutMisspellings(context, curated.request)
   requireInfix(schema, request.infix.always)
   const query = queryOf(context, request)
   const hasWords = query.terms.length > 0 || query.onlyStopwords === true
@@ -198,7 +200,7 @@ async function prepare(
   if (isOutdated(context, params, schema, vector)) return prepare(context, given, scope)
   const candidates = vector && (await seek(context, wide, query, vector, { hasWords, origin: scope }))
   if (isOutdated(context, params, schema, vector)) return prepare(context, given, scope)
-  const asked = { q: given.q ?? request.q, metadata }
+  const asked = { q: given.q ?? curated.request.q, metadata }
   return { ...asked, request, wide, query, vector, sortVectors, candidates, reranking, reranked }
 }
 

@@ -61,7 +61,7 @@ export async function discoverDimensions(fields: Field[], env: Cloudflare.Env): 
 /** Creates a model that opens its credentials at its first call, and retries queries after passing faults. */
 function opening(config: EmbeddingModelConfig, env: Cloudflare.Env, dimensions?: number): EmbeddingModel {
   // No call is made here, so masked credentials will do.
-  const { name, weight, batchSize, embedNow, ready, reader } = createEmbeddingModel(
+  const { name, weight, batchSize, embedNow, ready, reader, words } = createEmbeddingModel(
     maskConfig(config),
     env,
     dimensions,
@@ -72,6 +72,7 @@ function opening(config: EmbeddingModelConfig, env: Cloudflare.Env, dimensions?:
     ...(weight !== undefined && { weight }),
     batchSize,
     embedNow,
+    words,
     ready,
     reader,
     embed: async (texts, kind, { timeoutMs, attempts } = {}) => {
