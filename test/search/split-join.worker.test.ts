@@ -142,6 +142,28 @@ describe('a question', () => {
     expect(await asked('why am I not logged in')).toEqual(['door'])
     expect(await asked('how do I sign up')).toEqual([])
   })
+
+  it('finds British and American spellings alike', async () => {
+    const pages = await makeCollection(FIELDS, [
+      { id: 'british', title: 'Colours of the catalogue', maker: 'Alpha' },
+      { id: 'american', title: 'Organize a center', maker: 'Beta' },
+    ])
+    const asked = async (q: string) =>
+      idsOf(
+        await pages.search({
+          q,
+          query_by: 'title',
+          match_stems: 'true',
+          fusion: 'score',
+          drop_tokens_threshold: '1000000',
+          prefix: 'false',
+        }),
+      )
+    expect(await asked('which color?')).toEqual(['british'])
+    expect(await asked('the catalogs')).toEqual(['british'])
+    expect(await asked('how is it organised?')).toEqual(['american'])
+    expect(await asked('at the centre')).toEqual(['american'])
+  })
 })
 
 it.each([

@@ -46,7 +46,7 @@ import {
 import type { SearchContext } from './context'
 import { type Gathered, gatherScores } from './gathered'
 import type { Pace } from './pace'
-import { splitOrJoined, splitsAndJoins, withCompounds } from './split-join'
+import { splitOrJoined, splitsAndJoins, withCompounds, withSpellings } from './split-join'
 
 /** With this many informative words, a query counts as a question. */
 const QUESTION_WORDS = 5
@@ -110,7 +110,8 @@ export async function planKeywordSearch(
   // For a question, any of its words is enough, however many documents have all of them.
   if (request.fusion === 'score' && request.dropTokensThreshold > context.count()) {
     const terms = (request.typoTokensThreshold > 0 && correct(context, request, query.terms)) || query.terms
-    const anyWord = relax(withCompounds(terms, knownWords(context, request)))
+    const known = knownWords(context, request)
+    const anyWord = relax(withSpellings(withCompounds(terms, known), known))
     if (ranked) {
       const match = matchOf(context, request, query, anyWord, 'OR')
       return { terms: anyWord, match, found: undefined, rows: undefined }

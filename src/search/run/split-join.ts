@@ -11,6 +11,7 @@
 import { compoundsOf, stemOf, wordsOf } from '../../models/words'
 import type { SearchRequest } from '../request/request'
 import type { Analyzer } from '../text/analyzer'
+import { otherSpellings } from '../text/spellings'
 import { type Term, termOf, typed } from '../text/term'
 
 /** Only this many words at the beginning of a query are joined or split. */
@@ -85,6 +86,20 @@ export function withCompounds(
   if (made.length === 0) return [...terms]
   const documents = documentsOf(made.flatMap(({ tokens }) => tokens))
   return [...terms, ...made.filter(({ tokens }) => tokens.length === 1 && documents(tokens[0]!) > 0)]
+}
+
+/** The terms, each with its British or American spelling too where a document has it. */
+export function withSpellings(
+  terms: readonly Term[],
+  { documentsOf }: Pick<KnownWords, 'documentsOf'>,
+): Term[] {
+  const others = terms.map((term) => (isWord(term) ? otherSpellings(term.tokens[0]!) : []))
+  if (others.every((some) => some.length === 0)) return [...terms]
+  const documents = documentsOf(others.flat())
+  return terms.map((term, at) => ({
+    ...term,
+    corrections: [...term.corrections, ...others[at]!.filter((word) => documents(word) > 0)],
+  }))
 }
 
 const isWord = ({ tokens, quoted }: Term): boolean => tokens.length === 1 && !quoted
