@@ -14,7 +14,7 @@ import type { Range } from '../range'
 import type { TextIndex } from './analyzer'
 import { after, HEADER, Page, type Segment, segmentsOf, Unreadable, u32, varint } from './fts5-format'
 
-type Read = <Row extends object>(sql: SqlStorage, query: SqlFragment) => Row[]
+export type Read = <Row extends object>(sql: SqlStorage, query: SqlFragment) => Row[]
 
 /** The version of the format that is read. Version 5 allows secure deletes, which change the postings differently. */
 const VERSION = 4
@@ -76,7 +76,7 @@ export class Postings implements Holder {
   #sql: SqlStorage
   #read: Read
   readonly #table: TextIndex['table']
-  readonly #segments: Segment[]
+  readonly segments: readonly Segment[]
   readonly #gone = new Map<number, Set<number>>()
   /** by word and whether it is a beginning */
   readonly #lists = new Map<string, List[] | 'too many'>()
@@ -89,7 +89,7 @@ export class Postings implements Holder {
     this.#table = table
     const [config] = read<{ v: unknown }>(sql, fragment(`SELECT v FROM ${table}_config WHERE k = 'version'`))
     if (config?.v !== VERSION) throw new Unreadable()
-    this.#segments = segmentsOf(this.#record(STRUCTURE_ID))
+    this.segments = segmentsOf(this.#record(STRUCTURE_ID))
   }
 
   /** Sets the function that reads, so that each search counts its own reads. */
@@ -180,10 +180,10 @@ export class Postings implements Holder {
              WHERE segid = value ->> 0 AND term <= ? ORDER BY term DESC LIMIT 1), 0)) AS number FROM json_each(?)
          ) JOIN ${this.#table}_data ON id = (segment << ${SEGMENT_BITS}) + number`,
         word.slice().buffer,
-        JSON.stringify(this.#segments.map(({ id, first }) => [id, first])),
+        JSON.stringify(this.segments.map(({ id, first }) => [id, first])),
       ),
     )
-    if (rows.length !== this.#segments.length) throw new Unreadable()
+    if (rows.length !== this.segments.length) throw new Unreadable()
     return new Map(
       rows.map(({ segment, number, block }) => [segment, { number, page: new Page(new Uint8Array(block)) }]),
     )
@@ -213,7 +213,7 @@ export class Postings implements Holder {
     word.set(encoded, 1)
     const lists: List[] = []
     const pages = this.#pagesWith(word)
-    for (const segment of this.#segments) {
+    for (const segment of this.segments) {
       for (const list of this.#listsIn(segment, word, prefix, pages.get(segment.id)!)) {
         if (lists.push(list) <= MOST_WORDS) continue
         this.#remember(LIST_BYTES)
@@ -253,7 +253,7 @@ export class Postings implements Holder {
   }
 
   /** Documents of a segment that are deleted. */
-  #goneFrom({ id, tombstones }: Segment): Set<number> {
+  goneFrom({ id, tombstones }: Segment): Set<number> {
     const known = this.#gone.get(id)
     if (known !== undefined) return known
     const gone = new Set<number>()
@@ -318,7 +318,7 @@ export class Postings implements Holder {
   #visitList(list: List, { low, high }: Range, visit: Visit): number {
     const { segment } = list
     if ((list.firsts.get(list.page) ?? low) > high || (list.lastSeq ?? low) < low) return 0
-    const gone = segment.tombstones > 0 ? this.#goneFrom(segment) : undefined
+    const gone = segment.tombstones > 0 ? this.goneFrom(segment) : undefined
     let number = this.#pageFor(list, low)
     let count = 0
     let seq = 0
