@@ -16,6 +16,7 @@ import { hasMeta, isWordIndexing, readMeta, writeMeta } from '../meta'
 import type { SearchContext } from '../run/context'
 import { EmbeddedAhead } from '../run/embedded-ahead'
 import { KeptReplies } from '../run/kept-replies'
+import { WordMemory } from '../run/kept-words'
 import { RecentQuestions } from '../run/recent-questions'
 import { RecentTexts } from '../run/recent-texts'
 import type { StoredSchema } from '../schema/layout'
@@ -80,6 +81,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     },
     questions: new RecentQuestions(),
     texts: new RecentTexts(),
+    words: new WordMemory(),
     replies: new KeptReplies(),
     count: () => store.count,
     columns: store.columns,

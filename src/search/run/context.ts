@@ -10,6 +10,7 @@ import type { VectorIndex } from '../vectors/vector-index'
 import type { EmbeddedAhead } from './embedded-ahead'
 import type { JoinPort, SearchJoins } from './join-port'
 import type { KeptReplies } from './kept-replies'
+import type { WordMemory } from './kept-words'
 import type { RecentQuestions } from './recent-questions'
 import type { RecentTexts } from './recent-texts'
 
@@ -26,6 +27,8 @@ export interface SearchContext {
   questions?: RecentQuestions
   /** cached texts of recently ranked documents; without it nothing is cached */
   texts?: RecentTexts
+  /** cached words of a small collection; without it FTS5 finds them */
+  words?: WordMemory
   /** cached replies; without it nothing is cached */
   replies?: KeptReplies
   /** how many documents the collection has */

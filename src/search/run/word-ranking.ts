@@ -26,7 +26,7 @@ import type { Pace } from './pace'
 import { eachFewBlocks, keyOfWord, OpenPostings } from './word-sets'
 
 const [K1, B] = [1.2, 0.75]
-const LEAST_IDF = 1e-6
+export const LEAST_IDF = 1e-6
 /** If the words have fewer documents than this in all, they are ranked at once. */
 const FEW = 10_000
 /** If more documents than this tie with the last one wanted, FTS5 ranks. */
@@ -108,7 +108,7 @@ const LEFT = {
  * The words that count in a score. FTS5 counts all words of the expression that a match has, except those in a part
  * that the match does not fulfil. Only expressions without such parts are ranked here.
  */
-function scoringWords(expression: Expression): WordIn[] | undefined {
+export function scoringWords(expression: Expression): WordIn[] | undefined {
   const isSimple = (part: Expression, kind: 'and' | 'or'): boolean =>
     part.kind === 'word' ||
     (part.kind === 'or' && part.parts.every((each) => isSimple(each, 'or'))) ||
@@ -118,7 +118,7 @@ function scoringWords(expression: Expression): WordIn[] | undefined {
 }
 
 /** The weights by column of `bm25(2.0, 1.0)`. */
-const weightsOf = (rank: string): number[] => rank.slice('bm25('.length, -1).split(',').map(Number)
+export const weightsOf = (rank: string): number[] => rank.slice('bm25('.length, -1).split(',').map(Number)
 
 async function rank(
   postings: OpenPostings,
@@ -187,11 +187,14 @@ async function rank(
 }
 
 /** The part of a word's idf that counts. @param length of the document, as a multiple of the average */
-const share = (often: number, length: number): number =>
+export const share = (often: number, length: number): number =>
   (often * (K1 + 1)) / (often + K1 * (1 - B + B * length))
 
 /** How many words documents have. */
-function lengthsOf({ context, table, pace }: OpenPostings, seqs: number[]): Map<number, number> {
+export function lengthsOf(
+  { context, table, pace }: Pick<OpenPostings, 'context' | 'table' | 'pace'>,
+  seqs: number[],
+): Map<number, number> {
   // One row takes a third of the time of many.
   const [row] = pace.query<{ ids: string; sizes: string }>(
     context.sql,

@@ -31,9 +31,10 @@ beforeEach(async () => {
 
 /**
  * @param leavesOpen whether a last word is never taken as whole
+ * @param inMemory whether words are read into memory, so that FTS5 is not asked for them
  * @returns the result, and the statements of the search with what was bound
  */
-const watched = (params: SearchParameters, leavesOpen = false) =>
+const watched = (params: SearchParameters, leavesOpen = false, inMemory = false) =>
   runInDurableObject(
     env.COLLECTION.get(env.COLLECTION.idFromName(collection.objectId)),
     async (_, { storage, id }: DurableObjectState) => {
@@ -47,6 +48,7 @@ const watched = (params: SearchParameters, leavesOpen = false) =>
       const { found, hits } = await executeSearch(
         Object.create(context, {
           sql: { value: { exec } as SqlStorage },
+          ...(!inMemory && { words: { value: undefined } }),
           ...(leavesOpen && { hasTerms: { value: () => false } }),
         }),
         { query_by: 'title,text', ...params },
@@ -72,6 +74,10 @@ it.each(['python guide', 'guide', 'a python guide', 'number 7', 'guide -python']
         const { found, hits } = await watched(params)
         const open = await watched(params, true)
         expect({ found, hits }).toEqual({ found: open.found, hits: open.hits })
+        const { statements, ...known } = await watched(params, false, true)
+        expect(known).toEqual({ found, hits })
+        // FTS5 ranks only words that are near each other.
+        expect(statements.filter((text) => text.includes(' MATCH ') && !text.includes('NEAR('))).toEqual([])
       }
     }
   },

@@ -76,11 +76,16 @@ export class DocumentScorer {
     ]
   }
 
-  /** The word that every field is searched for, if it is the only one. */
-  get single(): WordReader['single'] {
+  /** The reader of all fields, if there is only one. */
+  get only(): WordReader | undefined {
     const [way, ...others] = this.#ways
     const [reader, ...more] = new Set(way!.readers)
-    return others.length + more.length === 0 ? reader?.single : undefined
+    return others.length + more.length === 0 ? reader : undefined
+  }
+
+  /** The word that every field is searched for, if it is the only one. */
+  get single(): WordReader['single'] {
+    return this.only?.single
   }
 
   /** @param readings by field of the request */

@@ -9,6 +9,7 @@ import { TERMS } from '../../text/terms'
 import type { SearchContext } from '../context'
 import { columnsOf } from '../keyword'
 import type { Pace } from '../pace'
+import { wordsInMemory } from '../word-memory'
 
 /** All words that begin with another one come before that one with this letter behind it. */
 export const LAST_LETTER = '\u{10ffff}'
@@ -37,6 +38,8 @@ export function withLongest(
     return !code && text === word && analyzer.completions(word).length === 0
   })
   if (!isSame || hasSynonyms(terms)) return terms
+  const known = wordsInMemory(context, WORDS.table, pace)?.isLongest(word)
+  if (known !== undefined) return known ? terms.with(-1, { ...last, longest: word }) : terms
   const isNone = (rows: readonly object[]) => rows.length === 0
   // The table of terms is quick to ask, but it may have words that no document has any more, and lacks very long ones.
   const isLongest =

@@ -22,6 +22,7 @@ import { Gathered } from '../gathered'
 import { allMatches, atMost, keepsMatches, knownMatches, wordsOf } from '../kept-matches'
 import type { Pace } from '../pace'
 import { MOST_OF_PAGES } from '../recent-questions'
+import { wordsInMemory } from '../word-memory'
 import { bestByPostings, type Scored } from '../word-ranking'
 
 /** Up to this many matches are all read, without asking FTS5 for the best. Of each tier, this many are read. */
@@ -45,6 +46,8 @@ export async function fewMatches(
   pace: Pace,
   among?: number,
 ): Promise<number[] | undefined> {
+  const quick = wordsInMemory(context, match.table, pace)?.seqsOf(match, filter)
+  if (quick !== undefined) return quick.length <= most ? [...quick] : undefined
   const { sql } = context
   const words = wordsOf(match, filter)
   const known = knownMatches(context, words, pace)
@@ -78,6 +81,10 @@ export async function countedMatches(
   most: number,
   pace: Pace,
 ): Promise<{ found: number; seqs: number[] | undefined }> {
+  const quick = wordsInMemory(context, match.table, pace)?.seqsOf(match, filter)
+  if (quick !== undefined) {
+    return { found: quick.length, seqs: quick.length <= most ? [...quick] : undefined }
+  }
   const { sql } = context
   const all = await allMatches(context, wordsOf(match, filter), pace)
   if (all !== undefined) return { found: all.size, seqs: atMost(most, all) }
@@ -102,6 +109,7 @@ export const countMatches = async (
   filter: RangedFilter,
   pace: Pace,
 ): Promise<number> =>
+  wordsInMemory(context, match.table, pace)?.seqsOf(match, filter)?.length ??
   (await allMatches(context, wordsOf(match, filter), pace))?.size ??
   (await countOf(context.sql, unscoredMatches(context.sql, match, filter), pace))
 
@@ -130,6 +138,14 @@ export async function bestMatches(
   pace: Pace,
 ): Promise<Counted> {
   const { sql } = context
+  if (isScored && top?.byScore === true && top.limit > 0) {
+    const quick = wordsInMemory(context, match.table, pace)
+    const best = quick?.best(match, filter, { wanted: top.offset + top.limit, lacks })
+    if (best !== undefined) {
+      const total = quick!.seqsOf(match, filter)!.length - lacks.length
+      return windowOf(sql, best, total, top, pace)
+    }
+  }
   const words = wordsOf(match, filter)
   const ranks =
     isScored &&

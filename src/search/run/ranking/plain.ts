@@ -19,6 +19,7 @@ import type { SearchContext } from '../context'
 import { areKnown, columnsOf, rankOf, withSimilar, withSpacing } from '../keyword'
 import type { Pace } from '../pace'
 import { splitsAndJoins } from '../split-join'
+import { wordsInMemory } from '../word-memory'
 import { almostWhole, ENOUGH_AS_TYPED } from './almost'
 import { withLongest } from './longer-words'
 import { BY_TEXT, bestMatches, bestOfQuestion, type Counted, countedMatches, fewMatches } from './matches'
@@ -82,7 +83,12 @@ export async function planPlainSearch(
     const match = { match: words, table, rank }
     if (!isUnfinished) return { match, seqs: await fewMatches(context, match, filter, limit, pace) }
     const { seqs, found } = await countedMatches(context, match, filter, limit, pace)
-    const count = () => {
+    const count = async () => {
+      const quick = wordsInMemory(context, table, pace)?.best(match, filter, { wanted: limit, lacks: [] })
+      if (quick !== undefined) {
+        const rows = quick.slice(0, limit).map((row) => ({ ...row, distance: null, fused: null }))
+        return { rows, found }
+      }
       const order = orderBy([BY_TEXT], sql, context.schema, false)
       return bestMatches(context, match, filter, { found }, { offset: 0, limit, order, byScore: true }, pace)
     }

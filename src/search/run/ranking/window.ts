@@ -24,6 +24,7 @@ import type { Scored } from './documents'
 import { bestMatches, type Counted, countMatches, FEW, fewMatches, lacking, wordsIn } from './matches'
 import type { Ranking } from './ranking'
 import type { TextScore } from './score'
+import { scoresOfPlaces } from './scores-of-places'
 import { scoresOfWord } from './single-word'
 import type { Tier } from './tiers'
 import { wholeFields } from './whole-fields'
@@ -73,7 +74,7 @@ export async function rankedPage(
 ): Promise<RankedPage> {
   const page: RankedPage = { rows: [], texts: new Map(), found: seqs?.length ?? 0 }
   if (seqs !== undefined) {
-    let read = scoresOfWord(ranking, seqs) ?? ranking.scorer.scoreAll(seqs)
+    let read = scoresOfPlaces(ranking, seqs) ?? scoresOfWord(ranking, seqs) ?? ranking.scorer.scoreAll(seqs)
     // If they are too long to be read, those that fit best are read first.
     if (count && ranking.scorer.hasUnread) {
       read = ranking.scorer.scoreAll((await count()).rows.map(({ seq }) => seq))
@@ -98,7 +99,7 @@ export async function rankedPage(
     if (ranked !== undefined) {
       await addRanked(ranking, page, segment, { size, from, left, known: ranked })
     } else if (segment.seqs !== undefined) {
-      append(page, ordered(ranking, ranking.scorer.scoreAll(segment.seqs), from, left))
+      append(page, ordered(ranking, scoresOf(ranking, segment.seqs), from, left))
     } else if (from < size) {
       await addRanked(ranking, page, segment, { size, from, left, known: undefined })
     }
@@ -197,10 +198,12 @@ async function addRanked(
     known,
   }: { size: number; from: number; left: number; known: OrderedMatch[] | undefined },
 ): Promise<void> {
-  const { scorer } = ranking
   const best = (without: readonly number[], offset: number, limit: number) =>
     bestOf(ranking, segment, without, { offset, limit }, size)
-  const read = scorer.scoreAll((known ?? (await best([], 0, FEW))).map(({ seq }) => seq))
+  const read = scoresOf(
+    ranking,
+    (known ?? (await best([], 0, FEW))).map(({ seq }) => seq),
+  )
   const taken = Math.max(0, Math.min(read.length, from + left) - from)
   if (taken > 0) append(page, ordered(ranking, read, from, taken))
   const missing = Math.min(left, size - from) - taken
@@ -211,7 +214,11 @@ async function addRanked(
     (low, { text }) => (low === undefined || text.rank < low.rank ? text : low),
     undefined,
   )
-  const texts = new Map(scorer.scoreAll(rest.map(({ seq }) => seq)).map(({ seq, text }) => [seq, text]))
+  const others = scoresOf(
+    ranking,
+    rest.map(({ seq }) => seq),
+  )
+  const texts = new Map(others.map(({ seq, text }) => [seq, text]))
   for (const row of rest) {
     const text = texts.get(row.seq)
     if (text === undefined) continue
@@ -219,6 +226,9 @@ async function addRanked(
     page.texts.set(row.seq, least !== undefined && text.rank > least.rank ? least : text)
   }
 }
+
+const scoresOf = (ranking: Ranking, seqs: readonly number[]): Scored[] =>
+  scoresOfPlaces(ranking, seqs) ?? ranking.scorer.scoreAll(seqs)
 
 /** The matches of a segment in the order in which they are read, without some documents: a window of them. */
 async function bestOf(

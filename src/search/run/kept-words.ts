@@ -1,0 +1,64 @@
+/** Caches the places of words of a collection's index of words, until something is written. */
+import { changesOf } from '../changes'
+import { type Holder, MemoryBudget } from '../memory-budget'
+import type { Places } from '../text/word-pages'
+
+/** Bytes that all collections of an isolate keep together. */
+const MOST_BYTES = 8 << 20
+const BYTES_A_WORD = 300
+const budget = new MemoryBudget(MOST_BYTES)
+
+/** `whole`: no longer word begins with it; `unread`: left to FTS5 */
+type Kept = Places | 'whole' | 'unread'
+
+/** The words of a collection's index. */
+export class WordMemory implements Holder {
+  readonly #words = new Map<string, Kept>()
+  /** how many words documents have, by their distance from the first one; 0 if that is not known */
+  lengths: Uint32Array | undefined
+  totals: { documents: number; words: number } | undefined
+  #changes = -1
+  #bytes = 0
+
+  /** Call this before a search: words are forgotten after any write. */
+  begin(sql: SqlStorage): void {
+    const changes = changesOf(sql)
+    if (changes !== this.#changes) this.evict()
+    this.#changes = changes
+  }
+
+  find(key: string): Kept | undefined {
+    const kept = this.#words.get(key)
+    if (kept === undefined) return undefined
+    this.#words.delete(key)
+    this.#words.set(key, kept)
+    return kept
+  }
+
+  keep(key: string, kept: Kept): void {
+    this.#drop(key)
+    this.#words.set(key, kept)
+    this.#bytes += bytesOf(kept)
+    for (const oldest of this.#words.keys()) {
+      if (this.#bytes <= MOST_BYTES) break
+      this.#drop(oldest)
+    }
+    budget.use(this, this.#bytes + (this.lengths?.byteLength ?? 0))
+  }
+
+  #drop(key: string): void {
+    const kept = this.#words.get(key)
+    if (kept !== undefined) this.#bytes -= bytesOf(kept)
+    this.#words.delete(key)
+  }
+
+  evict(): void {
+    this.#words.clear()
+    this.lengths = undefined
+    this.totals = undefined
+    this.#bytes = 0
+  }
+}
+
+const bytesOf = (kept: Kept): number =>
+  BYTES_A_WORD + (typeof kept === 'string' ? 0 : 4 * (2 * kept.seqs.length + kept.places.length))

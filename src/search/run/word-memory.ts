@@ -1,0 +1,253 @@
+/**
+ * Answers expressions of a small collection from words in memory.
+ *
+ * FTS5 reads all places of each word again in each of the three or four statements of a plain search. Here the places of a
+ * word are read once (text/word-pages.ts), and cached until something is written.
+ */
+import { readColumn } from '../../stored-json'
+import { fragment, join } from '../fragment'
+import { NOWHERE, type Range } from '../range'
+import { WORDS } from '../text/analyzer'
+import { type Expression, parseExpression, type Together, type WordIn } from '../text/expression'
+import { Unreadable } from '../text/fts5-format'
+import { bitsOf, follow, hasColumn, intersect, isNear, reach, subtract, unite } from '../text/place-sets'
+import type { Postings } from '../text/postings'
+import { PLACE_BITS, type Places, readPlaces } from '../text/word-pages'
+import { type RangedFilter, type TextMatch, where } from './candidates'
+import type { SearchContext } from './context'
+import { keepsMatches } from './kept-matches'
+import type { WordMemory } from './kept-words'
+import type { Pace } from './pace'
+import { LEAST_IDF, lengthsOf, type Scored, scoringWords, share, weightsOf } from './word-ranking'
+import { OpenPostings } from './word-sets'
+
+/** Bytes of places that are read in the time of a row. */
+const PLACES_A_ROW = 16
+
+const SEARCHES = new WeakMap<Pace, WordsInMemory>()
+
+/** The words of this search's collection; undefined if FTS5 has to find them. */
+export function wordsInMemory(context: SearchContext, table: string, pace: Pace): WordsInMemory | undefined {
+  const { words: memory } = context
+  if (memory === undefined || table !== WORDS.table || keepsMatches(context, pace)) return undefined
+  const known = SEARCHES.get(pace)
+  if (known !== undefined) return known.isCurrent ? known : undefined
+  memory.begin(context.sql)
+  const words = new WordsInMemory(context, memory, pace)
+  SEARCHES.set(pace, words)
+  return words
+}
+
+/** The words of a collection during one search. */
+export class WordsInMemory {
+  readonly table = WORDS.table
+  readonly #writes: number
+  #opened: { ends: Range; postings: Postings } | undefined
+  readonly #found = new Map<string, { expression: Expression; seqs: Uint32Array } | undefined>()
+  readonly #passing = new WeakMap<RangedFilter, Map<number, boolean>>()
+
+  constructor(
+    readonly context: SearchContext,
+    readonly memory: WordMemory,
+    readonly pace: Pace,
+  ) {
+    this.#writes = context.columns.matches.writes
+  }
+
+  /** whether nothing was written since the search began */
+  get isCurrent(): boolean {
+    return this.#writes === this.context.columns.matches.writes
+  }
+
+  /**
+   * The documents that match an expression, ascending.
+   * @returns undefined if FTS5 has to find them
+   */
+  seqsOf(match: TextMatch, filter: RangedFilter): Uint32Array | undefined {
+    const found = this.#matches(match)
+    return found && this.#pass(found.seqs, filter)
+  }
+
+  #matches({ match }: TextMatch): { expression: Expression; seqs: Uint32Array } | undefined {
+    if (this.#found.has(match)) return this.#found.get(match)
+    let found: { expression: Expression; seqs: Uint32Array } | undefined
+    try {
+      const expression = parseExpression(match, WORDS)
+      found = expression && { expression, seqs: this.#evaluate(expression) }
+    } catch (error) {
+      if (!(error instanceof Unreadable)) throw error
+    }
+    this.#found.set(match, found)
+    return found
+  }
+
+  /** @throws Unreadable if FTS5 has to read it */
+  word(word: string, prefix: boolean): Places {
+    const kept = this.memory.find(prefix ? `${word}*` : word)
+    if (kept === undefined) return this.#read(word, prefix)
+    if (kept === 'unread') throw new Unreadable()
+    return kept === 'whole' ? this.word(word, false) : kept
+  }
+
+  /** Whether no longer word begins with this one; undefined if that is not known. */
+  isLongest(word: string): boolean | undefined {
+    try {
+      return this.word(word, true) === this.word(word, false)
+    } catch (error) {
+      if (error instanceof Unreadable) return undefined
+      throw error
+    }
+  }
+
+  #read(word: string, prefix: boolean): Places {
+    const { context, pace, memory, table } = this
+    try {
+      const { whole, all } = readPlaces(context.sql, table, this.#postings(), { word, prefix }, pace.read)
+      pace.countRows((all ?? whole).places.length / PLACES_A_ROW)
+      if (prefix) memory.keep(`${word}*`, all ?? 'whole')
+      memory.keep(word, whole)
+      return all ?? whole
+    } catch (error) {
+      if (error instanceof Unreadable) memory.keep(prefix ? `${word}*` : word, 'unread')
+      throw error
+    }
+  }
+
+  /** Opened again after a pause, in which the index may have been merged. */
+  #postings(): Postings {
+    const ends = this.pace.ends(this.context.sql)
+    if (this.#opened?.ends !== ends) {
+      this.#opened = { ends, postings: new OpenPostings(this.context, this.table, this.pace).now }
+    }
+    return this.#opened.postings
+  }
+
+  #evaluate(expression: Expression): Uint32Array {
+    if (expression.kind === 'word') return this.#wordIn(expression)
+    if (expression.kind === 'together') return this.#together(expression)
+    if (expression.kind === 'not') {
+      return subtract(this.#evaluate(expression.part), this.#evaluate(expression.without))
+    }
+    const parts = expression.parts.map((part) => this.#evaluate(part))
+    if (expression.kind === 'or') return parts.reduce(unite)
+    parts.sort((a, b) => a.length - b.length)
+    return parts.reduce(intersect)
+  }
+
+  #wordIn({ word, prefix, columns }: WordIn): Uint32Array {
+    const places = this.word(word, prefix)
+    const wanted = bitsOf(columns)
+    return (places.columns & ~wanted) === 0
+      ? places.seqs
+      : places.seqs.filter((_, at) => hasColumn(places, at, wanted))
+  }
+
+  #together({ words, initial, near }: Together): Uint32Array {
+    const all = words.map(({ word, prefix }) => this.word(word, prefix))
+    const wanted = bitsOf(words[0]!.columns)
+    const inAll = all
+      .map(({ seqs }) => seqs)
+      .sort((a, b) => a.length - b.length)
+      .reduce(intersect)
+    const cursors = new Uint32Array(all.length)
+    const found = new Uint32Array(inAll.length)
+    let size = 0
+    for (const seq of inAll) {
+      for (let index = 0; index < all.length; index++)
+        cursors[index] = reach(all[index]!.seqs, seq, cursors[index]!)
+      const fits =
+        near === undefined ? follow(all, cursors, wanted, initial) : isNear(all, cursors, wanted, near)
+      if (fits) found[size++] = seq
+    }
+    return found.slice(0, size)
+  }
+
+  /** Those that pass the filter. Each document is tested once a search. */
+  #pass(seqs: Uint32Array, filter: RangedFilter): Uint32Array {
+    let known = this.#passing.get(filter)
+    if (known === undefined) {
+      if (filter(NOWHERE).sql === '1') return seqs
+      known = new Map()
+      this.#passing.set(filter, known)
+    }
+    const unknown = seqs.filter((seq) => !known.has(seq))
+    if (unknown.length > 0) {
+      const relation = fragment('SELECT value AS seq FROM json_each(?)', `[${unknown.join(',')}]`)
+      const range = { low: unknown[0]!, high: unknown.at(-1)! }
+      const [row] = this.pace.query<{ list: string }>(
+        this.context.sql,
+        join(
+          [
+            fragment('SELECT json_group_array(seq) AS list FROM ('),
+            where(relation, filter(range)),
+            fragment(')'),
+          ],
+          '',
+        ),
+      )
+      for (const seq of unknown) known.set(seq, false)
+      for (const seq of readColumn<number>(row!.list)) known.set(seq, true)
+    }
+    return seqs.filter((seq) => known.get(seq) === true)
+  }
+
+  /**
+   * The best matches by BM25, best first and the newest first of equal ones, as FTS5 has them (word-ranking.ts). Others that are as good as
+   * the last one wanted come along.
+   * @returns undefined if FTS5 has to rank them
+   */
+  best(
+    match: TextMatch,
+    filter: RangedFilter,
+    { wanted, lacks }: { wanted: number; lacks: readonly number[] },
+  ): Scored[] | undefined {
+    const found = this.#matches(match)
+    const scoring = found && match.first === undefined && scoringWords(found.expression)
+    if (!scoring) return undefined
+    let seqs = this.#pass(found.seqs, filter)
+    if (lacks.length > 0) {
+      const without = new Set(lacks)
+      seqs = seqs.filter((seq) => !without.has(seq))
+    }
+    const scores = this.#scores(seqs, scoring, weightsOf(match.rank))
+    let limit = Number.POSITIVE_INFINITY
+    if (seqs.length > wanted) limit = Float64Array.from(scores).sort()[wanted - 1]!
+    const rows: Scored[] = []
+    for (let at = 0; at < seqs.length; at++) {
+      if (scores[at]! <= limit) rows.push({ seq: seqs[at]!, score: scores[at]! })
+    }
+    return rows.sort((a, b) => a.score - b.score || b.seq - a.seq)
+  }
+
+  #scores(seqs: Uint32Array, words: readonly WordIn[], weights: readonly number[]): Float64Array {
+    const { memory } = this
+    memory.totals ??= this.#postings().totals()
+    const { documents, words: total } = memory.totals
+    const { low, high } = this.pace.ends(this.context.sql)
+    memory.lengths ??= new Uint32Array(high - low + 1)
+    const { lengths } = memory
+    const unknown = Array.from(seqs.filter((seq) => lengths[seq - low] === 0))
+    if (unknown.length > 0) {
+      for (const [seq, length] of lengthsOf(this, unknown)) lengths[seq - low] = length
+    }
+    const scores = new Float64Array(seqs.length)
+    for (const word of words) {
+      const places = this.word(word.word, word.prefix)
+      const n = this.#wordIn(word).length
+      const idf = Math.max(LEAST_IDF, Math.log((documents - n + 0.5) / (n + 0.5)))
+      const own: number[] = []
+      for (const column of word.columns) own[column] = weights[column] ?? 1
+      let cursor = 0
+      for (let at = 0; at < seqs.length; at++) {
+        cursor = reach(places.seqs, seqs[at]!, cursor)
+        if (places.seqs[cursor] !== seqs[at]) continue
+        let often = 0
+        for (let index = places.starts[cursor]!; index < places.starts[cursor + 1]!; index++) {
+          often += own[places.places[index]! >>> PLACE_BITS] ?? 0
+        }
+        if (often > 0) scores[at]! -= idf * share(often, lengths[seqs[at]! - low]! / (total / documents))
+      }
+    }
+    return scores
+  }
+}
