@@ -50,8 +50,8 @@ export class Matches {
 export const atMost = (most: number, matches: Matches): number[] | undefined =>
   matches.size <= most ? matches.seqs : undefined
 
-/** Expressions of more words are left to FTS5: reading and ranking takes half a megabyte a word. */
-const MOST_WORDS = 40
+/** Expressions of more different words are left to FTS5: reading and ranking takes half a megabyte a word. */
+export const MOST_WORDS = 40
 
 /** A question to the index: a relation of the sequence numbers that match, and a key that identifies it. */
 export interface Asked {
@@ -81,7 +81,9 @@ export function wordsOf({ match, table }: TextMatch, filter: RangedFilter): Aske
     collects: match.includes('*'),
     get words() {
       const expression = read()
-      return expression && wordsIn(expression).length <= MOST_WORDS ? { table, expression } : undefined
+      if (expression === undefined) return undefined
+      const words = new Set(wordsIn(expression).map((word) => keyOfWord(table, word)))
+      return words.size <= MOST_WORDS ? { table, expression } : undefined
     },
   }
 }

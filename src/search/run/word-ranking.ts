@@ -21,7 +21,7 @@ import { type Expression, type WordIn, wordsIn } from '../text/expression'
 import { Unreadable, weightOfPlaces } from '../text/fts5-format'
 import type { TextMatch } from './candidates'
 import type { SearchContext } from './context'
-import { allMatches, type Matches, wordsOf } from './kept-matches'
+import { allMatches, MOST_WORDS, type Matches, wordsOf } from './kept-matches'
 import type { Pace } from './pace'
 import { eachFewBlocks, keyOfWord, OpenPostings } from './word-sets'
 
@@ -66,6 +66,7 @@ export async function bestByPostings(
   const words = wordsOf(match, () => fragment('1'))?.words
   const scoring = words && scoringWords(words.expression)
   if (words === undefined || scoring === undefined || match.first !== undefined) return undefined
+  if (scoring.length > MOST_WORDS) return undefined
   try {
     const sizes: number[] = []
     for (const word of scoring) {

@@ -235,7 +235,7 @@ export async function bestOfQuestion(
 }
 
 /** Sequence numbers in one row: a list is read more quickly than many rows. */
-function listOf(sql: SqlStorage, relation: SqlFragment, pace: Pace): number[] {
+export function listOf(sql: SqlStorage, relation: SqlFragment, pace: Pace): number[] {
   const [row] = pace.query<{ list: string }>(
     sql,
     join([fragment('SELECT json_group_array(seq) AS list FROM ('), relation, fragment(')')], ''),
