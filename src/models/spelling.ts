@@ -30,6 +30,8 @@ export function isSwap(a: string, b: string): boolean {
 const SHORTEST = 5
 /** In small letters, or with a capital first: the other ones are names in code, or abbreviations. */
 const WRITTEN = regExp(String.raw`^\p{Script=Latin}[\p{Ll}\p{M}]{2,}$`, 'u')
+/** Unknown words that are looked up. A text that is no question has many, and each takes time in the index. */
+const MOST_LOOKED_UP = 8
 const CAPITAL = regExp(String.raw`^\p{Lu}`, 'u')
 
 /** The words that may have been meant. */
@@ -47,19 +49,34 @@ export interface Dictionary {
  * that are one slip away from a word of the documents, or else of the language. A name is corrected to a word of the
  * documents alone.
  */
-export async function respelled(question: string, { language, has, like }: Dictionary): Promise<string> {
-  const words = wordsOf(question)
-  let text = question
-  for (const word of words) {
-    const { raw, folded } = word
-    if (!WRITTEN().test(raw) || language.has(folded) || isStopword(folded) || has(word)) continue
-    const isMeant = (other: string) =>
-      folded.length < SHORTEST ? isSwap(folded, other) : isSlip(folded, other)
-    const isName = word !== words[0] && CAPITAL().test(raw)
-    const meant = find(await like(folded), isMeant) ?? (isName ? undefined : find(language.keys(), isMeant))
-    if (meant !== undefined) text = text.replace(raw, meant)
+export async function respelled(question: string, dictionary: Dictionary): Promise<string> {
+  let text = ''
+  let read = 0
+  let lookedUp = 0
+  for (const [number, word] of wordsOf(question).entries()) {
+    const at = question.indexOf(word.raw, read)
+    text += question.slice(read, at)
+    read = at + word.raw.length
+    const isOdd = lookedUp < MOST_LOOKED_UP && isUnknown(word, dictionary)
+    if (isOdd) lookedUp += 1
+    text += (isOdd && (await meantBy(word, number > 0, dictionary))) || word.raw
   }
-  return text
+  return text + question.slice(read)
+}
+
+const isUnknown = (word: Word, { language, has }: Dictionary): boolean =>
+  WRITTEN().test(word.raw) && !language.has(word.folded) && !isStopword(word.folded) && !has(word)
+
+/** @param isInside whether other words come before it: then a capital is that of a name */
+async function meantBy(
+  { raw, folded }: Word,
+  isInside: boolean,
+  { language, like }: Dictionary,
+): Promise<string | undefined> {
+  const isMeant = (other: string) =>
+    folded.length < SHORTEST ? isSwap(folded, other) : isSlip(folded, other)
+  const isName = isInside && CAPITAL().test(raw)
+  return find(await like(folded), isMeant) ?? (isName ? undefined : find(language.keys(), isMeant))
 }
 
 function find<T>(values: Iterable<T>, test: (value: T) => boolean): T | undefined {

@@ -17,8 +17,21 @@ describe('a misspelled question', () => {
     ['a radom answer', 'a random answer'],
     ['Helllo', 'hello'],
     ['the scoped kyes', 'the scoped keys'],
+    ['`npm rando` shows the rando', '`npm random` shows the random'],
+    ['histor histo', 'history histo'],
   ])('%s becomes: %s', async (asked, meant) => {
     expect(await respelled(asked, dictionary)).toBe(meant)
+  })
+
+  it('has eight words looked up at most', async () => {
+    let lookedUp = 0
+    const like = () => {
+      lookedUp += 1
+      return []
+    }
+    const asked = Array.from({ length: 500 }, (_, at) => `zz${'qwertyuiop'[at % 10]}x`).join(' ')
+    expect(await respelled(asked, { ...dictionary, like })).toBe(asked)
+    expect(lookedUp).toBe(8)
   })
 
   it.each([

@@ -29,7 +29,7 @@ const body = once(() => {
     model: v.pipe(v.string(), v.minLength(1)),
     input: v.union(
       [Text, v.pipe(v.array(Text), v.minLength(1), v.maxLength(MOST_TEXTS))],
-      'Send a text or a list of texts. Token ids are not read: LangChain sends texts with `check_embedding_ctx_length=False`.',
+      `Send a text, or up to ${MOST_TEXTS} of them, of 1 to ${LONGEST_TEXT} characters each. Token ids are not read: LangChain sends texts with \`check_embedding_ctx_length=False\`.`,
     ),
     encoding_format: v.nullish(v.picklist(['float', 'base64'])),
     dimensions: v.nullish(v.number()),
