@@ -82,9 +82,15 @@ export function follow(
   return false
 }
 
+/** Halves the places, since one document can have a hundred thousand of a word. */
 function has({ starts, places }: Places, at: number, place: number): boolean {
-  for (let index = starts[at]!; index < starts[at + 1]!; index++) if (places[index] === place) return true
-  return false
+  let [low, high] = [starts[at]!, starts[at + 1]!]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (places[middle]! < place) low = middle + 1
+    else high = middle
+  }
+  return low < starts[at + 1]! && places[low] === place
 }
 
 /** Whether a stretch of a column has each word, with so many words between the first and the last. */

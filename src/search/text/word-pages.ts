@@ -217,17 +217,23 @@ class List {
     const places = new Uint32Array(this.#places.length)
     let documents = 0
     let size = 0
+    let isMixed = false
+    const arrange = () => {
+      if (isMixed) places.subarray(starts[documents - 1], size).sort()
+      isMixed = false
+    }
     for (const at of order) {
       const seq = this.#seqs[at]!
-      const isMore = documents > 0 && seqs[documents - 1] === seq
-      if (!isMore) {
+      if (documents > 0 && seqs[documents - 1] === seq) isMixed = true
+      else {
+        arrange()
         seqs[documents] = seq
         starts[documents++] = size
       }
       const end = this.#starts[at + 1]!
       for (let index = this.#starts[at]!; index < end; index++) places[size++] = this.#places[index]!
-      if (isMore) sort(places, starts[documents - 1]!, size)
     }
+    arrange()
     starts[documents] = size
     return {
       seqs: seqs.slice(0, documents),
@@ -261,15 +267,5 @@ class List {
       if (!(wholeOnly && this.#isLonger[at])) order[next[seqs[at]! - low]!++] = at
     }
     return order
-  }
-}
-
-/** Sorts a few places that are almost in order. */
-function sort(places: Uint32Array, from: number, to: number): void {
-  for (let at = from + 1; at < to; at++) {
-    const place = places[at]!
-    let before = at - 1
-    for (; before >= from && places[before]! > place; before--) places[before + 1] = places[before]!
-    places[before + 1] = place
   }
 }
