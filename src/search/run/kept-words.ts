@@ -25,6 +25,7 @@ export class WordMemory implements Holder {
     const changes = changesOf(sql)
     if (changes !== this.#changes) this.evict()
     this.#changes = changes
+    this.#use()
   }
 
   find(key: string): Kept | undefined {
@@ -43,6 +44,10 @@ export class WordMemory implements Holder {
       if (this.#bytes <= MOST_BYTES) break
       this.#drop(oldest)
     }
+    this.#use()
+  }
+
+  #use(): void {
     budget.use(this, this.#bytes + (this.lengths?.byteLength ?? 0))
   }
 
@@ -57,6 +62,7 @@ export class WordMemory implements Holder {
     this.lengths = undefined
     this.totals = undefined
     this.#bytes = 0
+    budget.release(this)
   }
 }
 

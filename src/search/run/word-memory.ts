@@ -24,6 +24,9 @@ import { OpenPostings } from './word-sets'
 /** Bytes of places that are read in the time of a row. */
 const PLACES_A_ROW = 16
 
+/** Documents that a filter is tested on at once, if it costs little (`Pace.weight`). FTS5's matches are tested in slices. */
+const MOST_TESTED = 16_384
+
 const SEARCHES = new WeakMap<Pace, WordsInMemory>()
 
 /** The words of this search's collection; undefined if FTS5 has to find them. */
@@ -162,8 +165,8 @@ export class WordsInMemory {
     return found.slice(0, size)
   }
 
-  /** Those that pass the filter. Each document is tested once a search. */
-  #pass(seqs: Uint32Array, filter: RangedFilter): Uint32Array {
+  /** Those that pass the filter. Each document is tested once a search. @returns undefined if that takes too long at once */
+  #pass(seqs: Uint32Array, filter: RangedFilter): Uint32Array | undefined {
     let known = this.#passing.get(filter)
     if (known === undefined) {
       if (filter(NOWHERE).sql === '1') return seqs
@@ -171,6 +174,7 @@ export class WordsInMemory {
       this.#passing.set(filter, known)
     }
     const unknown = seqs.filter((seq) => !known.has(seq))
+    if (unknown.length * this.pace.weight > MOST_TESTED) return undefined
     if (unknown.length > 0) {
       const relation = fragment('SELECT value AS seq FROM json_each(?)', `[${unknown.join(',')}]`)
       const range = { low: unknown[0]!, high: unknown.at(-1)! }
@@ -192,7 +196,8 @@ export class WordsInMemory {
   }
 
   /**
-   * The best matches by BM25, best first and the newest first of equal ones, as FTS5 has them (word-ranking.ts). Others that are as good as
+   * The best matches by BM25, best first and the newest first of equal ones, as FTS5 has them (word-ranking.ts), but that
+   * FTS5 loses parts of some scores where a word is excluded beside alternatives. Others that are as good as
    * the last one wanted come along.
    * @returns undefined if FTS5 has to rank them
    */
@@ -205,6 +210,7 @@ export class WordsInMemory {
     const scoring = found && match.first === undefined && scoringWords(found.expression)
     if (!scoring) return undefined
     let seqs = this.#pass(found.seqs, filter)
+    if (seqs === undefined) return undefined
     if (lacks.length > 0) {
       const without = new Set(lacks)
       seqs = seqs.filter((seq) => !without.has(seq))

@@ -21,7 +21,7 @@ import { type Expression, type WordIn, wordsIn } from '../text/expression'
 import { Unreadable, weightOfPlaces } from '../text/fts5-format'
 import type { TextMatch } from './candidates'
 import type { SearchContext } from './context'
-import { allMatches, MOST_WORDS, type Matches, wordsOf } from './kept-matches'
+import { allMatches, type Matches, MOST_WORDS, wordsOf } from './kept-matches'
 import type { Pace } from './pace'
 import { eachFewBlocks, keyOfWord, OpenPostings } from './word-sets'
 

@@ -162,7 +162,9 @@ export class MatchMemory {
     this.#written.set(number, ++this.writes)
   }
 
+  /** A collection is also cleared when it is emptied, so a search that is under way must not go on with what it has. */
   clear(): void {
+    this.writes += 1
     this.makeRoom(-1)
   }
 }

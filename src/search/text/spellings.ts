@@ -2,8 +2,8 @@
 
 /** Endings and letters of one spelling, and those of the other. */
 const PAIRS: readonly [RegExp, string][] = [
-  [/our/, 'or'],
-  [/or/, 'our'],
+  [/our(?=$|s$|ed$|ing$|ful|able|ably|ite|hood|ly$|less|er)/, 'or'],
+  [/or(?=$|s$|ed$|ing$|ful|able|ably|ite|hood|ly$|less|er)/, 'our'],
   [/is(?=(?:e[drs]?|ing|ations?|ers?)$)/, 'iz'],
   [/iz(?=(?:e[drs]?|ing|ations?|ers?)$)/, 'is'],
   [/ys(?=(?:e[drs]?|ing|ers?)$)/, 'yz'],
