@@ -101,7 +101,7 @@ it('leaves to FTS5 a filter that takes long for each document', async () => {
   const [history] = fc.sample(steps, { numRuns: 1, seed: 1 })
   await withHistory(history!, 0, async ({ context, writer }) => {
     writer.write([{ document: '{"id":"one","title":"star","text":"moon","number":1}', action: 'upsert' }])
-    const match = { match: '"star"', table: 'word_index' as const, rank: 'bm25(2.0000, 1.0000)' }
+    const match = { match: '{t0 t1}:("star")', table: 'word_index' as const, rank: 'bm25(2.0000, 1.0000)' }
     const heavy = new Pace(new LongSearches(), undefined, 250 * 20_000)
     const some = () => fragment('d.seq > 0')
     expect(wordsInMemory(context, 'word_index', heavy)!.seqsOf(match, everything)).toBeDefined()
