@@ -228,7 +228,7 @@ export class WordsInMemory {
   #scores(seqs: Uint32Array, words: readonly WordIn[], weights: readonly number[]): Float64Array {
     const { memory } = this
     memory.totals ??= this.#postings().totals()
-    const { documents, words: total } = memory.totals
+    const average = memory.totals.words / memory.totals.documents
     const { low, high } = this.pace.ends(this.context.sql)
     memory.lengths ??= new Uint32Array(high - low + 1)
     const { lengths } = memory
@@ -240,7 +240,7 @@ export class WordsInMemory {
     for (const word of words) {
       const places = this.word(word.word, word.prefix)
       const n = this.#wordIn(word).length
-      const idf = Math.max(LEAST_IDF, Math.log((documents - n + 0.5) / (n + 0.5)))
+      const idf = Math.max(LEAST_IDF, Math.log((memory.totals.documents - n + 0.5) / (n + 0.5)))
       const own: number[] = []
       for (const column of word.columns) own[column] = weights[column] ?? 1
       let cursor = 0
@@ -251,7 +251,8 @@ export class WordsInMemory {
         for (let index = places.starts[cursor]!; index < places.starts[cursor + 1]!; index++) {
           often += own[places.places[index]! >>> PLACE_BITS] ?? 0
         }
-        if (often > 0) scores[at]! -= idf * share(often, lengths[seqs[at]! - low]! / (total / documents))
+        const length = lengths[seqs[at]! - low]!
+        if (often > 0) scores[at]! -= idf * share(often, length / average)
       }
     }
     return scores
