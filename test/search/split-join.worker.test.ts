@@ -120,23 +120,26 @@ describe('num_typos', () => {
 })
 
 describe('a question', () => {
+  const asking = (pages: Awaited<ReturnType<typeof makeCollection>>) => async (q: string) =>
+    idsOf(
+      await pages.search({
+        q,
+        query_by: 'title',
+        match_stems: 'true',
+        fusion: 'score',
+        drop_tokens_threshold: '1000000',
+        prefix: 'false',
+      }),
+    )
+
   it('finds a verb and its particle as one word', async () => {
-    const pages = await makeCollection(FIELDS, [
-      { id: 'copies', title: 'Making a backup', maker: 'Alpha' },
-      { id: 'door', title: 'Login', maker: 'Beta' },
-      { id: 'other', title: 'Where the computer stands', maker: 'Gamma' },
-    ])
-    const asked = async (q: string) =>
-      idsOf(
-        await pages.search({
-          q,
-          query_by: 'title',
-          match_stems: 'true',
-          fusion: 'score',
-          drop_tokens_threshold: '1000000',
-          prefix: 'false',
-        }),
-      )
+    const asked = asking(
+      await makeCollection(FIELDS, [
+        { id: 'copies', title: 'Making a backup', maker: 'Alpha' },
+        { id: 'door', title: 'Login', maker: 'Beta' },
+        { id: 'other', title: 'Where the computer stands', maker: 'Gamma' },
+      ]),
+    )
     expect(await asked('how do I back up everything')).toEqual(['copies'])
     expect(await asked('backing up at night')).toEqual(['copies'])
     expect(await asked('why am I not logged in')).toEqual(['door'])
@@ -144,21 +147,12 @@ describe('a question', () => {
   })
 
   it('finds British and American spellings alike', async () => {
-    const pages = await makeCollection(FIELDS, [
-      { id: 'british', title: 'Colours of the catalogue', maker: 'Alpha' },
-      { id: 'american', title: 'Organize a center', maker: 'Beta' },
-    ])
-    const asked = async (q: string) =>
-      idsOf(
-        await pages.search({
-          q,
-          query_by: 'title',
-          match_stems: 'true',
-          fusion: 'score',
-          drop_tokens_threshold: '1000000',
-          prefix: 'false',
-        }),
-      )
+    const asked = asking(
+      await makeCollection(FIELDS, [
+        { id: 'british', title: 'Colours of the catalogue', maker: 'Alpha' },
+        { id: 'american', title: 'Organize a center', maker: 'Beta' },
+      ]),
+    )
     expect(await asked('which color?')).toEqual(['british'])
     expect(await asked('the catalogs')).toEqual(['british'])
     expect(await asked('how is it organised?')).toEqual(['american'])
