@@ -23,7 +23,7 @@ import { mountMcp } from './api/mcp'
 import { mountN8n } from './api/n8n'
 import { mountOpenAi } from './api/openai'
 import { openAiError } from './api/openai/errors'
-import { findIndexAhead, incorrectMethod, keyOf, mountOpenSearch, noHandler } from './api/opensearch'
+import { beginSearch, incorrectMethod, keyOf, mountOpenSearch, noHandler } from './api/opensearch'
 import { mountParley } from './api/parley'
 import { mountTypesense } from './api/typesense'
 import { mountUiStream } from './api/ui-stream'
@@ -121,7 +121,7 @@ async function refuseDatabase(
   if (path === '/health' || isVerified(env)) return undefined
   const key = isOpenSearch(path) ? keyOf(request) : presentedKey(request)
   const beside = () => {
-    record.ahead = findIndexAhead(env, request)
+    record.ahead = beginSearch(env, request)
   }
   const [refused] = await Promise.all([
     requireNoForeignDatabase(env).then(() => undefined, errorResponse),

@@ -38,7 +38,9 @@ export function waitOf(hops, isFar) {
     const began = now
     for (const call of calls) {
       // The conversation's object reads them meanwhile.
-      const isAhead = calls.includes('ask') && (call === 'recentMessages' || call === 'wholeTurns')
+      const isAhead =
+        (calls.includes('ask') || calls.includes('rewrite')) &&
+        (call === 'recentMessages' || call === 'wholeTurns')
       const from = isAhead ? (told ?? began) : began
       const end = from + (isFar && !NEAR.has(call) ? OCEAN_MS : NEARBY_MS)
       // Nobody waits for it but the call that the object makes then.

@@ -110,8 +110,9 @@ export interface ConversationRpc {
   /**
    * Makes sure that D1 holds everything readable of this conversation, if this object holds anything. Fails
    * with 404 for a conversation that is deleted or another asker's, and with 503 while D1 is unavailable.
+   * @returns true: something had to be delivered. An object of the version before never says so
    */
-  recorded(asker: Asker): Promise<Outcome<void>>
+  recorded(asker: Asker): Promise<Outcome<true | undefined>>
   /**
    * Returns the turns that ended without an answer, with their traces, oldest first, while their log is kept.
    * Fails with 404 as `recorded` does.

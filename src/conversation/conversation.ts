@@ -195,13 +195,14 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
     return attempt(() => (told.what === 'message' ? this.#queue.addMessage(telling) : telling()))
   }
 
-  recorded(asker: Asker): Promise<Outcome<void>> {
+  recorded(asker: Asker): Promise<Outcome<true | undefined>> {
     return attempt(async () => {
       const memory = this.#memory
-      if (!memory) return
-      if (memory.mayRead(asker) && !memory.records.empty) await this.#deliver(memory)
+      if (!memory) return undefined
+      const isBehind = memory.mayRead(asker) && !memory.records.empty
+      if (isBehind) await this.#deliver(memory)
       if (!memory.mayRead(asker)) throw unknownConversation()
-      if (memory.records.empty) return
+      if (memory.records.empty) return isBehind || undefined
       throw new ApiError(503, 'The conversation cannot be read now. Try again later.', RETRY_READING)
     })
   }

@@ -32,26 +32,40 @@ export async function openRow(
   return recorded.ok && mayOpen(asker, row) ? row : 'foreign'
 }
 
-/**
- * The same in one wait. Only for an id that this server gave out. The row may lack what the object delivers just now, such as
- * the latest turns.
- * @param known called with the id, before anything is asked
- * @returns undefined where openRow has to say what it is
- */
-export async function openAhead(
-  env: Cloudflare.Env,
-  asker: Asker,
-  handle: string,
-  known: (id: string) => void,
-): Promise<ConversationRow | undefined> {
+/** A row that was read before it is known who asks. Nobody may learn of it but through `openAhead`. */
+export interface EarlyRow {
+  handle: string
+  id: string
+  row: Promise<ConversationRow | undefined>
+}
+
+/** @returns undefined for an id that this server did not give out */
+export async function readRowAhead(env: Cloudflare.Env, handle: string): Promise<EarlyRow | undefined> {
   const id = (await idOfHandle(env, handle)) ?? ((await isSealed(env, handle)) ? handle : undefined)
   if (id === undefined) return undefined
-  known(id)
-  const [recorded, row] = await Promise.all([
-    conversationObject(env, id).recorded(asker),
-    findConversationRow(database(env), id, Date.now()),
-  ])
-  return recorded.ok && row && mayOpen(asker, row) ? row : undefined
+  const row = findConversationRow(database(env), id, Date.now())
+  row.catch(() => {})
+  return { handle, id, row }
+}
+
+/** A conversation as far as it was opened ahead. undefined: openRow has to say what it is. */
+export interface OpenedAhead {
+  /** the row, before the object has been heard. It may lack what the object delivers just now, such as the latest turns */
+  row: Promise<ConversationRow | undefined>
+  /** the same, once the object knows the conversation too */
+  opened: Promise<ConversationRow | undefined>
+  /** whether the object had to deliver something. What was read meanwhile may lack that */
+  delivered: Promise<boolean>
+}
+
+/** Does what openRow does in one wait. Another's conversation and an unknown one take the same calls here too. */
+export function openAhead(env: Cloudflare.Env, asker: Asker, early: EarlyRow): OpenedAhead {
+  const recorded = conversationObject(env, early.id).recorded(asker)
+  const row = early.row.then((row) => (row && mayOpen(asker, row) ? row : undefined))
+  const opened = Promise.all([recorded, row]).then(([{ ok }, row]) => (ok ? row : undefined))
+  const delivered = recorded.then((outcome) => outcome.ok && outcome.value === true)
+  for (const each of [row, opened, delivered]) each.catch(() => {})
+  return { row, opened, delivered }
 }
 
 /** Refuses an id that this server did not make by D1 alone. Its object is asked only if the asker may open it. */

@@ -70,6 +70,13 @@ class Hops {
     return reply
   }
 
+  /** A reply that takes longer than a question's checks, which take no hop. */
+  async afterChecks<T>(work: Promise<T>): Promise<T> {
+    const reply = await work
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    return reply
+  }
+
   ask(): void {
     this.begin('ask')()
     for (const end of this.#read) end()
@@ -80,6 +87,7 @@ class Hops {
   collection<T>(name: string, work: Promise<T>): Promise<T> {
     const ahead = this.#ahead
     const isAhead = (name === 'recentMessages' || name === 'wholeTurns') && ahead !== undefined
+    if (name === 'schema') return this.around(name, this.afterChecks(work))
     if (!isAhead || this.#seen.has(name)) return this.around(name, work)
     this.#seen.add(name)
     this.#read.push(this.begin(name, ahead + 1))
@@ -147,7 +155,7 @@ export function watch(): Hops {
     return {
       ...object,
       isOpenTo: (asker) => watched.around('isOpenTo', object.isOpenTo(asker)),
-      recorded: (asker) => watched.around('recorded', object.recorded(asker)),
+      recorded: (asker) => watched.around('recorded', watched.afterChecks(object.recorded(asker))),
       tell: (told) => object.tell(told),
       ask: (request) => {
         watched.ask()
@@ -182,7 +190,9 @@ export function watch(): Hops {
     const run = prepared[name] as (...args: unknown[]) => Promise<unknown>
     vi.spyOn(prepared, name).mockImplementation(function (this: { statement: string }, ...args: unknown[]) {
       const asked = run.apply(this, args)
-      return (reads(this.statement) ? watched.around(purposeOf(this.statement), asked) : asked) as never
+      if (!reads(this.statement)) return asked as never
+      const purpose = purposeOf(this.statement)
+      return watched.around(purpose, purpose === 'resources' ? watched.afterChecks(asked) : asked) as never
     })
   }
   vi.spyOn(globalThis, 'fetch').mockImplementation(async (_, init) => {

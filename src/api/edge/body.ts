@@ -55,12 +55,33 @@ export async function* bodyBytes(request: Request): AsyncGenerator<Uint8Array, v
 const lengthOf = ({ headers }: Request): number =>
   headers.has('transfer-encoding') ? Number.NaN : Number(headers.get('content-length') ?? Number.NaN)
 
+/** Bodies that `readSmallAhead` has begun to read. */
+const early = new WeakMap<Request, Promise<ArrayBuffer>>()
+
+/**
+ * Begins to read a body, before it is known whether anybody wants it. `readText` takes it from there. Call it once.
+ * @returns undefined for a body that is large or compressed. Never rejects
+ */
+export async function readSmallAhead(request: Request): Promise<string | undefined> {
+  if (!request.body || !(lengthOf(request) <= SMALL)) return undefined
+  try {
+    const reading = request.arrayBuffer()
+    early.set(request, reading)
+    const bytes = new Uint8Array(await reading)
+    return bytes[0] === GZIP_MAGIC[0] ? undefined : new TextDecoder().decode(bytes)
+  } catch {
+    return undefined
+  }
+}
+
 /** A small body comes in one call of the platform. Reads of a stream are two at least, each a turn of the event loop. */
 function wholeReader(request: Request): ByteReader {
   let isRead = false
   return {
     read: async () => {
-      const value = isRead ? new Uint8Array() : new Uint8Array(await request.arrayBuffer())
+      const value = isRead
+        ? new Uint8Array()
+        : new Uint8Array(await (early.get(request) ?? request.arrayBuffer()))
       isRead = true
       return value.length > 0 ? { done: false, value } : { done: true, value: undefined }
     },
@@ -123,7 +144,9 @@ export const tooLarge = (limit: number): ApiError =>
  * client that is still sending: the client never sees the answer. It also ends the development server.
  */
 export async function discardBody(request: Request): Promise<void> {
-  if (!request.body || request.body.locked) return
+  // One that is being read must arrive as well.
+  await early.get(request)?.catch(() => {})
+  if (!request.body || request.body.locked || early.has(request)) return
   await drain(byteReader(request.body as ReadableStream<Uint8Array>))
 }
 

@@ -1,62 +1,141 @@
 /**
- * Reads ahead what a search with an answer needs: all its rows in the registry, and beside them its memory and the end of
- * that. The checks come later, in OpenSearch's order. They find what was read, and read again what could not be.
+ * Reads ahead what a search with an answer needs: while its key is looked up, all its rows in the registry and the row of its
+ * memory; then the end of that. The checks come later, in OpenSearch's order. They find what was read, and read again what could
+ * not be.
  */
 
 import { lookBackAhead, MOST_BYTES } from '../../conversation/look-back-ahead'
 import type { MemoryRow } from '../../conversation/memories'
-import { openAhead } from '../../conversation/open-row'
+import { type EarlyRow, type OpenedAhead, openAhead, readRowAhead } from '../../conversation/open-row'
 import { readAllAhead } from '../../registry/ahead'
 import { historyStore } from '../../registry/engines'
-import { type FindResource, finder } from '../../registry/resources'
+import { lookUp } from '../../registry/names'
+import { type FindResource, finder, type ResourceRow } from '../../registry/resources'
 import type { RecentMessages } from '../../search/types'
+import { readSmallAhead } from '../edge/body'
+import { parseQuery } from '../edge/parameters'
 import { originOf } from '../edge/request-log'
 import type { Call } from '../edge/route'
 import { askerFor } from './memory/access'
 import { withOwnModels } from './ml/own-models'
-import { isObject, type Json } from './route'
+import { isObject, type Json, parseObject } from './route'
 
 export interface Ahead {
   /** the part of the body that is the search */
   body: Promise<Json>
   /** finds pipelines, remote models, connectors and the settings */
   find: FindResource
+  /** true: `find` waits for nothing that a pipeline names */
+  isRead?: boolean
   /** the request's memory, if the caller may open it */
-  memory?: Promise<MemoryRow | undefined> | undefined
+  memory?: Promise<OpenedAhead | undefined> | undefined
   /** the end of the memory, if the question may have to be rewritten. Never rejects */
   said?: Promise<RecentMessages | undefined> | undefined
 }
 
-/** @param asked body of the search. One that asks no language model is not read ahead for */
-export async function readSearchAhead(call: Call, asked: Json): Promise<Ahead> {
-  const { env, access, query, record } = call
-  const { search_pipeline: given, ext, stream: _, ...plain } = asked
-  const body = withOwnModels(env, plain)
-  body.catch(() => {})
-  const parameters = isObject(ext) ? ext.generative_qa_parameters : undefined
-  if (!isObject(parameters)) return { body, find: finder(env) }
-  const memoryId = access.embedded.conversation_id ?? parameters.memory_id ?? parameters.conversation_id
-  const memory = typeof memoryId === 'string' ? memoryAhead(call, memoryId) : undefined
-  memory?.catch(() => {})
-  const id = query.search_pipeline ?? (typeof given === 'string' ? given : undefined)
-  const inline = isObject(given) ? JSON.stringify(given) : undefined
-  const rows = await readAllAhead(env, { pipeline: { id, inline } })
-  const isRewritten =
-    parameters.rewrite_question === true ||
-    [inline, ...(rows ?? []).map(({ body }) => body)].some((text) => text?.includes('"question_rewrite"'))
-  const end = async (row: MemoryRow | undefined) =>
-    row && historyStore(env, row.historyId).recentMessages(row.id, MOST_BYTES, undefined, originOf(record))
-  const said = isRewritten ? memory?.then(end).catch(() => undefined) : undefined
-  return { body, find: finder(env, rows), memory, said }
+/** Reads that need no key. Nobody learns of them until it was checked. */
+interface Reads {
+  rows: Promise<ResourceRow[] | undefined>
+  memory: Promise<EarlyRow | undefined> | undefined
 }
 
-async function memoryAhead(call: Call, memoryId: string): Promise<MemoryRow | undefined> {
+const begun = new WeakMap<Request, Promise<Reads | undefined>>()
+
+/**
+ * Begins a search while its key is looked up: finds the index, so that its schema takes no wait of its own, and reads the rows of
+ * one that asks a language model.
+ * @returns settles when the index's name is in its cache; never rejects
+ */
+export async function beginSearch(env: Cloudflare.Env, request: Request): Promise<void> {
+  const { pathname, search } = new URL(request.url)
+  const [, name] = /^\/([^/_][^/]*)\/_search$/.exec(pathname) ?? []
+  if (name === undefined) return
+  begun.set(
+    request,
+    readBefore(env, request, search).catch(() => undefined),
+  )
+  try {
+    await lookUp(env, decodeURIComponent(name))
+  } catch {
+    // It is refused where it is needed.
+  }
+}
+
+async function readBefore(env: Cloudflare.Env, request: Request, search: string): Promise<Reads | undefined> {
+  const text = await readSmallAhead(request)
+  if (!text?.includes('"generative_qa_parameters"')) return undefined
+  const asked = parseObject(text)
+  return readsOf(env, parseQuery(search).search_pipeline, asked, parametersOf(asked)?.id)
+}
+
+const parametersOf = ({ ext }: Json): { rewrites: boolean; id: unknown } | undefined => {
+  const given = isObject(ext) ? ext.generative_qa_parameters : undefined
+  if (!isObject(given)) return undefined
+  return { rewrites: given.rewrite_question === true, id: given.memory_id ?? given.conversation_id }
+}
+
+function readsOf(
+  env: Cloudflare.Env,
+  named: string | undefined,
+  { search_pipeline: given }: Json,
+  memoryId: unknown,
+): Reads {
+  const id = named ?? (typeof given === 'string' ? given : undefined)
+  const memory = typeof memoryId === 'string' ? readRowAhead(env, memoryId) : undefined
+  memory?.catch(() => {})
+  return { rows: readAllAhead(env, { pipeline: { id, inline: inlineOf(given) } }), memory }
+}
+
+const inlineOf = (given: unknown): string | undefined => (isObject(given) ? JSON.stringify(given) : undefined)
+
+/** @param asked body of the search. One that asks no language model is not read ahead for */
+export async function readSearchAhead(call: Call, asked: Json): Promise<Ahead> {
+  const { env, access, query, request } = call
+  const { search_pipeline: given, ext: _, stream: __, ...plain } = asked
+  const body = withOwnModels(env, plain)
+  body.catch(() => {})
+  const parameters = parametersOf(asked)
+  if (parameters === undefined) return { body, find: finder(env) }
+  const id = access.embedded.conversation_id ?? parameters.id
+  const reads = (await begun.get(request)) ?? readsOf(env, query.search_pipeline, asked, id)
+  const early = await reads.memory?.catch(() => undefined)
+  // A key may fix another memory than the body names.
+  const row = early?.handle === id || typeof id !== 'string' ? early : await readRowAhead(env, id)
+  const memory = row && openFor(call, row)
+  const rows = await reads.rows
+  const isRewritten =
+    parameters.rewrites ||
+    [inlineOf(given), ...(rows ?? []).map(({ body }) => body)].some((text) =>
+      text?.includes('"question_rewrite"'),
+    )
+  const said = isRewritten ? memory?.then((opened) => opened && endOf(call, opened)) : undefined
+  return {
+    body,
+    find: finder(env, rows),
+    isRead: rows !== undefined,
+    memory,
+    said: said?.catch(() => undefined),
+  }
+}
+
+async function openFor(call: Call, early: EarlyRow): Promise<OpenedAhead | undefined> {
   const { env, record } = call
   const asker = await askerFor(call, 'conversations:get').catch(() => undefined)
-  return (
-    asker &&
-    openAhead(env, asker, memoryId, (conversationId) => {
-      void lookBackAhead(env, record, { conversationId, isOurs: true })
-    })
+  if (asker === undefined) return undefined
+  void lookBackAhead(env, record, { conversationId: early.id, isOurs: true })
+  return openAhead(env, asker, early)
+}
+
+/** The end of a memory that its asker may open. It is read while the object is asked whether it exists. */
+async function endOf({ env, record }: Call, { row, delivered }: OpenedAhead) {
+  const memory: MemoryRow | undefined = await row
+  if (memory === undefined) return undefined
+  const end = historyStore(env, memory.historyId).recentMessages(
+    memory.id,
+    MOST_BYTES,
+    undefined,
+    originOf(record),
   )
+  end.catch(() => {})
+  return (await delivered) ? undefined : end
 }

@@ -9,6 +9,7 @@ import { AnswerEncoder, answerWording } from './answer-encoder'
 import { errorEnvelope } from './errors'
 import type { Pipeline, RagProcessor } from './pipelines'
 import {
+  type Asking,
   admitRag,
   begin,
   extOf,
@@ -24,6 +25,8 @@ import type { Json } from './route'
 interface Asked {
   ext: unknown
   ahead: Ahead
+  /** what it asks its model, if that was found out ahead. Never rejects */
+  asking: Promise<Asking | undefined>
   /** the request's body as it came */
   text: string
   /** the part of the body that is the search */
@@ -39,10 +42,10 @@ export async function answerSearch(
   call: Call,
   rag: RagProcessor,
   pipeline: Pipeline,
-  { ext, ahead, text, body, stream, name, find }: Asked,
+  { ext, ahead, asking, text, body, stream, name, find }: Asked,
 ): Promise<unknown> {
   const started = Date.now()
-  const asked = await admitRag(call, rag, { ext, ahead, text, inline: pipeline.inline === true })
+  const asked = await admitRag(call, pipeline, rag, { ext, ahead, asking, text })
   const { generative, until } = asked
   const standalone = await rewritten(call, pipeline, asked, ahead)
   const wanted =

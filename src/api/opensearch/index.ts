@@ -3,6 +3,7 @@ import { once } from '../../once'
 import { servePage } from '../edge/pages'
 import type { App, OpenCall } from '../edge/route'
 import { register } from '../edge/route'
+import { beginSearch } from './ahead'
 import { bulk } from './bulk'
 import { catIndices, health, info } from './cluster'
 import { deleteByQuery } from './delete-by-query'
@@ -30,8 +31,9 @@ import { count, multiSearch } from './search'
 import { SEARCH_PARAMETERS } from './search-body'
 import { putSettings, settings } from './settings'
 
+export { beginSearch } from './ahead'
 export { incorrectMethod, noHandler } from './errors'
-export { findIndexAhead, keyOf } from './route'
+export { keyOf } from './route'
 
 const INDEX = '/:collection'
 const PIPELINES = '/_search/pipeline'
@@ -111,6 +113,7 @@ const routes: OpenSearchRoute[] = [
     path: `${INDEX}/_search`,
     actions: ['documents:search'],
     params: [...SEARCH_PARAMETERS, 'scroll'],
+    begin: beginSearch,
     handle: searchOrScroll,
   },
   ...['/_search/scroll', '/_search/scroll/:id'].flatMap((path): OpenSearchRoute[] => [

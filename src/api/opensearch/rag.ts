@@ -11,8 +11,10 @@ import { rewriteOnce } from '../../conversation/rewrite-once'
 import { ApiError, type ErrorCode } from '../../errors'
 import type { ConversationModelConfig } from '../../models/language-model'
 import { namespaceOf } from '../../models/providers'
+import { once } from '../../once'
 import { contentOf, textOf } from '../../parts'
 import { siblingOf } from '../../registry/named-models'
+import type { FindResource } from '../../registry/resources'
 import { codeOf } from '../../turn/errors'
 import type { MessageDetails } from '../../turn/events'
 import type { Turn } from '../../turn/fold'
@@ -45,28 +47,62 @@ export interface RagRequest {
   until: number
 }
 
+/** What a request asks its model. */
+export interface Asking {
+  generative: Generative
+  model: ConversationModelConfig
+  /** the memory's id, if it has one */
+  memoryId: string | undefined
+  /** checks the key's budget and rate; once, however often it is called. @throws ApiError */
+  admit(): Promise<Admission>
+}
+
+/** A request's body, and what was read for it. */
+interface Given {
+  ext: unknown
+  ahead: Ahead
+  text: string
+}
+
+/** @throws ApiError */
+export async function askingOf(
+  call: Call,
+  { inline }: Pipeline,
+  rag: RagProcessor,
+  { ext, ahead: { find }, text }: Given,
+): Promise<Asking> {
+  const { env, access, request, query, record } = call
+  await requireRag(env, find)
+  const generative = parseGenerative(ext)
+  const model = await modelFor(call, rag, generative, inline === true, find)
+  const caller = { env, request, record, accesses: [access], userId: undefined, query, body: text }
+  return {
+    generative,
+    model,
+    memoryId: access.embedded.conversation_id ?? generative.memoryId,
+    admit: once(() => admitTurn(caller, model)),
+  }
+}
+
 /** Checks the whole request before anything is searched or called. @throws ApiError */
 export async function admitRag(
   call: Call,
+  pipeline: Pipeline,
   rag: RagProcessor,
-  { ext, ahead, text, inline }: { ext: unknown; ahead: Ahead; text: string; inline: boolean },
+  { asking, ...given }: Given & { asking: Promise<Asking | undefined> },
 ): Promise<RagRequest> {
-  const { env, access, request, query } = call
+  const { env } = call
   const began = Date.now()
-  await requireRag(env, ahead.find)
-  const generative = parseGenerative(ext)
-  const model = await modelFor(call, rag, generative, inline, ahead)
+  const { generative, model, memoryId, admit } =
+    (await asking) ?? (await askingOf(call, pipeline, rag, given))
   const asker = await askerFor(call, 'conversations:get')
-  const memory = await memoryFor(call, asker, access.embedded.conversation_id ?? generative.memoryId, ahead)
+  const memory = await memoryFor(call, asker, memoryId, given.ahead)
   const historyId =
     memory?.historyId ?? (namespaceOf(model.model_name) === 'connector' ? '' : await findHistory(env, model))
-  const admission = await admitTurn(
-    { env, request, record: call.record, accesses: [access], userId: undefined, query, body: text },
-    model,
-  )
+  const admission = await admit()
   const until = began + generative.timeout * 1000
   call.record.question = generative.question
-  return { rag, inline, generative, model, historyId, admission, memory, until }
+  return { rag, inline: pipeline.inline === true, generative, model, historyId, admission, memory, until }
 }
 
 async function memoryFor(
@@ -77,7 +113,7 @@ async function memoryFor(
 ): Promise<MemoryRow | undefined> {
   if (id === undefined) return undefined
   await requireMemory(call.env, find)
-  return openMemory(call, asker, id, 2, memory)
+  return openMemory(call, asker, id, 2, memory && (await memory)?.opened)
 }
 
 /**
@@ -90,7 +126,7 @@ async function modelFor(
   { modelId, llmModel: usual }: RagProcessor,
   { llmModel: asked, responseField, timeout }: Generative,
   inline: boolean,
-  { find }: Ahead,
+  find: FindResource,
 ): Promise<ConversationModelConfig> {
   const { conversation_model_id: only = modelId } = access.embedded
   const isFixed = access.forPages || pinnedModel([access]) !== undefined
@@ -123,14 +159,18 @@ async function modelFor(
   return sibling
 }
 
+/** Whether the question is rewritten where it is a follow-up. */
+export const isRewriter = ({ rewrites }: Pipeline, generative: Generative): boolean =>
+  rewrites || generative.rewrites
+
 /** The question to search: rewritten if it is a follow-up. */
 export async function rewritten(
   { env, request, record }: Call,
-  { rewrites }: Pipeline,
+  pipeline: Pipeline,
   { generative, memory, model, until, admission }: RagRequest,
   { said }: Ahead,
 ): ReturnType<typeof rewriteOnce> {
-  if (memory === undefined || !(rewrites || generative.rewrites)) return undefined
+  if (memory === undefined || !isRewriter(pipeline, generative)) return undefined
   const late = AbortSignal.timeout(Math.max(1, until - Date.now()))
   const signal = AbortSignal.any([late, request.signal])
   try {

@@ -8,7 +8,8 @@ import { ApiError, inFull } from '../../errors'
 import { parseExact } from '../../exact-json'
 import { requireShallow } from '../../json-depth'
 import { ownObject } from '../../registry/engines'
-import { findCollection, lookUp } from '../../registry/names'
+import { findCollection } from '../../registry/names'
+import type { Outline } from '../../search/collection/outline'
 import type { CollectionRpc } from '../../search/collection/rpc'
 import { badJson, discardBody, readText } from '../edge/body'
 import { presentedKey } from '../edge/presented-key'
@@ -38,6 +39,8 @@ export interface OpenSearchRoute {
   actions: readonly string[]
   /** query parameters that it takes besides the common ones */
   params?: readonly string[]
+  /** begins to read what a request needs while its key is looked up. Never rejects */
+  begin?(env: Cloudflare.Env, request: Request): Promise<void>
   handle(call: Call): Promise<unknown> | unknown
 }
 
@@ -84,7 +87,7 @@ function routeOf(route: OpenSearchRoute, method: Method, reserved: () => Readonl
       if (isTaken(collection, reserved)) return elsewhere(collection, call.request)
       const { env, request, record } = call
       record.beside = () => {
-        record.ahead ??= findIndexAhead(env, request)
+        if (route.begin) record.ahead ??= route.begin(env, request)
       }
       try {
         const access = await admitCaller(call, route.actions)
@@ -96,19 +99,6 @@ function routeOf(route: OpenSearchRoute, method: Method, reserved: () => Readonl
         return openSearchError(error, call.record, acceptsPage(call.request))
       }
     },
-  }
-}
-
-/**
- * Looks up the index of a search while its key is looked up, so that its schema takes no wait of its own.
- * @returns settles when the name is in its cache; never rejects
- */
-export async function findIndexAhead(env: Cloudflare.Env, { url }: Request): Promise<void> {
-  const [, name] = /^\/([^/_][^/]*)\/_search$/.exec(new URL(url).pathname) ?? []
-  try {
-    if (name !== undefined) await lookUp(env, decodeURIComponent(name))
-  } catch {
-    // It is refused where it is needed.
   }
 }
 
@@ -207,6 +197,7 @@ export interface Index {
   name: string
   objectId: string
   object: CollectionRpc
+  outline?: Outline
 }
 
 /** @throws ApiError 404 */

@@ -21,6 +21,7 @@ import {
 } from './aggregations'
 import { readSearchAhead } from './ahead'
 import { answerSearch } from './answered'
+import { askAhead } from './ask-ahead'
 import type { Compiled } from './compiled'
 import { errorEnvelope, illegalArgument, OpenSearchError, parsingError, unsupported } from './errors'
 import { Fields } from './fields'
@@ -58,7 +59,11 @@ export async function search(call: Call): Promise<unknown> {
   const asked = text.trim() === '' ? {} : parseObject(text)
   const { search_pipeline: given, ext, stream } = asked
   checkExtras(ext, stream)
-  const [ahead, opened] = await Promise.all([readSearchAhead(call, asked), open(call, path.collection!)])
+  const index = findIndex(call, path.collection!)
+  const opening = index.then(withFields)
+  const reading = readSearchAhead(call, asked)
+  const asking = reading.then((ahead) => askAhead(call, { ahead, asked, text, index, opening }))
+  const [ahead, opened] = await Promise.all([reading, opening])
   const pipeline = await pipelineOf(
     ahead.find,
     query.search_pipeline,
@@ -72,6 +77,7 @@ export async function search(call: Call): Promise<unknown> {
     return answerSearch(call, pipeline.rag, pipeline, {
       ext,
       ahead,
+      asking,
       text,
       body,
       stream: stream === true,
@@ -106,13 +112,20 @@ export interface Opened {
 }
 
 /** @throws ApiError 401, 404 */
-export async function open({ env, access, record }: Caller, name: string): Promise<Opened> {
+export const open = async (caller: Caller, name: string): Promise<Opened> =>
+  withFields(await findIndex(caller, name))
+
+async function findIndex({ env, access, record }: Caller, name: string): Promise<Index> {
   // A scoped key that names a collection is valid for that one only.
   if (access.embedded.collection !== undefined && access.embedded.collection !== name) throw forbidden()
   await record.ahead
-  const index = await openIndex(env, name)
-  return { index, fields: new Fields(unwrap(await index.object.schema())) }
+  return openIndex(env, name)
 }
+
+const withFields = async (index: Index): Promise<Opened> => ({
+  index,
+  fields: new Fields(unwrap(await index.object.schema())),
+})
 
 export function compile({ record }: Caller, query: unknown, fields: Fields): Compiled {
   const compiled = compileQuery(query, fields)
