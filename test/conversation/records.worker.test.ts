@@ -43,6 +43,17 @@ const recorded = (id: string) =>
 describe('D1 out of reach', () => {
   const TABLES = ['conversations', 'turns', 'usage', 'messages']
 
+  it('is told once by its object, to whoever asks it for what D1 lacks', async () => {
+    const request = await asking(QUESTION)
+    const { conversationId: id, asker } = request
+    await withoutTables(TABLES, async () => {
+      expect((await take(request)).at(-1)).toMatchObject({ type: 'done' })
+    })
+    expect(await stub(id).recorded(asker)).toEqual({ ok: true, value: true })
+    expect(await recorded(id)).toHaveLength(1)
+    expect(await stub(id).recorded(asker)).toEqual({ ok: true, value: undefined })
+  })
+
   it('leaves answers as they are; the record follows by alarm, exactly once', async () => {
     const before = await usedSoFar()
     const request = await asking(QUESTION)

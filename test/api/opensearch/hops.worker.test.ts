@@ -1,9 +1,15 @@
 /** The hops of an OpenSearch search that a language model answers (../counted-hops.ts). */
+import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import * as rates from '../../../src/auth/rate-limit'
+import { Conversation } from '../../../src/conversation/conversation'
+import { sealedId } from '../../../src/conversation/sealed-id'
+import { ApiError } from '../../../src/errors'
 import * as ahead from '../../../src/registry/ahead'
 import { beginAnew, expectInTable, hopsOf, setHopStage, waitedFor, watch } from '../counted-hops'
 import { makeKey, QUESTION } from '../parley/stage'
 import { send } from '../typesense/api'
+import { scopedKey } from '../typesense/conversing'
 import { ask } from './api'
 
 const ML = '/_plugins/_ml'
@@ -201,6 +207,109 @@ it('calls no object for a key that is refused, and says nothing of the index', a
   }
   expect(told[0]).toEqual([401, expect.anything()])
   expect(told[1]).toEqual(told[0])
+})
+
+describe('what is begun before the question is admitted', () => {
+  /** What a refused question asked of objects and the embedder. */
+  const refused = async (wanted: Wanted, as?: string) => {
+    beginAnew()
+    const counted = vi.spyOn(rates, 'requireRate')
+    const watched = watch()
+    const response = await search({ index: 'meant', ...wanted }, { key: as ?? key })
+    const reply = await response.text()
+    const turns = counted.mock.calls.filter(([, limit]) => limit === 'RATE_LIMIT_TURNS').length
+    vi.restoreAllMocks()
+    return { status: response.status, reply, turns, calls: watched.hops.flat() }
+  }
+  const ABSENT = ['search', 'embedAhead', 'embed', 'recentMessages', 'rewrite', 'ask', 'answer']
+  const expectNone = (calls: string[], none = ABSENT) =>
+    expect(calls.filter((call) => none.includes(call))).toEqual([])
+
+  it('asks no object for a key that is refused', async () => {
+    const memory = await newMemory()
+    const { status, calls } = await refused({ memory, rewrites: true }, 'unknown')
+    expect(status).toBe(401)
+    expectNone(calls, [...ABSENT, 'schema', 'lookBack', 'recorded'])
+  })
+
+  it.each([false, true])(
+    'embeds and reads nothing for a memory that is not open, rewritten: %s',
+    async (rewrites) => {
+      const memory = await newMemory()
+      const other = await makeKey({ actions: ['documents:search'] })
+      const foreign = await refused({ memory, rewrites }, other)
+      const unknown = await refused({ memory: await sealedId(env), rewrites }, other)
+      expect([foreign.status, unknown.status]).toEqual([401, 404])
+      // The object of a memory looks back by itself, before it is known who asks. It tells nobody.
+      const own = (calls: string[]) => calls.filter((call) => call === 'recentMessages')
+      expect([own(foreign.calls), own(unknown.calls)]).toEqual([['recentMessages'], []])
+      const others = (calls: string[]) => calls.filter((call) => call !== 'recentMessages').sort()
+      expect(others(foreign.calls)).toEqual(others(unknown.calls))
+      expectNone(others(foreign.calls))
+      expect([foreign.turns, unknown.turns]).toEqual([0, 0])
+    },
+  )
+
+  it('embeds nothing for an index that does not exist, and counts no turn', async () => {
+    const { status, calls, turns } = await refused({ index: 'nowhere' })
+    expect([status, turns]).toEqual([404, 0])
+    expectNone(calls)
+  })
+
+  it('embeds nothing once a budget is spent', async () => {
+    const spent = await makeKey({ actions: ['documents:search'], limits: { turns_per_day: 1 } })
+    beginAnew()
+    await hopsOf(() => search({}, { key: spent }))
+    await expect.poll(async () => (await refused({}, spent)).status).toBe(429)
+    expectNone((await refused({}, spent)).calls)
+  })
+
+  it('counts a question once against the rate, and embeds nothing that is above it', async () => {
+    beginAnew()
+    const counted = vi.spyOn(rates, 'requireRate')
+    const memory = await newMemory()
+    const turns = () => counted.mock.calls.filter(([, limit]) => limit === 'RATE_LIMIT_TURNS').length
+    const watched = watch()
+    expect((await search({ index: 'meant', memory })).status).toBe(200)
+    expect([turns(), watched.hops.flat()]).toEqual([1, expect.arrayContaining(['embedAhead', 'embed'])])
+    vi.restoreAllMocks()
+    vi.spyOn(rates, 'requireRate').mockImplementation(async (_, limit) => {
+      if (limit === 'RATE_LIMIT_TURNS') throw new ApiError(429, 'Rate limit exceeded or blocked', 60)
+    })
+    const late = watch()
+    expect((await search({ index: 'meant', memory })).status).toBe(429)
+    expectNone(late.hops.flat(), ['search', 'embedAhead', 'embed', 'ask'])
+  })
+
+  it('embeds a question once', async () => {
+    const memory = await newMemory()
+    for (const wanted of [{ memory }, { memory, rewrites: true }]) {
+      beginAnew()
+      const { calls } = await hopsOf(() => search({ index: 'meant', ...wanted }))
+      expect(calls.filter((call) => call === 'embed')).toHaveLength(1)
+    }
+  })
+
+  it("opens the memory that a key fixes, in place of the body's", async () => {
+    const [fixed, named] = [await newMemory(), await newMemory()]
+    const scoped = await scopedKey(await makeKey({ actions: ['documents:search'] }), {
+      conversation_id: fixed,
+    })
+    beginAnew()
+    watch()
+    const reply = await (await search({ memory: named }, { key: scoped })).json()
+    expect(reply).toMatchObject({ status: 401 })
+    expect(JSON.stringify(reply)).toContain(fixed)
+    expect(JSON.stringify(reply)).not.toContain(named)
+  })
+
+  it('reads the end of a memory again whose object had something to deliver', async () => {
+    const memory = await newMemory()
+    await cold({ memory })
+    vi.spyOn(Conversation.prototype, 'recorded').mockResolvedValue({ ok: true, value: true })
+    const hops = await cold({ memory, rewrites: true })
+    expect(hops).toEqual([BEGUN, LOOKED, 'recentMessages', 'rewrite', 'search', 'ask', 'answer'])
+  })
 })
 
 it('waits for what the table of docs/benchmarks.md says', async () => {
