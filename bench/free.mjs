@@ -2,12 +2,13 @@
  * What the Free plan counts: the CPU of the Worker itself a request, without that of its objects.
  *
  * Locally both run in one process. Here the objects are in a Worker of their own, so each has its isolate, and V8's profiler
- * tells the CPU of either (profile.mjs). On Cloudflare the machines are others, so each figure stands beside what a bare Hono
- * Worker takes to answer a request.
+ * tells the CPU of either (profile.mjs). A profiler makes a new isolate slower, so the process of a Worker alone is measured too
+ * (first.mjs). On Cloudflare the machines are others, so each figure stands beside what a bare Hono Worker takes.
  */
 import { build } from 'esbuild'
 import { makeDocument } from './documents.mjs'
 import { prepare, protocols, read, searchOfOpenSearch } from './encoders.mjs'
+import { firstAndLater } from './first.mjs'
 import { CpuProfiler } from './profile.mjs'
 import { median } from './report.mjs'
 import { startServer } from './server.mjs'
@@ -47,14 +48,16 @@ export default new Hono()
   })
 `
 
-/** New isolates whose first request is measured, of each wire and of a bare Hono Worker. */
-const NEW = 3
+/** Processes in which each wire's first request is measured, with the sockets. */
+const FIRST_ROUNDS = 9
+/** New isolates of each wire whose first request is sampled: all that counts is in the isolate. */
+const NEW = 5
 /** The name of a new isolate. */
-const newOf = (what, at) => `new-${what}-${at}`
+const newOf = (wire, at) => `new-${wire}-${at}`
 const range = (count) => Array.from({ length: count }, (_, at) => at)
 
-/** Bare Hono Workers. */
-async function bareWorkers(names) {
+/** A bare Hono Worker. */
+async function bareWorker() {
   const { outputFiles } = await build({
     stdin: { contents: BARE, resolveDir: import.meta.dirname },
     bundle: true,
@@ -62,7 +65,7 @@ async function bareWorkers(names) {
     minify: true,
     write: false,
   })
-  return names.map((name) => ({ name, script: outputFiles[0].text }))
+  return { name: 'bare', script: outputFiles[0].text }
 }
 
 const times = async (count, work) => {
@@ -171,8 +174,9 @@ async function sampleMs(server, profiler, bare) {
 export async function benchFree() {
   const server = await startServer({
     apart: true,
+    door: true,
     copies: WIRES.flatMap((wire) => [isolateOf(wire), ...range(NEW).map((at) => newOf(wire, at))]),
-    others: await bareWorkers(['bare', ...range(NEW).map((at) => newOf('bare', at))]),
+    others: [await bareWorker()],
   })
   const upstream = await startUpstream()
   try {
@@ -212,31 +216,45 @@ export async function benchFree() {
 
     const addresses = {}
     for (const wire of WIRES) addresses[wire] = { url: await server.copy(isolateOf(wire)) }
-    const stream = async (wire, { chunks, gap }, address = addresses[wire]) => {
-      const asked =
-        wire === MEMORY
-          ? searchOfOpenSearch(question(), chunks, gap, { memory_id: await newMemory(server) })
-          : protocols(question(), pageKey, chunks, gap)[wire]
-      return read(address, asked, chunks).catch((cause) => {
+    const requestOf = async (wire, { chunks, gap }) =>
+      wire === MEMORY
+        ? searchOfOpenSearch(question(), chunks, gap, { memory_id: await newMemory(server) })
+        : protocols(question(), pageKey, chunks, gap)[wire]
+    const stream = async (wire, { chunks, gap }) => {
+      const asked = await requestOf(wire, { chunks, gap })
+      return read(addresses[wire], asked, chunks).catch((cause) => {
         throw new Error(`${wire}: ${chunks} chunks ${gap} ms apart could not be read`, { cause })
       })
     }
     // The objects are warm, so that only the Worker is new.
     for (const wire of WIRES) await times(10, () => stream(wire, BRIEF))
-    const firsts = Object.fromEntries(['bare', ...WIRES].map((what) => [what, []]))
-    for (const at of range(NEW)) {
-      for (const what of Object.keys(firsts)) {
-        const name = newOf(what, at)
-        const url = what === 'bare' ? await server.other(name) : await server.copy(name)
-        const profiler = await CpuProfiler.connect(await server.inspector(name))
-        const ask = () => (what === 'bare' ? get(`${url}/health`) : stream(what, BRIEF, { url }))
-        firsts[what].push((await profiler.samples(ask)) * sample)
+    for (const wire of WIRES) {
+      const firsts = []
+      for (const at of range(NEW)) {
+        const url = await server.copy(newOf(wire, at))
+        const asked = await requestOf(wire, BRIEF)
+        const profiler = await CpuProfiler.connect(await server.inspector(newOf(wire, at)))
+        firsts.push((await profiler.samples(() => read({ url }, asked, BRIEF.chunks))) * sample)
         profiler.close()
       }
+      note(`the first question of a new isolate, sampled, ${wire}`, median(firsts))
     }
-    // A bare Hono Worker's is shorter than the time between two samples, so a median could be 0.
-    for (const [what, all] of Object.entries(firsts))
-      note(`the first request of a new isolate, ${what}`, all.reduce((sum, one) => sum + one, 0) / NEW)
+    const asks = Object.fromEntries(
+      WIRES.map((wire) => [
+        wire,
+        async () => {
+          const asked = await requestOf(wire, BRIEF)
+          return (url) => read({ url }, asked, BRIEF.chunks)
+        },
+      ]),
+    )
+    for (const [what, { cold, warm }] of Object.entries(
+      await firstAndLater(server, upstream, asks, FIRST_ROUNDS),
+    ))
+      console.log(
+        `a first request of a new isolate, its process, ${what}: ${cold.middle.toFixed(1)} ms (${cold.low.toFixed(1)} to ` +
+          `${cold.high.toFixed(1)}), of a warm one ${warm.middle.toFixed(1)} ms`,
+      )
     for (const answer of ANSWERS) {
       const spent = await Promise.all(
         WIRES.map((wire) =>

@@ -9,11 +9,12 @@ import { join } from 'node:path'
 import { convertV4MiniflareOptions, Miniflare } from 'miniflare'
 import { unstable_readConfig } from 'wrangler'
 import { directOptions, directUrl } from '../scripts/direct.mjs'
+import { doorOf } from './alone.mjs'
 
 const root = join(import.meta.dirname, '..')
 const TICKS_PER_SECOND = 100
 
-function bundle(outdir) {
+function bundle(root, outdir) {
   const wrangler = join(root, 'node_modules/wrangler/bin/wrangler.js')
   const args = [
     wrangler,
@@ -60,43 +61,57 @@ const workerdMemory = () =>
   }, 0)
 
 const COMPATIBILITY_DATE = '2026-08-15'
+const BINDINGS = {
+  AI_BACKEND: 'local',
+  ALLOWED_HOSTS: 'localhost, 127.0.0.1',
+  LOG_REQUESTS: 'off',
+  CONSOLE: 'on',
+  ADMIN_API_KEY: 'xyz',
+  ENCRYPTION_KEY: 'a key for benchmarks only',
+}
 
 /**
  * Starts it on a free port with empty storage and migrated D1. `close()` removes everything again.
- * @param {{ apart?: boolean, others?: object[] }} options `apart`: objects run in a Worker of their own, `objects`, and so in an
+ * @param {{ apart?: boolean, copies?: string[], door?: boolean, from?: string, others?: object[] }} options `apart`: objects run in a Worker of their own, `objects`, and so in an
  *   isolate of their own: a profiler can tell its CPU from the Worker's (profile.mjs). `copies`: names of further isolates of
- *   the Worker, each with an address of its own. `others`: more Workers
+ *   the Worker, each with an address of its own. `door`: a Worker alone in a process of its own can call the objects and D1
+ *   (alone.mjs). `from`: a checkout of another version, with its node_modules. `others`: more Workers
  */
-export async function startServer({ apart = false, copies = [], others = [] } = {}) {
+export async function startServer({
+  apart = false,
+  copies = [],
+  door = false,
+  from = root,
+  others = [],
+} = {}) {
   const scratch = mkdtempSync(join(tmpdir(), 'parley-bench-'))
-  bundle(join(scratch, 'bundle'))
-  const { assets } = unstable_readConfig({ config: join(root, 'wrangler.toml') }, { hideWarnings: true })
+  bundle(from, join(scratch, 'bundle'))
+  const { assets, compatibility_flags: compatibilityFlags = [] } = unstable_readConfig(
+    { config: join(from, 'wrangler.toml') },
+    { hideWarnings: true },
+  )
   const objectOf = (className) => ({
     className,
     useSQLite: true,
     ...(apart && { scriptName: 'objects' }),
   })
   const bundled = join(scratch, 'bundle')
+  const durableObjects = {
+    CONVERSATION: objectOf('Conversation'),
+    COLLECTION: objectOf('Collection'),
+    RAW: objectOf('Raw'),
+  }
+  const d1Databases = { DB: 'parley' }
+  const doors = door ? [doorOf({ d1Databases, durableObjects })] : []
   /** Reached as in a local start. */
   const workerOf = (name) => ({
     ...directOptions({ name, bundle: bundled, main: 'worker.js', assets, host: '127.0.0.1', port: 0 }),
     name,
     compatibilityDate: COMPATIBILITY_DATE,
-    bindings: {
-      AI_BACKEND: 'local',
-      ALLOWED_HOSTS: 'localhost, 127.0.0.1',
-      LOG_REQUESTS: 'off',
-      CONSOLE: 'on',
-      ADMIN_API_KEY: 'xyz',
-      ENCRYPTION_KEY: 'a key for benchmarks only',
-    },
-    assets: { directory: join(root, 'ui'), binding: 'ASSETS', routerConfig: { has_user_worker: true } },
-    d1Databases: { DB: 'parley' },
-    durableObjects: {
-      CONVERSATION: objectOf('Conversation'),
-      COLLECTION: objectOf('Collection'),
-      RAW: objectOf('Raw'),
-    },
+    bindings: BINDINGS,
+    assets: { directory: join(from, 'ui'), binding: 'ASSETS', routerConfig: { has_user_worker: true } },
+    d1Databases,
+    durableObjects,
   })
   const miniflare = new Miniflare(
     convertV4MiniflareOptions({
@@ -106,7 +121,7 @@ export async function startServer({ apart = false, copies = [], others = [] } = 
       ...(apart && { inspectorPort: 0 }),
       workers: [
         ...['parley', ...(apart ? ['objects'] : []), ...copies].map(workerOf),
-        ...others.map((other) => ({
+        ...[...doors, ...others].map((other) => ({
           modules: true,
           compatibilityDate: COMPATIBILITY_DATE,
           unsafeDirectSockets: [{ host: '127.0.0.1', port: 0 }],
@@ -117,11 +132,11 @@ export async function startServer({ apart = false, copies = [], others = [] } = 
   )
   const url = await directUrl(miniflare, 'parley')
   const db = await miniflare.getD1Database('DB')
-  const migrations = readdirSync(join(root, 'migrations'))
+  const migrations = readdirSync(join(from, 'migrations'))
     .filter((file) => file.endsWith('.sql'))
     .sort()
   for (const file of migrations) {
-    const statements = readFileSync(join(root, 'migrations', file), 'utf8').split('--> statement-breakpoint')
+    const statements = readFileSync(join(from, 'migrations', file), 'utf8').split('--> statement-breakpoint')
     for (const statement of statements) await db.prepare(statement.trim()).run()
   }
   return {
@@ -129,6 +144,13 @@ export async function startServer({ apart = false, copies = [], others = [] } = 
     cpu: workerdCpu,
     memory: workerdMemory,
     db,
+    /** What a Worker alone is made of. */
+    options: {
+      bundle: bundled,
+      bindings: BINDINGS,
+      compatibilityDate: COMPATIBILITY_DATE,
+      compatibilityFlags,
+    },
     /** The address of a Worker's inspector. */
     inspector: async (name) => {
       const { host } = await miniflare.getInspectorURL()
