@@ -6,9 +6,7 @@
  * history collection and in D1. An object that was only queried stores nothing.
  */
 import { Alarm } from '../alarm'
-import { database } from '../db/client'
-import { deleteConversationRows, hideConversation } from '../db/conversations'
-import { ApiError, attempt, logFailure, type Outcome } from '../errors'
+import { ApiError, attempt, type Outcome } from '../errors'
 import { nameOf } from '../object-stubs'
 import type { Origin } from '../search/fault-log'
 import { settlesWithin } from '../settles'
@@ -19,6 +17,7 @@ import type { Asker, AskRequest } from '../turn/request'
 import { AnsweringObject } from './answering-object'
 import { transcriptTo } from './branch'
 import type { Asked, ConversationRpc, Seen } from './conversation-object'
+import { Erasure } from './erasure'
 import {
   COPIED,
   follow,
@@ -30,7 +29,7 @@ import {
   replayInterrupted,
   requireSame,
 } from './joins'
-import { deletedTurns, dropDeletedRecords, isRemembered, removeMessages } from './kept-messages'
+import { deletedTurns, dropDeletedRecords, isRemembered } from './kept-messages'
 import { LookedBack, seenBy } from './look-back-ahead'
 import { Memory } from './memory'
 import { requireAsker } from './ownership'
@@ -50,9 +49,6 @@ import { UsedMark } from './used-mark'
  * wakes it and it reports the interruption.
  */
 const HEARTBEAT_MS = 30_000
-/** How long a deletion waits for running writes, and when it is retried, in milliseconds. */
-const ERASE_PATIENCE_MS = 5_000
-const ERASE_RETRY_MS = 10_000
 
 /** Seconds after which a reader who waits for D1 should retry. */
 const RETRY_READING = 5
@@ -64,7 +60,7 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
   #memory = Memory.load(...this.#held())
   #queue = new TurnQueue()
   #attempts = new Attempts()
-  #erasing: Promise<boolean> | undefined
+  readonly #erasure = new Erasure(this.env, this.#id, this.#alarm, () => this.#clear())
   readonly #lookedBack = new LookedBack(this.env, this.#id)
   readonly #succession = new Succession(this.env, {
     id: this.#id,
@@ -233,7 +229,7 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
     this.#queue.stopAll()
     this.#queue = new TurnQueue()
     this.#attempts = new Attempts()
-    return this.#erase(memory, origin)
+    return this.#erasure.run(memory, origin)
   }
 
   /** Delivers what D1 and the history have not taken yet, and forgets expired turns. */
@@ -241,9 +237,9 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
     this.#alarm.rang()
     const memory = this.#memory
     if (!memory) return this.#clear()
-    if (memory.closed) return void (await this.#erase(memory))
+    if (memory.closed) return void (await this.#erasure.run(memory))
     await this.#deliver(memory)
-    if (memory.closed) return void (await this.#erasing)
+    if (memory.closed) return void (await this.#erasure.running)
     memory.log.expire(Date.now())
     if (memory.log.empty && this.#atRest(memory)) await this.#forget(memory)
     else this.#schedule(memory)
@@ -370,31 +366,6 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
     const until = this.#memory?.foundUntil
     this.#memory = undefined
     await this.#mark.clear(until)
-  }
-
-  #erase(memory: Memory, origin?: Origin): Promise<boolean> {
-    this.#erasing ??= this.#eraseAll(memory, origin).finally(() => (this.#erasing = undefined))
-    return this.#erasing
-  }
-
-  async #eraseAll(memory: Memory, origin: Origin | undefined): Promise<boolean> {
-    // If this object dies before the end, the alarm continues.
-    this.#alarm.set(Date.now() + ERASE_RETRY_MS)
-    try {
-      const written = Promise.all([memory.outbox.settled(), memory.records.settled()])
-      if (!(await settlesWithin(ERASE_PATIENCE_MS, written))) throw new Error('a write is still under way')
-      await memory.records.deliverCosts()
-      await removeMessages(this.env, memory, this.#id, origin)
-      await deleteConversationRows(database(this.env), this.#id)
-      await this.#clear()
-      return true
-    } catch (error) {
-      logFailure('a conversation could not be deleted yet', error, { ...origin, conversation: this.#id })
-      this.#alarm.set(Date.now() + ERASE_RETRY_MS)
-      // Ignore a failure: while D1 is unavailable, nobody can read the conversation there either.
-      await hideConversation(database(this.env), this.#id).catch(() => {})
-      return false
-    }
   }
 
   /** Sets the alarm for whatever comes first: the heartbeat, the next delivery attempt, or the next turn to forget. */

@@ -1,0 +1,62 @@
+/**
+ * The deletion of a conversation: its messages in the histories, its rows in D1, and whatever its object stores.
+ */
+import type { Alarm } from '../alarm'
+import { database } from '../db/client'
+import { deleteConversationRows, hideConversation } from '../db/conversations'
+import { logFailure } from '../errors'
+import type { Origin } from '../search/fault-log'
+import { settlesWithin } from '../settles'
+import { removeMessages } from './kept-messages'
+import type { Memory } from './memory'
+
+/** How long a deletion waits for running writes, and when it is retried, in milliseconds. */
+const PATIENCE_MS = 5_000
+const RETRY_MS = 10_000
+
+export class Erasure {
+  readonly #env: Cloudflare.Env
+  readonly #id: string
+  readonly #alarm: Alarm
+  readonly #clear: () => Promise<void>
+  #running: Promise<boolean> | undefined
+
+  /** @param clear deletes what the object stores */
+  constructor(env: Cloudflare.Env, id: string, alarm: Alarm, clear: () => Promise<void>) {
+    this.#env = env
+    this.#id = id
+    this.#alarm = alarm
+    this.#clear = clear
+  }
+
+  /** The deletion that runs now. */
+  get running(): Promise<boolean> | undefined {
+    return this.#running
+  }
+
+  /** Deletes, or waits for the deletion that runs. @returns whether everything is gone. If not, the alarm tries again */
+  run(memory: Memory, origin?: Origin): Promise<boolean> {
+    this.#running ??= this.#erase(memory, origin).finally(() => (this.#running = undefined))
+    return this.#running
+  }
+
+  async #erase(memory: Memory, origin: Origin | undefined): Promise<boolean> {
+    // If this object dies before the end, the alarm continues.
+    this.#alarm.set(Date.now() + RETRY_MS)
+    try {
+      const written = Promise.all([memory.outbox.settled(), memory.records.settled()])
+      if (!(await settlesWithin(PATIENCE_MS, written))) throw new Error('a write is still under way')
+      await memory.records.deliverCosts()
+      await removeMessages(this.#env, memory, this.#id, origin)
+      await deleteConversationRows(database(this.#env), this.#id)
+      await this.#clear()
+      return true
+    } catch (error) {
+      logFailure('a conversation could not be deleted yet', error, { ...origin, conversation: this.#id })
+      this.#alarm.set(Date.now() + RETRY_MS)
+      // Ignore a failure: while D1 is unavailable, nobody can read the conversation there either.
+      await hideConversation(database(this.#env), this.#id).catch(() => {})
+      return false
+    }
+  }
+}
