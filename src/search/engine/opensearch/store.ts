@@ -25,9 +25,10 @@ import type {
   WriteOptions,
 } from '../../types'
 import { Cluster, type ClusterRequest, type NodeHealth, ofCluster, pathSegment } from '../cluster'
-import { type Connection, type Credentials, type StoredEngine, shownEngine } from '../config'
+import { type Connection, type StoredEngine, shownEngine } from '../config'
 import type { DocumentStore } from '../port'
 import { Searches } from '../searches'
+import { authorization } from './authorization'
 import { bulkResults, bulkText, readLine, readLines } from './bulk'
 import { partial, refusalOf } from './errors'
 import { filterQuery, type Query } from './filter'
@@ -388,19 +389,6 @@ export class OpenSearchStore implements DocumentStore {
       throw ofCluster('The OpenSearch cluster sent a reply that is not JSON.')
     }
   }
-}
-
-/** An open cluster takes no credentials. */
-function authorization(credentials: Credentials): { headers: Record<string, string>; secrets: string[] } {
-  if ('username' in credentials) {
-    const { username, password } = credentials
-    const basic = btoa(String.fromCharCode(...new TextEncoder().encode(`${username}:${password}`)))
-    return { headers: { authorization: `Basic ${basic}` }, secrets: [password, basic] }
-  }
-  if ('api_key' in credentials) {
-    return { headers: { authorization: `ApiKey ${credentials.api_key}` }, secrets: [credentials.api_key] }
-  }
-  return { headers: {}, secrets: [] }
 }
 
 const refusal = <T>(message: string): Outcome<T> => ({ ok: false, error: { status: 400, message } })
