@@ -21,7 +21,7 @@ import { answerJoin } from '../run/join-answer'
 import { type JoiningFields, joining } from '../run/joining'
 import { LongSearches } from '../run/pace'
 import { sealFields } from '../schema/embedding-secrets'
-import type { Referrer } from '../schema/layout'
+import { publicSchema, type Referrer } from '../schema/layout'
 import { parseSchema, summarize } from '../schema/schema'
 import { takeStemWords } from '../schema/stem-words'
 import { DEFAULT_LENGTH } from '../text/written'
@@ -105,11 +105,7 @@ export class Collection extends CountingObject implements CollectionRpc {
   }
 
   async schema(): Promise<Outcome<CollectionSchema>> {
-    return attempt(() => {
-      const { slots, nextSlot, nextText, textColumns, replacing, linked, ...schema } =
-        this.#life.existing().store.schema
-      return schema
-    })
+    return attempt(() => publicSchema(this.#life.existing().store.schema))
   }
 
   alter(body: unknown, origin?: Origin): Promise<Outcome<Record<string, unknown>>> {

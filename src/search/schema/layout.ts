@@ -47,6 +47,12 @@ export interface StoredSchema extends CollectionSchema {
   linked?: Linked
 }
 
+/** A schema without what only the collection's object needs. */
+export function publicSchema(stored: StoredSchema): CollectionSchema {
+  const { slots, nextSlot, nextText, textColumns, replacing, linked, ...schema } = stored
+  return schema
+}
+
 /** Links from other collections to this one. */
 export interface Linked {
   /** fields that others refer to; false while the keys of older documents are missing */
