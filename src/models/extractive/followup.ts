@@ -43,9 +43,8 @@ export function standalone(question: string, history: ChatMessage[]): string {
   const [present, ...further] = talk.topic
   const behind = [...further, ...talk.answered]
   // The first topic frames the conversation, so it says more than the topics in between.
-  const subject = (elliptic ? [...talk.last, ...talk.theme] : [present!, ...talk.theme, ...behind]).filter(
-    isNew,
-  )
+  const pointed = elliptic ? [...talk.last, ...talk.theme] : [present!, ...talk.theme, ...behind]
+  const subject = (asksForOtherKind(question) ? pointed.map(kindOf) : pointed).filter(isNew)
   return subject.length === 0 ? question : insert(question, unrepeated(subject), room(question))
 }
 
@@ -72,6 +71,24 @@ function askedAgain(question: string, before: string): string | undefined {
   if (parts.length !== 2 || (preposition && !AFTER_PREPOSITION().test(parts[0]!))) return undefined
   return parts.join(name)
 }
+
+const JUST_NAMED = regExp(
+  String.raw`^\W*(?:(?:(?:and|or|but|ok|so|then) )+(?:(?:what|how) about )?|(?:what|how) about )` +
+    String.raw`(?:the |our |my )?(?!(?:${PREPOSITION})\b)([\p{Ll}\p{N}-]+(?: [\p{Ll}\p{N}-]+)?)\W*$`,
+  'iu',
+)
+
+/** "And vision?" after "Who provides the dental insurance?" asks about another insurance. */
+function asksForOtherKind(question: string): boolean {
+  const named = JUST_NAMED().exec(question)?.[1]
+  return named !== undefined && wordsOf(named).some(namesSubject)
+}
+
+/** What a phrase is a kind of: the insurance of the dental insurance. */
+const kindOf = (phrase: Phrase): Phrase =>
+  phrase.proper || phrase.stems.length < 2
+    ? phrase
+    : { ...phrase, text: phrase.text.split(' ').at(-1)!, stems: phrase.stems.slice(-1) }
 
 const NAME_WITHIN = regExp(String.raw`\p{Lu}\S*(?: \p{Lu}\S*)*`, 'u')
 
@@ -102,7 +119,11 @@ function topicOf(history: ChatMessage[]): Talk {
     else if (PRONOUN.test(content) || !wordsOf(content).some(namesSubject)) {
       // The subject is the same as before: append the phrases asked about it.
       talk.topic = unrepeated([...talk.topic, ...phrases])
-    } else if (phrases.length > 0) talk.topic = unrepeated([...phrases, ...talk.topic])
+    } else if (phrases.length > 0) {
+      if (asksForOtherKind(content))
+        for (const known of ['topic', 'theme'] as const) talk[known] = talk[known].map(kindOf)
+      talk.topic = unrepeated([...phrases, ...talk.topic])
+    }
     talk.last = [...phrases, ...verbsOf(content, phrases)]
     const reply = history[index + 1]
     const name = reply?.role === 'assistant' ? answeredName(reply.content) : undefined

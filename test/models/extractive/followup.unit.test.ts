@@ -46,6 +46,25 @@ describe('a follow-up', () => {
     expect(standalone(question, said(before, 'So.'))).toBe(expected)
   })
 
+  it.each([
+    ['Who provides the dental insurance?', 'And vision?', 'And vision (provides, insurance)?'],
+    ['How many vacation days do I get?', 'what about sick days?', 'what about sick days'],
+    ['Who provides the dental insurance?', 'And in Canada?', 'dental insurance'],
+    ['Who provides the dental insurance?', 'and why?', 'dental insurance'],
+  ])('after "%s" may ask about another kind: %s', (before, question, expected) => {
+    const rewritten = standalone(question, said(before, 'So.'))
+    expect(rewritten).toContain(expected)
+    expect(rewritten).not.toContain('vacation')
+  })
+
+  it('goes on about the other kind', () => {
+    const talk = said('Who provides the dental insurance?', 'Acme.', 'And vision?', 'Acme too.')
+    const question = standalone('Who pays for it?', talk)
+    expect(question).toContain('Who pays for vision')
+    expect(question).toContain('insurance')
+    expect(question).not.toContain('dental')
+  })
+
   it('takes no name from a list of several', () => {
     const history = said('Which language models can answer?', '- Claude\n- Gemini')
     expect(standalone('What does it cost?', history)).not.toContain('Claude')
