@@ -10,7 +10,7 @@ import { choose, compose, nearest } from './compose'
 import { weighEvidence } from './evidence'
 import type { Meaning } from './meaning'
 import { placeOf, placesIn } from './places'
-import { readQuestion } from './question'
+import { questionsIn, readQuestion } from './question'
 import { smallTalk } from './small-talk'
 import { aboutness, ENOUGH, isSure, LITTLE } from './sureness'
 
@@ -35,6 +35,17 @@ export function answerFrom(text: string, sources: Source[], meaning?: Meaning): 
   const reply = smallTalk(text)
   if (reply !== undefined) return { text: reply, declined: true }
   if (sources.length === 0) return { text: NOTHING_FOUND, declined: true }
+  const questions = questionsIn(text)
+  const answers = questions.map((question) => answerOne(question, sources, meaning))
+  if (answers.length === 1 || answers.every(({ declined }) => declined))
+    return answerOne(text, sources, meaning)
+  const said = new Set(
+    answers.map(({ text, declined }, at) => (declined ? `${NOT_FOUND} (${questions[at]})` : text)),
+  )
+  return { text: [...said].join('\n\n'), declined: false }
+}
+
+function answerOne(text: string, sources: Source[], meaning: Meaning | undefined): Answer {
   const question = readQuestion(text)
   const evidence = weighEvidence(question, sources, meaning)
   const ranked = evidence.candidates.filter(({ score }) => score > 0).sort((a, b) => b.score - a.score)

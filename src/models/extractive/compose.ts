@@ -2,7 +2,8 @@
 import type { Source } from '../language-model'
 import { isStopword } from '../words'
 import { announced, announces, type Candidate, type Evidence, type Section } from './evidence'
-import type { Question } from './question'
+import { strengthIn } from './fields'
+import { isVague, type Question } from './question'
 import { readOut } from './records'
 
 const MOST_SENTENCES = 3
@@ -19,6 +20,12 @@ const LONGEST_CODE = 900
 const SAYS_IT_ALL = 0.95
 /** share of the question's weight that a code example must show */
 const SHOWN = 0.5
+/** A word of the question deserves a sentence if it weighs this share of the heaviest one. */
+const WORTH_SAYING = 0.3
+/** the most sentences that are added for such words */
+const MOST_COMPLETING = 2
+/** A sentence holds a word if it is there as written, or with a slip. One of like meaning may be another: Saturday, Sunday. */
+const HELD = 0.9
 /** passages in an unsure answer, and the share of the best score that each needs */
 const MOST_NEAREST = 3
 const NEAREST = 0.7
@@ -82,6 +89,7 @@ export function compose(
     )) {
       taken.add(other)
     }
+    for (const other of completing(candidate.section, [...taken], question, evidence)) taken.add(other)
   }
   const order = [...new Set(chosen.map(({ section }) => section))]
   const inOrder = [...taken].sort(
@@ -180,6 +188,37 @@ function around({ section, sentence, inside }: Candidate, isBest: boolean, room:
   }
   return taken
 }
+
+/**
+ * The sentences of a section that hold what was asked and is not said yet. "Does the Harbour shop have parking?" is about the
+ * shop, and the line about parking may be far down in the list of what it has.
+ */
+function completing(
+  { above, candidates }: Section,
+  taken: Candidate[],
+  { terms }: Question,
+  { strengths, weight }: Evidence,
+): Candidate[] {
+  const least = WORTH_SAYING * Math.max(0, ...weight.values())
+  const added: Candidate[] = []
+  for (const term of terms) {
+    const own = strengths.get(term.stem)!
+    const holds = (stems: Set<string>) => strengthIn(stems, own) >= HELD
+    if (isVague(term) || weight.get(term.stem)! < least || holds(above)) continue
+    if ([...taken, ...added].some(({ stems }) => holds(stems))) continue
+    const holding = candidates.filter(({ sentence, stems }) => !sentence.facts && holds(stems))
+    if (holding.length === 0 || holding.some((one) => taken.some((other) => isShownWith(one, other))))
+      continue
+    added.push(holding.reduce((best, one) => (one.score > best.score ? one : best)))
+    if (added.length === MOST_COMPLETING) break
+  }
+  return added
+}
+
+/** Whether a sentence is an item of the list that another one brings. */
+const isShownWith = ({ sentence }: Candidate, other: Candidate): boolean =>
+  (announces(other.sentence) || isFirstItem(other)) &&
+  other.sentence.list?.includes(`- ${sentence.text}`) === true
 
 /** The headings above code, to introduce it; many pages have their title as the first one too. */
 const nameOf = ({ context }: Section): string => `${[...new Set(context)].slice(-3).join(' › ')}:`

@@ -132,8 +132,10 @@ function sectionsOf(source: Source, rank: number): Section[] {
       sections.set(key, section)
     }
     // Without the title before the fields: that is context.
-    const words = wordsOf(sentence.facts ?? sentence.text)
+    const own = sentence.facts ?? sentence.text
+    const words = wordsOf(own)
     const stems = stemsOf(words)
+    for (const { stem } of wordsOf(joined(own))) stems.add(stem)
     for (const stem of stems) section.stems.add(stem)
     if (sentence.code) for (const stem of stemsOf(wordsOf(sentence.code))) section.stems.add(stem)
     section.candidates.push({
@@ -161,6 +163,14 @@ function stemsOf(words: Word[]): Set<string> {
   }
   return stems
 }
+
+const HYPHENATED = regExp(String.raw`[\p{L}\p{N}]+(?:-[\p{L}\p{N}]+)+`, 'gu')
+
+/** The words with hyphens, without them: people ask for the wifi. */
+const joined = (text: string): string =>
+  text.includes('-')
+    ? Array.from(text.matchAll(HYPHENATED()), ([word]) => word.replaceAll('-', '')).join(' ')
+    : ''
 
 const CAMEL = /[a-z0-9][A-Z]/
 

@@ -83,6 +83,25 @@ function askedIn(text: string): string {
   return wordsOf(asked).filter((word) => isTopical(word) && !isVague(word)).length >= 2 ? asked : text
 }
 
+const BETWEEN =
+  /\?\s+(?=\S)|,?\s+and\s+(?:also\s+)?(?=(?:how|what|which|who|when|where|why|is|are|do|does|did|can|could|may|will|should)\b)/i
+/** Words that point at another part of the question. */
+const POINTS_BACK =
+  /\b(?:it|its|they|them|their|theirs|he|him|his|she|her|hers|this|that|these|those|there|then|ones?|so|same|else)\b/i
+
+/**
+ * The questions of a text that asks several: "How much is a baguette and when do you open?" Each must stand alone: "what is it and
+ * how does it work" is one question.
+ */
+export function questionsIn(text: string): string[] {
+  const parts = text.split(BETWEEN).map((part) => part.trim())
+  const isQuestion = (part: string) =>
+    ASKS.test(part) && wordsOf(part).some((word) => isTopical(word) && !isVague(word))
+  const areSeveral =
+    parts.length > 1 && parts.every(isQuestion) && !parts.slice(1).some((part) => POINTS_BACK.test(part))
+  return areSeveral ? parts : [text]
+}
+
 export function readQuestion(given: string): Question {
   const text = askedIn(given)
   const words = wordsOf(text)

@@ -1,0 +1,79 @@
+import { describe, expect, it } from 'vitest'
+import { answerFrom as answer, NOT_FOUND } from '../../../src/models/extractive/answer'
+import type { Source } from '../../../src/models/language-model'
+
+const answerFrom = (question: string, sources: Source[]): string => answer(question, sources).text
+
+const from = (...documents: Record<string, unknown>[]) =>
+  documents.map((document) => ({ collection: 'docs', document }))
+
+const films = from(
+  {
+    id: '1',
+    title: 'Alien',
+    text: 'Alien is a 1979 science fiction horror film. It stars Sigourney Weaver.',
+  },
+  {
+    id: '2',
+    title: 'Heat',
+    text: 'Heat is a 1995 crime film directed by Michael Mann. It was shot in Los Angeles.',
+  },
+)
+
+describe('what the question asks of a long list or table', () => {
+  const shop = (name: string, wifi: string, parking: string) => ({
+    id: name,
+    title: `The ${name} shop`,
+    text:
+      `The ${name} shop is one of our three shops. It sells bread, rolls, cakes and coffee. ` +
+      'Fresh bread comes out of the oven every morning.\n\n' +
+      `- Manager: Ursula Keller\n- Phone: 044 555 01 23\n- Seats: 12 inside and 20 outside\n- Wheelchair access: two steps\n- Wi-Fi: ${wifi}\n- Parking: ${parking}`,
+  })
+  const shops = from(shop('Station', 'none', 'behind the house'), shop('Harbour', 'free', 'on the quay'))
+  const hours = from({
+    id: 'hours',
+    title: 'Opening hours',
+    text:
+      'Our shops open as follows.\n\n| Day | Station | Harbour |\n| --- | --- | --- |\n' +
+      '| Monday | 7:00 to 19:00 | closed |\n| Saturday | 7:00 to 21:00 | 8:00 to 16:00 |\n| Sunday | 8:00 to 18:00 | closed |\n\n' +
+      'On public holidays only the Station shop is open, and it closes at noon.',
+  })
+
+  it.each([
+    ['Does the Harbour shop have parking?', 'Parking: on the quay'],
+    ['Does the Harbour shop have wifi?', 'Wi-Fi: free'],
+  ])('is shown however far down it stands: %s', (question, line) => {
+    expect(answerFrom(question, shops)).toContain(line)
+  })
+
+  it('is the row of the day that was asked about', () => {
+    expect(
+      answerFrom('Does the Station shop close early on public holidays or on Saturday?', hours),
+    ).toContain('Saturday — Station: 7:00 to 21:00')
+  })
+})
+
+describe('several questions at once', () => {
+  it.each([
+    'Who directed Heat and when did Alien come out?',
+    'Who directed Heat? And when did Alien come out?',
+  ])('are answered one after another: %s', (question) => {
+    const said = answerFrom(question, films)
+    expect(said).toContain('directed by Michael Mann')
+    expect(said).toContain('Alien is a 1979')
+  })
+
+  it('are answered as far as the documents do, and the rest is named', () => {
+    const said = answerFrom('Who directed Heat and what is the capital of Peru?', films)
+    expect(said).toContain('directed by Michael Mann')
+    expect(said).toContain(`${NOT_FOUND} (what is the capital of Peru?)`)
+  })
+
+  it.each([
+    'Who directed Heat and where was it shot?',
+    'Which films are from 1979 and 1995?',
+    'Is Heat and is Alien',
+  ])('are one if a part does not stand alone: %s', (question) => {
+    expect(answerFrom(question, films)).not.toContain(NOT_FOUND)
+  })
+})
