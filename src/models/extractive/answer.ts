@@ -14,18 +14,12 @@ import { questionsIn, readQuestion } from './question'
 import { smallTalk } from './small-talk'
 import { aboutness, ENOUGH, isSure, LITTLE } from './sureness'
 
-export const NOT_FOUND = 'The documents do not answer this question.'
-export const NOTHING_FOUND = 'No documents were found for this question.'
-
 export interface Answer {
   /** Markdown */
   text: string
   /** true if the reply has no answer or is not about the documents; it then cites nothing */
   declined: boolean
 }
-
-const NOT_DIRECTLY = 'The documents do not answer this directly. The best places to read:'
-const UNSURE = 'The documents may not answer this directly. What comes nearest:'
 
 /**
  * @param sources best first
@@ -34,19 +28,22 @@ const UNSURE = 'The documents may not answer this directly. What comes nearest:'
 export function answerFrom(text: string, sources: Source[], meaning?: Meaning): Answer {
   const reply = smallTalk(text)
   if (reply !== undefined) return { text: reply, declined: true }
-  if (sources.length === 0) return { text: NOTHING_FOUND, declined: true }
+  if (sources.length === 0) return { text: readQuestion(text).says.nothingFound, declined: true }
   const questions = questionsIn(text)
   const answers = questions.map((question) => answerOne(question, sources, meaning))
   if (answers.length === 1 || answers.every(({ declined }) => declined))
     return answerOne(text, sources, meaning)
   const said = new Set(
-    answers.map(({ text, declined }, at) => (declined ? `${NOT_FOUND} (${questions[at]})` : text)),
+    answers.map(({ text, declined }, at) =>
+      declined ? `${readQuestion(text).says.notFound} (${questions[at]})` : text,
+    ),
   )
   return { text: [...said].join('\n\n'), declined: false }
 }
 
 function answerOne(text: string, sources: Source[], meaning: Meaning | undefined): Answer {
   const question = readQuestion(text)
+  const { says } = question
   const evidence = weighEvidence(question, sources, meaning)
   const ranked = evidence.candidates.filter(({ score }) => score > 0).sort((a, b) => b.score - a.score)
   const best = ranked[0]
@@ -54,7 +51,7 @@ function answerOne(text: string, sources: Source[], meaning: Meaning | undefined
   if (!best || about < ENOUGH) {
     const places = about < LITTLE ? [] : placesIn(evidence, sources)
     const listed = places.map((place) => `- ${place}`).join('\n')
-    return { text: places.length === 0 ? NOT_FOUND : `${NOT_DIRECTLY}\n\n${listed}`, declined: true }
+    return { text: places.length === 0 ? says.notFound : `${says.notDirectly}\n\n${listed}`, declined: true }
   }
   if (isSure(best, ranked, question, evidence)) {
     return { text: compose(choose(ranked, question), question, evidence, sources), declined: false }
@@ -65,5 +62,5 @@ function answerOne(text: string, sources: Source[], meaning: Meaning | undefined
     const place = passages.length > 1 ? placeOf(passage.section, sources) : ''
     return place === '' ? quoted : `**${place}**\n\n${quoted}`
   })
-  return { text: [UNSURE, ...shown].join('\n\n'), declined: false }
+  return { text: [says.unsure, ...shown].join('\n\n'), declined: false }
 }

@@ -63,11 +63,24 @@ export function choose(ranked: Candidate[], question: Question): Candidate[] {
 
 /** Whether one sentence repeats another: most of the shorter one's words are in the longer. */
 function repeats(a: Candidate, b: Candidate): boolean {
+  // What two documents give under one name is each one's own.
+  if (a.rank !== b.rank && labelOf(a) !== undefined && labelOf(a) === labelOf(b)) return false
   const [small, large] = a.stems.size < b.stems.size ? [a.stems, b.stems] : [b.stems, a.stems]
   const telling = [...small].filter((stem) => !isStopword(stem))
   if (telling.length === 0) return true
   return telling.filter((stem) => large.has(stem)).length / telling.length > 0.7
 }
+
+const LABEL = /^[^:.!?]{2,60}: (?=\S)/
+
+const labelOf = ({ sentence }: Candidate): string | undefined => LABEL.exec(sentence.text)?.[0]
+
+/** Whether two documents give different values under one name: `Parking: none`, `Parking: six places`. */
+export const contradicts = (a: Candidate, b: Candidate): boolean =>
+  a.rank !== b.rank &&
+  labelOf(a) !== undefined &&
+  labelOf(a) === labelOf(b) &&
+  a.sentence.text !== b.sentence.text
 
 const DANGLING = /^(it|its|they|their|them|this|these|those|he|she|his|her|that|such|however|also|but|and)\b/i
 

@@ -11,8 +11,8 @@ import type { Source } from '../language-model'
 import { isSlip, isSwap } from '../spelling'
 import { compoundsOf, type Word, wordsOf } from '../words'
 import { fieldsAskedFor, type Strengths, strengthIn } from './fields'
-import { cosine, type Likeness, likenessBy, type Meaning } from './meaning'
-import { fitOf, isVague, looksLike, type Question, readQuestion } from './question'
+import { cosine, inflected, type Likeness, likenessBy, type Meaning } from './meaning'
+import { fitOf, isVague, looks, type Question, readQuestion } from './question'
 import { type Sentence, sentencesOf } from './sentences'
 
 /** How much a word counts in the title or headings, and in a neighbouring sentence. In the sentence itself it counts 1. */
@@ -81,10 +81,14 @@ export interface Evidence {
 
 /** Scores the sentences of the documents, and the sections that hold them. */
 export function weighEvidence(question: Question, sources: Source[], given?: Meaning): Evidence {
-  const meaning = isLatin(question.text) ? given : undefined
+  const meaning = isLatin(question.text) && !question.isForeign ? given : undefined
   const sections = sources.flatMap((source, rank) => sectionsOf(source, rank))
   const candidates = sections.flatMap((section) => section.candidates)
-  const strengths = strengthsOf(question.terms, sections, likenessBy(meaning))
+  const strengths = strengthsOf(
+    question.terms,
+    sections,
+    question.isForeign ? inflected : likenessBy(meaning),
+  )
   const weight = weigh(question, sections, strengths)
   const asked = meaning?.vector(question.text)
   tellApart(sections)
@@ -106,7 +110,7 @@ function tellApart(sections: Section[]): void {
 const LATIN = regExp(String.raw`\p{Script=Latin}`, 'gu')
 const LETTER = regExp(String.raw`\p{L}`, 'gu')
 
-/** The table of meanings only knows words in Latin letters. */
+/** The table of meanings knows English. In other languages it takes words for the pieces that they fall into. */
 const isLatin = (text: string): boolean =>
   (text.match(LATIN())?.length ?? 0) * 2 > (text.match(LETTER())?.length ?? 0)
 
@@ -276,7 +280,7 @@ function scoreSection(
     if (meaning && asked) candidate.alike = Math.max(0, cosine(asked, meaning.vector(sentence.text)))
     candidate.inside = inside / whole
     if (candidate.sentence.code) candidate.shown = shownBy(candidate, headed, weight, strengths) / whole
-    const look = looksLike(question.kind, sentence.text, question.terms)
+    const look = looks(question, sentence.text)
     candidate.score =
       ((inside + 0.3 * around) / whole +
         0.6 * (candidate.alike ?? 0.3) +

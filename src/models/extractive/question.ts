@@ -1,6 +1,7 @@
 /** What a question asks for, and what an answer to it looks like. */
 import { once, regExp } from '../../once'
 import { compoundsOf, isContent, isTopical, type Word, wordsOf } from '../words'
+import { ENGLISH, languageOf, type Phrases } from './language'
 
 export interface Question {
   /** as asked, without what was said around it */
@@ -16,6 +17,10 @@ export interface Question {
   fullNames: string[][]
   /** asks for several: "which films", "list", "what are the" */
   plural: boolean
+  /** in a language other than English */
+  isForeign: boolean
+  /** what is said around an answer, in the question's language */
+  says: Phrases
 }
 
 export type Kind =
@@ -105,12 +110,13 @@ export function questionsIn(text: string): string[] {
 export function readQuestion(given: string): Question {
   const text = askedIn(given)
   const words = wordsOf(text)
+  const language = languageOf(words)
   // "What does it mean?" has no topical word. Then the weaker words must do.
-  const topical = words.filter(isTopical)
+  const topical = words.filter((word) => isTopical(word) && !language?.grammar.has(word.folded))
   const chosen = [...(topical.length > 0 ? topical : words.filter(isContent)), ...compoundsOf(words)]
   const terms = [...new Map(chosen.map((word) => [word.stem, word])).values()]
   const kind = KINDS.find(([, pattern]) => pattern.test(text))?.[0] ?? 'other'
-  const fullNames = namesIn(text)
+  const fullNames = language?.capitalizesNouns ? [] : namesIn(text)
   return {
     text,
     words: words.map(({ folded }) => folded),
@@ -119,6 +125,8 @@ export function readQuestion(given: string): Question {
     names: new Set(fullNames.flat()),
     fullNames: fullNames.filter((name) => name.length > 1),
     plural: PLURAL.test(text),
+    isForeign: language !== undefined,
+    says: language?.says ?? ENGLISH,
   }
 }
 
@@ -171,8 +179,19 @@ const HARD: ReadonlySet<Kind> = new Set(['when', 'often', 'count', 'difference']
 
 const MONTH = /\b(january|february|march|april|may|june|july|august|september|october|november|december)\b/i
 
+const CLOCK_TIME =
+  /\b\d{1,2}[:.]\d{2}\b|\b\d{1,2} ?(?:[ap]\.?m\b|o.clock|uhr\b)|\b(?:noon|midnight|(?:mon|tues|wednes|thurs|fri|satur|sun)days?)\b/i
+const PRICE =
+  /\bhow much (?:is|are|was|were|does|do|would)\b|\bwhat (?:does|do|would) .{1,80}\bcost\b|\bprices? (?:of|for)\b/i
+const AMOUNT =
+  /[\u20ac$\u00a3\u00a5\u20b9] ?\d|\d ?(?:[\u20ac$\u00a3\u00a5\u20b9]|(?:euros?|dollars?|pounds?|francs?|franken|cents?|eur|usd|gbp|chf)\b)|\bfree\b/i
+
+/** Whether a sentence looks like an answer to a question: 0 no, 1 yes, 2 a price for who asks for one. */
+export const looks = ({ kind, terms, text }: Question, sentence: string): number =>
+  kind === 'count' && PRICE.test(text) && AMOUNT.test(sentence) ? 2 : looksLike(kind, sentence, terms)
+
 /** Whether a sentence looks like an answer of this kind: 0 no, 1 yes. */
-export function looksLike(kind: Kind, sentence: string, terms: Word[]): number {
+function looksLike(kind: Kind, sentence: string, terms: Word[]): number {
   switch (kind) {
     case 'who':
       // A name inside the sentence: two capitalised words in a row.
@@ -181,6 +200,7 @@ export function looksLike(kind: Kind, sentence: string, terms: Word[]): number {
       return /\b1\d{3}\b|\b20\d{2}\b|\b\d{1,2}(st|nd|rd|th) century\b/.test(sentence)
         ? 1
         : MONTH.test(sentence) ||
+            CLOCK_TIME.test(sentence) ||
             /\b(days?|weeks?|months?|years?|before|after|until|within)\b/i.test(sentence)
           ? 0.6
           : 0

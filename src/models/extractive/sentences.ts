@@ -154,9 +154,11 @@ const isList = (value: string): boolean =>
   !/[.!?:]\s*$/.test(value) && value.split(', ').length > 3 && value.length / value.split(', ').length < 30
 
 const ABBREVIATION = regExp(
-  String.raw`(?:^|[\s("'])(?:mr|mrs|ms|dr|prof|rev|gen|col|capt|lt|sgt|st|jr|sr|inc|ltd|co|corp|vs|etc|e\.g|i\.e|cf|al|no|vol|fig|eq|approx|dept|est|u\.s|u\.k|u\.n|a\.m|p\.m|\p{L})\.$`,
+  String.raw`(?:^|[\s("'])(?:mr|mrs|ms|dr|prof|rev|gen|col|capt|lt|sgt|st|jr|sr|inc|ltd|co|corp|vs|etc|e\.g|i\.e|cf|al|no|vol|fig|eq|approx|dept|est|nr|bzw|ca|inkl|zzgl|str|tel|evtl|ggf|abs|sra|dra|n\u00fam|p\u00e1g|\p{L}\.\p{L}|u\.s|u\.k|u\.n|a\.m|p\.m|\p{L})\.$`,
   'iu',
 )
+/** German writes ordinals with a full stop: `am 15. Februar`, `im 2. Stock`. */
+const ORDINAL = /(?:^|\s)(?:am|vom|zum|bis|de[rmns]|das|im|ab|seit|beim|jede[nmrs]?) \d{1,2}\.$/i
 /** Most characters of an abbreviation and what precedes it. */
 const LONGEST_ABBREVIATION = 16
 const BOUNDARY = regExp(
@@ -171,7 +173,8 @@ export function splitSentences(paragraph: string): string[] {
   for (const match of paragraph.matchAll(BOUNDARY())) {
     const end = match.index + match[0].length
     const piece = paragraph.slice(start, end)
-    if (match[0] === '.' && ABBREVIATION().test(piece.slice(-LONGEST_ABBREVIATION))) continue
+    const ending = piece.slice(-LONGEST_ABBREVIATION)
+    if (match[0] === '.' && (ABBREVIATION().test(ending) || ORDINAL.test(ending))) continue
     sentences.push(piece.trim())
     start = end
   }

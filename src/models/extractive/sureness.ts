@@ -1,4 +1,5 @@
 /** How sure it is that a sentence answers a question. */
+import { contradicts } from './compose'
 import { type Candidate, type Evidence, SAME, type Section } from './evidence'
 import { hasLook, type Question } from './question'
 import { isSummary } from './records'
@@ -9,6 +10,8 @@ const SURE = 2.05
 export const ENOUGH = 1.03
 /** A section that is less about the question than this is not named. */
 export const LITTLE = 0.5
+/** share of a question's weight that a section needs where meaning is not compared */
+const MOSTLY = 0.8
 /** The words of a question count in full if they weigh at least this much together. */
 const TELLING = 1.5
 /** factor that makes aboutness by words alone comparable to that by words and meaning */
@@ -57,10 +60,16 @@ export function isSure(
 ): boolean {
   const { sentence, section, rank } = best
   if (sentence.fields && isSummary(sentence, question, evidence)) return false
+  if (question.isForeign && section.cover < MOSTLY) return false
+  if (ranked.some((other) => contradicts(best, other) && !tells(question, best, other))) return false
   if (section.fit < SAME && !hasLook(question.kind, textOf(section))) return false
   const next = ranked.find((other) => other.rank !== rank)
   const ahead = Math.min(MOST_AHEAD, best.score - (next?.score ?? 0))
   return aboutness(best, evidence) + ahead - FAR_DOWN * Math.log(1 + rank) >= SURE
 }
+
+/** Whether the question names what one candidate stands under, and another does not. */
+const tells = ({ terms }: Question, { section }: Candidate, other: Candidate): boolean =>
+  terms.some(({ stem }) => section.above.has(stem) && !other.section.above.has(stem))
 
 const textOf = ({ candidates }: Section): string => candidates.map(({ sentence }) => sentence.text).join(' ')

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { answerFrom as answer, NOT_FOUND } from '../../../src/models/extractive/answer'
+import { answerFrom as answer } from '../../../src/models/extractive/answer'
+import { ENGLISH } from '../../../src/models/extractive/language'
 import type { Source } from '../../../src/models/language-model'
 
 const answerFrom = (question: string, sources: Source[]): string => answer(question, sources).text
@@ -53,6 +54,53 @@ describe('what the question asks of a long list or table', () => {
   })
 })
 
+describe('pages that differ in a value', () => {
+  const page = (name: string, access: string) => ({
+    id: name,
+    title: `The ${name} shop`,
+    text: `The ${name} shop sells bread.\n\n- Seats: 12\n- Wheelchair access: ${access}`,
+  })
+  const pages = from(page('Station', 'no, two steps'), page('Harbour', 'yes'), page('Mill', 'yes'))
+
+  it('are all shown, each under its title, and none as the answer', () => {
+    const said = answerFrom('Do you have wheelchair access?', pages)
+    expect(said).toContain(ENGLISH.unsure)
+    for (const [name, access] of [
+      ['Station', 'no, two steps'],
+      ['Harbour', 'yes'],
+      ['Mill', 'yes'],
+    ])
+      expect(said).toContain(`**The ${name} shop**\n\nWheelchair access: ${access}`)
+  })
+
+  it('are told apart by a name in the question', () => {
+    const said = answerFrom('Is there wheelchair access at the Harbour shop?', pages)
+    expect(said).toContain('Wheelchair access: yes')
+    expect(said).not.toContain('two steps')
+  })
+})
+
+describe('a price', () => {
+  const shop = from(
+    {
+      id: '1',
+      title: 'Questions',
+      text: '## How long does bread keep?\n\n- Baguette: eat it the same day\n- Rye: a week',
+    },
+    {
+      id: '2',
+      title: 'Price list',
+      text: '| Bread | Weight | Price |\n| --- | --- | --- |\n| Baguette | 250 g | €1.90 |\n| Rye | 750 g | €4.90 |',
+    },
+  )
+
+  it('is an amount of money', () => {
+    expect(answerFrom('how much is a baguette', shop)).toMatch(
+      /^(?:The documents[^\n]*\n\n\*\*[^\n]*\n\n)?- Baguette — Weight: 250 g; Price: €1.90/,
+    )
+  })
+})
+
 describe('several questions at once', () => {
   it.each([
     'Who directed Heat and when did Alien come out?',
@@ -66,7 +114,7 @@ describe('several questions at once', () => {
   it('are answered as far as the documents do, and the rest is named', () => {
     const said = answerFrom('Who directed Heat and what is the capital of Peru?', films)
     expect(said).toContain('directed by Michael Mann')
-    expect(said).toContain(`${NOT_FOUND} (what is the capital of Peru?)`)
+    expect(said).toContain(`${ENGLISH.notFound} (what is the capital of Peru?)`)
   })
 
   it.each([
@@ -74,6 +122,6 @@ describe('several questions at once', () => {
     'Which films are from 1979 and 1995?',
     'Is Heat and is Alien',
   ])('are one if a part does not stand alone: %s', (question) => {
-    expect(answerFrom(question, films)).not.toContain(NOT_FOUND)
+    expect(answerFrom(question, films)).not.toContain(ENGLISH.notFound)
   })
 })

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { answerFrom as answer, NOT_FOUND, NOTHING_FOUND } from '../../../src/models/extractive/answer'
+import { answerFrom as answer } from '../../../src/models/extractive/answer'
+import { ENGLISH } from '../../../src/models/extractive/language'
 import { sentencesOf, splitSentences } from '../../../src/models/extractive/sentences'
 import type { Source } from '../../../src/models/language-model'
 import { isSlip, isSwap } from '../../../src/models/spelling'
@@ -41,7 +42,7 @@ describe('an answer that has to cite', () => {
   })
 
   it('cites nothing for what the documents do not say', () => {
-    expect(answerFrom('What is the capital of Peru?', labelled)).toBe(NOT_FOUND)
+    expect(answerFrom('What is the capital of Peru?', labelled)).toBe(ENGLISH.notFound)
   })
 })
 
@@ -103,7 +104,7 @@ describe('an answer', () => {
   it.each(['What is the capital of Mongolia?', 'Who won the world cup in 1990?'])(
     'to %s is that there is none',
     (question) => {
-      expect(answerFrom(question, films)).toBe(NOT_FOUND)
+      expect(answerFrom(question, films)).toBe(ENGLISH.notFound)
     },
   )
 
@@ -146,7 +147,7 @@ describe('an answer', () => {
   })
 
   it('without documents says so', () => {
-    expect(answerFrom('Who?', [])).toBe(NOTHING_FOUND)
+    expect(answerFrom('Who?', [])).toBe(ENGLISH.nothingFound)
   })
 
   it('brings the code along where one asks how', () => {

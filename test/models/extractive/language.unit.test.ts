@@ -1,0 +1,77 @@
+import { describe, expect, it } from 'vitest'
+import { answerFrom as answer } from '../../../src/models/extractive/answer'
+import { ENGLISH, languageOf } from '../../../src/models/extractive/language'
+import { splitSentences } from '../../../src/models/extractive/sentences'
+import type { Source } from '../../../src/models/language-model'
+import { wordsOf } from '../../../src/models/words'
+
+const answerFrom = (question: string, sources: Source[]): string => answer(question, sources).text
+
+const from = (...documents: Record<string, unknown>[]) =>
+  documents.map((document) => ({ collection: 'docs', document }))
+
+/** What is said around an answer tells the language. */
+const sayingOf = (question: string) => (languageOf(wordsOf(question))?.says ?? ENGLISH).unsure.split(' ')[0]
+
+describe('the language of a question', () => {
+  it.each([
+    ['Was kostet ein Reisepass?', 'Vielleicht'],
+    ['Wie lange habe ich Zeit, mich umzumelden?', 'Vielleicht'],
+    ['Combien coûte le cours de levain ?', 'Les'],
+    ['¿Cuánto cuesta alquilar la sala por la noche?', 'Puede'],
+    ['Quanto costa il corso per i bambini?', 'Forse'],
+    ['Quanto custa o curso para as crianças?', 'Talvez'],
+    ['Hoeveel kost een paspoort voor mijn dochter?', 'Misschien'],
+    ['How much is a passport?', 'The'],
+    ['What is in the die of a war machine?', 'The'],
+    ['parking', 'The'],
+    ['営業時間は何時ですか', 'The'],
+  ])('%s', (question, first) => {
+    expect(sayingOf(question)).toBe(first)
+  })
+})
+
+const town = from(
+  {
+    id: '1',
+    title: 'Bürgerbüro',
+    text:
+      'Das Bürgerbüro ist im Rathaus.\n\n| Dokument | Gebühr | Dauer |\n| --- | --- | --- |\n' +
+      '| Personalausweis | 37,00 Euro | 3 Wochen |\n| Reisepass | 70,00 Euro | 4 Wochen |',
+  },
+  {
+    id: '2',
+    title: 'Hundesteuer',
+    text: 'Ein Hund kostet 90 Euro im Jahr. Fällig ist die Steuer am 15. Februar.',
+  },
+)
+
+describe('an answer to a question in German', () => {
+  it('comes from the words that say something, not from its grammar', () => {
+    expect(answerFrom('Was kostet ein Reisepass?', town)).toContain('Reisepass — Gebühr: 70,00 Euro')
+  })
+
+  it('keeps a date whole', () => {
+    expect(answerFrom('Wann ist die Steuer fällig?', town)).toContain('am 15. Februar.')
+  })
+
+  it('declines in German, and takes no word for the pieces of another', () => {
+    const { text, declined } = answer('Wer ist der Bürgermeister?', town)
+    expect({ text, declined }).toEqual({
+      text: 'Die Dokumente beantworten diese Frage nicht.',
+      declined: true,
+    })
+  })
+})
+
+describe('the end of a sentence', () => {
+  it.each([
+    ['Wir liefern am 3. Oktober nicht. Danach schon.', 2],
+    ['Das Büro ist im 2. Stock. Es hat einen Lift.', 2],
+    ['Es gilt Nr. 5 der Satzung, z. B. für Vereine.', 1],
+    ['It costs 15. Then it is yours.', 2],
+    ['The answer is 42. Nobody knows why.', 2],
+  ])('%s', (text, count) => {
+    expect(splitSentences(text)).toHaveLength(count)
+  })
+})
