@@ -3,7 +3,7 @@
  * search.
  */
 import { MAX_FACET_VALUES } from '../../search/limits'
-import { normalForm } from '../../search/text/words'
+import { normalForm } from '../../search/text/compared'
 import type { FacetCounts } from '../../search/types'
 import { illegalArgument, parsingError, shardError, unsupported } from './errors'
 import type { Fields, Target } from './fields'

@@ -1,5 +1,5 @@
 /** The compiled form of a DSL query. */
-import { tokenize } from '../../search/text/words'
+import { comparedTokens } from '../../search/text/compared'
 import { unsupported } from './errors'
 import type { Fields, Target } from './fields'
 import type { Filter } from './filter'
@@ -64,4 +64,4 @@ export const NONE: Compiled = constant(false)
 
 /** The words of a text, as written. */
 export const wordsOf = (text: string, { schema }: Fields): string[] =>
-  tokenize(text, schema).map(({ start, end }) => text.slice(start, end))
+  comparedTokens(text, schema).map(({ start, end }) => text.slice(start, end))

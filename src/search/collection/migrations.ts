@@ -4,6 +4,7 @@ import { liftSealed } from '../schema/embedding-secrets'
 import { readSchema, writeSchema } from '../schema/stored'
 import { createWordIndex, prepareForImports } from '../schema/tables'
 import { STEMS, WORDS } from '../text/analyzer'
+import { beginNormFilling } from './norm-filling'
 import { beginTermFilling } from './term-filling'
 import { beginWordIndexing } from './word-indexing'
 
@@ -106,6 +107,8 @@ const MIGRATIONS: readonly (readonly (string | Change)[])[] = [
       for (const { table } of [STEMS, WORDS]) prepareForImports(sql, table)
     },
   ],
+  // Signs join words in normal forms too (text/compared.ts).
+  [beginNormFilling],
 ]
 
 /** Whether this object has ever held a collection. */

@@ -30,6 +30,7 @@ import type { Background, Surroundings } from '../work'
 import { BackgroundWorks } from './background'
 import { cascading, joinPort } from './links'
 import { Merging } from './merging'
+import { isNormFilling, normFilling } from './norm-filling'
 import { isOutdated, outlining } from './outlining'
 import { Reindex } from './reindex'
 import { isTermFilling, termFilling } from './term-filling'
@@ -110,6 +111,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
       hasTerms = true
     },
   )
+  const norms = normFilling(storage, store)
   const dropping = discarding(storage)
   const embeddings = new EmbeddingQueues({ storage, store, embedders }, () => background.kick(dropping))
   const cascade = cascading(around, () => open)
@@ -134,6 +136,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     },
     words,
     terms,
+    norms,
     dropping,
     ...vectors.works,
     reconciler.work,
@@ -169,6 +172,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
   upgradeEmbeddings(storage, store, env)
   if (!hasWords) background.kick(words)
   else if (!hasTerms) background.kick(terms)
+  if (isNormFilling(schema)) background.kick(norms)
   store.onSchema()
   // After a crash the alarm may be half a minute away. Pending embeddings start now.
   for (const work of embeddings.waiting()) background.kick(work)

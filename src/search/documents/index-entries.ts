@@ -3,8 +3,8 @@
 import type { StoredSchema } from '../schema/layout'
 import type { FieldPlan } from '../schema/plan'
 import { leaves } from '../schema/values'
+import { normalForm } from '../text/compared'
 import { rulesOf } from '../text/rules'
-import { normalForm } from '../text/words'
 import type { Draft } from './document'
 
 /** The values of a field, with lists and arrays of objects flattened. Values of a wrong type are left out. */

@@ -26,7 +26,7 @@ export interface Range {
 }
 
 /**
- * A condition on the typed value in a slot. Strings are in normal form (text/words.ts), 64-bit whole numbers are the
+ * A condition on the typed value in a slot. Strings are in normal form (text/compared.ts), 64-bit whole numbers are the
  * nearest double.
  */
 export type Condition =
@@ -58,7 +58,9 @@ function conditionOf(schema: StoredSchema, clause: FilterClause): Condition | un
   if (slot === undefined) return undefined
   if (isNumber(field)) return numberCondition(slot, field, clause)
   if (isBool(field)) return { slot, among: boolValues(field, clause) }
-  return isString(field) ? stringCondition(slot, rulesOf(schema, field), clause) : undefined
+  return isString(field) && !schema.slots[field.name]!.parted
+    ? stringCondition(slot, rulesOf(schema, field), clause)
+    : undefined
 }
 
 function stringCondition(slot: number, rules: TokenRules, clause: FilterClause): Condition | undefined {
@@ -66,7 +68,7 @@ function stringCondition(slot: number, rules: TokenRules, clause: FilterClause):
   if (clause.operator !== ':=' || rules.stem !== undefined) return undefined
   const patterns = patternsOf(clause, rules)
   if (patterns.some(({ prefix, phrase }) => prefix || phrase)) return undefined
-  return { slot, among: patterns.map(({ tokens }) => tokens.join(' ')) }
+  return { slot, among: patterns.map(({ form }) => form) }
 }
 
 function numberCondition(slot: number, field: Field, clause: FilterClause): Condition | undefined {

@@ -11,7 +11,7 @@ import { rulesOf } from '../text/rules'
 import type { Field } from '../types'
 import { boolValues, type NumberTests, numberTests, passesNumber } from './number'
 import { type FilterClause, type FilterNode, fieldsOf, isNegated, isPresence } from './parse'
-import { comparedForm, comparesWhole, matches, patternsOf } from './string'
+import { comparedForm, comparesWhole, isUseful, matches, patternsOf } from './string'
 
 /** Chooses the documents of a block that pass. @param blockOf the values of a column in this block */
 export type Select = (offsets: Offsets, blockOf: (column: Column) => Block) => Offsets
@@ -242,11 +242,9 @@ function numberTest(tests: NumberTests): (value: number) => boolean {
 function stringTest(schema: StoredSchema, column: Column, clause: FilterClause): (id: number) => boolean {
   const whole = comparesWhole(clause)
   const rules = rulesOf(schema, column.field)
-  const patterns = patternsOf(clause, rules).filter(
-    ({ tokens, phrase }) => tokens.length > 0 || (whole && !phrase),
-  )
+  const patterns = patternsOf(clause, rules).filter((pattern) => isUseful(pattern, whole))
   const isPlain = ({ prefix, phrase }: (typeof patterns)[number]) => whole && !prefix && !phrase
-  const equal = new Set(patterns.filter(isPlain).map(({ tokens }) => tokens.join(' ')))
+  const equal = new Set(patterns.filter(isPlain).map(({ form }) => form))
   const others = patterns.filter((pattern) => !isPlain(pattern))
   const known: boolean[] = [false]
   return (id) => {

@@ -8,7 +8,7 @@ import { type FilterContext, filterError } from './context'
 import { areasTest } from './geopoint'
 import { boolValues, numberTests, passesNumber } from './number'
 import { type FilterClause, type FilterNode, isNegated, isPresence } from './parse'
-import { comparedForm, comparesWhole, matches, patternsOf } from './string'
+import { comparedForm, comparesWhole, isUseful, matches, patternsOf } from './string'
 
 type Json = Record<string, unknown>
 
@@ -109,7 +109,7 @@ function valuesTest(
   if (isString(field)) {
     const whole = comparesWhole(clause)
     const rules = rulesOf(schema, field)
-    const patterns = patternsOf(clause, rules).filter(({ tokens }) => whole || tokens.length > 0)
+    const patterns = patternsOf(clause, rules).filter((pattern) => isUseful(pattern, whole))
     return (values) =>
       values.some(
         (value) =>

@@ -1,12 +1,12 @@
 /**
- * Filters on strings. They compare normal forms (text/words.ts): case, accents and punctuation do not count.
+ * Filters on strings. They compare normal forms (text/compared.ts): case, accents and signs do not count.
  *
  *     field: a b    every word is in the value         field:=a b    the value is these words, in order
  *     field: a pre* the last one is a prefix           field:=a pre* the value begins like this
  *     field:"a b"   the words follow each other; other values of a list with a phrase are compared whole
  *
- * Facets and sortable fields have their normal form in a column. Of other fields, only the full-text index has the
- * words, as stems. The index gives a superset, and the documents themselves decide.
+ * Facets and sortable fields have their normal form in a column. Of other fields, only word_index has the words. It gives
+ * a superset, and the documents themselves decide.
  *
  * A field with `stem` or `stem_dictionary` is filtered by the stems that word_index has, as in Typesense.
  */
@@ -19,17 +19,21 @@ import { columnsTable, hasValues, isArray, scalarColumn, valuesTable } from '../
 import { textCode, textColumn } from '../schema/shared-column'
 import { stringsAt } from '../schema/values'
 import { analyzerOf, WORDS } from '../text/analyzer'
+import { comparedWords, normalForm } from '../text/compared'
 import { rulesOf } from '../text/rules'
-import { normalForm, prepare, type TokenRules, tokenize } from '../text/words'
+import type { TokenRules } from '../text/words'
 import type { Field } from '../types'
 import { someValue } from './columns'
 import type { FilterContext } from './context'
 import type { FilterClause } from './parse'
 
 export interface Pattern {
+  /** what was asked for, as it was written */
+  text: string
+  /** its words; none if values are compared as a whole */
   tokens: readonly string[]
-  /** the words without folding, for FTS5, which folds by its own rules */
-  written: readonly string[]
+  /** its normal form */
+  form: string
   /** the last token matches every word that begins with it */
   prefix: boolean
   /** the tokens follow each other in the value */
@@ -41,37 +45,40 @@ const MAX_INDEX_WORDS = 16
 
 /** The values of a clause, as words. */
 export const patternsOf = (clause: FilterClause, rules: TokenRules): Pattern[] =>
-  clause.values.map(({ text, quoted, phrase }) => {
-    const prefix = !quoted && !phrase && text.endsWith('*')
-    const bare = phrase ? text.slice(1, -1) : prefix ? text.slice(0, -1) : text
-    if (rules.stem !== undefined) {
-      const tokens = stemsOf(bare, rules, comparesWhole(clause) && !phrase)
-      return {
-        ...tokens,
-        prefix: tokens.tokens.length > 0 && (prefix || tokens.begins),
-        ...(phrase && { phrase }),
-      }
-    }
-    const words = tokenize(bare, rules)
+  clause.values.map(({ text: given, quoted, phrase }) => {
+    const open = !quoted && !phrase && given.endsWith('*')
+    const text = phrase ? given.slice(1, -1) : open ? given.slice(0, -1) : given
+    const whole = comparesWhole(clause) && !phrase
+    const { words, begins } = wordsOf(text, rules, whole)
+    const form = words?.join(' ') ?? normalForm(text, rules)
+    const prefix = form !== '' && (open || begins)
     return {
-      tokens: words.map((word) => word.text),
-      written: words.map(({ start, end }) => bare.slice(start, end)),
-      prefix: prefix && words.length > 0,
+      text,
+      tokens: whole ? [] : (words ?? comparedWords(text, rules)),
+      form,
+      prefix,
       ...(phrase && { phrase }),
     }
   })
 
-/** The words of a value as word_index has them. @param whole compared with all words of a value */
-function stemsOf(text: string, rules: TokenRules, whole: boolean) {
+/**
+ * The words of a value as word_index has them, for a field with stems.
+ * @param whole compared with all words of a value
+ */
+function wordsOf(text: string, rules: TokenRules, whole: boolean) {
+  if (rules.stem === undefined) return { words: undefined, begins: false }
   const analyzer = analyzerOf(WORDS, rules)
-  const { words, begins } = analyzer.phrase(text)
-  const tokens = whole ? analyzer.tokenize(text).map((word) => word.text) : words
-  return { tokens, written: tokens, begins: begins && !whole }
+  if (whole) return { words: analyzer.tokenize(text).map((word) => word.text), begins: false }
+  return analyzer.phrase(text)
 }
 
 /** The form in which filters compare a value: its words, as the index has them. */
 export const comparedForm = (text: string, rules: TokenRules): string =>
-  rules.stem === undefined ? normalForm(text, rules) : stemsOf(text, rules, true).tokens.join(' ')
+  wordsOf(text, rules, true).words?.join(' ') ?? normalForm(text, rules)
+
+/** A value of signs has no words. `:` matches nothing by it; `:=` matches other values of signs. */
+export const isUseful = ({ form, phrase }: Pattern, whole: boolean): boolean =>
+  form !== '' || (whole && !phrase)
 
 /** Whether values are compared as a whole. As in Typesense, a phrase in a list turns `:` into `:=` for the others. */
 export const comparesWhole = ({ operator, values, list }: FilterClause): boolean =>
@@ -81,11 +88,11 @@ export function stringClause(context: FilterContext, field: Field, clause: Filte
   const whole = comparesWhole(clause)
   const rules = rulesOf(context.schema, field)
   const patterns = patternsOf(clause, rules)
-  // A value of punctuation has no words. `:` matches nothing by it; `:=` matches other values of punctuation.
-  const useful = patterns.filter(({ tokens, phrase }) => tokens.length > 0 || (whole && !phrase))
+  const useful = patterns.filter((pattern) => isUseful(pattern, whole))
   if (useful.length === 0) return fragment('0')
   if (!hasValues(field)) return compareDocuments(context, field, useful, whole)
-  if (rules.stem !== undefined) return compareValues(context, field, useful, whole)
+  const { parted } = context.schema.slots[field.name]!
+  if (rules.stem !== undefined || parted) return compareValues(context, field, useful, whole)
   const phrases = useful.filter(({ phrase }) => phrase)
   const others = useful.filter(({ phrase }) => !phrase)
   return someValue(context.schema, field, ({ norm }) =>
@@ -102,14 +109,14 @@ export function stringClause(context: FilterContext, field: Field, clause: Filte
 const containsPhrase = (norm: string, phrases: Pattern[]): SqlFragment =>
   fragment(
     `${norm} IS NOT NULL AND EXISTS (SELECT 1 FROM json_each(?) p WHERE instr(' ' || ${norm} || ' ', p.value) > 0)`,
-    JSON.stringify(phrases.map(({ tokens }) => ` ${tokens.join(' ')} `)),
+    JSON.stringify(phrases.map(({ form }) => ` ${form} `)),
   )
 
 /** Documents with any string in a field that has no column: found by reading the documents. */
 export function anyString(context: FilterContext, field: Field): SqlFragment {
   const seqs: number[] = []
   let read = 0
-  for (const { seq, body } of candidates(context, field, { tokens: [], written: [], prefix: false })) {
+  for (const { seq, body } of candidates(context, field, { text: '', prefix: false })) {
     read++
     if (stringsAt(readStoredObject(body), field.name).length > 0) seqs.push(seq)
   }
@@ -118,8 +125,8 @@ export function anyString(context: FilterContext, field: Field): SqlFragment {
 }
 
 function equals(norm: string, patterns: Pattern[]): SqlFragment {
-  const exact = patterns.filter(({ prefix }) => !prefix).map(({ tokens }) => tokens.join(' '))
-  const beginnings = patterns.filter(({ prefix }) => prefix).map(({ tokens }) => tokens.join(' '))
+  const exact = patterns.filter(({ prefix }) => !prefix).map(({ form }) => form)
+  const beginnings = patterns.filter(({ prefix }) => prefix).map(({ form }) => form)
   const list = fragment(`${norm} IN (SELECT value FROM json_each(?))`, JSON.stringify(exact))
   if (exact.length === 1 && beginnings.length === 0) return fragment(`${norm} = ?`, exact[0]!)
   if (beginnings.length === 0) return list
@@ -171,7 +178,7 @@ function compareDocuments(
   return oneOf([...seqs])
 }
 
-/** Compares the values in a field's columns, which have no stems. */
+/** Compares the values in a field's columns, which have no stems, and may have normal forms of an earlier version. */
 function compareValues(
   { sql, schema, range, onRead }: FilterContext,
   field: Field,
@@ -205,23 +212,9 @@ function compareValues(
   return oneOf([...seqs])
 }
 
-function candidates(context: FilterContext, field: Field, { tokens, written, prefix }: Pattern) {
+function candidates(context: FilterContext, field: Field, pattern: Pick<Pattern, 'text' | 'prefix'>) {
   const slot = context.schema.slots[field.name]!
-  const rules = rulesOf(context.schema, field)
-  const stemmed = rules.stem !== undefined
-  const index = stemmed ? WORDS.table : 'text_index'
-  const words = stemmed
-    ? stemsAsked(context.sql, tokens, textCode(slot), prefix)
-    : written.slice(0, MAX_INDEX_WORDS).map((each, index) => {
-        const isUnfinished = prefix && index === written.length - 1
-        const code = textCode(slot)
-        if (code !== '') return inSharedColumn(each, rules, code, isUnfinished)
-        const word = prepare(each, rules).trim()
-        if (!isUnfinished) return `"${word}"`
-        // A stem can be shorter than what was typed and end differently (happily, happi). But it keeps the first two
-        // letters, and words of two letters are not stemmed.
-        return `"${[...word].slice(0, 2).join('')}"*`
-      })
+  const words = wordsAsked(context.sql, pattern, rulesOf(context.schema, field), textCode(slot))
   // Fields that are indexed but not stored are in a table of their own.
   const table = field.store ? 'documents' : 'unstored'
   const { low, high } = context.range
@@ -235,7 +228,7 @@ function candidates(context: FilterContext, field: Field, { tokens, written, pre
   const column = textColumn(slot)
   return context.sql.exec<{ seq: number; body: string }>(
     `SELECT seq, body FROM ${table}
-      WHERE seq IN (SELECT rowid FROM ${index} WHERE ${index} MATCH ? AND ${ROWID_IN_RANGE})`,
+      WHERE seq IN (SELECT rowid FROM word_index WHERE word_index MATCH ? AND ${ROWID_IN_RANGE})`,
     `{${column}} : (${words.join(' AND ')})`,
     low,
     high,
@@ -243,31 +236,30 @@ function candidates(context: FilterContext, field: Field, { tokens, written, pre
 }
 
 /**
- * Stems in the form of an FTS5 query. Empty, which means all documents, while word_index does not have every
- * document.
+ * Words in the form of an FTS5 query. Empty, which means all documents, while word_index does not have every document.
+ * @param code begins each word in the column that fields share
  */
-const stemsAsked = (sql: SqlStorage, tokens: readonly string[], code: string, prefix: boolean): string[] =>
-  isWordIndexing(sql)
-    ? []
-    : tokens.slice(0, MAX_INDEX_WORDS).map((token, index) => {
-        const asked = `"${(code + token).replaceAll('"', '""')}"`
-        return prefix && index === tokens.length - 1 ? `${asked}*` : asked
-      })
-
-/** A word in the form of an FTS5 query, for the column that fields share. */
-function inSharedColumn(word: string, rules: TokenRules, code: string, isUnfinished: boolean): string {
-  const words = tokenize(word, rules).map(({ text }) => code + prepare(text, rules).trim())
-  // With the code in front, even a word of two letters is stemmed. But it keeps its first letter.
-  return isUnfinished ? `"${[...(words[0] ?? code)].slice(0, 2).join('')}"*` : `"${words.join(' ')}"`
+function wordsAsked(
+  sql: SqlStorage,
+  { text, prefix }: Pick<Pattern, 'text' | 'prefix'>,
+  rules: TokenRules,
+  code: string,
+): string[] {
+  if (isWordIndexing(sql)) return []
+  const analyzer = analyzerOf(WORDS, rules)
+  const pieces = analyzer.pieces(text)
+  return pieces.slice(0, MAX_INDEX_WORDS).map((piece, index) => {
+    const { words, begins } = analyzer.phrase(piece)
+    const asked = words.map((word) => code + word).join(' ')
+    const isOpen = begins || (prefix && index === pieces.length - 1)
+    return `"${asked.replaceAll('"', '""')}"${isOpen ? '*' : ''}`
+  })
 }
 
 /** Whether a value's normal form matches. @param whole the value is compared as a whole, unless it is a phrase */
-export function matches(norm: string, { tokens, prefix, phrase }: Pattern, whole: boolean): boolean {
-  if (phrase) return tokens.length > 0 && ` ${norm} `.includes(` ${tokens.join(' ')} `)
-  if (whole) {
-    const value = tokens.join(' ')
-    return prefix ? norm.startsWith(value) : norm === value
-  }
+export function matches(norm: string, { tokens, form, prefix, phrase }: Pattern, whole: boolean): boolean {
+  if (phrase) return form !== '' && ` ${norm} `.includes(` ${form} `)
+  if (whole) return prefix ? norm.startsWith(form) : norm === form
   const padded = ` ${norm} `
   return tokens.every((token, index) =>
     padded.includes(prefix && index === tokens.length - 1 ? ` ${token}` : ` ${token} `),

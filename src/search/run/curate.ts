@@ -10,7 +10,8 @@ import { compileFilter } from '../filter/compile'
 import { NOWHERE } from '../range'
 import type { Curation } from '../sets/curation'
 import type { Diversity } from '../sets/diversity'
-import { type Token, type TokenRules, tokenize } from '../text/words'
+import { comparedTokens } from '../text/compared'
+import type { Token, TokenRules } from '../text/words'
 import type { SearchParameters } from '../types'
 import type { SearchContext } from './context'
 import { type FirstValue, type Met, meetFilter, meetQuery, type RuleWords } from './curation-rules'
@@ -41,7 +42,7 @@ class Query {
   }
 
   #read(): void {
-    this.#tokens = this.text.trim() === EVERYTHING ? [] : tokenize(this.text, this.#rules)
+    this.#tokens = this.text.trim() === EVERYTHING ? [] : comparedTokens(this.text, this.#rules)
   }
 
   /** the words that rules are compared with */
@@ -60,7 +61,7 @@ class Query {
       at = end
     }
     this.text = (text + this.text.slice(at)).replace(/\s+/g, ' ').trim()
-    if (tokenize(this.text, this.#rules).length === 0) this.text = EVERYTHING
+    if (comparedTokens(this.text, this.#rules).length === 0) this.text = EVERYTHING
     this.#read()
   }
 }

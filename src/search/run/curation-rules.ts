@@ -1,7 +1,8 @@
 /** Whether a search meets the rule of a curation: by its words, with placeholders for values of fields, or its filter. */
 import type { CurationRule } from '../sets/curation'
+import { comparedTokens } from '../text/compared'
 import { type SynonymRules, withSynonyms } from '../text/synonyms'
-import { stem, type TokenRules, tokenize } from '../text/words'
+import { stem, type TokenRules } from '../text/words'
 
 /** How a search meets a rule. */
 export interface Met {
@@ -37,7 +38,7 @@ function partsOf(query: string, tokens: TokenRules): RulePart[] {
   if (query.trim() === '*') return ['*']
   const parts = query.matchAll(new RegExp(`${PLACEHOLDER.source}|[^\\s{}]+`, 'g'))
   return [...parts].flatMap(([part, field]): RulePart[] =>
-    field === undefined ? tokenize(part, tokens).map(({ text }) => text) : [{ field }],
+    field === undefined ? comparedTokens(part, tokens).map(({ text }) => text) : [{ field }],
   )
 }
 

@@ -4,8 +4,8 @@ import type { SearchRequest } from '../request/request'
 import type { Offsets } from '../schema/block'
 import { type Block, type Column, isKept } from '../schema/column'
 import { isString } from '../schema/layout'
+import { comparedWords } from '../text/compared'
 import { rulesOf } from '../text/rules'
-import { tokenize } from '../text/words'
 import type { SearchContext } from './context'
 import { SeenInGroups } from './facet-groups'
 import type { Values } from './facet-values'
@@ -160,7 +160,7 @@ function beginningTest(
   column: Column,
   query: FacetQuery,
 ): (id: number) => boolean {
-  const beginnings = tokenize(query.text, rulesOf(schema, column.field)).map((token) => ` ${token.text}`)
+  const beginnings = comparedWords(query.text, rulesOf(schema, column.field)).map((word) => ` ${word}`)
   return (id) => {
     const norm = ` ${column.norm(id)}`
     return beginnings.every((beginning) => norm.includes(beginning))

@@ -1,7 +1,8 @@
 /** Finds the facet values that a misspelt facet query means. */
 import { editDistance } from '../../nearest'
+import { comparedTokens } from '../text/compared'
 import { typosAllowed } from '../text/typo'
-import { type TokenRules, tokenize } from '../text/words'
+import type { TokenRules } from '../text/words'
 
 /** A value whose words are near those of a query. */
 export interface Similar {
@@ -22,7 +23,7 @@ export function similarity(
   maxTypos: number,
   rules: TokenRules,
 ): Similar | undefined {
-  const words = tokenize(value, rules).map(({ text }) => text)
+  const words = comparedTokens(value, rules).map(({ text }) => text)
   const found: Similar = { typos: 0, beginnings: [] }
   for (const word of wanted) {
     const most = typosAllowed(word, {

@@ -7,8 +7,9 @@ import type { FacetQuery, FacetRequest } from '../request/facet-request'
 import type { SearchRequest } from '../request/request'
 import { fieldValue } from '../request/sort'
 import { isBool, isInt64, isNumber, type StoredSchema } from '../schema/layout'
+import { comparedTokens } from '../text/compared'
 import { rulesOf } from '../text/rules'
-import { type TokenRules, tokenize } from '../text/words'
+import type { TokenRules } from '../text/words'
 import type { FacetCounts, Field } from '../types'
 import { SeenInGroups } from './facet-groups'
 import { type Numeric, Totals } from './facet-totals'
@@ -94,7 +95,7 @@ export class Values implements Counting {
     this.#field = field
     this.#totals = new Totals(field)
     this.#rules = rulesOf(schema, field)
-    this.#wanted = query === undefined ? [] : tokenize(query.text, this.#rules).map(({ text }) => text)
+    this.#wanted = query === undefined ? [] : comparedTokens(query.text, this.#rules).map(({ text }) => text)
     this.#group = group
     this.#seq = returnParent ? 'max(d.seq)' : 'NULL'
     this.#order = order
@@ -172,7 +173,7 @@ export class Values implements Counting {
     if (this.#wanted.length === 0) return true
     const text = String(value)
     // There may be a million, and to tokenize one takes microseconds.
-    const words = /^\d+$/.test(text) ? [text] : tokenize(text, this.#rules).map((token) => token.text)
+    const words = /^\d+$/.test(text) ? [text] : comparedTokens(text, this.#rules).map((token) => token.text)
     return this.#wanted.every((wanted) => words.some((word) => word.startsWith(wanted)))
   }
 

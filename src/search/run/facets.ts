@@ -15,8 +15,8 @@ import {
   scalarColumn,
   valuesTable,
 } from '../schema/layout'
+import { comparedWords } from '../text/compared'
 import { rulesOf } from '../text/rules'
-import { tokenize } from '../text/words'
 import type { FacetCounts, Field } from '../types'
 import type { Candidates } from './candidates'
 import type { SearchContext } from './context'
@@ -143,7 +143,7 @@ function facetValues(
   ]
   if (query !== undefined) {
     // Matches word prefixes: with a space in front of the value, each word follows a space.
-    const beginnings = tokenize(query.text, rulesOf(schema, field)).map((token) => ` ${token.text}`)
+    const beginnings = comparedWords(query.text, rulesOf(schema, field)).map((word) => ` ${word}`)
     const text = isString(field) ? norm : `iif(${value}, 'true', 'false')`
     parts.push(
       fragment(

@@ -8,8 +8,9 @@ import type { HighlightOptions } from '../request/request'
 import { findField } from '../schema/find-field'
 import { isString, type StoredSchema } from '../schema/layout'
 import { partsOf, stringsAt, walk } from '../schema/values'
+import { comparedTokens } from '../text/compared'
 import type { Mark, Matchers, WordMatcher } from '../text/matcher'
-import { type TokenRules, tokenize } from '../text/words'
+import type { Token, TokenRules } from '../text/words'
 import type { Document, Highlight } from '../types'
 
 /** The window, in words, in which matches are shown together; Typesense's. */
@@ -209,12 +210,22 @@ export function highlightFacet(
 ): string {
   let out = ''
   let at = 0
-  for (const { text, start, end } of tokenize(value, rules)) {
+  for (const { text, start, end } of comparedTokens(value, rules)) {
     const beginning = queryTokens.find((token) => text.startsWith(token))
     if (beginning === undefined) continue
-    const marked = end - start === text.length ? start + beginning.length : end
+    const marked = endOfBeginning(value, { text, start, end }, beginning.length, rules)
     out += value.slice(at, start) + options.startTag + value.slice(start, marked) + options.endTag
     at = marked
   }
   return out + value.slice(at)
+}
+
+/** Where the first letters of a word end, which may have signs between them. Where folding changed its length, all of it. */
+function endOfBeginning(value: string, word: Token, letters: number, rules: TokenRules): number {
+  let [end, left] = [word.start, letters]
+  for (let at = word.start; at < word.end; at++) {
+    if (comparedTokens(value[at]!, rules).length === 0) continue
+    if (left-- > 0) end = at + 1
+  }
+  return letters - left === word.text.length ? end : word.end
 }

@@ -7,8 +7,8 @@
 
 import { readColumn } from '../../stored-json'
 import { fragment, type SqlFragment } from '../fragment'
+import { normalForm } from '../text/compared'
 import { rulesOf } from '../text/rules'
-import { normalForm } from '../text/words'
 import type { Field } from '../types'
 import { BLOCK, type Offsets } from './block'
 import {
@@ -75,7 +75,7 @@ export class Column {
     this.isList = isArray(field)
   }
 
-  /** The normal form of a string (text/words.ts). */
+  /** The normal form of a string (text/compared.ts). */
   norm(id: number): string {
     const known = this.#norms[id]
     if (known !== undefined) return known

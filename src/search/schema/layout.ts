@@ -33,6 +33,8 @@ export interface FieldSlot {
   text?: number
   /** it has an index of the parts of its words (infix-index.ts) */
   infix?: true
+  /** its normal forms may be those of an earlier version, which parted words at signs (collection/norm-filling.ts) */
+  parted?: true | undefined
 }
 
 export interface StoredSchema extends CollectionSchema {
@@ -133,7 +135,7 @@ export const columnsTable = (slot: FieldSlot): string => {
 
 export const scalarColumn = (slot: FieldSlot): string => `s${slot.slot}`
 
-/** The normal form of a string, for filters (text/words.ts, `normalForm`), or a geopoint's longitude. */
+/** The normal form of a string, for filters (text/compared.ts), or a geopoint's longitude. */
 export const normColumn = (slot: FieldSlot): string => `n${slot.slot}`
 
 export const valuesTable = (slot: FieldSlot): string => `values_${slot.slot}`

@@ -11,6 +11,7 @@ const fieldSlot = once(() =>
     slot: v.number(),
     text: v.optional(v.number()),
     infix: v.optional(v.literal(true)),
+    parted: v.optional(v.literal(true)),
   }),
 )
 

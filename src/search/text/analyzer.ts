@@ -10,7 +10,7 @@ import { once } from '../../once'
 import { completions } from './completions'
 import { stemmerOf } from './stemmers'
 import { prepare, stem, type Token, type TokenRules, tokenize } from './words'
-import { type AsciiClasses, isSingleCharacter, PART, WrittenWords } from './written'
+import { type AsciiClasses, isSingleCharacter, PART, writtenWords } from './written'
 
 /** Words of a query that must be adjacent and in order. */
 export interface Phrase {
@@ -49,7 +49,7 @@ const [MOST_PHRASES, LONGEST_PHRASE] = [256, 100]
 
 /** The analyzer of word_index. */
 export function wordAnalyzer(rules: TokenRules): Analyzer {
-  const written = new WrittenWords(rules)
+  const written = writtenWords(rules)
   const phrases = new Map<string, Phrase>()
   const isEnglish = rules.stem !== undefined && stemmerOf(rules.stem) === stem
   return {

@@ -101,12 +101,6 @@ export function tokenize(text: string, rules: TokenRules): Token[] {
   return tokens
 }
 
-/** The form in which filters compare a value: its words in order, without case, accents and punctuation. */
-export const normalForm = (text: string, rules: TokenRules): string =>
-  tokenize(text, rules)
-    .map((token) => token.text)
-    .join(' ')
-
 /** The stem that the index holds for a word: Porter's, for words that FTS5 would stem. */
 export const stem = (word: string): string =>
   word.length >= 3 && /^[a-z0-9]+$/.test(word) ? stemmer(word) : word

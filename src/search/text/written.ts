@@ -30,13 +30,15 @@ export const DEFAULT_LENGTH = 100
 /** Stems that are cached. */
 const MOST_STEMS = 10_000
 
-const UNSPACED = String.raw`[\p{Script=Han}\p{scx=Hira}\p{scx=Kana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]`
+const WITHOUT_SPACES = String.raw`\p{Script=Han}\p{scx=Hira}\p{scx=Kana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}`
+const UNSPACED = String.raw`[${WITHOUT_SPACES}\p{Script=Hangul}]`
 // Thai and Lao `am` written as two characters. It counts as the single character that other texts use.
 const AM = String.raw`\u0e4d\u0e32|\u0ecd\u0eb2`
-const UNSPACED_RUN = regExp(
-  `(?:${AM}|${UNSPACED})(?:(?!${AM})[\\p{M}\\uff9e\\uff9f])*|(?:(?!${UNSPACED}).)+`,
-  'gsu',
-)
+const runsOf = (character: string) =>
+  regExp(`(?:${AM}|${character})(?:(?!${AM})[\\p{M}\\uff9e\\uff9f])*|(?:(?!${character}).)+`, 'gsu')
+const UNSPACED_RUN = runsOf(UNSPACED)
+// Korean has spaces, and filters compare its words with their endings, as Typesense does.
+const COMPARED_RUN = runsOf(`[${WITHOUT_SPACES}]`)
 const HAS_UNSPACED = regExp(UNSPACED, 'u')
 const IS_UNSPACED = regExp(`^${UNSPACED}`, 'u')
 
@@ -54,6 +56,8 @@ const escapeClass = (characters: readonly string[]): string =>
 
 const ASCII = /^[\0-\x7f]*$/
 const BLANK = 0x20
+/** All that is neither a letter nor a sign in ASCII. */
+const BLANKS = /[\0-\x20\x7f]+/g
 
 /** Finds the words of texts, by the rules of a field. */
 export class WrittenWords {
@@ -129,6 +133,36 @@ export class WrittenWords {
     return true
   }
 
+  /**
+   * The words of a text as filters, orders and facets compare them: neither stemmed nor cut, and each character of a
+   * script without spaces for itself.
+   */
+  compared(text: string): WrittenWord[] {
+    const words: WrittenWord[] = []
+    for (const { 0: found, index: start } of text.matchAll(this.#word)) {
+      const isPicture = IS_PICTURE().test(found)
+      const first = words.length
+      for (const { 0: part, index } of isPicture ? [{ 0: found, index: 0 }] : partsOf(found)) {
+        const letters = isPicture ? found.replace(COLOUR(), '') : part.replace(this.#notOfWord, '')
+        if (letters === '') continue
+        const at = start + index
+        const continues = words.length > first
+        words.push({ ...wordAt(foldWord(letters), at, at + part.length), continues })
+      }
+    }
+    return words
+  }
+
+  /** {@link compared} as one text. */
+  form(text: string): string {
+    if (!ASCII.test(text))
+      return this.compared(text)
+        .map((word) => word.text)
+        .join(' ')
+    const separated = this.#separators === undefined ? text : text.replace(this.#separators, ' ')
+    return separated.replace(this.#signs, '').replace(BLANKS, ' ').trim().toLowerCase()
+  }
+
   #add(words: WrittenWord[], found: string, start: number): void {
     const text = this.#formOf(found.replace(this.#notOfWord, ''))
     if (text !== '') words.push(wordAt(this.#cut(text), start, start + found.length))
@@ -170,6 +204,19 @@ export class WrittenWords {
     }
     flush()
   }
+}
+
+/** The parts of a written word: runs of letters, and single characters of scripts without spaces. */
+const partsOf = (found: string) =>
+  HAS_UNSPACED().test(found) ? found.matchAll(COMPARED_RUN()) : [{ 0: found, index: 0 }]
+
+const KNOWN = new WeakMap<TokenRules, WrittenWords>()
+
+/** The same object for the same rules. */
+export function writtenWords(rules: TokenRules): WrittenWords {
+  const known = KNOWN.get(rules) ?? new WrittenWords(rules)
+  KNOWN.set(rules, known)
+  return known
 }
 
 const wordAt = (text: string, start: number, end: number): WrittenWord => ({

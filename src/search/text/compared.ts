@@ -1,0 +1,22 @@
+/**
+ * Words as filters, orders, facet queries and curations compare them. They are those of word_index (written.ts), so all of
+ * these agree with searches on what a word is.
+ */
+import type { TokenRules } from './words'
+import { type WrittenWord, writtenWords } from './written'
+
+/** The words of a text, and where they are. Each character of a script without spaces is a word. */
+export const comparedTokens = (text: string, rules: TokenRules): WrittenWord[] =>
+  writtenWords(rules).compared(text)
+
+/** The words of a text to look for in a normal form: those that were written as one follow each other there. */
+export function comparedWords(text: string, rules: TokenRules): string[] {
+  const words: string[] = []
+  for (const { text: word, continues } of comparedTokens(text, rules)) {
+    words.push(continues ? `${words.pop()} ${word}` : word)
+  }
+  return words
+}
+
+/** The form in which filters and orders compare a value: its words in order, without case, accents and signs. */
+export const normalForm = (text: string, rules: TokenRules): string => writtenWords(rules).form(text)
