@@ -51,8 +51,8 @@ describe('a search that few of many documents pass', { timeout: 60_000 }, () => 
       await collection.settle()
       const { calls, filters } = collection.double
       for (const [filterBy, filter] of [
-        ['tag:=tag-3', { s0: { $eq: 'tag 3' } }],
-        ['maker:=[maker-4, maker-9]', { s1: { $in: ['maker 4', 'maker 9'] } }],
+        ['tag:=tag 3', { s0: { $eq: 'tag 3' } }],
+        ['maker:=[maker-4, maker-9]', { s1: { $in: ['maker4', 'maker9'] } }],
         ['year:[1910..1915]', { n1: { $gte: 1910, $lte: 1915 } }],
         // Words cannot be said, and are heeded all the same.
         ['year:<1915 && tag:[0, 3]', { n1: { $lt: 1915 } }],
@@ -107,14 +107,14 @@ describe('a search that few of many documents pass', { timeout: 60_000 }, () => 
       await collection.settle()
       const { calls, metadata } = collection.double
       const [question] = QUESTIONS
-      const filterBy = 'tag:=tag-3'
+      const filterBy = 'tag:=tag 3'
       const before = collection.exact(question!, filterBy)
       const upserts = calls.upsert
       // Nothing about these is another label.
       collection.write({ id: before[0], title: 'Another title', tag: 'TAG 3!', tags: ['x'] })
       expect(collection.waiting()).toBe(0)
       collection.write({ id: before[0], tag: 'gone' })
-      const [nearest] = collection.exact(question!, 'tag:=tag-2')
+      const [nearest] = collection.exact(question!, 'tag:=tag 2')
       collection.write({ id: nearest, tag: 'tag 3' })
       expect(collection.waiting()).toBe(2)
       const found = () => collection.nearest(question!, { filter_by: filterBy })
@@ -182,12 +182,12 @@ describe('a search that few of many documents pass', { timeout: 60_000 }, () => 
       expect(reads()).toBeLessThanOrEqual(100)
       while (collection.waiting() > 0) {
         await collection.mirror.send()
-        await expectExact(collection, 'tag:=tag-3')
+        await expectExact(collection, 'tag:=tag 3')
         collection.double.runJob()
         await collection.mirror.look()
       }
       collection.double.filters.length = 0
-      await expectExact(collection, 'tag:=tag-3')
+      await expectExact(collection, 'tag:=tag 3')
       expect(collection.double.filters).toHaveLength(QUESTIONS.length)
     })
   })
@@ -213,21 +213,21 @@ describe('metadata indexes', { timeout: 60_000 }, () => {
           double.unindexed = unindexed
           fill(collection)
           await collection.settle()
-          await expectExact(collection, 'tag:=tag-3')
+          await expectExact(collection, 'tag:=tag 3')
           expectNamed()
           createMetadataIndexes(double)
           collection.passAnHour()
-          await expectExact(collection, 'tag:=tag-3')
+          await expectExact(collection, 'tag:=tag 3')
           // Sent again, the first vector is in the new metadata indexes, and no other one is.
           await collection.settle()
-          await expectExact(collection, 'tag:=tag-3')
+          await expectExact(collection, 'tag:=tag 3')
           collection.passAnHour()
-          await expectExact(collection, 'tag:=tag-3')
+          await expectExact(collection, 'tag:=tag 3')
           const { upsert } = double.calls
           await collection.settle()
           expect(double.calls.upsert).toBeGreaterThanOrEqual(upsert + COUNT / 500)
           double.filters.length = 0
-          await expectExact(collection, 'tag:=tag-3')
+          await expectExact(collection, 'tag:=tag 3')
           expect(double.filters).toHaveLength(QUESTIONS.length)
         },
         { isIndexed: false },
@@ -242,9 +242,9 @@ describe('metadata indexes', { timeout: 60_000 }, () => {
         collection.double.unindexed = unindexed
         fill(collection)
         await collection.settle()
-        await expectExact(collection, 'tag:=tag-3')
+        await expectExact(collection, 'tag:=tag 3')
         collection.double.deleteMetadataIndex('s0')
-        await expectExact(collection, 'tag:=tag-3')
+        await expectExact(collection, 'tag:=tag 3')
       })
     },
   )
@@ -267,7 +267,7 @@ describe('metadata indexes', { timeout: 60_000 }, () => {
       })
       await collection.settle()
       collection.double.filters.length = 0
-      await expectExact(collection, 'tag:=tag-3')
+      await expectExact(collection, 'tag:=tag 3')
       expect(collection.double.filters).toHaveLength(QUESTIONS.length)
     })
   })
@@ -280,7 +280,7 @@ describe('metadata indexes', { timeout: 60_000 }, () => {
       expect(collection.double.filters).toEqual([])
       await collection.mirror.look()
       collection.double.filters.length = 0
-      await collection.nearest(QUESTIONS[0]!, { filter_by: 'tag:=tag-3' })
+      await collection.nearest(QUESTIONS[0]!, { filter_by: 'tag:=tag 3' })
       expect(collection.double.filters).toEqual([{ s0: { $eq: 'tag 3' } }])
     })
   })
@@ -341,7 +341,7 @@ it('finds the nearest that pass after any history', { timeout: 120_000 }, async 
     const has = store.schema.fields.some(({ name }) => name === 'other')
     if (given.do === 'drop' && has) await collection.alter([{ name: 'other', drop: true }])
     if (given.do === 'add' && !has) await collection.alter([other])
-    if (given.do === 'search') await compare(collection, `tag:=tag-${given.tag}`, given.question)
+    if (given.do === 'search') await compare(collection, `tag:=tag ${given.tag}`, given.question)
   }
   const compare = async (collection: LabelledCollection, filterBy: string, question: number) => {
     const before = collection.double.filters.length
@@ -360,7 +360,7 @@ it('finds the nearest that pass after any history', { timeout: 120_000 }, async 
           await collection.settle()
           for (const given of steps) await take(collection, given)
           await collection.settle()
-          for (let tag = 0; tag < 10; tag++) await compare(collection, `tag:=tag-${tag}`, 0)
+          for (let tag = 0; tag < 10; tag++) await compare(collection, `tag:=tag ${tag}`, 0)
           expect(await collection.reconcile()).toMatchObject({ missing: 0, stale: 0, extra: 0, waiting: 0 })
         },
         { exact: 5 },

@@ -66,13 +66,13 @@ export class LabelledCollection {
   readonly sql: SqlStorage
   mirror!: VectorMirror
   store!: Store
-  #storage: DurableObjectStorage
+  readonly storage: DurableObjectStorage
   #sizes: ReturnType<typeof sizes>
   #life = { closed: false }
 
   constructor(storage: DurableObjectStorage, { fields = FIELDS, isIndexed = true, exact = 30 }: Options) {
     this.#sizes = sizes(exact)
-    this.#storage = storage
+    this.storage = storage
     this.sql = storage.sql
     if (isIndexed) createMetadataIndexes(this.double)
     migrate(this.sql)
@@ -94,15 +94,15 @@ export class LabelledCollection {
 
   get #around() {
     return {
-      storage: this.#storage,
+      storage: this.storage,
       env: { ...env, VECTORS: 'vectorize' as const, VECTORIZE_384: this.double as unknown as Vectorize },
       objectId: OBJECT_ID,
-      alarm: new NoAlarm(this.#storage),
+      alarm: new NoAlarm(this.storage),
     }
   }
 
   get #writer(): Writer {
-    return new Writer(this.#storage, this.store, new Embedders(env))
+    return new Writer(this.storage, this.store, new Embedders(env))
   }
 
   /** Writes documents, whole or in part. @throws Error for the first that is refused */
@@ -117,8 +117,8 @@ export class LabelledCollection {
   async alter(fields: Record<string, unknown>[]): Promise<void> {
     const alteration = await readAlteration({ fields }, this.store.schema, env)
     await prepareAlteration(alteration, this.store, env)
-    const reindex = new Reindex(this.#storage, this.store, new Embedders(env), this.#writer)
-    this.#storage.transactionSync(() => {
+    const reindex = new Reindex(this.storage, this.store, new Embedders(env), this.#writer)
+    this.storage.transactionSync(() => {
       const { carried, reindexing } = applyAlteration(this.store, alteration)
       if (reindexing) reindex.start(carried)
     })
