@@ -71,13 +71,12 @@ function meaningsOf(label: string, field: string | undefined): Meaning[] {
   }))
   if (field === undefined) return byId
   const byName = names.flatMap((text) => {
-    const bare = text.replace(NO_WORD(), ' ').trim()
-    if (bare === '') return []
+    if (text.replace(NO_WORD(), '') === '') return []
     const own = labelOf({ [field]: text }, { field })
     return [
       { filter: `${field}:=${quoted(text)}`, isMeant: (_: Document, name?: string) => name === own },
       {
-        filter: `${field}:=${bare}*`,
+        filter: `${field}:=${quoted(text)}*`,
         isMeant: (_: Document, name?: string) => name?.startsWith(`${own}#`) === true,
       },
     ]

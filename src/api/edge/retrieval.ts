@@ -134,8 +134,8 @@ function requirePossible(outlines: Outline[], changes: SearchChanges, categoryFi
   }
 }
 
-/** A value in backticks is plain text. A backtick in it is punctuation, which comparisons ignore. */
-export const quoted = (value: string): string => `\`${value.replaceAll('`', ' ')}\``
+/** A value in backticks is plain text. Backticks in it are left out: words are the same without them. */
+export const quoted = (value: string): string => `\`${value.replaceAll('`', '')}\``
 
 function filterOf(
   { indexed }: Outline,

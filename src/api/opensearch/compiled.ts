@@ -62,6 +62,6 @@ export const constant = (all: boolean, _options: Json = {}): Compiled => ({
 })
 export const NONE: Compiled = constant(false)
 
-/** The words of a text, as written. */
+/** The words of a text, as written but for quotes, which would part them in a search. */
 export const wordsOf = (text: string, { schema }: Fields): string[] =>
-  comparedTokens(text, schema).map(({ start, end }) => text.slice(start, end))
+  comparedTokens(text, schema).map(({ start, end }) => text.slice(start, end).replaceAll('"', ''))

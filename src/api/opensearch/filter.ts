@@ -25,8 +25,8 @@ function joined(filters: string[], sign: string, otherwise: boolean): Filter {
   return distinct.length === 1 ? distinct[0]! : distinct.map((filter) => `(${filter})`).join(sign)
 }
 
-/** Quotes a value in backticks. A backtick is never part of a word, so replacing it with a space changes no words. */
-export const quoted = (text: string): string => `\`${text.replaceAll('`', ' ')}\``
+/** Quotes a value in backticks. Backticks in it are left out: words are the same without them. */
+export const quoted = (text: string): string => `\`${text.replaceAll('`', '')}\``
 
 /** @param whole true to match the whole value, false to match any of its words */
 export const equals = (field: string, values: readonly string[], negated: boolean, whole = true): Filter => {
