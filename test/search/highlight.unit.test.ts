@@ -120,6 +120,16 @@ describe('highlights', () => {
     )
   })
 
+  it('show a window of eleven words, and no word of it twice', () => {
+    const filler = (count: number) => Array.from({ length: count }, (_, index) => `w${index}`).join(' ')
+    const cut = (text: string) => snippet(`${text} ${filler(30)}`, 'quick fox', { affixTokens: 0 })
+    expect(cut(`quick ${filler(9)} fox`)).toBe(`<mark>quick</mark> ${filler(9)} <mark>fox</mark>`)
+    expect(cut(`quick ${filler(10)} fox`)).toBe('<mark>quick</mark>')
+    expect(cut('quick fox and a quick one')).toBe('<mark>quick</mark> <mark>fox</mark>')
+    expect(cut('quick old fox quick fox')).toBe('<mark>fox</mark> <mark>quick</mark>')
+    expect(cut('fox and fox')).toBe('<mark>fox</mark>')
+  })
+
   it('give the whole value where it is asked for, with tags of the caller', () => {
     const options = { fullFields: ['title'], startTag: '[', endTag: ']', snippetThreshold: 2, affixTokens: 1 }
     expect(highlight({ title: 'a quick fox runs by' }, 'fox', options).highlights[0]).toEqual({
@@ -236,6 +246,11 @@ describe('highlightFacet', () => {
       '<mark>FINE</mark> <mark>PLATIN</mark>UM',
     )
     expect(highlightFacet('Omega', [], RULES, OPTIONS)).toBe('Omega')
+    expect(highlightFacet("(Sam) O'Neill", ['onei'], RULES, OPTIONS)).toBe("(Sam) <mark>O'Nei</mark>ll")
+    expect(highlightFacet('Æon Łódź', ['ae', 'lod'], RULES, OPTIONS)).toBe(
+      '<mark>Æon</mark> <mark>Łód</mark>ź',
+    )
+    expect(highlightFacet('東京都', ['京'], RULES, OPTIONS)).toBe('東<mark>京</mark>都')
   })
 })
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { wordAnalyzer } from '../../src/search/text/analyzer'
+import { comparedTokens, comparedWords, normalForm } from '../../src/search/text/compared'
 import { WordMatcher } from '../../src/search/text/matcher'
 import { parseQuery } from '../../src/search/text/query'
 import { WrittenWords } from '../../src/search/text/written'
@@ -38,6 +39,28 @@ describe('words as they are written', () => {
     ['ไม้ ไม่', ['ไม้', 'ม้', 'ไม่', 'ม่']],
   ])('%s', (text, words) => {
     expect(wordsOf(text)).toEqual(words)
+  })
+
+  it.each<[string, string]>([
+    ["  A T-Shirt,\tO’Neill & O'Neill! ", 'a tshirt oneill oneill'],
+    ['Century-Fox / AB_123\0x', 'centuryfox ab123 x'],
+    ['Æon Straße Łódź İstanbul', 'aeon strasse lodz istanbul'],
+    ['東京都 abc京', '東 京 都 abc 京'],
+    ['서울특별시 서울 시', '서울특별시 서울 시'],
+    ['🎉 party', '🎉 party'],
+    ['--', ''],
+  ])('are compared by filters and orders: %s', (text, form) => {
+    expect(normalForm(text, PLAIN)).toBe(form)
+  })
+
+  it('that were written together are looked for together', () => {
+    expect(comparedWords('東京 x-y abc京', PLAIN)).toEqual(['東 京', 'xy', 'abc 京'])
+  })
+
+  it('of any length are compared whole', () => {
+    const rules = { ...PLAIN, truncate_len: 5 }
+    expect(normalForm(`${'a'.repeat(150)}-b`, rules)).toBe(`${'a'.repeat(150)}b`)
+    expect(normalForm('Ångström', rules)).toBe('angstrom')
   })
 
   it('are parted at the separators of their field, and keep its symbols', () => {
@@ -106,6 +129,17 @@ describe('words as they are written', () => {
           .split(/[\s\0]+/)
           .filter((word) => word !== '')
         expect(indexed).toEqual(written.words(given).map((word) => word.text))
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
+  it('have the same form as a text and one by one', () => {
+    fc.assert(
+      fc.property(text, rules, (given, some) => {
+        const one = comparedTokens(given, some).map((word) => word.text)
+        expect(normalForm(given, some)).toBe(one.join(' '))
+        expect(comparedWords(given, some).join(' ')).toBe(one.join(' '))
       }),
       { numRuns: 2000 },
     )

@@ -13,7 +13,7 @@ import type { Mark, Matchers, WordMatcher } from '../text/matcher'
 import type { Token, TokenRules } from '../text/words'
 import type { Document, Highlight } from '../types'
 
-/** The window, in words, in which matches are shown together; Typesense's. */
+/** How many words apart the first and the last match may be to be shown together; Typesense's. */
 const WINDOW = 10
 
 interface Passage {
@@ -34,8 +34,8 @@ function highlightText(
 ): Passage {
   const { starts, ends, marks } = matcher.read(text)
   let [from, to] = [0, text.length]
+  const { first, last, fit } = bestWindow(marks)
   if (starts.length > options.snippetThreshold) {
-    const { first, last } = bestWindow(marks)
     const start = marks.length === 0 ? 0 : Math.max(0, first - options.affixTokens)
     const end = marks.length === 0 ? options.snippetThreshold - 1 : last + options.affixTokens
     if (start > 0) from = starts[start]!
@@ -44,34 +44,29 @@ function highlightText(
   const all = rangesOf(marks)
   const within = all.filter((mark) => mark.start >= from && mark.end <= to)
   const matchedTokens = [...new Set(within.map((mark) => text.slice(mark.start, mark.end)))]
-  const passage = { snippet: mark(text, from, to, within, options), matchedTokens, fit: fitOf(marks) }
+  const passage = { snippet: mark(text, from, to, within, options), matchedTokens, fit }
   return full ? { ...passage, value: mark(text, 0, text.length, all, options) } : passage
 }
 
-/** The window with the most different query words; of equal ones, the first. */
-function bestWindow(marks: Mark[]): { first: number; last: number } {
-  let best = { first: 0, last: 0, words: 0 }
-  for (const [index, { token }] of marks.entries()) {
-    const words = new Set<number>()
-    let last = token
-    for (let at = index; at < marks.length && marks[at]!.token < token + WINDOW; at++) {
-      words.add(marks[at]!.word)
-      last = marks[at]!.token
-    }
-    if (words.size > best.words) best = { first: token, last, words: words.size }
-  }
-  return best
+/** Marks that are shown together. */
+interface Window {
+  first: number
+  last: number
+  /** its different words count before how close they are. 0 for none */
+  fit: number
 }
 
-/** How well marks fit the query, by their best window: its different words count before how close they are. */
-function fitOf(marks: Mark[]): number {
-  let best = 0
-  for (const [index, { token }] of marks.entries()) {
+/** The window with the most different query words; of equal ones the shortest, and then the first. */
+function bestWindow(marks: Mark[]): Window {
+  let best: Window = { first: 0, last: 0, fit: 0 }
+  for (const [index, { token: first }] of marks.entries()) {
     const words = new Set<number>()
-    for (let at = index; at < marks.length && marks[at]!.token < token + WINDOW; at++) {
-      if (words.has(marks[at]!.word)) continue
-      words.add(marks[at]!.word)
-      best = Math.max(best, words.size * WINDOW - (marks[at]!.token - token))
+    for (let at = index; at < marks.length && marks[at]!.token <= first + WINDOW; at++) {
+      const { token: last, word } = marks[at]!
+      if (words.has(word)) continue
+      words.add(word)
+      const fit = words.size * (WINDOW + 1) - (last - first)
+      if (fit > best.fit) best = { first, last, fit }
     }
   }
   return best
