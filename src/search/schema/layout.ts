@@ -19,7 +19,7 @@
  *
  * Each field has a *slot*, a number that is never reused. So a dropped field and a new one of the same name never
  * share values. Text columns are created in advance (FTS5 cannot add any), scalar columns when a field is added. Long
- * strings have no scalar column: filters on them query text_index and then compare the document itself. String facets
+ * strings have no scalar column: filters on them query word_index and then compare the document itself. String facets
  * have two columns, the value and its normal form. Geopoints have two as well: latitude in `s`, longitude in `n`; in
  * a values table `value` and `norm`. A geopolygon is a JSON list of latitudes and longitudes. Booleans are 0 and 1. A missing optional field is NULL.
  */

@@ -43,11 +43,13 @@ const LIGATURE = regExp(`[${Object.keys(LIGATURES).join('')}]`, 'gu')
 export function foldWord(written: string, stem?: (word: string) => string): string {
   const word = stem === undefined ? written : stem(written.normalize('NFC').toLowerCase())
   if (ASCII.test(word)) return word.toLowerCase()
-  return word
+  const letters = word
     .normalize('NFKD')
     .toLowerCase()
     .replace(FOLDED_MARKS(), '$1')
     .replace(LIGATURE(), (letter) => LIGATURES[letter]!)
+  if (ASCII.test(letters)) return letters
+  return letters
     .replace(POINTS(), '')
     .replace(ALEF(), '\u0627')
     .replace(CYRILLIC(), (_, stressed?: string) => stressed ?? '\u0435')

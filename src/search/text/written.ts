@@ -140,7 +140,7 @@ export class WrittenWords {
   compared(text: string): WrittenWord[] {
     const words: WrittenWord[] = []
     for (const { 0: found, index: start } of text.matchAll(this.#word)) {
-      const isPicture = IS_PICTURE().test(found)
+      const isPicture = !ASCII.test(found) && IS_PICTURE().test(found)
       const first = words.length
       for (const { 0: part, index } of isPicture ? [{ 0: found, index: 0 }] : partsOf(found)) {
         const letters = isPicture ? found.replace(COLOUR(), '') : part.replace(this.#notOfWord, '')
@@ -208,7 +208,7 @@ export class WrittenWords {
 
 /** The parts of a written word: runs of letters, and single characters of scripts without spaces. */
 const partsOf = (found: string) =>
-  HAS_UNSPACED().test(found) ? found.matchAll(COMPARED_RUN()) : [{ 0: found, index: 0 }]
+  !ASCII.test(found) && HAS_UNSPACED().test(found) ? found.matchAll(COMPARED_RUN()) : [{ 0: found, index: 0 }]
 
 const KNOWN = new WeakMap<TokenRules, WrittenWords>()
 
