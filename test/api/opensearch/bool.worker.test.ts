@@ -66,7 +66,11 @@ const { tree } = fc.letrec<{ tree: Query; node: Query }>((tie) => ({
 }))
 
 /** A text as terms are compared: without case and signs. */
-const words = (text: string): string[] => text.toLowerCase().replace(/[^a-z0-9\s]/g, '').match(/\S+/g) ?? []
+const words = (text: string): string[] =>
+  text
+    .toLowerCase()
+    .replace(/[^a-z0-9\s]/g, '')
+    .match(/\S+/g) ?? []
 const form = (text: string): string => words(text).join(' ')
 const listed = <T>(value: T | T[] | undefined): T[] =>
   value === undefined ? [] : Array.isArray(value) ? value : [value]
