@@ -106,6 +106,19 @@ describe('highlights', () => {
     expect(highlight({ title: 'nothing', year: 5 }, 'fox')).toEqual({ highlight: {}, highlights: [] })
   })
 
+  it('show a field that is asked for by name, in the new form alone', () => {
+    const long = Array.from({ length: 40 }, (_, index) => `w${index}`).join(' ')
+    const named = highlight({ title: long, tags: ['red', 'hen'] }, 'fox', { fields: ['title', 'tags'] })
+    const [red, hen] = ['red', 'hen'].map((snippet) => ({ matched_tokens: [], snippet }))
+    expect(named).toEqual({
+      highlight: {
+        title: { matched_tokens: [], snippet: long.slice(0, long.indexOf(' w30')) },
+        tags: [red, hen],
+      },
+      highlights: [],
+    })
+  })
+
   it('cut long texts around the window with the most words', () => {
     const filler = (from: number) => Array.from({ length: 20 }, (_, index) => `w${from + index}`).join(' ')
     const text = `${filler(0)} fox ${filler(20)} quick brown fox, ${filler(40)}.`

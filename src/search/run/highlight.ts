@@ -116,14 +116,16 @@ export function highlightDocument(
     const full = options.fullFields.includes(name)
     const matcher = matchers.of(name)
     const passages = stringsAt(document, name).map((text) => highlightText(text, matcher, options, full))
-    if (!passages.some(({ matchedTokens }) => matchedTokens.length > 0)) continue
+    const isMatched = passages.some(({ matchedTokens }) => matchedTokens.length > 0)
+    // As in Typesense: a field of `highlight_fields` is in the new form, even if nothing of it matches.
+    if (!isMatched && !options.fields?.includes(name)) continue
     // The new form has the document's shape, and visits the values in the same order.
     const queue = [...passages]
     mirror(result.highlight, document, name, () => {
       const { snippet, matchedTokens, value } = queue.shift()!
       return { matched_tokens: matchedTokens, snippet, ...(value === undefined ? {} : { value }) }
     })
-    if (!options.v1) continue
+    if (!isMatched || !options.v1) continue
     const fit = Math.max(...passages.map((passage) => passage.fit))
     old.push({ fit, highlight: oldForm(name, field.type.endsWith('[]'), passages) })
   }
