@@ -72,6 +72,24 @@ describe('filters', () => {
     expect(await found(mixed, { filter_by: 'studio:fox && tags:scifi' })).toEqual(['neill'])
   })
 
+  test('part texts without spaces into words where a field has a locale', async () => {
+    const fields = ['facet', 'plain'].flatMap((name) => [
+      { name, type: 'string', facet: name === 'facet' },
+      { name: `${name}_ja`, type: 'string', locale: 'ja', facet: name === 'facet' },
+    ])
+    const text = '日本語を勉強する'
+    const lessons = await makeCollection('lessons', fields, [
+      { id: '1', facet: text, facet_ja: text, plain: text, plain_ja: text },
+    ])
+    for (const name of ['facet', 'plain']) {
+      expect(await found(lessons, { filter_by: `${name}:勉強する` })).toEqual(['1'])
+      expect(await found(lessons, { filter_by: `${name}:勉強日本語` })).toEqual([])
+      expect(await found(lessons, { filter_by: `${name}_ja:勉強日本語` })).toEqual(['1'])
+      expect(await found(lessons, { filter_by: `${name}_ja:英語` })).toEqual([])
+      expect(await found(lessons, { filter_by: `${name}_ja:=${text}` })).toEqual(['1'])
+    }
+  })
+
   test('of a deletion and of a scoped key are the same', async () => {
     const copy = await makeCollection('signs', FIELDS, PEOPLE)
     const { value } = await client()

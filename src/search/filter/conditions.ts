@@ -66,7 +66,7 @@ function conditionOf(schema: StoredSchema, clause: FilterClause): Condition | un
 function stringCondition(slot: number, rules: TokenRules, clause: FilterClause): Condition | undefined {
   // The typed values are not stemmed.
   if (clause.operator !== ':=' || rules.stem !== undefined) return undefined
-  const patterns = patternsOf(clause, rules)
+  const patterns = patternsOf(clause, rules, '')
   if (patterns.some(({ prefix, phrase }) => prefix || phrase)) return undefined
   return { slot, among: patterns.map(({ form }) => form) }
 }

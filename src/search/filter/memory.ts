@@ -242,7 +242,9 @@ function numberTest(tests: NumberTests): (value: number) => boolean {
 function stringTest(schema: StoredSchema, column: Column, clause: FilterClause): (id: number) => boolean {
   const whole = comparesWhole(clause)
   const rules = rulesOf(schema, column.field)
-  const patterns = patternsOf(clause, rules).filter((pattern) => isUseful(pattern, whole))
+  const patterns = patternsOf(clause, rules, column.field.locale).filter((pattern) =>
+    isUseful(pattern, whole),
+  )
   const isPlain = ({ prefix, phrase }: (typeof patterns)[number]) => whole && !prefix && !phrase
   const equal = new Set(patterns.filter(isPlain).map(({ form }) => form))
   const others = patterns.filter((pattern) => !isPlain(pattern))

@@ -109,7 +109,7 @@ function valuesTest(
   if (isString(field)) {
     const whole = comparesWhole(clause)
     const rules = rulesOf(schema, field)
-    const patterns = patternsOf(clause, rules).filter((pattern) => isUseful(pattern, whole))
+    const patterns = patternsOf(clause, rules, field.locale).filter((pattern) => isUseful(pattern, whole))
     return (values) =>
       values.some(
         (value) =>

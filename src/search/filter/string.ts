@@ -19,7 +19,7 @@ import { columnsTable, hasValues, isArray, scalarColumn, valuesTable } from '../
 import { textCode, textColumn } from '../schema/shared-column'
 import { stringsAt } from '../schema/values'
 import { analyzerOf, WORDS } from '../text/analyzer'
-import { comparedWords, normalForm } from '../text/compared'
+import { comparedWords, normalForm, spaced } from '../text/compared'
 import { rulesOf } from '../text/rules'
 import type { TokenRules } from '../text/words'
 import type { Field } from '../types'
@@ -43,12 +43,13 @@ export interface Pattern {
 // More words would hardly shrink the superset, only lengthen the query.
 const MAX_INDEX_WORDS = 16
 
-/** The values of a clause, as words. */
-export const patternsOf = (clause: FilterClause, rules: TokenRules): Pattern[] =>
+/** The values of a clause, as words. @param locale of the field. Where it has one, runs of a script without spaces are parted */
+export const patternsOf = (clause: FilterClause, rules: TokenRules, locale: string): Pattern[] =>
   clause.values.map(({ text: given, quoted, phrase }) => {
     const open = !quoted && !phrase && given.endsWith('*')
-    const text = phrase ? given.slice(1, -1) : open ? given.slice(0, -1) : given
+    const bare = phrase ? given.slice(1, -1) : open ? given.slice(0, -1) : given
     const whole = comparesWhole(clause) && !phrase
+    const text = locale === '' || whole || phrase ? bare : spaced(bare).trim()
     const { words, begins } = wordsOf(text, rules, whole)
     const form = words?.join(' ') ?? normalForm(text, rules)
     const prefix = form !== '' && (open || begins)
@@ -87,7 +88,7 @@ export const comparesWhole = ({ operator, values, list }: FilterClause): boolean
 export function stringClause(context: FilterContext, field: Field, clause: FilterClause): SqlFragment {
   const whole = comparesWhole(clause)
   const rules = rulesOf(context.schema, field)
-  const patterns = patternsOf(clause, rules)
+  const patterns = patternsOf(clause, rules, field.locale)
   const useful = patterns.filter((pattern) => isUseful(pattern, whole))
   if (useful.length === 0) return fragment('0')
   if (!hasValues(field)) return compareDocuments(context, field, useful, whole)

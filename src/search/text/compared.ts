@@ -2,8 +2,9 @@
  * Words as filters, orders, facet queries and curations compare them. They are those of word_index (written.ts), so all of
  * these agree with searches on what a word is.
  */
+import { wordsOf } from '../../models/words'
 import type { TokenRules } from './words'
-import { type WrittenWord, writtenWords } from './written'
+import { RUN, type WrittenWord, writtenWords } from './written'
 
 /** The words of a text, and where they are. Each character of a script without spaces is a word. */
 export const comparedTokens = (text: string, rules: TokenRules): WrittenWord[] =>
@@ -17,6 +18,16 @@ export function comparedWords(text: string, rules: TokenRules): string[] {
   }
   return words
 }
+
+/** A text with blanks between the words of its language, where it has none. They may be anywhere in a value. */
+export const spaced = (text: string): string =>
+  text.replace(
+    RUN(),
+    (run) =>
+      ` ${wordsOf(run)
+        .map(({ raw }) => raw)
+        .join(' ')} `,
+  )
 
 /** The form in which filters and orders compare a value: its words in order, without case, accents and signs. */
 export const normalForm = (text: string, rules: TokenRules): string => writtenWords(rules).form(text)

@@ -34,6 +34,8 @@ const WITHOUT_SPACES = String.raw`\p{Script=Han}\p{scx=Hira}\p{scx=Kana}\p{Scrip
 const UNSPACED = String.raw`[${WITHOUT_SPACES}\p{Script=Hangul}]`
 // Thai and Lao `am` written as two characters. It counts as the single character that other texts use.
 const AM = String.raw`\u0e4d\u0e32|\u0ecd\u0eb2`
+/** Several characters of such scripts. */
+export const RUN = regExp(`[${WITHOUT_SPACES}][${WITHOUT_SPACES}\\p{M}]+`, 'gu')
 const runsOf = (character: string) =>
   regExp(`(?:${AM}|${character})(?:(?!${AM})[\\p{M}\\uff9e\\uff9f])*|(?:(?!${character}).)+`, 'gsu')
 const UNSPACED_RUN = runsOf(UNSPACED)
