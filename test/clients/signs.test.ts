@@ -113,6 +113,14 @@ test('orders put letters with signs and ligatures where they belong', async () =
   ])
 })
 
+test.each(['studio', 'tags', 'year'])('a facet query of signs alone finds no value of %s', async (field) => {
+  const fields = [...FIELDS, { name: 'year', type: 'int32', facet: true, optional: true }]
+  const named = await makeCollection('signs', fields, [...PEOPLE, { ...PEOPLE[0], id: 'dated', year: 1990 }])
+  const asked = { q: '*', facet_by: field, facet_query: `${field}:&` }
+  const { facet_counts } = await documents(named).search(asked)
+  expect(facet_counts![0]!.counts).toEqual([])
+})
+
 test('a facet query finds a value by its letters, and marks them', async () => {
   const { facet_counts } = await documents(people).search({
     q: '*',

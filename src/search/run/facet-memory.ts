@@ -154,7 +154,7 @@ class NumberCounter {
   }
 }
 
-/** Whether each word of a facet query begins a word of the value. */
+/** Whether each word of a facet query begins a word of the value. A query without words finds no value. */
 function beginningTest(
   { schema }: SearchContext,
   column: Column,
@@ -163,6 +163,6 @@ function beginningTest(
   const beginnings = comparedWords(query.text, rulesOf(schema, column.field)).map((word) => ` ${word}`)
   return (id) => {
     const norm = ` ${column.norm(id)}`
-    return beginnings.every((beginning) => norm.includes(beginning))
+    return beginnings.length > 0 && beginnings.every((beginning) => norm.includes(beginning))
   }
 }

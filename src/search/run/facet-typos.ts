@@ -23,6 +23,7 @@ export function similarity(
   maxTypos: number,
   rules: TokenRules,
 ): Similar | undefined {
+  if (wanted.length === 0) return undefined
   const words = comparedTokens(value, rules).map(({ text }) => text)
   const found: Similar = { typos: 0, beginnings: [] }
   for (const word of wanted) {

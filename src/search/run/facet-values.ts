@@ -77,6 +77,8 @@ export class Values implements Counting {
   readonly #rules: TokenRules
   /** the words of a facet query */
   readonly #wanted: string[]
+  /** whether there is a facet query */
+  readonly #isNarrowed: boolean
   /** of all that was found, also of what the facet query leaves out */
   readonly #totals: Totals
   /** the first MAX_COMPARED values are enough */
@@ -96,6 +98,7 @@ export class Values implements Counting {
     this.#totals = new Totals(field)
     this.#rules = rulesOf(schema, field)
     this.#wanted = query === undefined ? [] : comparedTokens(query.text, this.#rules).map(({ text }) => text)
+    this.#isNarrowed = query !== undefined
     this.#group = group
     this.#seq = returnParent ? 'max(d.seq)' : 'NULL'
     this.#order = order
@@ -170,11 +173,13 @@ export class Values implements Counting {
     if (this.takesSome) return this.#entries.size < MAX_COMPARED || this.#entries.has(value)
     if (!isNumber(this.#field)) return true
     this.#totals.add(value as Numeric, times)
-    if (this.#wanted.length === 0) return true
+    if (!this.#isNarrowed) return true
     const text = String(value)
     // There may be a million, and to tokenize one takes microseconds.
     const words = /^\d+$/.test(text) ? [text] : comparedTokens(text, this.#rules).map((token) => token.text)
-    return this.#wanted.every((wanted) => words.some((word) => word.startsWith(wanted)))
+    return (
+      this.#wanted.length > 0 && this.#wanted.every((wanted) => words.some((word) => word.startsWith(wanted)))
+    )
   }
 
   /** @throws ApiError 422 */

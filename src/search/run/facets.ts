@@ -147,7 +147,7 @@ function facetValues(
     const text = isString(field) ? norm : `iif(${value}, 'true', 'false')`
     parts.push(
       fragment(
-        ` AND NOT EXISTS (SELECT 1 FROM json_each(?) w WHERE instr(' ' || ${text}, w.value) = 0)`,
+        ` AND ${beginnings.length > 0} AND NOT EXISTS (SELECT 1 FROM json_each(?) w WHERE instr(' ' || ${text}, w.value) = 0)`,
         JSON.stringify(beginnings),
       ),
     )
