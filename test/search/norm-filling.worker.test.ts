@@ -3,8 +3,15 @@ import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { expect, it } from 'vitest'
 import { Alarm } from '../../src/alarm'
-import { beginNormFilling, isNormFilling, normFilling } from '../../src/search/collection/norm-filling'
+import {
+  AFTER_WAKING_MS,
+  beginNormFilling,
+  isNormFilling,
+  normFilling,
+  STEP,
+} from '../../src/search/collection/norm-filling'
 import { openCollection } from '../../src/search/collection/open'
+import { compileFilter } from '../../src/search/filter/compile'
 import { impliedConditions } from '../../src/search/filter/conditions'
 import { executeSearch } from '../../src/search/run/search'
 import { readSchema } from '../../src/search/schema/stored'
@@ -32,7 +39,6 @@ const DOCUMENTS = [
   { id: 'none', year: 1 },
 ]
 
-/** More documents than one step takes. */
 const OTHERS = Array.from({ length: 600 }, (_, n) => ({ id: `other ${n}`, studio: `a-${n}`, title: 'Zed' }))
 
 const CASES: [string, string[]][] = [
@@ -53,6 +59,15 @@ const inObject = <T>(things: TestCollection, work: (state: DurableObjectState) =
   runInDurableObject(env.COLLECTION.get(env.COLLECTION.idFromName(things.objectId)), (_, state) =>
     work(state),
   )
+
+/** The ids that SQL finds, as in deletions and in collections beyond the memory for values; the latest first. */
+function idsInSql(sql: SqlStorage, filterBy: string): string[] {
+  const { where, bindings } = compileFilter(sql, readSchema(sql)!, filterBy)
+  return sql
+    .exec<{ id: string }>(`SELECT id FROM documents d WHERE ${where} ORDER BY seq DESC`, ...bindings)
+    .toArray()
+    .map(({ id }) => id)
+}
 
 /** Leaves forms that no version writes. */
 function spoil(sql: SqlStorage): void {
@@ -75,13 +90,19 @@ it('are filtered as they are now before and after their forms are written again'
     const found = async (params: SearchParameters) =>
       idsOf((await executeSearch(context, { q: '*', per_page: '5', ...params })) as SearchResult)
     const expectRight = async () => {
-      for (const [filter_by, ids] of CASES) expect(await found({ filter_by }), filter_by).toEqual(ids)
+      for (const [filter_by, ids] of CASES) {
+        expect(await found({ filter_by }), filter_by).toEqual(ids)
+        expect(idsInSql(storage.sql, filter_by), filter_by).toEqual(ids)
+      }
     }
     expect(isNormFilling(store.schema)).toBe(true)
     await expectRight()
     const work = normFilling(storage, store)
-    expect(await work.step()).toBe(0)
-    await expectRight()
+    // Of each field.
+    for (let steps = 1; steps < 4; steps++) {
+      expect(await work.step()).toBe(0)
+      await expectRight()
+    }
     expect(await work.step()).toBeUndefined()
     expect(isNormFilling(readSchema(storage.sql)!)).toBe(false)
     await expectRight()
@@ -90,6 +111,65 @@ it('are filtered as they are now before and after their forms are written again'
       .exec<{ form: string }>(`SELECT n${slot} AS form FROM columns WHERE s${slot} = 'Century-Fox'`)
       .toArray()
     expect(row).toEqual({ form: 'centuryfox' })
+  })
+})
+
+/** Is told when to ring, and does not. */
+class SilentAlarm extends Alarm {
+  readonly told: number[] = []
+  override within(milliseconds: number): void {
+    this.told.push(milliseconds)
+  }
+}
+
+it('are written again in bounded steps that need nothing but what is stored, after the first call', async () => {
+  const tags = (count: number, of = 'tag') => Array.from({ length: count }, (_, n) => `${of}-${n}`)
+  const wide = 'x-'.repeat(STEP.characters / 3)
+  const things = await makeCollection(
+    [{ name: 'names', type: 'string[]', facet: true }],
+    [
+      { id: 'long', names: tags(3 * STEP.values) },
+      { id: 'wide', names: [...tags(4, wide), 'w-w'] },
+      { id: 'none', names: [] },
+      ...tags(10).map((id) => ({ id, names: tags(STEP.values / 10, id) })),
+    ],
+  )
+  await inObject(things, async ({ storage, id }) => {
+    const { sql } = storage
+    const table = `values_${readSchema(sql)!.slots.names!.slot}`
+    sql.exec(`UPDATE ${table} SET norm = 'old ' || norm`)
+    beginNormFilling(sql)
+    const old = () =>
+      sql
+        .exec<{ count: number; characters: number }>(
+          `SELECT count(*) AS count, total(length(value)) AS characters FROM ${table} WHERE norm LIKE 'old %'`,
+        )
+        .one()
+    const alarm = new SilentAlarm(storage)
+    const around = { storage, env, objectId: String(id), alarm }
+    let left = old()
+    const { store } = openCollection(around, readSchema(sql)!)
+    await scheduler.wait(1)
+    expect(old()).toEqual(left)
+    expect(alarm.told).toEqual([AFTER_WAKING_MS])
+
+    const sizes: number[] = []
+    for (let next: number | undefined = 0; next !== undefined; ) {
+      store.reset()
+      next = await normFilling(storage, store).step()
+      const after = old()
+      sizes.push(left.count - after.count)
+      expect(left.count - after.count).toBeLessThanOrEqual(STEP.values)
+      // The value that reaches the limit is part of the step.
+      expect(left.characters - after.characters).toBeLessThan(STEP.characters + 2 * wide.length)
+      left = after
+      expect(idsInSql(sql, 'names:=[tag0, `tag-5999`, `w-w`]')).toEqual(['wide', 'long'])
+      expect(idsInSql(sql, 'names:!=tag* && names:!=`w-w`')).toEqual(['none'])
+      expect(idsInSql(sql, 'names:`tag9-199`')).toEqual(['tag-9'])
+    }
+    expect(left.count).toBe(0)
+    expect(isNormFilling(readSchema(sql)!)).toBe(false)
+    expect(sizes.slice(0, 4)).toEqual([STEP.values, STEP.values, STEP.values, 2])
   })
 })
 

@@ -1,13 +1,16 @@
 /**
- * Writes the normal forms of strings again in a collection that is older than text/compared.ts, some documents at a time.
- * Documents that are written meanwhile have theirs. Until the last document has them, filters compare the values
- * themselves, and Vectorize gets no filter on these fields; orders in SQL may have signs where the old forms had them.
+ * Writes the normal forms of strings again in a collection that is older than text/compared.ts, some values at a time.
+ * Documents that are written meanwhile have theirs. Until the last value of a field has its form, filters compare the
+ * values themselves, and Vectorize gets no filter on this field. Where SQL reads the forms for orders, facet queries and
+ * diversity, they may still be the old ones: signs part words there until then.
  */
 import * as v from 'valibot'
+import { once } from '../../once'
 import type { Store } from '../documents/store'
 import { readMeta, writeMeta } from '../meta'
 import {
   columnsTable,
+  type FieldSlot,
   hasValues,
   isArray,
   isString,
@@ -19,13 +22,19 @@ import {
 import { readSchema, writeSchema } from '../schema/stored'
 import { normalForm } from '../text/compared'
 import { rulesOf } from '../text/rules'
+import type { Field } from '../types'
 import type { Background } from '../work'
 
-/** Row of `meta` with the first document whose forms may be old. */
-const KEY = 'norms_from'
+/** Row of `meta` with the place of the last value that has been read. */
+const KEY = 'norms_after'
 
-/** Documents in a step. */
-const STEP = 500
+const placeShape = once(() => v.object({ slot: v.number(), seq: v.number(), pos: v.number() }))
+
+/** What a step reads at most, in values and in their characters. A longer value is a step of its own. */
+export const STEP = { values: 2_000, characters: 250_000 }
+
+/** When the first step comes after an object has woken, in milliseconds: the call that woke it goes first. */
+export const AFTER_WAKING_MS = 250
 
 /** Notes that the forms of a collection are old. */
 export function beginNormFilling(sql: SqlStorage): void {
@@ -38,74 +47,70 @@ export function beginNormFilling(sql: SqlStorage): void {
   writeSchema(sql, schema)
 }
 
-const fieldsOf = ({ fields, slots }: StoredSchema) =>
-  fields.flatMap((field) => {
-    const slot = Object.hasOwn(slots, field.name) ? slots[field.name]! : undefined
-    return slot?.parted && isString(field) && hasValues(field) ? [{ field, slot }] : []
-  })
+/** The next field whose forms are old. */
+function nextOf({ fields, slots }: StoredSchema) {
+  const field = fields.find(({ name }) => Object.hasOwn(slots, name) && slots[name]!.parted)
+  return field && { field, slot: slots[field.name]! }
+}
 
-export const isNormFilling = (schema: StoredSchema): boolean =>
-  Object.values(schema.slots).some(({ parted }) => parted)
+export const isNormFilling = (schema: StoredSchema): boolean => nextOf(schema) !== undefined
 
 export const normFilling = (storage: DurableObjectStorage, store: Store): Background => ({
   name: 'norms',
   step: async () => {
-    if (store.closed || !isNormFilling(store.schema)) return undefined
-    const { sql } = storage
-    const seqs = sql
-      .exec<{ seq: number }>(
-        `SELECT seq FROM documents WHERE seq >= ? ORDER BY seq LIMIT ${STEP}`,
-        readMeta(sql, KEY, v.number()) ?? 0,
-      )
-      .toArray()
-      .map(({ seq }) => seq)
-    const isLast = seqs.length < STEP
+    const next = store.closed ? undefined : nextOf(store.schema)
+    if (next === undefined) return undefined
     try {
-      storage.transactionSync(() => {
-        const last = seqs.at(-1)
-        if (last !== undefined) rewrite(sql, store, seqs[0]!, last)
-        writeMeta(sql, KEY, isLast ? undefined : last! + 1)
-        if (!isLast) return
-        for (const slot of Object.values(store.schema.slots)) delete slot.parted
-        writeSchema(sql, store.schema)
-      })
+      storage.transactionSync(() => rewrite(storage.sql, store, next))
     } catch (error) {
       store.reset()
       throw error
     }
-    return isLast ? undefined : 0
+    return isNormFilling(store.schema) ? 0 : undefined
   },
 })
 
-/** Writes the forms that have changed. The labels of a document's vectors change with them. */
-function rewrite(sql: SqlStorage, store: Store, low: number, high: number): void {
-  const changes = new Map<number, (() => void)[]>()
-  for (const { field, slot } of fieldsOf(store.schema)) {
-    const rules = rulesOf(store.schema, field)
-    const [table, pos, value, norm] = isArray(field)
-      ? [valuesTable(slot), 'pos', 'value', 'norm']
-      : [columnsTable(slot), '0', scalarColumn(slot), normColumn(slot)]
-    const rows = sql
-      .exec<{ seq: number; pos: number; value: string; norm: string }>(
-        `SELECT seq, ${pos} AS pos, ${value} AS value, ${norm} AS norm FROM ${table}
-          WHERE seq BETWEEN ? AND ? AND ${value} IS NOT NULL`,
-        low,
-        high,
-      )
-      .toArray()
-    for (const row of rows) {
-      const form = normalForm(row.value, rules)
-      if (form === row.norm) continue
+/** Writes the forms of some values that have changed. The labels of a document's vectors change with them. */
+function rewrite(sql: SqlStorage, store: Store, { field, slot }: { field: Field; slot: FieldSlot }): void {
+  const rules = rulesOf(store.schema, field)
+  const [table, pos, value, norm] = isArray(field)
+    ? [valuesTable(slot), 'pos', 'value', 'norm']
+    : [columnsTable(slot), '0', scalarColumn(slot), normColumn(slot)]
+  const place = readMeta(sql, KEY, placeShape())
+  const { seq, pos: after } = place?.slot === slot.slot ? place : { seq: 0, pos: -1 }
+  // SQLite reads each row when it is asked for it.
+  const rows = sql.exec<{ seq: number; pos: number; value: string | null; norm: string }>(
+    `SELECT seq, ${pos} AS pos, ${value} AS value, ${norm} AS norm FROM ${table}
+      WHERE (seq, ${pos}) > (?, ?) ORDER BY seq, pos LIMIT ${STEP.values}`,
+    seq,
+    after,
+  )
+  const changes = new Map<number, [pos: number, form: string][]>()
+  let [count, characters] = [0, 0]
+  let last: { seq: number; pos: number } | undefined
+  for (const row of rows) {
+    last = row
+    count++
+    if (row.value === null) continue
+    const form = normalForm(row.value, rules)
+    if (form !== row.norm) {
       const changed = changes.get(row.seq) ?? []
       changes.set(row.seq, changed)
-      changed.push(() =>
-        sql.exec(`UPDATE ${table} SET ${norm} = ? WHERE seq = ? AND ${pos} = ?`, form, row.seq, row.pos),
-      )
+      changed.push([row.pos, form])
     }
+    characters += row.value.length
+    if (characters >= STEP.characters) break
   }
   for (const [seq, changed] of changes) {
     store.vectorFields.rewrite(seq, () => {
-      for (const change of changed) change()
+      for (const [at, form] of changed) {
+        sql.exec(`UPDATE ${table} SET ${norm} = ? WHERE seq = ? AND ${pos} = ?`, form, seq, at)
+      }
     })
   }
+  const isLast = count < STEP.values && characters < STEP.characters
+  writeMeta(sql, KEY, isLast ? undefined : { slot: slot.slot, seq: last!.seq, pos: last!.pos })
+  if (!isLast) return
+  delete slot.parted
+  writeSchema(sql, store.schema)
 }

@@ -30,7 +30,7 @@ import type { Background, Surroundings } from '../work'
 import { BackgroundWorks } from './background'
 import { cascading, joinPort } from './links'
 import { Merging } from './merging'
-import { isNormFilling, normFilling } from './norm-filling'
+import { AFTER_WAKING_MS, isNormFilling, normFilling } from './norm-filling'
 import { isOutdated, outlining } from './outlining'
 import { Reindex } from './reindex'
 import { isTermFilling, termFilling } from './term-filling'
@@ -172,7 +172,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
   upgradeEmbeddings(storage, store, env)
   if (!hasWords) background.kick(words)
   else if (!hasTerms) background.kick(terms)
-  if (isNormFilling(schema)) background.kick(norms)
+  if (isNormFilling(schema)) alarm.within(AFTER_WAKING_MS)
   store.onSchema()
   // After a crash the alarm may be half a minute away. Pending embeddings start now.
   for (const work of embeddings.waiting()) background.kick(work)

@@ -179,6 +179,9 @@ function compareDocuments(
   return oneOf([...seqs])
 }
 
+/** Values whose comparison is kept, since values repeat. */
+const MOST_KNOWN = 10_000
+
 /** Compares the values in a field's columns, which have no stems, and may have normal forms of an earlier version. */
 function compareValues(
   { sql, schema, range, onRead }: FilterContext,
@@ -205,6 +208,7 @@ function compareValues(
     if (passes === undefined) {
       const form = comparedForm(value, rules)
       passes = patterns.some((pattern) => matches(form, pattern, whole))
+      if (known.size >= MOST_KNOWN) known.clear()
       known.set(value, passes)
     }
     if (passes) seqs.add(seq)

@@ -6,7 +6,6 @@
 import { compileTree } from '../filter/compile'
 import type { FilterNode } from '../filter/parse'
 import { join as concatenate, fragment } from '../fragment'
-import { EVERYWHERE } from '../range'
 import type { JoinPlace } from '../types'
 import type { SearchContext } from './context'
 import type { SearchJoins } from './join-port'
@@ -75,13 +74,15 @@ function passed(
   node: FilterNode,
   seqs: readonly number[],
 ): number[] {
+  if (seqs.length === 0) return []
+  const range = { low: Math.min(...seqs), high: Math.max(...seqs) }
   const query = concatenate(
     [
       fragment(
         'SELECT d.seq FROM documents d WHERE d.seq IN (SELECT value FROM json_each(?)) AND ',
         JSON.stringify(seqs),
       ),
-      compileTree({ sql, schema, range: EVERYWHERE, joins: joins.documents }, node),
+      compileTree({ sql, schema, range, joins: joins.documents }, node),
     ],
     '',
   )
