@@ -30,6 +30,7 @@ describe('words as they are written', () => {
     ['שָׁלוֹם שלום', ['שלום', 'שלום']],
     ['किताब कीताब हिन्दी', ['किताब', 'कीताब', 'हिन्दी']],
     ['🍕 pizza🍕 👍🏽👍 ❤️ ❤ 👨‍👩‍👧 🇫🇷', ['🍕', 'pizza', '🍕', '👍', '👍', '❤', '❤', '👨‍👩‍👧', '🇫🇷']],
+    ['wow!👍great', ['wow', '👍', 'great']],
     ['100€ 20% ©2024', ['100', '20', '2024']],
     ['東京都', ['東京', '京都', '都']],
     ['iPhone手机 新款', ['iphone', '手机', '机', '新款', '款']],
@@ -48,6 +49,8 @@ describe('words as they are written', () => {
     ['東京都 abc京', '東 京 都 abc 京'],
     ['서울특별시 서울 시', '서울특별시 서울 시'],
     ['🎉 party', '🎉 party'],
+    ['wow!👍great', 'wow 👍 great'],
+    ['a ـ b', 'a b'],
     ['--', ''],
   ])('are compared by filters and orders: %s', (text, form) => {
     expect(normalForm(text, PLAIN)).toBe(form)
@@ -66,6 +69,7 @@ describe('words as they are written', () => {
   it('are parted at the separators of their field, and keep its symbols', () => {
     expect(wordsOf('wi-fi a/b', { token_separators: ['-'] })).toEqual(['wi', 'fi', 'ab'])
     expect(wordsOf('C++ c# -x', { symbols_to_index: ['+', '#'] })).toEqual(['c++', 'c#', 'x'])
+    expect(wordsOf('Café Inc.|Berlin', { token_separators: ['|'] })).toEqual(['cafe', 'inc', 'berlin'])
     expect(wordsOf('é-é ＋', { token_separators: ['é'] })).toEqual([])
   })
 
@@ -99,7 +103,10 @@ describe('words as they are written', () => {
         '\0',
         '"',
         '+',
+        '.',
+        '|',
         'é',
+        'ـ',
         '東',
         'が',
         '🍕',
@@ -115,7 +122,7 @@ describe('words as they are written', () => {
     )
     .map((parts) => parts.join(''))
   const rules = fc.record({
-    token_separators: fc.subarray(['-', '+', "'"]),
+    token_separators: fc.subarray(['-', '+', "'", '|']),
     symbols_to_index: fc.subarray(['+', '"', '-']),
   })
 

@@ -88,7 +88,7 @@ export class WrittenWords {
     const not = token_separators.length === 0 ? '' : `(?![${escapeClass(token_separators)}])`
     const part = `${not}[\\p{L}\\p{N}\\p{M}${escapeClass(symbols)}]`
     const inside = `${not}(?!${PICTURE})[${escapeClass(signs)}${QUIET}\\p{S}]`
-    this.#word = new RegExp(`${not}${PICTURE}|${part}(?:${inside}*${part})*`, 'gu')
+    this.#word = new RegExp(`${not}${PICTURE}|${part}(?:(?:${inside})*${part})*`, 'gu')
     this.#notOfWord = new RegExp(`[^\\p{L}\\p{N}\\p{M}${escapeClass(symbols)}]+`, 'gu')
     this.#long = new RegExp(`\\S{${this.mostLetters + 1}}`)
   }
@@ -146,10 +146,11 @@ export class WrittenWords {
       const first = words.length
       for (const { 0: part, index } of isPicture ? [{ 0: found, index: 0 }] : partsOf(found)) {
         const letters = isPicture ? found.replace(COLOUR(), '') : part.replace(this.#notOfWord, '')
-        if (letters === '') continue
+        const form = foldWord(letters)
+        if (form === '') continue
         const at = start + index
         const continues = words.length > first
-        words.push({ ...wordAt(foldWord(letters), at, at + part.length), continues })
+        words.push({ ...wordAt(form, at, at + part.length), continues })
       }
     }
     return words
