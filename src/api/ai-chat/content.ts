@@ -6,10 +6,10 @@
 import { ApiError } from '../../errors'
 import { regExp } from '../../once'
 import { DEFAULT_ASSISTANT } from '../../registry/assistants'
+import { quoted } from '../../search/filter/print'
 import type { Document } from '../../search/types'
 import { labelOf, meaningOf } from '../../turn/labels'
 import { admitAsker, openAssistant } from '../edge/open-assistant'
-import { quoted } from '../edge/retrieval'
 import { lookUp, wholeText } from '../turn/documents'
 import { type ChatCall, refuse } from './chat'
 

@@ -4,6 +4,7 @@ import { ApiError } from '../../errors'
 import type { Assistant, AssistantSearch } from '../../registry/assistants'
 import { findOutline } from '../../registry/outlines'
 import { hiddenFields, type Outline, searchableFields } from '../../search/collection/outline'
+import { quoted } from '../../search/filter/print'
 import { weightsOf } from '../../search/request/question'
 import type { SearchParameters } from '../../search/types'
 import type { PlannedSearch } from '../../turn/request'
@@ -133,9 +134,6 @@ function requirePossible(outlines: Outline[], changes: SearchChanges, categoryFi
     )
   }
 }
-
-/** A value in backticks is plain text. Backticks in it are left out: words are the same without them. */
-export const quoted = (value: string): string => `\`${value.replaceAll('`', '')}\``
 
 function filterOf(
   { indexed }: Outline,

@@ -1,4 +1,5 @@
 /** Builds filters in the grammar of `filter_by` (search/filter/parse.ts). Nothing in a value can act as syntax. */
+import { quoted } from '../../search/filter/print'
 
 /** A `filter_by`; `true` matches all documents, `false` none. */
 export type Filter = string | boolean
@@ -24,9 +25,6 @@ function joined(filters: string[], sign: string, otherwise: boolean): Filter {
   if (distinct.length === 0) return otherwise
   return distinct.length === 1 ? distinct[0]! : distinct.map((filter) => `(${filter})`).join(sign)
 }
-
-/** Quotes a value in backticks. Backticks in it are left out: words are the same without them. */
-export const quoted = (text: string): string => `\`${text.replaceAll('`', '')}\``
 
 /** @param whole true to match the whole value, false to match any of its words */
 export const equals = (field: string, values: readonly string[], negated: boolean, whole = true): Filter => {

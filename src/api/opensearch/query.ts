@@ -92,7 +92,9 @@ const QUERIES: Record<string, (clause: Clause) => Compiled> = {
   ids: (clause) => {
     const { values: ids } = options(clause, ['values'])
     if (!Array.isArray(ids)) throw parsingError('[ids] query takes a list of [values]')
-    return { filter: (negated) => equals('id', ids.map(String), negated) }
+    // A filter cannot say an id with a backtick.
+    const plain = ids.map(String).filter((id) => !id.includes('`'))
+    return { filter: (negated) => equals('id', plain, negated) }
   },
   prefix: (clause) => {
     const [target, { value }] = single(clause, 'value')

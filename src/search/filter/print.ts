@@ -36,5 +36,11 @@ const PLACE = /^\([\s\d.,+-]*(?:(?:km|mi)[\s,]*)?(?:exact_filter_radius\s*:\s*(?
 const printValue = ({ text, quoted, phrase }: FilterValue): string =>
   phrase || (!quoted && (!SIGNS.test(text) || PLACE.test(text))) ? text : `\`${text}\``
 
+/**
+ * Any text as one value, in backticks. Backticks in it are left out: words are the same without them. A text of nothing
+ * else is a blank, since a value may not be empty.
+ */
+export const quoted = (text: string): string => `\`${text && (text.replaceAll('`', '') || ' ')}\``
+
 /** Identifies a join, whether or not it is negated. */
 export const joinKey = (join: FilterJoin): string => printFilter({ ...join, negated: false })

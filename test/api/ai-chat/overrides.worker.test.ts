@@ -60,6 +60,7 @@ describe('an override', () => {
     expect(await found({ exclude_category: 'health' })).not.toContain('Plan.pdf#page=1')
     expect((await found({ exclude_category: "B'; drop" })).length).toBeGreaterThan(2)
     expect(await found({ include_category: '`) || id:*' })).toEqual([])
+    expect(await found({ include_category: '`' })).toEqual([])
     expect((await found({ include_category: 'health', top: 9 }, '/a/both/chat')).sort()).toEqual([
       'p1.txt',
       'p2.txt',

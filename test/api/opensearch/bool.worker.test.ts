@@ -144,3 +144,18 @@ it('agrees with a plain reading', async () => {
     { numRuns: 40 },
   )
 })
+
+it('finds nothing by backticks alone, and no other id by one with a backtick', async () => {
+  const index = indexName('ticks')
+  const properties = { kind: { type: 'keyword' }, text: { type: 'text' } }
+  await ask('PUT', `/${index}`, { mappings: { properties } })
+  await fill(index, { ab: { kind: 'red', text: 'red' } })
+  for (const field of ['kind', 'text']) {
+    for (const value of ['`', '```']) {
+      expect(await idsOf(index, { bool: { filter: [{ term: { [field]: value } }] } })).toEqual([])
+      expect(await idsOf(index, { bool: { must_not: [{ term: { [field]: value } }] } })).toEqual(['ab'])
+    }
+  }
+  expect(await idsOf(index, { prefix: { kind: '`' } })).toEqual([])
+  expect(await idsOf(index, { ids: { values: ['a`b'] } })).toEqual([])
+})
