@@ -101,6 +101,25 @@ describe('filters', () => {
     await documents(copy).delete({ filter_by: 'studio:centuryfox || tags:AB123' })
     expect(await found(copy, {})).toEqual(['none', 'apart'])
   })
+
+  test('tell owners apart by signs only where the field indexes them', async () => {
+    const owners = await makeCollection(
+      'signs',
+      [
+        { name: 'owner', type: 'string', facet: true },
+        { name: 'exact', type: 'string', facet: true, symbols_to_index: ['.', '@', '-'] },
+      ],
+      ['john.doe@x.com', 'johndoe@x.com', '1-23', '12-3'].map((owner) => ({
+        id: owner,
+        owner,
+        exact: owner,
+      })),
+    )
+    expect(await found(owners, { filter_by: 'owner:=`john.doe@x.com`' })).toHaveLength(2)
+    expect(await found(owners, { filter_by: 'owner:=`1-23`' })).toHaveLength(2)
+    expect(await found(owners, { filter_by: 'exact:=`john.doe@x.com`' })).toEqual(['john.doe@x.com'])
+    expect(await found(owners, { filter_by: 'exact:=`1-23`' })).toEqual(['1-23'])
+  })
 })
 
 test('orders put letters with signs and ligatures where they belong', async () => {
