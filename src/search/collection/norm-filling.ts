@@ -1,13 +1,10 @@
 /**
- * Writes the normal forms of strings again in a collection that is older than text/compared.ts, some values at a time.
- * Documents that are written meanwhile have theirs. Until the last value of a field has its form, filters compare the
- * values themselves, and Vectorize gets no filter on this field. Where SQL reads the forms for orders, facet queries and
- * diversity, they may still be the old ones: signs part words there until then.
+ * Writes the normal forms of strings again, some values at a time, in a collection that another version had open before
+ * (outlining.ts), which may have had other forms than text/compared.ts. Documents that are written meanwhile have theirs.
+ * Until the last value of a field has its form, filters and facet queries compare the values themselves where a form may be
+ * old, and Vectorize gets no filter on this field. Where SQL orders by a string, signs may part words until then.
  */
-import * as v from 'valibot'
-import { once } from '../../once'
 import type { Store } from '../documents/store'
-import { readMeta, writeMeta } from '../meta'
 import {
   columnsTable,
   type FieldSlot,
@@ -25,11 +22,6 @@ import { rulesOf } from '../text/rules'
 import type { Field } from '../types'
 import type { Background } from '../work'
 
-/** Row of `meta` with the place of the last value that has been read. */
-const KEY = 'norms_after'
-
-const placeShape = once(() => v.object({ slot: v.number(), seq: v.number(), pos: v.number() }))
-
 /** What a step reads at most, in values and in their characters. A longer value is a step of its own. */
 export const STEP = { values: 2_000, characters: 250_000 }
 
@@ -42,7 +34,7 @@ export function beginNormFilling(sql: SqlStorage): void {
   if (schema === undefined) return
   for (const field of schema.fields) {
     const slot = Object.hasOwn(schema.slots, field.name) ? schema.slots[field.name] : undefined
-    if (slot !== undefined && isString(field) && hasValues(field)) slot.parted = true
+    if (slot !== undefined && isString(field) && hasValues(field)) slot.parted = { seq: 0, pos: -1 }
   }
   writeSchema(sql, schema)
 }
@@ -76,14 +68,12 @@ function rewrite(sql: SqlStorage, store: Store, { field, slot }: { field: Field;
   const [table, pos, value, norm] = isArray(field)
     ? [valuesTable(slot), 'pos', 'value', 'norm']
     : [columnsTable(slot), '0', scalarColumn(slot), normColumn(slot)]
-  const place = readMeta(sql, KEY, placeShape())
-  const { seq, pos: after } = place?.slot === slot.slot ? place : { seq: 0, pos: -1 }
   // SQLite reads each row when it is asked for it.
   const rows = sql.exec<{ seq: number; pos: number; value: string | null; norm: string }>(
     `SELECT seq, ${pos} AS pos, ${value} AS value, ${norm} AS norm FROM ${table}
       WHERE (seq, ${pos}) > (?, ?) ORDER BY seq, pos LIMIT ${STEP.values}`,
-    seq,
-    after,
+    slot.parted!.seq,
+    slot.parted!.pos,
   )
   const changes = new Map<number, [pos: number, form: string][]>()
   let [count, characters] = [0, 0]
@@ -109,8 +99,7 @@ function rewrite(sql: SqlStorage, store: Store, { field, slot }: { field: Field;
     })
   }
   const isLast = count < STEP.values && characters < STEP.characters
-  writeMeta(sql, KEY, isLast ? undefined : { slot: slot.slot, seq: last!.seq, pos: last!.pos })
-  if (!isLast) return
-  delete slot.parted
+  if (isLast) delete slot.parted
+  else slot.parted = { seq: last!.seq, pos: last!.pos }
   writeSchema(sql, store.schema)
 }

@@ -16,6 +16,17 @@ export interface Columns {
   norm: string
 }
 
+/** Where a field's values are: a table, which a query calls c, and its columns. */
+export function storedValues(schema: StoredSchema, field: Field): { table: string; columns: Columns } {
+  const slot = schema.slots[field.name]!
+  return isArray(field)
+    ? { table: valuesTable(slot), columns: { value: 'c.value', norm: 'c.norm' } }
+    : {
+        table: columnsTable(slot),
+        columns: { value: `c.${scalarColumn(slot)}`, norm: `c.${normColumn(slot)}` },
+      }
+}
+
 /**
  * Documents with a value that meets the condition. For an array, one element is enough.
  * @param condition makes the condition from the names of the columns
@@ -25,11 +36,7 @@ export function someValue(
   field: Field,
   condition: (columns: Columns) => SqlFragment,
 ): SqlFragment {
-  const slot = schema.slots[field.name]!
-  const table = isArray(field) ? valuesTable(slot) : columnsTable(slot)
-  const columns = isArray(field)
-    ? { value: 'c.value', norm: 'c.norm' }
-    : { value: `c.${scalarColumn(slot)}`, norm: `c.${normColumn(slot)}` }
+  const { table, columns } = storedValues(schema, field)
   const { sql, bindings } = condition(columns)
   return { sql: `EXISTS (SELECT 1 FROM ${table} c WHERE c.seq = d.seq AND (${sql}))`, bindings }
 }

@@ -15,7 +15,7 @@ import { readStoredObject } from '../../stored-json'
 import { balanced, fragment, oneOf, type SqlFragment } from '../fragment'
 import { isWordIndexing } from '../meta'
 import { ROWID_IN_RANGE } from '../range'
-import { columnsTable, hasValues, isArray, scalarColumn, valuesTable } from '../schema/layout'
+import { hasValues } from '../schema/layout'
 import { textCode, textColumn } from '../schema/shared-column'
 import { stringsAt } from '../schema/values'
 import { analyzerOf, WORDS } from '../text/analyzer'
@@ -23,7 +23,7 @@ import { comparedWords, normalForm, spaced } from '../text/compared'
 import { rulesOf } from '../text/rules'
 import type { TokenRules } from '../text/words'
 import type { Field } from '../types'
-import { someValue } from './columns'
+import { type Columns, someValue, storedValues } from './columns'
 import type { FilterContext } from './context'
 import type { FilterClause } from './parse'
 
@@ -92,25 +92,56 @@ export function stringClause(context: FilterContext, field: Field, clause: Filte
   const useful = patterns.filter((pattern) => isUseful(pattern, whole))
   if (useful.length === 0) return fragment('0')
   if (!hasValues(field)) return compareDocuments(context, field, useful, whole)
+  if (rules.stem !== undefined) return compareValues(context, field, useful, whole)
   const { parted } = context.schema.slots[field.name]!
-  if (rules.stem !== undefined || parted) return compareValues(context, field, useful, whole)
-  const phrases = useful.filter(({ phrase }) => phrase)
-  const others = useful.filter(({ phrase }) => !phrase)
-  return someValue(context.schema, field, ({ norm }) =>
-    balanced(
-      [
-        ...(phrases.length > 0 ? [containsPhrase(norm, phrases)] : []),
-        ...(others.length > 0 ? [whole ? equals(norm, others) : contains(norm, others)] : []),
-      ],
-      'OR',
-    ),
+  const compared = someValue(context.schema, field, ({ norm }) => passing(norm, useful, whole))
+  if (parted === undefined) return compared
+  const older = { ...context, range: { ...context.range, low: Math.max(context.range.low, parted.seq) } }
+  const others = compareValues(older, field, useful, whole, likely(rules, useful, whole))
+  return {
+    sql: `(d.seq < ? AND ${compared.sql} OR ${others.sql})`,
+    bindings: [parted.seq, ...compared.bindings, ...others.bindings],
+  }
+}
+
+/** @param blank what is between words */
+function passing(norm: string, patterns: Pattern[], whole: boolean, blank = ' '): SqlFragment {
+  const phrases = patterns.filter(({ phrase }) => phrase)
+  const others = patterns.filter(({ phrase }) => !phrase)
+  return balanced(
+    [
+      ...(phrases.length > 0 ? [containsPhrase(norm, phrases, blank)] : []),
+      ...(others.length > 0 ? [whole ? equals(norm, others) : contains(norm, others, blank)] : []),
+    ],
+    'OR',
   )
 }
 
-const containsPhrase = (norm: string, phrases: Pattern[]): SqlFragment =>
+/** Signs alone. A separator that is a letter was part of a word once. */
+const SIGNS = /^[!-/:-@[-`{-~]*$/
+
+/**
+ * Finds the values that may pass by forms of an earlier version, which SQLite does ten times as fast as they are compared. In
+ * ASCII, these have the same letters and symbols in other words.
+ */
+function likely({ token_separators, symbols_to_index }: TokenRules, patterns: Pattern[], whole: boolean) {
+  if (!SIGNS.test([...token_separators, ...symbols_to_index].join(''))) return undefined
+  const joined = (text: string) => text.replaceAll(' ', '')
+  const wanted = patterns.map((pattern) => ({
+    ...pattern,
+    tokens: pattern.tokens.map(joined),
+    form: joined(pattern.form),
+  }))
+  return ({ value, norm }: Columns): SqlFragment => {
+    const { sql, bindings } = passing(`replace(${norm}, ' ', '')`, wanted, whole, '')
+    return { sql: `(octet_length(${value}) <> length(${value}) OR ${sql})`, bindings }
+  }
+}
+
+const containsPhrase = (norm: string, phrases: Pattern[], blank: string): SqlFragment =>
   fragment(
-    `${norm} IS NOT NULL AND EXISTS (SELECT 1 FROM json_each(?) p WHERE instr(' ' || ${norm} || ' ', p.value) > 0)`,
-    JSON.stringify(phrases.map(({ form }) => ` ${form} `)),
+    `${norm} IS NOT NULL AND EXISTS (SELECT 1 FROM json_each(?) p WHERE instr('${blank}' || ${norm} || '${blank}', p.value) > 0)`,
+    JSON.stringify(phrases.map(({ form }) => blank + form + blank)),
   )
 
 /** Documents with any string in a field that has no column: found by reading the documents. */
@@ -138,12 +169,12 @@ function equals(norm: string, patterns: Pattern[]): SqlFragment {
   }
 }
 
-function contains(norm: string, patterns: Pattern[]): SqlFragment {
+function contains(norm: string, patterns: Pattern[], blank: string): SqlFragment {
   // With spaces around words and value, a match is a whole word.
   const needles = patterns.map(({ tokens, prefix }) =>
-    tokens.map((token, index) => (prefix && index === tokens.length - 1 ? ` ${token}` : ` ${token} `)),
+    tokens.map((token, index) => blank + token + (prefix && index === tokens.length - 1 ? '' : blank)),
   )
-  const value = `' ' || ${norm} || ' '`
+  const value = `'${blank}' || ${norm} || '${blank}'`
   if (needles.length === 1 && needles[0]!.length === 1) {
     return fragment(`instr(${value}, ?) > 0`, needles[0]![0]!)
   }
@@ -179,25 +210,31 @@ function compareDocuments(
   return oneOf([...seqs])
 }
 
+/** SQLite compares so many values in the time in which a document is read and parsed. */
+const ROWS_A_DOCUMENT = 50
 /** Values whose comparison is kept, since values repeat. */
 const MOST_KNOWN = 10_000
 
-/** Compares the values in a field's columns, which have no stems, and may have normal forms of an earlier version. */
+/**
+ * Compares the values in a field's columns, which have no stems, and may have normal forms of an earlier version.
+ * @param among finds the values that may pass; all by default
+ */
 function compareValues(
   { sql, schema, range, onRead }: FilterContext,
   field: Field,
   patterns: Pattern[],
   whole: boolean,
+  among: (columns: Columns) => SqlFragment = () => fragment('1'),
 ): SqlFragment {
-  const slot = schema.slots[field.name]!
   const rules = rulesOf(schema, field)
-  const [table, column] = isArray(field)
-    ? [valuesTable(slot), 'value']
-    : [columnsTable(slot), scalarColumn(slot)]
+  const { table, columns } = storedValues(schema, field)
+  const { value: column } = columns
+  const condition = among(columns)
   const rows = sql.exec<{ seq: number; value: string }>(
-    `SELECT seq, ${column} AS value FROM ${table} WHERE seq BETWEEN ? AND ? AND ${column} IS NOT NULL`,
+    `SELECT c.seq, ${column} AS value FROM ${table} c WHERE c.seq BETWEEN ? AND ? AND ${column} IS NOT NULL AND ${condition.sql}`,
     range.low,
     range.high,
+    ...condition.bindings,
   )
   const known = new Map<string, boolean>()
   const seqs = new Set<number>()
@@ -213,7 +250,7 @@ function compareValues(
     }
     if (passes) seqs.add(seq)
   }
-  onRead?.(read)
+  onRead?.(Math.max(read, rows.rowsRead / ROWS_A_DOCUMENT))
   return oneOf([...seqs])
 }
 

@@ -3,6 +3,7 @@
  * direction. A missing or empty string sorts as the largest one.
  */
 import { ApiError, detailed } from '../../errors'
+import { storedValues } from '../filter/columns'
 import { compileFilter } from '../filter/compile'
 import type { OnRead } from '../filter/context'
 import { distanceSql } from '../filter/geopoint'
@@ -22,7 +23,6 @@ import {
   normColumn,
   type StoredSchema,
   scalarColumn,
-  valuesTable,
 } from '../schema/layout'
 import type { Field } from '../types'
 import type { Buckets, JoinedKey, Order } from './order'
@@ -377,15 +377,10 @@ export function nearestPlace(
   schema: StoredSchema,
   key: { field: Field; latitude: number; longitude: number },
 ): SqlFragment {
-  const slot = schema.slots[key.field.name]!
-  const array = isArray(key.field)
-  const columns = array
-    ? { value: 'c.value', norm: 'c.norm' }
-    : { value: `c.${scalarColumn(slot)}`, norm: `c.${normColumn(slot)}` }
+  const { table, columns } = storedValues(schema, key.field)
   const { sql, bindings } = distanceSql(columns, key.latitude, key.longitude)
-  const table = array ? valuesTable(slot) : columnsTable(slot)
   return {
-    sql: `(SELECT ${array ? `min(${sql})` : sql} FROM ${table} c WHERE c.seq = d.seq)`,
+    sql: `(SELECT ${isArray(key.field) ? `min(${sql})` : sql} FROM ${table} c WHERE c.seq = d.seq)`,
     bindings,
   }
 }

@@ -11,7 +11,7 @@ const fieldSlot = once(() =>
     slot: v.number(),
     text: v.optional(v.number()),
     infix: v.optional(v.literal(true)),
-    parted: v.optional(v.literal(true)),
+    parted: v.optional(v.object({ seq: v.number(), pos: v.number() })),
   }),
 )
 
