@@ -8,9 +8,12 @@
  * any other order all hits are equally relevant. Similarity is the sum of what the metrics of the curation say of two
  * documents, each times its weight. Of equals, the first in the order of the search comes first.
  */
+import { storedValues } from '../filter/columns'
 import { DIVERSIFIED, type Diversification, type Metric } from '../request/diversity'
 import type { SortKey } from '../request/sort'
-import { columnsTable, isArray, isGeopoint, isString, valuesTable } from '../schema/layout'
+import { isGeopoint, isString } from '../schema/layout'
+import { normalForm } from '../text/compared'
+import { rulesOf } from '../text/rules'
 import type { Field } from '../types'
 import { cosineDistance, dot, norm } from '../vectors/vector-math'
 import type { SearchContext } from './context'
@@ -157,24 +160,18 @@ function valuesOf(
   field: Field,
   seqs: readonly number[],
 ): Map<number, Set<string>> {
-  const slot = schema.slots[field.name]!
-  const asText = (column: string) => `CAST(${column} AS TEXT)`
-  const value = (plain: string, normal: string): string =>
-    isGeopoint(field)
-      ? `${asText(plain)} || ',' || ${asText(normal)}`
-      : isString(field)
-        ? normal
-        : asText(plain)
-  const [table, read] = isArray(field)
-    ? [valuesTable(slot), value('value', 'norm')]
-    : [columnsTable(slot), value(`s${slot.slot}`, `n${slot.slot}`)]
+  const { table, columns } = storedValues(schema, field)
+  const plain = `CAST(${columns.value} AS TEXT)`
+  const read = isGeopoint(field) ? `${plain} || ',' || CAST(${columns.norm} AS TEXT)` : plain
   const rows = sql.exec<{ seq: number; value: string }>(
-    `SELECT seq, ${read} AS value FROM ${table}
-       WHERE seq IN (SELECT value FROM json_each(?)) AND ${read} IS NOT NULL`,
+    `SELECT c.seq, ${read} AS value FROM ${table} c
+       WHERE c.seq IN (SELECT value FROM json_each(?)) AND ${read} IS NOT NULL`,
     JSON.stringify(seqs),
   )
+  const rules = rulesOf(schema, field)
   const values = new Map<number, Set<string>>()
-  for (const { seq, value: text } of rows) {
+  for (const { seq, value } of rows) {
+    const text = isString(field) ? normalForm(value, rules) : value
     const known = values.get(seq)
     if (known) known.add(text)
     else values.set(seq, new Set([text]))

@@ -4,7 +4,7 @@ import type { SearchRequest } from '../request/request'
 import type { Offsets } from '../schema/block'
 import { type Block, type Column, isKept } from '../schema/column'
 import { isString } from '../schema/layout'
-import { comparedWords } from '../text/compared'
+import { beginning } from '../text/compared'
 import { rulesOf } from '../text/rules'
 import type { SearchContext } from './context'
 import { SeenInGroups } from './facet-groups'
@@ -63,9 +63,9 @@ export async function countInMemory(
     return true
   })
   if (counted === undefined) return false
-  const passes = query === undefined ? undefined : beginningTest(context, column, query)
+  const passes = query && beginning(query.text, rulesOf(context.schema, field))
   for (const { value, count, times } of counter.counted()) {
-    if (passes === undefined || passes(value)) {
+    if (passes === undefined || passes(column.norm(value))) {
       values.addCounted(column.isText ? column.words[value]! : value, count, times)
     }
   }
@@ -151,18 +151,5 @@ class NumberCounter {
 
   counted(): Iterable<Count> {
     return this.#counts.values()
-  }
-}
-
-/** Whether each word of a facet query begins a word of the value. A query without words finds no value. */
-function beginningTest(
-  { schema }: SearchContext,
-  column: Column,
-  query: FacetQuery,
-): (id: number) => boolean {
-  const beginnings = comparedWords(query.text, rulesOf(schema, column.field)).map((word) => ` ${word}`)
-  return (id) => {
-    const norm = ` ${column.norm(id)}`
-    return beginnings.length > 0 && beginnings.every((beginning) => norm.includes(beginning))
   }
 }

@@ -2,19 +2,11 @@
  * Counts facet values over all matches of a search, not only over its page. The matches are found once for all facets,
  * and counted in memory where that is possible, else by SQLite.
  */
+import { storedValues } from '../filter/columns'
 import { fragment, join, type SqlFragment } from '../fragment'
 import type { FacetQuery } from '../request/facet-request'
 import type { SearchRequest } from '../request/request'
-import {
-  columnsTable,
-  isArray,
-  isNumber,
-  isString,
-  normColumn,
-  type StoredSchema,
-  scalarColumn,
-  valuesTable,
-} from '../schema/layout'
+import { isNumber, isString, type StoredSchema } from '../schema/layout'
 import { comparedWords } from '../text/compared'
 import { rulesOf } from '../text/rules'
 import type { FacetCounts, Field } from '../types'
@@ -132,16 +124,15 @@ function facetValues(
   relation: SqlFragment,
   query: FacetQuery | undefined,
 ): SqlFragment {
-  const slot = schema.slots[field.name]!
-  const [table, value, norm] = isArray(field)
-    ? [valuesTable(slot), 'c.value', 'c.norm']
-    : [columnsTable(slot), `c.${scalarColumn(slot)}`, `c.${normColumn(slot)}`]
+  const { table, columns } = storedValues(schema, field)
+  const { value, norm } = columns
   const parts = [
     fragment(`SELECT c.seq, ${value} AS value FROM (`),
     relation,
     fragment(`) d JOIN ${table} c ON c.seq = d.seq WHERE ${value} IS NOT NULL`),
   ]
-  if (query !== undefined) {
+  // Values beside which an old form may be are compared where they are counted.
+  if (query !== undefined && !schema.slots[field.name]!.parted) {
     // Matches word prefixes: with a space in front of the value, each word follows a space.
     const beginnings = comparedWords(query.text, rulesOf(schema, field)).map((word) => ` ${word}`)
     const text = isString(field) ? norm : `iif(${value}, 'true', 'false')`

@@ -19,6 +19,12 @@ export function comparedWords(text: string, rules: TokenRules): string[] {
   return words
 }
 
+/** Whether each word of a query begins a word of a normal form. A query without words does not. */
+export function beginning(query: string, rules: TokenRules): (form: string) => boolean {
+  const words = comparedWords(query, rules).map((word) => ` ${word}`)
+  return (form) => words.length > 0 && words.every((word) => ` ${form}`.includes(word))
+}
+
 /** A text with blanks between the words of its language, where it has none. They may be anywhere in a value. */
 export const spaced = (text: string): string =>
   text.replace(
