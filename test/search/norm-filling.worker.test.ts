@@ -3,6 +3,8 @@ import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { expect, it } from 'vitest'
 import { Alarm } from '../../src/alarm'
+import { CURATIONS, putSet } from '../../src/registry/named-sets'
+import { migrate } from '../../src/search/collection/migrations'
 import {
   AFTER_WAKING_MS,
   beginNormFilling,
@@ -11,12 +13,17 @@ import {
   STEP,
 } from '../../src/search/collection/norm-filling'
 import { openCollection } from '../../src/search/collection/open'
+import { outlineOf } from '../../src/search/collection/outline'
+import { isOutdated } from '../../src/search/collection/outlining'
+import { Store } from '../../src/search/documents/store'
 import { compileFilter } from '../../src/search/filter/compile'
 import { impliedConditions } from '../../src/search/filter/conditions'
+import { writeMeta } from '../../src/search/meta'
 import { executeSearch } from '../../src/search/run/search'
-import { readSchema } from '../../src/search/schema/stored'
+import { readSchema, writeSchema } from '../../src/search/schema/stored'
 import type { SearchParameters, SearchResult } from '../../src/search/types'
 import { idsOf, makeCollection, type TestCollection } from './make-collection'
+import { putOldForms } from './old-forms'
 import { withLabelled } from './vectorize/labelled'
 
 const FIELDS = [
@@ -69,23 +76,12 @@ function idsInSql(sql: SqlStorage, filterBy: string): string[] {
     .map(({ id }) => id)
 }
 
-/** Leaves forms that no version writes. */
-function spoil(sql: SqlStorage): void {
-  const { slots } = readSchema(sql)!
-  for (const name of ['studio', 'title', 'stemmed']) {
-    const { slot } = slots[name]!
-    sql.exec(`UPDATE columns SET n${slot} = 'old ' || n${slot}`)
-  }
-  sql.exec(`UPDATE values_${slots.names!.slot} SET norm = 'old ' || norm`)
-  beginNormFilling(sql)
-}
-
 it('are filtered as they are now before and after their forms are written again', async () => {
   const things = await makeCollection(FIELDS, [...DOCUMENTS, ...OTHERS])
   await inObject(things, async ({ storage, id }) => {
     const around = { storage, env, objectId: String(id), alarm: new Alarm(storage) }
     const { context, store } = openCollection(around, readSchema(storage.sql)!)
-    spoil(storage.sql)
+    putOldForms(storage.sql)
     store.reset()
     const found = async (params: SearchParameters) =>
       idsOf((await executeSearch(context, { q: '*', per_page: '5', ...params })) as SearchResult)
@@ -137,12 +133,11 @@ it('are written again in bounded steps that need nothing but what is stored, aft
   await inObject(things, async ({ storage, id }) => {
     const { sql } = storage
     const table = `values_${readSchema(sql)!.slots.names!.slot}`
-    sql.exec(`UPDATE ${table} SET norm = 'old ' || norm`)
-    beginNormFilling(sql)
+    putOldForms(sql)
     const old = () =>
       sql
         .exec<{ count: number; characters: number }>(
-          `SELECT count(*) AS count, total(length(value)) AS characters FROM ${table} WHERE norm LIKE 'old %'`,
+          `SELECT count(*) AS count, total(length(value)) AS characters FROM ${table} WHERE norm LIKE '% %'`,
         )
         .one()
     const alarm = new SilentAlarm(storage)
@@ -170,6 +165,77 @@ it('are written again in bounded steps that need nothing but what is stored, aft
     expect(left.count).toBe(0)
     expect(isNormFilling(readSchema(sql)!)).toBe(false)
     expect(sizes.slice(0, 4)).toEqual([STEP.values, STEP.values, STEP.values, 2])
+  })
+})
+
+it('are compared by their values in facet queries and in diversity until then', async () => {
+  await putSet(env, CURATIONS, 'by studio', {
+    items: [
+      {
+        id: 'a',
+        rule: { tags: ['diverse'] },
+        diversity: { similarity_metric: [{ field: 'studio', method: 'equality' }] },
+      },
+    ],
+  })
+  const studios = ['Century-Fox', 'centuryfox', 'Century Fox', 'A-1']
+  const documents = studios.map((studio, n) => ({ id: String(n), studio, names: [studio, 'x'] }))
+  const things = await makeCollection(FIELDS, documents, { curation_sets: ['by studio'] })
+  await inObject(things, async ({ storage, id }) => {
+    putOldForms(storage.sql)
+    const around = { storage, env, objectId: String(id), alarm: new SilentAlarm(storage) }
+    const { context, store } = openCollection(around, readSchema(storage.sql)!)
+    const search = async (params: SearchParameters) =>
+      (await executeSearch(context, { q: '*', ...params })) as SearchResult
+    const expectRight = async () => {
+      // SQL counts facets with parents.
+      for (const field of ['studio', 'names']) {
+        const facet = { facet_by: field, facet_return_parent: field }
+        const { facet_counts } = await search({ ...facet, facet_query: `${field}:centuryf` })
+        expect(facet_counts![0]!.counts.map(({ value }) => value)).toEqual(['centuryfox', 'Century-Fox'])
+        expect(facet_counts![0]!.stats.total_values).toBe(2)
+        const none = await search({ ...facet, facet_query: `${field}:1` })
+        expect(none.facet_counts![0]!.counts).toEqual([])
+        const mistyped = await search({ ...facet, facet_query: `${field}:centuryfux` })
+        expect(mistyped.facet_counts![0]!.counts).toHaveLength(2)
+      }
+      expect(idsOf(await search({ curation_tags: 'diverse', diversity_lambda: '0.1' }))).toEqual([
+        '3',
+        '2',
+        '1',
+        '0',
+      ])
+    }
+    await expectRight()
+    const work = normFilling(storage, store)
+    while ((await work.step()) !== undefined);
+    await expectRight()
+  })
+})
+
+it('are written again once more where an earlier version had the collection open in between', async () => {
+  const things = await makeCollection(FIELDS, DOCUMENTS)
+  await inObject(things, async ({ storage }) => {
+    const { sql } = storage
+    const open = () => {
+      migrate(sql)
+      return isNormFilling(readSchema(sql)!)
+    }
+    expect(open()).toBe(false)
+    putOldForms(sql)
+    const schema = readSchema(sql)!
+    for (const slot of Object.values(schema.slots)) delete slot.parted
+    writeSchema(sql, schema)
+    // Versions before note nothing but the outline, in any collection that they open.
+    writeMeta(sql, 'outline', JSON.stringify(outlineOf(schema)))
+    expect(open()).toBe(true)
+    expect(idsInSql(sql, 'studio:=centuryfox')).toEqual(['joined'])
+    const store = new Store(sql, readSchema(sql)!, 0)
+    expect(isOutdated(store)).toBe(false)
+    const work = normFilling(storage, store)
+    while ((await work.step()) !== undefined);
+    expect(open()).toBe(false)
+    expect(idsInSql(sql, 'studio:=centuryfox')).toEqual(['joined'])
   })
 })
 

@@ -5,6 +5,7 @@ import { readSchema, writeSchema } from '../schema/stored'
 import { createWordIndex, prepareForImports } from '../schema/tables'
 import { STEMS, WORDS } from '../text/analyzer'
 import { beginNormFilling } from './norm-filling'
+import { takeOver } from './outlining'
 import { beginTermFilling } from './term-filling'
 import { beginWordIndexing } from './word-indexing'
 
@@ -107,8 +108,6 @@ const MIGRATIONS: readonly (readonly (string | Change)[])[] = [
       for (const { table } of [STEMS, WORDS]) prepareForImports(sql, table)
     },
   ],
-  // Signs join words in normal forms too (text/compared.ts).
-  [beginNormFilling],
 ]
 
 /** Whether this object has ever held a collection. */
@@ -123,4 +122,6 @@ export function migrate(sql: SqlStorage): void {
     else step(sql)
   }
   if (version < MIGRATIONS.length) writeMeta(sql, 'version', MIGRATIONS.length)
+  // Not a migration: a version that we went back to may have written forms since.
+  if (takeOver(sql)) beginNormFilling(sql)
 }

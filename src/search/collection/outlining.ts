@@ -13,21 +13,38 @@ import { outlineOf } from './outline'
 
 const KEY = 'outline'
 
+/**
+ * What this version notes behind an outline. A version with other normal forms notes something else, and notes it wherever it
+ * opens a collection: it takes the outline for changed. Choose another mark whenever text/compared.ts changes.
+ */
+const MARK = ' joined'
+
+const noted = (schema: CollectionSchema): string => JSON.stringify(outlineOf(schema)) + MARK
+
 /** Whoever creates the collection writes its first outline (registry/collections.ts). */
 export const noteOutline = (sql: SqlStorage, schema: CollectionSchema): void =>
-  writeMeta(sql, KEY, JSON.stringify(outlineOf(schema)))
+  writeMeta(sql, KEY, noted(schema))
+
+/** Takes a collection over from a version with other normal forms. @returns whether it was one that opened it last */
+export function takeOver(sql: SqlStorage): boolean {
+  const last = readMeta(sql, KEY, v.string()) ?? ''
+  if (last.endsWith(MARK)) return false
+  writeMeta(sql, KEY, last + MARK)
+  return true
+}
 
 export const isOutdated = ({ sql, schema }: Store): boolean =>
-  readMeta(sql, KEY, v.string()) !== JSON.stringify(outlineOf(schema))
+  readMeta(sql, KEY, v.string()) !== noted(schema)
 
 export const outlining = ({ env, objectId }: Surroundings, store: Store): Background => ({
   name: 'outline',
   step: async () => {
     if (store.closed || !isOutdated(store)) return undefined
-    const outline = JSON.stringify(outlineOf(store.schema))
-    await saveOutline(database(env), objectId, outline)
+    const { schema } = store
+    const note = noted(schema)
+    await saveOutline(database(env), objectId, JSON.stringify(outlineOf(schema)))
     if (store.closed) return undefined
-    writeMeta(store.sql, KEY, outline)
+    writeMeta(store.sql, KEY, note)
     // The schema may have changed meanwhile.
     return 0
   },
