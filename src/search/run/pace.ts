@@ -35,6 +35,9 @@ const CONDITIONS_A_SLICE = 250
 /** A filter on objects costs as much as conditions of this many characters, since it parses each document. */
 const OBJECT_FILTER = 8_000
 
+/** So does a filter while a form may be old (collection/norm-filling.ts): it reads each value of what may be long lists. */
+export const OLD_FORMS = 64_000
+
 /** How much conditions cost: their characters, roughly. */
 export function weightOf(...conditions: (string | undefined)[]): number {
   const text = conditions.join(' ')

@@ -37,7 +37,7 @@ import {
   seekNeighbours,
   type VectorSearch,
 } from './nearest'
-import { LongSearches, Pace, weightOf } from './pace'
+import { LongSearches, OLD_FORMS, Pace, weightOf } from './pace'
 import { bestMatches, type Found, makePage } from './page'
 import { includingPinned, pinnedDocuments, sequenceNumbers } from './pinned'
 import { contextFits, hasContext, questionWords } from './question-words'
@@ -89,7 +89,9 @@ export async function executeSearch(
     if (byChance || prepared.candidates === 'unavailable') passing?.()
     const { schema } = context
     const left = prepared.request.cutoffMs - (performance.now() - started)
-    const pace = new Pace(others, left, weightOf(params.filter_by, params.sort_by), () => {
+    const hasOldForms = params.filter_by && Object.values(schema.slots).some(({ parted }) => parted)
+    const weight = weightOf(params.filter_by, params.sort_by) + (hasOldForms ? OLD_FORMS : 0)
+    const pace = new Pace(others, left, weight, () => {
       context.requireOpen()
       if (context.schema !== schema) throw new Outdated()
     })
