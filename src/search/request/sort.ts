@@ -267,7 +267,7 @@ export function orderBy(
     buckets,
     distances: distances.length,
     byGroupSize: keys.some(({ kind }) => kind === 'group_found'),
-    newestFirst: keys.length === 0,
+    newestFirst: keys.length + last.length === 0,
   }
 }
 
