@@ -64,7 +64,13 @@ const step: fc.Arbitrary<Step> = fc.oneof(
         prefix: fc.constantFrom('true', 'false'),
         page: fc.integer({ min: 1, max: 25 }),
         facet_by: fc.constantFrom('', 'kind'),
-        sort_by: fc.constantFrom('', '_text_match:desc,points:asc', 'points:desc', '_text_match:asc'),
+        sort_by: fc.constantFrom(
+          '',
+          '_text_match:desc',
+          '_text_match:desc,points:asc',
+          'points:desc',
+          '_text_match:asc',
+        ),
         filter_by: fc.constantFrom('', '', 'points:>1'),
         query_by: fc.constantFrom('title,text', 'text', 'title'),
         drop_tokens_threshold: fc.constantFrom('0', '1', '20'),
@@ -147,6 +153,30 @@ it('answers as a collection does that keeps none', async () => {
   )
   expect(kept).toBeGreaterThan(0)
 }, 600_000)
+
+it('orders by a word of most documents those that are equal but for it', async () => {
+  const all = Array.from({ length: 300 }, (_, n) => ({
+    id: `e${n}`,
+    title: ['oak oak oak', 'star oak oak', 'star star oak', 'star star star'][(n * 7) % 4],
+    text: n % 3 ? 'by the moor' : 'by the lake',
+    kind: 'fish',
+    points: 0,
+  }))
+  const search = { q: 'star lake', query_by: 'title,text', prefix: 'false', per_page: '25' }
+  const answers = await Promise.all(
+    [0, BLOCK - 17].map(async (gap) => {
+      const collection = await makeCollection(FIELDS, [])
+      await fill(collection, gap, all)
+      const { seen } = await told(
+        collection,
+        ['1', '2', '3'].map((page) => ({ search: { ...search, page } })),
+      )
+      return seen
+    }),
+  )
+  expect(answers[1]).toEqual(answers[0])
+  expect(answers[0]).toMatchObject([{ found: 75 }, {}, { page: { length: 25 } }])
+})
 
 it('hands FTS5 the ends of a range as whole numbers: it takes no limits from doubles', async () => {
   const statements = await inside(wide, async ({ context }, { storage }) => {

@@ -7,8 +7,8 @@
  *     idf   = ln((documents - n + 0.5) / (n + 0.5)), at least a millionth
  *
  * where f adds up the weights of the columns in which a word is, and n documents have the word. A word of more than
- * half of the documents has the least idf, so it is left out if there are other words; a score then lacks at most 2.2
- * millionths for each such word.
+ * half of the documents has the least idf: it adds at most 2.2 millionths. So if there are other words, it is looked up
+ * only in the documents that may be among the best by those.
  *
  * Lengths are read only for documents that may be among the best: no document can score better than it would with
  * length 0.
@@ -40,6 +40,12 @@ export interface Scored {
   seq: number
   /** as of FTS5, lower is better */
   score: number
+}
+
+/** A match that is ranked by some of the words so far. */
+interface Ranked extends Scored {
+  /** how many words it has, as a multiple of the average */
+  relative: number
 }
 
 /** A word with its weights. */
@@ -87,10 +93,19 @@ export async function bestByPostings(
       return { word, idf: idf > 0 ? idf : LEAST_IDF, weights: own }
     })
     const telling = weighed.filter(({ idf }) => idf > LEAST_IDF)
-    const isEnough = telling.length > 0 && telling.length < weighed.length
-    const best = isEnough && (await rank(postings, all, telling, { wanted, lacks, atOnce }))
-    if (best && best.length >= Math.min(wanted, all.size - lacks.length)) return best
-    return await rank(postings, all, weighed, { wanted, lacks, atOnce })
+    const others = weighed.filter(({ idf }) => idf === LEAST_IDF)
+    if (telling.length > 0 && others.length > 0) {
+      const most = others.length * LEAST_IDF * (K1 + 1)
+      const best = new Best(wanted, most)
+      await rank(postings, all, telling, { best, lacks, atOnce })
+      // A match with none of these words may have the others.
+      const isWhole = best.rows.length >= all.size - lacks.length
+      if (isWhole || (best.rows.length >= wanted && best.limit < 0))
+        return await reranked(postings, best.rows, others, wanted)
+    }
+    const best = new Best(wanted)
+    await rank(postings, all, weighed, { best, lacks, atOnce })
+    return best.rows
   } catch (error) {
     if (error instanceof Unreadable) return undefined
     throw error
@@ -125,11 +140,10 @@ async function rank(
   postings: OpenPostings,
   all: Matches,
   words: readonly Weighed[],
-  { wanted, lacks, atOnce }: { wanted: number; lacks: readonly number[]; atOnce: boolean },
-): Promise<Scored[]> {
+  { best, lacks, atOnce }: { best: Best; lacks: readonly number[]; atOnce: boolean },
+): Promise<void> {
   const { pace } = postings
   const without = new Set(lacks)
-  const best = new Best(wanted)
   const blocks = new Map(all.blocks)
   const rankSome = (some: readonly number[]): true => {
     const low = Math.min(...some) * BLOCK
@@ -176,7 +190,7 @@ async function rank(
         for (const [index, { idf }] of words.entries()) {
           if (often[index]![at]! > 0) score += idf * share(often[index]![at]!, relative)
         }
-        best.offer({ seq: seqOf(at), score: -score })
+        best.offer({ seq: seqOf(at), score: -score, relative })
       }
       best.prune()
     }
@@ -184,6 +198,52 @@ async function rank(
   }
   if (atOnce && blocks.size > 0) rankSome([...blocks.keys()])
   else await eachFewBlocks([...blocks.keys()], pace, rankSome)
+}
+
+/** The best of these once further words count too. */
+async function reranked(
+  postings: OpenPostings,
+  rows: readonly Ranked[],
+  words: readonly Weighed[],
+  wanted: number,
+): Promise<Scored[]> {
+  const { pace } = postings
+  const often = words.map(() => new Map<number, number>())
+  const blocks = new Map<number, number[]>()
+  for (const { seq } of rows) {
+    const number = Math.floor(seq / BLOCK)
+    const own = blocks.get(number)
+    if (own === undefined) blocks.set(number, [seq])
+    else own.push(seq)
+  }
+  await eachFewBlocks(
+    [...blocks.keys()].sort((a, b) => b - a),
+    pace,
+    (some) => {
+      for (const number of some) {
+        const seqs = new Set(blocks.get(number))
+        const range = { low: Math.min(...seqs), high: Math.max(...seqs) }
+        for (const [index, { word, weights }] of words.entries()) {
+          const own = often[index]!
+          const read = postings.now.visit(word.word, word.prefix, range, (seq, bytes, from, to) => {
+            if (seqs.has(seq)) own.set(seq, (own.get(seq) ?? 0) + weightOfPlaces(bytes, from, to, weights))
+          })
+          pace.countRows(read / PLACES_A_ROW)
+        }
+      }
+      return true
+    },
+  )
+  const best = new Best(wanted)
+  for (const row of rows) {
+    let { score } = row
+    for (const [index, { idf }] of words.entries()) {
+      const own = often[index]!.get(row.seq) ?? 0
+      if (own > 0) score -= idf * share(own, row.relative)
+    }
+    best.offer({ ...row, score })
+  }
+  best.prune()
   return best.rows
 }
 
@@ -223,13 +283,17 @@ export function lengthsOf(
 
 /** Keeps the best of the offered matches, and all that tie with the last of them. */
 class Best {
-  rows: Scored[] = []
+  rows: Ranked[] = []
   /** The worst score that is still kept. */
   limit = Number.POSITIVE_INFINITY
 
-  constructor(readonly wanted: number) {}
+  /** @param more matches that are worse than the last one wanted by no more than this are kept too */
+  constructor(
+    readonly wanted: number,
+    readonly more = 0,
+  ) {}
 
-  offer(row: Scored): void {
+  offer(row: Ranked): void {
     if (row.score <= this.limit) this.rows.push(row)
   }
 
@@ -237,7 +301,7 @@ class Best {
   prune(): void {
     if (this.rows.length >= this.wanted) {
       const scores = Float64Array.from(this.rows, ({ score }) => score).sort()
-      this.limit = scores[this.wanted - 1]!
+      this.limit = scores[this.wanted - 1]! + this.more
       this.rows = this.rows.filter(({ score }) => score <= this.limit)
     }
     if (this.rows.length > MOST_TIES) throw new Unreadable()
