@@ -64,7 +64,8 @@ export const where = (relation: SqlFragment, filter: SqlFragment): SqlFragment =
 export const both = (one: SqlFragment, other: SqlFragment): SqlFragment =>
   one.sql === '1' ? other : join([fragment('('), one, fragment(') AND ('), other, fragment(')')], '')
 
-const inRanges = (
+/** @param isAtOnce whether one statement finds all matches */
+export const inRanges = (
   sql: SqlStorage,
   relationOf: (range: Range) => SqlFragment,
   isAtOnce: (pace: Pace) => boolean = () => false,

@@ -3,6 +3,7 @@
 import { readColumn } from '../../../stored-json'
 import { changesOf } from '../../changes'
 import { fragment, join, limited, not, oneOf, type SqlFragment } from '../../fragment'
+import type { Range } from '../../range'
 import { orderBy, type SortKey } from '../../request/sort'
 import {
   both,
@@ -10,16 +11,19 @@ import {
   countedWindow,
   countIn,
   countOf,
+  inRanges,
   type OrderedMatch,
   type RangedFilter,
   type TextMatch,
   type Top,
   textMatches,
+  unscoredIn,
   unscoredMatches,
+  where,
 } from '../candidates'
 import type { SearchContext } from '../context'
 import { Gathered } from '../gathered'
-import { allMatches, atMost, keepsMatches, knownMatches, wordsOf } from '../kept-matches'
+import { allMatches, atMost, keepsMatches, knownMatches, type Matches, wordsOf } from '../kept-matches'
 import type { Pace } from '../pace'
 import { MOST_OF_PAGES } from '../recent-questions'
 import { wordsInMemory } from '../word-memory'
@@ -30,6 +34,9 @@ export const FEW = 64
 
 /** The order of BM25. */
 export const BY_TEXT: SortKey = { kind: 'text_match', buckets: undefined, direction: 'DESC' }
+
+/** Up to this many matches that are in memory are ordered by one statement. */
+const MOST_LISTED = 4_096
 
 /** One match costs a slice as much as this many rows. */
 const ROWS_A_MATCH = 10
@@ -153,7 +160,7 @@ export async function bestMatches(
     top.limit > 0 &&
     keepsMatches(context, pace) &&
     words?.words !== undefined
-  const all = found === undefined || ranks ? await allMatches(context, words, pace) : undefined
+  const all = found === undefined || ranks || !isScored ? await allMatches(context, words, pace) : undefined
   const total = found ?? (all && all.size - lacks.length)
   if (ranks && all !== undefined) {
     const wanted = { wanted: top.offset + top.limit, lacks }
@@ -163,7 +170,7 @@ export async function bestMatches(
   const among = lacking(filter, lacks)
   const parts = isScored
     ? textMatches(sql, match, among, words !== undefined && total !== undefined)
-    : withoutScores(sql, match, among)
+    : withoutScores(sql, match, among, all)
   return countedWindow(sql, { parts, found: total }, top, pace)
 }
 
@@ -234,6 +241,47 @@ export async function bestOfQuestion(
     : bestMatches(context, match, filter, { found: all.size }, top, pace)
 }
 
+/**
+ * A window of the matches of a large collection in an order without scores, such as by length. The first few are cached until the
+ * next write: their order takes a statement for each slice.
+ * @param by identifies the order
+ * @param lacks matches to leave out
+ * @returns undefined if they have to be read anew
+ */
+export async function firstMatches(
+  context: SearchContext,
+  match: TextMatch,
+  filter: RangedFilter,
+  { by, order, lacks }: { by: string; order: Top['order']; lacks: readonly number[] },
+  { offset, limit }: { offset: number; limit: number },
+  pace: Pace,
+): Promise<OrderedMatch[] | undefined> {
+  const { sql, questions } = context
+  const all = await allMatches(context, wordsOf(match, filter), pace)
+  if (all === undefined || questions === undefined) return undefined
+  const asked = { ...match, rank: by }
+  let first = questions.find(sql, asked, MOST_OF_PAGES)
+  if (first === undefined) {
+    const changes = changesOf(sql)
+    const top = { offset: 0, limit: MOST_OF_PAGES, order, byScore: false }
+    const { rows } = await bestMatches(
+      context,
+      match,
+      filter,
+      { found: all.size, isScored: false },
+      top,
+      pace,
+    )
+    first = new Gathered()
+    for (const [place, { seq }] of rows.entries()) first.add(seq, place, Number.NaN, Number.NaN)
+    if (!pace.cutoff) questions.keep(sql, asked, first, changes, MOST_OF_PAGES)
+  }
+  const left = first.seqs.filter((seq) => !lacks.includes(seq))
+  if (left.length < offset + limit && first.size < all.size) return undefined
+  const nothing = { score: null, distance: null, fused: null }
+  return left.slice(offset, offset + limit).map((seq) => ({ seq, ...nothing }))
+}
+
 /** Sequence numbers in one row: a list is read more quickly than many rows. */
 export function listOf(sql: SqlStorage, relation: SqlFragment, pace: Pace): number[] {
   const [row] = pace.query<{ list: string }>(
@@ -243,10 +291,20 @@ export function listOf(sql: SqlStorage, relation: SqlFragment, pace: Pace): numb
   return readColumn<number>(row!.list)
 }
 
-/** Text matches with the columns of a match, for orders that do not ask for the score. */
-export const withoutScores = (sql: SqlStorage, match: TextMatch, filter: RangedFilter): Candidates['parts'] =>
+/**
+ * Text matches with the columns of a match, for orders that do not ask for the score.
+ * @param all the same in memory: FTS5 would look for them again in each slice
+ */
+export const withoutScores = (
+  sql: SqlStorage,
+  match: TextMatch,
+  filter: RangedFilter,
+  all?: Matches,
+): Candidates['parts'] =>
   async function* (pace, width) {
-    for await (const { relation, range } of unscoredMatches(sql, match, filter)(pace, width)) {
+    const found = (range: Range) => where(all?.within(range) ?? unscoredIn(match, range), filter(range))
+    const isFew = all !== undefined && all.size <= MOST_LISTED
+    for await (const { relation, range } of inRanges(sql, found, () => isFew)(pace, width)) {
       const columns = 'SELECT d.seq, NULL AS score, NULL AS distance, NULL AS fused FROM ('
       yield { range, relation: join([fragment(columns), relation, fragment(') d')], '') }
     }

@@ -21,7 +21,16 @@ import { allMatches, wordsOf } from '../kept-matches'
 import { withoutSeqs } from '../match-set'
 import { windowInMemory } from '../memory-page'
 import type { Scored } from './documents'
-import { bestMatches, type Counted, countMatches, FEW, fewMatches, lacking, wordsIn } from './matches'
+import {
+  bestMatches,
+  type Counted,
+  countMatches,
+  FEW,
+  fewMatches,
+  firstMatches,
+  lacking,
+  wordsIn,
+} from './matches'
 import type { Ranking } from './ranking'
 import type { TextScore } from './score'
 import { scoresOfPlaces } from './scores-of-places'
@@ -246,6 +255,11 @@ async function bestOf(
     const equals = { parts: noParts, text: false, vector: false, found: undefined, set: async () => set }
     const window = set && (await windowInMemory(context, equals, sort.slice(1), { offset, limit }, pace))
     if (window !== undefined) return window.rows
+  }
+  if (tier.shortest !== undefined && sort.length === 1 && lacks !== undefined) {
+    const by = { by: tier.shortest, order: orderOf(ranking, tier), lacks: [...lacks, ...without] }
+    const rows = await firstMatches(context, tier.match, ranking.filter, by, { offset, limit }, pace)
+    if (rows !== undefined) return rows
   }
   const { rows } = await bestBy(ranking, segment, without, { offset, limit }, size)
   return rows
