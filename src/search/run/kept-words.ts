@@ -28,6 +28,10 @@ export class WordMemory implements Holder {
     this.#use()
   }
 
+  has(key: string): boolean {
+    return this.#words.has(key)
+  }
+
   find(key: string): Kept | undefined {
     const kept = this.#words.get(key)
     if (kept === undefined) return undefined

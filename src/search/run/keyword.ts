@@ -47,6 +47,7 @@ import type { SearchContext } from './context'
 import { type Gathered, gatherScores } from './gathered'
 import type { Pace } from './pace'
 import { splitOrJoined, splitsAndJoins, withCompounds, withSpellings } from './split-join'
+import { wordsInMemory } from './word-memory'
 
 /** With this many informative words, a query counts as a question. */
 const QUESTION_WORDS = 5
@@ -124,7 +125,8 @@ export async function planKeywordSearch(
     const corrected = correct(context, request, query.terms)
     if (corrected !== undefined) search = await attempt(corrected, 'AND')
   }
-  const spaced = splitsAndJoins(request, search.found) && withSpacing(context, request, query, search.terms)
+  const spaced =
+    splitsAndJoins(request, search.found) && withSpacing(context, request, query, search.terms, pace)
   if (spaced) search = await attempt(spaced, 'AND')
   if (needsRelaxing(request, search)) {
     const relaxed = await attempt(relax(search.terms), 'OR')
@@ -206,7 +208,7 @@ export async function withSimilar(
   terms: readonly Term[],
   pace: Pace,
 ): Promise<Term[] | undefined> {
-  const { sql, schema } = context
+  const { schema } = context
   let any = false
   const all = [...terms]
   const isMixed = queryFields.some(
@@ -214,7 +216,7 @@ export async function withSimilar(
   )
   const vocabulary = vocabularyFor(context, index, pace)
   const single = terms.flatMap(({ tokens }) => (tokens.length === 1 ? tokens : []))
-  const documentsOf = documentsWith(sql, index, schema, single)
+  const documentsOf = documentsWith(context, index, schema, single, pace)
   const rarest = Math.min(...single.map(documentsOf))
   const enough = Math.max(1, typoTokensThreshold)
   const everywhere = terms.length <= MOST_TYPED
@@ -232,15 +234,12 @@ export async function withSimilar(
 }
 
 /** The words of an index, for typos. */
-export const vocabularyFor = (
-  { sql, hasTerms }: SearchContext,
-  index: TextIndex,
-  pace: Pace,
-): Vocabulary => ({
+export const vocabularyFor = (context: SearchContext, index: TextIndex, pace: Pace): Vocabulary => ({
   index,
-  table: !index.stems && hasTerms() ? TERMS : vocabularyOf(sql, index),
-  read: <Row extends object>(query: SqlFragment) => pace.query<Row>(sql, query),
+  table: !index.stems && context.hasTerms() ? TERMS : vocabularyOf(context.sql, index),
+  read: <Row extends object>(query: SqlFragment) => pace.query<Row>(context.sql, query),
   rest: () => pace.rest(),
+  counts: (words) => wordsInMemory(context, index.table, pace)?.counts(words),
 })
 
 /** How far words are from a typed one. More than allowed is too far for every field. */
@@ -277,23 +276,37 @@ export const withSpacing = (
   request: SearchRequest,
   { excluded }: ParsedQuery,
   terms: readonly Term[],
+  pace: Pace,
 ): Term[] | undefined => {
   const columns = columnsOf(context, request)
+  const { table } = request.index
   return splitOrJoined(terms, {
-    ...knownWords(context, request),
-    isFound: (some) => isInIndex(context.sql, request.index, matchExpression(some, excluded, columns, 'AND')),
+    ...knownWords(context, request, pace),
+    isFound: (some) => {
+      const match = matchExpression(some, excluded, columns, 'AND')
+      const found = wordsInMemory(context, table, pace)?.seqsOf({ match, table, rank: '' }, () =>
+        fragment('1'),
+      )
+      return found === undefined ? isInIndex(context.sql, request.index, match) : found.length > 0
+    },
   })
 }
 
-export const knownWords = ({ sql, schema }: SearchContext, { index, queryFields }: SearchRequest) => ({
-  analyzer: analyzerOf(index, rulesOf(schema, queryFields[0]?.field)),
-  documentsOf: (words: string[]) => documentsWith(sql, index, schema, words),
+/** @param pace of the search, if its words may be in memory */
+export const knownWords = (context: SearchContext, { index, queryFields }: SearchRequest, pace?: Pace) => ({
+  analyzer: analyzerOf(index, rulesOf(context.schema, queryFields[0]?.field)),
+  documentsOf: (words: string[]) => documentsWith(context, index, context.schema, words, pace),
 })
 
 /** Whether the index has all words of a query. */
-export function areKnown(context: SearchContext, request: SearchRequest, terms: readonly Term[]): boolean {
+export function areKnown(
+  context: SearchContext,
+  request: SearchRequest,
+  terms: readonly Term[],
+  pace: Pace,
+): boolean {
   const words = terms.flatMap(({ tokens }) => tokens)
-  const documents = knownWords(context, request).documentsOf(words)
+  const documents = knownWords(context, request, pace).documentsOf(words)
   return words.every((word) => documents(word) > 0)
 }
 
@@ -323,9 +336,10 @@ export function withoutExcluded(
  * for stopwords alone finds nothing. A question of them is asked as it is: it would get no answer otherwise.
  */
 export function queryOf(
-  { sql, schema }: SearchContext,
+  context: SearchContext,
   { q, queryFields, stopwords, synonyms, index }: SearchRequest,
 ): ParsedQuery {
+  const { schema } = context
   if (q === '*') return { terms: [], excluded: [] }
   const unfinished = queryFields.some(({ prefix }) => prefix)
   const analyzer = analyzerOf(index, rulesOf(schema, queryFields[0]?.field))
@@ -333,7 +347,7 @@ export function queryOf(
   const without = withoutStopwords(asked, stopwords, analyzer)
   if (without.onlyStopwords && !index.stems) return without
   const query = without.onlyStopwords ? asked : without
-  const telling = mostTelling(query, (words) => documentsWith(sql, index, schema, words))
+  const telling = mostTelling(query, (words) => documentsWith(context, index, schema, words))
   return synonyms === undefined ? telling : { ...telling, terms: withSynonyms(telling.terms, synonyms) }
 }
 
@@ -349,7 +363,7 @@ export function weighWords(context: SearchContext, index: TextIndex, terms: Term
   const words = relax(terms)
     .filter(({ tokens }) => tokens.length === 1)
     .map(({ tokens, corrections: others, synonyms }) => [...tokens, ...others, ...singleWords(synonyms)])
-  const documentsOf = documentsWith(context.sql, index, context.schema, words.flat())
+  const documentsOf = documentsWith(context, index, context.schema, words.flat())
   const all = context.count()
   return words.map((alternatives) => {
     const documents = alternatives.reduce((sum, word) => sum + documentsOf(word), 0)
@@ -373,15 +387,20 @@ export const idealScore = (words: readonly WeighedWord[]): number =>
 
 /** In how many documents the index has each of some folded words. */
 function documentsWith(
-  sql: SqlStorage,
+  context: SearchContext,
   index: TextIndex,
   rules: TokenRules,
   words: string[],
+  pace?: Pace,
 ): (word: string) => number {
+  const { sql } = context
   const { form } = analyzerOf(index, rules)
+  const forms = [...new Set(words.map(form))]
+  const known = pace && wordsInMemory(context, index.table, pace)?.counts(forms)
+  if (known !== undefined) return (word) => known(form(word))
   const rows = sql.exec<{ term: string; doc: number }>(
     `SELECT term, doc FROM json_each(?) w CROSS JOIN ${vocabularyOf(sql, index)} v ON v.term = w.value`,
-    JSON.stringify([...new Set(words.map(form))]),
+    JSON.stringify(forms),
   )
   const documents = new Map(rows.toArray().map(({ term, doc }) => [term, doc]))
   return (word) => documents.get(form(word)) ?? 0

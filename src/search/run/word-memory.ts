@@ -8,11 +8,18 @@ import { readColumn } from '../../stored-json'
 import { fragment, join } from '../fragment'
 import { NOWHERE, type Range } from '../range'
 import { WORDS } from '../text/analyzer'
-import { type Expression, parseExpression, type Together, type WordIn } from '../text/expression'
+import {
+  type Expression,
+  PLAIN_WORD,
+  parseExpression,
+  type Together,
+  type WordIn,
+  wordsIn,
+} from '../text/expression'
 import { Unreadable } from '../text/fts5-format'
 import { bitsOf, follow, hasColumn, intersect, isNear, reach, subtract, unite } from '../text/place-sets'
 import type { Postings } from '../text/postings'
-import { PLACE_BITS, type Places, readPlaces } from '../text/word-pages'
+import { type Asked, PLACE_BITS, type Places, readPlaces } from '../text/word-pages'
 import { type RangedFilter, type TextMatch, where } from './candidates'
 import type { SearchContext } from './context'
 import { keepsMatches } from './kept-matches'
@@ -23,6 +30,8 @@ import { OpenPostings } from './word-sets'
 
 /** Bytes of places that are read in the time of a row. */
 const PLACES_A_ROW = 16
+/** Words that one statement reads before they are needed. */
+const MOST_AT_ONCE = 16
 
 /** Documents that a filter is tested on at once, if it costs little (`Pace.weight`). FTS5's matches are tested in slices. */
 const MOST_TESTED = 16_384
@@ -40,6 +49,8 @@ export function wordsInMemory(context: SearchContext, table: string, pace: Pace)
   SEARCHES.set(pace, words)
   return words
 }
+
+const keyOf = ({ word, prefix }: Asked): string => (prefix ? `${word}*` : word)
 
 /** The words of a collection during one search. */
 export class WordsInMemory {
@@ -76,7 +87,10 @@ export class WordsInMemory {
     let found: { expression: Expression; seqs: Uint32Array } | undefined
     try {
       const expression = parseExpression(match, WORDS)
-      found = expression && { expression, seqs: this.#evaluate(expression) }
+      if (expression !== undefined) {
+        this.fetch(wordsIn(expression))
+        found = { expression, seqs: this.#evaluate(expression) }
+      }
     } catch (error) {
       if (!(error instanceof Unreadable)) throw error
     }
@@ -86,7 +100,7 @@ export class WordsInMemory {
 
   /** @throws Unreadable if FTS5 has to read it */
   word(word: string, prefix: boolean): Places {
-    const kept = this.memory.find(prefix ? `${word}*` : word)
+    const kept = this.memory.find(keyOf({ word, prefix }))
     if (kept === undefined) return this.#read(word, prefix)
     if (kept === 'unread') throw new Unreadable()
     return kept === 'whole' ? this.word(word, false) : kept
@@ -103,17 +117,57 @@ export class WordsInMemory {
   }
 
   #read(word: string, prefix: boolean): Places {
-    const { context, pace, memory, table } = this
+    const [read] = this.#readAll([{ word, prefix }])
+    if (read !== undefined) return read.all ?? read.whole
+    this.memory.keep(keyOf({ word, prefix }), 'unread')
+    throw new Unreadable()
+  }
+
+  /** Reads those words that are not in memory with one statement. */
+  fetch(words: readonly Asked[]): void {
+    const prefixes = new Set(words.flatMap(({ word, prefix }) => (prefix ? [word] : [])))
+    const missing = new Map<string, Asked>()
+    for (const { word, prefix } of words) {
+      const asked = { word, prefix: prefix || prefixes.has(word) }
+      if (!this.memory.has(keyOf({ word, prefix }))) missing.set(word, asked)
+    }
+    if (missing.size > 1) this.#readAll([...missing.values()].slice(0, MOST_AT_ONCE))
+  }
+
+  /**
+   * In how many documents the index has each of some words, in the form that they have there.
+   * @returns undefined if FTS5 has to count them
+   */
+  counts(words: readonly string[]): ((word: string) => number) | undefined {
+    if (words.length > MOST_AT_ONCE || !words.every((word) => PLAIN_WORD.test(word))) return undefined
+    this.fetch(words.map((word) => ({ word, prefix: false })))
     try {
-      const { whole, all } = readPlaces(context.sql, table, this.#postings(), { word, prefix }, pace.read)
+      const counts = new Map(words.map((word) => [word, this.word(word, false).seqs.length]))
+      return (word) => counts.get(word) ?? 0
+    } catch (error) {
+      if (error instanceof Unreadable) return undefined
+      throw error
+    }
+  }
+
+  #readAll(asked: readonly Asked[]): ReturnType<typeof readPlaces> {
+    const { context, pace, memory, table } = this
+    let found: ReturnType<typeof readPlaces>
+    try {
+      found = readPlaces(context.sql, table, this.#postings(), asked, pace.read)
+    } catch (error) {
+      if (!(error instanceof Unreadable)) throw error
+      return []
+    }
+    for (const [at, read] of found.entries()) {
+      if (read === undefined) break
+      const { whole, all } = read
+      const { word, prefix } = asked[at]!
       pace.countRows((all ?? whole).places.length / PLACES_A_ROW)
       if (prefix) memory.keep(`${word}*`, all ?? 'whole')
       memory.keep(word, whole)
-      return all ?? whole
-    } catch (error) {
-      if (error instanceof Unreadable) memory.keep(prefix ? `${word}*` : word, 'unread')
-      throw error
     }
+    return found
   }
 
   /** Opened again after a pause, in which the index may have been merged. */

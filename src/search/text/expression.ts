@@ -32,7 +32,7 @@ export type Expression =
 const TOKEN = / ?(?:(\{[^{}]*\}) ?:|"((?:[^"]|"")*)"|, (\d+)|(NEAR(?=\()|[()*^]|AND\b|OR\b|NOT\b))/y
 
 /** Characters that the tokenizers leave as they are: ASCII without capitals, and letters of scripts without capitals. */
-const PLAIN_WORD = /^[!#-@[-~\p{Lo}]+$/u
+export const PLAIN_WORD = /^[!#-@[-~\p{Lo}]+$/u
 /** Words that FTS5 stems: no symbols, and at most 64 letters. Its stem of `flyyed` differs from ours. */
 const PLAIN_STEM = /^(?!.*yy)[a-z0-9]{1,64}$/i
 

@@ -40,6 +40,8 @@ export interface Vocabulary {
   read<Row extends object>(query: SqlFragment): Row[]
   /** gives other searches a turn; false when the search has to end */
   rest(): Promise<boolean>
+  /** in how many documents the index has each of some words; undefined if FTS5 has to count them */
+  counts?(words: readonly string[]): ((word: string) => number) | undefined
 }
 
 /**
@@ -199,18 +201,21 @@ async function mostFrequent(
 }
 
 /** How many documents have each of some words, up to a limit. */
-const counted = (
-  { index, read }: Vocabulary,
+function counted(
+  { index, read, counts }: Vocabulary,
   words: readonly string[],
   limit: number,
-): { term: string; documents: number }[] =>
-  read(
+): { term: string; documents: number }[] {
+  const known = counts?.(words)
+  if (known) return words.map((term) => ({ term, documents: Math.min(limit, known(term)) }))
+  return read(
     fragment(
       `SELECT value AS term, (SELECT count(*) FROM (SELECT 1 FROM ${index.table} WHERE ${index.table} MATCH
           '"' || replace(value, '"', '""') || '"'${limited(limit).sql})) AS documents FROM json_each(?)`,
       JSON.stringify(words),
     ),
   )
+}
 
 /** The words with the highest counts. */
 function mostOf(counts: ReadonlyMap<string, number>, most: number): [term: string, documents: number][] {

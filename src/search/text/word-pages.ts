@@ -1,15 +1,16 @@
 /**
- * Reads all places of a word, or of all words with a beginning, from an FTS5 index with one statement. Postings
+ * Reads all places of some words, or of all words with a beginning, from an FTS5 index with one statement. Postings
  * (postings.ts) reads parts of long lists; this is for words of few pages.
  */
 import { fragment } from '../fragment'
 import { after, HEADER, Page, Unreadable, varint } from './fts5-format'
 import type { Postings, Read } from './postings'
 
-/** Words of more pages are not read. A page has up to 4 KB. */
+/** Words of more pages together are not read. A page has up to 4 KB. */
 const MOST_PAGES = 40
-/** Words of the index begin with this byte. */
-const MAIN = 0x30
+/** Words of the index begin with this character. */
+const MAIN = '0'
+const LAST = '\u{10ffff}'
 const SEGMENT_BITS = 37
 /** A place is the number of the column to the left of these bits, and the number of the words before it in that column. */
 export const PLACE_BITS = 24
@@ -27,52 +28,61 @@ export interface Places {
   columns: number
 }
 
+/** A word to read. */
+export interface Asked {
+  word: string
+  /** whether words that begin with it are read too */
+  prefix: boolean
+}
+
 /**
- * @param asked.prefix whether words that begin with it are read too
- * @returns the places of the word itself, and of all of these words if there are longer ones
+ * @returns by asked word: the places of the word itself, and of all words that begin with it if there are longer ones;
+ *   undefined from the first word on that has too many pages, together with those before it
  * @throws Unreadable
  */
 export function readPlaces(
   sql: SqlStorage,
   table: string,
   postings: Postings,
-  { word, prefix }: { word: string; prefix: boolean },
+  asked: readonly Asked[],
   read: Read,
-): { whole: Places; all: Places | undefined } {
-  const encoded = new TextEncoder().encode(word)
-  const asked = new Uint8Array(encoded.length + 1)
-  asked[0] = MAIN
-  asked.set(encoded, 1)
-  // No word has this byte, so all that begin with the asked one are before it.
-  const beyond = new Uint8Array(asked.length + 1).fill(prefix ? 0xff : 0)
-  beyond.set(asked)
+): ({ whole: Places; all: Places | undefined } | undefined)[] {
   const { segments } = postings
-  const rows = read<{ segment: number; block: ArrayBuffer }>(
+  const encoded = asked.map(({ word }) => new TextEncoder().encode(MAIN + word))
+  const parts = asked.flatMap(({ word, prefix }, at) => {
+    const from = MAIN + word.toWellFormed()
+    // No word has this character, so all that begin with the asked one are before it.
+    const until = prefix ? from + LAST : from
+    return segments.map(({ id, first, last }) => [at, id, first, last, from, until])
+  })
+  const rows = read<{ asked: number; segment: number; block: ArrayBuffer }>(
     sql,
     fragment(
-      `SELECT s.value ->> 0 AS segment, d.block FROM json_each(?) s CROSS JOIN ${table}_data d ON d.id
-         BETWEEN ((s.value ->> 0) << ${SEGMENT_BITS}) + max(s.value ->> 1, ifnull((SELECT pgno / 2 FROM ${table}_idx
-           WHERE segid = s.value ->> 0 AND term <= ? ORDER BY term DESC LIMIT 1), 0))
-         AND ((s.value ->> 0) << ${SEGMENT_BITS}) + ifnull((SELECT pgno / 2 FROM ${table}_idx
-           WHERE segid = s.value ->> 0 AND term > ? ORDER BY term LIMIT 1), s.value ->> 2)
+      `SELECT s.value ->> 0 AS asked, s.value ->> 1 AS segment, d.block FROM json_each(?) s CROSS JOIN ${table}_data d ON d.id
+         BETWEEN ((s.value ->> 1) << ${SEGMENT_BITS}) + max(s.value ->> 2, ifnull((SELECT pgno / 2 FROM ${table}_idx
+           WHERE segid = s.value ->> 1 AND term <= CAST(s.value ->> 4 AS BLOB) ORDER BY term DESC LIMIT 1), 0))
+         AND ((s.value ->> 1) << ${SEGMENT_BITS}) + ifnull((SELECT pgno / 2 FROM ${table}_idx
+           WHERE segid = s.value ->> 1 AND term > CAST(s.value ->> 5 AS BLOB) ORDER BY term LIMIT 1), s.value ->> 3)
        LIMIT ${MOST_PAGES + 1}`,
-      JSON.stringify(segments.map(({ id, first, last }) => [id, first, last])),
-      asked.buffer,
-      beyond.buffer,
+      JSON.stringify(parts),
     ),
   )
-  if (rows.length > MOST_PAGES) throw new Unreadable()
-  const list = new List()
-  for (const segment of segments) {
-    const gone = segment.tombstones > 0 ? postings.goneFrom(segment) : undefined
-    const reader = new SegmentReader(list, gone)
-    for (const row of rows) {
-      if (row.segment === segment.id) reader.read(new Page(new Uint8Array(row.block)), asked, prefix)
+  const end = rows.length > MOST_PAGES ? rows.at(-1)!.asked : asked.length
+  const pages = rows.map(({ block }) => new Page(new Uint8Array(block)))
+  return asked.map(({ prefix }, at) => {
+    if (at >= end) return undefined
+    const list = new List()
+    for (const segment of segments) {
+      const gone = segment.tombstones > 0 ? postings.goneFrom(segment) : undefined
+      const reader = new SegmentReader(list, gone)
+      for (const [index, row] of rows.entries()) {
+        if (row.asked === at && row.segment === segment.id) reader.read(pages[index]!, encoded[at]!, prefix)
+      }
+      reader.end()
     }
-    reader.end()
-  }
-  const whole = list.places(true)
-  return { whole, all: list.hasLonger ? list.places(false) : undefined }
+    const whole = list.places(true)
+    return { whole, all: list.hasLonger ? list.places(false) : undefined }
+  })
 }
 
 /** Reads the pages of a segment in order. */

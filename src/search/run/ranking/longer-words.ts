@@ -38,7 +38,14 @@ export function withLongest(
     return !code && text === word && analyzer.completions(word).length === 0
   })
   if (!isSame || hasSynonyms(terms)) return terms
-  const known = wordsInMemory(context, WORDS.table, pace)?.isLongest(word)
+  const memory = wordsInMemory(context, WORDS.table, pace)
+  // The other words are needed next.
+  memory?.fetch(
+    terms.flatMap(({ tokens: [own, ...others], prefix }) =>
+      others.length === 0 && PLAIN.test(own!) ? [{ word: own!, prefix }] : [],
+    ),
+  )
+  const known = memory?.isLongest(word)
   if (known !== undefined) return known ? terms.with(-1, { ...last, longest: word }) : terms
   const isNone = (rows: readonly object[]) => rows.length === 0
   // The table of terms is quick to ask, but it may have words that no document has any more, and lacks very long ones.

@@ -114,7 +114,7 @@ export async function planPlainSearch(
     return { terms: any, match, seqs: undefined, tiers: undefined, index: STEMS, ...(top && { top: ranked }) }
   }
   // A sentence without a mistyped word is not corrected.
-  if (isTooLittle() && isAsked && areKnown(context, request, query.terms)) {
+  if (isTooLittle() && isAsked && areKnown(context, request, query.terms, pace)) {
     const question = await answered(foundBy(search))
     if (question !== undefined) return question
   }
@@ -125,7 +125,7 @@ export async function planPlainSearch(
       search = await attempt(expression(terms))
     }
   }
-  const spaced = splitsAndJoins(request, foundBy(search)) && withSpacing(context, request, query, terms)
+  const spaced = splitsAndJoins(request, foundBy(search)) && withSpacing(context, request, query, terms, pace)
   if (spaced) {
     terms = spaced
     search = await attempt(expression(terms))
