@@ -1,6 +1,7 @@
 /** Caches the places of words of a collection's index of words, until something is written. */
 import { changesOf } from '../changes'
 import { type Holder, MemoryBudget } from '../memory-budget'
+import { TermMemory } from '../text/term-memory'
 import type { Places } from '../text/word-pages'
 
 /** Bytes that all collections of an isolate keep together. */
@@ -16,6 +17,7 @@ export class WordMemory implements Holder {
   readonly #words = new Map<string, Kept>()
   /** how many words documents have, by their distance from the first one; 0 if that is not known */
   lengths: Uint32Array | undefined
+  readonly terms = new TermMemory()
   totals: { documents: number; words: number } | undefined
   #changes = -1
   #bytes = 0

@@ -234,13 +234,19 @@ export async function withSimilar(
 }
 
 /** The words of an index, for typos. */
-export const vocabularyFor = (context: SearchContext, index: TextIndex, pace: Pace): Vocabulary => ({
-  index,
-  table: !index.stems && context.hasTerms() ? TERMS : vocabularyOf(context.sql, index),
-  read: <Row extends object>(query: SqlFragment) => pace.query<Row>(context.sql, query),
-  rest: () => pace.rest(),
-  counts: (words) => wordsInMemory(context, index.table, pace)?.counts(words),
-})
+export function vocabularyFor(context: SearchContext, index: TextIndex, pace: Pace): Vocabulary {
+  const { sql } = context
+  const table = !index.stems && context.hasTerms() ? TERMS : vocabularyOf(sql, index)
+  const memory = () => wordsInMemory(context, index.table, pace)
+  return {
+    index,
+    table,
+    read: <Row extends object>(query: SqlFragment) => pace.query<Row>(sql, query),
+    rest: () => pace.rest(),
+    ...(table === TERMS && { near: (...asked) => memory()?.near(...asked) }),
+    counts: (words) => memory()?.counts(words),
+  }
+}
 
 /** How far words are from a typed one. More than allowed is too far for every field. */
 const distancesOf = (word: string, words: readonly string[], allowed: number): Term['typos'] =>

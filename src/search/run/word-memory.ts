@@ -19,6 +19,7 @@ import {
 import { Unreadable } from '../text/fts5-format'
 import { bitsOf, follow, hasColumn, intersect, isNear, reach, subtract, unite } from '../text/place-sets'
 import type { Postings } from '../text/postings'
+import type { TermMemory } from '../text/term-memory'
 import { type Asked, PLACE_BITS, type Places, readPlaces } from '../text/word-pages'
 import { type RangedFilter, type TextMatch, where } from './candidates'
 import type { SearchContext } from './context'
@@ -30,6 +31,8 @@ import { OpenPostings } from './word-sets'
 
 /** Bytes of places that are read in the time of a row. */
 const PLACES_A_ROW = 16
+/** Words that are in the table of terms if the index has them. */
+const TERM = /^[a-z0-9]{1,64}$/
 /** Words that one statement reads before they are needed. */
 const MOST_AT_ONCE = 16
 
@@ -139,15 +142,34 @@ export class WordsInMemory {
    * @returns undefined if FTS5 has to count them
    */
   counts(words: readonly string[]): ((word: string) => number) | undefined {
-    if (words.length > MOST_AT_ONCE || !words.every((word) => PLAIN_WORD.test(word))) return undefined
-    this.fetch(words.map((word) => ({ word, prefix: false })))
+    if (!words.every((word) => PLAIN_WORD.test(word))) return undefined
+    const some = words.length > MOST_AT_ONCE ? this.#written(words) : words
+    if (some.length > MOST_AT_ONCE) return undefined
+    this.fetch(some.map((word) => ({ word, prefix: false })))
     try {
-      const counts = new Map(words.map((word) => [word, this.word(word, false).seqs.length]))
+      const counts = new Map(some.map((word) => [word, this.word(word, false).seqs.length]))
       return (word) => counts.get(word) ?? 0
     } catch (error) {
       if (error instanceof Unreadable) return undefined
       throw error
     }
+  }
+
+  /** The words of the table of terms near another one (TermMemory); undefined if it is not in memory. */
+  near(word: string, limit: number, byBeginning: boolean): string[] | undefined {
+    return this.#terms()?.near(word, limit, byBeginning)
+  }
+
+  /** Those words that the index may have. */
+  #written(words: readonly string[]): readonly string[] {
+    const terms = this.#terms()
+    return terms ? words.filter((word) => !TERM.test(word) || terms.has(word)) : words
+  }
+
+  /** undefined if they are not in memory */
+  #terms(): TermMemory | undefined {
+    const { context, memory, pace } = this
+    return context.hasTerms() && memory.terms.begin(context.sql, pace.read) ? memory.terms : undefined
   }
 
   #readAll(asked: readonly Asked[]): ReturnType<typeof readPlaces> {

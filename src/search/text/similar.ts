@@ -40,6 +40,8 @@ export interface Vocabulary {
   read<Row extends object>(query: SqlFragment): Row[]
   /** gives other searches a turn; false when the search has to end */
   rest(): Promise<boolean>
+  /** the words at most so many typos from one, as a whole or also by their beginnings; undefined if they have to be read */
+  near?(word: string, limit: number, byBeginning: boolean): string[] | undefined
   /** in how many documents the index has each of some words; undefined if FTS5 has to count them */
   counts?(words: readonly string[]): ((word: string) => number) | undefined
 }
@@ -138,15 +140,38 @@ const namesOf = (words: readonly NearWord[], whole: boolean): string[] =>
   words.filter(({ isWhole }) => isWhole === whole).map(({ term }) => term)
 
 async function nearWords(
-  { table, read, rest }: Vocabulary,
+  { table, read, rest, near }: Vocabulary,
   word: string,
   isUnfinished: boolean,
   allowed: number,
 ): Promise<NearWord[]> {
   const found = new Map<string, NearWord>()
-  const beginnings = beginningsOf(word, allowed)
   const least = word.length - allowed
   const most = isUnfinished ? Number.MAX_SAFE_INTEGER : word.length + allowed
+  const add = (term: string): void => {
+    if (term === word || found.has(term)) return
+    const { whole, beginning } = wordDistance(word, term, allowed)
+    const distance = isUnfinished ? beginning : whole
+    // Words that begin with the typed word are found by its prefix query.
+    if (distance === 0 || distance > allowed) return
+    found.set(term, { term, distance, isWhole: whole === distance })
+  }
+  const known = near?.(word, allowed, isUnfinished)
+  if (known !== undefined) {
+    for (const term of known) {
+      const { length } = [...term]
+      if (length >= least && length <= most) add(term)
+    }
+    if (found.size === 0) return []
+  }
+  const beginnings = beginningsOf(word, allowed)
+  if (known !== undefined) {
+    const wanted = new Set(beginnings)
+    const lengths = [...new Set(beginnings.map(({ length }) => length))]
+    return [...found.values()].filter(({ term }) =>
+      lengths.some((letters) => wanted.has(term.slice(0, letters))),
+    )
+  }
   for (let from = 0; from < beginnings.length; from += AT_ONCE) {
     if (from > 0 && !(await rest())) break
     const rows = read<{ term: string }>(
@@ -159,14 +184,7 @@ async function nearWords(
         most,
       ),
     )
-    for (const { term } of rows) {
-      if (term === word || found.has(term)) continue
-      const { whole, beginning } = wordDistance(word, term, allowed)
-      const distance = isUnfinished ? beginning : whole
-      // Words that begin with the typed word are found by its prefix query.
-      if (distance === 0 || distance > allowed) continue
-      found.set(term, { term, distance, isWhole: whole === distance })
-    }
+    for (const { term } of rows) add(term)
   }
   return [...found.values()]
 }

@@ -1,0 +1,133 @@
+/**
+ * The table of terms in memory, for a collection of few words. Similar words are looked up there with a step for each
+ * beginning that may still fit; SQLite reads all words that share one of some hundred beginnings.
+ */
+import { readColumn } from '../../stored-json'
+import { fragment, limited } from '../fragment'
+import { type Holder, MemoryBudget } from '../memory-budget'
+import type { Read } from './postings'
+import { LONGEST_TERM, TERMS, termWrites } from './terms'
+
+/** A table of more words is not read. */
+const MOST_TERMS = 65_536
+/** To read the table takes about as long as this many searches in it. */
+const FIRST_LOOKUPS = 8
+const BYTES_A_TERM = 48
+/** Bytes that all collections of an isolate keep together. */
+const MOST_BYTES = 8 << 20
+const budget = new MemoryBudget(MOST_BYTES)
+
+const WIDTH = LONGEST_TERM + 4
+/** By letters read of a term: its distance from each beginning of the word, which has up to as many letters. */
+const rows = new Uint8Array(WIDTH * WIDTH)
+
+export class TermMemory implements Holder {
+  #terms: string[] | undefined
+  /** by term: how many letters it begins with as the one before it does */
+  #shared = new Uint8Array(0)
+  #writes = -1
+  #lookups = 0
+
+  /** Call this before a look-up, with how to read the table. @returns whether the words are in memory */
+  begin(sql: SqlStorage, read: Read): boolean {
+    const writes = termWrites(sql)
+    if (writes !== this.#writes) this.evict()
+    this.#writes = writes
+    if (this.#terms === undefined && ++this.#lookups === FIRST_LOOKUPS) this.#load(sql, read)
+    if (this.#terms !== undefined) budget.use(this, this.#terms.length * BYTES_A_TERM)
+    return this.#terms !== undefined
+  }
+
+  evict(): void {
+    this.#terms = undefined
+    this.#lookups = 0
+  }
+
+  #load(sql: SqlStorage, read: Read): void {
+    const some = `SELECT term FROM ${TERMS} ORDER BY term${limited(MOST_TERMS + 1).sql}`
+    const [row] = read<{ list: string }>(
+      sql,
+      fragment(`SELECT json_group_array(term) AS list FROM (${some})`),
+    )
+    const terms = readColumn<string>(row!.list)
+    if (terms.length > MOST_TERMS) return
+    this.#shared = new Uint8Array(terms.length)
+    for (let at = 1; at < terms.length; at++) this.#shared[at] = sharedBy(terms[at - 1]!, terms[at]!)
+    this.#terms = terms
+  }
+
+  /** @param word of ASCII: SQLite orders these words as JavaScript does */
+  has(word: string): boolean {
+    const terms = this.#terms ?? []
+    let [low, high] = [0, terms.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if (terms[middle]! < word) low = middle + 1
+      else high = middle
+    }
+    return terms[low] === word
+  }
+
+  /**
+   * The words at most so many typos from another one (wordDistance), as a whole or also by their beginnings.
+   * @param word at most 64 UTF-16 units
+   */
+  near(word: string, limit: number, byBeginning: boolean): string[] {
+    const terms = this.#terms ?? []
+    const shared = this.#shared
+    const past = limit + 1
+    const { length } = word
+    const found: string[] = []
+    for (let i = 0; i <= length; i++) rows[i] = Math.min(i, past)
+    let at = 0
+    const next = (depth: number): boolean => ++at < terms.length && shared[at]! >= depth
+    while (at < terms.length) {
+      const term = terms[at]!
+      let depth = shared[at]!
+      let least = 0
+      let last = past
+      while (depth < term.length && least <= limit && !(byBeginning && last <= limit)) {
+        depth++
+        const own = depth * WIDTH
+        const before = own - WIDTH
+        const from = Math.max(1, depth - limit)
+        const to = Math.min(length, depth + limit)
+        const letter = term.charCodeAt(depth - 1)
+        // Cells further from the diagonal than the limit are past it.
+        rows[own + from - 1] = from === 1 ? Math.min(depth, past) : past
+        if (to === depth + limit) rows[before + to] = past
+        least = from === 1 ? rows[own]! : past
+        for (let i = from; i <= to; i++) {
+          const other = word.charCodeAt(i - 1)
+          let cost = Math.min(
+            rows[before + i - 1]! + (letter === other ? 0 : 1),
+            rows[before + i]! + 1,
+            rows[own + i - 1]! + 1,
+          )
+          const isSwapped =
+            i > 1 && depth > 1 && letter === word.charCodeAt(i - 2) && term.charCodeAt(depth - 2) === other
+          if (isSwapped) cost = Math.min(cost, rows[before - WIDTH + i - 2]! + 1)
+          rows[own + i] = Math.min(cost, past)
+          if (cost < least) least = cost
+        }
+        last = to === length ? rows[own + length]! : past
+      }
+      if (byBeginning && last <= limit) {
+        do found.push(terms[at]!)
+        while (next(depth))
+      } else if (least > limit) {
+        while (next(depth));
+      } else {
+        if (last <= limit) found.push(term)
+        at++
+      }
+    }
+    return found
+  }
+}
+
+function sharedBy(one: string, other: string): number {
+  let at = 0
+  while (at < one.length && one.charCodeAt(at) === other.charCodeAt(at)) at++
+  return at
+}
