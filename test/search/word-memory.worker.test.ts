@@ -61,6 +61,28 @@ it('finds and ranks as FTS5 does', async () => {
   expect(ranked).toBeGreaterThan(500)
 }, 600_000)
 
+it('reads the words of an expression with one statement, and counts by them', async () => {
+  const history = fc.sample(steps, { numRuns: 1, seed: 1 })[0]!
+  await withHistory(history, 0, async ({ context }, sql) => {
+    const paced = pace()
+    const { read } = paced
+    const statements: string[] = []
+    const recording: Pace['read'] = (own, query) => {
+      statements.push(query.sql)
+      return read(own, query)
+    }
+    const memory = wordsInMemory(context, 'word_index', Object.assign(paced, { read: recording }))!
+    const match = '{t0 t1} : ("moon" AND "sun" AND "star"*)'
+    memory.seqsOf({ match, table: 'word_index', rank: '' }, everything)
+    const counts = memory.counts(['moon', 'sun'])!
+    expect(statements.filter((statement) => statement.includes('AS asked'))).toHaveLength(1)
+    for (const word of ['moon', 'sun']) {
+      const found = sql.exec('SELECT 1 FROM word_index WHERE word_index MATCH ?', `"${word}"`).toArray()
+      expect(counts(word)).toBe(found.length)
+    }
+  })
+})
+
 it('gives the reply that FTS5 gives', async () => {
   let found = 0
   const query = fc.record({

@@ -156,8 +156,8 @@ export class WordsInMemory {
   }
 
   /** The words of the table of terms near another one (TermMemory); undefined if it is not in memory. */
-  near(word: string, limit: number, byBeginning: boolean): string[] | undefined {
-    return this.#terms()?.near(word, limit, byBeginning)
+  near(...asked: Parameters<TermMemory['near']>): string[] | undefined {
+    return this.#terms()?.near(...asked)
   }
 
   /** Those words that the index may have. */

@@ -7,6 +7,7 @@
  */
 import { fragment, limited, type SqlFragment } from '../fragment'
 import type { TextIndex } from './analyzer'
+import type { TermMemory } from './term-memory'
 import { TERMS } from './terms'
 import { type TypoRules, typosAllowed } from './typo'
 import { wordDistance } from './word-distance'
@@ -40,8 +41,8 @@ export interface Vocabulary {
   read<Row extends object>(query: SqlFragment): Row[]
   /** gives other searches a turn; false when the search has to end */
   rest(): Promise<boolean>
-  /** the words at most so many typos from one, as a whole or also by their beginnings; undefined if they have to be read */
-  near?(word: string, limit: number, byBeginning: boolean): string[] | undefined
+  /** the words near one (TermMemory); undefined if they have to be read */
+  near?(...asked: Parameters<TermMemory['near']>): string[] | undefined
   /** in how many documents the index has each of some words; undefined if FTS5 has to count them */
   counts?(words: readonly string[]): ((word: string) => number) | undefined
 }
@@ -156,7 +157,10 @@ async function nearWords(
     if (distance === 0 || distance > allowed) return
     found.set(term, { term, distance, isWhole: whole === distance })
   }
-  const known = near?.(word, allowed, isUnfinished)
+  const letters = [...word].length
+  // Letters of two UTF-16 units are none of one.
+  const half = allowed === 2 && letters === word.length ? Math.floor(letters / 2) : -1
+  const known = near?.(word, allowed, isUnfinished, half)
   if (known !== undefined) {
     for (const term of known) {
       const { length } = [...term]

@@ -71,8 +71,9 @@ export class TermMemory implements Holder {
   /**
    * The words at most so many typos from another one (wordDistance), as a whole or also by their beginnings.
    * @param word at most 64 UTF-16 units
+   * @param half words with two typos in so many letters at the beginning may be left out; -1 for none
    */
-  near(word: string, limit: number, byBeginning: boolean): string[] {
+  near(word: string, limit: number, byBeginning: boolean, half: number): string[] {
     const terms = this.#terms ?? []
     const shared = this.#shared
     const past = limit + 1
@@ -97,6 +98,9 @@ export class TermMemory implements Holder {
         rows[own + from - 1] = from === 1 ? Math.min(depth, past) : past
         if (to === depth + limit) rows[before + to] = past
         least = from === 1 ? rows[own]! : past
+        // Before the half is read, only its own beginnings count.
+        const isEarly = depth < half
+        const most = isEarly ? 1 : limit
         for (let i = from; i <= to; i++) {
           const other = word.charCodeAt(i - 1)
           let cost = Math.min(
@@ -108,9 +112,13 @@ export class TermMemory implements Holder {
             i > 1 && depth > 1 && letter === word.charCodeAt(i - 2) && term.charCodeAt(depth - 2) === other
           if (isSwapped) cost = Math.min(cost, rows[before - WIDTH + i - 2]! + 1)
           rows[own + i] = Math.min(cost, past)
-          if (cost < least) least = cost
+          if (cost < least && !(isEarly && i > half)) least = cost
         }
         last = to === length ? rows[own + length]! : past
+        const isLate =
+          depth === half + 1 &&
+          Math.min(rows[own + half]!, rows[before + half]!, rows[before - WIDTH + half]!) > 1
+        if (isLate || least > most) least = past
       }
       if (byBeginning && last <= limit) {
         do found.push(terms[at]!)
