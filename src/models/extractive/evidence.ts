@@ -77,6 +77,8 @@ export interface Evidence {
   strengths: Strengths
   /** true if the question has a name that no candidate has */
   strange: boolean
+  /** the question is in a language whose meanings are not known */
+  isForeign: boolean
 }
 
 /** Scores the sentences of the documents, and the sections that hold them. */
@@ -94,7 +96,7 @@ export function weighEvidence(question: Question, sources: Source[], given?: Mea
   tellApart(sections)
   for (const section of sections) scoreSection(section, question, weight, strengths, meaning, asked)
   const strange = [...question.names].some((stem) => strengths.get(stem)?.size === 0)
-  return { candidates, sections, weight, strengths, strange }
+  return { candidates, sections, weight, strengths, strange, isForeign: question.isForeign }
 }
 
 /** Pages of one file share its title, so the title does not distinguish them. */

@@ -1,7 +1,6 @@
 /** The language that a question is asked in, as far as its grammar shows it, and the built-in answerer's own words in it. */
-import { deu, fra, ita, nld, por, spa } from 'stopword'
 import { once } from '../../once'
-import { isStopword, type Word, wordsOf } from '../words'
+import { isStopword, type Word } from '../words'
 
 export interface Language {
   /** folded words that are only grammar, or ask */
@@ -29,11 +28,18 @@ export const ENGLISH: Phrases = {
   unsure: 'The documents may not answer this directly. What comes nearest:',
 }
 
-/** What the lists of `stopword` lack: words that ask. */
-const LANGUAGES: [words: string[], asking: string, phrases: Phrases][] = [
+/**
+ * German first: its nouns have capital letters. Folded. Lists of packages have no words that ask, some have nouns and numbers, and
+ * those of six languages weigh 5 KB.
+ */
+const LANGUAGES: [grammar: string, says: Phrases][] = [
   [
-    deu,
-    'wieviel wieviele welchem welchen worin wofur',
+    'aber alle als am an auch auf aus bei beim bin bis bist da damit darf das dass dein dem den denn der des die ' +
+      'dies diese diesem diesen dieser doch du durch ein eine einem einen einer eines er es euch euer fuer fur ' +
+      'gegen gibt hab habe haben hat hatte ich ihr ihre im in ins ist ja kann kein keine konnen konnt man mein ' +
+      'meine meinem meinen meiner mich mir mit muss mussen nach nicht noch nur ob oder ohne sein seit sich sie sind ' +
+      'so soll sollen uber um und uns unser unsere unter vom von vor wann warum was wegen welche welchem welchen ' +
+      'welcher welches wem wen wenn wer werden wie wieviel wieviele wir wird wo woher wohin wurde wurden zu zum zur',
     {
       notFound: 'Die Dokumente beantworten diese Frage nicht.',
       nothingFound: 'Zu dieser Frage wurden keine Dokumente gefunden.',
@@ -42,8 +48,10 @@ const LANGUAGES: [words: string[], asking: string, phrases: Phrases][] = [
     },
   ],
   [
-    fra,
-    'combien comment pourquoi quand quoi est-ce lequel laquelle',
+    'a ai alors au aux avec avez avoir ce ces cette ceux chez combien comment d dans de des dois doit du elle ' +
+      'elles en est et etes etre faut il ils j je l la le les leur leurs lui ma mais me mes moi mon n ne nos notre ' +
+      'nous on ont ou par pas peut peux plus pour pourquoi puis qu quand que quel quelle quelles quels qui quoi s ' +
+      'sa sans se ses si son sont sur t ta tes toi ton tu un une vos votre vous y',
     {
       notFound: 'Les documents ne répondent pas à cette question.',
       nothingFound: 'Aucun document trouvé pour cette question.',
@@ -52,8 +60,10 @@ const LANGUAGES: [words: string[], asking: string, phrases: Phrases][] = [
     },
   ],
   [
-    spa,
-    'cuanto cuanta cuantos cuantas como cuales es son esta estan hay tiene puedo puede',
+    'a al alguna ante asi como con cual cuales cuando cuanta cuantas cuanto cuantos de del desde donde el ella ' +
+      'ellos en entre es esta estan estas este esto estos fue ha hay la las le les lo los mas me mi mis muy nos ' +
+      'nuestra nuestro o para pero por porque puede puedo que quien quienes se ser si sin sobre son su sus tambien ' +
+      'te tengo tiene tienen tu tus un una unas uno unos y ya yo',
     {
       notFound: 'Los documentos no responden a esta pregunta.',
       nothingFound: 'No se encontraron documentos para esta pregunta.',
@@ -62,8 +72,10 @@ const LANGUAGES: [words: string[], asking: string, phrases: Phrases][] = [
     },
   ],
   [
-    ita,
-    'quando posso puo c’e',
+    'a ad ai al alla alle anche che chi ci come con cosa cui da dal dalla dei del della delle di dove e ed gli ha ' +
+      'hanno ho i il in io l la le lo ma mi mia mio nei nel nella non o per perche piu posso possono puo qual quale ' +
+      'quali quando quanta quante quanti quanto questa questo se si sia siete sono su sua suo sul sulla tra tu un ' +
+      'una uno',
     {
       notFound: 'I documenti non rispondono a questa domanda.',
       nothingFound: 'Nessun documento trovato per questa domanda.',
@@ -72,8 +84,9 @@ const LANGUAGES: [words: string[], asking: string, phrases: Phrases][] = [
     },
   ],
   [
-    por,
-    'quanto quanta quantos quantas onde porque tem posso pode esta',
+    'a ao aos as ate com como da das de do dos e ela ele em entre esta este eu foi ha isso ja mais mas me meu ' +
+      'minha muito na nao nas no nos o onde os ou para pela pelo pode podem por porque posso qual quais quando ' +
+      'quanta quantas quanto quantos que quem se sem ser seu sua sao tem tenho um uma voce voces',
     {
       notFound: 'Os documentos não respondem a esta pergunta.',
       nothingFound: 'Nenhum documento foi encontrado para esta pergunta.',
@@ -82,8 +95,10 @@ const LANGUAGES: [words: string[], asking: string, phrases: Phrases][] = [
     },
   ],
   [
-    nld,
-    'hoeveel waar wanneer waarom welke kunt',
+    'aan al als bij dan dat de deze die dit door een en er geen heb hebben heeft het hij hoe hoeveel ik in is ja ' +
+      'je jullie kan kunnen kunt maar me met mij mijn moet moeten na naar niet nog of om onder ons onze ook op over ' +
+      'te toch tot u uit uw van veel voor waar waarom wanneer was wat we welk welke wie wij wordt zijn zo zonder ' +
+      'zou',
     {
       notFound: 'De documenten beantwoorden deze vraag niet.',
       nothingFound: 'Er zijn geen documenten gevonden voor deze vraag.',
@@ -95,9 +110,9 @@ const LANGUAGES: [words: string[], asking: string, phrases: Phrases][] = [
 
 const languages = once(() =>
   LANGUAGES.map(
-    ([words, asking, says]): Language => ({
-      grammar: new Set(wordsOf(`${words.join(' ')} ${asking}`).map(({ folded }) => folded)),
-      capitalizesNouns: words === deu,
+    ([grammar, says], at): Language => ({
+      grammar: new Set(grammar.split(' ')),
+      capitalizesNouns: at === 0,
       says,
     }),
   ),
