@@ -56,7 +56,7 @@ function answerOne(text: string, sources: Source[], meaning: Meaning | undefined
   if (isSure(best, ranked, question, evidence)) {
     return { text: compose(choose(ranked, question), question, evidence, sources), declined: false }
   }
-  const passages = nearest(ranked)
+  const passages = nearest(ranked, question)
   const shown = passages.map((passage) => {
     const quoted = compose([passage], question, evidence, sources, true)
     const place = passages.length > 1 ? placeOf(passage.section, sources) : ''

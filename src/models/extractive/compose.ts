@@ -1,6 +1,6 @@
 /** Chooses the sentences that answer, and writes them as Markdown with what belongs to them. */
 import type { Source } from '../language-model'
-import { isStopword } from '../words'
+import { isStopword, wordsOf } from '../words'
 import { announced, announces, type Candidate, type Evidence, type Section } from './evidence'
 import { strengthIn } from './fields'
 import { isVague, type Question } from './question'
@@ -31,11 +31,12 @@ const MOST_NEAREST = 3
 const NEAREST = 0.7
 
 /** The best sentence of each of the best documents. */
-export function nearest(ranked: Candidate[]): Candidate[] {
+export function nearest(ranked: Candidate[], question: Question): Candidate[] {
   const chosen: Candidate[] = []
   for (const candidate of ranked) {
     if (chosen.length === MOST_NEAREST || candidate.score < NEAREST * ranked[0]!.score) break
-    if (chosen.some((other) => other.section === candidate.section || repeats(candidate, other))) continue
+    if (chosen.some((other) => other.section === candidate.section || repeats(candidate, other, question)))
+      continue
     if (candidate.sentence.facts && !chosen.every(({ sentence }) => sentence.facts)) continue
     chosen.push(candidate)
   }
@@ -51,7 +52,7 @@ export function choose(ranked: Candidate[], question: Question): Candidate[] {
   let length = 0
   for (const candidate of ranked) {
     if (chosen.length >= MOST_SENTENCES || candidate.score < threshold) break
-    if (chosen.some((other) => repeats(candidate, other))) continue
+    if (chosen.some((other) => repeats(candidate, other, question))) continue
     // Facts read out from fields add nothing to a sentence.
     if (candidate.sentence.facts && chosen.length > 0) continue
     length += candidate.sentence.text.length
@@ -62,9 +63,9 @@ export function choose(ranked: Candidate[], question: Question): Candidate[] {
 }
 
 /** Whether one sentence repeats another: most of the shorter one's words are in the longer. */
-function repeats(a: Candidate, b: Candidate): boolean {
-  // What two documents give under one name is each one's own.
-  if (a.rank !== b.rank && labelOf(a) !== undefined && labelOf(a) === labelOf(b)) return false
+function repeats(a: Candidate, b: Candidate, question: Question): boolean {
+  // What two pages give under one name is each one's own.
+  if (sharesLabel(a, b, question) && a.section.context.join() !== b.section.context.join()) return false
   const [small, large] = a.stems.size < b.stems.size ? [a.stems, b.stems] : [b.stems, a.stems]
   const telling = [...small].filter((stem) => !isStopword(stem))
   if (telling.length === 0) return true
@@ -73,14 +74,17 @@ function repeats(a: Candidate, b: Candidate): boolean {
 
 const LABEL = /^[^:.!?]{2,60}: (?=\S)/
 
-const labelOf = ({ sentence }: Candidate): string | undefined => LABEL.exec(sentence.text)?.[0]
+/** Whether two documents give values under one name, and the question asks for it. The fields of a record are no such names. */
+function sharesLabel({ sentence, rank }: Candidate, other: Candidate, { terms }: Question): boolean {
+  const label = LABEL.exec(sentence.text)?.[0]
+  if (label === undefined || sentence.fields || rank === other.rank || !other.sentence.text.startsWith(label))
+    return false
+  return wordsOf(label).some(({ stem }) => terms.some((term) => term.stem === stem))
+}
 
-/** Whether two documents give different values under one name: `Parking: none`, `Parking: six places`. */
-export const contradicts = (a: Candidate, b: Candidate): boolean =>
-  a.rank !== b.rank &&
-  labelOf(a) !== undefined &&
-  labelOf(a) === labelOf(b) &&
-  a.sentence.text !== b.sentence.text
+/** Whether two documents give different values under the name that is asked for: `Parking: none`, `Parking: six places`. */
+export const contradicts = (a: Candidate, b: Candidate, question: Question): boolean =>
+  a.sentence.text !== b.sentence.text && sharesLabel(a, b, question)
 
 const DANGLING = /^(it|its|they|their|them|this|these|those|he|she|his|her|that|such|however|also|but|and)\b/i
 

@@ -11,6 +11,7 @@ import type { Source } from '../language-model'
 import { isSlip, isSwap } from '../spelling'
 import { compoundsOf, type Word, wordsOf } from '../words'
 import { fieldsAskedFor, type Strengths, strengthIn } from './fields'
+import { withoutElisions } from './language'
 import { cosine, inflected, type Likeness, likenessBy, type Meaning } from './meaning'
 import { fitOf, isVague, looks, type Question, readQuestion } from './question'
 import { type Sentence, sentencesOf } from './sentences'
@@ -84,7 +85,7 @@ export interface Evidence {
 /** Scores the sentences of the documents, and the sections that hold them. */
 export function weighEvidence(question: Question, sources: Source[], given?: Meaning): Evidence {
   const meaning = isLatin(question.text) && !question.isForeign ? given : undefined
-  const sections = sources.flatMap((source, rank) => sectionsOf(source, rank))
+  const sections = sources.flatMap((source, rank) => sectionsOf(source, rank, question.isForeign))
   const candidates = sections.flatMap((section) => section.candidates)
   const strengths = strengthsOf(
     question.terms,
@@ -116,7 +117,7 @@ const LETTER = regExp(String.raw`\p{L}`, 'gu')
 const isLatin = (text: string): boolean =>
   (text.match(LATIN())?.length ?? 0) * 2 > (text.match(LETTER())?.length ?? 0)
 
-function sectionsOf(source: Source, rank: number): Section[] {
+function sectionsOf(source: Source, rank: number, isForeign: boolean): Section[] {
   const sections = new Map<string, Section>()
   for (const sentence of sentencesOf(source.document)) {
     const key = sentence.context.join('\n')
@@ -138,7 +139,8 @@ function sectionsOf(source: Source, rank: number): Section[] {
       sections.set(key, section)
     }
     // Without the title before the fields: that is context.
-    const own = sentence.facts ?? sentence.text
+    const said = sentence.facts ?? sentence.text
+    const own = isForeign ? withoutElisions(said) : said
     const words = wordsOf(own)
     const stems = stemsOf(words)
     for (const { stem } of wordsOf(joined(own))) stems.add(stem)
@@ -170,7 +172,7 @@ function stemsOf(words: Word[]): Set<string> {
   return stems
 }
 
-const HYPHENATED = regExp(String.raw`[\p{L}\p{N}]+(?:-[\p{L}\p{N}]+)+`, 'gu')
+const HYPHENATED = regExp(String.raw`(?<![\p{L}\p{N}])[\p{L}\p{N}]+(?:-[\p{L}\p{N}]+)+`, 'gu')
 
 /** The words with hyphens, without them: people ask for the wifi. */
 const joined = (text: string): string =>

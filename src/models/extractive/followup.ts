@@ -78,15 +78,22 @@ const JUST_NAMED = regExp(
   'iu',
 )
 
+const LONGEST_NAMED = 80
+
 /** "And vision?" after "Who provides the dental insurance?" asks about another insurance. */
 function asksForOtherKind(question: string): boolean {
+  if (question.length > LONGEST_NAMED) return false
   const named = JUST_NAMED().exec(question)?.[1]
   return named !== undefined && wordsOf(named).some(namesSubject)
 }
 
+/** Words that many kinds of a thing share. Those of "climate change" and "ice cream" are nothing without the word before. */
+const HAS_KINDS =
+  /^(?:insurances?|coverage|polic(?:y|ies)|plans?|leaves?|days|fees?|tax(?:es)?|tickets?|pass(?:es)?|visas?|memberships?|subscriptions?|licen[cs]es?|discounts?|allowances?|deductibles?|copays?|benefits?)$/i
+
 /** What a phrase is a kind of: the insurance of the dental insurance. */
 const kindOf = (phrase: Phrase): Phrase =>
-  phrase.proper || phrase.stems.length < 2
+  phrase.proper || phrase.stems.length < 2 || !HAS_KINDS.test(phrase.text.split(' ').at(-1)!)
     ? phrase
     : { ...phrase, text: phrase.text.split(' ').at(-1)!, stems: phrase.stems.slice(-1) }
 

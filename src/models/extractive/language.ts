@@ -1,5 +1,5 @@
 /** The language that a question is asked in, as far as its grammar shows it, and the built-in answerer's own words in it. */
-import { once } from '../../once'
+import { once, regExp } from '../../once'
 import { isStopword, type Word } from '../words'
 
 export interface Language {
@@ -118,18 +118,28 @@ const languages = once(() =>
   ),
 )
 
+/** Words of grammar that a text needs to be of a language: `Los Angeles` is not Spanish. */
+const FEWEST = 2
+
 /**
- * The language that most of a question's grammar is of.
+ * The language that most of a question's grammar is of. Single letters do not count.
  * @returns undefined for English, for one that is not known, and where it cannot be told
  */
 export function languageOf(words: readonly Word[]): Language | undefined {
-  let most = words.filter(({ folded }) => isStopword(folded)).length
-  let found: Language | undefined
-  for (const language of languages()) {
-    const own = words.filter(({ folded }) => language.grammar.has(folded)).length
-    if (own <= most) continue
-    most = own
-    found = language
-  }
-  return found
+  const distinct = [...new Set(words.map(({ folded }) => folded))].filter(({ length }) => length > 1)
+  const english = distinct.filter(isStopword).length
+  const counted = languages()
+    .map((language) => ({ language, own: distinct.filter((word) => language.grammar.has(word)).length }))
+    .sort((a, b) => b.own - a.own)
+  const [first, second] = counted
+  if (first === undefined || first.own < FEWEST || first.own <= english) return undefined
+  return first.own === second?.own ? { ...first.language, says: ENGLISH } : first.language
 }
+
+const ELIDED = regExp(
+  String.raw`(?<![\p{L}\p{N}])(?:[cdjlmnst]|qu|jusqu|lorsqu|all|dall|dell|nell|sull|quell|un)['\u2019](?=\p{L})`,
+  'giu',
+)
+
+/** French and Italian write some words together with the next one: `l'ufficio`. This leaves them out. */
+export const withoutElisions = (text: string): string => text.replace(ELIDED(), '')

@@ -1,7 +1,7 @@
 /** What a question asks for, and what an answer to it looks like. */
 import { once, regExp } from '../../once'
 import { compoundsOf, isContent, isTopical, type Word, wordsOf } from '../words'
-import { ENGLISH, languageOf, type Phrases } from './language'
+import { ENGLISH, languageOf, type Phrases, withoutElisions } from './language'
 
 export interface Question {
   /** as asked, without what was said around it */
@@ -88,29 +88,39 @@ function askedIn(text: string): string {
   return wordsOf(asked).filter((word) => isTopical(word) && !isVague(word)).length >= 2 ? asked : text
 }
 
-const BETWEEN =
-  /\?\s+(?=\S)|,?\s+and\s+(?:also\s+)?(?=(?:how|what|which|who|when|where|why|is|are|do|does|did|can|could|may|will|should)\b)/i
+const ASKING_WORD = 'how|what|which|who|when|where|why'
+const AUXILIARY = 'is|are|do|does|did|can|could|may|will|should'
+const NEXT_QUESTION = new RegExp(`\\? (?=\\S)|,? and (?:also )?(?=(?:${ASKING_WORD})\\b)`, 'i')
+/** "Do you deliver and are you open?" is two, "Which bread keeps and is made of rye?" one. */
+const NEXT_OF_YES_OR_NO = new RegExp(
+  `\\? (?=\\S)|,? and (?:also )?(?=(?:${ASKING_WORD}|${AUXILIARY})\\b)`,
+  'i',
+)
+const YES_OR_NO = new RegExp(`^ ?(?:${AUXILIARY})\\b`, 'i')
 /** Words that point at another part of the question. */
 const POINTS_BACK =
   /\b(?:it|its|they|them|their|theirs|he|him|his|she|her|hers|this|that|these|those|there|then|ones?|so|same|else)\b/i
+/** A text of more parts is one: each is scored against all documents. */
+const MOST_QUESTIONS = 3
 
 /**
  * The questions of a text that asks several: "How much is a baguette and when do you open?" Each must stand alone: "what is it and
  * how does it work" is one question.
  */
 export function questionsIn(text: string): string[] {
-  const parts = text.split(BETWEEN).map((part) => part.trim())
+  const flat = text.replace(/\s+/g, ' ')
+  const parts = flat.split(YES_OR_NO.test(flat) ? NEXT_OF_YES_OR_NO : NEXT_QUESTION)
+  if (parts.length < 2 || parts.length > MOST_QUESTIONS) return [text]
   const isQuestion = (part: string) =>
     ASKS.test(part) && wordsOf(part).some((word) => isTopical(word) && !isVague(word))
-  const areSeveral =
-    parts.length > 1 && parts.every(isQuestion) && !parts.slice(1).some((part) => POINTS_BACK.test(part))
-  return areSeveral ? parts : [text]
+  return parts.every(isQuestion) && !parts.slice(1).some((part) => POINTS_BACK.test(part)) ? parts : [text]
 }
 
 export function readQuestion(given: string): Question {
   const text = askedIn(given)
-  const words = wordsOf(text)
-  const language = languageOf(words)
+  const written = wordsOf(text)
+  const language = languageOf(written)
+  const words = language ? wordsOf(withoutElisions(text)) : written
   // "What does it mean?" has no topical word. Then the weaker words must do.
   const topical = words.filter((word) => isTopical(word) && !language?.grammar.has(word.folded))
   const chosen = [...(topical.length > 0 ? topical : words.filter(isContent)), ...compoundsOf(words)]
@@ -180,7 +190,7 @@ const HARD: ReadonlySet<Kind> = new Set(['when', 'often', 'count', 'difference']
 const MONTH = /\b(january|february|march|april|may|june|july|august|september|october|november|december)\b/i
 
 const CLOCK_TIME =
-  /\b\d{1,2}[:.]\d{2}\b|\b\d{1,2} ?(?:[ap]\.?m\b|o.clock|uhr\b)|\b(?:noon|midnight|(?:mon|tues|wednes|thurs|fri|satur|sun)days?)\b/i
+  /\b\d{1,2}:\d{2}\b|\b\d{1,2}(?:\.\d{2})? ?(?:[ap]\.?m\b|o.clock|uhr\b)|\b(?:noon|midnight|(?:mon|tues|wednes|thurs|fri|satur|sun)days?)\b/i
 const PRICE =
   /\bhow much (?:is|are|was|were|does|do|would)\b|\bwhat (?:does|do|would) .{1,80}\bcost\b|\bprices? (?:of|for)\b/i
 const AMOUNT =

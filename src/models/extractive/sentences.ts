@@ -154,11 +154,13 @@ const isList = (value: string): boolean =>
   !/[.!?:]\s*$/.test(value) && value.split(', ').length > 3 && value.length / value.split(', ').length < 30
 
 const ABBREVIATION = regExp(
-  String.raw`(?:^|[\s("'])(?:mr|mrs|ms|dr|prof|rev|gen|col|capt|lt|sgt|st|jr|sr|inc|ltd|co|corp|vs|etc|e\.g|i\.e|cf|al|no|vol|fig|eq|approx|dept|est|nr|bzw|ca|inkl|zzgl|str|tel|evtl|ggf|abs|sra|dra|n\u00fam|p\u00e1g|\p{L}\.\p{L}|u\.s|u\.k|u\.n|a\.m|p\.m|\p{L})\.$`,
+  String.raw`(?:^|[\s("'])(?:mr|mrs|ms|dr|prof|rev|gen|col|capt|lt|sgt|st|jr|sr|inc|ltd|co|corp|vs|etc|e\.g|i\.e|cf|al|no|vol|fig|eq|approx|dept|est|nr|bzw|inkl|zzgl|evtl|ggf|n\u00fam|p\u00e1g|z\.b|u\.a|d\.h|u\.s|u\.k|u\.n|a\.m|p\.m|\p{L})\.$`,
   'iu',
 )
 /** German writes ordinals with a full stop: `am 15. Februar`, `im 2. Stock`. */
-const ORDINAL = /(?:^|\s)(?:am|vom|zum|bis|de[rmns]|das|im|ab|seit|beim|jede[nmrs]?) \d{1,2}\.$/i
+const AFTER_ORDINAL =
+  /^\s+(?:Januar|J\u00e4nner|Februar|M\u00e4rz|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember|Stock|Etage|Obergeschoss|Untergeschoss|Jahrhundert|Lebensjahr|Quartal|Klasse)/
+const LONGEST_AFTER_ORDINAL = 20
 /** Most characters of an abbreviation and what precedes it. */
 const LONGEST_ABBREVIATION = 16
 const BOUNDARY = regExp(
@@ -173,8 +175,12 @@ export function splitSentences(paragraph: string): string[] {
   for (const match of paragraph.matchAll(BOUNDARY())) {
     const end = match.index + match[0].length
     const piece = paragraph.slice(start, end)
-    const ending = piece.slice(-LONGEST_ABBREVIATION)
-    if (match[0] === '.' && (ABBREVIATION().test(ending) || ORDINAL.test(ending))) continue
+    if (match[0] === '.' && ABBREVIATION().test(piece.slice(-LONGEST_ABBREVIATION))) continue
+    if (
+      /\b\d{1,2}\.$/.test(piece.slice(-4)) &&
+      AFTER_ORDINAL.test(paragraph.slice(end, end + LONGEST_AFTER_ORDINAL))
+    )
+      continue
     sentences.push(piece.trim())
     start = end
   }

@@ -10,8 +10,6 @@ const SURE = 2.05
 export const ENOUGH = 1.03
 /** A section that is less about the question than this is not named. */
 export const LITTLE = 0.5
-/** share of a question's weight that a section needs where meaning is not compared */
-const MOSTLY = 0.8
 /** The words of a question count in full if they weigh at least this much together. */
 const TELLING = 1.5
 /** factor that makes aboutness by words alone comparable to that by words and meaning */
@@ -67,8 +65,9 @@ export function isSure(
 ): boolean {
   const { sentence, section, rank } = best
   if (sentence.fields && isSummary(sentence, question, evidence)) return false
-  if (evidence.isForeign && section.cover < MOSTLY) return false
-  if (ranked.some((other) => contradicts(best, other) && !tells(question, best, other))) return false
+  if (evidence.isForeign && !question.terms.every(({ stem }) => holds(section, stem))) return false
+  if (ranked.some((other) => contradicts(best, other, question) && !tells(question, best, other)))
+    return false
   if (section.fit < SAME && !hasLook(question.kind, textOf(section))) return false
   const next = ranked.find((other) => other.rank !== rank)
   // An amount of money is what was asked for, but not whose.
@@ -76,6 +75,9 @@ export function isSure(
   const ahead = Math.min(MOST_AHEAD, lead)
   return aboutness(best, evidence) + ahead - FAR_DOWN * Math.log(1 + rank) >= SURE
 }
+
+/** Whether a section has a word as it is written. Forms that begin alike are often other words. */
+const holds = ({ stems, above }: Section, stem: string): boolean => stems.has(stem) || above.has(stem)
 
 /** Whether the question names what one candidate stands under, and another does not. */
 const tells = ({ terms }: Question, { section }: Candidate, other: Candidate): boolean =>

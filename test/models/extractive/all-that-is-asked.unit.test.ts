@@ -73,6 +73,25 @@ describe('pages that differ in a value', () => {
       expect(said).toContain(`**The ${name} shop**\n\nWheelchair access: ${access}`)
   })
 
+  it('are shown once where a page is there twice', () => {
+    const said = answerFrom('Do you have wheelchair access?', [
+      ...from(page('Mill', 'yes')),
+      ...from(page('Mill', 'yes')),
+    ])
+    expect(said.split('Wheelchair access').length).toBe(2)
+  })
+
+  it('do not disturb by a label that nobody asked for', () => {
+    const noted = from(
+      { id: '1', title: 'Rent', text: '- Note: the hall costs 300 francs in the evening' },
+      { id: '2', title: 'Bread', text: '- Note: bread keeps for a week' },
+    )
+    expect(answerFrom('What does the hall cost in the evening?', noted)).toContain(
+      'the hall costs 300 francs',
+    )
+    expect(answerFrom('What does the hall cost in the evening?', noted)).not.toContain('bread keeps')
+  })
+
   it('are told apart by a name in the question', () => {
     const said = answerFrom('Is there wheelchair access at the Harbour shop?', pages)
     expect(said).toContain('Wheelchair access: yes')
@@ -120,6 +139,8 @@ describe('several questions at once', () => {
   it.each([
     'Who directed Heat and where was it shot?',
     'Which films are from 1979 and 1995?',
+    'Which film is about Los Angeles and is directed by Mann?',
+    `${'Who directed Heat? '.repeat(40)}`,
     'Is Heat and is Alien',
   ])('are one if a part does not stand alone: %s', (question) => {
     expect(answerFrom(question, films)).not.toContain(ENGLISH.notFound)

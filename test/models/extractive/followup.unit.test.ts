@@ -50,6 +50,7 @@ describe('a follow-up', () => {
     ['Who provides the dental insurance?', 'And vision?', 'And vision (provides, insurance)?'],
     ['How many vacation days do I get?', 'what about sick days?', 'what about sick days'],
     ['Who provides the dental insurance?', 'And in Canada?', 'dental insurance'],
+    ['What is climate change?', 'and glaciers?', 'climate change'],
     ['Who provides the dental insurance?', 'and why?', 'dental insurance'],
   ])('after "%s" may ask about another kind: %s', (before, question, expected) => {
     const rewritten = standalone(question, said(before, 'So.'))

@@ -25,6 +25,11 @@ describe('the language of a question', () => {
     ['How much is a passport?', 'The'],
     ['What is in the die of a war machine?', 'The'],
     ['parking', 'The'],
+    ['Los Angeles', 'The'],
+    ['USB C cable', 'The'],
+    ['vitamin D deficiency', 'The'],
+    ['AI policy for a model S', 'The'],
+    ['van rental in Den Haag', 'The'],
     ['営業時間は何時ですか', 'The'],
   ])('%s', (question, first) => {
     expect(sayingOf(question)).toBe(first)
@@ -51,6 +56,25 @@ describe('an answer to a question in German', () => {
     expect(answerFrom('Was kostet ein Reisepass?', town)).toContain('Reisepass — Gebühr: 70,00 Euro')
   })
 
+  it('is not sure of a word that only begins alike', () => {
+    const school = from({
+      id: '1',
+      title: 'Regeln',
+      text: 'Schulden werden nicht erlassen. Die Montage der Regale dauert zwei Tage.',
+    })
+    for (const question of ['Wo ist die Schule?', 'Wann ist die Kasse am Montag auf?'])
+      expect(answerFrom(question, school)).toMatch(/^(?:Vielleicht beantworten|Die Dokumente beantworten)/)
+  })
+
+  it('parts what French and Italian write together', () => {
+    const course = from({
+      id: '1',
+      title: 'Cours',
+      text: "L'inscription coûte 20 francs. Le tablier est compris.",
+    })
+    expect(answerFrom("Combien coûte l'inscription pour les enfants ?", course)).toContain('coûte 20 francs')
+  })
+
   it('keeps a date whole', () => {
     expect(answerFrom('Wann ist die Steuer fällig?', town)).toContain('am 15. Februar.')
   })
@@ -70,6 +94,9 @@ describe('the end of a sentence', () => {
     ['Das Büro ist im 2. Stock. Es hat einen Lift.', 2],
     ['Es gilt Nr. 5 der Satzung, z. B. für Vereine.', 1],
     ['It costs 15. Then it is yours.', 2],
+    ['I am 15. Then I was 16.', 2],
+    ['We are in San Diego, CA. Orders take 3 days.', 2],
+    ['Train your abs. Then rest.', 2],
     ['The answer is 42. Nobody knows why.', 2],
   ])('%s', (text, count) => {
     expect(splitSentences(text)).toHaveLength(count)
