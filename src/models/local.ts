@@ -6,12 +6,14 @@ import { ApiError, reasonOf } from '../errors'
 import { type Answer, answerFrom } from './extractive/answer'
 import { dictionaryOf } from './extractive/documents-words'
 import { standalone } from './extractive/followup'
+import { languageOf } from './extractive/language'
 import type { Meaning } from './extractive/meaning'
 import { suggestionsFrom } from './extractive/suggestions'
 import { taskFrom } from './extractive/task'
 import type { Delta, GenerationRequest, LanguageModelProvider } from './language-model'
 import { type Dictionary, respelled } from './spelling'
 import { staticEmbedder } from './static-embedder'
+import { wordsOf } from './words'
 
 const NAME = 'local/extractive'
 
@@ -38,8 +40,10 @@ async function reply(
   if (purpose === 'followups') return said(suggestionsFrom(question, history.at(-1)?.content ?? '', sources))
   if (purpose === 'task') return said(taskFrom(question))
   const meaning = await meaningOf(env)
-  const asked = meaning ? await respelled(question, dictionaryOf(sources, meaning.words)) : question
-  return answerFrom(asked, sources, meaning)
+  if (meaning === undefined) return answerFrom(question, sources)
+  // The table's words are English: they would correct `dauert`.
+  const words = languageOf(wordsOf(question)) === undefined ? meaning.words : new Map()
+  return answerFrom(await respelled(question, dictionaryOf(sources, words)), sources, meaning)
 }
 
 /**
