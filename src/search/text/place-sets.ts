@@ -46,13 +46,16 @@ export function intersect(one: Uint32Array, other: Uint32Array): Uint32Array {
 export function unite(one: Uint32Array, other: Uint32Array): Uint32Array {
   const either = new Uint32Array(one.length + other.length)
   let [size, a, b] = [0, 0, 0]
-  while (a < one.length || b < other.length) {
-    const [left, right] = [one[a] ?? Infinity, other[b] ?? Infinity]
+  while (a < one.length && b < other.length) {
+    const left = one[a]!
+    const right = other[b]!
     either[size++] = Math.min(left, right)
     if (left <= right) a++
     if (right <= left) b++
   }
-  return either.slice(0, size)
+  const rest = a < one.length ? one.subarray(a) : other.subarray(b)
+  either.set(rest, size)
+  return either.slice(0, size + rest.length)
 }
 
 export function subtract(one: Uint32Array, other: Uint32Array): Uint32Array {
