@@ -29,6 +29,7 @@ const COMPARED_AT_ONCE = 65_536
 const MOST_SIMILAR = 16
 /** The letters of Latin script. For other scripts, the code points around a letter are tried. */
 const LATIN = [...'abcdefghijklmnopqrstuvwxyz0123456789']
+const LATIN_WORD = /^[a-z0-9]+$/
 const A_BLOCK = 64
 const LAST = '\u{10ffff}'
 
@@ -167,6 +168,7 @@ async function nearWords(
       if (length >= least && length <= most) add(term)
     }
     if (found.size === 0) return []
+    if (LATIN_WORD.test(word)) return [...found.values()].filter(({ term }) => isFound(word, term, allowed))
   }
   const beginnings = beginningsOf(word, allowed)
   if (known !== undefined) {
@@ -272,6 +274,23 @@ function beginningsOf(word: string, allowed: number): string[] {
   ]
 }
 
+/**
+ * Whether a term begins with any of `beginningsOf`, without listing those.
+ * @param word of Latin letters and digits
+ */
+function isFound(word: string, term: string, allowed: number): boolean {
+  const half = word.slice(0, word.length >> 1)
+  const rest = allowed === 1 ? word.slice(half.length) : ''
+  if (term.startsWith(half)) return true
+  for (let length = Math.max(1, half.length - 1); length <= half.length + 1; length++) {
+    const beginning = term.slice(0, length)
+    if (!term.startsWith(rest, length) || !LATIN_WORD.test(beginning)) continue
+    if (wordDistance(half, beginning, 1).whole <= 1) return true
+  }
+  const swapped = half.slice(0, -1) + word[half.length] + half.at(-1) + word.slice(half.length + 1)
+  return term.startsWith(allowed === 1 ? swapped : swapped.slice(0, half.length))
+}
+
 /** All variants of a prefix with one typo. */
 function variantsOf(beginning: readonly string[], alphabet: readonly string[]): string[] {
   const variants: string[] = []
@@ -288,7 +307,7 @@ function variantsOf(beginning: readonly string[], alphabet: readonly string[]): 
 }
 
 function lettersAround(word: string): string[] {
-  if (/^[a-z0-9]+$/.test(word)) return LATIN
+  if (LATIN_WORD.test(word)) return LATIN
   const blocks = new Set([...word].map((letter) => Math.floor(letter.codePointAt(0)! / A_BLOCK)))
   return [...blocks]
     .flatMap((block) =>
