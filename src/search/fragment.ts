@@ -4,6 +4,9 @@ export interface SqlFragment {
   bindings: SqlStorageValue[]
 }
 
+/** Runs a query. */
+export type Read = <Row extends object>(sql: SqlStorage, query: SqlFragment) => Row[]
+
 export const fragment = (sql: string, ...bindings: SqlStorageValue[]): SqlFragment => ({ sql, bindings })
 
 /**

@@ -1,6 +1,7 @@
 /** Caches the places of words of a collection's index of words, until something is written. */
 import { changesOf } from '../changes'
 import { type Holder, MemoryBudget } from '../memory-budget'
+import type { Range } from '../range'
 import { TermMemory } from '../text/term-memory'
 import type { Places } from '../text/word-pages'
 
@@ -15,10 +16,15 @@ type Kept = Places | 'whole' | 'unread'
 /** The words of a collection's index. */
 export class WordMemory implements Holder {
   readonly #words = new Map<string, Kept>()
-  /** how many words documents have, by their distance from the first one; 0 if that is not known */
-  lengths: Uint32Array | undefined
+  /**
+   * By column, or for all columns together: how many words documents have and one more, by their distance from the first
+   * document; 0 if that is not known
+   */
+  readonly lengths = new Map<number | undefined, Uint32Array>()
   readonly terms = new TermMemory()
   totals: { documents: number; words: number } | undefined
+  /** the first and the last document */
+  ends: Range | undefined
   #changes = -1
   #bytes = 0
 
@@ -54,7 +60,9 @@ export class WordMemory implements Holder {
   }
 
   #use(): void {
-    budget.use(this, this.#bytes + (this.lengths?.byteLength ?? 0))
+    let bytes = this.#bytes
+    for (const { byteLength } of this.lengths.values()) bytes += byteLength
+    budget.use(this, bytes)
   }
 
   #drop(key: string): void {
@@ -65,8 +73,9 @@ export class WordMemory implements Holder {
 
   evict(): void {
     this.#words.clear()
-    this.lengths = undefined
+    this.lengths.clear()
     this.totals = undefined
+    this.ends = undefined
     this.#bytes = 0
     budget.release(this)
   }

@@ -165,6 +165,8 @@ export class LongSearches {
 export class Pace {
   /** whether the search ended before it had read everything */
   cutoff = false
+  /** how often others had a turn */
+  pauses = 0
   readonly #others: LongSearches
   readonly #limit: number
   readonly #check: () => void
@@ -252,6 +254,7 @@ export class Pace {
     }
     await this.#others.turn()
     this.#ends = undefined
+    this.pauses++
     if (this.#gone) throw new Gone()
     this.#check()
     this.#since = performance.now()
@@ -268,6 +271,7 @@ export class Pace {
     this.end()
     const result = await work
     this.#ends = undefined
+    this.pauses++
     if (this.#gone) throw new Gone()
     this.#check()
     this.#since = performance.now()

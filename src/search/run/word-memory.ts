@@ -6,7 +6,7 @@
  */
 import { readColumn } from '../../stored-json'
 import { fragment, join } from '../fragment'
-import { NOWHERE, type Range } from '../range'
+import { NOWHERE } from '../range'
 import { WORDS } from '../text/analyzer'
 import {
   type Expression,
@@ -59,7 +59,7 @@ const keyOf = ({ word, prefix }: Asked): string => (prefix ? `${word}*` : word)
 export class WordsInMemory {
   readonly table = WORDS.table
   readonly #writes: number
-  #opened: { ends: Range; postings: Postings } | undefined
+  #opened: { pauses: number; postings: Postings } | undefined
   readonly #found = new Map<string, { expression: Expression; seqs: Uint32Array } | undefined>()
   readonly #passing = new WeakMap<RangedFilter, Map<number, boolean>>()
 
@@ -82,7 +82,7 @@ export class WordsInMemory {
    */
   seqsOf(match: TextMatch, filter: RangedFilter): Uint32Array | undefined {
     const found = this.#matches(match)
-    return found && this.#pass(found.seqs, filter)
+    return found && this.pass(found.seqs, filter)
   }
 
   #matches({ match }: TextMatch): { expression: Expression; seqs: Uint32Array } | undefined {
@@ -173,10 +173,10 @@ export class WordsInMemory {
   }
 
   #readAll(asked: readonly Asked[]): ReturnType<typeof readPlaces> {
-    const { context, pace, memory, table } = this
+    const { context, pace, memory } = this
     let found: ReturnType<typeof readPlaces>
     try {
-      found = readPlaces(context.sql, table, this.#postings(), asked, pace.read)
+      found = readPlaces(context.sql, this.#postings(), asked, pace.read)
     } catch (error) {
       if (!(error instanceof Unreadable)) throw error
       return []
@@ -194,9 +194,9 @@ export class WordsInMemory {
 
   /** Opened again after a pause, in which the index may have been merged. */
   #postings(): Postings {
-    const ends = this.pace.ends(this.context.sql)
-    if (this.#opened?.ends !== ends) {
-      this.#opened = { ends, postings: new OpenPostings(this.context, this.table, this.pace).now }
+    const { pauses } = this.pace
+    if (this.#opened?.pauses !== pauses) {
+      this.#opened = { pauses, postings: new OpenPostings(this.context, this.table, this.pace).now }
     }
     return this.#opened.postings
   }
@@ -242,7 +242,7 @@ export class WordsInMemory {
   }
 
   /** Those that pass the filter. Each document is tested once a search. @returns undefined if that takes too long at once */
-  #pass(seqs: Uint32Array, filter: RangedFilter): Uint32Array | undefined {
+  pass(seqs: Uint32Array, filter: RangedFilter): Uint32Array | undefined {
     let known = this.#passing.get(filter)
     if (known === undefined) {
       if (filter(NOWHERE).sql === '1') return seqs
@@ -285,7 +285,7 @@ export class WordsInMemory {
     const found = this.#matches(match)
     const scoring = found && match.first === undefined && scoringWords(found.expression)
     if (!scoring) return undefined
-    let seqs = this.#pass(found.seqs, filter)
+    let seqs = this.pass(found.seqs, filter)
     if (seqs === undefined) return undefined
     if (lacks.length > 0) {
       const without = new Set(lacks)
@@ -301,17 +301,28 @@ export class WordsInMemory {
     return rows.sort((a, b) => a.score - b.score || b.seq - a.seq)
   }
 
+  /** How many words some documents have, in one column or in all. */
+  lengths(seqs: Uint32Array, column?: number): (seq: number) => number {
+    const { memory } = this
+    memory.ends ??= this.pace.ends(this.context.sql)
+    const {
+      lengths,
+      ends: { low, high },
+    } = memory
+    const known = lengths.get(column) ?? new Uint32Array(high - low + 1)
+    lengths.set(column, known)
+    const unknown = Array.from(seqs.filter((seq) => known[seq - low] === 0))
+    if (unknown.length > 0) {
+      for (const [seq, length] of lengthsOf(this, unknown, column)) known[seq - low] = length + 1
+    }
+    return (seq) => known[seq - low]! - 1
+  }
+
   #scores(seqs: Uint32Array, words: readonly WordIn[], weights: readonly number[]): Float64Array {
     const { memory } = this
     memory.totals ??= this.#postings().totals()
     const average = memory.totals.words / memory.totals.documents
-    const { low, high } = this.pace.ends(this.context.sql)
-    memory.lengths ??= new Uint32Array(high - low + 1)
-    const { lengths } = memory
-    const unknown = Array.from(seqs.filter((seq) => lengths[seq - low] === 0))
-    if (unknown.length > 0) {
-      for (const [seq, length] of lengthsOf(this, unknown)) lengths[seq - low] = length
-    }
+    const lengthOf = this.lengths(seqs)
     const scores = new Float64Array(seqs.length)
     for (const word of words) {
       const places = this.word(word.word, word.prefix)
@@ -327,8 +338,7 @@ export class WordsInMemory {
         for (let index = places.starts[cursor]!; index < places.starts[cursor + 1]!; index++) {
           often += own[places.places[index]! >>> PLACE_BITS] ?? 0
         }
-        const length = lengths[seqs[at]! - low]!
-        if (often > 0) scores[at]! -= idf * share(often, length / average)
+        if (often > 0) scores[at]! -= idf * share(often, lengthOf(seqs[at]!) / average)
       }
     }
     return scores

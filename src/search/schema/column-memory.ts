@@ -10,12 +10,12 @@
  * that a double would round or that are infinite. Then SQL reads them, as it does whenever memory is short.
  */
 
-import { fragment } from '../fragment'
+import { fragment, type Read } from '../fragment'
 import { MAX_COLUMN_BYTES } from '../limits'
 import { MemoryBudget } from '../memory-budget'
 import type { Field } from '../types'
 import { BLOCK, type Offsets } from './block'
-import { type Block, Column, isKept, NotKept, offsetsIn, type Read, SPAN, type Span } from './column'
+import { type Block, Column, isKept, NotKept, offsetsIn, SPAN, type Span } from './column'
 import { columnsTable, hasValues, isArray, isString, type StoredSchema } from './layout'
 import { MatchMemory } from './match-memory'
 

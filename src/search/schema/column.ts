@@ -6,7 +6,7 @@
  */
 
 import { readColumn } from '../../stored-json'
-import { fragment, type SqlFragment } from '../fragment'
+import { fragment, type Read, type SqlFragment } from '../fragment'
 import { normalForm } from '../text/compared'
 import { rulesOf } from '../text/rules'
 import type { Field } from '../types'
@@ -36,9 +36,6 @@ const SHORT_BYTES = 64
 const OFFSET_BYTES = 5
 /** Bytes in memory of each distinct string besides its characters, and of a character in both of its forms. */
 const [WORD_BYTES, CHARACTER_BYTES] = [150, 4]
-
-/** Runs a query, and counts what it reads. */
-export type Read = <Row extends object>(sql: SqlStorage, query: SqlFragment) => Row[]
 
 /** A field's values in a block. */
 export interface Block {

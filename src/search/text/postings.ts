@@ -8,13 +8,12 @@
  * `<index>_data` has the pages, `<index>_idx` the first word of each (fts5-format.ts). The version of the format is
  * checked, and any other format makes the caller use FTS5 itself.
  */
-import { fragment, type SqlFragment } from '../fragment'
+import { fragment, type Read } from '../fragment'
 import { type Holder, MemoryBudget } from '../memory-budget'
 import type { Range } from '../range'
 import type { TextIndex } from './analyzer'
 import { after, HEADER, Page, type Segment, segmentsOf, Unreadable, u32, varint } from './fts5-format'
-
-export type Read = <Row extends object>(sql: SqlStorage, query: SqlFragment) => Row[]
+import { Leaves } from './leaves'
 
 /** The version of the format that is read. Version 5 allows secure deletes, which change the postings differently. */
 const VERSION = 4
@@ -77,6 +76,7 @@ export class Postings implements Holder {
   #read: Read
   readonly #table: TextIndex['table']
   readonly segments: readonly Segment[]
+  readonly leaves: Leaves
   readonly #gone = new Map<number, Set<number>>()
   /** by word and whether it is a beginning */
   readonly #lists = new Map<string, List[] | 'too many'>()
@@ -90,6 +90,7 @@ export class Postings implements Holder {
     const [config] = read<{ v: unknown }>(sql, fragment(`SELECT v FROM ${table}_config WHERE k = 'version'`))
     if (config?.v !== VERSION) throw new Unreadable()
     this.segments = segmentsOf(this.#record(STRUCTURE_ID))
+    this.leaves = new Leaves(table, this.segments)
   }
 
   /** Sets the function that reads, so that each search counts its own reads. */

@@ -3,9 +3,8 @@
  * beginning that may still fit; SQLite reads all words that share one of some hundred beginnings.
  */
 import { readColumn } from '../../stored-json'
-import { fragment, limited } from '../fragment'
+import { fragment, limited, type Read } from '../fragment'
 import { type Holder, MemoryBudget } from '../memory-budget'
-import type { Read } from './postings'
 import { LONGEST_TERM, TERMS, termWrites } from './terms'
 
 /** A table of more words is not read. */

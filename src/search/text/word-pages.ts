@@ -2,16 +2,12 @@
  * Reads all places of some words, or of all words with a beginning, from an FTS5 index with one statement. Postings
  * (postings.ts) reads parts of long lists; this is for words of few pages.
  */
-import { fragment } from '../fragment'
-import { after, HEADER, Page, Unreadable, varint } from './fts5-format'
-import type { Postings, Read } from './postings'
+import type { Read } from '../fragment'
+import { after, HEADER, type Page, Unreadable, varint } from './fts5-format'
+import type { Postings } from './postings'
 
-/** Words of more pages together are not read. A page has up to 4 KB. */
-const MOST_PAGES = 40
 /** Words of the index begin with this character. */
 const MAIN = '0'
-const LAST = '\u{10ffff}'
-const SEGMENT_BITS = 37
 /** A place is the number of the column to the left of these bits, and the number of the words before it in that column. */
 export const PLACE_BITS = 24
 export const MOST_COLUMNS = 31
@@ -42,47 +38,39 @@ export interface Asked {
  */
 export function readPlaces(
   sql: SqlStorage,
-  table: string,
   postings: Postings,
   asked: readonly Asked[],
   read: Read,
 ): ({ whole: Places; all: Places | undefined } | undefined)[] {
   const { segments } = postings
   const encoded = asked.map(({ word }) => new TextEncoder().encode(MAIN + word))
-  const parts = asked.flatMap(({ word, prefix }, at) => {
-    const from = MAIN + word.toWellFormed()
-    // No word has this character, so all that begin with the asked one are before it.
-    const until = prefix ? from + LAST : from
-    return segments.map(({ id, first, last }) => [at, id, first, last, from, until])
+  const stretches = asked.map(({ prefix }, at) => {
+    const from = hexOf(encoded[at]!)
+    // No word has these bytes, so all that begin with the asked one are before it.
+    return { from, until: prefix ? `${from}ff` : from }
   })
-  const rows = read<{ asked: number; segment: number; block: ArrayBuffer }>(
-    sql,
-    fragment(
-      `SELECT s.value ->> 0 AS asked, s.value ->> 1 AS segment, d.block FROM json_each(?) s CROSS JOIN ${table}_data d ON d.id
-         BETWEEN ((s.value ->> 1) << ${SEGMENT_BITS}) + max(s.value ->> 2, ifnull((SELECT pgno / 2 FROM ${table}_idx
-           WHERE segid = s.value ->> 1 AND term <= CAST(s.value ->> 4 AS BLOB) ORDER BY term DESC LIMIT 1), 0))
-         AND ((s.value ->> 1) << ${SEGMENT_BITS}) + ifnull((SELECT pgno / 2 FROM ${table}_idx
-           WHERE segid = s.value ->> 1 AND term > CAST(s.value ->> 5 AS BLOB) ORDER BY term LIMIT 1), s.value ->> 3)
-       LIMIT ${MOST_PAGES + 1}`,
-      JSON.stringify(parts),
-    ),
-  )
-  const end = rows.length > MOST_PAGES ? rows.at(-1)!.asked : asked.length
-  const pages = rows.map(({ block }) => new Page(new Uint8Array(block)))
+  const pages = postings.leaves.read(sql, stretches, read)
   return asked.map(({ prefix }, at) => {
-    if (at >= end) return undefined
+    const own = pages[at]
+    if (own === undefined) return undefined
     const list = new List()
-    for (const segment of segments) {
+    for (const [index, segment] of segments.entries()) {
       const gone = segment.tombstones > 0 ? postings.goneFrom(segment) : undefined
       const reader = new SegmentReader(list, gone)
-      for (const [index, row] of rows.entries()) {
-        if (row.asked === at && row.segment === segment.id) reader.read(pages[index]!, encoded[at]!, prefix)
-      }
+      for (const page of own[index]!) reader.read(page, encoded[at]!, prefix)
       reader.end()
     }
     const whole = list.places(true)
     return { whole, all: list.hasLonger ? list.places(false) : undefined }
   })
+}
+
+const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
+
+function hexOf(bytes: Uint8Array): string {
+  let digits = ''
+  for (const byte of bytes) digits += HEX[byte]
+  return digits
 }
 
 /** Reads the pages of a segment in order. */

@@ -19,6 +19,7 @@ import { allMatches, keepsMatches, wordsOf } from '../kept-matches'
 import { columnsOf, vocabularyFor } from '../keyword'
 import type { Pace } from '../pace'
 import { FIRST_WIDTH, ranges } from '../scan'
+import { wordsInMemory } from '../word-memory'
 import { fewMatches, hasLength, listOf, wordsIn } from './matches'
 
 /** A query that finds this many documents is not checked. */
@@ -85,7 +86,17 @@ export async function almostWhole(
       '',
     )
   const match = { match: expressions.join(' OR '), table: index.table, rank: '' }
-  const seqs = await fewAsLong(context, match, isAsLong, pace)
+  const memory = wordsInMemory(context, index.table, pace)
+  const quick = memory?.seqsOf(match, () => fragment('1'))
+  const lengthOf = quick && memory?.lengths(quick, Number(column.column.slice(1)))
+  const known =
+    lengthOf &&
+    memory?.pass(
+      quick.filter((seq) => lengthOf(seq) === terms.length),
+      filter,
+    )
+  const few = () => (known!.length <= MOST_COMPARED ? [...known!] : undefined)
+  const seqs = known ? few() : await fewAsLong(context, match, isAsLong, pace)
   if (seqs === undefined || seqs.length === 0) return undefined
   pace.countDocuments(seqs.length)
   const found: number[] = []
