@@ -13,7 +13,7 @@ import { type Chat, chat as currentChat } from './chat'
 import { loadChoices } from './choices'
 import { Composer } from './composer'
 import { Inspector } from './inspector'
-import { chosen, settings } from './settings'
+import { chosen, inSentence, settings } from './settings'
 import { SettingsDialog } from './settings-dialog'
 import { TurnItem } from './turn'
 import { Welcome } from './welcome'
@@ -69,7 +69,8 @@ export function ChatPage() {
   }, [data])
 
   // By which fields sources are called is the assistant's to say, or seen in the schema.
-  const { assistant, collection } = settings.value
+  const own = chat.own.value
+  const { assistant, collection } = own?.settings ?? settings.value
   useEffect(() => {
     const told = data?.assistants?.find(({ name }) => name === assistant)
     const fields = data?.collections?.find(({ name }) => name === collection)?.fields
@@ -126,13 +127,25 @@ export function ChatPage() {
         </div>
         <div class="chat-foot">
           <Composer chat={chat} started={started} />
-          <p class="note">Answers are written by a machine. Check what matters.</p>
+          <p class="note">
+            {started && own && (
+              <>
+                Asking{' '}
+                <button type="button" class="link" onClick={() => setAsking(true)}>
+                  {inSentence(own.settings)}
+                </button>
+                .{' '}
+              </>
+            )}
+            Answers are written by a machine. Check what matters.
+          </p>
         </div>
         <div ref={stage.live} class="hidden" role="log" aria-live="polite" aria-label="Answers" />
       </div>
       {panelShown && inspected && <Inspector chat={chat} turn={inspected} close={() => show(false)} />}
       {asking && (
         <SettingsDialog
+          chat={chat}
           choices={data ?? {}}
           close={() => {
             setAsking(false)

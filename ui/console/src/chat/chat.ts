@@ -7,11 +7,13 @@ import { visitorSecret } from '../../../widget/src/storage'
 import type { Asking, Front, StoredTurn, TurnEvent } from '../../../widget/src/wire'
 import { go, NEW, place, toConversation } from '../address'
 import { key } from '../key'
+import { askedWith, goesOnWith, type Own, type Stored } from './asked-with'
+import { type Choices, loadChoices } from './choices'
 import { citedBy, type Retrieval } from './cited'
 import { type Insight, learn } from './insight'
-import { requestOf, settings } from './settings'
-import type { Timings, Usage } from './wire'
-import { inWords } from './words'
+import { type ChatSettings, choose, requestOf, settings } from './settings'
+import type { Timings, TracedTurn, Usage } from './wire'
+import { inWords, STUCK } from './words'
 
 /** What is stored of a turn besides what the chat shows. */
 export interface TurnRecord {
@@ -22,19 +24,74 @@ export interface TurnRecord {
 class ChatApi extends Api {
   readonly records = new Map<number, TurnRecord>()
   cited = new Map<number, Retrieval>()
+  /** with what the open conversation is asked; undefined while that is not known, and where none is open */
+  readonly own = signal<Own | undefined>(undefined)
+  #finding: { id: string; own: Promise<Own> } | undefined
 
-  override ask(asking: Asking, name: string, signal: AbortSignal): Promise<Response> {
-    const { path, body } = requestOf(settings.peek())
-    return this.call(path, {
-      method: 'POST',
-      headers: {
-        accept: 'text/event-stream',
-        'content-type': 'application/json',
-        'idempotency-key': name,
-      },
-      body: JSON.stringify({ ...asking, ...body }),
-      signal,
-    })
+  override async ask(asking: Asking, name: string, signal: AbortSignal): Promise<Response> {
+    const id = asking.conversation_id
+    if (id === undefined) this.own.value = { settings: settings.peek() }
+    const own = id === undefined ? this.own.peek() : await this.ownOf(id)
+    const { path, body } = requestOf(own?.settings ?? settings.peek())
+    try {
+      return await this.call(path, {
+        method: 'POST',
+        headers: {
+          accept: 'text/event-stream',
+          'content-type': 'application/json',
+          'idempotency-key': name,
+        },
+        body: JSON.stringify({ ...asking, ...body }),
+        signal,
+      })
+    } catch (error) {
+      if (id === undefined || !(error instanceof ApiError) || error.code !== 'unknown_conversation')
+        throw error
+      // It has expired only if it cannot be read either.
+      await this.call(pathOf(id, '?limit=1'), { signal })
+      throw new ApiError(error.status, STUCK)
+    }
+  }
+
+  /** With what a conversation goes on: as it was asked last, or as somebody has chosen for it since. */
+  async ownOf(id: string): Promise<Own> {
+    const known = this.own.peek()
+    if (known) return known
+    if (this.#finding?.id !== id) this.#finding = { id, own: this.#find(id) }
+    const finding = this.#finding
+    try {
+      const own = await finding.own
+      if (this.#finding === finding) this.own.value ??= own
+      return own
+    } catch (error) {
+      if (this.#finding === finding) this.#finding = undefined
+      throw error
+    }
+  }
+
+  async #find(id: string): Promise<Own> {
+    const found = this.call(pathOf(id, '?limit=20')).then((response): Promise<Stored> => response.json())
+    const [stored, choices] = await Promise.all([found, loadChoices()])
+    const last = stored.turns.at(-1)?.turn
+    const traced = last === undefined ? [] : await this.#trace(id, last)
+    return askedWith(stored, traced.at(-1)?.trace.searches ?? [], choices, settings.peek())
+  }
+
+  /** @returns nothing where the key may not read traces, or the trace is gone */
+  async #trace(id: string, turn: number): Promise<TracedTurn[]> {
+    try {
+      return (await (await this.call(pathOf(id, `/trace?turn=${turn}`))).json()).turns
+    } catch (error) {
+      if (error instanceof ApiError && error.status < 500) return []
+      throw error
+    }
+  }
+
+  forget(): void {
+    this.records.clear()
+    this.cited.clear()
+    this.own.value = undefined
+    this.#finding = undefined
   }
 
   /** No turn is finished while the first one of a conversation runs. */
@@ -57,6 +114,8 @@ class ChatApi extends Api {
     }
   }
 }
+
+const pathOf = (id: string, more: string): string => `/conversations/${encodeURIComponent(id)}${more}`
 
 /** The address names the conversation, so that a reload, "Back" and a link show it. */
 class InAddress implements Kept {
@@ -104,6 +163,7 @@ export class Chat {
         ended: () => {
           this.#changed()
           this.ended.value += 1
+          this.#findOwn()
         },
         event: (turn, event) => this.#learn(turn, event),
         lost: ({ message }) => {
@@ -120,11 +180,42 @@ export class Chat {
       if (page !== 'chat' || (id === this.session.id && !first)) return
       first = false
       this.lost.value = undefined
-      this.#api.records.clear()
-      this.#api.cited.clear()
+      this.#api.forget()
       if (id === undefined) this.session.leave()
       else this.session.open(id, true)
+      this.#findOwn()
     })
+  }
+
+  /** Finds out with what the open conversation is asked. What goes wrong is told when something is asked. */
+  #findOwn(): void {
+    const { id } = this.session
+    if (id !== undefined) this.#api.ownOf(id).catch(() => {})
+  }
+
+  /** With what the open conversation is asked; undefined while that is not known, and where none is open. */
+  get own(): Signal<Own | undefined> {
+    return this.#api.own
+  }
+
+  /** Whether other settings begin a new conversation, because the open one cannot go on with them. */
+  beginsWith(next: ChatSettings, choices: Choices): boolean {
+    const own = this.own.peek()
+    return this.#goesOn && own !== undefined && !goesOnWith(own, next, choices)
+  }
+
+  /** Takes other settings, for the open conversation too. Where it cannot go on with them, a new one begins. */
+  choose(next: ChatSettings, choices: Choices): void {
+    const begins = this.beginsWith(next, choices)
+    choose(next)
+    if (begins) go(NEW)
+    else if (this.#goesOn) this.own.value = { ...this.own.peek(), settings: next }
+    else this.own.value = undefined
+  }
+
+  /** Whether there is an answer to go on from, or one is on its way. */
+  get #goesOn(): boolean {
+    return this.turns.peek().some(({ state }) => state !== 'failed' && state !== 'stopped')
   }
 
   get id(): string | undefined {

@@ -18,7 +18,7 @@ export interface Assistant {
   name: string
   model: string
   collections?: string[]
-  searches?: { collection: string }[]
+  searches?: { collection: string; filter_by?: string }[]
   questions: string[]
   title_field?: string
   url_field?: string
@@ -31,7 +31,7 @@ export interface Choices {
   assistants?: Assistant[]
 }
 
-export async function loadChoices(signal: AbortSignal): Promise<Choices> {
+export async function loadChoices(signal?: AbortSignal): Promise<Choices> {
   const listed = <T>(path: string) =>
     read<T>(path, signal).catch((error) => {
       if (error instanceof Refusal && [401, 403].includes(error.status)) return undefined

@@ -1,16 +1,25 @@
 /** What the chat asks: chosen from what the key may list, and otherwise typed. */
 import { useState } from 'preact/hooks'
 import { Dialog } from '../parts/dialog'
+import type { Chat } from './chat'
 import type { Choices } from './choices'
-import { type ChatSettings, choose, settings } from './settings'
+import { type ChatSettings, changed, inSentence, settings } from './settings'
 import { SettingsFields } from './settings-fields'
 
-export function SettingsDialog({ choices, close }: { choices: Choices; close: () => void }) {
-  const [draft, setDraft] = useState<ChatSettings>(settings.value)
-  const set = (part: Partial<ChatSettings>) => setDraft((before) => ({ ...before, ...part }))
+interface DialogProps {
+  chat: Chat
+  choices: Choices
+  close: () => void
+}
+
+export function SettingsDialog({ chat, choices, close }: DialogProps) {
+  const own = chat.own.value
+  const [draft, setDraft] = useState<ChatSettings>(own?.settings ?? settings.value)
+  const set = (part: Partial<ChatSettings>) => setDraft((before) => changed(before, part))
+  const begins = chat.beginsWith(draft, choices)
   const submit = (event: Event) => {
     event.preventDefault()
-    choose(draft)
+    chat.choose(draft, choices)
     close()
   }
   return (
@@ -25,9 +34,14 @@ export function SettingsDialog({ choices, close }: { choices: Choices; close: ()
           />
           Suggest what to ask next
         </label>
+        <p class="hint" role="status">
+          {begins &&
+            own &&
+            `The open conversation goes to ${inSentence(own.settings)}, and cannot go on with another history. A new one begins.`}
+        </p>
         <div class="dialog-foot">
           <button type="submit" class="button primary">
-            Use these
+            {begins ? 'Use these in a new conversation' : 'Use these'}
           </button>
         </div>
       </form>

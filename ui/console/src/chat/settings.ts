@@ -14,17 +14,28 @@ export interface ChatSettings {
   /** `filter_by` of the searches; '' for none */
   filter: string
   followups: boolean
+  /** of a conversation that searched several collections: they stand for one collection, its filter and limit */
+  searches?: OwnSearch[]
 }
 
-const DEFAULTS: ChatSettings = {
+/** A search of a conversation, with what it was narrowed by. */
+export interface OwnSearch {
+  collection: string
+  filter_by?: string
+  per_page?: string
+}
+
+/** A collection that is asked directly: with nothing of its own yet. */
+export const DIRECT: ChatSettings = {
   assistant: '',
-  collection: 'docs',
-  model: 'docs',
+  collection: '',
+  model: '',
   fields: '',
   limit: '',
   filter: '',
   followups: false,
 }
+const DEFAULTS: ChatSettings = { ...DIRECT, collection: 'docs', model: 'docs' }
 const NAMES = ['assistant', 'collection', 'model', 'fields', 'limit', 'filter'] as const
 
 /** Whether somebody has chosen, so that nothing is chosen for them. */
@@ -47,13 +58,18 @@ function load(): ChatSettings {
 export const settings = signal(load())
 
 /** The request that asks with these settings, without its question: its path, and its body's other properties. */
-export function requestOf({ assistant, collection, model, fields, limit, filter, followups }: ChatSettings) {
+export function requestOf(asked: ChatSettings) {
+  const { assistant, collection, model, fields, limit, filter, followups, searches } = asked
   const suggests = followups && { followups }
   if (assistant !== '')
     return { path: `/a/${encodeURIComponent(assistant)}/conversations`, body: { ...suggests } }
   const body = {
     model,
-    ...(fields === '' ? { collections: [collection] } : { searches: [{ collection, query_by: fields }] }),
+    ...(searches
+      ? { searches }
+      : fields === ''
+        ? { collections: [collection] }
+        : { searches: [{ collection, query_by: fields }] }),
     ...(limit !== '' && { per_page: Number(limit) }),
     ...(filter !== '' && { filter_by: filter }),
     ...suggests,
@@ -72,7 +88,36 @@ export function described({ assistant, collection, model, fields, limit, filter 
   return [model, collection, ...more].filter(Boolean).join(' · ')
 }
 
-export function choose(next: ChatSettings): void {
+/** Settings as a sentence goes on after "Asking". */
+export function inSentence({
+  assistant,
+  collection,
+  model,
+  fields,
+  limit,
+  filter,
+  searches,
+}: ChatSettings): string {
+  if (assistant !== '') return `the assistant ${assistant}`
+  const names = searches?.map((search) => search.collection) ?? [collection]
+  const filters = searches ? searches.flatMap(({ filter_by }) => filter_by ?? []) : filter && [filter]
+  const more = [
+    fields && `in ${fields}`,
+    limit && `at most ${many(Number(limit), 'document')}`,
+    ...[...new Set(filters)].map((each) => `only ${each}`),
+  ]
+  const what = `${names.length === 1 ? 'the collection' : 'the collections'} ${names.join(', ')}`
+  return [`${what} with the model ${model}`, ...more].filter(Boolean).join(', ')
+}
+
+/** What a change makes of settings: to change one collection replaces several. */
+export function changed({ searches, ...before }: ChatSettings, part: Partial<ChatSettings>): ChatSettings {
+  const keeps = searches && Object.keys(part).every((name) => name === 'followups' || name === 'model')
+  return { ...before, ...(keeps && { searches }), ...part }
+}
+
+/** Has the tab ask with these settings. What an opened conversation searched besides goes with that conversation. */
+export function choose({ searches: _, ...next }: ChatSettings): void {
   chosen = true
   for (const name of NAMES) sessionStorage.setItem(`parley.${name}`, next[name])
   sessionStorage.setItem('parley.followups', String(next.followups))

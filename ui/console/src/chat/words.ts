@@ -11,6 +11,10 @@ export const WORDS: Words = {
   refused: 'Your API key may not ask this. Choose another one with "Use another key".',
 }
 
+/** What is said of a conversation that is there, but does not go on. */
+export const STUCK =
+  'This conversation cannot go on: its model, or the history that the model writes, has changed since. Start a new one to ask on.'
+
 /** What the console says in place of the server's words, by the code of the error. */
 const FAULTS: Record<string, string> = {
   unknown_conversation: 'This conversation has expired. Start a new one to go on.',

@@ -1,0 +1,93 @@
+/** With what a stored conversation was asked, so that a follow-up goes the same way. Pure. */
+import type { StoredTurn } from '../../../widget/src/wire'
+import type { Assistant, Choices } from './choices'
+import { type ChatSettings, DIRECT, type OwnSearch } from './settings'
+import type { SearchTrace, Summary } from './wire'
+
+/** With what the open conversation is asked. */
+export interface Own {
+  settings: ChatSettings
+  /** id of the conversation model that its history belongs to; absent where it began in this tab */
+  model?: string
+}
+
+export type Stored = Pick<Summary, 'model_id' | 'protocol'> & { turns: StoredTurn[] }
+
+/** Wires on which no assistant is asked. */
+const WITHOUT_ASSISTANTS = ['typesense', 'opensearch']
+
+/** @param traced searches of its last turn; none where the key may not read traces, or the answer is a copy */
+export function askedWith(
+  { model_id: model, protocol, turns }: Stored,
+  traced: readonly SearchTrace[],
+  { assistants }: Choices,
+  tab: ChatSettings,
+): Own {
+  const searches = searchesIn(traced, turns)
+  const fitting = WITHOUT_ASSISTANTS.includes(protocol)
+    ? []
+    : (assistants?.filter((each) => each.model === model && couldAsk(each, searches)) ?? [])
+  // Which assistant was asked is not recorded, so the one that the tab asks comes first.
+  const isKnown = assistants !== undefined
+  if (tab.assistant !== '' && (!isKnown || fitting.some(({ name }) => name === tab.assistant)))
+    return { settings: tab, model }
+  const [search, ...more] = searches
+  const direct: ChatSettings = {
+    ...DIRECT,
+    model,
+    collection: search?.collection ?? tab.collection,
+    followups: tab.followups,
+    ...(more.length > 0
+      ? { searches }
+      : { filter: search?.filter_by ?? '', limit: search?.per_page ?? '', fields: fieldsOf(traced, tab) }),
+  }
+  const isTabs =
+    tab.assistant === '' &&
+    more.length === 0 &&
+    (['model', 'collection', 'filter', 'limit', 'fields'] as const).every(
+      (name) => tab[name] === direct[name],
+    )
+  const assistant = fitting.find(({ name }) => name === model) ?? fitting[0]
+  if (isTabs || assistant === undefined) return { settings: direct, model }
+  return { settings: { ...DIRECT, assistant: assistant.name, followups: tab.followups }, model }
+}
+
+/**
+ * Whether an assistant may have searched this way. A filter that is not its own came with the request or its key: it must
+ * not be lost, so such a conversation goes on without the assistant.
+ */
+function couldAsk({ collections = [], searches }: Assistant, ran: readonly OwnSearch[]): boolean {
+  const own = searches ?? collections.map((collection): OwnSearch => ({ collection }))
+  const ranSo = ({ collection, filter_by }: OwnSearch) =>
+    own.some((each) => each.collection === collection && (filter_by ?? each.filter_by) === each.filter_by)
+  const isAll = own.every(({ collection }) => ran.some((each) => each.collection === collection))
+  return ran.length === 0 || (isAll && ran.every(ranSo))
+}
+
+/** Each collection once. A rewritten question is searched beside the question as asked. */
+function searchesIn(traced: readonly SearchTrace[], turns: readonly StoredTurn[]): OwnSearch[] {
+  const named = new Map<string, OwnSearch>()
+  for (const { collection, params } of traced) {
+    const { filter_by, per_page } = params
+    if (collection === undefined) continue
+    named.set(collection, { collection, ...(filter_by && { filter_by }), ...(per_page && { per_page }) })
+  }
+  if (named.size > 0) return [...named.values()]
+  const cited = turns.findLast(({ citations }) => citations.length > 0)?.citations ?? []
+  return [...new Set(cited.map(({ collection }) => collection))].map((collection) => ({ collection }))
+}
+
+/** The tab's fields, if they were searched. Others are not told from those that a search has by default. */
+const fieldsOf = ([search]: readonly SearchTrace[], { fields }: ChatSettings): string =>
+  search?.params.query_by === fields ? fields : ''
+
+/** Whether a conversation can go on with other settings: its messages are in the history of its model. */
+export function goesOnWith(own: Own, next: ChatSettings, { assistants, models }: Choices): boolean {
+  const modelOf = ({ assistant, model }: ChatSettings) =>
+    assistant === '' ? model : assistants?.find(({ name }) => name === assistant)?.model
+  const historyOf = (model: string | undefined) => models?.find(({ id }) => id === model)?.history_collection
+  const [held, wanted] = [own.model ?? modelOf(own.settings), modelOf(next)]
+  if (held === undefined || wanted === undefined) return own.settings.assistant === next.assistant
+  const history = historyOf(held)
+  return held === wanted || (history !== undefined && history === historyOf(wanted))
+}
