@@ -42,6 +42,10 @@ export function parse(text: string): Place {
 
 export const place = computed(() => parse(hash.value))
 
+/** Id of the conversation that is open at a place; undefined for a new one, and on other pages. */
+export const conversationAt = ({ page, rest }: Place): string | undefined =>
+  page === 'chat' ? rest[0] : undefined
+
 /** The address of a page, from words that are encoded here. Values of the query that are empty are left out. */
 export function to(words: string[], query: Record<string, string | undefined> = {}): string {
   const given = Object.entries(query).filter(

@@ -5,13 +5,13 @@ import { type Kept, Session, type Turn } from '../../../widget/src/session'
 import { sourcesOf } from '../../../widget/src/sources'
 import { visitorSecret } from '../../../widget/src/storage'
 import type { Asking, Front, StoredTurn, TurnEvent } from '../../../widget/src/wire'
-import { go, NEW, place, toConversation } from '../address'
+import { conversationAt, go, NEW, place, toConversation } from '../address'
 import { key } from '../key'
 import { askedWith, goesOnWith, type Own, type Stored } from './asked-with'
 import { type Choices, loadChoices } from './choices'
 import { citedBy, type Retrieval } from './cited'
 import { type Insight, learn } from './insight'
-import { type ChatSettings, choose, requestOf, settings } from './settings'
+import { type ChatSettings, choose, chosenFor, requestOf, settings } from './settings'
 import type { Timings, TracedTurn, Usage } from './wire'
 import { inWords, STUCK } from './words'
 
@@ -74,7 +74,9 @@ class ChatApi extends Api {
     const [stored, choices] = await Promise.all([found, loadChoices()])
     const last = stored.turns.at(-1)?.turn
     const traced = last === undefined ? [] : await this.#trace(id, last)
-    return askedWith(stored, traced.at(-1)?.trace.searches ?? [], choices, settings.peek())
+    const tab = settings.peek()
+    const own = askedWith(stored, traced.at(-1)?.trace.searches ?? [], choices, tab)
+    return id === chosenFor && goesOnWith(own, tab, choices) ? { ...own, settings: tab } : own
   }
 
   /** @returns nothing where the key may not read traces, or the trace is gone */
@@ -131,10 +133,7 @@ class InAddress implements Kept {
   }
 }
 
-const idInAddress = (): string | undefined => {
-  const { page, rest } = place.peek()
-  return page === 'chat' ? rest[0] : undefined
-}
+const idInAddress = (): string | undefined => conversationAt(place.peek())
 
 export class Chat {
   readonly turns = signal<readonly Turn[]>([])

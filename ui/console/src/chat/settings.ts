@@ -1,5 +1,6 @@
 /** What is asked: an assistant, or a collection by way of a conversation model. Kept in the tab, and named by a link. */
 import { signal } from '@preact/signals'
+import { conversationAt, place } from '../address'
 import { many } from '../parts/format'
 
 export interface ChatSettings {
@@ -40,6 +41,8 @@ const NAMES = ['assistant', 'collection', 'model', 'fields', 'limit', 'filter'] 
 
 /** Whether somebody has chosen, so that nothing is chosen for them. */
 export let chosen = false
+/** the conversation that the address of the tab named beside a choice, when it was opened: the choice is for it too */
+export let chosenFor: string | undefined
 
 function load(): ChatSettings {
   const settings = { ...DEFAULTS }
@@ -50,6 +53,7 @@ function load(): ChatSettings {
     if (value === null) continue
     settings[name] = value
     chosen = true
+    if (given.has(name)) chosenFor = conversationAt(place.peek())
   }
   settings.followups = sessionStorage.getItem('parley.followups') === 'true'
   return settings
