@@ -163,7 +163,7 @@ export default function UsagePage() {
           </section>
           <div class="split">
             <Shares title="By model" rows={rows} name="conversation_model_id" measure={measure} />
-            <Shares title="By key" rows={rows} name="key" measure={measure} />
+            <Shares title="By key" rows={rows} name="key" called={namesOf(keys)} measure={measure} />
           </div>
         </>
       )}
@@ -196,14 +196,27 @@ function Budgets({ budgets }: { budgets: Budget[] }) {
   )
 }
 
+/** What keys are called, by id as usage names it. The id stands beside a description that several keys have. */
+function namesOf(keys: readonly Key[]): Map<string, string> {
+  const isShared = (text: string) => keys.filter(({ description }) => description === text).length > 1
+  return new Map(
+    keys.map(({ id, description }) => [
+      String(id),
+      description === '' ? `Key ${id}` : `${description}${isShared(description) ? ` (${id})` : ''}`,
+    ]),
+  )
+}
+
 interface SharesProps {
   title: string
   rows: UsageRow[]
   name: 'key' | 'conversation_model_id'
+  /** what is shown in place of a name */
+  called?: Map<string, string>
   measure: Measure
 }
 
-function Shares({ title, rows, name, measure }: SharesProps) {
+function Shares({ title, rows, name, called, measure }: SharesProps) {
   const shares = byName(rows, name)
   const most = Math.max(...shares.map((share) => share[measure])) || 1
   return (
@@ -212,7 +225,7 @@ function Shares({ title, rows, name, measure }: SharesProps) {
       <ul class="share">
         {shares.map((share) => (
           <li key={share.name}>
-            <span>{share.name}</span>
+            <span>{called?.get(share.name) ?? share.name}</span>
             <strong>{shownAs(measure)(share[measure])}</strong>
             <span class="meter" aria-hidden="true">
               <span style={{ width: `${(share[measure] / most) * 100}%` }} />
