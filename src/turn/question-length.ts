@@ -4,4 +4,6 @@
  */
 export const LONGEST_QUESTION = 100_000
 
+export const QUESTION_EMPTY = 'The question is empty. Write one.'
+
 export const QUESTION_TOO_LONG = `The question is longer than ${LONGEST_QUESTION} characters.`

@@ -35,14 +35,13 @@ afterEach(() => vi.restoreAllMocks())
 beforeAll(async () => {
   await setStage()
   vi.spyOn(globalThis, 'fetch').mockImplementation(reading)
-  await createModel(env, {
-    id: 'roomy',
+  const model = {
     model_name: 'openai/gpt',
     openai_url: 'https://llm.test',
     api_key: 'sk-1234567890',
     history_collection: 'talk',
-    max_bytes: 400_000,
-  })
+  }
+  await createModel(env, { ...model, id: 'roomy', max_bytes: 400_000 })
   await putAssistant(env, 'guide', GUIDE)
 })
 
@@ -109,6 +108,20 @@ describe('a long question', () => {
       expect(reply.status).toBe(400)
       expect(reply.body).toMatchObject(body)
     }
+  })
+})
+
+describe('no question', () => {
+  const empty = { message: '`question`: The question is empty. Write one.' }
+  const none = { error: { message: 'The last message must have the role `user`: it is the question.' } }
+
+  it.each([
+    ['/conversations', { question: '', model: 'roomy', collections: ['films'] }, empty],
+    ['/a/guide/conversations', { question: '' }, empty],
+    ['/v1/chat/completions', { model: 'guide', messages: [] }, none],
+    ['/v1/responses', { model: 'guide', input: [] }, none],
+  ])('is refused by %s in words that say what to do', async (path, body, expected) => {
+    expect(await told({ path, body })).toMatchObject({ status: 400, body: expected })
   })
 })
 

@@ -17,7 +17,7 @@ import {
 const Body = once(() =>
   v.looseObject({
     ...common(),
-    messages: v.pipe(v.array(v.looseObject({ role: v.string(), ...message() })), v.minLength(1)),
+    messages: v.array(v.looseObject({ role: v.string(), ...message() })),
     stream_options: v.nullish(v.looseObject({ include_usage: v.nullish(v.boolean()) })),
     n: v.nullish(v.literal(1, 'One answer can be written at a time: `n` must be 1.')),
     seed: v.nullish(v.pipe(v.number(), v.safeInteger())),

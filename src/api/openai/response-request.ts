@@ -35,7 +35,7 @@ const Item = once(() =>
 const Body = once(() =>
   v.looseObject({
     ...common(),
-    input: v.union([v.string(), v.pipe(v.array(Item()), v.minLength(1))]),
+    input: v.union([v.string(), v.array(Item())]),
     instructions: v.nullish(v.string()),
     max_output_tokens: v.nullish(Tokens()),
     conversation: v.nullish(v.union([Id(), v.looseObject({ id: Id() })])),

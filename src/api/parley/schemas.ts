@@ -5,7 +5,7 @@
 import * as v from 'valibot'
 import { once } from '../../once.ts'
 import { LONGEST_FILE_NAME, MOST_FILES } from '../../text-file.ts'
-import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../../turn/question-length.ts'
+import { LONGEST_QUESTION, QUESTION_EMPTY, QUESTION_TOO_LONG } from '../../turn/question-length.ts'
 
 /** No id is longer than this: longer ones are not looked up. */
 const LONGEST_ID = 512
@@ -22,6 +22,10 @@ export const CollectionName = once(() => v.pipe(v.string(), v.minLength(1)))
 const Parameter = once(() => v.union([v.string(), v.number(), v.boolean()]))
 
 export const Search = once(() => v.objectWithRest({ collection: CollectionName() }, Parameter()))
+
+const Question = once(() =>
+  v.pipe(v.string(), v.minLength(1, QUESTION_EMPTY), v.maxLength(LONGEST_QUESTION, QUESTION_TOO_LONG)),
+)
 
 const Replaced = once(() =>
   v.pipe(
@@ -62,7 +66,7 @@ export const Ask = once(() =>
   v.pipe(
     v.objectWithRest(
       {
-        question: v.pipe(v.string(), v.minLength(1), v.maxLength(LONGEST_QUESTION, QUESTION_TOO_LONG)),
+        question: Question(),
         conversation_id: v.optional(
           v.pipe(Id(), v.description('The conversation to go on with. Absent: a new one')),
         ),
@@ -115,7 +119,7 @@ export const Ask = once(() =>
 export const AskAssistant = once(() =>
   v.pipe(
     v.strictObject({
-      question: v.pipe(v.string(), v.minLength(1), v.maxLength(LONGEST_QUESTION)),
+      question: Question(),
       conversation_id: v.optional(
         v.pipe(Id(), v.description('The conversation to go on with. Absent: a new one')),
       ),
