@@ -11,6 +11,7 @@ export type ErrorCode =
   | 'over_time'
   | 'unsafe'
   | 'too_long'
+  | 'answer_too_long'
   | 'search_failed'
   | 'search_timed_out'
   | 'search_unavailable'

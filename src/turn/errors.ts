@@ -29,6 +29,7 @@ const RETRIES: Record<ErrorCode, Retry> = {
   over_time: 'never',
   unsafe: 'never',
   too_long: 'never',
+  answer_too_long: 'never',
   search_failed: 'never',
   search_timed_out: 'now',
   search_unavailable: 'now',

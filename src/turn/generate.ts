@@ -60,7 +60,11 @@ export async function generate(
       case 'text':
         length += delta.text.length
         if (length > LONGEST_ANSWER) {
-          throw coded('too_long', 400, `The answer exceeds the maximum of ${LONGEST_ANSWER} characters.`)
+          throw coded(
+            'answer_too_long',
+            400,
+            `The answer exceeds the maximum of ${LONGEST_ANSWER} characters.`,
+          )
         }
         pieces.push(delta.text)
         onText?.(delta.text)

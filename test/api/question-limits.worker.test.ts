@@ -42,6 +42,7 @@ beforeAll(async () => {
     history_collection: 'talk',
   }
   await createModel(env, { ...model, id: 'roomy', max_bytes: 400_000 })
+  await createModel(env, { ...model, id: 'narrow', max_bytes: 1_000 })
   await putAssistant(env, 'guide', GUIDE)
 })
 
@@ -108,6 +109,33 @@ describe('a long question', () => {
       expect(reply.status).toBe(400)
       expect(reply.body).toMatchObject(body)
     }
+  })
+})
+
+describe('a question that its model has no room for', () => {
+  const long = 'Who directed it? '.repeat(100)
+  const message =
+    'The question is too long for its conversation model. Ask a shorter one, or raise `max_bytes` of the model.'
+  const told400 = { status: 400, body: { message, code: 'too_long' } }
+
+  it("is refused in plain words on Parley's own routes, the first one and a follow-up", async () => {
+    const first = await told(asked('Who directed Alien at all?', 'narrow', false).parley!)
+    const { conversation_id } = first.body as { conversation_id: string }
+    for (const more of [{}, { conversation_id }]) {
+      const { path, body } = asked(long, 'narrow', false).parley!
+      expect(await told({ path, body: { ...(body as object), ...more } })).toMatchObject(told400)
+      const { text } = await told({ path, body: { ...(body as object), ...more, stream: true } })
+      expect(text).toContain(JSON.stringify(message).slice(1, -1))
+      expect(text).not.toContain('ax bytes')
+    }
+  })
+
+  it("is refused in Typesense's words on its wire", async () => {
+    const { path } = asked(long, 'narrow', false)['a search']!
+    expect(await told({ path })).toMatchObject({
+      status: 400,
+      body: { message: expect.stringContaining('is less than the minimum required bytes') },
+    })
   })
 })
 

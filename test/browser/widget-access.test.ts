@@ -164,6 +164,18 @@ describe.runIf(CHROMIUM)('the widget', () => {
     expect(directions).toEqual(['true', 'false'])
   })
 
+  test('says in the language of the page that a question is too long', async () => {
+    const page = await stage.tab(await stage.visitor(), { lang: 'de' })
+    const box = page.getByRole('textbox')
+    await box.and(page.getByPlaceholder('Frage stellen')).waitFor()
+    // Most models have room for whatever the field takes.
+    await box.evaluate((element) => Object(element).removeAttribute('maxlength'))
+    await box.fill('Wie mache ich einen Schlüssel? '.repeat(700))
+    await box.press('Enter')
+    const told = page.locator('.turn[aria-busy="false"] .problem p')
+    expect(await told.textContent()).toBe('Diese Frage ist zu lang. Bitte kürzer fragen.')
+  })
+
   test('does nothing that a model could be led to write', async () => {
     stage.writer.answer = () => HOSTILE.join('\n\n')
     const context = await stage.visitor()

@@ -14,6 +14,7 @@ import type { Wording } from '../../turn/wording'
 import { asAsked } from '../turn/asked'
 import { COMMENT, HEARTBEAT_MS } from '../turn/event-stream'
 import { repliesOf } from '../turn/results'
+import { wordsOf } from './errors'
 
 /** How long a client waits before it reconnects, in milliseconds. Sent once, at the beginning of a stream. */
 export const RETRY = 'retry: 1000\n\n'
@@ -60,6 +61,7 @@ export class LogEncoder {
       return { conversation_id, ...data, question }
     }
     if (event.type === 'done') return { ...data, answer: textOf(event.answer) }
+    if (event.type === 'error') return { ...data, message: wordsOf(event) }
     if (event.type !== 'retrieval') return data
     const { passages, searches, cut } = event
     const results = this.#results

@@ -238,9 +238,9 @@ export class Session {
       throw new NetworkError('The answer was cut off.')
     } catch (error) {
       if (signal.aborted) return
-      const { status = 0, message = '' } = error as Partial<ApiError>
+      const { status = 0, message = '', code } = error as Partial<ApiError>
       if (!(error instanceof ApiError || error instanceof NetworkError)) console.error(error)
-      this.#finish(turn, 'failed', { status, message: error instanceof ApiError ? message : '' })
+      this.#finish(turn, 'failed', { status, message: error instanceof ApiError ? message : '', code })
     }
   }
 

@@ -5,6 +5,7 @@ import { type FeedbackHost, FeedbackView } from './feedback-view'
 import type { Markdown } from './markdown'
 import type { Turn } from './session'
 import { markAnswer, type Source, shownPart, withMarks, withoutMarks } from './sources'
+import type { TurnFault } from './wire'
 import type { Words } from './words'
 
 /** What a turn asks of the widget. */
@@ -218,12 +219,13 @@ export class TurnView {
   }
 
   #whatHappened(): string {
-    const { state, error: { status, message } = { status: 0, message: '' } } = this.#turn
+    const { state, error: { status, message, code } = { status: 0, message: '' } as TurnFault } = this.#turn
     const { words } = this.#host
     if (state === 'stopped') return words.stopped
     if (status === 0) return words.offline
     if (status === 401 || status === 403) return words.refused
     if (status === 429) return words.busy
+    if (code === 'too_long') return words.tooLong
     return message ? `${words.failed} ${message}` : words.failed
   }
 

@@ -54,6 +54,7 @@ export const ENGLISH = {
   detach: 'Remove',
   fileLimits: 'Text files only: up to {files}, together {size}.',
   notAttached: 'Not attached: {name}.',
+  tooLong: 'This question is too long. Make it shorter.',
 }
 
 export type Words = typeof ENGLISH

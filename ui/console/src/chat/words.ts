@@ -8,6 +8,7 @@ export const WORDS: Words = {
   stopped: 'Stopped. Nothing of this answer is kept.',
   failed: 'This did not work.',
   offline: 'The connection broke before the answer was complete. Check that Parley is running and try again.',
+  tooLong: 'This question is too long for the model. Make it shorter, or raise `max_bytes` of the model.',
   refused: 'Your API key may not ask this. Choose another one with "Use another key".',
 }
 
