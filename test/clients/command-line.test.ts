@@ -1,14 +1,14 @@
 /** `parley`, the command line, as a user runs it: a process of its own against a running Parley. */
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { onePagePdf, oneParagraphDocx } from '../scripts/parley/files'
 import { serve } from '../serve'
 import { embeddedBy, startEmbedder } from './embedder'
 import { KEY, request, unique, url } from './harness'
 import { Relay } from './relay'
-import { runParley } from './run-parley'
+import { exported, runParley, writeIn } from './run-parley'
 
 let folder = ''
 beforeAll(() => {
@@ -17,25 +17,7 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 const parley = (...args: string[]) => runParley(folder, args)
-
-function write(path: string, text: string | Uint8Array): string {
-  const file = join(folder, path)
-  mkdirSync(dirname(file), { recursive: true })
-  writeFileSync(file, text)
-  return file
-}
-
-const exported = async (collection: string) => {
-  const { text } = await request(
-    'GET',
-    `/collections/${collection}/documents/export?exclude_fields=embedding`,
-  )
-  return text
-    .split('\n')
-    .filter(Boolean)
-    .map((line) => JSON.parse(line))
-    .sort((a, b) => (a.id < b.id ? -1 : 1))
-}
+const write = (path: string, text: string | Uint8Array) => writeIn(folder, path, text)
 
 test('a folder is imported by one command, and asked by the next', async () => {
   const into = unique('guide')

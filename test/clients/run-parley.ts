@@ -1,7 +1,8 @@
 /** Runs `parley`, the command line, as a user does: a process of its own. */
 import { spawn } from 'node:child_process'
-import { join } from 'node:path'
-import { KEY, url } from './harness'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { KEY, request, url } from './harness'
 
 const CLI = join(import.meta.dirname, '../../scripts/parley/cli.mjs')
 
@@ -38,3 +39,24 @@ export const runParley = (folder: string, args: string[], env: Record<string, st
       resolve({ code, out, err, json })
     })
   })
+
+/** Writes a file below a folder. @returns its path */
+export function writeIn(folder: string, path: string, text: string | Uint8Array): string {
+  const file = join(folder, path)
+  mkdirSync(dirname(file), { recursive: true })
+  writeFileSync(file, text)
+  return file
+}
+
+/** The documents of a collection, by their ids, without vectors. */
+export const exported = async (collection: string) => {
+  const { text } = await request(
+    'GET',
+    `/collections/${collection}/documents/export?exclude_fields=embedding`,
+  )
+  return text
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line))
+    .sort((a, b) => (a.id < b.id ? -1 : 1))
+}

@@ -5,9 +5,10 @@ import { EXIT, Failure } from '../failure.mjs'
 import { crawl } from '../import/crawl.mjs'
 import { addContent, asDocuments, leaveOutUnindexed, newRead, sectionOf } from '../import/documents.mjs'
 import { localFiles } from '../import/folder.mjs'
-import { planImport, storedHashes } from '../import/plan.mjs'
+import { planImport, storedBy, whence } from '../import/plan.mjs'
 import { removeDocuments, sendDocuments } from '../import/send.mjs'
 import { progress } from '../progress.mjs'
+import { quoted } from '../quoted.mjs'
 import { readContent } from '../read/index.mjs'
 import { isAssistantName, makeAssistant } from './init.mjs'
 
@@ -43,14 +44,16 @@ import { isAssistantName, makeAssistant } from './init.mjs'
  */
 export async function importInto(server, from, options, say) {
   const began = Date.now()
+  /** @type {Read & { place?: string }} */
   const read = /^https?:\/\//i.test(from[0] ?? '')
     ? await readSite(from, options, say)
     : await readFiles(from, options, say)
   const { unread } = read
-  const source = options.source ?? read.source
+  const { source, place } = read
   const given = options.schema === undefined ? undefined : await fieldsIn(options.schema)
   const { fields, documents } = await asDocuments(read, {
     source,
+    ...(place !== undefined && { place }),
     collection: options.into,
     server: server.url,
     embedding: options.embedding,
@@ -68,7 +71,8 @@ export async function importInto(server, from, options, say) {
       `Collection ${options.into} holds the sample. Import into another one with --into.`,
     )
   }
-  const stored = present ? await storedHashes(server, options.into, source) : new Map()
+  const stored = present ? await storedBy(server, options.into, source) : new Map()
+  if (options.source === undefined) requireSame(source, whence(documents, stored), options.into, say)
   const plan = planImport(documents, stored)
   // What could not be read today may still be there: only what is known to be gone is removed.
   const gone = read.complete ? plan.gone : []
@@ -113,6 +117,27 @@ export async function importInto(server, from, options, say) {
   return { ...summary, removed, failed: rejected.length, seconds: secondsSince(began) }
 }
 
+/**
+ * Refuses documents that would take the place of others, which a folder of the same name holds elsewhere.
+ * @param {string} source
+ * @param {ReturnType<typeof whence>} from
+ * @param {string} collection
+ * @param {(line: string) => void} say
+ * @throws Failure
+ */
+function requireSame(source, from, collection, say) {
+  if (from === 'other') {
+    throw new Failure(
+      EXIT.usage,
+      `What an earlier import of "${source}" left in ${collection} says something else, and would be replaced. ` +
+        `If this is another folder or file, give it a name of its own: --source NAME. ` +
+        `If it is the same one, which has changed or moved: --source ${quoted(source)}.`,
+    )
+  }
+  if (from === 'moved')
+    say(`"${source}" was imported from another place before, with much the same documents: they are updated.`)
+}
+
 /** @param {number} began */
 const secondsSince = (began) => Math.round((Date.now() - began) / 100) / 10
 
@@ -122,7 +147,7 @@ const secondsSince = (began) => Math.round((Date.now() - began) / 100) / 10
  * @param {(line: string) => void} say
  * @returns {Promise<Read>}
  */
-async function readSite(from, { maxPages, rate, json }, say) {
+async function readSite(from, { maxPages, rate, json, source }, say) {
   const [start = ''] = from
   if (from.length > 1) throw new Failure(EXIT.usage, 'Import one website at a time.')
   if (!URL.canParse(start)) throw new Failure(EXIT.usage, `"${start}" is no address of a website.`)
@@ -153,7 +178,7 @@ async function readSite(from, { maxPages, rate, json }, say) {
     )
   }
   return {
-    source: new URL(start).host,
+    source: source ?? new URL(start).host,
     articles,
     rows: [],
     unread,
@@ -165,10 +190,11 @@ async function readSite(from, { maxPages, rate, json }, say) {
  * @param {string[]} from
  * @param {ImportOptions} options
  * @param {(line: string) => void} say
- * @returns {Promise<Read>}
+ * @returns {Promise<Read & { place?: string }>}
  */
-async function readFiles(from, { idField, json }, say) {
-  const { name: source, files, unreadable } = await localFiles(from)
+async function readFiles(from, { idField, json, source: named }, say) {
+  const { name: own, place, files, unreadable } = await localFiles(from)
+  const source = named ?? own
   const read = newRead(source)
   /** @type {string[]} */
   const tables = []
@@ -201,7 +227,7 @@ async function readFiles(from, { idField, json }, say) {
       `Nothing could be read: ${read.unread[0]?.source}: ${read.unread[0]?.error}.`,
     )
   }
-  return { ...read, complete: read.unread.length === 0 }
+  return { ...read, ...(place !== undefined && { place }), complete: read.unread.length === 0 }
 }
 
 /** @param {string[]} names of pages */

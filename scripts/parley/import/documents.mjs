@@ -9,7 +9,8 @@ import { articleFields, documentOf, rowFields } from './schema.mjs'
  * What was read: pages, or rows.
  * @typedef {object} Read
  * @property {string} source
- * @property {{ id: string, section: string, article: import('../read/article.mjs').Article, indexed?: false }[]} articles
+ * @property {{ id: string, path?: string, section: string, article: import('../read/article.mjs').Article, indexed?: false }[]} articles
+ *   `path`: of the file within the import
  * @property {{ id: string, row: Record<string, unknown> }[]} rows
  * @property {{ source: string, error: string }[]} unread
  * @property {boolean} complete whether all that there is was seen: what is missing is gone
@@ -41,7 +42,7 @@ export function addContent(read, { id, name }, content, idField) {
   } else if (content.article.text === '') {
     // A redirect needs no text.
     if (content.indexed !== false) read.unread.push({ source: name, error: 'holds no text' })
-  } else read.articles.push({ id, section: sectionOf(name), ...content })
+  } else read.articles.push({ id, path: name, section: sectionOf(name), ...content })
 }
 
 /**
@@ -92,6 +93,7 @@ function rowId(row, field) {
 /**
  * @typedef {object} Making
  * @property {string} source
+ * @property {string} [place] of the source (folder.mjs)
  * @property {string} collection
  * @property {string} server the address of Parley, on whose page /document a document without an address is read
  * @property {string} embedding the model that makes the vectors
@@ -107,15 +109,13 @@ function rowId(row, field) {
  */
 export async function asDocuments(
   { articles, rows },
-  { source, collection, server, embedding, baseUrl, types = {}, fields: given },
+  { source, place, collection, server, embedding, baseUrl, types = {}, fields: given },
 ) {
   if (articles.length > 0) {
-    const documents = articles.map(({ id, section, article }) => {
+    const documents = articles.map(({ id, path = '', section, article }) => {
       const url =
-        article.url ??
-        urlOf(id, source, baseUrl) ??
-        `${server}/document#${collection}/${encodeURIComponent(id)}`
-      return marked({ id, ...article, url, ...(section !== '' && { section }) }, source)
+        article.url ?? urlOf(path, baseUrl) ?? `${server}/document#${collection}/${encodeURIComponent(id)}`
+      return marked({ id, ...article, url, ...(section !== '' && { section }) }, source, place)
     })
     return { fields: given ?? articleFields(embedding), documents: await Promise.all(documents) }
   }
@@ -126,21 +126,17 @@ export async function asDocuments(
       embedding,
       types,
     )
-  const documents = rows.map(({ id, row }) => marked({ ...documentOf(row, fields), id }, source))
+  const documents = rows.map(({ id, row }) => marked({ ...documentOf(row, fields), id }, source, place))
   return { fields, documents: await Promise.all(documents) }
 }
 
 /**
  * The address of a file on the web: without its ending, and a folder's for its index.
- * @param {string} id
- * @param {string} source
+ * @param {string} path
  * @param {string | undefined} base
  */
-function urlOf(id, source, base) {
+function urlOf(path, base) {
   if (base === undefined) return undefined
-  const path = id
-    .slice(source.length + 1)
-    .replace(/\.[a-z0-9]+$/i, '')
-    .replace(/(^|\/)(index|readme)$/i, '$1')
-  return `${base.replace(/\/+$/, '')}/${encodeURI(path)}`
+  const page = path.replace(/\.[a-z0-9]+$/i, '').replace(/(^|\/)(index|readme)$/i, '$1')
+  return `${base.replace(/\/+$/, '')}/${encodeURI(page)}`
 }

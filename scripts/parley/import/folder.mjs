@@ -1,5 +1,6 @@
 /** Files on this machine that can be imported. */
-import { readdir, readFile, stat } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { readdir, readFile, realpath, stat } from 'node:fs/promises'
 import { basename, join, resolve, sep } from 'node:path'
 import { EXIT, Failure } from '../failure.mjs'
 import { isReadable, READABLE } from '../read/index.mjs'
@@ -37,12 +38,27 @@ export async function filesIn(folder) {
   return { files: files.map(({ name, file }) => ({ path: file, name })), unreadable }
 }
 
+/** Hexadecimal digits of a place: enough to tell folders apart, and too few to find out a path that nobody knows. */
+const PLACE_DIGITS = 8
+
+/**
+ * Where a folder or a file is, as a short hash of its path on this machine: the path itself is nobody else's business.
+ * @param {string} path
+ * @returns {Promise<string>}
+ */
+export const placeOf = async (path) =>
+  createHash('sha256')
+    .update(await realpath(path))
+    .digest('hex')
+    .slice(0, PLACE_DIGITS)
+
 /** @param {string} path */
 const slashed = (path) => path.split(sep).join('/')
 
 /**
  * @typedef {object} Local
  * @property {string} name what the import goes by: the folder's name, or the file's
+ * @property {string} [place] of the folder or the one file
  * @property {Found[]} files
  * @property {string[]} unreadable documents of kinds that are not read
  */
@@ -64,7 +80,7 @@ export async function localFiles(paths) {
     if (files.length === 0) {
       throw new Failure(EXIT.usage, `${first} holds no file that can be read (${READABLE.join(' ')}).`)
     }
-    return { name: basename(resolve(first)), files, unreadable }
+    return { name: basename(resolve(first)), place: await placeOf(first), files, unreadable }
   }
   const unreadable = paths.find((path) => !isReadable(path))
   if (unreadable !== undefined) {
@@ -72,6 +88,7 @@ export async function localFiles(paths) {
   }
   return {
     name: paths.length === 1 ? basename(first) : 'files',
+    ...(paths.length === 1 && { place: await placeOf(first) }),
     files: paths.map((path) => ({ path, name: paths.length === 1 ? basename(path) : slashed(path) })),
     unreadable: [],
   }

@@ -12,25 +12,40 @@ import { HASH, SOURCE } from './schema.mjs'
  */
 
 /**
+ * What an earlier import left of a document.
+ * @typedef {object} Stored
+ * @property {string} source
+ * @property {string} hash of what the document says
+ * @property {string} [place] where its source was (folder.mjs, `placeOf`); absent where that is not known
+ */
+
+/** The hash of a document's mark, and the place, which follows it where there is one. @param {unknown} mark */
+const partsOf = (mark) => {
+  const [hash = '', place] = typeof mark === 'string' ? mark.split('-') : []
+  return { hash, ...(place !== undefined && { place }) }
+}
+
+/**
  * Marks a document with where it comes from and what it says.
  * @param {Document} document
  * @param {string} source
+ * @param {string} [place] of the source
  * @returns {Promise<Document>}
  */
-export async function marked(document, source) {
+export async function marked(document, source, place) {
   const bytes = new TextEncoder().encode(JSON.stringify(document))
   const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes)).slice(0, 16)
   const hash = Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('')
-  return { ...document, [SOURCE]: source, [HASH]: hash }
+  return { ...document, [SOURCE]: source, [HASH]: place === undefined ? hash : `${hash}-${place}` }
 }
 
 /**
  * @param {Document[]} documents marked
- * @param {Map<string, string>} stored hashes of what earlier imports of this source left, by id
+ * @param {Map<string, Stored>} stored what earlier imports of this source left, by id
  * @returns {Plan}
  */
 export function planImport(documents, stored) {
-  const changed = documents.filter((document) => stored.get(document.id) !== document[HASH])
+  const changed = documents.filter((document) => !isUnchanged(document, stored))
   const ids = new Set(documents.map(({ id }) => id))
   return {
     changed,
@@ -40,14 +55,35 @@ export function planImport(documents, stored) {
   }
 }
 
+/** @param {Document} document @param {Map<string, Stored>} stored */
+const isUnchanged = (document, stored) => stored.get(document.id)?.hash === partsOf(document[HASH]).hash
+
+/**
+ * Whether documents come from where what is stored under their source's name comes from: `here` from the same place,
+ * `moved` from another one that holds the same, as a checkout of another machine does, `other` from what only has that name.
+ * Nothing is lost where all that is stored stays as it is. Else half of the documents, of the smaller side, have to be the
+ * same word for word: names of files such as index.md are the same in folders that have nothing in common.
+ * @param {Document[]} documents of one source
+ * @param {Map<string, Stored>} stored under the source's name
+ * @returns {'here' | 'moved' | 'other'}
+ */
+export function whence(documents, stored) {
+  const { place } = partsOf(documents[0]?.[HASH])
+  const places = new Set(Array.from(stored.values(), (each) => each.place))
+  const same = documents.filter((document) => isUnchanged(document, stored)).length
+  if (place === undefined || places.has(place) || same === stored.size) return 'here'
+  if (same * 2 < Math.min(documents.length, stored.size)) return 'other'
+  return [...places].some((each) => each !== undefined) ? 'moved' : 'here'
+}
+
 /**
  * What earlier imports of a source left in a collection.
  * @param {import('../server.mjs').Server} server
  * @param {string} collection
  * @param {string} source
- * @returns {Promise<Map<string, string>>} hashes by id
+ * @returns {Promise<Map<string, Stored>>} by id
  */
-export async function storedHashes(server, collection, source) {
+export async function storedBy(server, collection, source) {
   const query = new URLSearchParams({
     filter_by: `${SOURCE}:=\`${source.replaceAll('`', '')}\``,
     include_fields: `id,${HASH}`,
@@ -65,7 +101,7 @@ export async function storedHashes(server, collection, source) {
   for (const line of (await response.text()).split('\n')) {
     if (line === '') continue
     const document = JSON.parse(line)
-    stored.set(document.id, document[HASH] ?? '')
+    stored.set(document.id, { source, ...partsOf(document[HASH]) })
   }
   return stored
 }

@@ -6,12 +6,7 @@ import {
   newRead,
   type Read,
 } from '../../../../scripts/parley/import/documents.mjs'
-import {
-  type Document,
-  type Plan,
-  planImport,
-  storedHashes,
-} from '../../../../scripts/parley/import/plan.mjs'
+import { type Document, type Plan, planImport, storedBy } from '../../../../scripts/parley/import/plan.mjs'
 import { type Field, SOURCE } from '../../../../scripts/parley/import/schema.mjs'
 import { type Rejected, removeDocuments, sendDocuments } from '../../../../scripts/parley/import/send.mjs'
 import { readContent } from '../../../../scripts/parley/read/index.mjs'
@@ -72,7 +67,7 @@ export async function prepare({ read }: Gathered, collection: string, embedding:
   const { fields, documents } = await asDocuments(read, { source, collection, server: server.url, embedding })
   // A collection that no import has made has no list of what one left.
   const isOurs = present?.fields?.some(({ name }) => name === SOURCE) ?? false
-  const stored = isOurs ? await storedHashes(server as never, collection, source) : new Map()
+  const stored = isOurs ? await storedBy(server as never, collection, source) : new Map()
   const plan = planImport(documents, stored)
   // What could not be read today may still be there: only what is known to be gone is removed.
   if (!read.complete) plan.gone = []

@@ -1,0 +1,57 @@
+/** `parley import` where a document could be lost, or where nothing comes of it: as a user runs it. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { unique } from './harness'
+import { exported, runParley, writeIn } from './run-parley'
+
+let folder = ''
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'parley-import-'))
+})
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const parley = (...args: string[]) => runParley(folder, args)
+const write = (path: string, text: string) => writeIn(folder, path, text)
+
+test('a folder does not replace another one of the same name; a checkout of it elsewhere is updated', async () => {
+  const into = unique('two')
+  write('one/docs/index.md', '# One\n\nThe first project.')
+  write('one/docs/extra.md', '# Extra\n\nMore of the first one.')
+  write('two/docs/index.md', '# Two\n\nThe second project.')
+  expect((await parley('import', 'one/docs', '--into', into)).code).toBe(0)
+  const refused = await parley('import', 'two/docs', '--into', into, '--prune')
+  expect([refused.code, refused.err]).toEqual([2, expect.stringContaining('--source NAME')])
+  const named = await parley(
+    ...['import', 'two/docs', '--into', into, '--source', 'second', '--base-url', 'https://two.example'],
+    ...['--prune', '--json'],
+  )
+  expect(named.json).toMatchObject({ source: 'second', added: 1, removed: 0 })
+  expect((await exported(into)).map(({ id, title, url }) => [id, title, url])).toEqual([
+    ['docs/extra.md', 'Extra', expect.anything()],
+    ['docs/index.md', 'One', expect.anything()],
+    ['second/index.md', 'Two', 'https://two.example/'],
+  ])
+
+  // From its own folder everything may change; elsewhere it is known by what did not.
+  write('one/docs/index.md', '# One\n\nThe first project, changed.')
+  write('one/docs/extra.md', '# Extra\n\nMore of it.')
+  expect(
+    (await runParley(join(folder, 'one/docs'), ['import', '.', '--into', into, '--json'])).json,
+  ).toMatchObject({
+    changed: 2,
+  })
+  write('checkout/docs/index.md', '# One\n\nThe first project, changed again.')
+  write('checkout/docs/extra.md', '# Extra\n\nMore of it.')
+  const moved = await parley('import', 'checkout/docs', '--into', into, '--json')
+  expect(moved.json).toMatchObject({ changed: 1, unchanged: 1, gone: 0 })
+  expect(moved.err).toContain('from another place before')
+  // Who names the source decides.
+  write('two/docs/extra.md', '# Extra\n\nOf the second one.')
+  expect(
+    (await parley('import', 'two/docs', '--into', into, '--source', 'docs', '--json')).json,
+  ).toMatchObject({
+    changed: 2,
+  })
+})
