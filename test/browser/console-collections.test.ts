@@ -195,6 +195,30 @@ describe.runIf(CHROMIUM)('collections in the console', () => {
     await page.getByLabel('The first documents').getByText('dropped.md').waitFor()
   })
 
+  test('keep several files when several others are imported', async () => {
+    const name = unique('several')
+    const page = await stage.tab({}, '#/import')
+    const files = (names: string[]) =>
+      names.map((each) => ({ name: each, mimeType: 'text/markdown', buffer: Buffer.from(`# ${each}`) }))
+    for (const names of [
+      ['a.md', 'b.md'],
+      ['c.md', 'd.md'],
+    ]) {
+      await page.getByLabel('Files').setInputFiles(files(names))
+      await page.getByLabel('Collection').fill(name)
+      await page
+        .getByLabel('The first documents')
+        .getByText(names[0] ?? '')
+        .first()
+        .waitFor()
+      if (names[0] === 'c.md') await page.getByText('2 new, 0 changed, 0 unchanged, 0 gone').waitFor()
+      await page.getByRole('button', { name: 'Import', exact: true }).click()
+      await page.getByText(`imported into ${name}`).waitFor()
+      await page.getByRole('button', { name: 'Import more' }).click()
+    }
+    expect((await documentsOf(name)).map(({ id }) => id)).toEqual(['a.md', 'b.md', 'c.md', 'd.md'])
+  })
+
   /** Drags a file over the page, or drops it there. */
   const drag = (page: Page, event: 'dragover' | 'drop') =>
     page.evaluate(`{

@@ -55,3 +55,42 @@ test('a folder does not replace another one of the same name; a checkout of it e
     changed: 2,
   })
 })
+
+test('each of several files is an import of its own, unless they are given one name', async () => {
+  const into = unique('files')
+  const [a = '', b = '', c = '', d = ''] = ['a', 'b', 'c', 'd'].map((name) =>
+    write(`apart/${name}.md`, `# ${name}\n\nThe text of ${name}.`),
+  )
+  await parley('import', a, b, '--into', into)
+  const rows = write('apart/rows.md', '# Rows\n\nOne.')
+  expect((await parley('import', c, d, rows, '--into', into, '--prune', '--json')).json).toMatchObject({
+    source: 'c.md, d.md, rows.md',
+    added: 3,
+    removed: 0,
+  })
+  expect((await exported(into)).map(({ id, section }) => [id, section])).toEqual(
+    ['a.md', 'b.md', 'c.md', 'd.md', 'rows.md'].map((id) => [id, undefined]),
+  )
+  // The same file, from wherever, is the same document; with others or alone.
+  expect(
+    (await runParley(join(folder, 'apart'), ['import', 'a.md', '--into', into, '--json'])).json,
+  ).toMatchObject({
+    unchanged: 1,
+  })
+  const other = write('else/a.md', '# Other\n\nAnother text.')
+  expect((await parley('import', b, other, '--into', into)).err).toContain('"a.md"')
+  expect((await parley('import', a, other, '--into', into)).err).toContain('have the same name')
+
+  await parley('import', a, b, '--into', into, '--source', 'pair')
+  expect(
+    (await parley('import', a, '--into', into, '--source', 'pair', '--prune', '--json')).json,
+  ).toMatchObject({ unchanged: 1, removed: 1 })
+  expect((await exported(into)).map(({ id }) => id)).toEqual([
+    'a.md',
+    'b.md',
+    'c.md',
+    'd.md',
+    'pair/a.md',
+    'rows.md',
+  ])
+})

@@ -5,7 +5,7 @@ import { EXIT, Failure } from '../failure.mjs'
 import { crawl } from '../import/crawl.mjs'
 import { addContent, asDocuments, leaveOutUnindexed, newRead, sectionOf } from '../import/documents.mjs'
 import { localFiles } from '../import/folder.mjs'
-import { planImport, storedBy, whence } from '../import/plan.mjs'
+import { planImport, sourcesOf, storedBy, whence } from '../import/plan.mjs'
 import { removeDocuments, sendDocuments } from '../import/send.mjs'
 import { progress } from '../progress.mjs'
 import { quoted } from '../quoted.mjs'
@@ -44,16 +44,12 @@ import { isAssistantName, makeAssistant } from './init.mjs'
  */
 export async function importInto(server, from, options, say) {
   const began = Date.now()
-  /** @type {Read & { place?: string }} */
   const read = /^https?:\/\//i.test(from[0] ?? '')
     ? await readSite(from, options, say)
     : await readFiles(from, options, say)
   const { unread } = read
-  const { source, place } = read
   const given = options.schema === undefined ? undefined : await fieldsIn(options.schema)
   const { fields, documents } = await asDocuments(read, {
-    source,
-    ...(place !== undefined && { place }),
     collection: options.into,
     server: server.url,
     embedding: options.embedding,
@@ -61,6 +57,8 @@ export async function importInto(server, from, options, say) {
     ...(options.baseUrl !== undefined && { baseUrl: options.baseUrl }),
     ...(given && { fields: given }),
   })
+  const sources = sourcesOf(documents)
+  const source = some(sources)
   const shown = fields.map(({ name, type, facet }) => `${name}: ${type}${facet ? ' (facet)' : ''}`)
 
   const path = `/collections/${encodeURIComponent(options.into)}`
@@ -71,8 +69,9 @@ export async function importInto(server, from, options, say) {
       `Collection ${options.into} holds the sample. Import into another one with --into.`,
     )
   }
-  const stored = present ? await storedBy(server, options.into, source) : new Map()
-  if (options.source === undefined) requireSame(source, whence(documents, stored), options.into, say)
+  const stored = present ? await storedBy(server, options.into, sources) : new Map()
+  for (const each of options.source === undefined ? sources : [])
+    requireSame(each, whence(each, documents, stored), options.into, say)
   const plan = planImport(documents, stored)
   // What could not be read today may still be there: only what is known to be gone is removed.
   const gone = read.complete ? plan.gone : []
@@ -147,7 +146,7 @@ const secondsSince = (began) => Math.round((Date.now() - began) / 100) / 10
  * @param {(line: string) => void} say
  * @returns {Promise<Read>}
  */
-async function readSite(from, { maxPages, rate, json, source }, say) {
+async function readSite(from, { maxPages, rate, json, source: named }, say) {
   const [start = ''] = from
   if (from.length > 1) throw new Failure(EXIT.usage, 'Import one website at a time.')
   if (!URL.canParse(start)) throw new Failure(EXIT.usage, `"${start}" is no address of a website.`)
@@ -163,10 +162,12 @@ async function readSite(from, { maxPages, rate, json, source }, say) {
   )
   if (found.leftOut.length > 0) say(leavingOut(found.leftOut))
   if (found.cut) say(`There are more: the first ${maxPages} were read. --max-pages raises that.`)
+  const source = named ?? new URL(start).host
   const articles = found.pages.flatMap(({ url, article }) => {
     if (!article) return []
     const { host, pathname, search } = new URL(url)
-    return [{ id: `${host}${pathname}${search}`, section: sectionOf(pathname.replace(/^\//, '')), article }]
+    const id = `${host}${pathname}${search}`
+    return [{ id, from: { source }, section: sectionOf(pathname.replace(/^\//, '')), article }]
   })
   const unread = found.pages.flatMap(({ url, error }) =>
     error === undefined ? [] : [{ source: url, error }],
@@ -178,7 +179,6 @@ async function readSite(from, { maxPages, rate, json, source }, say) {
     )
   }
   return {
-    source: source ?? new URL(start).host,
     articles,
     rows: [],
     unread,
@@ -190,23 +190,21 @@ async function readSite(from, { maxPages, rate, json, source }, say) {
  * @param {string[]} from
  * @param {ImportOptions} options
  * @param {(line: string) => void} say
- * @returns {Promise<Read & { place?: string }>}
+ * @returns {Promise<Read>}
  */
-async function readFiles(from, { idField, json, source: named }, say) {
-  const { name: own, place, files, unreadable } = await localFiles(from)
-  const source = named ?? own
-  const read = newRead(source)
+async function readFiles(from, { idField, json, source }, say) {
+  const { files, unreadable } = await localFiles(from, source)
+  const read = newRead()
   /** @type {string[]} */
   const tables = []
   const bar = progress('Reading', files.length, 'files', json)
-  for (const [at, { path, name }] of files.entries()) {
-    const id = files.length === 1 && name === source ? name : `${source}/${name}`
+  for (const [at, file] of files.entries()) {
     try {
-      const content = await readContent(await readFile(path), name)
-      if ('rows' in content) tables.push(name)
-      addContent(read, { id, name }, content, idField)
+      const content = await readContent(await readFile(file.path), file.name)
+      if ('rows' in content) tables.push(file.name)
+      addContent(read, file, content, idField)
     } catch (error) {
-      read.unread.push({ source: name, error: /** @type {Error} */ (error).message })
+      read.unread.push({ source: file.name, error: /** @type {Error} */ (error).message })
     }
     bar.to(at + 1)
   }
@@ -227,7 +225,7 @@ async function readFiles(from, { idField, json, source: named }, say) {
       `Nothing could be read: ${read.unread[0]?.source}: ${read.unread[0]?.error}.`,
     )
   }
-  return { ...read, ...(place !== undefined && { place }), complete: read.unread.length === 0 }
+  return { ...read, complete: read.unread.length === 0 }
 }
 
 /** @param {string[]} names of pages */

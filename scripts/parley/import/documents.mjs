@@ -6,28 +6,39 @@ import { articleFields, documentOf, rowFields } from './schema.mjs'
 /** @typedef {import('./schema.mjs').Field} Field */
 
 /**
+ * A file that is imported.
+ * @typedef {object} File
+ * @property {string} id among the documents
+ * @property {string} name its path in the folder
+ * @property {string} source what its import goes by: the folder, or the file itself
+ * @property {string} [place] of the source (folder.mjs)
+ */
+
+/** What a document comes from. @typedef {Pick<File, 'source' | 'place'>} Origin */
+
+/**
  * What was read: pages, or rows.
  * @typedef {object} Read
- * @property {string} source
- * @property {{ id: string, path?: string, section: string, article: import('../read/article.mjs').Article, indexed?: false }[]} articles
+ * @property {{ id: string, from: Origin, path?: string, section: string, article: import('../read/article.mjs').Article, indexed?: false }[]} articles
  *   `path`: of the file within the import
- * @property {{ id: string, row: Record<string, unknown> }[]} rows
+ * @property {{ id: string, from: Origin, row: Record<string, unknown> }[]} rows
  * @property {{ source: string, error: string }[]} unread
  * @property {boolean} complete whether all that there is was seen: what is missing is gone
  */
 
-/** @param {string} source @returns {Read} */
-export const newRead = (source) => ({ source, articles: [], rows: [], unread: [], complete: true })
+/** @returns {Read} */
+export const newRead = () => ({ articles: [], rows: [], unread: [], complete: true })
 
 /**
  * Adds what a file holds.
  * @param {Read} read
- * @param {{ id: string, name: string }} file its id among the documents, and its path in the folder
+ * @param {File} file
  * @param {import('../read/article.mjs').Content} content
  * @param {string} [idField] the field of a row that is its id
  * @throws Error for a row without that field
  */
-export function addContent(read, { id, name }, content, idField) {
+export function addContent(read, { id, name, source, place }, content, idField) {
+  const from = { source, ...(place !== undefined && { place }) }
   if ('rows' in content) {
     const { rows, sheetField } = content
     const ids = rows.map((row) => rowId(row, idField))
@@ -37,12 +48,12 @@ export function addContent(read, { id, name }, content, idField) {
       const own = ids[index]
       // No sheet has a slash in its name.
       const unique = isShared && own !== undefined ? `${sheets[index]}/${own}` : own
-      read.rows.push({ id: unique ?? `${id}/${index + 1}`, row })
+      read.rows.push({ id: unique ?? `${id}/${index + 1}`, from, row })
     }
   } else if (content.article.text === '') {
     // A redirect needs no text.
     if (content.indexed !== false) read.unread.push({ source: name, error: 'holds no text' })
-  } else read.articles.push({ id, path: name, section: sectionOf(name), ...content })
+  } else read.articles.push({ id, from, path: name, section: sectionOf(name), ...content })
 }
 
 /**
@@ -92,8 +103,6 @@ function rowId(row, field) {
 
 /**
  * @typedef {object} Making
- * @property {string} source
- * @property {string} [place] of the source (folder.mjs)
  * @property {string} collection
  * @property {string} server the address of Parley, on whose page /document a document without an address is read
  * @property {string} embedding the model that makes the vectors
@@ -109,13 +118,13 @@ function rowId(row, field) {
  */
 export async function asDocuments(
   { articles, rows },
-  { source, place, collection, server, embedding, baseUrl, types = {}, fields: given },
+  { collection, server, embedding, baseUrl, types = {}, fields: given },
 ) {
   if (articles.length > 0) {
-    const documents = articles.map(({ id, path = '', section, article }) => {
+    const documents = articles.map(({ id, from, path = '', section, article }) => {
       const url =
         article.url ?? urlOf(path, baseUrl) ?? `${server}/document#${collection}/${encodeURIComponent(id)}`
-      return marked({ id, ...article, url, ...(section !== '' && { section }) }, source, place)
+      return marked({ id, ...article, url, ...(section !== '' && { section }) }, from)
     })
     return { fields: given ?? articleFields(embedding), documents: await Promise.all(documents) }
   }
@@ -126,7 +135,7 @@ export async function asDocuments(
       embedding,
       types,
     )
-  const documents = rows.map(({ id, row }) => marked({ ...documentOf(row, fields), id }, source, place))
+  const documents = rows.map(({ id, from, row }) => marked({ ...documentOf(row, fields), id }, from))
   return { fields, documents: await Promise.all(documents) }
 }
 

@@ -1,7 +1,7 @@
 /** Files on this machine that can be imported. */
 import { createHash } from 'node:crypto'
 import { readdir, readFile, realpath, stat } from 'node:fs/promises'
-import { basename, join, resolve, sep } from 'node:path'
+import { basename, join, resolve } from 'node:path'
 import { EXIT, Failure } from '../failure.mjs'
 import { isReadable, READABLE } from '../read/index.mjs'
 import { filesOf } from './tree.mjs'
@@ -52,24 +52,22 @@ export const placeOf = async (path) =>
     .digest('hex')
     .slice(0, PLACE_DIGITS)
 
-/** @param {string} path */
-const slashed = (path) => path.split(sep).join('/')
-
 /**
+ * What paths on the command line stand for. `place` is where the folder or the file is.
  * @typedef {object} Local
- * @property {string} name what the import goes by: the folder's name, or the file's
- * @property {string} [place] of the folder or the one file
- * @property {Found[]} files
+ * @property {(Found & import('./documents.mjs').File)[]} files
  * @property {string[]} unreadable documents of kinds that are not read
  */
 
 /**
- * What paths on the command line stand for.
+ * The files of a folder, or files. A folder's go by its name, and each of several files by its own, as if it were imported
+ * alone: only whoever gives them one name says that they belong together.
  * @param {string[]} paths one folder, or files
+ * @param {string} [source] the name that the user gave to all of it
  * @returns {Promise<Local>}
- * @throws Failure for a path that is not there or cannot be read
+ * @throws Failure for a path that is not there or cannot be read, and for two files that go by the same name
  */
-export async function localFiles(paths) {
+export async function localFiles(paths, source) {
   const stats = await Promise.all(paths.map((path) => stat(path).catch(() => undefined)))
   const missing = paths.find((_, at) => !stats[at])
   if (missing !== undefined) throw new Failure(EXIT.usage, `There is no file or folder ${missing}.`)
@@ -80,16 +78,41 @@ export async function localFiles(paths) {
     if (files.length === 0) {
       throw new Failure(EXIT.usage, `${first} holds no file that can be read (${READABLE.join(' ')}).`)
     }
-    return { name: basename(resolve(first)), place: await placeOf(first), files, unreadable }
+    const its = { source: source ?? basename(resolve(first)), place: await placeOf(first) }
+    return { files: files.map((file) => ({ ...file, ...its, id: idIn(its.source, file.name) })), unreadable }
   }
   const unreadable = paths.find((path) => !isReadable(path))
   if (unreadable !== undefined) {
     throw new Failure(EXIT.usage, `${unreadable} cannot be read. These can: ${READABLE.join(' ')}.`)
   }
-  return {
-    name: paths.length === 1 ? basename(first) : 'files',
-    ...(paths.length === 1 && { place: await placeOf(first) }),
-    files: paths.map((path) => ({ path, name: paths.length === 1 ? basename(path) : slashed(path) })),
-    unreadable: [],
+  const files = paths.map(async (path) => {
+    const name = basename(path)
+    return { path, name, source: source ?? name, place: await placeOf(path), id: idIn(source ?? name, name) }
+  })
+  return { files: onceEach(await Promise.all(files)), unreadable: [] }
+}
+
+/** @param {string} source @param {string} name of a file within it, or the file's that it is */
+const idIn = (source, name) => (name === source ? name : `${source}/${name}`)
+
+/**
+ * Files without those that were named twice.
+ * @template {Found & import('./documents.mjs').File} File
+ * @param {File[]} files
+ * @throws Failure for two that would be the same document
+ */
+function onceEach(files) {
+  /** @type {Map<string, File>} */
+  const byId = new Map()
+  for (const file of files) {
+    const other = byId.get(file.id)
+    if (other !== undefined && other.place !== file.place) {
+      throw new Failure(
+        EXIT.usage,
+        `${other.path} and ${file.path} have the same name. Import the folder that both are in, or one after the other, each with a --source NAME.`,
+      )
+    }
+    byId.set(file.id, file)
   }
+  return [...byId.values()]
 }

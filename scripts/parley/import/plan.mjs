@@ -8,7 +8,7 @@ import { HASH, SOURCE } from './schema.mjs'
  * @property {Document[]} changed to send: new ones and others
  * @property {number} added how many of them are new
  * @property {number} unchanged
- * @property {string[]} gone ids that the source had at an earlier import and does not have now
+ * @property {string[]} gone ids that its sources had at an earlier import and do not have now
  */
 
 /**
@@ -28,11 +28,10 @@ const partsOf = (mark) => {
 /**
  * Marks a document with where it comes from and what it says.
  * @param {Document} document
- * @param {string} source
- * @param {string} [place] of the source
+ * @param {import('./documents.mjs').Origin} from
  * @returns {Promise<Document>}
  */
-export async function marked(document, source, place) {
+export async function marked(document, { source, place }) {
   const bytes = new TextEncoder().encode(JSON.stringify(document))
   const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes)).slice(0, 16)
   const hash = Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('')
@@ -41,7 +40,7 @@ export async function marked(document, source, place) {
 
 /**
  * @param {Document[]} documents marked
- * @param {Map<string, Stored>} stored what earlier imports of this source left, by id
+ * @param {Map<string, Stored>} stored what earlier imports of the same sources left, by id
  * @returns {Plan}
  */
 export function planImport(documents, stored) {
@@ -58,50 +57,62 @@ export function planImport(documents, stored) {
 /** @param {Document} document @param {Map<string, Stored>} stored */
 const isUnchanged = (document, stored) => stored.get(document.id)?.hash === partsOf(document[HASH]).hash
 
+/** The sources of documents. @param {Document[]} documents @returns {string[]} */
+export const sourcesOf = (documents) => [...new Set(documents.map((document) => String(document[SOURCE])))]
+
 /**
- * Whether documents come from where what is stored under their source's name comes from: `here` from the same place,
+ * Whether a source's documents come from where what is stored under its name comes from: `here` from the same place,
  * `moved` from another one that holds the same, as a checkout of another machine does, `other` from what only has that name.
  * Nothing is lost where all that is stored stays as it is. Else half of the documents, of the smaller side, have to be the
  * same word for word: names of files such as index.md are the same in folders that have nothing in common.
- * @param {Document[]} documents of one source
- * @param {Map<string, Stored>} stored under the source's name
+ * @param {string} source
+ * @param {Document[]} documents of all sources
+ * @param {Map<string, Stored>} stored of all sources
  * @returns {'here' | 'moved' | 'other'}
  */
-export function whence(documents, stored) {
-  const { place } = partsOf(documents[0]?.[HASH])
-  const places = new Set(Array.from(stored.values(), (each) => each.place))
-  const same = documents.filter((document) => isUnchanged(document, stored)).length
-  if (place === undefined || places.has(place) || same === stored.size) return 'here'
-  if (same * 2 < Math.min(documents.length, stored.size)) return 'other'
+export function whence(source, documents, stored) {
+  const its = documents.filter((document) => document[SOURCE] === source)
+  const left = [...stored.values()].filter((each) => each.source === source)
+  const { place } = partsOf(its[0]?.[HASH])
+  const places = new Set(left.map((each) => each.place))
+  const same = its.filter((document) => isUnchanged(document, stored)).length
+  if (place === undefined || places.has(place) || same === left.length) return 'here'
+  if (same * 2 < Math.min(its.length, left.length)) return 'other'
   return [...places].some((each) => each !== undefined) ? 'moved' : 'here'
 }
 
+/** Sources that are named in one request. */
+const SOURCES_AT_ONCE = 100
+
 /**
- * What earlier imports of a source left in a collection.
+ * What earlier imports of sources left in a collection.
  * @param {import('../server.mjs').Server} server
  * @param {string} collection
- * @param {string} source
+ * @param {string[]} sources
  * @returns {Promise<Map<string, Stored>>} by id
  */
-export async function storedBy(server, collection, source) {
-  const query = new URLSearchParams({
-    filter_by: `${SOURCE}:=\`${source.replaceAll('`', '')}\``,
-    include_fields: `id,${HASH}`,
-  })
-  const response = await server.send(
-    'GET',
-    `/collections/${encodeURIComponent(collection)}/documents/export?${query}`,
-  )
+export async function storedBy(server, collection, sources) {
   const stored = new Map()
-  if (!response.ok) {
-    // A collection that no import made has no such field: nothing in it is ours.
-    await response.body?.cancel()
-    return stored
-  }
-  for (const line of (await response.text()).split('\n')) {
-    if (line === '') continue
-    const document = JSON.parse(line)
-    stored.set(document.id, { source, ...partsOf(document[HASH]) })
+  for (let at = 0; at < sources.length; at += SOURCES_AT_ONCE) {
+    const some = sources.slice(at, at + SOURCES_AT_ONCE).map((source) => `\`${source.replaceAll('`', '')}\``)
+    const query = new URLSearchParams({
+      filter_by: `${SOURCE}:=[${some.join(',')}]`,
+      include_fields: `id,${SOURCE},${HASH}`,
+    })
+    const response = await server.send(
+      'GET',
+      `/collections/${encodeURIComponent(collection)}/documents/export?${query}`,
+    )
+    if (!response.ok) {
+      // A collection that no import made has no such field: nothing in it is ours.
+      await response.body?.cancel()
+      return stored
+    }
+    for (const line of (await response.text()).split('\n')) {
+      if (line === '') continue
+      const document = JSON.parse(line)
+      stored.set(document.id, { source: document[SOURCE], ...partsOf(document[HASH]) })
+    }
   }
   return stored
 }

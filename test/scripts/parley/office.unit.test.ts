@@ -49,15 +49,14 @@ test('a column that is called sheet keeps what it says', async () => {
 
 /** The documents that are made of a workbook. */
 async function documentsOf(sheets: Parameters<typeof workbook>[0], idField?: string) {
-  const read = newRead('files')
+  const read = newRead()
   addContent(
     read,
-    { id: 'all.xlsx', name: 'all.xlsx' },
+    { id: 'all.xlsx', name: 'all.xlsx', source: 'all.xlsx' },
     await readContent(await workbook(sheets), 'all.xlsx'),
     idField,
   )
   const { documents } = await asDocuments(read, {
-    source: 'files',
     collection: 'all',
     server: 'http://localhost',
     embedding: 'm',

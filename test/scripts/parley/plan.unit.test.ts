@@ -10,7 +10,11 @@ import {
 
 /** Documents as one folder has them: their texts by their ids. */
 const folder = (texts: Record<string, string>, place?: string): Promise<Document[]> =>
-  Promise.all(Object.entries(texts).map(([id, text]) => marked({ id, text }, 'docs', place)))
+  Promise.all(
+    Object.entries(texts).map(([id, text]) =>
+      marked({ id, text }, { source: 'docs', ...(place && { place }) }),
+    ),
+  )
 
 /** What an import of documents leaves. */
 const left = (documents: Document[]): Map<string, Stored> =>
@@ -67,5 +71,5 @@ test.each([
   ['a website, which has no place', MORE, undefined, OTHER, undefined, 'here'],
   ['a place, of which nothing is stored', {}, undefined, OTHER, 'there', 'here'],
 ])('an import from %s', async (_, before, from, now, place, expected) => {
-  expect(whence(await folder(now, place), left(await folder(before, from)))).toBe(expected)
+  expect(whence('docs', await folder(now, place), left(await folder(before, from)))).toBe(expected)
 })

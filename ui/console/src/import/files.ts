@@ -3,10 +3,11 @@
 import { type Entry, type Folder, filesOf } from '../../../../scripts/parley/import/tree.mjs'
 import { isReadable } from '../../../../scripts/parley/read/index.mjs'
 
-/** What is to be imported, and the name that the import goes by: that of the folder, or of the one file. */
+/** What is to be imported, and what it is called: as the folder, or the one file. */
 export interface Chosen {
-  source: string
-  files: { name: string; file: File }[]
+  title: string
+  /** `source`: the name that a file's import goes by, that of its folder, or its own */
+  files: { name: string; source: string; file: File }[]
   /** names of files that cannot be read: of those that were chosen one by one, or of a folder's documents */
   unreadable: string[]
 }
@@ -17,8 +18,8 @@ const text = (file: File): Promise<string> => file.text()
 export function ofFiles(files: readonly File[]): Chosen {
   const readable = files.filter(({ name }) => isReadable(name))
   return {
-    source: files.length === 1 ? (files[0]?.name ?? 'files') : 'files',
-    files: readable.map((file) => ({ name: file.name, file })),
+    title: files.length === 1 ? (files[0]?.name ?? 'files') : 'files',
+    files: readable.map((file) => ({ name: file.name, source: file.name, file })),
     unreadable: files.filter(({ name }) => !isReadable(name)).map(({ name }) => name),
   }
 }
@@ -49,21 +50,20 @@ export async function ofFolder(files: readonly File[]): Promise<Chosen> {
     text,
   })
   const [[source, top] = ['files', root]] = root
-  return {
-    source,
-    ...(top instanceof Map ? await filesOf(folderOf(top)) : { files: [], unreadable: [] }),
-  }
+  return inFolder(source, top instanceof Map ? await filesOf(folderOf(top)) : { files: [], unreadable: [] })
 }
+
+const inFolder = (
+  source: string,
+  { files, unreadable }: { files: { name: string; file: File }[]; unreadable: string[] },
+): Chosen => ({ title: source, files: files.map((each) => ({ ...each, source })), unreadable })
 
 /** What was dropped: one folder, or files. @throws Error where it is more than one folder */
 export async function ofDrop(items: readonly FileSystemEntry[]): Promise<Chosen> {
   const [first] = items
   if (items.some(({ isDirectory }) => isDirectory)) {
     if (items.length > 1 || !first) throw new Error('Drop one folder at a time, or several files.')
-    return {
-      source: first.name,
-      ...(await filesOf(folderOf(first as FileSystemDirectoryEntry))),
-    }
+    return inFolder(first.name, await filesOf(folderOf(first as FileSystemDirectoryEntry)))
   }
   return ofFiles(await Promise.all(items.map((item) => fileOf(item as FileSystemFileEntry))))
 }

@@ -72,7 +72,7 @@ export default function ImportPage() {
       {state.step === 'reading' && (
         <div class="panel-card" role="status">
           <p>
-            <Icon name="file" /> Reading {state.chosen.source}: {state.count} of {state.chosen.files.length}{' '}
+            <Icon name="file" /> Reading {state.chosen.title}: {state.count} of {state.chosen.files.length}{' '}
             files
           </p>
           <progress max={state.chosen.files.length} value={state.count} aria-label="Files read" />
@@ -82,6 +82,7 @@ export default function ImportPage() {
         <Preview
           runner={state.runner}
           content={state.content}
+          title={state.chosen.title}
           unreadable={state.chosen.unreadable}
           into={into}
           again={() => setState({ step: 'choose' })}

@@ -14,6 +14,8 @@ import type { Prepared } from './run'
 interface PreviewProps {
   runner: Runner
   content: Awaited<ReturnType<Runner['readFiles']>>
+  /** what the folder or the file is called */
+  title: string
   unreadable: string[]
   /** the collection, where the page was opened for one */
   into: string
@@ -62,8 +64,8 @@ function Sample({ documents }: { documents: Prepared['documents'] }) {
   )
 }
 
-export function Preview({ runner, content, unreadable, into, again }: PreviewProps) {
-  const [name, setName] = useState(into || collectionName(content.read.source))
+export function Preview({ runner, content, title, unreadable, into, again }: PreviewProps) {
+  const [name, setName] = useState(into || collectionName(title))
   const [prune, setPrune] = useState(false)
   const [sending, setSending] = useState<Sending>({ step: 'ready' })
   const prepared = useLoaded(name === '' ? undefined : `import ${name}`, () =>

@@ -6,7 +6,13 @@ import {
   newRead,
   type Read,
 } from '../../../../scripts/parley/import/documents.mjs'
-import { type Document, type Plan, planImport, storedBy } from '../../../../scripts/parley/import/plan.mjs'
+import {
+  type Document,
+  type Plan,
+  planImport,
+  sourcesOf,
+  storedBy,
+} from '../../../../scripts/parley/import/plan.mjs'
 import { type Field, SOURCE } from '../../../../scripts/parley/import/schema.mjs'
 import { type Rejected, removeDocuments, sendDocuments } from '../../../../scripts/parley/import/send.mjs'
 import { readContent } from '../../../../scripts/parley/read/index.mjs'
@@ -34,18 +40,15 @@ export interface Gathered {
 }
 
 /** Reads files, and says at each how far it is. What cannot be read is in `unread`. */
-export async function readFiles(
-  { source, files }: Chosen,
-  onRead: (count: number) => void,
-): Promise<Gathered> {
-  const read = newRead(source)
+export async function readFiles({ files }: Chosen, onRead: (count: number) => void): Promise<Gathered> {
+  const read = newRead()
   const tables: string[] = []
-  for (const [at, { name, file }] of files.entries()) {
-    const id = files.length === 1 && name === source ? name : `${source}/${name}`
+  for (const [at, { name, source, file }] of files.entries()) {
+    const id = name === source ? name : `${source}/${name}`
     try {
       const content = await readContent(new Uint8Array(await file.arrayBuffer()), name)
       if ('rows' in content) tables.push(name)
-      addContent(read, { id, name }, content)
+      addContent(read, { id, name, source }, content)
     } catch (error) {
       read.unread.push({ source: name, error: error instanceof Error ? error.message : String(error) })
     }
@@ -63,11 +66,10 @@ export async function readFiles(
 /** Compares what was read with what earlier imports of the same source left. @throws Refusal */
 export async function prepare({ read }: Gathered, collection: string, embedding: string): Promise<Prepared> {
   const present = await server.find(`/collections/${encodeURIComponent(collection)}`)
-  const { source } = read
-  const { fields, documents } = await asDocuments(read, { source, collection, server: server.url, embedding })
+  const { fields, documents } = await asDocuments(read, { collection, server: server.url, embedding })
   // A collection that no import has made has no list of what one left.
   const isOurs = present?.fields?.some(({ name }) => name === SOURCE) ?? false
-  const stored = isOurs ? await storedBy(server as never, collection, source) : new Map()
+  const stored = isOurs ? await storedBy(server as never, collection, sourcesOf(documents)) : new Map()
   const plan = planImport(documents, stored)
   // What could not be read today may still be there: only what is known to be gone is removed.
   if (!read.complete) plan.gone = []
