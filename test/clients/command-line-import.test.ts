@@ -1,5 +1,5 @@
 /** `parley import` where a document could be lost, or where nothing comes of it: as a user runs it. */
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -92,5 +92,37 @@ test('each of several files is an import of its own, unless they are given one n
     'd.md',
     'pair/a.md',
     'rows.md',
+  ])
+})
+
+const faultsIn = (file: string) =>
+  readFileSync(join(folder, file), 'utf8')
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+
+test('rows with the same id are told by their lines; the first one is imported', async () => {
+  const into = unique('castles')
+  write('castles.csv', 'Nr;Name\n001;"Keep\nand moat"\n003;Castle\n003;Castle XL\n003;Castle\n')
+  const { code, out } = await parley(
+    'import',
+    'castles.csv',
+    '--into',
+    into,
+    '--id-field',
+    'Nr',
+    '--errors',
+    'c.jsonl',
+  )
+  expect([code, out]).toEqual([6, expect.stringContaining('2 sent, 0 unchanged, 0 removed, 1 failed')])
+  expect(faultsIn('c.jsonl')).toEqual([
+    {
+      source: 'castles.csv, line 5',
+      error: 'its id "003" is that of castles.csv, line 4 already: each row needs an id of its own',
+    },
+  ])
+  expect((await exported(into)).map(({ id, Name }) => [id, Name])).toEqual([
+    ['001', 'Keep\nand moat'],
+    ['003', 'Castle'],
   ])
 })

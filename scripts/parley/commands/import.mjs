@@ -3,7 +3,14 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { embedsAll } from '../embedding.mjs'
 import { EXIT, Failure } from '../failure.mjs'
 import { crawl } from '../import/crawl.mjs'
-import { addContent, asDocuments, leaveOutUnindexed, newRead, sectionOf } from '../import/documents.mjs'
+import {
+  addContent,
+  asDocuments,
+  leaveOutCopies,
+  leaveOutUnindexed,
+  newRead,
+  sectionOf,
+} from '../import/documents.mjs'
 import { localFiles } from '../import/folder.mjs'
 import { planImport, sourcesOf, storedBy, whence } from '../import/plan.mjs'
 import { removeDocuments, sendDocuments } from '../import/send.mjs'
@@ -209,6 +216,7 @@ async function readFiles(from, { idField, json, source }, say) {
     bar.to(at + 1)
   }
   bar.stop()
+  leaveOutCopies(read)
   const unindexed = leaveOutUnindexed(read)
   if (unindexed.length > 0) say(leavingOut(unindexed))
   if (unreadable.length > 0) {

@@ -21,7 +21,7 @@ import { articleFields, documentOf, rowFields } from './schema.mjs'
  * @typedef {object} Read
  * @property {{ id: string, from: Origin, path?: string, section: string, article: import('../read/article.mjs').Article, indexed?: false }[]} articles
  *   `path`: of the file within the import
- * @property {{ id: string, from: Origin, row: Record<string, unknown> }[]} rows
+ * @property {{ id: string, from: Origin, at: string, row: Record<string, unknown> }[]} rows `at`: the file and line, to name it
  * @property {{ source: string, error: string }[]} unread
  * @property {boolean} complete whether all that there is was seen: what is missing is gone
  */
@@ -40,7 +40,7 @@ export const newRead = () => ({ articles: [], rows: [], unread: [], complete: tr
 export function addContent(read, { id, name, source, place }, content, idField) {
   const from = { source, ...(place !== undefined && { place }) }
   if ('rows' in content) {
-    const { rows, sheetField } = content
+    const { rows, sheetField, lines } = content
     const ids = rows.map((row) => rowId(row, idField))
     const sheets = rows.map((row) => (sheetField === undefined ? '' : String(row[sheetField])))
     const isShared = areShared(ids, sheets)
@@ -48,7 +48,9 @@ export function addContent(read, { id, name, source, place }, content, idField) 
       const own = ids[index]
       // No sheet has a slash in its name.
       const unique = isShared && own !== undefined ? `${sheets[index]}/${own}` : own
-      read.rows.push({ id: unique ?? `${id}/${index + 1}`, from, row })
+      const line = lines?.[index]
+      const at = `${name}, ${line === undefined ? `row ${index + 1}` : `line ${line}`}`
+      read.rows.push({ id: unique ?? `${id}/${index + 1}`, from, at, row })
     }
   } else if (content.article.text === '') {
     // A redirect needs no text.
@@ -68,6 +70,25 @@ export function leaveOutUnindexed(read) {
   const others = read.articles.filter((each) => each.indexed === false)
   read.articles = indexed
   return others.map(({ id }) => id)
+}
+
+/**
+ * Moves rows whose id an earlier one has to what is not imported: the server would keep only the last of them. A row that
+ * says the same once more is left out without a word.
+ * @param {Read} read
+ */
+export function leaveOutCopies(read) {
+  /** @type {Map<string, Read['rows'][number]>} */
+  const byId = new Map()
+  for (const entry of read.rows) {
+    const first = byId.get(entry.id)
+    if (first === undefined) byId.set(entry.id, entry)
+    else if (JSON.stringify(first.row) !== JSON.stringify(entry.row)) {
+      const error = `its id "${entry.id}" is that of ${first.at} already: each row needs an id of its own`
+      read.unread.push({ source: entry.at, error })
+    }
+  }
+  read.rows = [...byId.values()]
 }
 
 /** @param {string} name a path @returns {string} its folder; '' for none */

@@ -15,9 +15,14 @@
  */
 
 /**
- * What a file holds. `indexed` is false for a page that asks search engines to leave it out. `sheetField` is the field of rows
- * of several sheets that says which sheet a row is of.
- * @typedef {{ article: Article, indexed?: false } | { rows: Row[], sheetField?: string }} Content
+ * Rows of a file. `sheetField` is the field of rows of several sheets that says which sheet a row is of. `lines` are those of
+ * the file at which the rows begin, counted from 1.
+ * @typedef {{ rows: Row[], sheetField?: string, lines?: number[] }} Table
+ */
+
+/**
+ * What a file holds. `indexed` is false for a page that asks search engines to leave it out.
+ * @typedef {{ article: Article, indexed?: false } | Table} Content
  */
 
 /**

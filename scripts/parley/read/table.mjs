@@ -8,17 +8,27 @@ import { parse } from 'csv-parse/sync'
  * @throws Error saying what is wrong, with a line where one can be named
  */
 export function readCsv(text, path) {
-  const rows = parse(text, {
+  const records = parse(text, {
     bom: true,
     columns: (/** @type {string[]} */ names) => names.map((name, at) => name.trim() || `column_${at + 1}`),
+    info: true,
     delimiter: /\.tsv$/i.test(path) ? '\t' : delimiterOf(text),
     relax_quotes: true,
     relax_column_count: true,
     skip_empty_lines: true,
     trim: true,
   })
-  return { rows: /** @type {import('./article.mjs').Row[]} */ (rows) }
+  const found = /** @type {{ record: Record<string, string>, info: { lines: number } }[]} */ (
+    /** @type {unknown} */ (records)
+  )
+  return {
+    rows: found.map(({ record }) => record),
+    lines: found.map(({ record, info }) => info.lines - lineBreaksIn(Object.values(record))),
+  }
 }
+
+/** The parser counts lines up to a row's end, and a cell in quotes may hold some. @param {string[]} cells */
+const lineBreaksIn = (cells) => cells.reduce((sum, cell) => sum + cell.split('\n').length - 1, 0)
 
 /** Spreadsheets of many countries separate with semicolons. @param {string} text */
 function delimiterOf(text) {
@@ -51,6 +61,7 @@ export function readJson(text) {
  */
 export function readJsonLines(text) {
   const rows = []
+  const lines = []
   for (const [at, line] of text
     .replace(/^\uFEFF/, '')
     .split('\n')
@@ -58,11 +69,12 @@ export function readJsonLines(text) {
     if (line.trim() === '') continue
     try {
       rows.push(objectOf(JSON.parse(line), 'it'))
+      lines.push(at + 1)
     } catch (error) {
       throw new Error(`line ${at + 1}: ${/** @type {Error} */ (error).message}`)
     }
   }
-  return { rows }
+  return { rows, lines }
 }
 
 /**

@@ -287,6 +287,7 @@ test('reStructuredText becomes Markdown; one that cannot be parsed is read as te
 test('CSV: quotes, semicolons, a byte-order mark', async () => {
   expect(await read('x.csv', '\uFEFFname;note\nReef;"a; b\nc"\n')).toEqual({
     rows: [{ name: 'Reef', note: 'a; b\nc' }],
+    lines: [2],
   })
 })
 
@@ -294,7 +295,10 @@ test('JSON: a list, an object with a list in it, lines', async () => {
   const rows = [{ a: 1 }, { a: 2 }]
   expect(await read('x.json', JSON.stringify(rows))).toEqual({ rows })
   expect(await read('x.json', JSON.stringify({ items: rows, total: 2 }))).toEqual({ rows })
-  expect(await read('x.jsonl', rows.map((row) => JSON.stringify(row)).join('\n'))).toEqual({ rows })
+  expect(await read('x.jsonl', rows.map((row) => JSON.stringify(row)).join('\n'))).toEqual({
+    rows,
+    lines: [1, 2],
+  })
   await expect(read('x.jsonl', '{"a":1}\n{"a":')).rejects.toThrow('line 2')
 })
 
@@ -338,6 +342,7 @@ test.each([
 test('a table and a page without a named encoding are read in theirs', async () => {
   expect(await read('x.csv', Buffer.from(GERMAN, 'latin1'))).toEqual({
     rows: [{ Frage: 'Wann ist die Küche geöffnet?', Antwort: 'Täglich, auch für größere Gruppen.' }],
+    lines: [2],
   })
   const page = `<title>Küche</title><main><p>${'Täglich geöffnet, auch für größere Gruppen. '.repeat(5)}</p></main>`
   expect(await read('x.html', Buffer.from(page, 'latin1'))).toMatchObject({ article: { title: 'Küche' } })

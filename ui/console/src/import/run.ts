@@ -2,6 +2,7 @@
 import {
   addContent,
   asDocuments,
+  leaveOutCopies,
   leaveOutUnindexed,
   newRead,
   type Read,
@@ -56,6 +57,7 @@ export async function readFiles({ files }: Chosen, onRead: (count: number) => vo
     // The page is drawn between two files.
     if (at % 10 === 9) await new Promise((resolve) => setTimeout(resolve))
   }
+  leaveOutCopies(read)
   const unindexed = leaveOutUnindexed(read)
   const mixed = read.articles.length > 0 && read.rows.length > 0
   if (mixed) read.rows = []
