@@ -126,3 +126,24 @@ test('rows with the same id are told by their lines; the first one is imported',
     ['003', 'Castle'],
   ])
 })
+
+test('a row with more cells than the table has columns is told by its line, and not cut', async () => {
+  const into = unique('prices')
+  write(
+    'prices.csv',
+    'Name,Price,Since\nKettle,"$1,249.00",2026\nToaster,$1,049.00,2026\nIron,$39.00,2025,,\n',
+  )
+  const { code } = await parley('import', 'prices.csv', '--into', into, '--errors', 'p.jsonl')
+  expect(code).toBe(6)
+  expect(faultsIn('p.jsonl')).toEqual([
+    {
+      source: 'prices.csv, line 3',
+      error: 'has 4 cells, and the table 3 columns: put a cell with "," in it into double quotes',
+    },
+  ])
+  // The others keep the numbers that they will have when the row is mended.
+  expect((await exported(into)).map(({ id, Name, Price, Since }) => [id, Name, Price, Since])).toEqual([
+    ['prices.csv/1', 'Kettle', '$1,249.00', 2026],
+    ['prices.csv/3', 'Iron', '$39.00', 2025],
+  ])
+})

@@ -40,8 +40,8 @@ export const newRead = () => ({ articles: [], rows: [], unread: [], complete: tr
 export function addContent(read, { id, name, source, place }, content, idField) {
   const from = { source, ...(place !== undefined && { place }) }
   if ('rows' in content) {
-    const { rows, sheetField, lines } = content
-    const ids = rows.map((row) => rowId(row, idField))
+    const { rows, sheetField, lines, faults } = content
+    const ids = rows.map((row, index) => (faults?.has(index) ? undefined : rowId(row, idField)))
     const sheets = rows.map((row) => (sheetField === undefined ? '' : String(row[sheetField])))
     const isShared = areShared(ids, sheets)
     for (const [index, row] of rows.entries()) {
@@ -50,7 +50,9 @@ export function addContent(read, { id, name, source, place }, content, idField) 
       const unique = isShared && own !== undefined ? `${sheets[index]}/${own}` : own
       const line = lines?.[index]
       const at = `${name}, ${line === undefined ? `row ${index + 1}` : `line ${line}`}`
-      read.rows.push({ id: unique ?? `${id}/${index + 1}`, from, at, row })
+      const error = faults?.get(index)
+      if (error !== undefined) read.unread.push({ source: at, error })
+      else read.rows.push({ id: unique ?? `${id}/${index + 1}`, from, at, row })
     }
   } else if (content.article.text === '') {
     // A redirect needs no text.

@@ -16,8 +16,8 @@
 
 /**
  * Rows of a file. `sheetField` is the field of rows of several sheets that says which sheet a row is of. `lines` are those of
- * the file at which the rows begin, counted from 1.
- * @typedef {{ rows: Row[], sheetField?: string, lines?: number[] }} Table
+ * the file at which the rows begin, counted from 1. `faults` says of rows, by their index, why they cannot be imported.
+ * @typedef {{ rows: Row[], sheetField?: string, lines?: number[], faults?: Map<number, string> }} Table
  */
 
 /**

@@ -3,6 +3,7 @@ import { all, openArchive, targetsOf, textOf, within, xmlIn } from './archive.mj
 import { firstHeading, titleOfPath } from './article.mjs'
 import { bodyToMarkdown } from './html.mjs'
 import { fenced } from './html-code.mjs'
+import { columnNames, freeName } from './table.mjs'
 
 /** @typedef {import('./article.mjs').Content} Content */
 /** @typedef {import('./article.mjs').Row} Row */
@@ -114,28 +115,6 @@ function tableIn(cells) {
       ),
     )
   return { names, rows }
-}
-
-/**
- * A name for each column. Of those that have the same name, the later ones get a number.
- * @param {unknown[]} head
- */
-function columnNames(head) {
-  const given = head.map((name) => String(name ?? '').trim())
-  const taken = new Set(given)
-  return given.map((name, at) => {
-    if (name !== '' && given.indexOf(name) === at) return name
-    const free = freeName(name || `column_${at + 1}`, taken)
-    taken.add(free)
-    return free
-  })
-}
-
-/** The name, with a number if it is taken. @param {string} name @param {Set<string>} taken */
-function freeName(name, taken) {
-  let free = name
-  for (let number = 2; taken.has(free); number += 1) free = `${name}_${number}`
-  return free
 }
 
 /** Days as people write them. @param {unknown} cell */

@@ -8,23 +8,56 @@ import { parse } from 'csv-parse/sync'
  * @throws Error saying what is wrong, with a line where one can be named
  */
 export function readCsv(text, path) {
+  const delimiter = /\.tsv$/i.test(path) ? '\t' : delimiterOf(text)
   const records = parse(text, {
     bom: true,
-    columns: (/** @type {string[]} */ names) => names.map((name, at) => name.trim() || `column_${at + 1}`),
     info: true,
-    delimiter: /\.tsv$/i.test(path) ? '\t' : delimiterOf(text),
+    delimiter,
     relax_quotes: true,
     relax_column_count: true,
     skip_empty_lines: true,
     trim: true,
   })
-  const found = /** @type {{ record: Record<string, string>, info: { lines: number } }[]} */ (
+  const [head, ...found] = /** @type {{ record: string[], info: { lines: number } }[]} */ (
     /** @type {unknown} */ (records)
   )
+  const names = columnNames(head?.record ?? [])
+  const faults = found.flatMap(({ record }, at) => {
+    // Spreadsheets end rows with empty cells.
+    const cells = record.findLastIndex((cell) => cell !== '') + 1
+    if (cells <= names.length) return []
+    const error = `has ${cells} cells, and the table ${names.length} columns: put a cell with "${delimiter}" in it into double quotes`
+    return [/** @type {const} */ ([at, error])]
+  })
   return {
-    rows: found.map(({ record }) => record),
-    lines: found.map(({ record, info }) => info.lines - lineBreaksIn(Object.values(record))),
+    rows: found.map(({ record }) =>
+      Object.fromEntries(names.slice(0, record.length).map((name, at) => [name, record[at] ?? ''])),
+    ),
+    lines: found.map(({ record, info }) => info.lines - lineBreaksIn(record)),
+    ...(faults.length > 0 && { faults: new Map(faults) }),
   }
+}
+
+/**
+ * A name for each column. Of those that have the same name, the later ones get a number.
+ * @param {unknown[]} head
+ */
+export function columnNames(head) {
+  const given = head.map((name) => String(name ?? '').trim())
+  const taken = new Set(given)
+  return given.map((name, at) => {
+    if (name !== '' && given.indexOf(name) === at) return name
+    const free = freeName(name || `column_${at + 1}`, taken)
+    taken.add(free)
+    return free
+  })
+}
+
+/** The name, with a number if it is taken. @param {string} name @param {Set<string>} taken */
+export function freeName(name, taken) {
+  let free = name
+  for (let number = 2; taken.has(free); number += 1) free = `${name}_${number}`
+  return free
 }
 
 /** The parser counts lines up to a row's end, and a cell in quotes may hold some. @param {string[]} cells */

@@ -291,6 +291,19 @@ test('CSV: quotes, semicolons, a byte-order mark', async () => {
   })
 })
 
+test('CSV: rows that are too long have a fault, short ones and empty ends have none; a second name gets a number', async () => {
+  expect(await read('x.csv', 'a,,a\n\n1,2,3\n1,2,3,4\n1\n1,2,3,,\n')).toEqual({
+    rows: [
+      { a: '1', column_2: '2', a_2: '3' },
+      expect.anything(),
+      { a: '1' },
+      { a: '1', column_2: '2', a_2: '3' },
+    ],
+    lines: [3, 4, 5, 6],
+    faults: new Map([[1, expect.stringContaining('has 4 cells, and the table 3 columns')]]),
+  })
+})
+
 test('JSON: a list, an object with a list in it, lines', async () => {
   const rows = [{ a: 1 }, { a: 2 }]
   expect(await read('x.json', JSON.stringify(rows))).toEqual({ rows })
