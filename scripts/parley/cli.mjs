@@ -110,7 +110,7 @@ program
           `Done in ${summary.seconds} s: ${Number(summary.added) + Number(summary.changed) - Number(summary.failed)} sent, ` +
             `${summary.unchanged} unchanged, ${summary.removed} removed, ${Number(summary.failed) + Number(summary.unread)} failed.`,
         )
-        if (options.assistant) say(`Ask: parley ask --assistant ${options.into} ...`)
+        if (summary.assistant !== undefined) say(`Ask: parley ask --assistant ${summary.assistant} ...`)
       }
       if (Number(summary.failed) + Number(summary.unread) > 0) process.exitCode = EXIT.partial
     }),

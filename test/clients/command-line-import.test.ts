@@ -147,3 +147,17 @@ test('a row with more cells than the table has columns is told by its line, and 
     ['prices.csv/3', 'Iron', '$39.00', 2025],
   ])
 })
+
+test('the assistant of a collection whose name is none for an assistant gets a fitting one', async () => {
+  const word = unique('x')
+    .toLowerCase()
+    .replace(/[^a-z0-9]/g, '')
+  const [into, same, name] = [`Käse_${word}`, `kase.${word}`, `kase-${word}`]
+  write('shelf/a.md', '# Gouda\n\nGouda ripens for ten months.')
+  const imported = await parley('import', 'shelf', '--into', into)
+  expect(imported.err).toContain(`Ask: parley ask --assistant ${name} ...`)
+  expect((await parley('ask', '--assistant', name, 'How long does Gouda ripen?')).out).toContain('ten months')
+  // Again it is the same one; a collection that would have that name, too, has another.
+  expect((await parley('import', 'shelf', '--into', into, '--json')).json.assistant).toBe(name)
+  expect((await parley('import', 'shelf', '--into', same, '--json')).json.assistant).toBe(`${name}-2`)
+})

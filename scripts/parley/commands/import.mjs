@@ -17,7 +17,7 @@ import { removeDocuments, sendDocuments } from '../import/send.mjs'
 import { progress } from '../progress.mjs'
 import { quoted } from '../quoted.mjs'
 import { readContent } from '../read/index.mjs'
-import { isAssistantName, makeAssistant } from './init.mjs'
+import { assistantNameFor, makeAssistant } from './init.mjs'
 
 /** @typedef {import('../import/documents.mjs').Read} Read */
 
@@ -103,9 +103,9 @@ export async function importInto(server, from, options, say) {
   if (options.dryRun) return { ...summary, dry_run: true, seconds: secondsSince(began) }
 
   if (!present) await server.call('POST', '/collections', { body: { name: options.into, fields } })
-  if (options.assistant && isAssistantName(options.into)) {
-    await makeAssistant(server, { name: options.into, collection: options.into, model: options.model })
-  }
+  const assistant = options.assistant ? await assistantNameFor(server, options.into) : undefined
+  if (assistant !== undefined)
+    await makeAssistant(server, { name: assistant, collection: options.into, model: options.model })
   const bar = progress('Importing', plan.changed.length, 'documents', options.json)
   const rejected = await sendDocuments(server, options.into, plan.changed, bar.to).finally(bar.stop)
   const removed = options.prune && gone.length > 0 ? await removeDocuments(server, options.into, gone) : 0
@@ -120,7 +120,13 @@ export async function importInto(server, from, options, say) {
     say(`  ${failures[0]?.source}: ${failures[0]?.error}`)
   }
   if (options.wait) await embedsAll(server, options.into, options.json)
-  return { ...summary, removed, failed: rejected.length, seconds: secondsSince(began) }
+  return {
+    ...summary,
+    removed,
+    failed: rejected.length,
+    ...(assistant !== undefined && { assistant }),
+    seconds: secondsSince(began),
+  }
 }
 
 /**

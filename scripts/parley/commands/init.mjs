@@ -97,8 +97,36 @@ const ensuring = (server, made, say) => async (what, path, make) => {
   say(`  made      ${what}`)
 }
 
+const LONGEST_NAME = 64
+
 /** Whether a name can be an assistant's. @param {string} name */
 export const isAssistantName = (name) => /^[a-z0-9-]{1,64}$/.test(name)
+
+/**
+ * A name for the assistant of a collection: the collection's own, else that one in small letters, with hyphens for what a name
+ * cannot have, and with a number if it belongs to an assistant of other collections.
+ * @param {import('../server.mjs').Server} server
+ * @param {string} collection
+ * @returns {Promise<string>}
+ * @throws Failure
+ */
+export async function assistantNameFor(server, collection) {
+  if (isAssistantName(collection)) return collection
+  const words = collection
+    .normalize('NFKD')
+    .toLowerCase()
+    .replace(/\p{M}/gu, '')
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-+|-+$/g, '')
+  for (let number = 1; ; number++) {
+    const end = number === 1 ? '' : `-${number}`
+    const name = (words || DEFAULT_NAME).slice(0, LONGEST_NAME - end.length) + end
+    const present = await server.find(`/assistants/${name}`)
+    const own = [...(present?.collections ?? []), ...(present?.searches ?? [])]
+    const isIts = own.some((/** @type {any} */ each) => (each.collection ?? each) === collection)
+    if (!present || isIts) return name
+  }
+}
 
 /** @param {string} name @throws Failure */
 function requireName(name) {
