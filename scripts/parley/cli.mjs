@@ -18,6 +18,7 @@ import { pricesFrom, usage, usageLines } from './commands/usage.mjs'
 import { ENGINES } from './engine/engine.mjs'
 import { SECRET_VARIABLE } from './engine/secret.mjs'
 import { EXIT, Failure } from './failure.mjs'
+import { quoted } from './quoted.mjs'
 import { Server } from './server.mjs'
 
 const EMBEDDING = 'ts/all-MiniLM-L12-v2'
@@ -45,6 +46,24 @@ const program = new Command('parley')
   .configureHelp({ showGlobalOptions: true })
   .showHelpAfterError('(--help shows what there is)')
   .exitOverride()
+
+/** Who answers and from what, as far as it was named: a conversation goes on with the same. @param {any} options */
+const picked = ({ assistant, collection, model }) => ({ assistant, collection, model })
+
+/**
+ * A command to type next, which reaches the same server. The key is left out: a terminal keeps what it shows.
+ * @param {{ url?: string }} options those of the command that suggests it
+ * @param {string} name
+ * @param {Record<string, unknown>} flags undefined ones are left out
+ */
+const commandAs = ({ url }, name, flags) =>
+  ['parley', name]
+    .concat(
+      Object.entries({ url, ...flags }).flatMap(([flag, value]) =>
+        value === undefined ? [] : [`--${flag}`, quoted(String(value))],
+      ),
+    )
+    .join(' ')
 
 /** @typedef {{ server: Server, json: boolean, options: any }} Run */
 
@@ -110,7 +129,8 @@ program
           `Done in ${summary.seconds} s: ${Number(summary.added) + Number(summary.changed) - Number(summary.failed)} sent, ` +
             `${summary.unchanged} unchanged, ${summary.removed} removed, ${Number(summary.failed) + Number(summary.unread)} failed.`,
         )
-        if (summary.assistant !== undefined) say(`Ask: parley ask --assistant ${summary.assistant} ...`)
+        if (summary.assistant !== undefined)
+          say(`Ask: ${commandAs(options, 'ask', { assistant: summary.assistant })} ...`)
       }
       if (Number(summary.failed) + Number(summary.unread) > 0) process.exitCode = EXIT.partial
     }),
@@ -135,7 +155,9 @@ program
       if (json) return print(turn)
       print('')
       for (const line of sourceLines(turn)) print(line)
-      say(`\nGo on: parley ask --conversation ${turn.conversation_id} ...`)
+      say(
+        `\nGo on: ${commandAs(options, 'ask', { ...picked(options), conversation: turn.conversation_id })} ...`,
+      )
     }),
   )
 

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { unique } from './harness'
+import { unique, url } from './harness'
 import { exported, runParley, writeIn } from './run-parley'
 
 let folder = ''
@@ -160,4 +160,23 @@ test('the assistant of a collection whose name is none for an assistant gets a f
   // Again it is the same one; a collection that would have that name, too, has another.
   expect((await parley('import', 'shelf', '--into', into, '--json')).json.assistant).toBe(name)
   expect((await parley('import', 'shelf', '--into', same, '--json')).json.assistant).toBe(`${name}-2`)
+})
+
+test('the hint to go on with a conversation works as it is printed', async () => {
+  const into = unique('hint')
+  write('hint/a.md', '# Gouda\n\nGouda ripens for ten months. It comes from Holland.')
+  await parley('import', 'hint', '--into', into)
+  const hintOf = (err: string) => (/Go on: parley (.*) \.\.\.$/m.exec(err)?.[1] ?? '').split(' ')
+  const first = await parley('ask', '--assistant', into, 'How long does Gouda ripen?')
+  const hint = hintOf(first.err)
+  expect(hint.slice(0, 4)).toEqual(['ask', '--assistant', into, '--conversation'])
+  const second = await parley(...hint, 'Where does it come from?')
+  expect([second.code, second.out]).toEqual([0, expect.stringContaining('Holland')])
+
+  // Without PARLEY_URL the address has to be in it, and what was asked without an assistant has none.
+  const named = ['--url', url, '--collection', into, '--model', into]
+  const elsewhere = { PARLEY_URL: 'http://127.0.0.1:1' }
+  const asked = await runParley(folder, ['ask', ...named, 'How long does Gouda ripen?'], elsewhere)
+  const followed = await runParley(folder, [...hintOf(asked.err), 'Where does it come from?'], elsewhere)
+  expect([followed.code, followed.out]).toEqual([0, expect.stringContaining('Holland')])
 })
