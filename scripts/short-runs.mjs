@@ -74,6 +74,20 @@ export const PARTS = [
     ],
   },
   {
+    name: 'providers',
+    short: '3 of 11 ways to ask a model, in all that can happen to an answer',
+    env: { PROVIDER_WIRES: '3' },
+    guarded: [
+      'src/conversation',
+      'src/models',
+      'src/turn',
+      'docs/models.md',
+      'test/clients/counterpart.ts',
+      'test/clients/providers',
+      'test/models/workers-ai',
+    ],
+  },
+  {
     name: 'the examples of the site generators',
     short: 'not built',
     script: 'frameworks.mjs',

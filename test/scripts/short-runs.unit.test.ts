@@ -7,16 +7,22 @@ import { changedFiles, PARTS, shortParts } from '../../scripts/short-runs.mjs'
 const root = join(import.meta.dirname, '../..')
 const names = (changed: string[] | undefined, env = {}) => shortParts(changed, env).map(({ name }) => name)
 const ALL = PARTS.map(({ name }) => name)
-const [ANSWERING, STARTING, DEPLOYING, SITES] = ALL as [string, string, string, string]
+const [ANSWERING, STARTING, DEPLOYING, PROVIDERS, SITES] = ALL as [string, string, string, string, string]
 
 test('a change of what a part guards runs that part whole', () => {
   expect(names(['README.md', 'ui/console/src/app.tsx'])).toEqual(ALL)
   expect(names(['src/conversation/object.ts'])).toEqual([STARTING, DEPLOYING, SITES])
-  expect(names(['docs/deploy.md', 'scripts/deploy/plan.mjs'])).toEqual([ANSWERING, STARTING, SITES])
-  expect(names(['scripts/start.mjs'])).toEqual([ANSWERING, DEPLOYING, SITES])
-  expect(names(['ui/widget/src/chat.ts'])).toEqual([ANSWERING, STARTING, DEPLOYING])
+  expect(names(['docs/deploy.md', 'scripts/deploy/plan.mjs'])).toEqual([
+    ANSWERING,
+    STARTING,
+    PROVIDERS,
+    SITES,
+  ])
+  expect(names(['src/models/egress.ts'])).toEqual([ANSWERING, STARTING, DEPLOYING, SITES])
+  expect(names(['scripts/start.mjs'])).toEqual([ANSWERING, DEPLOYING, PROVIDERS, SITES])
+  expect(names(['ui/widget/src/chat.ts'])).toEqual([ANSWERING, STARTING, DEPLOYING, PROVIDERS])
   expect(names(['examples/starlight.config.mjs'])).not.toContain(SITES)
-  expect(names(['migrations/0009_more.sql'])).toEqual([SITES])
+  expect(names(['migrations/0009_more.sql'])).toEqual([PROVIDERS, SITES])
   expect(names(['package-lock.json'])).toEqual([])
   for (const { name, left = [] } of PARTS) for (const file of left) expect(names([file])).not.toContain(name)
 })
@@ -26,7 +32,7 @@ test('without git everything runs whole', () => {
 })
 
 test("the caller's own numbers stand", () => {
-  expect(names([], { KILLS: '50' })).toEqual([STARTING, DEPLOYING, SITES])
+  expect(names([], { KILLS: '50' })).toEqual([STARTING, DEPLOYING, PROVIDERS, SITES])
 })
 
 test('every guarded folder and every file left out is there', () => {

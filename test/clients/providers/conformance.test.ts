@@ -9,7 +9,7 @@ import { client, createModel, request, turnTo, url } from '../harness'
 import { ANSWER, type Counterpart, REASONING, REFUSED, TOKENS } from './counterparts'
 import { documented, Table, write } from './table'
 import { ask, CUT, kept, prepare, usageIn, watch, whole } from './turns'
-import { WIRES } from './wires'
+import { isShort, WIRES } from './wires'
 
 const COLUMNS = [
   'Conversation',
@@ -184,6 +184,13 @@ describe.each(WIRES.map((wire) => [wire.name, wire] as const))('%s', (_, wire) =
 })
 
 test('docs/models.md has the table of this run', () => {
+  if (isShort) {
+    // A table of fewer rows has narrower columns.
+    const cells = (text: string) => text.split('\n').map((line) => line.split('|').map((cell) => cell.trim()))
+    const rows = cells(String(table)).filter((_, at) => at !== 1)
+    expect(rows).toHaveLength(WIRES.length + 1)
+    return expect(cells(documented())).toEqual(expect.arrayContaining(rows))
+  }
   if (process.env.PROVIDERS === 'write') write(table)
   expect(documented(), 'run npm run providers').toBe(String(table))
 })
