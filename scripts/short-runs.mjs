@@ -153,3 +153,13 @@ export function shortParts(changed, env) {
     return !changed.some((file) => [...ANY, ...guarded].some((start) => file.startsWith(start)))
   })
 }
+
+/**
+ * What vitest is told for a short run.
+ * @param {Part[]} parts those that run in short
+ * @returns {Record<string, string>} variables of its environment; vitest.config.ts reads LEFT_OUT
+ */
+export function shortEnv(parts) {
+  const left = parts.flatMap(({ left = [] }) => left)
+  return Object.assign({}, left.length > 0 && { LEFT_OUT: left.join(',') }, ...parts.map(({ env }) => env))
+}

@@ -11,7 +11,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { isAbsolute, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { changedFiles, PARTS, shortParts } from './short-runs.mjs'
+import { changedFiles, PARTS, shortEnv, shortParts } from './short-runs.mjs'
 import { counted, mended, repeatable, total } from './testing/counts.mjs'
 import { root } from './wrangler.mjs'
 
@@ -47,7 +47,10 @@ const run = (script, args, { env = {}, isBeside = false } = {}) =>
 
 const isAll = process.argv.includes('--all')
 const args = process.argv.slice(2).filter((argument) => argument !== '--all')
-const short = isAll ? [] : shortParts(changedFiles(), process.env)
+// Arguments ask for files by name: then none is left out.
+const short = (isAll ? [] : shortParts(changedFiles(), process.env)).filter(
+  ({ env }) => args.length === 0 || env !== undefined,
+)
 const told = short.map(({ name, short }) => `short run of ${name}: ${short}`)
 if (told.length > 0) {
   told.push('They run whole when what they guard has changed; npm run test:all runs all.')
@@ -88,16 +91,11 @@ async function test(name, projects, { isBeside = false, files = [], shard }) {
       '--passWithNoTests',
       ...projects.map((project) => `--project=${project}`),
       ...(shard === undefined ? [] : [`--shard=${shard}`]),
-      ...short.flatMap(({ left = [] }) => left.map((file) => `--exclude=${file}`)),
       ...(files.length === 0 ? args : optionsOf(args)),
       ...files,
     ],
     {
-      env: Object.assign(
-        { STRAY_ERRORS: stray },
-        isAll ? { RANDOM_SEED: '' } : {},
-        ...short.map(({ env }) => env),
-      ),
+      env: { STRAY_ERRORS: stray, ...(isAll ? { RANDOM_SEED: '' } : {}), ...shortEnv(short) },
       isBeside,
     },
   )

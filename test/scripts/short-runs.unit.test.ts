@@ -1,8 +1,9 @@
 /** What `npm test` runs in short: never what guards a file that has changed. */
-import { existsSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { changedFiles, PARTS, shortParts } from '../../scripts/short-runs.mjs'
+import { changedFiles, PARTS, shortEnv, shortParts } from '../../scripts/short-runs.mjs'
 
 const root = join(import.meta.dirname, '../..')
 const names = (changed: string[] | undefined, env = {}) => shortParts(changed, env).map(({ name }) => name)
@@ -49,4 +50,25 @@ test('every guarded folder and every file left out is there', () => {
 
 test('changed files are told from the root of the project', () => {
   for (const file of changedFiles() ?? []) expect(file).not.toMatch(/^(\/|\.\.)/)
+})
+
+test('a short run leaves out the files that it says, and no others', { timeout: 120_000 }, () => {
+  const vitest = join(root, 'node_modules/vitest/vitest.mjs')
+  const listed = (env: Record<string, string>) =>
+    execFileSync(
+      process.execPath,
+      [vitest, 'list', '--filesOnly', '--project=commands', '--project=clients'],
+      {
+        cwd: root,
+        env: { ...process.env, LEFT_OUT: undefined, ...env },
+        encoding: 'utf8',
+        stdio: ['ignore', 'pipe', 'ignore'],
+      },
+    ).match(/test\/clients\/\S+\.test\.ts/g)
+  const all = readdirSync(join(root, 'test/clients'), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.test.ts'))
+    .map((file) => `test/clients/${file}`)
+  const left = PARTS.flatMap(({ left = [] }) => left)
+  expect(listed(shortEnv(PARTS))?.sort()).toEqual(all.filter((file) => !left.includes(file)).sort())
+  expect(listed({})?.sort()).toEqual(all.sort())
 })
