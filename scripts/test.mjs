@@ -1,7 +1,7 @@
 /**
- * `npm test`: all tests and `npm run check`. Format and lint come first, and nothing else runs if they fail. Then three parts run at
- * a time. The tests of clients wait much of their time, so all else runs beside them; whoever ends first takes the next part that
- * waits. What the other parts print follows in the end.
+ * `npm test`: all tests and `npm run check`. Format and lint come first, and nothing else runs if they fail. Then four parts run at
+ * a time, since each waits much of its time; whoever ends first takes the next part. What the other parts print follows in the
+ * end.
  * The last line is `N passed, N failed`, and before it stands every test that failed. A file that fails while the machine
  * is full is run once more by itself; what passes then counts as passed and is named as unsteady. Arguments go to vitest.
  * `--all`, which is `npm run test:all`, runs no part in short, and draws new random cases.
@@ -149,30 +149,35 @@ const ownProjects = args.some((argument) => argument.startsWith('--project'))
 
 /** @typedef {{ name: string, projects: string[], shard?: string }} Run one run of vitest */
 
-/** @param {string} project @returns {Run[]} */
-const inHalves = (project) =>
+/**
+ * Halves of a project, each of which has a Parley or a workerd of its own, which no other test changes.
+ * @param {string} project
+ * @returns {[Run] | [Run, Run]} the project itself where arguments ask for some tests only
+ */
+const halves = (project) =>
   args.length > 0
     ? [{ name: project, projects: [project] }]
-    : ['1/2', '2/2'].map((shard) => ({ name: `${project}-${shard[0]}`, projects: [project], shard }))
+    : [
+        { name: `${project}-1`, projects: [project], shard: '1/2' },
+        { name: `${project}-2`, projects: [project], shard: '2/2' },
+      ]
 
-/** Clients wait for servers and timers much of their time. Each half has a Parley of its own, which no other test changes. */
-/** @type {Run[]} */
-const waiting = ownProjects
-  ? []
-  : [
-      // The longest part first.
-      ...inHalves('commands'),
-      ...inHalves('clients'),
-    ]
-/** These work all of their time. @type {(Run | 'check')[]} */
-const working = ownProjects
-  ? [{ name: 'shown', projects: [] }, 'check']
-  : [
-      { name: 'worker', projects: ['worker'] },
-      { name: 'browser', projects: ['browser'] },
-      { name: 'unit', projects: ['unit'] },
-      'check',
-    ]
+/** The longest parts first, and always some that wait for servers and timers beside some that work all of their time. */
+function allParts() {
+  const [worker, ...moreWorker] = halves('worker')
+  const [browser, ...moreBrowser] = halves('browser')
+  const [clients, ...moreClients] = halves('clients')
+  return [
+    ...halves('commands'),
+    ...[worker, browser],
+    ...[clients, ...moreWorker, ...moreClients, ...moreBrowser],
+    { name: 'unit', projects: ['unit'] },
+    /** @type {const} */ ('check'),
+  ]
+}
+
+/** @type {(Run | 'check')[]} */
+const parts = ownProjects ? [{ name: 'shown', projects: [] }, 'check'] : allParts()
 
 /** @type {{ output: string }[]} */
 const besides = []
@@ -181,13 +186,9 @@ const counts = []
 let passedCheck = false
 let isShown = false
 
-/**
- * Does one part after the other, of one kind first, until none waits.
- * @param {(Run | 'check')[]} first
- * @param {(Run | 'check')[]} then
- */
-async function lane(first, then) {
-  for (let part = first.shift() ?? then.shift(); part !== undefined; part = first.shift() ?? then.shift()) {
+/** Does one part after the other, until none waits. */
+async function lane() {
+  for (let part = parts.shift(); part !== undefined; part = parts.shift()) {
     if (part === 'check') {
       const checked = await check(...(args.length === 0 ? ['--rest'] : []))
       besides.push(checked)
@@ -204,8 +205,8 @@ async function lane(first, then) {
   }
 }
 
-// Two lanes of what waits leave a machine of two cores to a third.
-await Promise.all([lane(waiting, working), lane(waiting, working), lane(working, waiting)])
+// Each waits a third of its time or more: four keep the two cores of a small machine busy.
+await Promise.all(Array.from({ length: 4 }, lane))
 for (const { output } of besides) console.log(`\n${output.trimEnd()}`)
 for (const each of told) console.log(each)
 const { passed, failed: failedTests, failures } = await repeated(total(counts))
