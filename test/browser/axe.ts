@@ -29,6 +29,9 @@ export async function violations(page: Page): Promise<string[]> {
   await page.evaluate(AXE)
   const found = (await page.evaluate(`axe.run(document, {
     preload: false,
+    // What passed is not told, and no selectors are: neither changes what is found, and both take a fifth of the time.
+    resultTypes: ['violations'],
+    selectors: false,
     runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
   }).then(({ violations }) => violations)`)) as {
     id: string
