@@ -23,7 +23,7 @@ interface Given {
 }
 
 /**
- * A question that will be refused is not admitted here, so that it counts against no rate.
+ * A question that is refused for what it says, its pipeline or its memory is not admitted here, so that it counts against no rate.
  * @returns what is asked; never rejects. undefined: it has to be found out, or refused, where it is needed
  */
 export async function askAhead(call: Call, given: Given): Promise<Asking | undefined> {

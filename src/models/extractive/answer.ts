@@ -30,9 +30,9 @@ export function answerFrom(text: string, sources: Source[], meaning?: Meaning): 
   if (reply !== undefined) return { text: reply, declined: true }
   if (sources.length === 0) return { text: readQuestion(text).says.nothingFound, declined: true }
   const questions = questionsIn(text)
+  if (questions.length === 1) return answerOne(text, sources, meaning)
   const answers = questions.map((question) => answerOne(question, sources, meaning))
-  if (answers.length === 1 || answers.every(({ declined }) => declined))
-    return answerOne(text, sources, meaning)
+  if (answers.every(({ declined }) => declined)) return answerOne(text, sources, meaning)
   const said = new Set(
     answers.map(({ text, declined }, at) =>
       declined ? `${readQuestion(text).says.notFound} (${questions[at]})` : text,

@@ -67,7 +67,7 @@ const LANGUAGES: [grammar: string, says: Phrases][] = [
     {
       notFound: 'Los documentos no responden a esta pregunta.',
       nothingFound: 'No se encontraron documentos para esta pregunta.',
-      notDirectly: 'Los documentos no lo responden directamente. Lo mejor para leer:',
+      notDirectly: 'Los documentos no lo responden directamente. Dónde leer más:',
       unsure: 'Puede que los documentos no lo respondan directamente. Lo más cercano:',
     },
   ],
@@ -80,7 +80,7 @@ const LANGUAGES: [grammar: string, says: Phrases][] = [
       notFound: 'I documenti non rispondono a questa domanda.',
       nothingFound: 'Nessun documento trovato per questa domanda.',
       notDirectly: 'I documenti non rispondono direttamente. I passi da leggere:',
-      unsure: 'Forse i documenti non rispondono direttamente. Il più vicino:',
+      unsure: 'Forse i documenti non rispondono direttamente. Ecco che cosa si avvicina di più:',
     },
   ],
   [
@@ -103,7 +103,7 @@ const LANGUAGES: [grammar: string, says: Phrases][] = [
       notFound: 'De documenten beantwoorden deze vraag niet.',
       nothingFound: 'Er zijn geen documenten gevonden voor deze vraag.',
       notDirectly: 'De documenten beantwoorden dit niet direct. Hier staat meer:',
-      unsure: 'Misschien beantwoorden de documenten dit niet direct. Het dichtst in de buurt:',
+      unsure: 'Misschien beantwoorden de documenten dit niet direct. Dit komt het dichtst in de buurt:',
     },
   ],
 ]

@@ -62,6 +62,22 @@ export const normFilling = (storage: DurableObjectStorage, store: Store): Backgr
   },
 })
 
+/** The fewest characters of a form that is cut because its row is too long. */
+const SHORTEST_CUT = 1_000
+
+/**
+ * A row that was written with its old form may be too long with the new one: emoji had none. Then as much of it is written as fits. Else
+ * the filling would never get past it.
+ */
+function update(sql: SqlStorage, statement: string, [form, ...where]: [string, number, number]): void {
+  try {
+    sql.exec(statement, form, ...where)
+  } catch (error) {
+    if (form.length < SHORTEST_CUT) throw error
+    update(sql, statement, [form.slice(0, form.length >> 1), ...where])
+  }
+}
+
 /** Writes the forms of some values that have changed. The labels of a document's vectors change with them. */
 function rewrite(sql: SqlStorage, store: Store, { field, slot }: { field: Field; slot: FieldSlot }): void {
   const rules = rulesOf(store.schema, field)
@@ -94,7 +110,7 @@ function rewrite(sql: SqlStorage, store: Store, { field, slot }: { field: Field;
   for (const [seq, changed] of changes) {
     store.vectorFields.rewrite(seq, () => {
       for (const [at, form] of changed) {
-        sql.exec(`UPDATE ${table} SET ${norm} = ? WHERE seq = ? AND ${pos} = ?`, form, seq, at)
+        update(sql, `UPDATE ${table} SET ${norm} = ? WHERE seq = ? AND ${pos} = ?`, [form, seq, at])
       }
     })
   }

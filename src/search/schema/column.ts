@@ -6,7 +6,7 @@
  */
 
 import { readColumn } from '../../stored-json'
-import { fragment, type Read, type SqlFragment } from '../fragment'
+import { fragment, type Read } from '../fragment'
 import { normalForm } from '../text/compared'
 import { rulesOf } from '../text/rules'
 import type { Field } from '../types'

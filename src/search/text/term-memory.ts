@@ -26,13 +26,19 @@ export class TermMemory implements Holder {
   #shared = new Uint8Array(0)
   #writes = -1
   #lookups = 0
+  /** There are more words than are kept. Collections seldom lose words, so the table is not read again. */
+  #isLarge = false
 
   /** Call this before a look-up, with how to read the table. @returns whether the words are in memory */
   begin(sql: SqlStorage, read: Read): boolean {
     const writes = termWrites(sql)
-    if (writes !== this.#writes) this.evict()
+    if (writes !== this.#writes) {
+      this.evict()
+      budget.release(this)
+    }
     this.#writes = writes
-    if (this.#terms === undefined && ++this.#lookups === FIRST_LOOKUPS) this.#load(sql, read)
+    if (this.#terms === undefined && !this.#isLarge && ++this.#lookups === FIRST_LOOKUPS)
+      this.#load(sql, read)
     if (this.#terms !== undefined) budget.use(this, this.#terms.length * BYTES_A_TERM)
     return this.#terms !== undefined
   }
@@ -49,7 +55,8 @@ export class TermMemory implements Holder {
       fragment(`SELECT json_group_array(term) AS list FROM (${some})`),
     )
     const terms = readColumn<string>(row!.list)
-    if (terms.length > MOST_TERMS) return
+    this.#isLarge = terms.length > MOST_TERMS
+    if (this.#isLarge) return
     this.#shared = new Uint8Array(terms.length)
     for (let at = 1; at < terms.length; at++) this.#shared[at] = sharedBy(terms[at - 1]!, terms[at]!)
     this.#terms = terms
