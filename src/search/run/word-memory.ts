@@ -301,6 +301,27 @@ export class WordsInMemory {
     return rows.sort((a, b) => a.score - b.score || b.seq - a.seq)
   }
 
+  /**
+   * The documents that have all but one of some words at their places: the first word begins the column, and so on.
+   * @returns undefined if FTS5 has to find them
+   */
+  inPlace(seqs: Uint32Array, words: readonly string[], column: number): Uint32Array | undefined {
+    try {
+      const all = words.map((word) => this.word(word, false))
+      return seqs.filter((seq) => {
+        const isThere = ({ seqs: own, starts, places }: Places, place: number) => {
+          const at = reach(own, seq, 0)
+          const wanted = column * 2 ** PLACE_BITS + place
+          return own[at] === seq && places.subarray(starts[at], starts[at + 1]).includes(wanted)
+        }
+        return all.filter(isThere).length >= words.length - 1
+      })
+    } catch (error) {
+      if (error instanceof Unreadable) return undefined
+      throw error
+    }
+  }
+
   /** How many words some documents have, in one column or in all. */
   lengths(seqs: Uint32Array, column?: number): (seq: number) => number {
     const { memory } = this

@@ -19,7 +19,7 @@ import { allMatches, keepsMatches, wordsOf } from '../kept-matches'
 import { columnsOf, vocabularyFor } from '../keyword'
 import type { Pace } from '../pace'
 import { FIRST_WIDTH, ranges } from '../scan'
-import { wordsInMemory } from '../word-memory'
+import { type WordsInMemory, wordsInMemory } from '../word-memory'
 import { fewMatches, hasLength, listOf, wordsIn } from './matches'
 
 /** A query that finds this many documents is not checked. */
@@ -28,6 +28,9 @@ export const ENOUGH_AS_TYPED = 10
 const MOST_WORDS = 10
 /** The most documents to compare with the query. If there are more, none is compared. */
 const MOST_COMPARED = 64
+
+/** Words that the index has as they are. */
+const PLAIN = /^[a-z0-9]+$/
 
 /** The lengths of so many matches are read by one statement. */
 const FEW_AT_ONCE = 1_000
@@ -87,14 +90,8 @@ export async function almostWhole(
     )
   const match = { match: expressions.join(' OR '), table: index.table, rank: '' }
   const memory = wordsInMemory(context, index.table, pace)
-  const quick = memory?.seqsOf(match, () => fragment('1'))
-  const lengthOf = quick && memory?.lengths(quick, Number(column.column.slice(1)))
-  const known =
-    lengthOf &&
-    memory?.pass(
-      quick.filter((seq) => lengthOf(seq) === terms.length),
-      filter,
-    )
+  const own = { words, column: Number(column.column.slice(1)) }
+  const known = memory && asLongInMemory(memory, match, filter, own)
   const few = () => (known!.length <= MOST_COMPARED ? [...known!] : undefined)
   const seqs = known ? few() : await fewAsLong(context, match, isAsLong, pace)
   if (seqs === undefined || seqs.length === 0) return undefined
@@ -115,6 +112,29 @@ export async function almostWhole(
   return found.length === 0
     ? undefined
     : { seqs: [...new Set(found)].sort((a, b) => a - b), terms: corrected }
+}
+
+/**
+ * The matches that are as long as some words in a column. If they are few, those are left out that have more than one
+ * other word there.
+ * @returns undefined if FTS5 has to find them
+ */
+function asLongInMemory(
+  memory: WordsInMemory,
+  match: TextMatch,
+  filter: RangedFilter,
+  { words, column }: { words: readonly string[]; column: number },
+): Uint32Array | undefined {
+  const all = memory.seqsOf(match, () => fragment('1'))
+  if (all === undefined) return undefined
+  const isKnown = all.length <= MOST_COMPARED && words.every((word) => PLAIN.test(word))
+  const likely = (isKnown && memory.inPlace(all, words, column)) || all
+  if (likely.length === 0) return likely
+  const lengthOf = memory.lengths(likely, column)
+  return memory.pass(
+    likely.filter((seq) => lengthOf(seq) === words.length),
+    filter,
+  )
 }
 
 /**
