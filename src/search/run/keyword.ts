@@ -28,9 +28,8 @@ import {
   withoutStopwords,
 } from '../text/query'
 import { rulesOf } from '../text/rules'
-import { similarWords, type Vocabulary } from '../text/similar'
+import { similarWords } from '../text/similar'
 import { hasSynonyms, withoutSynonyms, withSynonyms } from '../text/synonyms'
-import { TERMS } from '../text/terms'
 import { corrections, typosAllowed, vocabularyOf } from '../text/typo'
 import { wordDistance } from '../text/word-distance'
 import type { TokenRules } from '../text/words'
@@ -47,6 +46,7 @@ import type { SearchContext } from './context'
 import { type Gathered, gatherScores } from './gathered'
 import type { Pace } from './pace'
 import { splitOrJoined, splitsAndJoins, withCompounds, withSpellings } from './split-join'
+import { vocabularyFor } from './vocabulary'
 import { wordsInMemory } from './word-memory'
 
 /** With this many informative words, a query counts as a question. */
@@ -231,21 +231,6 @@ export async function withSimilar(
     if (!(await pace.rest())) break
   }
   return any ? all : undefined
-}
-
-/** The words of an index, for typos. */
-export function vocabularyFor(context: SearchContext, index: TextIndex, pace: Pace): Vocabulary {
-  const { sql } = context
-  const table = !index.stems && context.hasTerms() ? TERMS : vocabularyOf(sql, index)
-  const memory = () => wordsInMemory(context, index.table, pace)
-  return {
-    index,
-    table,
-    read: <Row extends object>(query: SqlFragment) => pace.query<Row>(sql, query),
-    rest: () => pace.rest(),
-    ...(table === TERMS && { near: (...asked) => memory()?.near(...asked) }),
-    counts: (words) => memory()?.counts(words),
-  }
 }
 
 /** How far words are from a typed one. More than allowed is too far for every field. */

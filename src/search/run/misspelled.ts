@@ -4,8 +4,9 @@ import type { SearchRequest } from '../request/request'
 import { WORDS } from '../text/analyzer'
 import { similarWords } from '../text/similar'
 import type { SearchContext } from './context'
-import { knownWords, vocabularyFor } from './keyword'
+import { knownWords } from './keyword'
 import { LongSearches, Pace } from './pace'
+import { vocabularyFor } from './vocabulary'
 
 /**
  * The request of a question with its words corrected, where the model that embeds it goes by whole words: it would
