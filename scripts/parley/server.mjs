@@ -128,8 +128,8 @@ const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
 /** @param {number} attempt */
 const pause = (attempt) => FIRST_PAUSE_MS * 2 ** (attempt - 1) * (0.5 + Math.random() / 2)
 
-/** @param {unknown} error */
-const reasonOf = (error) => {
+/** Why a request failed: a code such as ECONNREFUSED where there is one. @param {unknown} error */
+export const reasonOf = (error) => {
   const { cause, message } = /** @type {Error & { cause?: { code?: string } }} */ (error)
   return cause?.code ?? message
 }

@@ -169,10 +169,12 @@ async function readSite(from, { maxPages, rate, json, source: named }, say) {
     ...(rate !== undefined && { rate }),
     onPage: bar.to,
   }).finally(bar.stop)
-  say(
-    `Read ${found.pages.length} pages of ${new URL(start).origin}` +
-      (Number.isFinite(found.rate) ? `, ${found.rate} a second` : ''),
-  )
+  const read = found.pages.filter(({ article }) => article).length
+  if (read > 0)
+    say(
+      `Read ${read} pages of ${new URL(start).origin}` +
+        (Number.isFinite(found.rate) ? `, ${found.rate} a second` : ''),
+    )
   if (found.leftOut.length > 0) say(leavingOut(found.leftOut))
   if (found.cut) say(`There are more: the first ${maxPages} were read. --max-pages raises that.`)
   const source = named ?? new URL(start).host

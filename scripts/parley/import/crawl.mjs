@@ -5,6 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { decodeHtml, readPage } from '../read/html.mjs'
 import { readContent } from '../read/index.mjs'
+import { reasonOf } from '../server.mjs'
 import { pagesInSitemaps, robotsOf } from './robots.mjs'
 
 export const AGENT = 'ParleyImporter'
@@ -38,8 +39,11 @@ export async function crawl(start, { most, rate, onPage = () => {} }) {
   const { origin, hostname } = first
   const fetchPage = paced(rate ?? (LOOPBACK.test(hostname) ? Number.POSITIVE_INFINITY : 5))
   const get = async (/** @type {string} */ url) => {
-    const answer = await fetchPage.get(url).catch(() => undefined)
-    return answer && { status: answer.status, bytes: answer.bytes }
+    try {
+      return await fetchPage.get(url)
+    } catch (error) {
+      return { reason: reasonOf(error) }
+    }
   }
   const rules = await robotsOf(origin, AGENT, get)
   if (rules.delay > 0) fetchPage.slow(1 / rules.delay)
@@ -64,7 +68,7 @@ export async function crawl(start, { most, rate, onPage = () => {} }) {
   /** @type {string[]} */
   const leftOut = []
   if (waiting.length === 0) {
-    pages.set(first.href, { url: first.href, error: 'robots.txt does not allow it' })
+    pages.set(first.href, { url: first.href, error: rules.closed ?? 'robots.txt does not allow it' })
   }
   let begun = 0
 

@@ -16,9 +16,10 @@ const parser = new XMLParser({
  * @property {(url: string) => boolean} allows
  * @property {number} delay seconds between two requests that the site asks for; 0: none
  * @property {string[]} sitemaps
+ * @property {string} [closed] why nothing at all may be read
  */
 
-/** @typedef {(url: string) => Promise<{ status: number, bytes: Uint8Array } | undefined>} Get */
+/** @typedef {(url: string) => Promise<{ status: number, bytes: Uint8Array } | { reason: string }>} Get `reason`: why there is no answer */
 
 /**
  * The site's robots.txt. A site without one allows everything; one whose robots.txt fails with 5xx is left alone
@@ -31,7 +32,14 @@ const parser = new XMLParser({
 export async function robotsOf(origin, agent, get) {
   const url = `${origin}/robots.txt`
   const answer = await get(url)
-  if (!answer || answer.status >= 500) return { allows: () => false, delay: 0, sitemaps: [] }
+  const closed =
+    'reason' in answer
+      ? `nobody answers at ${origin} (${answer.reason})`
+      : answer.status >= 500
+        ? `its robots.txt answers with ${answer.status}, so that it is not known what may be read`
+        : undefined
+  if ('reason' in answer || closed !== undefined)
+    return { allows: () => false, delay: 0, sitemaps: [], ...(closed !== undefined && { closed }) }
   const text = answer.status < 300 ? new TextDecoder().decode(answer.bytes) : ''
   const robots = parseRobots(url, text)
   return {
@@ -53,7 +61,7 @@ export async function pagesInSitemaps(sitemaps, get) {
   const pages = new Set()
   for (let read = 0; waiting.length > 0 && read < MOST_SITEMAPS; read++) {
     const answer = await get(/** @type {string} */ (waiting.shift()))
-    if (!answer || answer.status >= 300) continue
+    if ('reason' in answer || answer.status >= 300) continue
     const { urlset, sitemapindex } = parsed(answer.bytes)
     for (const { loc } of sitemapindex?.sitemap ?? []) {
       if (typeof loc !== 'string' || seen.has(loc)) continue

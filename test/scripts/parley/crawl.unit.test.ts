@@ -95,7 +95,17 @@ test('robots.txt is obeyed, and so are pages that ask not to be indexed', async 
 test('a site whose robots.txt fails is left alone', async () => {
   const { url, stop } = await site(() => ({ '/robots.txt': { status: 503 }, '/': page('Home') }))
   const { pages } = await crawl(`${url}/`, { most: 10 })
-  expect(pages).toEqual([{ url: `${url}/`, error: 'robots.txt does not allow it' }])
+  expect(pages).toEqual([{ url: `${url}/`, error: expect.stringContaining('robots.txt answers with 503') }])
+  await stop()
+})
+
+test('an address at which nobody answers is told apart from one that allows nothing', async () => {
+  const errorOf = async (url: string) => (await crawl(`${url}/`, { most: 10 })).pages[0]?.error
+  expect(await errorOf('http://127.0.0.1:1')).toMatch(/^nobody answers at http:\/\/127\.0\.0\.1:1 \(.+\)$/)
+  const { url, stop } = await site(() => ({
+    '/robots.txt': { type: 'text/plain', body: 'User-agent: *\nDisallow: /' },
+  }))
+  expect(await errorOf(url)).toBe('robots.txt does not allow it')
   await stop()
 })
 
