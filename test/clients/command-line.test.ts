@@ -302,6 +302,10 @@ test('usage shows what was asked, with money where a price is known', async () =
   expect(code).toBe(0)
   expect(json.rows[0]).toMatchObject({ model_name: expect.stringContaining('/') })
   expect((await parley('usage', '--price', 'nonsense')).code).toBe(2)
+  // Several conversation models may answer with the same language model: each row names its own.
+  const { out } = await parley('usage')
+  for (const row of json.rows)
+    expect(out).toMatch(new RegExp(`^${row.day} .* ${row.conversation_model_id} +${row.model_name} `, 'm'))
 })
 
 test('doctor names what is missing and what to do', async () => {

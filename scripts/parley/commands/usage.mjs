@@ -39,17 +39,16 @@ export async function usage(server, { from, to, price }) {
 /** @param {Awaited<ReturnType<typeof usage>>} found @returns {string[]} */
 export function usageLines({ rows, dollars, unpriced }) {
   if (rows.length === 0) return ['Nothing was asked in these days.']
-  const lines = [['day', 'key', 'model', 'turns', 'tokens in', 'tokens out', '$']]
+  const lines = [['day', 'key', 'model', 'answers with', 'turns', 'tokens in', 'tokens out', '$']]
   for (const row of rows) {
     const money = row.dollars === undefined ? '?' : row.dollars.toFixed(4)
-    lines.push(
-      [row.day, row.key, row.model_name, row.turns, row.input_tokens, row.output_tokens, money].map(String),
-    )
+    const { day, key, conversation_model_id: id, model_name: name, turns } = row
+    lines.push([day, key, id, name, turns, row.input_tokens, row.output_tokens, money].map(String))
   }
   const widths = lines[0]?.map((_, at) => Math.max(...lines.map((line) => line[at]?.length ?? 0))) ?? []
   const table = lines.map((line) =>
     line
-      .map((cell, at) => (at < 3 ? cell.padEnd(widths[at] ?? 0) : cell.padStart(widths[at] ?? 0)))
+      .map((cell, at) => (at < 4 ? cell.padEnd(widths[at] ?? 0) : cell.padStart(widths[at] ?? 0)))
       .join('  '),
   )
   return [
