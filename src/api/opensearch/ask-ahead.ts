@@ -13,7 +13,6 @@ import { type Asking, askingOf, isRewriter } from './rag'
 import { type Index, isObject, type Json } from './route'
 
 interface Given {
-  ahead: Ahead
   asked: Json
   /** the request's body as it came */
   text: string
@@ -26,9 +25,14 @@ interface Given {
  * A question that is refused for what it says, its pipeline or its memory is not admitted here, so that it counts against no rate.
  * @returns what is asked; never rejects. undefined: it has to be found out, or refused, where it is needed
  */
-export async function askAhead(call: Call, given: Given): Promise<Asking | undefined> {
-  const { ahead, asked, index, text, opening } = given
-  if (!ahead.isRead) return undefined
+export async function askAhead(
+  call: Call,
+  reading: Promise<Ahead>,
+  given: Given,
+): Promise<Asking | undefined> {
+  const { asked, index, text, opening } = given
+  const ahead = await reading.catch(() => undefined)
+  if (!ahead?.isRead) return undefined
   let isOpen = false
   opening
     .catch(() => {})

@@ -62,10 +62,7 @@ export async function search(call: Call): Promise<unknown> {
   const index = findIndex(call, path.collection!)
   const opening = index.then(withFields)
   const reading = readSearchAhead(call, asked)
-  const asking = reading.then(
-    (ahead) => askAhead(call, { ahead, asked, text, index, opening }),
-    () => undefined,
-  )
+  const asking = askAhead(call, reading, { asked, text, index, opening })
   const [ahead, opened] = await Promise.all([reading, opening])
   const pipeline = await pipelineOf(
     ahead.find,
