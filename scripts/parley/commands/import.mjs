@@ -176,6 +176,8 @@ async function readSite(from, { maxPages, rate, json, source: named }, say) {
         (Number.isFinite(found.rate) ? `, ${found.rate} a second` : ''),
     )
   if (found.leftOut.length > 0) say(leavingOut(found.leftOut))
+  if (found.disallowed.length > 0)
+    say(`Left out, since robots.txt does not allow ${found.disallowed.length}: ${some(found.disallowed)}`)
   if (found.cut) say(`There are more: the first ${maxPages} were read. --max-pages raises that.`)
   const source = named ?? new URL(start).host
   const articles = found.pages.flatMap(({ url, article }) => {

@@ -30,8 +30,8 @@ const FILES = { 'application/pdf': '.pdf', 'text/plain': '.txt', 'text/markdown'
  * @param {string} start
  * @param {{ most: number, rate?: number, onPage?: (done: number, known: number) => void }} options
  *   `rate`: requests a second; absent: 5, and as fast as it answers on this machine
- * @returns {Promise<{ pages: Crawled[], leftOut: string[], cut: boolean, rate: number }>} `leftOut`: addresses of pages that
- *   redirect or ask not to be indexed; `cut`: there were more than `most`; `rate` is the one that was kept, Infinity for none
+ * @returns {Promise<{ pages: Crawled[], leftOut: string[], disallowed: string[], cut: boolean, rate: number }>} `leftOut`: addresses of pages that
+ *   redirect or ask not to be indexed; `disallowed`: those that robots.txt forbids; `cut`: there were more than `most`; `rate` is the one that was kept, Infinity for none
  */
 export async function crawl(start, { most, rate, onPage = () => {} }) {
   const first = new URL(start)
@@ -51,11 +51,13 @@ export async function crawl(start, { most, rate, onPage = () => {} }) {
   // Below /docs/guide are /docs/guide/x, and below /docs/index.html are /docs/x.
   const below = /\.[a-z0-9]+$/i.test(first.pathname) ? first.pathname.replace(/[^/]*$/, '') : first.pathname
   const prefix = below.replace(/\/+$/, '')
+  /** @type {Set<string>} */
+  const disallowed = new Set()
   const belongs = (/** @type {string} */ address) => {
     const { origin: its, pathname } = new URL(address)
-    return (
-      its === origin && (pathname === prefix || pathname.startsWith(`${prefix}/`)) && rules.allows(address)
-    )
+    if (its !== origin || (pathname !== prefix && !pathname.startsWith(`${prefix}/`))) return false
+    if (!rules.allows(address)) disallowed.add(address)
+    return !disallowed.has(address)
   }
   const sitemaps = rules.sitemaps.length > 0 ? rules.sitemaps : [`${origin}/sitemap.xml`]
   const listed = (await pagesInSitemaps(sitemaps, get)).flatMap((each) => normal(each) ?? []).filter(belongs)
@@ -96,7 +98,13 @@ export async function crawl(start, { most, rate, onPage = () => {} }) {
   // A worker that finds nothing waiting ends; what the others find keeps them going.
   do await Promise.all(Array.from({ length: AT_ONCE }, work))
   while (waiting.length > 0 && begun < most)
-  return { pages: onceEach([...pages.values()]), leftOut, cut: waiting.length > 0, rate: fetchPage.rate }
+  return {
+    pages: onceEach([...pages.values()]),
+    leftOut,
+    disallowed: rules.closed === undefined ? [...disallowed] : [],
+    cut: waiting.length > 0,
+    rate: fetchPage.rate,
+  }
 }
 
 /**

@@ -88,13 +88,15 @@ test('robots.txt is obeyed, and so are pages that ask not to be indexed', async 
   const found = await crawl(`${url}/`, { most: 100 })
   expect(paths(found)).toEqual(['/', '/seen'])
   expect(found.leftOut).toEqual([`${url}/hidden`])
+  expect(found.disallowed).toEqual([`${url}/private/x`])
   expect(asked).not.toContain('/private/x')
   await stop()
 })
 
 test('a site whose robots.txt fails is left alone', async () => {
   const { url, stop } = await site(() => ({ '/robots.txt': { status: 503 }, '/': page('Home') }))
-  const { pages } = await crawl(`${url}/`, { most: 10 })
+  const { pages, disallowed } = await crawl(`${url}/`, { most: 10 })
+  expect(disallowed).toEqual([])
   expect(pages).toEqual([{ url: `${url}/`, error: expect.stringContaining('robots.txt answers with 503') }])
   await stop()
 })
