@@ -34,8 +34,8 @@ export function answerFrom(text: string, sources: Source[], meaning?: Meaning): 
   const answers = questions.map((question) => answerOne(question, sources, meaning))
   if (answers.every(({ declined }) => declined)) return answerOne(text, sources, meaning)
   const said = new Set(
-    answers.map(({ text, declined }, at) =>
-      declined ? `${readQuestion(text).says.notFound} (${questions[at]})` : text,
+    answers.map((answer, at) =>
+      answer.declined ? `${readQuestion(text).says.notFound} (${questions[at]})` : answer.text,
     ),
   )
   return { text: [...said].join('\n\n'), declined: false }
