@@ -19,6 +19,7 @@ export function plainBlocks(document) {
   // Sphinx and Javadoc link each name to its source.
   for (const link of document.querySelectorAll('dt a')) if (SOURCE.test(link.textContent ?? '')) link.remove()
   for (const list of document.querySelectorAll('dl')) joinTerms(list)
+  for (const summary of document.querySelectorAll('details > summary')) headQuestion(summary)
   // The library removes what is called like a menu or a header, such as DocBook's `<span class="guimenu">`, in the middle of a sentence.
   for (const part of document.querySelectorAll('p, dd, dt, li, td'))
     for (const each of part.querySelectorAll(INLINE)) if (!each.closest('pre')) each.removeAttribute('class')
@@ -28,6 +29,23 @@ export function plainBlocks(document) {
     for (const each of code.querySelectorAll('span'))
       if (!each.matches(NUMBERS)) each.removeAttribute('class')
   }
+}
+
+const QUESTION = /[?\uff1f\u061f]\s*$/
+
+/**
+ * A list of questions that unfold has them in `<summary>`: such a one is the heading of its answer.
+ * @param {Element} summary
+ */
+function headQuestion(summary) {
+  const question = clean(summary.textContent)
+  if (!QUESTION.test(question) || summary.querySelector('h1, h2, h3, h4, h5, h6')) return
+  const heading = summary.ownerDocument.createElement('h4')
+  heading.textContent = question
+  // A page's main part is found by its paragraphs, and those that fold count less.
+  const { parentElement: details } = summary
+  const answer = [...(details?.childNodes ?? [])].filter((each) => each !== summary)
+  details?.replaceWith(heading, ...answer)
 }
 
 /**

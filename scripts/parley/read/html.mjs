@@ -220,7 +220,7 @@ function refreshOf(document) {
  * @param {string} title
  */
 const withoutTitle = (markdown, title) =>
-  markdown.replace(/^#{1,6} (.+)\n+/, (line, heading) => (heading === title ? '' : line))
+  markdown.replace(/^#{1,6} (.+)(?:\n+|$)/, (line, heading) => (heading === title ? '' : line))
 
 /**
  * What a page marks as its main part. Articles are that if no heading of the page stands outside: one, or a list of posts.

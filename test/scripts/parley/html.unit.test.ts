@@ -55,6 +55,21 @@ test.each([
   expect(read(html)).toContain(markdown)
 })
 
+test('a question that unfolds is the heading of its answer', () => {
+  expect(
+    read(
+      '<details><summary>Do you take <b>PayPal</b>?</summary><p>SEPA, Visa and Mastercard. No PayPal.</p></details>' +
+        '<details><summary>Details</summary><p>Prices include taxes.</p></details>',
+    ),
+  ).toContain('#### Do you take PayPal?\n\nSEPA, Visa and Mastercard. No PayPal.\n\nDetails')
+})
+
+test('a page that says nothing but its title has no text', () => {
+  const page =
+    '<html><head><title>Shop</title></head><body><h1>Shop</h1><script>draw()</script></body></html>'
+  expect(readPage(page, ADDRESS).article.text).toBe('')
+})
+
 test('text that only keeps its lines is read as text', () => {
   const letter = [SAID, 'Keep the copy away from the computer that it was made of.', SAID].join('\n\n')
   expect(htmlToMarkdown(`<pre>${letter}</pre>`)).toBe(letter)
