@@ -123,8 +123,13 @@ export class TurnRun {
     work.catch(() => {})
     const { memory, stream } = this.#begin()
     begun = { memory, stream }
-    const { question, requestId } = request
-    emit({ type: 'begin', question: withoutFileTexts(question), ...(requestId && { request_id: requestId }) })
+    const { question, requestId, assistant } = request
+    emit({
+      type: 'begin',
+      question: withoutFileTexts(question),
+      ...(requestId && { request_id: requestId }),
+      ...(assistant && { assistant }),
+    })
     const noting = setInterval(() => this.#note(memory, stream.turn), NOTE_MS)
     const spent = await work.finally(() => clearInterval(noting))
     this.#over = true

@@ -129,7 +129,7 @@ export interface MessageDetails {
 /** Events for operators. The log keeps them and the trace shows them; readers never get them. */
 export type OperatorEventBody =
   /** the turn has begun. `request_id`: of the HTTP request that asked */
-  | { type: 'begin'; question: Part[]; request_id?: string }
+  | { type: 'begin'; question: Part[]; request_id?: string; assistant?: string }
   /** the caller's transcript, oldest first; it becomes history together with the answer */
   | { type: 'transcript'; messages: HistoryMessage[] }
   /** `index` is its place among the turn's searches (or calls), in the order they began */

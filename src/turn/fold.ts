@@ -59,6 +59,8 @@ export interface Turn {
   calls: { index: number; call: CallTrace }[]
   /** the HTTP request that asked */
   requestId?: string
+  /** the assistant that was asked */
+  assistant?: string
   /** the conversation from which the answer is copied */
   copyOf?: string
   /** what its message carries besides its question and its answer */
@@ -93,6 +95,7 @@ export function foldBody(turn: Turn, event: LogEventBody): Turn {
     case 'begin':
       turn.question = event.question
       if (event.request_id !== undefined) turn.requestId = event.request_id
+      if (event.assistant !== undefined) turn.assistant = event.assistant
       break
     case 'transcript':
       turn.transcript.push(...event.messages)
@@ -262,6 +265,8 @@ export const messagesOf = ({ transcript, question, answer }: Turn, timestamp: nu
 
 /** How an answer came about, for debugging. It never holds a key. */
 export interface TurnTrace {
+  /** the assistant that was asked; absent if the request named none, and in traces of versions before */
+  assistant?: string
   question: string
   /** what was searched and answered, if it is not the question as asked */
   standalone?: string
@@ -291,8 +296,9 @@ export interface TracedTurn extends RecordedTurn {
 }
 
 export function traceOf(turn: Turn): TurnTrace {
-  const { question, standalone, searches, calls, suggestions, copyOf, cut, message, answer } = turn
+  const { assistant, question, standalone, searches, calls, suggestions, copyOf, cut, message, answer } = turn
   return {
+    ...(assistant !== undefined && { assistant }),
     question: textOf(question),
     ...(standalone !== undefined && { standalone }),
     searches: inOrder(searches).map(({ search }) => search),

@@ -110,6 +110,8 @@ export interface AskRequest {
   plain?: boolean
   /** the wire it came in on: `typesense`, `parley`, ... Only a label for records; nothing depends on it */
   protocol: string
+  /** the name of the assistant that is asked, if one is; only a label for records, too */
+  assistant?: string
   /** id of the HTTP request that asks, for the log; absent: from a Worker of the version before */
   requestId?: string
   /** the reading of this conversation's history that began for this question (conversation/look-back-ahead.ts) */

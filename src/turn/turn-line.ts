@@ -51,6 +51,7 @@ export function turnLine(turn: Turn, request?: Asked): Record<string, unknown> {
     conversation_id: request?.conversationId ?? turn.conversationId,
     turn: turn.turn,
     protocol: request?.protocol,
+    assistant: turn.assistant,
     model: request?.model.id,
     // Another one than `model` names, if that one failed.
     answered_by: calls.find(({ purpose }) => purpose === 'answer' || purpose === 'task')?.model,

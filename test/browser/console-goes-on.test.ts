@@ -105,6 +105,22 @@ describe.runIf(CHROMIUM)('a conversation that is opened in the console', () => {
     ])
   })
 
+  test('tells two assistants of the same model and collection apart', async () => {
+    const assistants = [
+      await createAssistant({ model, collections: [shop] }),
+      await createAssistant({ model, collections: [shop] }),
+    ]
+    for (const assistant of assistants) {
+      const { body } = await request('POST', `/a/${assistant}/conversations`, { question: FIRST })
+      await open(body.conversation_id, new RegExp(`Asking the assistant ${assistant}\\.`))
+      const turns = await follow(body.conversation_id)
+      expect(turns.map(({ trace }: { trace: { assistant?: string } }) => trace.assistant)).toEqual([
+        assistant,
+        assistant,
+      ])
+    }
+  })
+
   test('goes on with its model, its collection and its filter', async () => {
     const reply = await request(
       'GET',

@@ -119,6 +119,17 @@ describe('the line of a turn', () => {
     for (const text of [QUESTION, answer, '330 metres', 'xyz']) expect(written.join()).not.toContain(text)
   })
 
+  it('names the assistant that was asked, as its trace does', async () => {
+    await call('PUT', '/assistants/lined', { body: { model: 'm', collections: ['facts'] } })
+    const [, { conversation_id: id }] = await call('POST', '/a/lined/conversations', {
+      body: { question: QUESTION },
+    })
+    const [line] = await turns()
+    expect(line).toMatchObject({ assistant: 'lined', protocol: 'parley', model: 'm' })
+    const [, trace] = await call('GET', `/conversations/${id}/trace`)
+    expect(trace.turns).toMatchObject([{ trace: { assistant: 'lined' } }])
+  })
+
   it('comes for a turn that fails, with the code of its error, and its trace is kept', async () => {
     const [, { conversation_id: id }] = await ask()
     await turns()

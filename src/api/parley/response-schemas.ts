@@ -206,6 +206,7 @@ const CallTrace = v.object({
 })
 
 export const TurnTrace = v.object({
+  assistant: v.optional(v.pipe(v.string(), v.description('The assistant that was asked, if one was'))),
   question: v.string(),
   standalone: v.optional(v.string()),
   searches: v.array(SearchTrace),

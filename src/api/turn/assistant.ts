@@ -136,6 +136,7 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
       ...(access.owner !== 'admin' && { instructions: instructionsOf(changes) }),
       ...(asked.labels && { labels: field === undefined ? {} : { field } }),
       protocol,
+      assistant: assistant.name,
       ...(await admitTurn({ env, request, record, accesses: [access], body: bodyText, userId: user }, model)),
     },
     request.signal,

@@ -46,6 +46,7 @@ const call: Required<CallTrace> = {
 
 /** Without what OpenSearch's messages say of themselves, which the route leaves out. */
 const trace: Required<Omit<TurnTrace, 'message'>> = {
+  assistant: 'a',
   question: 'q',
   standalone: 's',
   searches: [search],

@@ -2,7 +2,7 @@
 import type { StoredTurn } from '../../../widget/src/wire'
 import type { Assistant, Choices } from './choices'
 import { type ChatSettings, DIRECT, type OwnSearch } from './settings'
-import type { SearchTrace, Summary } from './wire'
+import type { SearchTrace, Summary, TurnTrace } from './wire'
 
 /** With what the open conversation is asked. */
 export interface Own {
@@ -16,18 +16,22 @@ export type Stored = Pick<Summary, 'model_id' | 'protocol'> & { turns: StoredTur
 /** Wires on which no assistant is asked. */
 const WITHOUT_ASSISTANTS = ['typesense', 'opensearch']
 
-/** @param traced searches of its last turn; none where the key may not read traces, or the answer is a copy */
+/**
+ * @param traced the trace of its last turn; undefined where the key may not read traces. It has no searches where the answer is
+ *   a copy, and no assistant where an older version asked one
+ */
 export function askedWith(
   { model_id: model, protocol, turns }: Stored,
-  traced: readonly SearchTrace[],
+  { assistant: asked, searches: traced }: Pick<TurnTrace, 'assistant' | 'searches'> = { searches: [] },
   { assistants }: Choices,
   tab: ChatSettings,
 ): Own {
   const searches = searchesIn(traced, turns)
-  const fitting = WITHOUT_ASSISTANTS.includes(protocol)
-    ? []
-    : (assistants?.filter((each) => each.model === model && couldAsk(each, searches)) ?? [])
-  // Which assistant was asked is not recorded, so the one that the tab asks comes first.
+  const couldBe = (name: string) =>
+    asked === undefined ? !WITHOUT_ASSISTANTS.includes(protocol) : asked === name
+  const fitting =
+    assistants?.filter((each) => couldBe(each.name) && each.model === model && couldAsk(each, searches)) ?? []
+  // Where it is not known which of them was asked, the one that the tab asks comes first.
   const isKnown = assistants !== undefined
   if (tab.assistant !== '' && (!isKnown || fitting.some(({ name }) => name === tab.assistant)))
     return { settings: tab, model }
@@ -42,6 +46,7 @@ export function askedWith(
       : { filter: search?.filter_by ?? '', limit: search?.per_page ?? '', fields: fieldsOf(traced, tab) }),
   }
   const isTabs =
+    asked === undefined &&
     tab.assistant === '' &&
     more.length === 0 &&
     (['model', 'collection', 'filter', 'limit', 'fields'] as const).every(

@@ -75,7 +75,7 @@ class ChatApi extends Api {
     const last = stored.turns.at(-1)?.turn
     const traced = last === undefined ? [] : await this.#trace(id, last)
     const tab = settings.peek()
-    const own = askedWith(stored, traced.at(-1)?.trace.searches ?? [], choices, tab)
+    const own = askedWith(stored, traced.at(-1)?.trace, choices, tab)
     return id === chosenFor && goesOnWith(own, tab, choices) ? { ...own, settings: tab } : own
   }
 

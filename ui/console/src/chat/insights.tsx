@@ -96,6 +96,12 @@ export function Insights({ question, traced, insight, spans, finished, children 
         <section>
           <h3>Result</h3>
           <dl class="facts">
+            {told.assistant !== undefined && (
+              <>
+                <dt>Assistant</dt>
+                <dd>{told.assistant}</dd>
+              </>
+            )}
             <dt>Model</dt>
             <dd>{traced.usage.model}</dd>
             <dt>Tokens in</dt>
