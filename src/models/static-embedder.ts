@@ -45,6 +45,15 @@ async function load(assets: Fetcher | undefined): Promise<StaticTable> {
   }
 }
 
+/**
+ * The reader of passages of this isolate, for searches without vectors too.
+ * @throws ApiError 503 if the table cannot be loaded
+ */
+export async function passageReader({ ASSETS }: Pick<Cloudflare.Env, 'ASSETS'>): Promise<PassageReader> {
+  reader ??= new PassageReader(await load(ASSETS))
+  return reader
+}
+
 /** @param dimensions if more than the table's, the rest are zeros; if fewer, the first ones */
 export function staticEmbedder(
   env: Pick<Cloudflare.Env, 'ASSETS'>,

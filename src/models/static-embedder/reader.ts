@@ -10,11 +10,15 @@
  *   it says: its rarity in the collection times the length of its vector, which is small for common English words.
  * - pairs: the share of neighbouring words of the question that are near each other in the passage.
  *
+ * The table knows English. Pieces of other languages' words say little about what they mean, so there likeness counts for nothing,
+ * and words for half (docs/search.md has what that gains).
+ *
  * The passages and vectors of a text are cached in memory, since many questions read the same documents. The key is
  * the text itself, so an entry is never stale.
  */
 import { passagesOf } from '../passages'
 import { stemOf } from '../words'
+import { wordsToRead } from './asked-words'
 import { Lexicon } from './lexicon'
 import type { StaticTable } from './table'
 import { wordsOf } from './word-piece'
@@ -35,9 +39,9 @@ export interface Asked {
 
 /** How well the best passage of a document answers a question. */
 export interface Reading {
-  /** cosine, -1 to 1 */
+  /** cosine, -1 to 1; in another language than the table's 0 */
   likeness: number
-  /** share of the question that is said, 0 to 1 */
+  /** share of the question that is said, 0 to 1; in another language 0 to 0.5 */
   words: number
   /** share of the question's neighbouring words that are near each other, 0 to 1 */
   pairs: number
@@ -66,6 +70,8 @@ const MOST_QUESTIONS = 8
 const MOST_ASKED = 32
 /** Words of questions whose likenesses are cached, with about 60 KB each. The questions of a turn share many words. */
 const MOST_COMPARED = 64
+/** With no more of its words whole in the table, a question is in another language; from the second share on, it is in the table's. */
+const [FOREIGN, OWN] = [0.4, 0.7]
 /** Two words at most so many words apart are near each other. */
 const NEAR = 4
 /** Words cached in memory, about 8 MB. A document that is being read may exceed this. */
@@ -102,8 +108,10 @@ export class PassageReader {
     return reads
   }
 
-  #reads({ text, words }: Asked): (document: Written) => Reading {
+  #reads({ text, words: own }: Asked): (document: Written) => Reading {
+    const words = wordsToRead(text, own)
     const vector = this.#table.embed(text)
+    const english = this.#english(words)
     const weighed = heaviest(
       words.map(({ word, says }) => ({ word, weight: says * this.#table.length(word) })),
     )
@@ -131,7 +139,7 @@ export class PassageReader {
       }
       const reading = { likeness: -1, words: 0, pairs: 0 }
       for (const passage of passages) {
-        reading.likeness = Math.max(reading.likeness, dot(vector, passage.vector))
+        reading.likeness = Math.max(reading.likeness, english * dot(vector, passage.vector))
         best.fill(0)
         last.fill(-NEAR - 1)
         const near = new Set<number>()
@@ -153,12 +161,20 @@ export class PassageReader {
           if (isDull) dull[number] = 1
         }
         const said = weighed.reduce((sum, { weight }, index) => sum + weight * best[index]!, 0)
-        reading.words = Math.max(reading.words, said / whole)
+        reading.words = Math.max(reading.words, ((1 + english) / 2) * (said / whole))
         if (asked.length > 1) reading.pairs = Math.max(reading.pairs, near.size / (asked.length - 1))
       }
       readings.set(passages, reading)
       return reading
     }
+  }
+
+  /** From 0 to 1, how much the table knows the language of some words, by how many it has whole. */
+  #english(words: readonly { word: string }[]): number {
+    // The table has single letters, and characters of other scripts, which say nothing of the language.
+    const telling = words.filter(({ word }) => !/^[a-z]$/.test(word))
+    const whole = telling.filter(({ word }) => word.length > 1 && this.#table.words.has(word)).length
+    return Math.max(0, Math.min(1, (whole / (telling.length || 1) - FOREIGN) / (OWN - FOREIGN)))
   }
 
   #askedWord(word: string): AskedWord {

@@ -4,6 +4,7 @@ import * as v from 'valibot'
 import { database } from '../../db/client'
 import { collectionGone } from '../../errors'
 import { createReranker } from '../../models/reranker'
+import { passageReader } from '../../models/static-embedder'
 import { Ledger } from '../analytics/ledger'
 import { Store } from '../documents/store'
 import { Writer } from '../documents/writer'
@@ -90,6 +91,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     hasTerms: () => hasTerms,
     vectors: (field) => store.vectors(field),
     embedder: (field) => embedders.model(field),
+    reader: () => passageReader(env),
     ahead: new EmbeddedAhead(),
     reranker: (name) => createReranker(name, env),
     synonymSet: (name) => synonymSets.find(database(env), name),

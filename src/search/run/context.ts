@@ -1,6 +1,7 @@
 /** What a search needs of its collection. The Collection object provides it, and so can tests. */
 import type { EmbeddingModel } from '../../models/embedding-model'
 import type { Reranker } from '../../models/reranker'
+import type { PassageReader } from '../../models/static-embedder/reader'
 import type { ColumnMemory } from '../schema/column-memory'
 import type { StoredSchema } from '../schema/layout'
 import type { Curation } from '../sets/curation'
@@ -43,6 +44,8 @@ export interface SearchContext {
   vectors(field: Field): VectorIndex
   /** the model of an embedding field */
   embedder(field: Field): EmbeddingModel
+  /** The reader of passages, which needs no vectors; absent: searches by words alone read nothing. @throws ApiError 503 */
+  reader?(): Promise<PassageReader>
   /** questions that were embedded before their search came; without it nothing is kept */
   ahead?: EmbeddedAhead
   /** A reranking model by name; undefined if this deployment cannot serve it. @throws ApiError 400 */

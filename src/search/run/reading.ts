@@ -8,18 +8,23 @@
  *
  * The weights were chosen by leaving out one set of questions at a time, like those of the fusion (docs/search.md).
  */
+import { ApiError } from '../../errors'
 import type { PassageReader, Reading, Written } from '../../models/static-embedder/reader'
+import { logFault, type Origin } from '../fault-log'
 import { isNameField } from '../request/question'
 import type { SearchRequest } from '../request/request'
 import { stringsAt } from '../schema/values'
 import type { Term } from '../text/query'
 import type { Document } from '../types'
+import type { OrderedMatch, Top } from './candidates'
 import type { SearchContext } from './context'
 import { type ScoredWords, share } from './fusion'
-import type { Gathered } from './gathered'
-import { queryOf, type WeighedWord, weighWords } from './keyword'
+import { Gathered } from './gathered'
+import type { HitRow } from './hits'
+import { idealScore, queryOf, type WeighedWord, weighWords } from './keyword'
 import type { VectorSearch } from './nearest'
 import type { Pace } from './pace'
+import { besidePinned, type Pinned, withPinned } from './pinned'
 import { CONTEXT_WEIGHT } from './question-words'
 
 /** How many documents are read. With 30, a few questions lose their answer; with 100, none gains one. */
@@ -48,6 +53,32 @@ const reads = ({ fusion, vectorQuery: query, sort }: SearchRequest): boolean =>
   (sort === undefined || sort.some(({ kind }) => kind === 'text_match'))
 
 /**
+ * The reader for a search by words alone, if it reads its best hits.
+ * @returns undefined too where the reader cannot be loaded now: the words' own order serves then
+ */
+export async function readerFor(
+  context: SearchContext,
+  request: SearchRequest,
+  origin: Origin,
+): Promise<PassageReader | undefined> {
+  if (!reads(request)) return undefined
+  try {
+    return await context.reader?.()
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    logFault(context.schema.name, 'reader', origin, error)
+    return undefined
+  }
+}
+
+/** The window that is to be read instead of a page. */
+export const windowToRead = (top: Top): Top => ({
+  ...top,
+  offset: 0,
+  limit: Math.max(MOST_READ, top.offset + top.limit),
+})
+
+/**
  * Reads the best of some fused matches and orders them anew, in place.
  * @param words the matches of the words
  * @param terms what was searched for
@@ -66,9 +97,70 @@ export async function readBest(
   if (!reads(request) || vector.field.embed === undefined) return
   const reader = context.embedder(vector.field).reader?.()
   if (reader === undefined) return
-  const value = valuer(context, request, reader, { terms, words })
+  const fields = fieldsToRead(request, vector.field.embed.from)
+  await readInto(fused, context, valuer(context, request, reader, { terms, words }), { words, fields }, pace)
+}
+
+/**
+ * Reads the best matches of words alone, in a search for a question, and orders them anew. Their new scores are on the scale of
+ * BM25.
+ * @param known the rows of `windowToRead`, best first, and the number of all matches
+ * @param top the page
+ */
+export async function readPage(
+  context: SearchContext,
+  request: SearchRequest,
+  known: { rows: OrderedMatch[]; found: number },
+  {
+    terms,
+    reader,
+    top,
+    pinned,
+  }: { terms: Term[]; reader: PassageReader; top: Top; pinned: readonly Pinned[] },
+  pace: Pace,
+): Promise<{ rows: HitRow[]; found: number }> {
+  const matches = new Gathered()
+  for (const { seq, score } of known.rows) matches.add(seq, score ?? Number.NaN, Number.NaN, Number.NaN)
+  const asked = weighWords(context, request.index, terms)
+  const words = { matches, ideal: idealScore(asked), asked }
+  const { scores } = await readWords(context, request, words, { terms, reader }, pace)
+  const read = known.rows.map((row, at) => ({ ...row, score: scores[at]! }))
+  read.sort((one, other) => one.score - other.score)
+  const { offset, limit } = besidePinned(top, pinned)
+  return withPinned({ rows: read.slice(offset, offset + limit), found: known.found }, pinned, top)
+}
+
+/** The same for matches in memory. @returns them in their old order, with new scores */
+export async function readWords(
+  context: SearchContext,
+  request: SearchRequest,
+  words: ScoredWords,
+  { terms, reader }: { terms: Term[]; reader: PassageReader },
+  pace: Pace,
+): Promise<Gathered> {
+  const { matches, ideal } = words
+  if (ideal === 0) return matches
+  const fused = new Gathered()
+  for (const [at, seq] of matches.seqs.entries()) {
+    const score = matches.scores[at]!
+    fused.add(seq, score, Number.NaN, share(score, words))
+  }
+  const fields = fieldsToRead(request, [])
+  await readInto(fused, context, valuer(context, request, reader, { terms, words }), { words, fields }, pace)
+  const read = new Gathered()
+  for (const [at, seq] of fused.seqs.entries())
+    read.add(seq, -ideal * fused.fused[at]!, Number.NaN, Number.NaN)
+  return read
+}
+
+async function readInto(
+  fused: Gathered,
+  context: SearchContext,
+  value: (words: number, document: Written) => number,
+  { words, fields }: { words: ScoredWords; fields: string[] },
+  pace: Pace,
+): Promise<void> {
   const places = bestOf(fused)
-  const fields = fieldsToRead(request, vector)
   const values = new Map<number, number>()
   let left = MOST_CHARACTERS
   for (let from = 0; from < places.length && left > 0; from += AT_ONCE) {
@@ -136,8 +228,8 @@ function rearrange({ fused }: Gathered, values: ReadonlyMap<number, number>): vo
 }
 
 /** The fields that were searched, and those that the vector was made from. */
-const fieldsToRead = ({ queryFields }: SearchRequest, { field }: VectorSearch): string[] => [
-  ...new Set([...queryFields.map((searched) => searched.field.name), ...(field.embed?.from ?? [])]),
+const fieldsToRead = ({ queryFields }: SearchRequest, embedded: readonly string[]): string[] => [
+  ...new Set([...queryFields.map((searched) => searched.field.name), ...embedded]),
 ]
 
 function writtenIn(document: Document, fields: string[]): Written {

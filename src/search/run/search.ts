@@ -6,6 +6,7 @@
  * if the schema changes.
  */
 import { ApiError } from '../../errors'
+import type { PassageReader } from '../../models/static-embedder/reader'
 import { logFault, type Origin } from '../fault-log'
 import { compileFilter } from '../filter/compile'
 import { impliedConditions } from '../filter/conditions'
@@ -39,10 +40,10 @@ import {
 } from './nearest'
 import { LongSearches, OLD_FORMS, Pace, weightOf } from './pace'
 import { bestMatches, type Found, makePage } from './page'
-import { includingPinned, pinnedDocuments, sequenceNumbers } from './pinned'
+import { besidePinned, includingPinned, pinnedDocuments, sequenceNumbers } from './pinned'
 import { contextFits, hasContext, questionWords } from './question-words'
 import { findPlain, isPlain } from './ranking/found'
-import { readBest } from './reading'
+import { readBest, readerFor, readPage, readWords, windowToRead } from './reading'
 import { completeSides } from './rerank'
 import { meaningOf, topWanted, wantedNeighbours } from './wanted'
 
@@ -116,11 +117,23 @@ export async function executeSearch(
 
 async function run(
   context: SearchContext,
-  { q, request, wide, query, vector, sortVectors, candidates, reranking, reranked, metadata }: Prepared,
+  {
+    q,
+    request,
+    wide,
+    query,
+    vector,
+    reader,
+    sortVectors,
+    candidates,
+    reranking,
+    reranked,
+    metadata,
+  }: Prepared,
   pace: Pace,
   started: number,
 ): Promise<SearchResult> {
-  const found = await find(context, wide, { query, vector, seeking: candidates }, pace)
+  const found = await find(context, wide, { query, vector, reader, seeking: candidates }, pace)
   const search = { ...found, sortVectors }
   const { seqs, ...page } = await makePage(context, wide, search, pace)
   const { pinned } = search
@@ -157,6 +170,8 @@ interface Prepared {
   wide: SearchRequest
   query: ParsedQuery
   vector: VectorSearch | undefined
+  /** of passages, in a search for a question by words alone */
+  reader: PassageReader | undefined
   /** of `_vector_query` in sort_by */
   sortVectors: VectorSearch[]
   candidates: Candidates | 'unavailable' | undefined
@@ -199,11 +214,12 @@ async function prepare(
     )
   }
   const sortVectors = await resolveSortVectors(context, request, hasWords, scope)
+  const reader = vector === undefined && hasWords ? await readerFor(context, wide, scope) : undefined
   if (isOutdated(context, params, schema, vector)) return prepare(context, given, scope)
   const candidates = vector && (await seek(context, wide, query, vector, { hasWords, origin: scope }))
   if (isOutdated(context, params, schema, vector)) return prepare(context, given, scope)
   const asked = { q: given.q ?? curated.request.q, metadata }
-  return { ...asked, request, wide, query, vector, sortVectors, candidates, reranking, reranked }
+  return { ...asked, request, wide, query, vector, reader, sortVectors, candidates, reranking, reranked }
 }
 
 /**
@@ -268,13 +284,14 @@ async function find(
   asked: {
     query: ParsedQuery
     vector: VectorSearch | undefined
+    reader: PassageReader | undefined
     /** candidates from an outside index */
     seeking: Candidates | 'unavailable' | undefined
   },
   pace: Pace,
 ): Promise<Found> {
   const { sql } = context
-  const { vector, seeking } = asked
+  const { vector, seeking, reader } = asked
   let query = await withInfix(context, request, asked.query, request.infix.always, pace)
   const pinned = pinnedDocuments(context, request)
   const filter = effectiveFilter(context, request, query, pinned, pace)
@@ -288,8 +305,10 @@ async function find(
     }
     return found ?? all(context, request, query, filter, pinned)
   }
+  const isRead = reader !== undefined && top !== undefined
+  const unpinned = pinned.length === 0 ? top : undefined
   const how = {
-    top: pinned.length === 0 ? top : undefined,
+    top: isRead ? windowToRead(besidePinned(top, pinned)) : unpinned,
     ranked: vector !== undefined,
     gathers: vector === undefined && contextFits(context, request),
   }
@@ -300,15 +319,18 @@ async function find(
   }
   const terms = keyword?.terms ?? []
   if (vector === undefined && keyword !== undefined && hasContext(request, keyword)) {
-    const { matches } = await questionWords(context, request, { query, keyword, filter }, pace)
+    const words = await questionWords(context, request, { query, keyword, filter }, pace)
+    const matches = isRead ? await readWords(context, request, words, { terms, reader }, pace) : words.matches
     return { candidates: gatheredCandidates(matches, { vector: false }), terms, pinned }
   }
   if (vector === undefined) {
     if (keyword === undefined) return all(context, request, query, filter, pinned)
     const { found } = keyword
     const known = keyword.rows && found !== undefined ? { rows: keyword.rows, found } : undefined
+    const page =
+      isRead && known ? await readPage(context, request, known, { terms, reader, top, pinned }, pace) : known
     const parts = textMatches(sql, keyword.match, filter)
-    return { candidates: { parts, text: true, vector: false, found }, terms, pinned, top: known }
+    return { candidates: { parts, text: true, vector: false, found }, terms, pinned, top: page }
   }
   const { k } = wantedNeighbours(request, vector, keyword !== undefined)
   if (seeking === 'unavailable' && keyword === undefined) {
