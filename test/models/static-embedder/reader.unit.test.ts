@@ -70,12 +70,9 @@ describe('a reader', () => {
   })
 
   it("does not trust its table with another language's words", () => {
-    const text = 'Le contrat se termine à la fin du mois. La résiliation se fait par lettre.'
-    expect(read('Comment résilier le contrat', text)).toMatchObject({
-      likeness: 0,
-      words: expect.any(Number),
-    })
-    expect(read('contrat', 'Le contrat se termine.').words).toBeCloseTo(0.5)
+    const text = 'Die Kündigung wird zum Ende des Monats wirksam. Der Vertrag endet dann.'
+    expect(read('Wie kündige ich meinen Vertrag', text).likeness).toBe(0)
+    expect(read('Vertrag kündigen', 'Den Vertrag kündigen.').words).toBeCloseTo(0.5)
     expect(read('contract', 'The contract ends.').words).toBeCloseTo(1)
   })
 
