@@ -71,8 +71,8 @@ describe('a reader', () => {
 
   it("does not trust its table with another language's words", () => {
     const text = 'Die Kündigung wird zum Ende des Monats wirksam. Der Vertrag endet dann.'
-    expect(read('Wie kündige ich meinen Vertrag', text).likeness).toBe(0)
-    expect(read('Vertrag kündigen', 'Den Vertrag kündigen.').words).toBeCloseTo(0.5)
+    expect(read('Wann endet der Vertrag', text).likeness).toBe(0)
+    expect(read('Vertrag beenden', 'Den Vertrag beenden.').words).toBeCloseTo(0.5)
     expect(read('contract', 'The contract ends.').words).toBeCloseTo(1)
   })
 
