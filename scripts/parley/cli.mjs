@@ -154,7 +154,7 @@ program
       )
       if (json) return print(turn)
       print('')
-      for (const line of sourceLines(turn)) print(line)
+      for (const line of sourceLines(turn, server.url)) print(line)
       say(
         `\nGo on: ${commandAs(options, 'ask', { ...picked(options), conversation: turn.conversation_id })} ...`,
       )

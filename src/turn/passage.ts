@@ -1,4 +1,5 @@
 /** The documents of a prompt as every protocol sees them. Pure. */
+import { isOwnPage } from '../models/extractive/places'
 import { titleOf } from '../models/extractive/sentences'
 import type { Source } from '../models/language-model'
 import type { Passage } from './events'
@@ -19,7 +20,7 @@ export const passagesOf = (sources: readonly Source[]): Passage[] =>
     .map(({ collection, document, score = 0 }, index) => {
       const { id, ...fields } = document
       const title = titleOf(document)
-      const url = linkable(document[ADDRESS])
+      const url = linkable(document[ADDRESS], id)
       return {
         collection,
         id: String(id),
@@ -43,5 +44,7 @@ export const textsOf = (fields: Record<string, unknown>, address: string): strin
     .replace(/[\ud800-\udbff]$/, '')
 
 /** Accepts only addresses that are safe to open. Documents are untrusted and may hold script URLs. */
-export const linkable = (value: unknown): string | undefined =>
-  typeof value === 'string' && /^(https?:\/\/|\/(?!\/))[^\s<>"\\]*$/i.test(value) ? value : undefined
+export const linkable = (value: unknown, id: unknown): string | undefined =>
+  typeof value === 'string' && /^(https?:\/\/|\/(?!\/))[^\s<>"\\]*$/i.test(value) && !isOwnPage(value, id)
+    ? value
+    : undefined

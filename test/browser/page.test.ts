@@ -2,7 +2,7 @@
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { loadSample } from '../../scripts/sample.mjs'
-import { createModel, KEY, request, url } from '../clients/harness'
+import { createModel, KEY, request, unique, url } from '../clients/harness'
 import { startLlm } from '../clients/llm'
 import { CHROMIUM, launch } from './chromium'
 
@@ -127,6 +127,23 @@ describe.runIf(CHROMIUM)('the page', () => {
     expect(address).toBe(`${url}/docs/models#which-language-models-can-answer`)
     await page.goto(address)
     await page.locator('h2:target', { hasText: 'Which language models can answer?' }).waitFor()
+  })
+
+  test('leads from a source without an address to the page that shows it', async () => {
+    const name = unique('caves')
+    const fields = ['title', 'text'].map((field) => ({ name: field, type: 'string' }))
+    await request('POST', '/collections', { name, fields })
+    const id = 'sharks/nurse sharks.md'
+    const shark = { id, title: 'Nurse sharks', text: 'Nurse sharks sleep in caves by day.' }
+    await request('POST', `/collections/${name}/documents`, shark)
+    await page.goto(`${url}/?collection=${name}`)
+    await ask('Where do nurse sharks sleep?')
+    await page.locator('.cite').first().click()
+    await page.getByRole('dialog').getByRole('link').waitFor()
+    const address = (await page.getByRole('dialog').getByRole('link').getAttribute('href')) ?? ''
+    expect(address).toBe(`${url}/document#${name}/sharks/nurse%20sharks.md`)
+    await page.goto(address)
+    await page.getByRole('heading', { level: 2, name: 'Nurse sharks' }).waitFor()
   })
 
   test('shows a document to whoever has a key', async () => {

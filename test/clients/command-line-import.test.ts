@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { unique, url } from './harness'
+import { request, unique, url } from './harness'
 import { exported, runParley, writeIn } from './run-parley'
 
 let folder = ''
@@ -29,8 +29,8 @@ test('a folder does not replace another one of the same name; a checkout of it e
   )
   expect(named.json).toMatchObject({ source: 'second', added: 1, removed: 0 })
   expect((await exported(into)).map(({ id, title, url }) => [id, title, url])).toEqual([
-    ['docs/extra.md', 'Extra', expect.anything()],
-    ['docs/index.md', 'One', expect.anything()],
+    ['docs/extra.md', 'Extra', undefined],
+    ['docs/index.md', 'One', undefined],
     ['second/index.md', 'Two', 'https://two.example/'],
   ])
 
@@ -160,6 +160,37 @@ test('the assistant of a collection whose name is none for an assistant gets a f
   // Again it is the same one; a collection that would have that name, too, has another.
   expect((await parley('import', 'shelf', '--into', into, '--json')).json.assistant).toBe(name)
   expect((await parley('import', 'shelf', '--into', same, '--json')).json.assistant).toBe(`${name}-2`)
+})
+
+test('files that are not on the web have no address, so that none leads to the server that imported them', async () => {
+  const into = unique('moved')
+  write(
+    'cellar/own.md',
+    '---\nurl: https://cellar.example/document#own\n---\n# Comté\n\nComté ripens for a year.',
+  )
+  write('cellar/brie de meaux.md', '# Brie\n\nBrie ripens for six weeks.')
+  await parley('import', 'cellar', '--into', into)
+  // As an earlier import left it, on another server: visitors are not led there, nor is who has a key.
+  const id = 'cellar/brie de meaux.md'
+  const old = `http://127.0.0.1:1/document#${into}/${encodeURIComponent(id)}`
+  const path = `/collections/${into}/documents/${encodeURIComponent(id)}`
+  for (const address of ['', old]) {
+    if (address !== '') await request('PATCH', path, { url: address })
+    expect((await parley('ask', '--assistant', into, 'How long does Brie ripen?')).out).toContain(
+      `[1] Brie  ${url}/document#${into}/${encodeURIComponent(id)}`,
+    )
+    const { body } = await request('POST', '/v1/chat/completions', {
+      model: into,
+      messages: [{ role: 'user', content: 'How long does Brie ripen?' }],
+    })
+    const [{ message }] = body.choices
+    expect(message.content).toContain('six weeks')
+    expect(message.context.citations[0].url).toBeNull()
+    expect(message.annotations).toEqual([])
+  }
+  expect((await parley('ask', '--assistant', into, 'How long does Comté ripen?')).out).toContain(
+    '[1] Comté  https://cellar.example/document#own',
+  )
 })
 
 test('the hint to go on with a conversation works as it is printed', async () => {

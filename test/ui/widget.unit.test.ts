@@ -132,6 +132,21 @@ test('sources are called and linked as the assistant says, and lead to pages alo
     { number: 2, collection: 'docs', documentId: 'b', title: 'b', label: 'b.txt', texts: [] },
     { number: 3, collection: 'docs', documentId: 'c', title: 'c', label: 'c.txt', texts: [] },
   ])
+  // Visitors have no key for the page on which Parley shows a document; somebody else's page of that name is theirs to open.
+  const own = { id: 'a b', url: 'http://localhost:8108/document#docs/a%20b' }
+  const other = { id: 'c', url: 'https://a.example/document#docs/a%20b' }
+  const shown = sourcesOf(
+    {
+      ...data,
+      replies: [hit(own), hit(other)],
+      sources: [
+        { collection: 'docs', document_id: 'a b' },
+        { collection: 'docs', document_id: 'c' },
+      ],
+    },
+    {},
+  )
+  expect(shown.map(({ url }) => url)).toEqual([undefined, other.url])
   const citation = { collection: 'docs', document_id: 'x', start: 0, end: 1, quote: 'Said.' }
   expect(sourcesCited([citation, citation], {})).toMatchObject([{ number: 1, texts: ['Said.'] }])
 })

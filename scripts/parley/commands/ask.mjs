@@ -89,11 +89,12 @@ async function targets(server, { assistant: named, collection, model }) {
 }
 
 /**
- * The documents that an answer cites, as lines to read.
+ * The documents that an answer cites, as lines to read. One without an address is read on the server's page.
  * @param {Record<string, any>} turn
+ * @param {string} server its address
  * @returns {string[]}
  */
-export function sourceLines({ replies = [], sources = [], citations }) {
+export function sourceLines({ replies = [], sources = [], citations }, server) {
   const cited = new Set(citations.map((/** @type {any} */ each) => `${each.collection}/${each.document_id}`))
   const found = new Map()
   for (const reply of replies) {
@@ -102,9 +103,14 @@ export function sourceLines({ replies = [], sources = [], citations }) {
   const shown = sources.filter((/** @type {any} */ each) =>
     cited.has(`${each.collection}/${each.document_id}`),
   )
-  return shown.map((/** @type {any} */ { document_id: id }, /** @type {number} */ at) => {
-    const { title, heading, url } = found.get(id) ?? {}
-    return `[${at + 1}] ${[title, heading].filter(Boolean).join(' > ') || id}${url ? `  ${url}` : ''}`
+  return shown.map((/** @type {any} */ { collection, document_id: id }, /** @type {number} */ at) => {
+    const { title, heading, url = '' } = found.get(id) ?? {}
+    const name = encodeURIComponent(id)
+    // Earlier imports gave documents the page of the server that took them.
+    const isPage = url.includes('/document#') && url.endsWith(`/${name}`)
+    const address =
+      url === '' || isPage ? `${server}/document#${encodeURIComponent(collection)}/${name}` : url
+    return `[${at + 1}] ${[title, heading].filter(Boolean).join(' > ') || id}  ${address}`
   })
 }
 

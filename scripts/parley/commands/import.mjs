@@ -57,8 +57,6 @@ export async function importInto(server, from, options, say) {
   const { unread } = read
   const given = options.schema === undefined ? undefined : await fieldsIn(options.schema)
   const { fields, documents } = await asDocuments(read, {
-    collection: options.into,
-    server: server.url,
     embedding: options.embedding,
     types: typesIn(options.field ?? []),
     ...(options.baseUrl !== undefined && { baseUrl: options.baseUrl }),

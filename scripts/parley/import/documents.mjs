@@ -126,10 +126,9 @@ function rowId(row, field) {
 
 /**
  * @typedef {object} Making
- * @property {string} collection
- * @property {string} server the address of Parley, on whose page /document a document without an address is read
  * @property {string} embedding the model that makes the vectors
- * @property {string} [baseUrl] where the files of a folder are read on the web
+ * @property {string} [baseUrl] where the files of a folder are read on the web; without it they have no address, since
+ *   that of the server which happens to take the import leads nowhere from the next one, and visitors cannot open it
  * @property {Record<string, string>} [types] of fields, by name
  * @property {Field[]} [fields] those that the collection has, or is to have
  */
@@ -139,15 +138,14 @@ function rowId(row, field) {
  * @param {Making} making
  * @returns {Promise<{ fields: Field[], documents: Document[] }>}
  */
-export async function asDocuments(
-  { articles, rows },
-  { collection, server, embedding, baseUrl, types = {}, fields: given },
-) {
+export async function asDocuments({ articles, rows }, { embedding, baseUrl, types = {}, fields: given }) {
   if (articles.length > 0) {
     const documents = articles.map(({ id, from, path = '', section, article }) => {
-      const url =
-        article.url ?? urlOf(path, baseUrl) ?? `${server}/document#${collection}/${encodeURIComponent(id)}`
-      return marked({ id, ...article, url, ...(section !== '' && { section }) }, from)
+      const url = article.url ?? urlOf(path, baseUrl)
+      return marked(
+        { id, ...article, ...(url !== undefined && { url }), ...(section !== '' && { section }) },
+        from,
+      )
     })
     return { fields: given ?? articleFields(embedding), documents: await Promise.all(documents) }
   }

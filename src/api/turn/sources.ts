@@ -33,7 +33,7 @@ export function sourcesOf(passages: readonly Passage[], fields: SourceFields = {
     const { collection, id: documentId, fields: shown } = passage
     const named = titleField === undefined ? undefined : shown[titleField]
     const title = typeof named === 'string' ? named.trim() : ''
-    const url = address === ADDRESS ? passage.url : linkable(shown[address])
+    const url = address === ADDRESS ? passage.url : linkable(shown[address], documentId)
     return {
       id: sourceId(collection, documentId),
       collection,

@@ -45,9 +45,19 @@ function nameOf({ context }: Section, { id }: Record<string, unknown>): string {
   )
 }
 
+/**
+ * Whether an address is that of Parley's page for the document, which asks for a key. Earlier imports gave it to documents that
+ * have no other, with the name of the server that took the import.
+ */
+export const isOwnPage = (address: string, id: unknown): boolean =>
+  address.includes('/document#') && address.endsWith(`/${encodeURIComponent(String(id).toWellFormed())}`)
+
 function linked(name: string, document: Record<string, unknown>): string {
   const url = Object.values(document).find(
-    (value) => typeof value === 'string' && /^(?:https?:\/\/|\/)[^\s()<>]{1,500}$/.test(value),
+    (value) =>
+      typeof value === 'string' &&
+      /^(?:https?:\/\/|\/)[^\s()<>]{1,500}$/.test(value) &&
+      !isOwnPage(value, document.id),
   )
   return url === undefined ? name : `[${name}](${url})`
 }

@@ -56,11 +56,7 @@ async function documentsOf(sheets: Parameters<typeof workbook>[0], idField?: str
     await readContent(await workbook(sheets), 'all.xlsx'),
     idField,
   )
-  const { documents } = await asDocuments(read, {
-    collection: 'all',
-    server: 'http://localhost',
-    embedding: 'm',
-  })
+  const { documents } = await asDocuments(read, { embedding: 'm' })
   return documents
 }
 

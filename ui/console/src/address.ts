@@ -9,6 +9,10 @@ export const NEW = '#/'
 
 const hash = signal(location.hash)
 
+/** The page that shows a document to whoever holds a key. @param source its collection and id: `docs/guide/keys.md` */
+export const pageOf = (source: string): string =>
+  `/document#${source.split('/').map(encodeURIComponent).join('/')}`
+
 /** The text that an encoding stands for; a text that is no encoding stands for itself. */
 export function decoded(text: string): string {
   try {

@@ -55,7 +55,7 @@ export function sourcesCited(citations: readonly Citation[], front: Partial<Fron
 function sourceOf(number: number, collection: string, id: string, doc: Doc, front: Partial<Front>): Source {
   const { title_field: title, url_field: address = 'url', citation_field: name } = front
   const titles = [title, 'title', 'name', 'heading', 'question'].map((field) => text(field && doc[field]))
-  const url = linkable(doc[address])
+  const url = linkable(doc[address], id)
   const named = text(name && doc[name])
   const called = titles.find(Boolean) || id
   return {
@@ -75,8 +75,13 @@ function sourceOf(number: number, collection: string, id: string, doc: Doc, fron
 
 const text = (value: unknown): string => (typeof value === 'string' ? value.trim() : '')
 
-const linkable = (value: unknown): string | undefined =>
-  typeof value === 'string' && /^https?:\/\/[^\s<>"\\]+$/i.test(value) ? value : undefined
+/** An address that visitors can open. Earlier imports gave documents that of Parley's page, which asks for a key. */
+const linkable = (value: unknown, id: string): string | undefined =>
+  typeof value === 'string' &&
+  /^https?:\/\/[^\s<>"\\]+$/i.test(value) &&
+  !(value.includes('/document#') && value.endsWith(`/${encodeURIComponent(id)}`))
+    ? value
+    : undefined
 
 /** As src/turn/labels.ts encodes a name. */
 const encode = (name: string, unsafe: RegExp): string =>

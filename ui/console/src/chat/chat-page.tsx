@@ -4,7 +4,7 @@ import { Card } from '../../../widget/src/card'
 import { lex, render } from '../../../widget/src/markdown'
 import type { Turn } from '../../../widget/src/session'
 import type { TurnHost } from '../../../widget/src/turn-view'
-import { go, NEW } from '../address'
+import { go, NEW, pageOf } from '../address'
 import { useLoaded } from '../api'
 import { key } from '../key'
 import { Icon } from '../parts/icon'
@@ -199,7 +199,17 @@ function useStage(chat: Chat) {
         follows.current = true
         chat.ask(question, replaces)
       },
-      cite: (opener, source, quote, sentence) => card.open(opener, holder.current!, source, quote, sentence),
+      cite: (opener, source, quote, sentence) =>
+        card.open(
+          opener,
+          holder.current!,
+          {
+            ...source,
+            url: source.url ?? location.origin + pageOf(`${source.collection}/${source.documentId}`),
+          },
+          quote,
+          sentence,
+        ),
       copied: (text, button) => copy(text, button, say),
       say,
       rate: (turn, feedback) => chat.session.rate(turn, feedback),

@@ -1,6 +1,6 @@
 /** A conversation to read, export and delete. */
 import { useState } from 'preact/hooks'
-import { go, NEW, to, toConversation } from '../address'
+import { go, NEW, pageOf, to, toConversation } from '../address'
 import { send, useLoaded } from '../api'
 import { chat } from '../chat/chat'
 import { Confirm } from '../parts/dialog'
@@ -121,7 +121,7 @@ function Turn({ turn }: { turn: RecordedTurn }) {
           {sources.map((source, index) => (
             <li key={source}>
               <span class="number">{index + 1}</span>
-              <a href={`/document#${source.split('/').map(encodeURIComponent).join('/')}`}>{source}</a>
+              <a href={pageOf(source)}>{source}</a>
             </li>
           ))}
         </ol>

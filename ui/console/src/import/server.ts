@@ -9,7 +9,6 @@ const init = (method: string, { body }: Options = {}): RequestInit => ({
 })
 
 export const server = {
-  url: location.origin,
   send: (method: string, path: string, options?: Options): Promise<Response> =>
     call(path, init(method, options)),
   call: async (method: string, path: string, options?: Options) =>
