@@ -7,12 +7,17 @@
  */
 import type { Source } from '../language-model'
 import { choose, compose, nearest } from './compose'
+import { newerThan, newestFirst } from './editions'
 import { weighEvidence } from './evidence'
 import type { Meaning } from './meaning'
 import { placeOf, placesIn } from './places'
 import { questionsIn, readQuestion } from './question'
 import { smallTalk } from './small-talk'
+import { openingAsked } from './suggestions'
 import { aboutness, ENOUGH, isSure, LITTLE } from './sureness'
+
+/** editions of a page that are shown before the best one, which they may have replaced */
+const MOST_NEWER = 2
 
 export interface Answer {
   /** Markdown */
@@ -45,6 +50,8 @@ function answerOne(text: string, sources: Source[], meaning: Meaning | undefined
   const question = readQuestion(text)
   const { says } = question
   const evidence = weighEvidence(question, sources, meaning)
+  const opening = openingAsked(question, evidence, sources)
+  if (opening) return { text: compose([opening], question, evidence, sources), declined: false }
   const ranked = evidence.candidates.filter(({ score }) => score > 0).sort((a, b) => b.score - a.score)
   const best = ranked[0]
   const about = best ? aboutness(best, evidence) : 0
@@ -53,14 +60,16 @@ function answerOne(text: string, sources: Source[], meaning: Meaning | undefined
     const listed = places.map((place) => `- ${place}`).join('\n')
     return { text: places.length === 0 ? says.notFound : `${says.notDirectly}\n\n${listed}`, declined: true }
   }
-  if (isSure(best, ranked, question, evidence)) {
+  const sure = isSure(best, ranked, question, evidence)
+  const newer = sure ? newerThan(best, ranked, question).slice(0, MOST_NEWER) : []
+  if (sure && newer.length === 0) {
     return { text: compose(choose(ranked, question), question, evidence, sources), declined: false }
   }
-  const passages = nearest(ranked, question)
+  const passages = sure ? [...newer, best] : newestFirst(nearest(ranked, question))
   const shown = passages.map((passage) => {
     const quoted = compose([passage], question, evidence, sources, true)
     const place = passages.length > 1 ? placeOf(passage.section, sources) : ''
     return place === '' ? quoted : `**${place}**\n\n${quoted}`
   })
-  return { text: [says.unsure, ...shown].join('\n\n'), declined: false }
+  return { text: [...(sure ? [] : [says.unsure]), ...shown].join('\n\n'), declined: false }
 }

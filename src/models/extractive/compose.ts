@@ -3,7 +3,7 @@ import type { Source } from '../language-model'
 import { isStopword, wordsOf } from '../words'
 import { announced, announces, type Candidate, type Evidence, type Section } from './evidence'
 import { strengthIn } from './fields'
-import { isVague, type Question } from './question'
+import { hasLook, isVague, type Question, wantsCode } from './question'
 import { readOut } from './records'
 
 const MOST_SENTENCES = 3
@@ -86,7 +86,9 @@ function sharesLabel({ sentence, rank }: Candidate, other: Candidate, { terms }:
 export const contradicts = (a: Candidate, b: Candidate, question: Question): boolean =>
   a.sentence.text !== b.sentence.text && sharesLabel(a, b, question)
 
-const DANGLING = /^(it|its|they|their|them|this|these|those|he|she|his|her|that|such|however|also|but|and)\b/i
+/** `It ...`, and `Use it ...` */
+const DANGLING =
+  /^(?:\w+ )?(it|its|they|their|them|this|these|those|he|she|his|her)\b|^(?:that|such|however|also|but|and|so)\b/i
 
 /** Puts sentences in reading order, best document first. Neighbours form one paragraph; others stand apart. */
 export function compose(
@@ -173,9 +175,6 @@ const gapAfter = ({ sentence }: Candidate): string => (/[\u3002\uff01\uff1f]$/.t
 const isFirstItem = ({ sentence }: Candidate): boolean =>
   sentence.opening && sentence.list?.startsWith(`- ${sentence.text}`) === true
 
-/** Questions that a code example can answer. */
-const wantsCode = ({ kind }: Question): boolean => kind === 'how' || kind === 'other'
-
 /**
  * What a sentence needs beside it: what it points back to, and as much of what follows under its heading as fits.
  * The rest of its paragraph comes first. Further paragraphs are added only while little has been said.
@@ -213,7 +212,7 @@ function around({ section, sentence, inside }: Candidate, isBest: boolean, room:
 function completing(
   { above, candidates }: Section,
   taken: Candidate[],
-  { terms }: Question,
+  { kind, terms }: Question,
   { strengths, weight }: Evidence,
 ): Candidate[] {
   const least = WORTH_SAYING * Math.max(0, ...weight.values())
@@ -221,9 +220,15 @@ function completing(
   for (const term of terms) {
     const own = strengths.get(term.stem)!
     const holds = (stems: Set<string>) => strengthIn(stems, own) >= HELD
-    if (isVague(term) || weight.get(term.stem)! < least || holds(above)) continue
+    // "When does it start?" asks for that time and no other.
+    const isAboutTime = kind === 'when' && /^st(?:art|op)$/.test(term.stem)
+    if (!isAboutTime && (isVague(term) || weight.get(term.stem)! < least)) continue
+    if (holds(above)) continue
     if ([...taken, ...added].some(({ stems }) => holds(stems))) continue
-    const holding = candidates.filter(({ sentence, stems }) => !sentence.facts && holds(stems))
+    const holding = candidates.filter(
+      ({ sentence, stems }) =>
+        !sentence.facts && holds(stems) && (!isAboutTime || hasLook(kind, sentence.text)),
+    )
     if (holding.length === 0 || holding.some((one) => taken.some((other) => isShownWith(one, other))))
       continue
     added.push(holding.reduce((best, one) => (one.score > best.score ? one : best)))

@@ -13,7 +13,7 @@ import { compoundsOf, type Word, wordsOf } from '../words'
 import { fieldsAskedFor, type Strengths, strengthIn } from './fields'
 import { withoutElisions } from './language'
 import { cosine, inflected, type Likeness, likenessBy, type Meaning } from './meaning'
-import { fitOf, isVague, looks, type Question, readQuestion } from './question'
+import { fitOf, isVague, looks, type Question, readQuestion, wantsCode } from './question'
 import { type Sentence, sentencesOf } from './sentences'
 
 /** How much a word counts in the title or headings, and in a neighbouring sentence. In the sentence itself it counts 1. */
@@ -323,7 +323,8 @@ const OF_PAGES = new Set(['section', 'tags'])
  * that was asked. The fields of a record say little, unless the question names one of them ("What is the price of ...?").
  */
 function trustOf(sentence: Sentence, question: Question, strengths: Strengths): number {
-  const asks = /\?\W{0,3}$/.test(sentence.text)
+  // A heading that asks is answered by the code below it.
+  const asks = !(sentence.headed && wantsCode(question)) && /\?\W{0,3}$/.test(sentence.text)
   const unkept = announces(sentence) && announced(sentence) === undefined
   const elsewhere = addressesIn(sentence.text) > MOSTLY_ADDRESS
   const asked = sentence.isRecord ? fieldsAskedFor(sentence, question, strengths) : []

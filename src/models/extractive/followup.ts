@@ -8,6 +8,7 @@
 import { regExp } from '../../once'
 import type { ChatMessage } from '../language-model'
 import { wordsOf } from '../words'
+import { asksAbout } from './language'
 import { answeredName, namesSubject, type Phrase, phrasesOf } from './phrases'
 import { smallTalk } from './small-talk'
 
@@ -16,6 +17,21 @@ const POINTING =
   /\b(this|that|these|those|ones?|here|former|latter|same|such|others?|another)\b|(?<!\b(?:is|are|was|were) )\bthere\W*$/i
 const ELLIPTIC =
   /^\s*(?:\w+\. )?((and |so |ok |but )*(what|how) about\b|and\b|or\b|but\b|why\b\W*$|how so\b|how come\b|also\b|else\b)/i
+
+const BEGINS_QUESTION =
+  /^(?:is|are|am|was|were|do|does|did|can|could|will|would|should|must|may|might|have|has|had|what|which|who|when|where|why|how)$/
+const LONGEST_FRAGMENT = 7
+
+/** "Outside the US too?" asks whether the same holds. */
+function asksForSame(question: string): boolean {
+  const words = wordsOf(question).map(({ folded }) => folded)
+  const end = words.slice(-2).join(' ')
+  return (
+    /(?: |^)(?:too|also|either)$|^as well$/.test(end) &&
+    words.length <= LONGEST_FRAGMENT &&
+    !BEGINS_QUESTION.test(words[0]!)
+  )
+}
 
 // "Is there a cure?", "those who", "it is true that" point at nothing. After "can", "is" and the like, "that" is a
 // subject: "Can that be undone?"
@@ -31,7 +47,7 @@ const ASKS_FOR_NAME =
  * @returns the question, standing alone
  */
 export function standalone(question: string, history: ChatMessage[]): string {
-  if (smallTalk(question) !== undefined) return question
+  if (smallTalk(question) !== undefined || asksAbout(question)) return question
   const asked = history.findLast(({ role, content }) => role === 'user' && smallTalk(content) === undefined)
   const again = asked && askedAgain(question, asked.content)
   if (again !== undefined) return again
@@ -39,7 +55,7 @@ export function standalone(question: string, history: ChatMessage[]): string {
   if (talk.topic.length === 0 || !needsContext(question, talk)) return question
   const own = new Set(wordsOf(question).map((word) => word.stem))
   const isNew = (phrase: Phrase) => !phrase.stems.every((stem) => own.has(stem))
-  const elliptic = ELLIPTIC.test(question) && !PRONOUN.test(question)
+  const elliptic = (ELLIPTIC.test(question) || asksForSame(question)) && !PRONOUN.test(question)
   const [present, ...further] = talk.topic
   const behind = [...further, ...talk.answered]
   // The first topic frames the conversation, so it says more than the topics in between.
@@ -63,6 +79,8 @@ const AFTER_PREPOSITION = regExp(String.raw`\b(?:${PREPOSITION}) (?:the )?$`, 'i
  * exactly one name to replace.
  */
 function askedAgain(question: string, before: string): string | undefined {
+  const year = yearAsked(question, before)
+  if (year !== undefined) return before.replace(YEAR(), year)
   const [, preposition, name] = OTHER_NAME().exec(question) ?? []
   const names = phrasesOf(before).filter(({ proper }) => proper)
   if (name === undefined || names.length !== 1) return undefined
@@ -70,6 +88,23 @@ function askedAgain(question: string, before: string): string | undefined {
   const parts = known === undefined ? [] : before.split(known)
   if (parts.length !== 2 || (preposition && !AFTER_PREPOSITION().test(parts[0]!))) return undefined
   return parts.join(name)
+}
+
+const YEAR = regExp(String.raw`(?<![\p{L}\p{N}.])(?:1[5-9]|20)\d\d(?![\p{L}\p{N}]|\.\d)`, 'gu')
+const CALLED_YEAR = regExp(
+  String.raw`^\W{0,3}(?:(?:and|or|but|so|what about|how about|und|oder|et|ou|y|o|e) )*(?:(?:in|im|for|from|by|en|pour|f\u00fcr|para|de) )?` +
+    String.raw`(?:(?:the|das|dem|l['\u2019]|el) ?)?(?:(?:year|jahr|ann\u00e9e|a\u00f1o) )?` +
+    String.raw`(?:(\d{4})|((?:previous|last) year|(?:the )?year before|vorjahr|(?:jahr )?davor|ann\u00e9e (?:d['\u2019]avant|pr\u00e9c\u00e9dente)|anterior|a\u00f1o anterior)|` +
+    String.raw`((?:next|following) year|year after|(?:jahr )?danach|(?:d['\u2019]apr\u00e8s|suivante)|siguiente))(?: that)?\W{0,3}$`,
+  'iu',
+)
+
+/** The year that is asked for in the place of the one year of the question before: "And in 2022?", "And the year before?" */
+function yearAsked(question: string, before: string): string | undefined {
+  const [known, ...others] = before.match(YEAR()) ?? []
+  const [named, year, earlier] = CALLED_YEAR().exec(question) ?? []
+  if (known === undefined || others.length > 0 || named === undefined) return undefined
+  return year ?? String(Number(known) + (earlier ? -1 : 1))
 }
 
 const JUST_NAMED = regExp(
@@ -166,7 +201,8 @@ const within = (a: Phrase, b: Phrase): boolean => a.stems.every((stem) => b.stem
 
 /** Whether a question points at something said before, or names no subject of its own. */
 function needsContext(question: string, talk: Talk): boolean {
-  if (ELLIPTIC.test(question) || pointsBack(question.replace(EMPTY_POINTER, ''))) return true
+  if (ELLIPTIC.test(question) || asksForSame(question) || pointsBack(question.replace(EMPTY_POINTER, '')))
+    return true
   if (POINTING.test(question.replace(EMPTY_POINTER, ''))) return true
   if (!wordsOf(question).some(namesSubject)) return true
   return leavesOut(question) || talk.topic.some((phrase) => isShortened(question, phrase))

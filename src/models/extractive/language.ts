@@ -1,6 +1,6 @@
 /** The language that a question is asked in, as far as its grammar shows it, and the built-in answerer's own words in it. */
 import { once, regExp } from '../../once'
-import { isStopword, type Word } from '../words'
+import { isStopword, type Word, wordsOf } from '../words'
 
 export interface Language {
   /** folded words that are only grammar, or ask */
@@ -19,6 +19,8 @@ export interface Phrases {
   notDirectly: string
   /** before an uncertain answer */
   unsure: string
+  /** asks what a document is about, whose title takes the place of `%` */
+  about: string
 }
 
 export const ENGLISH: Phrases = {
@@ -26,6 +28,7 @@ export const ENGLISH: Phrases = {
   nothingFound: 'No documents were found for this question.',
   notDirectly: 'The documents do not answer this directly. The best places to read:',
   unsure: 'The documents may not answer this directly. What comes nearest:',
+  about: 'What is “%” about?',
 }
 
 /**
@@ -45,6 +48,7 @@ const LANGUAGES: [grammar: string, says: Phrases][] = [
       nothingFound: 'Zu dieser Frage wurden keine Dokumente gefunden.',
       notDirectly: 'Die Dokumente beantworten das nicht direkt. Hier lohnt es sich nachzulesen:',
       unsure: 'Vielleicht beantworten die Dokumente das nicht direkt. Am nächsten kommt:',
+      about: 'Worum geht es in „%“?',
     },
   ],
   [
@@ -57,6 +61,7 @@ const LANGUAGES: [grammar: string, says: Phrases][] = [
       nothingFound: 'Aucun document trouvé pour cette question.',
       notDirectly: 'Les documents n’y répondent pas directement. À lire en priorité :',
       unsure: 'Les documents n’y répondent peut-être pas directement. Le plus proche :',
+      about: 'De quoi parle « % » ?',
     },
   ],
   [
@@ -69,6 +74,7 @@ const LANGUAGES: [grammar: string, says: Phrases][] = [
       nothingFound: 'No se encontraron documentos para esta pregunta.',
       notDirectly: 'Los documentos no lo responden directamente. Dónde leer más:',
       unsure: 'Puede que los documentos no lo respondan directamente. Lo más cercano:',
+      about: '¿De qué trata «%»?',
     },
   ],
   [
@@ -81,6 +87,7 @@ const LANGUAGES: [grammar: string, says: Phrases][] = [
       nothingFound: 'Nessun documento trovato per questa domanda.',
       notDirectly: 'I documenti non rispondono direttamente. I passi da leggere:',
       unsure: 'Forse i documenti non rispondono direttamente. Ecco che cosa si avvicina di più:',
+      about: 'Di che cosa parla «%»?',
     },
   ],
   [
@@ -92,6 +99,7 @@ const LANGUAGES: [grammar: string, says: Phrases][] = [
       nothingFound: 'Nenhum documento foi encontrado para esta pergunta.',
       notDirectly: 'Os documentos não respondem diretamente. Onde ler:',
       unsure: 'Talvez os documentos não respondam diretamente. O mais próximo:',
+      about: 'De que trata «%»?',
     },
   ],
   [
@@ -104,6 +112,7 @@ const LANGUAGES: [grammar: string, says: Phrases][] = [
       nothingFound: 'Er zijn geen documenten gevonden voor deze vraag.',
       notDirectly: 'De documenten beantwoorden dit niet direct. Hier staat meer:',
       unsure: 'Misschien beantwoorden de documenten dit niet direct. Dit komt het dichtst in de buurt:',
+      about: 'Waar gaat ‘%’ over?',
     },
   ],
 ]
@@ -143,3 +152,14 @@ const ELIDED = regExp(
 
 /** French and Italian write some words together with the next one: `l'ufficio`. This leaves them out. */
 export const withoutElisions = (text: string): string => text.replace(ELIDED(), '')
+
+/** What an answer says around the documents' own words, in the language of a question. */
+export const phrasesFor = (question: string): Phrases => languageOf(wordsOf(question))?.says ?? ENGLISH
+
+/** Whether a text asks, in any of the languages, what the document of a title is about, or that of any title. */
+export const asksAbout = (text: string, title?: string): boolean =>
+  [ENGLISH, ...LANGUAGES.map(([, says]) => says)].some(({ about }) => {
+    const [before = '', after = ''] = about.split('%')
+    if (!text.startsWith(before) || !text.endsWith(after)) return false
+    return title === undefined || text.slice(before.length, -after.length) === title
+  })

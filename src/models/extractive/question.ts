@@ -66,7 +66,7 @@ const VAGUE = list(
   'something someone somebody anything anyone anybody everything everyone everybody nothing nobody anywhere somewhere ' +
     'somehow thing things stuff way ways possible possibly able go goes going went want wants wanted need needs needed see ' +
     'look looks looking put come comes came take takes taken back actually really right much lot lots still bit kinda try ' +
-    'trying tried help please best good better people person day today time know idea case start stop turn keep',
+    'trying tried help please best good better two people person day today time know idea case start stop turn keep',
 )
 
 export const isVague = ({ folded }: Word): boolean => VAGUE().has(folded)
@@ -195,6 +195,9 @@ const PRICE =
   /\bhow much (?:is|are|was|were|does|do|would)\b|\bwhat (?:does|do|would) .{1,80}\bcost\b|\bprices? (?:of|for)\b/i
 const AMOUNT =
   /[\u20ac$\u00a3\u00a5\u20b9] ?\d|\d ?(?:[\u20ac$\u00a3\u00a5\u20b9]|(?:euros?|dollars?|pounds?|francs?|franken|cents?|eur|usd|gbp|chf)\b)|\bfree\b/i
+
+/** Questions that a code example can answer. */
+export const wantsCode = ({ kind }: Question): boolean => kind === 'how' || kind === 'other'
 
 /** Whether a sentence looks like an answer to a question: 0 no, 1 yes, 2 a price for who asks for one. */
 export const looks = ({ kind, terms, text }: Question, sentence: string): number =>

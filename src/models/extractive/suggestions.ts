@@ -1,6 +1,9 @@
 /** Suggests next questions without a language model: about documents that were found but not used. */
 import type { Source } from '../language-model'
 import { contentStems } from '../words'
+import type { Candidate, Evidence } from './evidence'
+import { asksAbout, phrasesFor } from './language'
+import type { Question } from './question'
 import { namesOf, sentencesOf, titleOf } from './sentences'
 
 const MOST = 3
@@ -11,15 +14,17 @@ export const NOTHING_ELSE = 'Nothing else was found.'
 
 /**
  * Returns questions in double angle brackets, one a line, or a sentence saying that there are none. A document
- * whose title is a question is suggested by its title. For any other, the suggestion asks what it is about.
+ * whose title is a question is suggested by its title. For any other, the suggestion asks what it is about, in the question's
+ * language.
  * @param sources found for the question, best first
  */
 export function suggestionsFrom(question: string, answer: string, sources: Source[]): string {
   const asked = [contentStems(question)]
   const suggested: string[] = []
+  const { about } = phrasesFor(question)
   for (const { document } of sources) {
     if (suggested.length === MOST) break
-    const next = questionAbout(document)
+    const next = questionAbout(document, about)
     if (next === undefined || isUsed(document, answer)) continue
     const stems = contentStems(next)
     if (stems.size === 0 || asked.some((earlier) => [...stems].every((stem) => earlier.has(stem)))) continue
@@ -29,10 +34,35 @@ export function suggestionsFrom(question: string, answer: string, sources: Sourc
   return suggested.length > 0 ? suggested.join('\n') : NOTHING_ELSE
 }
 
-function questionAbout(document: Record<string, unknown>): string | undefined {
+function questionAbout(document: Record<string, unknown>, about: string): string | undefined {
   const title = namesOf(document).find((name) => name.endsWith('?')) ?? titleOf(document)
   if (title === '' || title.length > LONGEST_TITLE || /[<>\n]/.test(title)) return undefined
-  return title.endsWith('?') ? title : `What is “${title}” about?`
+  return title.endsWith('?') ? title : about.replace('%', () => title)
+}
+
+const ASKS_ABOUT = /^what(?:['\u2019]?s| is| are)\b.{1,200}\babout\b.{0,3}$/i
+
+/**
+ * The opening of the document that a question is about as a whole, as suggestions ask. Undefined if it is about no document of that
+ * title, or about one without sentences.
+ */
+export function openingAsked(
+  { text, terms }: Question,
+  { candidates }: Evidence,
+  sources: Source[],
+): Candidate | undefined {
+  const asked = new Set(terms.map(({ stem }) => stem))
+  const isAsked = (document: Record<string, unknown>) => {
+    const named = titleOf(document)
+    if (asksAbout(text.trim(), named)) return true
+    const title = contentStems(named)
+    return ASKS_ABOUT.test(text) && title.size === asked.size && [...title].every((stem) => asked.has(stem))
+  }
+  const rank = sources.findIndex(({ document }) => isAsked(document))
+  return candidates.find(
+    ({ rank: own, sentence }) =>
+      own === rank && !sentence.facts && !sentence.headed && !sentence.text.endsWith('?'),
+  )
 }
 
 const isUsed = (document: Record<string, unknown>, answer: string): boolean =>

@@ -1,5 +1,6 @@
 /** How sure it is that a sentence answers a question. */
 import { contradicts } from './compose'
+import { tells } from './editions'
 import { type Candidate, type Evidence, SAME, type Section } from './evidence'
 import { hasLook, looks, type Question } from './question'
 import { isSummary } from './records'
@@ -78,9 +79,5 @@ export function isSure(
 
 /** Whether a section has a word as it is written. Forms that begin alike are often other words. */
 const holds = ({ stems, above }: Section, stem: string): boolean => stems.has(stem) || above.has(stem)
-
-/** Whether the question names what one candidate stands under, and another does not. */
-const tells = ({ terms }: Question, { section }: Candidate, other: Candidate): boolean =>
-  terms.some(({ stem }) => section.above.has(stem) && !other.section.above.has(stem))
 
 const textOf = ({ candidates }: Section): string => candidates.map(({ sentence }) => sentence.text).join(' ')

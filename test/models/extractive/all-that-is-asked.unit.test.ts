@@ -146,3 +146,72 @@ describe('several questions at once', () => {
     expect(questionsIn(question)).toEqual([question])
   })
 })
+
+describe('editions of a page', () => {
+  const edition = (title: string, text: string) => ({ id: title, title, text })
+  const old = edition('Version 4 released', 'Version 4 is faster. It runs on Windows Server 2012 and newer.')
+  const today = edition(
+    'Version 5 released',
+    'Version 5 needs less memory and drops support for Windows Server 2012.',
+  )
+
+  it('are both shown where the earlier one fits better, the newer first, each under its name', () => {
+    for (const documents of [from(old, today), from(today, old)]) {
+      const answer = answerFrom('Does it run on Windows Server 2012?', documents)
+      expect(answer.indexOf('drops support')).toBeGreaterThan(answer.indexOf('**Version 5 released**'))
+      expect(answer.indexOf('It runs on')).toBeGreaterThan(answer.indexOf('**Version 4 released**'))
+      expect(answer.indexOf('Version 4 released')).toBeGreaterThan(answer.indexOf('drops support'))
+    }
+  })
+
+  it('are not shown beside the one that the question names, nor earlier ones beside the newest', () => {
+    expect(answerFrom('Does version 4 run on Windows Server 2012?', from(old, today))).not.toContain('drops')
+    expect(answerFrom('What does version 5 drop support for?', from(old, today))).not.toContain('It runs on')
+  })
+
+  it('without a year are those of today', () => {
+    const price = (title: string, euros: number) =>
+      edition(
+        title,
+        `These are the prices of our shop.\n\nA farmhouse loaf costs ${euros} euros and weighs a kilo.`,
+      )
+    const answer = answerFrom(
+      'How much does a farmhouse loaf cost?',
+      from(price('Price list 2023', 4), price('Price list', 5)),
+    )
+    expect(answer).toContain('5 euros')
+    expect(answer.indexOf('5 euros')).toBeLessThan(`${answer}4 euros`.indexOf('4 euros'))
+  })
+})
+
+describe('how an answer begins', () => {
+  it('is with what its first word but one points at', () => {
+    const pages = from({
+      id: '1',
+      title: 'Safety',
+      text: 'Nothing is lost. Time travel brings the database back. Use it for mistakes of the last hours of a working day.',
+    })
+    expect(answerFrom('What is for mistakes of the last hours?', pages)).toContain('Time travel brings')
+  })
+
+  it('is with the code below a heading that asks the same', () => {
+    const pages = from({
+      id: '1',
+      title: 'Backups',
+      text: '# Backups\n\n## How do I back up?\n\n```sh\nsave --all\n```\n\nThe folder holds what people asked. So the backup is of one moment.',
+    })
+    expect(answerFrom('how do I backup everything', pages)).toMatch(/save --all.*\n```\n\nThe folder/)
+  })
+
+  it('says when a thing starts, and not only another time', () => {
+    const pages = from({
+      id: '1',
+      title: 'Benefits',
+      text:
+        '## Profit sharing\n\nWe share a tenth of the profits of each year with everybody who works here. Profits are distributed when the books ' +
+        'are closed, usually around March. What we are able to share may change a lot from one year to the next one, as everybody ' +
+        'knows who has been here for some time.\n\nYou get a share each month, starting on your second anniversary.',
+    })
+    expect(answerFrom('When does profit sharing start?', pages)).toContain('second anniversary')
+  })
+})

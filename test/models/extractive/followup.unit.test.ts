@@ -9,6 +9,27 @@ const cancer = said('What is throat cancer?', 'Throat cancer is a disease.')
 
 describe('a follow-up', () => {
   it.each([
+    ['Where were the meetups in 2023?', 'And the year before?', 'Where were the meetups in 2022?'],
+    ['Where were the meetups in 2023?', 'and in 2021', 'Where were the meetups in 2021?'],
+    ['Wie hoch war der Umsatz 2023?', 'Und im Jahr danach?', 'Wie hoch war der Umsatz 2024?'],
+    ['Quel était le prix en 2023 ?', "Et l'année précédente ?", 'Quel était le prix en 2022 ?'],
+    ['¿Cuánto costaba en 2023?', '¿Y el año anterior?', '¿Cuánto costaba en 2022?'],
+  ])('"%s" is asked of another year: %s', (before, question, expected) => {
+    expect(standalone(question, said(before, 'So.'))).toBe(expected)
+  })
+
+  it.each([
+    ['Outside the US too?', 'company match'],
+    ['For part-timers as well?', 'company match'],
+  ])('is a fragment that asks whether the same holds: %s', (question, expected) => {
+    expect(standalone(question, said('Does the company match my 401k?', 'Yes.'))).toContain(expected)
+    const suggested = 'What is “Other things that people use here” about?'
+    expect(standalone(suggested, said('Does the company match my 401k?', 'Yes.'))).toBe(suggested)
+    const whole = 'Do you sell garden furniture too?'
+    expect(standalone(whole, said('Does the company match my 401k?', 'Yes.'))).toBe(whole)
+  })
+
+  it.each([
     ['Is it treatable?', 'Is throat cancer treatable?'],
     ['What are its symptoms?', "What are throat cancer's symptoms?"],
     ['What are the main symptoms?', 'What are the main symptoms (throat cancer)?'],

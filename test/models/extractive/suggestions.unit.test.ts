@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { answerFrom } from '../../../src/models/extractive/answer'
 import { NOTHING_ELSE, suggestionsFrom } from '../../../src/models/extractive/suggestions'
 import type { Source } from '../../../src/models/language-model'
 import { ask, request, textOf } from '../ask'
@@ -36,6 +37,29 @@ describe('suggestions', () => {
     expect(suggestionsFrom('x', '', many).split('\n')).toHaveLength(3)
     const nameless = [source({ text: 'Some text here.' }), source({ title: 'a <b>?', text: 'More text.' })]
     expect(suggestionsFrom('x', '', nameless)).toBe(NOTHING_ELSE)
+  })
+
+  const guide = source({
+    title: 'The flour guide',
+    text: '# The flour guide\n\nEverything that our millers know.\n\n## Wheat\n\nWheat flour has little protein.\n\n## The guide to rye flour\n\nRye flour has more.',
+  })
+
+  it.each([
+    ['Where do you mill?', 'What is “The flour guide” about?'],
+    ['Wo mahlen Sie das Mehl?', 'Worum geht es in „The flour guide“?'],
+    ['Comment moulez-vous la farine ?', 'De quoi parle « The flour guide » ?'],
+    ['¿Dónde muelen ustedes la harina?', '¿De qué trata «The flour guide»?'],
+  ])('are in the language of the question, and answered by how the document begins: %s', (asked, next) => {
+    expect(suggestionsFrom(asked, '', [guide])).toBe(`<<${next}>>`)
+    const other = source({ title: 'Rye', text: 'What the flour guide is about is told in the flour guide.' })
+    expect(answerFrom(next, [other, guide]).text).toBe('Everything that our millers know.')
+  })
+
+  it('may be asked in other words, and ask for more than what a document is about', () => {
+    expect(answerFrom('what is the flour guide about', [guide]).text).toBe(
+      'Everything that our millers know.',
+    )
+    expect(answerFrom('What is the flour guide about rye?', [guide]).text).toContain('Rye flour')
   })
 
   it('come from the built-in model', async () => {
