@@ -45,13 +45,16 @@ export function nearest(ranked: Candidate[], question: Question): Candidate[] {
 
 /** The best sentence, and those with nearly its score that add something. */
 export function choose(ranked: Candidate[], question: Question): Candidate[] {
-  const best = ranked[0]
+  const [best] = ranked
   if (!best) return []
   const chosen: Candidate[] = []
   const threshold = best.score * (question.plural ? 0.85 : 0.92)
+  const near = ranked.filter(({ score }) => score >= threshold)
+  // What does not look like an answer, such as a row without a date, adds nothing to what does.
+  const looking = near.filter(({ sentence }) => hasLook(question.kind, sentence.text))
   let length = 0
-  for (const candidate of ranked) {
-    if (chosen.length >= MOST_SENTENCES || candidate.score < threshold) break
+  for (const candidate of looking.length > 0 ? looking : near) {
+    if (chosen.length >= MOST_SENTENCES) break
     if (chosen.some((other) => repeats(candidate, other, question))) continue
     // Facts read out from fields add nothing to a sentence.
     if (candidate.sentence.facts && chosen.length > 0) continue

@@ -16,7 +16,7 @@ const PRONOUN = /\b(it|its|they|them|their|theirs|he|him|his|she|her|hers)\b/i
 const POINTING =
   /\b(this|that|these|those|ones?|here|former|latter|same|such|others?|another)\b|(?<!\b(?:is|are|was|were) )\bthere\W*$/i
 const ELLIPTIC =
-  /^\s*(?:\w+\. )?((and |so |ok |but )*(what|how) about\b|and\b|or\b|but\b|why\b\W*$|how so\b|how come\b|also\b|else\b)/i
+  /^\s*(?:\w+\. )?((and |so |ok |but )*(what|how) about\b|and\b|or\b|but\b|und\b|et\b|\W?y\b|why\b\W*$|how so\b|how come\b|also\b|else\b)/i
 
 const BEGINS_QUESTION =
   /^(?:is|are|am|was|were|do|does|did|can|could|will|would|should|must|may|might|have|has|had|what|which|who|when|where|why|how)$/
@@ -48,8 +48,7 @@ const ASKS_FOR_NAME =
  */
 export function standalone(question: string, history: ChatMessage[]): string {
   if (smallTalk(question) !== undefined || asksAbout(question)) return question
-  const asked = history.findLast(({ role, content }) => role === 'user' && smallTalk(content) === undefined)
-  const again = asked && askedAgain(question, asked.content)
+  const again = askedAgain(question, lastAsked(history))
   if (again !== undefined) return again
   const talk = topicOf(history)
   if (talk.topic.length === 0 || !needsContext(question, talk)) return question
@@ -78,16 +77,52 @@ const AFTER_PREPOSITION = regExp(String.raw`\b(?:${PREPOSITION}) (?:the )?$`, 'i
  * to install Windows. Returns undefined if the question is not just a name, or if the one before does not have
  * exactly one name to replace.
  */
-function askedAgain(question: string, before: string): string | undefined {
+function askedAgain(question: string, before: string | undefined): string | undefined {
+  if (before === undefined) return undefined
   const year = yearAsked(question, before)
   if (year !== undefined) return before.replace(YEAR(), year)
+  const there = placeIn(question)
+  const known = placeIn(before)
+  if (
+    there?.kept.every((word) => ONLY_GOES_ON.test(word)) &&
+    there.preposition.toLowerCase() === known?.preposition.toLowerCase()
+  )
+    return `${known.kept.join(' ')} ${known.preposition} ${there.place}${known.end}`
   const [, preposition, name] = OTHER_NAME().exec(question) ?? []
   const names = phrasesOf(before).filter(({ proper }) => proper)
   if (name === undefined || names.length !== 1) return undefined
-  const known = NAME_WITHIN().exec(names[0]!.text)?.[0]
-  const parts = known === undefined ? [] : before.split(known)
+  const named = NAME_WITHIN().exec(names[0]!.text)?.[0]
+  const parts = named === undefined ? [] : before.split(named)
   if (parts.length !== 2 || (preposition && !AFTER_PREPOSITION().test(parts[0]!))) return undefined
   return parts.join(name)
+}
+
+const AT = /^(?:on|in|at|for|from|to|with|by|f\u00fcr|im|am|bei|mit|pour|en|avec|para|con)$/i
+const ONLY_GOES_ON = /^\W?(?:and|or|but|so|what|how|about|und|et|y)$/i
+const MOST_WORDS_THERE = 4
+
+/** The preposition at the end of a question with what follows it: `on` and `Arch Linux` in "And on Arch Linux?" */
+function placeIn(
+  question: string,
+): { kept: string[]; preposition: string; place: string; end: string } | undefined {
+  const end = /[\s?!.]{0,4}$/.exec(question)![0]
+  const words = question.slice(0, question.length - end.length).split(' ')
+  const at = words.findLastIndex((word) => AT.test(word))
+  const there = words.slice(at + 1)
+  if (at < 1 || there.length === 0 || there.length > MOST_WORDS_THERE || /[,;:()]/.test(there.join(' ')))
+    return undefined
+  return { kept: words.slice(0, at), preposition: words[at]!, place: there.join(' '), end }
+}
+
+/** follow-ups of follow-ups that are traced back */
+const MOST_FOLLOWED = 5
+
+/** The last question, asked in full: "How do I install it on Ubuntu?", "And on Arch Linux?" */
+function lastAsked(history: ChatMessage[], most = MOST_FOLLOWED): string | undefined {
+  const at = history.findLastIndex(({ role, content }) => role === 'user' && smallTalk(content) === undefined)
+  if (at < 0) return undefined
+  const { content } = history[at]!
+  return (most > 0 ? askedAgain(content, lastAsked(history.slice(0, at), most - 1)) : undefined) ?? content
 }
 
 const YEAR = regExp(String.raw`(?<![\p{L}\p{N}.])(?:1[5-9]|20)\d\d(?![\p{L}\p{N}]|\.\d)`, 'gu')

@@ -37,7 +37,11 @@ export type Kind =
 
 const KINDS: [Kind, RegExp][] = [
   ['who', /\b(who|whom|whose)\b/i],
-  ['when', /\bwhen\b|\b(what|which) (year|date|day|month|decade|century|time)\b|\bhow long ago\b/i],
+  // "What happens when I ...?" and "Do I get paid for it when I leave?" ask for no time.
+  [
+    'when',
+    /^(?!\W*(?:what|how|which|who|why|where)\b)\W*(?:\w+\W+){0,4}when\b|[,.;:!?] when (?:is|are|was|were|do|does|did|can|will|should)\b|\b(what|which) (year|date|day|month|decade|century|time)\b|\bhow long ago\b/i,
+  ],
   ['often', /\bhow (often|frequently|regularly)\b/i],
   [
     'count',
@@ -144,12 +148,12 @@ const NAMES = regExp(String.raw`\p{Lu}[\p{L}\p{N}'\u2019-]*(?: \p{Lu}[\p{L}\p{N}
 const NAME_OR_AUTHOR = regExp(String.raw`(?!^)\p{Lu}\p{Ll}+ (?:\p{Lu}\.? )?\p{Lu}\p{Ll}+|\bby \p{Lu}`, 'u')
 const PLACE = regExp(String.raw`\b(in|at|near|from|to|on) (the )?\p{Lu}`, 'u')
 
-/** Runs of capitalised words after the first word, as stems. */
+/** Runs of capitalised words after the first word, as stems. Days and months name nobody. */
 function namesIn(text: string): string[][] {
   const inside = text.replace(/^\s*\S+/, '')
   return Array.from(inside.matchAll(NAMES()), ([name]) =>
     wordsOf(name)
-      .filter(isTopical)
+      .filter((word) => isTopical(word) && !MONTH.test(word.folded) && !WEEKDAY.test(word.folded))
       .map((word) => word.stem),
   ).filter((name) => name.length > 0)
 }
@@ -188,6 +192,8 @@ export const hasLook = (kind: Kind, text: string): boolean => !HARD.has(kind) ||
 const HARD: ReadonlySet<Kind> = new Set(['when', 'often', 'count', 'difference'])
 
 const MONTH = /\b(january|february|march|april|may|june|july|august|september|october|november|december)\b/i
+
+const WEEKDAY = /^(?:mon|tues|wednes|thurs|fri|satur|sun)days?$/
 
 const CLOCK_TIME =
   /\b\d{1,2}:\d{2}\b|\b\d{1,2}(?:\.\d{2})? ?(?:[ap]\.?m\b|o.clock|uhr\b)|\b(?:noon|midnight|(?:mon|tues|wednes|thurs|fri|satur|sun)days?)\b/i

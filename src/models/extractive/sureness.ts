@@ -65,7 +65,9 @@ export function isSure(
   evidence: Evidence,
 ): boolean {
   const { sentence, section, rank } = best
-  if (sentence.fields && isSummary(sentence, question, evidence)) return false
+  // One of many records does not say which is the cheapest, in its fields or its description.
+  const record = section.candidates.find((candidate) => candidate.sentence.isRecord) ?? best
+  if (record.sentence.fields && isSummary(record.sentence, question, evidence)) return false
   if (evidence.isForeign && !question.terms.every(({ stem }) => holds(section, stem))) return false
   if (ranked.some((other) => contradicts(best, other, question) && !tells(question, best, other)))
     return false

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { answerFrom as answer } from '../../../src/models/extractive/answer'
 import { ENGLISH } from '../../../src/models/extractive/language'
-import { questionsIn } from '../../../src/models/extractive/question'
+import { questionsIn, readQuestion } from '../../../src/models/extractive/question'
 import type { Source } from '../../../src/models/language-model'
 
 const answerFrom = (question: string, sources: Source[]): string => answer(question, sources).text
@@ -214,4 +214,53 @@ describe('how an answer begins', () => {
     })
     expect(answerFrom('When does profit sharing start?', pages)).toContain('second anniversary')
   })
+})
+
+it('a month or a day in the question is no name that the documents lack', () => {
+  const rooms = from({
+    id: '1',
+    title: 'Rooms',
+    text: 'We have five kinds of rooms.\n\n| Room | Low season | High season |\n| --- | --- | --- |\n| Single | 79 euros | 109 euros |\n| Double | 119 euros | 159 euros |',
+  })
+  expect(answerFrom('How much is a double room in August?', rooms)).toContain('159 euros')
+})
+
+it('a row without a date is not added to the sentence that says when', () => {
+  const rooms = from({
+    id: '1',
+    title: 'Rooms',
+    text:
+      '| Room | Price in low season | Price in high season |\n| --- | --- | --- |\n| Single | 79 | 109 |\n| Double | 119 | 159 |\n\n' +
+      'High season is from 15 June to 15 September.',
+  })
+  expect(answerFrom('When is high season?', rooms)).toMatch(/^High season is from 15 June/)
+})
+
+it('the description of one product is not surely the cheapest', () => {
+  const product = (name: string, price: number, description: string) => ({
+    id: name,
+    name,
+    category: 'Headsets',
+    price,
+    description,
+  })
+  const headsets = from(
+    product('Thrush', 39, 'Wired headset with a foldable microphone for calls.'),
+    product('Owl', 149, 'Headset with active noise cancelling and a long cable.'),
+  )
+  const question = 'Which is the cheapest wired headset with a foldable microphone?'
+  expect(answerFrom(question, headsets)).toContain(ENGLISH.unsure)
+  expect(answerFrom(question.replace('the cheapest', 'a'), headsets)).not.toContain(ENGLISH.unsure)
+})
+
+it('"when" that begins no question asks for no time', () => {
+  expect(
+    ['When does it open?', 'do you know when it opens', 'So when?'].map((text) => readQuestion(text).kind),
+  ).toEqual(['when', 'when', 'when'])
+  expect(
+    ['Do I get paid for unused holidays when I leave?', 'What happens when I leave?'].map(
+      (text) => readQuestion(text).kind,
+    ),
+  ).toEqual(['other', 'other'])
+  expect(readQuestion('How long can I be away when my father dies?').kind).toBe('count')
 })

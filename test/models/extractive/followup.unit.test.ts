@@ -19,6 +19,35 @@ describe('a follow-up', () => {
   })
 
   it.each([
+    [['How do I install it on ubuntu?'], 'and on Arch Linux?', 'How do I install it on Arch Linux?'],
+    [
+      ['How do I install it on ubuntu?', 'and on Arch Linux?'],
+      'and on windows',
+      'How do I install it on windows?',
+    ],
+    [
+      ['How long is leave for the mother?'],
+      'What about for the father?',
+      'How long is leave for the father?',
+    ],
+    [['Was kostet eine Führung für Erwachsene?'], 'Und für Kinder?', 'Was kostet eine Führung für Kinder?'],
+    [
+      ['Combien coûte le cours pour adultes ?'],
+      'Et pour les enfants ?',
+      'Combien coûte le cours pour les enfants ?',
+    ],
+    [['¿Cuándo abre en julio?'], '¿Y en agosto?', '¿Cuándo abre en agosto?'],
+    [['How do I log in to the console?'], 'And in Rome?', 'And in Rome (console, log)?'],
+  ])('puts another place, person or time where %s had one: %s', (before, question, expected) => {
+    expect(standalone(question, said(...before.flatMap((each) => [each, 'So.'])))).toBe(expected)
+  })
+
+  it('in German goes on with what was asked', () => {
+    const history = said('Wann gibt es am Sonntag Frühstück?', 'Bis elf Uhr.')
+    expect(standalone('Und was kostet es?', history)).toContain('Frühstück')
+  })
+
+  it.each([
     ['Outside the US too?', 'company match'],
     ['For part-timers as well?', 'company match'],
   ])('is a fragment that asks whether the same holds: %s', (question, expected) => {
