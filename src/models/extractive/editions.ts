@@ -10,41 +10,31 @@ import type { Question } from './question'
 const AS_MUCH = 0.5
 
 const NUMBER = /\d+/g
-const LETTERS = regExp(String.raw`\p{L}+`, 'gu')
-
 const YEAR = /\b(?:19|20)\d\d\b/
+const WORD = regExp(String.raw`\p{L}+`, 'gu')
 /** A page without a year is today's if its title has all words of the earlier one's, and they are no fewer than this. */
 const FEWEST_WORDS = 2
 
-const wordsIn = (title: string): string[] => title.toLowerCase().match(LETTERS()) ?? []
-const numbersIn = (title: string): number[] => (title.match(NUMBER) ?? []).map(Number)
-
 /** Whether a candidate is of a newer edition of the page that another one is of. */
-export function isNewer(a: Candidate, b: Candidate): boolean {
-  const [title = '', other = ''] = [a.section.context[0], b.section.context[0]]
-  if (a.rank === b.rank) return false
-  const [words, earlier] = [wordsIn(title), wordsIn(other)]
-  const [numbers, before] = [numbersIn(title), numbersIn(other)]
-  if (numbers.length === 0)
-    return YEAR.test(other) && earlier.length >= FEWEST_WORDS && earlier.every((word) => words.includes(word))
-  const at = numbers.findIndex((number, index) => number !== before[index])
-  return (
-    words.length > 0 &&
-    before.length > 0 &&
-    words.join() === earlier.join() &&
-    (numbers[at] ?? -1) > (before[at] ?? -1)
-  )
+export function isNewer({ rank, section }: Candidate, other: Candidate): boolean {
+  const [title = ''] = section.context
+  const [earlier = ''] = other.section.context
+  if (rank === other.rank) return false
+  if (/\d/.test(title))
+    return (
+      title.replace(NUMBER, '') === earlier.replace(NUMBER, '') &&
+      title.localeCompare(earlier, 'en', { numeric: true }) > 0
+    )
+  const words = earlier.match(WORD()) ?? []
+  return YEAR.test(earlier) && words.length >= FEWEST_WORDS && words.every((word) => title.includes(word))
 }
 
 /** The best sentences of newer editions than the best one's page, newest first, unless the question names that edition. */
 export function newerThan(best: Candidate, ranked: Candidate[], question: Question): Candidate[] {
-  const newer: Candidate[] = []
-  for (const other of ranked) {
-    if (!isNewer(other, best) || other.inside < AS_MUCH * best.inside || tells(question, best, other))
-      continue
-    if (!newer.some(({ rank }) => rank === other.rank)) newer.push(other)
-  }
-  return newestFirst(newer)
+  const newer = ranked.filter(
+    (other) => isNewer(other, best) && other.inside >= AS_MUCH * best.inside && !tells(question, best, other),
+  )
+  return newestFirst(newer.filter(({ rank }, at) => newer.findIndex((other) => other.rank === rank) === at))
 }
 
 /** Puts newer editions before older ones, and leaves the rest in its order. */

@@ -10,6 +10,7 @@ import type { ChatMessage } from '../language-model'
 import { wordsOf } from '../words'
 import { asksAbout } from './language'
 import { answeredName, namesSubject, type Phrase, phrasesOf } from './phrases'
+import { ASKING_WORD, AUXILIARY } from './question'
 import { smallTalk } from './small-talk'
 
 const PRONOUN = /\b(it|its|they|them|their|theirs|he|him|his|she|her|hers)\b/i
@@ -18,8 +19,7 @@ const POINTING =
 const ELLIPTIC =
   /^\s*(?:\w+\. )?((and |so |ok |but )*(what|how) about\b|and\b|or\b|but\b|und\b|et\b|\W?y\b|why\b\W*$|how so\b|how come\b|also\b|else\b)/i
 
-const BEGINS_QUESTION =
-  /^(?:is|are|am|was|were|do|does|did|can|could|will|would|should|must|may|might|have|has|had|what|which|who|when|where|why|how)$/
+const BEGINS_QUESTION = new RegExp(`^(?:${ASKING_WORD}|${AUXILIARY}|was|were|has|have|must)$`)
 const LONGEST_FRAGMENT = 7
 
 /** "Outside the US too?" asks whether the same holds. */
@@ -97,7 +97,7 @@ function askedAgain(question: string, before: string | undefined): string | unde
   return parts.join(name)
 }
 
-const AT = /^(?:on|in|at|for|from|to|with|by|f\u00fcr|im|am|bei|mit|pour|en|avec|para|con)$/i
+const AT = new RegExp(`^(?:${PREPOSITION}|f\u00fcr|im|am|bei|mit|pour|en|avec|para|con)$`, 'i')
 const ONLY_GOES_ON = /^\W?(?:and|or|but|so|what|how|about|und|et|y)$/i
 const MOST_WORDS_THERE = 4
 
@@ -126,20 +126,21 @@ function lastAsked(history: ChatMessage[], most = MOST_FOLLOWED): string | undef
 }
 
 const YEAR = regExp(String.raw`(?<![\p{L}\p{N}.])(?:1[5-9]|20)\d\d(?![\p{L}\p{N}]|\.\d)`, 'gu')
-const CALLED_YEAR = regExp(
-  String.raw`^\W{0,3}(?:(?:and|or|but|so|what about|how about|und|oder|et|ou|y|o|e) )*(?:(?:in|im|for|from|by|en|pour|f\u00fcr|para|de) )?` +
-    String.raw`(?:(?:the|das|dem|l['\u2019]|el) ?)?(?:(?:year|jahr|ann\u00e9e|a\u00f1o) )?` +
-    String.raw`(?:(\d{4})|((?:previous|last) year|(?:the )?year before|vorjahr|(?:jahr )?davor|ann\u00e9e (?:d['\u2019]avant|pr\u00e9c\u00e9dente)|anterior|a\u00f1o anterior)|` +
-    String.raw`((?:next|following) year|year after|(?:jahr )?danach|(?:d['\u2019]apr\u00e8s|suivante)|siguiente))(?: that)?\W{0,3}$`,
-  'iu',
-)
+const BEFORE_YEAR = /^\W?(?:(?:and|what about|how about|und|et|y) )?(?:(?:in|im|en) )?(?:the |el |l.)?/
+const NEAR_YEAR =
+  /^(?:(year before|previous year|(?:jahr )?davor|ann.e (?:pr.c.dente|d.avant)|a.o anterior)|year after|next year|(?:jahr )?danach|ann.e (?:suivante|d.apr.s)|a.o siguiente)$/
 
 /** The year that is asked for in the place of the one year of the question before: "And in 2022?", "And the year before?" */
 function yearAsked(question: string, before: string): string | undefined {
   const [known, ...others] = before.match(YEAR()) ?? []
-  const [named, year, earlier] = CALLED_YEAR().exec(question) ?? []
-  if (known === undefined || others.length > 0 || named === undefined) return undefined
-  return year ?? String(Number(known) + (earlier ? -1 : 1))
+  if (known === undefined || others.length > 0) return undefined
+  const asked = question
+    .toLowerCase()
+    .replace(/[\s?!.]{0,4}$/, '')
+    .replace(BEFORE_YEAR, '')
+  if (/^\d{4}$/.test(asked)) return asked
+  const near = NEAR_YEAR.exec(asked)
+  return near ? `${+known + (near[1] ? -1 : 1)}` : undefined
 }
 
 const JUST_NAMED = regExp(

@@ -87,7 +87,7 @@ const LANGUAGES: [grammar: string, says: Phrases][] = [
       nothingFound: 'Nessun documento trovato per questa domanda.',
       notDirectly: 'I documenti non rispondono direttamente. I passi da leggere:',
       unsure: 'Forse i documenti non rispondono direttamente. Ecco che cosa si avvicina di più:',
-      about: 'Di che cosa parla «%»?',
+      about: ENGLISH.about,
     },
   ],
   [
@@ -99,7 +99,7 @@ const LANGUAGES: [grammar: string, says: Phrases][] = [
       nothingFound: 'Nenhum documento foi encontrado para esta pergunta.',
       notDirectly: 'Os documentos não respondem diretamente. Onde ler:',
       unsure: 'Talvez os documentos não respondam diretamente. O mais próximo:',
-      about: 'De que trata «%»?',
+      about: ENGLISH.about,
     },
   ],
   [
@@ -112,7 +112,7 @@ const LANGUAGES: [grammar: string, says: Phrases][] = [
       nothingFound: 'Er zijn geen documenten gevonden voor deze vraag.',
       notDirectly: 'De documenten beantwoorden dit niet direct. Hier staat meer:',
       unsure: 'Misschien beantwoorden de documenten dit niet direct. Dit komt het dichtst in de buurt:',
-      about: 'Waar gaat ‘%’ over?',
+      about: ENGLISH.about,
     },
   ],
 ]

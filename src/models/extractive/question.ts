@@ -92,8 +92,8 @@ function askedIn(text: string): string {
   return wordsOf(asked).filter((word) => isTopical(word) && !isVague(word)).length >= 2 ? asked : text
 }
 
-const ASKING_WORD = 'how|what|which|who|when|where|why'
-const AUXILIARY = 'is|are|do|does|did|can|could|may|will|should'
+export const ASKING_WORD = 'how|what|which|who|when|where|why'
+export const AUXILIARY = 'is|are|do|does|did|can|could|may|will|should'
 const NEXT_QUESTION = new RegExp(`\\? (?=\\S)|,? and (?:also )?(?=(?:${ASKING_WORD})\\b)`, 'i')
 /** "Do you deliver and are you open?" is two, "Which bread keeps and is made of rye?" one. */
 const NEXT_OF_YES_OR_NO = new RegExp(

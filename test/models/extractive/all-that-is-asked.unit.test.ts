@@ -169,6 +169,17 @@ describe('editions of a page', () => {
     expect(answerFrom('What does version 5 drop support for?', from(old, today))).not.toContain('It runs on')
   })
 
+  it('are told apart by all of their numbers', () => {
+    const named = (number: string, text: string) => edition(`Version ${number} released`, text)
+    const [first, second] = [
+      named('4.9', 'It runs on Windows Server 2012 and newer.'),
+      named('4.10', 'The end of Windows Server 2012.'),
+    ]
+    const answer = answerFrom('Does it run on Windows Server 2012?', from(first, second))
+    expect(answer.indexOf('4.10')).toBeGreaterThan(-1)
+    expect(answer.indexOf('4.10')).toBeLessThan(answer.indexOf('4.9'))
+  })
+
   it('without a year are those of today', () => {
     const price = (title: string, euros: number) =>
       edition(
