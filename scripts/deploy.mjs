@@ -5,7 +5,7 @@
 
 import { findPlan } from './deploy/account-plan.mjs'
 import { fail } from './deploy/failure.mjs'
-import { find, findAccount } from './deploy/find.mjs'
+import { createMetadataIndex, find, findAccount } from './deploy/find.mjs'
 import { writeConfig } from './deploy/names.mjs'
 import { readDeployOptions, usage } from './deploy/options.mjs'
 import { command, describe, NOTHING, plan } from './deploy/plan.mjs'
@@ -44,12 +44,12 @@ async function prepare() {
       const { id, token, claim } = await openAccount()
       process.env.CLOUDFLARE_ACCOUNT_ID = id
       process.env.CLOUDFLARE_API_TOKEN = token
-      return { account: id, claim, ...settled(named, await find(named), wish) }
+      return { account: id, claim, ...settled(named, await find(named, id), wish) }
     }
     console.log('Looking at what is there ...')
     const account = await findAccount(named.accountId)
     process.env.CLOUDFLARE_ACCOUNT_ID = account
-    const [found, accountPlan] = await Promise.all([find(named), wish.plan ?? findPlan(account)])
+    const [found, accountPlan] = await Promise.all([find(named, account), wish.plan ?? findPlan(account)])
     return { account, claim: undefined, ...settled(named, found, { ...wish, plan: accountPlan }) }
   } catch (error) {
     return fail(error)
@@ -100,6 +100,8 @@ for (const [index, step] of steps.entries()) {
       url ??= own
     } else if (step.do === 'verify') {
       console.log(await verify(url, key, wish))
+    } else if (step.do === 'create-metadata-index') {
+      await createMetadataIndex(account, step)
     } else {
       await runWrangler([...command(step), ...goal.configArgs])
     }

@@ -34,7 +34,7 @@ async function prepare() {
     console.log('Looking at what is there ...')
     const account = await findAccount(goal.accountId)
     process.env.CLOUDFLARE_ACCOUNT_ID = account
-    return { account, worker: goal.worker, ...planRemoval(goal, await find(goal)) }
+    return { account, worker: goal.worker, ...planRemoval(goal, await find(goal, account)) }
   } catch (error) {
     return fail(error)
   }

@@ -5,7 +5,7 @@
 import { parseArgs } from 'node:util'
 import { differences } from './costs/catalogue.mjs'
 import { CHECKED, modelsTable, WORKERS_AI_MODELS } from './costs/workers-ai.mjs'
-import { ask } from './deploy/account-plan.mjs'
+import { ask } from './deploy/api.mjs'
 import { fail } from './deploy/failure.mjs'
 import { findAccount } from './deploy/find.mjs'
 

@@ -1,10 +1,13 @@
-/** What an account has of a deployment, asked for through wrangler. */
+/** What an account has of a deployment. wrangler is asked who is logged in, and Cloudflare's API all else. */
 import { runWrangler } from '../wrangler.mjs'
+import { ask, post, Refused } from './api.mjs'
 import { BASE } from './names.mjs'
-import { COUNT_TABLES, READ_BOTH, READ_OWNER, READ_RECORDS } from './owner.mjs'
+import { COUNT_TABLES, READ_BOTH, READ_MIGRATIONS, READ_OWNER, READ_RECORDS } from './owner.mjs'
 
-/** @param {string[]} args @returns {Promise<any>} what a command prints as JSON */
-const ask = async (...args) => JSON.parse(await runWrangler(args))
+/** Databases of a page: the most that the API gives. */
+const PAGE = 1000
+/** What the API says of a Worker that is not there. */
+const NO_WORKER = [10007, 10090]
 
 /**
  * The account to deploy to.
@@ -13,13 +16,14 @@ const ask = async (...args) => JSON.parse(await runWrangler(args))
  * @throws Error saying how to log in, or how to choose
  */
 export async function findAccount(named) {
-  const { accounts } = await ask('whoami', '--json').catch((error) => {
+  const printed = await runWrangler(['whoami', '--json']).catch((error) => {
     if (!/"loggedIn": ?false/.test(String(error))) throw error
     throw new Error(
       'You are not logged in to Cloudflare: run `npx wrangler login`, or set CLOUDFLARE_API_TOKEN and CLOUDFLARE_ACCOUNT_ID.',
     )
   })
   if (named !== undefined) return named
+  const { accounts } = JSON.parse(printed)
   if (accounts.length === 1) return accounts[0].id
   const list = accounts.map((/** @type {{ id: string, name: string }} */ { id, name }) => `  ${id}  ${name}`)
   throw new Error(['Set CLOUDFLARE_ACCOUNT_ID to the account to deploy to:', ...list].join('\n'))
@@ -28,54 +32,74 @@ export async function findAccount(named) {
 /**
  * Asks all at once: a login that had to be renewed was renewed when the account was asked for.
  * @param {ReturnType<typeof import('./wanted.mjs').wanted>} wanted
+ * @param {string} account
  * @returns {Promise<import('./plan.mjs').Found>}
- * @throws Error with wrangler's output when the account cannot be asked
+ * @throws Error when the account cannot be asked
  */
-export async function find(wanted) {
+export async function find(wanted, account) {
+  const at = `/accounts/${account}`
   const [database, indexes, secrets] = await Promise.all([
-    findDatabase(wanted),
-    wanted.indexes.length === 0 ? { indexes: [], indexNames: [] } : findIndexes(wanted.indexes),
-    findSecrets(wanted.worker),
+    findDatabase(wanted, at),
+    wanted.indexes.length === 0 ? { indexes: [], indexNames: [] } : findIndexes(wanted.indexes, at),
+    findSecrets(`${at}/workers/scripts/${wanted.worker}`),
   ])
   return { ...database, ...indexes, deployed: secrets !== undefined, secrets: secrets ?? [] }
 }
 
-/** @param {ReturnType<typeof import('./wanted.mjs').wanted>} wanted */
-async function findDatabase(wanted) {
-  const { name, chosen } = wanted.database
-  const databases = chosen ? [] : await ask('d1', 'list', '--json')
-  const has = (/** @type {string} */ wantedName) =>
-    databases.some((/** @type {{ name: string }} */ database) => database.name === wantedName)
-  const database = chosen || has(name)
-  const { jurisdiction } = databases.find((/** @type {{ name: string }} */ each) => each.name === name) ?? {}
-  const base = name !== BASE && has(BASE)
-  if (!database) return { database, base, owner: undefined, records: [], blank: false, migrations: [] }
-  const mark = await findMark(wanted)
-  // Another Worker's database is left alone: the list of its migrations would make a table for them.
-  const migrations = (mark.owner ?? wanted.worker) === wanted.worker ? await appliedMigrations(wanted) : []
-  return { database, base, ...mark, migrations, ...(jurisdiction && { jurisdiction }) }
+/**
+ * @param {string} at the account's path
+ * @returns {Promise<{ name: string, uuid: string, jurisdiction?: string | null }[]>}
+ */
+async function listDatabases(at) {
+  const all = []
+  for (let page = 1; ; page += 1) {
+    const databases = await ask(`${at}/d1/database?page=${page}&per_page=${PAGE}`)
+    all.push(...databases)
+    if (databases.length < PAGE) return all
+  }
+}
+
+/** @param {ReturnType<typeof import('./wanted.mjs').wanted>} wanted @param {string} at the account's path */
+async function findDatabase({ worker, database: { name, id }, migrations: all }, at) {
+  const databases = id === undefined ? await listDatabases(at) : []
+  const { uuid = id, jurisdiction } = databases.find((each) => each.name === name) ?? {}
+  const base = name !== BASE && databases.some((each) => each.name === BASE)
+  if (uuid === undefined) {
+    return { database: false, base, owner: undefined, records: [], blank: false, migrations: [] }
+  }
+  const query = queries(`${at}/d1/database/${uuid}/query`)
+  const mark = await findMark(query)
+  // Nothing is asked of another Worker's database.
+  const isOwn = (mark.owner ?? worker) === worker
+  const applied = ((isOwn && (await query(READ_MIGRATIONS))) || []).map((row) => row.name)
+  const migrations = all.filter((each) => applied.includes(each))
+  return { database: true, base, ...mark, migrations, ...(jurisdiction && { jurisdiction }) }
+}
+
+/**
+ * @param {string} path of a database's queries
+ * @returns {(sql: string) => Promise<any[] | undefined>} asks for rows; undefined where a table is not there
+ */
+const queries = (path) => async (sql) => {
+  try {
+    const [{ results }] = await post(path, { sql })
+    return results
+  } catch (error) {
+    if (/no such table/.test(String(error))) return undefined
+    throw error
+  }
 }
 
 /**
  * What a database holds about its deployment.
- * @param {ReturnType<typeof import('./wanted.mjs').wanted>} wanted
+ * @param {ReturnType<typeof queries>} query
  * @returns {Promise<Pick<import('./plan.mjs').Found, 'owner' | 'records' | 'blank'>>}
  */
-async function findMark({ database, configArgs }) {
-  const query = async (/** @type {string} */ sql) => {
-    const args = ['d1', 'execute', database.binding, '--remote', '--json', `--command=${sql}`]
-    try {
-      const [{ results }] = await ask(...args, ...configArgs)
-      return results
-    } catch (error) {
-      if (/no such table/.test(String(error))) return undefined
-      throw error
-    }
-  }
+async function findMark(query) {
   const both = await query(READ_BOTH)
   if (both !== undefined) {
-    const { name: owner } = both.find((/** @type {{ kind: string }} */ { kind }) => kind === 'worker') ?? {}
-    const records = both.filter((/** @type {{ kind: string }} */ { kind }) => kind !== 'worker')
+    const { name: owner } = both.find(({ kind }) => kind === 'worker') ?? {}
+    const records = both.filter(({ kind }) => kind !== 'worker')
     return { owner: owner ?? undefined, records, blank: false }
   }
   // Left by a version that kept no records, or by a deployment that was cut off.
@@ -85,22 +109,16 @@ async function findMark({ database, configArgs }) {
   return { owner, records, blank }
 }
 
-/** @param {ReturnType<typeof import('./wanted.mjs').wanted>} wanted */
-async function appliedMigrations({ database, migrations, configArgs }) {
-  // wrangler has no other form of this list: the names of those that wait, in a table for people.
-  const waiting = await runWrangler(['d1', 'migrations', 'list', database.binding, '--remote', ...configArgs])
-  return migrations.filter((name) => !waiting.includes(name))
-}
-
 /**
  * @param {import('./plan.mjs').VectorIndex[]} wanted
+ * @param {string} at the account's path
  * @returns {Promise<Pick<import('./plan.mjs').Found, 'indexes' | 'indexNames'>>}
  */
-async function findIndexes(wanted) {
+async function findIndexes(wanted, at) {
   /** @type {{ name: string, config: { dimensions: number } }[]} */
   let all
   try {
-    all = await ask('vectorize', 'list', '--json')
+    all = await ask(`${at}/vectorize/v2/indexes`)
   } catch (error) {
     // The token that Workers Builds makes may not see Vectorize. The deploy button has made the indexes by then.
     if (process.env.WORKERS_CI) return { indexes: undefined, indexNames: [] }
@@ -109,9 +127,8 @@ async function findIndexes(wanted) {
   const present = all.filter(({ name }) => wanted.some((index) => index.name === name))
   const indexes = await Promise.all(
     present.map(async ({ name, config }) => {
-      const asked = wanted.some((index) => index.name === name && index.metadata.length > 0)
-      const properties = asked ? await ask('vectorize', 'list-metadata-index', name, '--json') : []
-      const metadata = properties.map(
+      const { metadataIndexes } = await ask(`${at}/vectorize/v2/indexes/${name}/metadata_index/list`)
+      const metadata = (metadataIndexes ?? []).map(
         (/** @type {{ propertyName: string }} */ property) => property.propertyName,
       )
       return { name, dimensions: config.dimensions, metadata }
@@ -120,13 +137,25 @@ async function findIndexes(wanted) {
   return { indexes, indexNames: all.map(({ name }) => name) }
 }
 
-/** @param {string} worker @returns {Promise<string[] | undefined>} undefined when there is no such Worker */
-async function findSecrets(worker) {
+/** @param {string} path of a Worker @returns {Promise<string[] | undefined>} undefined when there is no such Worker */
+async function findSecrets(path) {
   try {
-    const secrets = await ask('secret', 'list', '--name', worker)
+    const secrets = await ask(`${path}/secrets`)
     return secrets.map((/** @type {{ name: string }} */ { name }) => name)
   } catch (error) {
-    if (/not found|does not exist/.test(String(error))) return undefined
+    if (error instanceof Refused && error.codes.some((code) => NO_WORKER.includes(code))) return undefined
     throw error
   }
 }
+
+/**
+ * Makes a metadata index of Vectorize: a first deployment makes ten.
+ * @param {string} account
+ * @param {Extract<import('./plan.mjs').Step, { do: 'create-metadata-index' }>} step
+ * @throws Error with what Cloudflare answered
+ */
+export const createMetadataIndex = (account, { index, name, type }) =>
+  post(`/accounts/${account}/vectorize/v2/indexes/${index}/metadata_index/create`, {
+    propertyName: name,
+    indexType: type,
+  })

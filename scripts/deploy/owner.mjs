@@ -19,6 +19,9 @@ const SINGLE = ['jurisdiction', 'region', 'plan']
 export const READ_OWNER = 'SELECT worker FROM owner'
 export const READ_RECORDS = 'SELECT kind, name FROM deployment'
 
+/** As wrangler keeps them: https://developers.cloudflare.com/d1/reference/migrations/ */
+export const READ_MIGRATIONS = 'SELECT name FROM d1_migrations'
+
 /** The mark and the records in one statement. It fails unless both tables are there. */
 export const READ_BOTH = `SELECT 'worker' AS kind, worker AS name FROM owner UNION ALL ${READ_RECORDS}`
 

@@ -36,7 +36,7 @@ export const configArgs = (worker) => [`--config=${configFile(worker)}`]
 /**
  * `configArgs` names the file that wrangler is to read `config` from. It is empty where wrangler.toml says the same.
  * @typedef {import('./plan.mjs').Wanted & { accountId: string | undefined, config: Record<string, any>,
- *   configArgs: string[] }} Goal
+ *   configArgs: string[], database: { id: string | undefined } }} Goal
  */
 
 /**
@@ -61,6 +61,7 @@ export function wanted(environment, temporary = false) {
     database: {
       binding: database.binding,
       name: database.database_name,
+      id: database.database_id,
       chosen: database.database_id !== undefined,
     },
     config,
