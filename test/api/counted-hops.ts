@@ -23,6 +23,18 @@ const MODEL = {
 const REWRITTEN = 'How high is the Brandenburg Gate?'
 /** Longer than any row is cached. */
 const LATER_MS = 3_600_000
+const DAY_MS = 24 * LATER_MS
+
+/** Turns of the event loop in a moment. What takes no hop takes a few. */
+const MOMENT_TURNS = 40
+
+/**
+ * Time for what takes no hop. Turns of the event loop count, in each of which all goes on that can: a busy machine takes longer for a
+ * turn and for what is done in it. Of a count of milliseconds it could do less.
+ */
+async function moment(): Promise<void> {
+  for (let turns = 0; turns < MOMENT_TURNS; turns++) await new Promise((resolve) => setTimeout(resolve, 1))
+}
 
 /** The hops of a turn: those that begin before any of the same hop has ended. */
 class Hops {
@@ -65,7 +77,7 @@ class Hops {
   async reply<T>(rows: Promise<T>): Promise<T> {
     const reply = await rows
     // Before a chat is looked at, its body is read and digests are made, which takes no hop, but a moment.
-    await new Promise((resolve) => setTimeout(resolve, 50))
+    await moment()
     await this.#lookedBack
     return reply
   }
@@ -73,7 +85,7 @@ class Hops {
   /** A reply that takes longer than a question's checks, which take no hop. */
   async afterChecks<T>(work: Promise<T>): Promise<T> {
     const reply = await work
-    await new Promise((resolve) => setTimeout(resolve, 50))
+    await moment()
     return reply
   }
 
@@ -221,6 +233,11 @@ export function beginAnew(): void {
   vi.spyOn(owner, 'isVerified').mockReturnValue(false)
   vi.spyOn(owner, 'requireNoForeignDatabase').mockImplementation(readOwner)
   forgetKeys()
+}
+
+/** Goes on in the first hour of another day: a budget of a day that is spent stays so while caches are emptied. */
+export function beginDay(): void {
+  later += DAY_MS - ((realNow() + later) % DAY_MS)
 }
 
 /** @returns the hops up to the call for the answer, each without repetitions, all its calls, and the conversation */

@@ -6,7 +6,7 @@ import { Conversation } from '../../../src/conversation/conversation'
 import { sealedId } from '../../../src/conversation/sealed-id'
 import { ApiError } from '../../../src/errors'
 import * as ahead from '../../../src/registry/ahead'
-import { beginAnew, expectInTable, hopsOf, setHopStage, waitedFor, watch } from '../counted-hops'
+import { beginAnew, beginDay, expectInTable, hopsOf, setHopStage, waitedFor, watch } from '../counted-hops'
 import { makeKey, QUESTION } from '../parley/stage'
 import { send } from '../typesense/api'
 import { scopedKey } from '../typesense/conversing'
@@ -257,6 +257,7 @@ describe('what is begun before the question is admitted', () => {
   })
 
   it('embeds nothing once a budget is spent', async () => {
+    beginDay()
     const spent = await makeKey({ actions: ['documents:search'], limits: { turns_per_day: 1 } })
     beginAnew()
     await hopsOf(() => search({}, { key: spent }))
