@@ -146,18 +146,32 @@ const MOMENT_MS = 1
  * @param length of the shortest text
  */
 export function growth(work: (length: number) => void, length: number): number {
-  const best = (size: number, tries: number): number => {
-    let least = Number.POSITIVE_INFINITY
-    for (let at = 0; at < tries; at++) {
-      const before = process.threadCpuUsage()
-      work(size)
-      const { user, system } = process.threadCpuUsage(before)
-      least = Math.min(least, (user + system) / 1_000)
-    }
-    return Math.max(least, MOMENT_MS)
-  }
   // Most are done in no time at eight times the length, and need no second look.
-  if (best(8 * length, 1) < 8 * MOMENT_MS) return 1
-  const seen = best(8 * length, 3) / best(length, 5)
-  return seen < MOST_GROWTH ? seen : Math.min(seen, best(32 * length, 3) / best(4 * length, 5))
+  if (best(work, 8 * length, 1) < 8 * MOMENT_MS) return 1
+  const seen = best(work, 8 * length, 3) / best(work, length, 5)
+  return seen < MOST_GROWTH ? seen : Math.min(seen, best(work, 32 * length, 3) / best(work, 4 * length, 5))
+}
+
+/**
+ * Whether the work of a regular expression may be slow at eight times the length: it is looked at closely then. What takes eight
+ * moments there and grows with the square takes half of one at a quarter of that, and what grows faster takes longer than anybody waits.
+ * A function may do otherwise with a longer text, but not an expression.
+ * @param length as that of `growth`
+ */
+export const mayGrow = (work: (length: number) => void, length: number): boolean =>
+  timeOf(work, 2 * length) > MOMENT_MS / 4
+
+/** @returns milliseconds of CPU */
+function timeOf(work: (length: number) => void, length: number): number {
+  const before = process.threadCpuUsage()
+  work(length)
+  const { user, system } = process.threadCpuUsage(before)
+  return (user + system) / 1_000
+}
+
+/** @returns milliseconds of CPU of the quickest try, or a moment where it takes less */
+function best(work: (length: number) => void, length: number, tries: number): number {
+  let least = Number.POSITIVE_INFINITY
+  for (let at = 0; at < tries; at++) least = Math.min(least, timeOf(work, length))
+  return Math.max(least, MOMENT_MS)
 }
