@@ -19,6 +19,8 @@ test('a change of what a part guards runs that part whole', () => {
     PROVIDERS,
     SITES,
   ])
+  expect(names(['src/db/owner.ts'])).not.toContain(DEPLOYING)
+  expect(names(['src/db/messages.ts'])).toContain(DEPLOYING)
   expect(names(['src/models/egress.ts'])).toEqual([ANSWERING, STARTING, DEPLOYING, SITES])
   expect(names(['scripts/start.mjs'])).toEqual([ANSWERING, DEPLOYING, PROVIDERS, SITES])
   expect(names(['ui/widget/src/chat.ts'])).toEqual([ANSWERING, STARTING, DEPLOYING, PROVIDERS])
