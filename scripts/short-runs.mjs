@@ -79,7 +79,11 @@ export const PARTS = [
     short: '3 of 11 ways to ask a model, in all that can happen to an answer',
     env: { PROVIDER_WIRES: '3' },
     guarded: [
-      'src/conversation',
+      // What of conversations calls models. The rest sees no difference between providers, and three always run.
+      'src/conversation/once.ts',
+      'src/conversation/rewrite-once.ts',
+      'src/conversation/turn-models.ts',
+      'src/conversation/turn-run.ts',
       'src/models',
       'src/turn',
       'docs/models.md',

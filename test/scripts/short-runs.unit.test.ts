@@ -1,6 +1,6 @@
 /** What `npm test` runs in short: never what guards a file that has changed. */
 import { execFileSync } from 'node:child_process'
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { changedFiles, PARTS, shortEnv, shortParts } from '../../scripts/short-runs.mjs'
@@ -12,7 +12,8 @@ const [ANSWERING, STARTING, DEPLOYING, PROVIDERS, SITES] = ALL as [string, strin
 
 test('a change of what a part guards runs that part whole', () => {
   expect(names(['README.md', 'ui/console/src/app.tsx'])).toEqual(ALL)
-  expect(names(['src/conversation/object.ts'])).toEqual([STARTING, DEPLOYING, SITES])
+  expect(names(['src/conversation/turn-run.ts'])).toEqual([STARTING, DEPLOYING, SITES])
+  expect(names(['src/conversation/expiry.ts'])).toEqual([STARTING, DEPLOYING, PROVIDERS, SITES])
   expect(names(['docs/deploy.md', 'scripts/deploy/plan.mjs'])).toEqual([
     ANSWERING,
     STARTING,
@@ -28,6 +29,16 @@ test('a change of what a part guards runs that part whole', () => {
   expect(names(['migrations/0009_more.sql'])).toEqual([PROVIDERS, SITES])
   expect(names(['package-lock.json'])).toEqual([])
   for (const { name, left = [] } of PARTS) for (const file of left) expect(names([file])).not.toContain(name)
+})
+
+test('what of conversations calls models is guarded by the providers', () => {
+  const folder = 'src/conversation'
+  const calling = readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .map((file) => `${folder}/${file}`)
+    .filter((file) => file.endsWith('.ts'))
+    .filter((file) => /\bfrom '[^']*\/models\//.test(readFileSync(join(root, file), 'utf8')))
+  expect(calling).not.toEqual([])
+  for (const file of calling) expect(names([file])).not.toContain(PROVIDERS)
 })
 
 test('without git everything runs whole', () => {
