@@ -55,7 +55,10 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 export interface Asked {
   text: string
+  /** each of its words counts in every document that has it */
   isSimple: boolean
+  /** some words count only beside others */
+  isNested?: boolean
 }
 
 const columns = fc.constantFrom('{t0 t1}', '{t0}', '{t1}')
@@ -83,6 +86,11 @@ export const expression: fc.Arbitrary<Asked> = fc.oneof(
   fc.tuple(columns, every, columns, every, either).map(([one, a, other, b, c]) => ({
     text: `${one} : (${a}) OR ${other} : ((${b}) NOT (${c}))`,
     isSimple: false,
+  })),
+  fc.tuple(columns, every, columns, every, either).map(([one, a, other, b, c]) => ({
+    text: `${one} : (${a}) OR ${other} : (${b}) OR ${one} : (${c})`,
+    isSimple: !`${a}${b}`.includes(' AND '),
+    isNested: true,
   })),
   fc.tuple(columns, together).map(([names, some]) => ({ text: `${names} : ${some}`, isSimple: false })),
   fc.tuple(columns, together, columns, together, either).map(([one, a, other, b, c]) => ({

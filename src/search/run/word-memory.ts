@@ -26,7 +26,15 @@ import type { SearchContext } from './context'
 import { keepsMatches } from './kept-matches'
 import type { WordMemory } from './kept-words'
 import type { Pace } from './pace'
-import { LEAST_IDF, lengthsOf, type Scored, scoringWords, share, weightsOf } from './word-ranking'
+import {
+  type Counting,
+  countingWords,
+  LEAST_IDF,
+  lengthsOf,
+  type Scored,
+  share,
+  weightsOf,
+} from './word-ranking'
 import { OpenPostings } from './word-sets'
 
 /** Bytes of places that are read in the time of a row. */
@@ -283,15 +291,15 @@ export class WordsInMemory {
     { wanted, lacks }: { wanted: number; lacks: readonly number[] },
   ): Scored[] | undefined {
     const found = this.#matches(match)
-    const scoring = found && match.first === undefined && scoringWords(found.expression)
-    if (!scoring) return undefined
+    const counting = found && match.first === undefined && countingWords(found.expression)
+    if (!counting) return undefined
     let seqs = this.pass(found.seqs, filter)
     if (seqs === undefined) return undefined
     if (lacks.length > 0) {
       const without = new Set(lacks)
       seqs = seqs.filter((seq) => !without.has(seq))
     }
-    const scores = this.#scores(seqs, scoring, weightsOf(match.rank))
+    const scores = this.#scores(seqs, counting, weightsOf(match.rank))
     let limit = Number.POSITIVE_INFINITY
     if (seqs.length > wanted) limit = Float64Array.from(scores).sort()[wanted - 1]!
     const rows: Scored[] = []
@@ -339,27 +347,30 @@ export class WordsInMemory {
     return (seq) => known[seq - low]! - 1
   }
 
-  #scores(seqs: Uint32Array, words: readonly WordIn[], weights: readonly number[]): Float64Array {
+  #scores(seqs: Uint32Array, counting: readonly Counting[], weights: readonly number[]): Float64Array {
     const { memory } = this
     memory.totals ??= this.#postings().totals()
     const average = memory.totals.words / memory.totals.documents
     const lengthOf = this.lengths(seqs)
     const scores = new Float64Array(seqs.length)
-    for (const word of words) {
+    for (const { word, beside } of counting) {
       const places = this.word(word.word, word.prefix)
+      const among = beside ? intersect(seqs, this.#evaluate(beside)) : seqs
       const n = this.#wordIn(word).length
       const idf = Math.max(LEAST_IDF, Math.log((memory.totals.documents - n + 0.5) / (n + 0.5)))
       const own: number[] = []
       for (const column of word.columns) own[column] = weights[column] ?? 1
-      let cursor = 0
-      for (let at = 0; at < seqs.length; at++) {
-        cursor = reach(places.seqs, seqs[at]!, cursor)
-        if (places.seqs[cursor] !== seqs[at]) continue
+      let [cursor, at] = [0, 0]
+      for (const seq of among) {
+        cursor = reach(places.seqs, seq, cursor)
+        if (cursor === places.seqs.length) break
+        if (places.seqs[cursor] !== seq) continue
+        at = reach(seqs, seq, at)
         let often = 0
         for (let index = places.starts[cursor]!; index < places.starts[cursor + 1]!; index++) {
           often += own[places.places[index]! >>> PLACE_BITS] ?? 0
         }
-        if (often > 0) scores[at]! -= idf * share(often, lengthOf(seqs[at]!) / average)
+        if (often > 0) scores[at]! -= idf * share(often, lengthOf(seq) / average)
       }
     }
     return scores

@@ -17,7 +17,7 @@ import { readColumn } from '../../stored-json'
 import { fragment } from '../fragment'
 import { BLOCK } from '../schema/block'
 import { bitsOf } from '../schema/match-memory'
-import { type Expression, type WordIn, wordsIn } from '../text/expression'
+import type { Expression, WordIn } from '../text/expression'
 import { Unreadable, weightOfPlaces } from '../text/fts5-format'
 import type { TextMatch } from './candidates'
 import type { SearchContext } from './context'
@@ -120,17 +120,36 @@ const LEFT = {
   collects: false,
 }
 
+/** A word that counts in a score. */
+export interface Counting {
+  word: WordIn
+  /** it counts only in documents that match this */
+  beside: Expression | undefined
+}
+
 /**
- * The words that count in a score. FTS5 counts all words of the expression that a match has, except those in a part
- * that the match does not fulfil. Only expressions without such parts are ranked here.
+ * The words that count in a score. FTS5 counts all words of the expression that a match has, except those in an AND beside an OR
+ * that the match does not fulfil.
+ * @returns undefined if FTS5 has to rank the matches. Of an OR in such an AND, it loses some words
  */
-export function scoringWords(expression: Expression): WordIn[] | undefined {
-  const isSimple = (part: Expression, kind: 'and' | 'or'): boolean =>
-    part.kind === 'word' ||
-    (part.kind === 'or' && part.parts.every((each) => isSimple(each, 'or'))) ||
-    (part.kind === 'and' && kind === 'and' && part.parts.every((each) => isSimple(each, 'and')))
-  const wanted = expression.kind === 'not' ? expression.part : expression
-  return isSimple(wanted, 'and') ? wordsIn(wanted) : undefined
+export function countingWords(expression: Expression): Counting[] | undefined {
+  const counting: Counting[] = []
+  const collect = (part: Expression, isAlternative: boolean, beside?: Expression): boolean => {
+    if (part.kind === 'word') return counting.push({ word: part, beside }) > 0
+    if (beside) return false
+    if (part.kind === 'or') return part.parts.every((each) => collect(each, true))
+    if (part.kind !== 'and') return false
+    return part.parts.every((each) => collect(each, isAlternative, isAlternative ? part : undefined))
+  }
+  const isNot = expression.kind === 'not'
+  if (!collect(isNot ? expression.part : expression, false)) return undefined
+  return isNot && counting.some(({ beside }) => beside) ? undefined : counting
+}
+
+/** The same words, if each counts in all documents that have it. */
+function scoringWords(expression: Expression): WordIn[] | undefined {
+  const counting = countingWords(expression)
+  return counting?.every(({ beside }) => beside === undefined) ? counting.map(({ word }) => word) : undefined
 }
 
 /** The weights by column of `bm25(2.0, 1.0)`. */
