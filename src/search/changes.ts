@@ -10,8 +10,26 @@ const REFORMED = new WeakMap<SqlStorage, number>()
 export const writesOf = (sql: SqlStorage): number =>
   sql.exec<{ changes: number }>('SELECT total_changes() AS changes').one().changes
 
+/** What `writesOf` and `changesOf` return at one time. */
+export interface Written {
+  writes: number
+  changes: number
+}
+
+/** @param writes what `writesOf` returns now */
+export const writtenBy = (sql: SqlStorage, writes: number): Written => ({
+  writes,
+  changes: writes - reformedIn(sql),
+})
+
+/** Whether no row of `reform` was written since. Other rows must be known not to be. */
+export const isUnreformed = (sql: SqlStorage, { writes, changes }: Written): boolean =>
+  writes - changes === reformedIn(sql)
+
+const reformedIn = (sql: SqlStorage): number => REFORMED.get(sql) ?? 0
+
 /** `writesOf` without the rows of `reform`: while it stays the same, every search finds the same. */
-export const changesOf = (sql: SqlStorage): number => writesOf(sql) - (REFORMED.get(sql) ?? 0)
+export const changesOf = (sql: SqlStorage): number => writesOf(sql) - reformedIn(sql)
 
 /**
  * Does work that changes the form of an index and not what it says, such as merging its segments. Caches stay valid.
@@ -22,7 +40,7 @@ export function reform(sql: SqlStorage, work: () => void): number {
   try {
     work()
   } finally {
-    REFORMED.set(sql, (REFORMED.get(sql) ?? 0) + writesOf(sql) - before)
+    REFORMED.set(sql, reformedIn(sql) + writesOf(sql) - before)
   }
   return writesOf(sql) - before
 }

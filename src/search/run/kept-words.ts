@@ -1,5 +1,4 @@
 /** Caches the places of words of a collection's index of words, until something is written. */
-import { changesOf } from '../changes'
 import { type Holder, MemoryBudget } from '../memory-budget'
 import type { Range } from '../range'
 import { TermMemory } from '../text/term-memory'
@@ -28,9 +27,11 @@ export class WordMemory implements Holder {
   #changes = -1
   #bytes = 0
 
-  /** Call this before a search: words are forgotten after any write. */
-  begin(sql: SqlStorage): void {
-    const changes = changesOf(sql)
+  /**
+   * Call this before a search: words are forgotten after any write.
+   * @param changes what `changesOf` returns now
+   */
+  begin(changes: number): void {
     if (changes !== this.#changes) this.evict()
     this.#changes = changes
     this.#use()

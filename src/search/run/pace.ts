@@ -8,6 +8,7 @@
  */
 import { ApiError } from '../../errors'
 import { settlesWithin } from '../../settles'
+import { isUnreformed, type Written, writtenBy } from '../changes'
 import type { SqlFragment } from '../fragment'
 import { CUTOFF_MS } from '../limits'
 import type { Range } from '../range'
@@ -175,7 +176,7 @@ export class Pace {
   #rows = 0
   #isLong = false
   #gone = false
-  #ends: Range | undefined
+  #known: { ends: Range; written: Written } | undefined
   /** how much more a document costs than in a search without conditions */
   readonly weight: number
 
@@ -211,14 +212,31 @@ export class Pace {
 
   /** The sequence numbers of the oldest and the newest document, as of the last pause. */
   ends(sql: SqlStorage): Range {
-    if (this.#ends === undefined) {
-      const [row] = this.query<{ low: number | null; high: number | null }>(sql, {
-        sql: 'SELECT (SELECT min(seq) FROM documents) AS low, (SELECT max(seq) FROM documents) AS high',
+    return this.#state(sql).ends
+  }
+
+  /** What had been written at the last pause, and rows of `reform` since. Searches write no others. */
+  written(sql: SqlStorage): Written {
+    const { written } = this.#state(sql)
+    if (isUnreformed(sql, written)) return written
+    this.#known = undefined
+    return this.#state(sql).written
+  }
+
+  /** One statement reads all: a search asks for all of them. */
+  #state(sql: SqlStorage): { ends: Range; written: Written } {
+    if (this.#known === undefined) {
+      const [row] = this.query<{ low: number | null; high: number | null; writes: number }>(sql, {
+        sql: `SELECT (SELECT min(seq) FROM documents) AS low, (SELECT max(seq) FROM documents) AS high,
+            total_changes() AS writes`,
         bindings: [],
       })
-      this.#ends = { low: row?.low ?? 1, high: row?.high ?? 0 }
+      this.#known = {
+        ends: { low: row!.low ?? 1, high: row!.high ?? 0 },
+        written: writtenBy(sql, row!.writes),
+      }
     }
-    return this.#ends
+    return this.#known
   }
 
   /** Counts documents that were read and parsed outside of `query`. */
@@ -253,7 +271,7 @@ export class Pace {
       this.cutoff = !this.#isLong
     }
     await this.#others.turn()
-    this.#ends = undefined
+    this.#known = undefined
     this.pauses++
     if (this.#gone) throw new Gone()
     this.#check()
@@ -270,7 +288,7 @@ export class Pace {
   async away<Result>(work: Promise<Result>): Promise<Result> {
     this.end()
     const result = await work
-    this.#ends = undefined
+    this.#known = undefined
     this.pauses++
     if (this.#gone) throw new Gone()
     this.#check()

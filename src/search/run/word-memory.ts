@@ -55,7 +55,7 @@ export function wordsInMemory(context: SearchContext, table: string, pace: Pace)
   if (memory === undefined || table !== WORDS.table || keepsMatches(context, pace)) return undefined
   const known = SEARCHES.get(pace)
   if (known !== undefined) return known.isCurrent ? known : undefined
-  memory.begin(context.sql)
+  memory.begin(pace.written(context.sql).changes)
   const words = new WordsInMemory(context, memory, pace)
   SEARCHES.set(pace, words)
   return words

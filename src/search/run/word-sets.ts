@@ -2,7 +2,7 @@
  * Reads the documents that have the words of an expression from the postings (text/postings.ts), and caches them in
  * memory for each word and for the expression. A later question that shares some words reads only the others.
  */
-import { changesOf, reform, writesOf } from '../changes'
+import { reform } from '../changes'
 import type { Range } from '../range'
 import { BLOCK } from '../schema/block'
 import {
@@ -63,8 +63,9 @@ export class OpenPostings {
     OPEN.set(columns, known)
     const open = known.get(this.table)
     // A merge moves blocks, so every written row counts here.
-    if (open?.writes === writesOf(sql)) return open.postings.readBy(sql, this.pace.read)
-    if (matches.flushed !== changesOf(sql)) {
+    const { writes, changes } = this.pace.written(sql)
+    if (open?.writes === writes) return open.postings.readBy(sql, this.pace.read)
+    if (matches.flushed !== changes) {
       // FTS5 keeps the writes of an open transaction in memory, so its tables lack them. Flush them first.
       const tables = sql.exec<{ name: string }>(
         `SELECT name FROM sqlite_master WHERE type = 'table' AND name IN ('text_index', 'word_index')`,
@@ -72,10 +73,10 @@ export class OpenPostings {
       reform(sql, () => {
         for (const { name } of tables.toArray()) sql.exec(`INSERT INTO ${name} (${name}) VALUES ('flush')`)
       })
-      matches.flushed = changesOf(sql)
+      matches.flushed = changes
     }
     const postings = new Postings(sql, this.table, this.pace.read)
-    known.set(this.table, { postings, writes: writesOf(sql) })
+    known.set(this.table, { postings, writes: this.pace.written(sql).writes })
     return postings
   }
 }

@@ -13,7 +13,7 @@ import type { Occurrence, Reading } from './score'
 
 /** Words that the index has as they are. */
 const PLAIN = /^[a-z0-9]+$/
-/** The length of a text that is not the query itself. Only then does its length count. */
+/** The length of a text that is not the query itself. */
 const SOME_LENGTH = 1_000
 
 const NOTHING: Reading[] = []
@@ -54,17 +54,27 @@ export function scoresOfPlaces(
     throw error
   }
   const numbers = columns.map(({ column }) => Number(column.slice(1)))
-  const scored = new Map<number, Scored>()
-  const unknown: number[] = []
+  const read: { seq: number; readings: Reading[][] }[] = []
+  /** by column: documents whose text there may be the query itself. Only then does its length count */
+  const begun = numbers.map((): number[] => [])
   for (const seq of seqs) {
     const found = placesIn(seq, sought)
     if (found.length === 0) return undefined
     const readings = numbers.map((number) => readingOf(found, number))
-    if (readings.some(([text]) => text !== undefined && mayBeWhole(text, reader.sequence))) unknown.push(seq)
-    else scored.set(seq, { seq, text: scorer.scoreReadings(readings), shape: 0, quality: 0 })
+    for (const [at, [text]] of readings.entries())
+      if (text !== undefined && mayBeWhole(text, reader.sequence)) begun[at]!.push(seq)
+    read.push({ seq, readings })
   }
-  for (const each of unknown.length > 0 ? scorer.scoreAll(unknown) : []) scored.set(each.seq, each)
-  return seqs.map((seq) => scored.get(seq)).filter((each) => each !== undefined)
+  const lengths = begun.map((some, at) =>
+    some.length > 0 ? words.lengths(Uint32Array.from(some), numbers[at]!) : undefined,
+  )
+  const isBegun = begun.map((some) => new Set(some))
+  return read.map(({ seq, readings }) => {
+    const texts = readings.map((texts, at) =>
+      isBegun[at]!.has(seq) ? [{ ...texts[0]!, length: lengths[at]!(seq) }] : texts,
+    )
+    return { seq, text: scorer.scoreReadings(texts), shape: 0, quality: 0 }
+  })
 }
 
 interface Found {
