@@ -54,27 +54,29 @@ export function scoresOfPlaces(
     throw error
   }
   const numbers = columns.map(({ column }) => Number(column.slice(1)))
-  const read: { seq: number; readings: Reading[][] }[] = []
-  /** by column: documents whose text there may be the query itself. Only then does its length count */
-  const begun = numbers.map((): number[] => [])
+  const isBegun = (text: Reading | undefined) => text !== undefined && mayBeWhole(text, reader.sequence)
+  const scored: Scored[] = []
+  /** those with a text that may be the query itself. Only then does its length count */
+  const begun: { place: number; readings: Reading[][] }[] = []
   for (const seq of seqs) {
     const found = placesIn(seq, sought)
     if (found.length === 0) return undefined
     const readings = numbers.map((number) => readingOf(found, number))
-    for (const [at, [text]] of readings.entries())
-      if (text !== undefined && mayBeWhole(text, reader.sequence)) begun[at]!.push(seq)
-    read.push({ seq, readings })
+    if (readings.some(([text]) => isBegun(text))) begun.push({ place: scored.length, readings })
+    scored.push({ seq, text: scorer.scoreReadings(readings), shape: 0, quality: 0 })
   }
-  const lengths = begun.map((some, at) =>
-    some.length > 0 ? words.lengths(Uint32Array.from(some), numbers[at]!) : undefined,
-  )
-  const isBegun = begun.map((some) => new Set(some))
-  return read.map(({ seq, readings }) => {
-    const texts = readings.map((texts, at) =>
-      isBegun[at]!.has(seq) ? [{ ...texts[0]!, length: lengths[at]!(seq) }] : texts,
-    )
-    return { seq, text: scorer.scoreReadings(texts), shape: 0, quality: 0 }
-  })
+  const all = Uint32Array.from(begun, ({ place }) => seqs[place]!)
+  const lengths: ((seq: number) => number)[] = []
+  for (const { place, readings } of begun) {
+    const seq = seqs[place]!
+    const texts = readings.map(([text], at) => {
+      if (!isBegun(text)) return readings[at]!
+      lengths[at] ??= words.lengths(all, numbers[at])
+      return [{ ...text!, length: lengths[at](seq) }]
+    })
+    scored[place] = { seq, text: scorer.scoreReadings(texts), shape: 0, quality: 0 }
+  }
+  return scored
 }
 
 interface Found {
