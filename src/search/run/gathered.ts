@@ -13,7 +13,7 @@ import type { Candidates, Part } from './candidates'
 import type { Pace } from './pace'
 
 /** Matches in a part. As JSON they fit into one bound value. */
-const A_PART = 4_096
+const A_PART = 1_024
 /** Numbers that differ by less than this part of theirs may be one to SQLite. */
 const LAST_DIGITS = 1e-12
 

@@ -33,6 +33,9 @@ const SLICE: Slice = { ms: 12, rows: 40_000, width: 65_536 }
  */
 const CONDITIONS_A_SLICE = 250
 
+/** A slice may end this much later than it should, as a part of it, rather than before a step that is nearly done. */
+const MOST_OVER = 0.25
+
 /** A filter on objects costs as much as conditions of this many characters, since it parses each document. */
 const OBJECT_FILTER = 8_000
 
@@ -260,12 +263,14 @@ export class Pace {
   }
 
   /**
-   * Gives other searches a turn if the slice is used up.
+   * Gives other searches a turn if the slice is used up, or does not suffice for the next step.
+   * @param next what the next step probably takes, as a part of a slice
    * @returns whether to go on: false when the search is cut off
    * @throws ApiError what `check` throws, and 503 when the object has too many long searches
    */
-  async rest(): Promise<boolean> {
-    if (this.used < 1) return !this.cutoff
+  async rest(next = 0): Promise<boolean> {
+    const { used } = this
+    if (used < 1 && (next === 0 || used + Math.min(1, next) < 1 + MOST_OVER)) return !this.cutoff
     if (!this.#isLong && !this.cutoff) {
       this.#isLong = await this.#others.enter(this.#left)
       this.cutoff = !this.#isLong

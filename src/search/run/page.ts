@@ -112,6 +112,7 @@ async function shownPage(
 ): Promise<Page> {
   const { by, lambda } = request.diversity
   const shown = by === undefined ? rows : await diversified(context, lambda, by, rows, hitContext, pace)
+  await pace.rest()
   const hits = await buildHits(context, request, shown.map(withDistance), hitContext, pace)
   return { found, hits: [...hits.values()], seqs: [...hits.keys()] }
 }

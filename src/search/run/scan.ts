@@ -49,12 +49,13 @@ export async function* ranges(
     high = low - 1
     if (high < lowest) return
     const cost = pace.used - before
-    if (!(await pace.rest())) return
     const read = { width, cost }
     if (last !== undefined && cost > 1) least = leastWidth(read, last) ?? least
     last = read
     const wanted = Math.min(pace.slice.width, Math.floor(width * widening(cost)))
-    width = Math.max(least, wanted)
+    const next = Math.max(least, wanted)
+    if (!(await pace.rest((cost * next) / width))) return
+    width = next
   }
 }
 

@@ -29,7 +29,7 @@ export interface WordMatch {
 }
 
 /** Blocks that are read together: at first, and at most. */
-const [FIRST_BLOCKS, MOST_BLOCKS] = [4, 16]
+const [FIRST_BLOCKS, MOST_BLOCKS] = [2, 16]
 /** Reading this many postings takes about as long as reading a row with SQL. */
 const POSTINGS_A_ROW = 16
 /** So does listing the places in this many bytes of postings. Most places take a byte. */
@@ -38,8 +38,8 @@ const PLACE_BYTES_A_ROW = 4
 const MOST_PLACE_BYTES = 100_000
 /** The postings of a word that take no more pages are read at once for all blocks. */
 const FEW_PAGES = 32
-/** If less than this share of a slice is used, there is time for twice as many blocks. */
-const QUICK = 0.4
+/** The share of a slice that the blocks read together should take. */
+const WANTED = 0.6
 
 export const keyOfWord = (table: TextMatch['table'], { word, prefix, columns }: WordIn): string =>
   JSON.stringify([table, columns, word, prefix])
@@ -96,17 +96,19 @@ export async function eachFewBlocks(
   let width = FIRST_BLOCKS
   for (let from = 0; from < numbers.length; ) {
     const before = pace.used
+    const some = numbers.slice(from, from + width)
     try {
-      if (!work(numbers.slice(from, from + width))) return
-      from += width
+      if (!work(some)) return
+      from += some.length
+      const each = (pace.used - before) / some.length
+      // A slice of no time makes NaN.
+      width = Math.max(1, Math.min(MOST_BLOCKS, width * 2, Math.floor(WANTED / each) || 1))
+      if (!(await pace.rest(from < numbers.length ? each * width : 0))) return
     } catch (error) {
       if (!(error instanceof TooMuch)) throw error
       width = Math.ceil(width / 4)
+      if (!(await pace.rest())) return
     }
-    const cost = pace.used - before
-    if (cost < QUICK) width = Math.min(MOST_BLOCKS, width * 2)
-    else if (cost > 1) width = Math.max(1, width >> 1)
-    if (from < numbers.length && !(await pace.rest())) return
   }
 }
 
@@ -136,7 +138,10 @@ export async function readWords(
       const rare = wordsIn(expression).filter(
         ({ word, prefix }) => postings.now.pagesOf(word, prefix) <= FEW_PAGES,
       )
-      for (const word of rare) readWord(memory.open(keyOfWord(table, word)), postings, word, numbers)
+      for (const word of rare) {
+        readWord(memory.open(keyOfWord(table, word)), postings, word, numbers)
+        await pace.rest()
+      }
     }
     await eachFewBlocks(numbers, pace, (some) => {
       const missing = some.filter(isMissing)

@@ -185,6 +185,7 @@ async function windowOf(
   const gathered = new Gathered()
   for (const { seq, score } of best) gathered.add(seq, score, Number.NaN, Number.NaN)
   const scores = new Map(best.map(({ seq, score }) => [seq, score]))
+  await pace.rest()
   const { rows } = await countedWindow(sql, { parts: gathered.parts, found }, top, pace)
   // SQLite may not read a number from JSON to its last digit.
   return { rows: rows.map((row) => ({ ...row, score: scores.get(row.seq)! })), found }

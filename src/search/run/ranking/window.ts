@@ -48,6 +48,9 @@ export interface RankedPage {
 /** Up to this many matches, there are hardly ever too many with the words in a row to read all of those. */
 const HARDLY_CROWDED = 16 * FEW
 
+/** The part of a slice that reading and scoring the first documents takes. */
+const READING = 0.5
+
 /** A tier without the ones before it. */
 interface Segment {
   tier: Tier
@@ -83,6 +86,7 @@ export async function rankedPage(
 ): Promise<RankedPage> {
   const page: RankedPage = { rows: [], texts: new Map(), found: seqs?.length ?? 0 }
   if (seqs !== undefined) {
+    await ranking.pace.rest(READING)
     let read = scoresOfPlaces(ranking, seqs) ?? scoresOfWord(ranking, seqs) ?? ranking.scorer.scoreAll(seqs)
     // If they are too long to be read, those that fit best are read first.
     if (count && ranking.scorer.hasUnread) {
@@ -209,9 +213,11 @@ async function addRanked(
 ): Promise<void> {
   const best = (without: readonly number[], offset: number, limit: number) =>
     bestOf(ranking, segment, without, { offset, limit }, size)
+  const first = known ?? (await best([], 0, FEW))
+  await ranking.pace.rest(READING)
   const read = scoresOf(
     ranking,
-    (known ?? (await best([], 0, FEW))).map(({ seq }) => seq),
+    first.map(({ seq }) => seq),
   )
   const taken = Math.max(0, Math.min(read.length, from + left) - from)
   if (taken > 0) append(page, ordered(ranking, read, from, taken))
