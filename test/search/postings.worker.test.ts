@@ -60,6 +60,22 @@ it('reads the documents of words and the places in them, in any range', async ()
               )
               const expected = rows.toArray().map(({ doc, weight }) => [doc, weight])
               expect([...found].sort(([a], [b]) => a - b)).toEqual(expected)
+              if (prefix && low === range.low) {
+                const longer = sql.exec(
+                  'SELECT 1 FROM places WHERE term > ? AND term < ?',
+                  asked!.word,
+                  `${asked!.word}zzz`,
+                )
+                // It may be of deleted documents.
+                if (longer.toArray().length > 0) expect(postings.hasLonger(asked!.word)).toBe(true)
+              }
+              if (!prefix || range.low > 0) continue
+              const swept = new Map<number, number>()
+              const add = (seq: number, bytes: Uint8Array, from: number, to: number) =>
+                void swept.set(seq, (swept.get(seq) ?? 0) + weightOfPlaces(bytes, from, to, [1000, 1]))
+              for (const count of postings.sweep(asked!.word, 1e6, add))
+                expect(count).toBeGreaterThanOrEqual(0)
+              expect([...swept].sort(([a], [b]) => a - b)).toEqual(expected)
               seen += expected.length
               long += expected.filter(([, weight]) => weight! % 1000 > 60).length
             }
@@ -183,6 +199,49 @@ it('gives up a beginning of too many words early, and only once', () =>
     postings.evict()
     expect(visit('a10000')).toBe(9)
     expect(statements).toBeGreaterThan(0)
+  }))
+
+it('finds and ranks the words with a beginning however many they are, in turns with others', () =>
+  withIndex(async ({ context }, sql) => {
+    sql.exec(
+      `${COUNTED} INSERT INTO word_index (rowid, t0, t1)
+         SELECT i * 3, iif(i % 5, 'b a' || (100000 + i), 'a' || (100000 + i)), iif(i % 7, 'c', 'a b' || i || ' a' || (i % 11)) FROM n`,
+      15_000,
+    )
+    sql.exec(`${COUNTED} INSERT INTO documents (seq, id, body) SELECT i * 3, 'd' || i, '{}' FROM n`, 15_000)
+    let pauses = 0
+    for (const text of [
+      '{t0 t1} : ("a" *)',
+      '{t0} : ^ "a" *',
+      '({t1} : ("a" *)) OR ({t0} : ("c"))',
+      '({t1} : ("a" *)) AND ({t0} : ("b"))',
+    ]) {
+      const match = { match: text, table: 'word_index' as const, rank: 'bm25(2.0000, 1.0000)' }
+      const turns = new Pace(new LongSearches({ ms: 1e9, rows: 200, width: 65_536 }))
+      const all = await allMatches(
+        context,
+        wordsOf(match, () => fragment('1')),
+        turns,
+      )
+      const rows = sql
+        .exec<{ rowid: number; score: number }>(
+          'SELECT rowid, rank AS score FROM word_index WHERE word_index MATCH ? AND rank MATCH ? ORDER BY rank, rowid DESC',
+          text,
+          match.rank,
+        )
+        .toArray()
+      expect(all!.seqs.sort((a, b) => a - b)).toEqual(rows.map(({ rowid }) => rowid).sort((a, b) => a - b))
+      expect(rows.length).toBeGreaterThan(1_000)
+      pauses += turns.pauses
+      turns.end()
+      if (text.includes('^')) continue
+      const best = await bestByPostings(context, match, all!, { wanted: 20, lacks: [] }, pace())
+      const scores = new Map(rows.map(({ rowid, score }) => [rowid, score]))
+      for (const { seq, score } of best!) expect(Math.abs(scores.get(seq)! - score)).toBeLessThan(1e-11)
+      const last = Math.max(...best!.map(({ score }) => score))
+      expect(rows.filter(({ score }) => score < last - 1e-11).length).toBeLessThanOrEqual(best!.length)
+    }
+    expect(pauses).toBeGreaterThan(20)
   }))
 
 it('does not read past a page that is missing', () =>

@@ -19,6 +19,7 @@ import { BLOCK } from '../schema/block'
 import { bitsOf } from '../schema/match-memory'
 import type { Expression, WordIn } from '../text/expression'
 import { Unreadable, weightOfPlaces } from '../text/fts5-format'
+import { sweep } from './broad-words'
 import type { TextMatch } from './candidates'
 import type { SearchContext } from './context'
 import { allMatches, type Matches, MOST_WORDS, wordsOf } from './kept-matches'
@@ -92,19 +93,20 @@ export async function bestByPostings(
       const idf = Math.log((documents - n + 0.5) / (n + 0.5))
       return { word, idf: idf > 0 ? idf : LEAST_IDF, weights: own }
     })
+    const broad = await sweepBroad(postings, weighed)
     const telling = weighed.filter(({ idf }) => idf > LEAST_IDF)
     const others = weighed.filter(({ idf }) => idf === LEAST_IDF)
     if (telling.length > 0 && others.length > 0) {
       const most = others.length * LEAST_IDF * (K1 + 1)
       const best = new Best(wanted, most)
-      await rank(postings, all, telling, { best, lacks, atOnce })
+      await rank(postings, all, telling, { best, lacks, atOnce, broad })
       // A match with none of these words may have the others.
       const isWhole = best.rows.length >= all.size - lacks.length
       if (isWhole || (best.rows.length >= wanted && best.limit < 0))
-        return await reranked(postings, best.rows, others, wanted)
+        return await reranked(postings, best.rows, others, broad, wanted)
     }
     const best = new Best(wanted)
-    await rank(postings, all, weighed, { best, lacks, atOnce })
+    await rank(postings, all, weighed, { best, lacks, atOnce, broad })
     return best.rows
   } catch (error) {
     if (error instanceof Unreadable) return undefined
@@ -155,11 +157,32 @@ function scoringWords(expression: Expression): WordIn[] | undefined {
 /** The weights by column of `bm25(2.0, 1.0)`. */
 export const weightsOf = (rank: string): number[] => rank.slice('bm25('.length, -1).split(',').map(Number)
 
+/** The words that are broad beginnings, and how often documents have them. */
+type Broad = ReadonlyMap<WordIn, { of: (seq: number) => number }>
+
+/** Broad beginnings are read once for all documents: in each of their slices they would be read from the beginning again. */
+async function sweepBroad(postings: OpenPostings, words: readonly Weighed[]): Promise<Broad> {
+  const broad = new Map<WordIn, { of: (seq: number) => number }>()
+  const { low, high } = postings.pace.ends(postings.context.sql)
+  for (const { word, weights } of words) {
+    if (!postings.now.isBroad(word.word, word.prefix)) continue
+    let often = new Float64Array(0)
+    await sweep(postings, word.word, () => {
+      often = new Float64Array(high - low + 1)
+      return (seq, bytes, from, to) => {
+        if (seq >= low && seq <= high) often[seq - low]! += weightOfPlaces(bytes, from, to, weights)
+      }
+    })
+    broad.set(word, { of: (seq) => often[seq - low] ?? 0 })
+  }
+  return broad
+}
+
 async function rank(
   postings: OpenPostings,
   all: Matches,
   words: readonly Weighed[],
-  { best, lacks, atOnce }: { best: Best; lacks: readonly number[]; atOnce: boolean },
+  { best, lacks, atOnce, broad }: { best: Best; lacks: readonly number[]; atOnce: boolean; broad: Broad },
 ): Promise<void> {
   const { pace } = postings
   const without = new Set(lacks)
@@ -180,6 +203,17 @@ async function rank(
     let read = 0
     for (const [index, { word, idf, weights }] of words.entries()) {
       const own = often[index]!
+      const known = broad.get(word)
+      if (known !== undefined) {
+        for (let at = 0; at < width; at++) {
+          const sum = known.of(seqOf(at))
+          if (sum === 0 || (!atOnce && (bits[at >> 3]! & (1 << (at & 7))) === 0)) continue
+          own[at] = sum
+          most[at]! += idf * share(sum, 0)
+        }
+        read += width / PLACES_A_ROW
+        continue
+      }
       read += postings.now.visit(word.word, word.prefix, { low, high }, (seq, bytes, from, to) => {
         const at = atOnce ? numbers.get(seq) : seq - low
         if (at === undefined || (!atOnce && (bits[at >> 3]! & (1 << (at & 7))) === 0)) return
@@ -224,6 +258,7 @@ async function reranked(
   postings: OpenPostings,
   rows: readonly Ranked[],
   words: readonly Weighed[],
+  broad: Broad,
   wanted: number,
 ): Promise<Scored[]> {
   const { pace } = postings
@@ -244,6 +279,11 @@ async function reranked(
         const range = { low: Math.min(...seqs), high: Math.max(...seqs) }
         for (const [index, { word, weights }] of words.entries()) {
           const own = often[index]!
+          const known = broad.get(word)
+          if (known !== undefined) {
+            for (const seq of seqs) own.set(seq, known.of(seq))
+            continue
+          }
           const read = postings.now.visit(word.word, word.prefix, range, (seq, bytes, from, to) => {
             if (seqs.has(seq)) own.set(seq, (own.get(seq) ?? 0) + weightOfPlaces(bytes, from, to, weights))
           })

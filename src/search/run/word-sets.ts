@@ -2,7 +2,6 @@
  * Reads the documents that have the words of an expression from the postings (text/postings.ts), and caches them in
  * memory for each word and for the expression. A later question that shares some words reads only the others.
  */
-import { reform } from '../changes'
 import type { Range } from '../range'
 import { BLOCK } from '../schema/block'
 import {
@@ -17,10 +16,13 @@ import {
 } from '../schema/match-memory'
 import { type Expression, type Together, type WordIn, wordsIn } from '../text/expression'
 import { COLUMN, eachPlace, Unreadable, weightOfPlaces } from '../text/fts5-format'
-import { Postings } from '../text/postings'
+import { initialBlocks, readAllBroad } from './broad-words'
 import type { TextMatch } from './candidates'
 import type { SearchContext } from './context'
+import { keyOfWord, listed, OpenPostings, POSTINGS_A_ROW } from './open-postings'
 import type { Pace } from './pace'
+
+export { keyOfWord, OpenPostings } from './open-postings'
 
 /** An expression whose words are read from the postings, and its full-text index. */
 export interface WordMatch {
@@ -30,9 +32,7 @@ export interface WordMatch {
 
 /** Blocks that are read together: at first, and at most. */
 const [FIRST_BLOCKS, MOST_BLOCKS] = [2, 16]
-/** Reading this many postings takes about as long as reading a row with SQL. */
-const POSTINGS_A_ROW = 16
-/** So does listing the places in this many bytes of postings. Most places take a byte. */
+/** Listing the places in this many bytes of postings takes about as long as reading a row with SQL. Most places take a byte. */
 const PLACE_BYTES_A_ROW = 4
 /** More places of a word are not listed for several blocks together: each takes about 8 bytes of memory. */
 const MOST_PLACE_BYTES = 100_000
@@ -40,46 +40,6 @@ const MOST_PLACE_BYTES = 100_000
 const FEW_PAGES = 32
 /** The share of a slice that the blocks read together should take. */
 const WANTED = 0.6
-
-export const keyOfWord = (table: TextMatch['table'], { word, prefix, columns }: WordIn): string =>
-  JSON.stringify([table, columns, word, prefix])
-
-/** Indexes that are open, by the memory of their collection. */
-const OPEN = new WeakMap<object, Map<string, { postings: Postings; writes: number }>>()
-
-/** The postings of an index, opened again whenever something was written. */
-export class OpenPostings {
-  constructor(
-    readonly context: SearchContext,
-    readonly table: TextMatch['table'],
-    readonly pace: Pace,
-  ) {}
-
-  /** @throws Unreadable */
-  get now(): Postings {
-    const { sql, columns } = this.context
-    const { matches } = columns
-    const known = OPEN.get(columns) ?? new Map()
-    OPEN.set(columns, known)
-    const open = known.get(this.table)
-    // A merge moves blocks, so every written row counts here.
-    const { writes, changes } = this.pace.written(sql)
-    if (open?.writes === writes) return open.postings.readBy(sql, this.pace.read)
-    if (matches.flushed !== changes) {
-      // FTS5 keeps the writes of an open transaction in memory, so its tables lack them. Flush them first.
-      const tables = sql.exec<{ name: string }>(
-        `SELECT name FROM sqlite_master WHERE type = 'table' AND name IN ('text_index', 'word_index')`,
-      )
-      reform(sql, () => {
-        for (const { name } of tables.toArray()) sql.exec(`INSERT INTO ${name} (${name}) VALUES ('flush')`)
-      })
-      matches.flushed = changes
-    }
-    const postings = new Postings(sql, this.table, this.pace.read)
-    known.set(this.table, { postings, writes: this.pace.written(sql).writes })
-    return postings
-  }
-}
 
 /** Thrown when blocks have too much to be read together. */
 class TooMuch extends Error {}
@@ -135,8 +95,10 @@ export async function readWords(
     const isMissing = (number: number) => kept.block(number) === undefined
     if (numbers.some(isMissing)) {
       // Words with few documents are read at once: each slice would look for them anew.
+      if (!(await readAllBroad(expression, postings, numbers))) return []
       const rare = wordsIn(expression).filter(
-        ({ word, prefix }) => postings.now.pagesOf(word, prefix) <= FEW_PAGES,
+        ({ word, prefix }) =>
+          !postings.now.isBroad(word, prefix) && postings.now.pagesOf(word, prefix) <= FEW_PAGES,
       )
       for (const word of rare) {
         readWord(memory.open(keyOfWord(table, word)), postings, word, numbers)
@@ -209,13 +171,6 @@ function inRows(numbers: readonly number[]): number[][] {
   return rows
 }
 
-/** @returns by column: 1 if it is one of these */
-function listed(columns: readonly number[]): number[] {
-  const isWanted: number[] = []
-  for (const column of columns) isWanted[column] = 1
-  return isWanted
-}
-
 /** By block. Blocks without a document may be missing. */
 type Bits = Map<number, Uint8Array>
 
@@ -224,7 +179,9 @@ type Bits = Map<number, Uint8Array>
  * only where it is.
  */
 function evaluate(expression: Expression, numbers: readonly number[], postings: OpenPostings): Bits {
-  if (expression.kind === 'together') return together(expression, numbers, postings)
+  if (expression.kind === 'together') {
+    return initialBlocks(expression, numbers, postings) ?? together(expression, numbers, postings)
+  }
   if (expression.kind === 'word') {
     const found: Bits = new Map()
     for (const [number, block] of blocksOf(expression, numbers, postings)) {
@@ -237,7 +194,10 @@ function evaluate(expression: Expression, numbers: readonly number[], postings: 
   const parts = 'parts' in expression ? expression.parts : [expression.part, expression.without]
   const ordered = isAnd && parts.length > 1 ? parts.toSorted((a, b) => pagesOf(a) - pagesOf(b)) : parts
   function pagesOf(part: Expression): number {
-    const pages = wordsIn(part).map(({ word, prefix }) => postings.now.pagesOf(word, prefix))
+    const { now } = postings
+    const pages = wordsIn(part).map(({ word, prefix }) =>
+      now.isBroad(word, prefix) ? Number.POSITIVE_INFINITY : now.pagesOf(word, prefix),
+    )
     return part.kind === 'and' ? Math.min(...pages) : pages.reduce((sum, each) => sum + each, 0)
   }
   let all: Bits | undefined

@@ -18,6 +18,34 @@ export interface Segment {
   tombstones: number
 }
 
+/** Words of the index begin with this byte. Others belong to indexes of prefixes, which no collection has. */
+const MAIN = 0x30
+const TOMBSTONE_HEADER = 8
+
+/** A word as the index has it. */
+export const encoded = (text: string): Uint8Array =>
+  new TextEncoder().encode(String.fromCharCode(MAIN) + text)
+
+export function joined(parts: readonly Uint8Array[]): Uint8Array {
+  const all = new Uint8Array(parts.reduce((length, part) => length + part.length, 0))
+  let at = 0
+  for (const part of parts) {
+    all.set(part, at)
+    at += part.length
+  }
+  return all
+}
+
+/** The documents that a page of a tombstone table has. */
+export function* tombstonesOf(bytes: Uint8Array): Generator<number> {
+  const size = bytes[0] === 4 ? 4 : 8
+  if (bytes[1] === 1) yield 0
+  for (let at = TOMBSTONE_HEADER; at + size <= bytes.length; at += size) {
+    const seq = size === 4 ? u32(bytes, at) : u32(bytes, at) * 2 ** 32 + u32(bytes, at + 4)
+    if (seq !== 0) yield seq
+  }
+}
+
 /** The position after the last number that `varint` read. */
 export let after = 0
 
@@ -37,7 +65,7 @@ export function varint(bytes: Uint8Array, from: number): number {
 }
 
 const u16 = (bytes: Uint8Array, at: number): number => bytes[at]! * 256 + bytes[at + 1]!
-export const u32 = (bytes: Uint8Array, at: number): number => u16(bytes, at) * 65_536 + u16(bytes, at + 2)
+const u32 = (bytes: Uint8Array, at: number): number => u16(bytes, at) * 65_536 + u16(bytes, at + 2)
 
 /** A word of a leaf, and where its postings begin and end. `end` is undefined if they continue on the next page. */
 export interface LeafWord {
@@ -111,6 +139,14 @@ export class Page {
     }
     return { words, isPast: false }
   }
+}
+
+/** How many documents the record of averages counts, and how many words they have together. */
+export function totalsOf(record: Uint8Array): { documents: number; words: number } {
+  const documents = varint(record, 0)
+  let words = 0
+  while (after < record.length) words += varint(record, after)
+  return { documents, words }
 }
 
 /** The segments that a structure record lists. @throws Unreadable */

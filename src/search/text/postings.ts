@@ -12,25 +12,33 @@ import { fragment, type Read } from '../fragment'
 import { type Holder, MemoryBudget } from '../memory-budget'
 import type { Range } from '../range'
 import type { TextIndex } from './analyzer'
-import { after, HEADER, Page, type Segment, segmentsOf, Unreadable, u32, varint } from './fts5-format'
+import {
+  after,
+  encoded,
+  HEADER,
+  joined,
+  Page,
+  type Segment,
+  segmentsOf,
+  tombstonesOf,
+  totalsOf,
+  Unreadable,
+  varint,
+} from './fts5-format'
 import { Leaves } from './leaves'
 
 /** The version of the format that is read. Version 5 allows secure deletes, which change the postings differently. */
 const VERSION = 4
 const AVERAGES_ID = 1
 const STRUCTURE_ID = 10
-/** Words of the index begin with this byte. Others belong to indexes of prefixes, which no collection has. */
-const MAIN = 0x30
-const TOMBSTONE_HEADER = 8
 /** An id is the number of its segment, this many bits to the left, and the number of its page. */
 const SEGMENT_BITS = 37
 const TOMBSTONE_SEGMENTS = 65_536
 
 /** The most pages that one statement reads: 256 KB. */
 const MOST_PAGES = 64
-/** The most words that one prefix may stand for. */
+/** The most words of a prefix whose lists are remembered. More are read one after the other (`sweep`). */
 const MOST_WORDS = 2_000
-
 /** Postings of fewer bytes are remembered with their list. */
 const FEW_BYTES = 512
 /** So many pages before the one that is looked for are near enough to it: to read them all takes as long as to search on. */
@@ -59,16 +67,6 @@ interface List {
 
 /** @param positions bytes of which those from `from` to `to` tell where in the document the word is */
 export type Visit = (seq: number, positions: Uint8Array, from: number, to: number) => void
-
-function joined(parts: readonly Uint8Array[]): Uint8Array {
-  const all = new Uint8Array(parts.reduce((length, part) => length + part.length, 0))
-  let at = 0
-  for (const part of parts) {
-    all.set(part, at)
-    at += part.length
-  }
-  return all
-}
 
 /** A snapshot of an index. After a write it must be opened again. */
 export class Postings implements Holder {
@@ -116,11 +114,7 @@ export class Postings implements Holder {
 
   /** How many documents the index has, and how many words they have together: BM25 needs both. */
   totals(): { documents: number; words: number } {
-    const record = this.#record(AVERAGES_ID)
-    const documents = varint(record, 0)
-    let words = 0
-    while (after < record.length) words += varint(record, after)
-    return { documents, words }
+    return totalsOf(this.#record(AVERAGES_ID))
   }
 
   /**
@@ -137,6 +131,45 @@ export class Postings implements Holder {
       if (list.firsts.size > known) this.#remember(FIRST_BYTES * (list.firsts.size - known))
     }
     return count
+  }
+
+  /** Whether a prefix stands for too many words to visit some of their documents. */
+  isBroad(word: string, prefix: boolean): boolean {
+    return this.#lookUp(word, prefix) === 'too many'
+  }
+
+  /**
+   * Visits the documents of all words with a beginning, however many words those are. A document comes once for each of them.
+   * @returns after each of many steps, how many postings it visited
+   * @throws Unreadable
+   */
+  *sweep(beginning: string, high: number, visit: Visit): Generator<number> {
+    const asked = encoded(beginning)
+    const pages = this.#pagesWith(asked)
+    for (const segment of this.segments) {
+      for (const list of this.#listsIn(segment, asked, pages.get(segment.id)!, {
+        prefix: true,
+        isSwept: true,
+      })) {
+        const parts = Math.ceil((list.last - list.page + 1) / MOST_PAGES)
+        const width = Math.ceil((high + 1) / parts)
+        for (let low = 0; low <= high; low += width) {
+          yield this.#visitList(list, { low, high: low + width - 1 }, visit)
+        }
+      }
+    }
+  }
+
+  /** Whether a longer word begins with this one. It may belong to deleted documents. @throws Unreadable */
+  hasLonger(text: string): boolean {
+    const word = encoded(text)
+    const pages = this.#pagesWith(word)
+    return this.segments.some((segment) => {
+      const { words, isPast } = pages.get(segment.id)!.page.find(word, true)
+      if (words.some((own) => own.word.length > word.length)) return true
+      const next = isPast ? undefined : this.#pageAfter(segment, word)
+      return next !== undefined && this.#page(segment, next).find(word, true).words.length > 0
+    })
   }
 
   /** How many pages the postings of a word take: at least one for each of its lists. */
@@ -204,22 +237,24 @@ export class Postings implements Holder {
   }
 
   #listsOf(text: string, prefix: boolean): List[] {
+    const lists = this.#lookUp(text, prefix)
+    if (lists === 'too many') throw new Unreadable()
+    return lists
+  }
+
+  #lookUp(text: string, prefix: boolean): List[] | 'too many' {
     const key = JSON.stringify([text, prefix])
     const known = this.#lists.get(key)
-    if (known === 'too many') throw new Unreadable()
     if (known !== undefined) return known
-    const encoded = new TextEncoder().encode(text)
-    const word = new Uint8Array(encoded.length + 1)
-    word[0] = MAIN
-    word.set(encoded, 1)
+    const word = encoded(text)
     const lists: List[] = []
     const pages = this.#pagesWith(word)
     for (const segment of this.segments) {
-      for (const list of this.#listsIn(segment, word, prefix, pages.get(segment.id)!)) {
+      for (const list of this.#listsIn(segment, word, pages.get(segment.id)!, { prefix, isSwept: false })) {
         if (lists.push(list) <= MOST_WORDS) continue
         this.#remember(LIST_BYTES)
         this.#lists.set(key, 'too many')
-        throw new Unreadable()
+        return 'too many'
       }
     }
     const own = lists.reduce((sum, { bytes }) => sum + (bytes?.length ?? 0), 0)
@@ -231,13 +266,13 @@ export class Postings implements Holder {
   *#listsIn(
     segment: Segment,
     asked: Uint8Array,
-    prefix: boolean,
     from: { number: number; page: Page },
+    { prefix, isSwept }: { prefix: boolean; isSwept: boolean },
   ): Generator<List> {
     let next: number | undefined = from.number
     let { page } = from
     for (let count = 0; next !== undefined && next <= segment.last; count++) {
-      if (count > MOST_WORDS) throw new Unreadable()
+      if (count > MOST_WORDS && !isSwept) throw new Unreadable()
       const number: number = next
       if (count > 0) page = this.#page(segment, number)
       const { words, isPast } = page.find(asked, prefix)
@@ -245,7 +280,9 @@ export class Postings implements Holder {
         const until: number = end === undefined ? (this.#pageAfter(segment, word) ?? segment.last) : number
         const firsts = new Map(at < page.end ? [[number, varint(page.bytes, at)]] : [])
         const to = end ?? page.end
-        const bytes = until === number && to - at < FEW_BYTES ? { bytes: page.bytes.slice(at, to) } : {}
+        const isFew = until === number && (isSwept || to - at < FEW_BYTES)
+        // A copy does not keep the whole page in memory.
+        const bytes = isFew ? { bytes: isSwept ? page.bytes.subarray(at, to) : page.bytes.slice(at, to) } : {}
         yield { segment, page: number, at, end, last: until, firsts, ...bytes }
       }
       if (isPast || !prefix) return
@@ -270,13 +307,7 @@ export class Postings implements Holder {
     )
     if (pages.length !== tombstones) throw new Unreadable()
     for (const { block } of pages) {
-      const bytes = new Uint8Array(block)
-      const size = bytes[0] === 4 ? 4 : 8
-      if (bytes[1] === 1) gone.add(0)
-      for (let at = TOMBSTONE_HEADER; at + size <= bytes.length; at += size) {
-        const seq = size === 4 ? u32(bytes, at) : u32(bytes, at) * 2 ** 32 + u32(bytes, at + 4)
-        if (seq !== 0) gone.add(seq)
-      }
+      for (const seq of tombstonesOf(new Uint8Array(block))) gone.add(seq)
     }
     this.#remember(GONE_BYTES * gone.size)
     this.#gone.set(id, gone)

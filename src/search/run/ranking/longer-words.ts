@@ -3,11 +3,14 @@ import { reform } from '../../changes'
 import { fragment, type SqlFragment } from '../../fragment'
 import type { SearchRequest } from '../../request/request'
 import { WORDS } from '../../text/analyzer'
+import { Unreadable } from '../../text/fts5-format'
 import { type Term, typed } from '../../text/query'
 import { hasSynonyms } from '../../text/synonyms'
 import { TERMS } from '../../text/terms'
 import type { SearchContext } from '../context'
+import { keepsMatches } from '../kept-matches'
 import { columnsOf } from '../keyword'
+import { OpenPostings } from '../open-postings'
 import type { Pace } from '../pace'
 import { wordsInMemory } from '../word-memory'
 
@@ -47,6 +50,7 @@ export function withLongest(
   )
   const known = memory?.isLongest(word)
   if (known !== undefined) return known ? terms.with(-1, { ...last, longest: word }) : terms
+  if (!mayBeLonger(context, word, pace)) return terms.with(-1, { ...last, longest: word })
   const isNone = (rows: readonly object[]) => rows.length === 0
   // The table of terms is quick to ask, but it may have words that no document has any more, and lacks very long ones.
   const isLongest =
@@ -54,6 +58,20 @@ export function withLongest(
     isNone(pace.query(context.sql, fragment(`SELECT 1 FROM ${TERMS} ${LONGER}`, word, word))) &&
     isNone(readPlaces(context.sql, fragment(`SELECT 1 FROM word_instances ${LONGER}`, word, word), pace))
   return isLongest ? terms.with(-1, { ...last, longest: word }) : terms
+}
+
+/**
+ * Whether the index may have a longer word. In a large collection FTS5 goes through all places of a word before it comes to the
+ * next one.
+ */
+function mayBeLonger(context: SearchContext, word: string, pace: Pace): boolean {
+  if (!keepsMatches(context, pace)) return true
+  try {
+    return new OpenPostings(context, WORDS.table, pace).now.hasLonger(word)
+  } catch (error) {
+    if (error instanceof Unreadable) return true
+    throw error
+  }
 }
 
 /**
