@@ -71,7 +71,13 @@ const step: fc.Arbitrary<Step> = fc.oneof(
           'points:desc',
           '_text_match:asc',
         ),
-        filter_by: fc.constantFrom('', '', 'points:>1'),
+        filter_by: fc.constantFrom(
+          '',
+          '',
+          'points:>1',
+          'kind:=[fish,tree] && points:<3',
+          'title:lake || kind:bird',
+        ),
         query_by: fc.constantFrom('title,text', 'text', 'title'),
         drop_tokens_threshold: fc.constantFrom('0', '1', '20'),
       })

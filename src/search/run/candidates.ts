@@ -40,7 +40,11 @@ export interface Candidates {
 }
 
 /** A filter for the documents of a range; `1` passes all of them. */
-export type RangedFilter = (range: Range) => SqlFragment
+export interface RangedFilter {
+  (range: Range): SqlFragment
+  /** the documents that pass, where memory can tell */
+  set?: Candidates['set']
+}
 
 /** A query of a full-text index: an FTS5 expression, and the weights in the form of FTS5's `rank`. */
 export interface TextMatch {

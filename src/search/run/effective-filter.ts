@@ -6,6 +6,7 @@ import type { ParsedQuery } from '../text/query'
 import type { RangedFilter } from './candidates'
 import type { SearchContext } from './context'
 import { withoutExcluded } from './keyword'
+import { filteredSet } from './match-set'
 import type { Pace } from './pace'
 import { sequenceNumbers } from './pinned'
 
@@ -20,17 +21,21 @@ export function effectiveFilter(
   const { sql, schema } = context
   const [joined, onRead] = [context.joins?.documents, pace?.countDocuments]
   const always: SqlFragment[] = []
+  const without = pinned.map(({ seq }) => seq)
   if (request.hiddenHits.length > 0) {
-    const hidden = sequenceNumbers(sql, request.hiddenHits)
-    always.push(not(oneOf([...hidden.values()])))
+    const hidden = [...sequenceNumbers(sql, request.hiddenHits).values()]
+    always.push(not(oneOf(hidden)))
+    without.push(...hidden)
   }
   if (pinned.length > 0) always.push(not(oneOf(pinned.map(({ seq }) => seq))))
   const excluded = query.terms.length === 0 ? withoutExcluded(context, request, query) : undefined
-  return (range) => {
+  const filter: RangedFilter = (range) => {
     const { where, bindings } = compileFilter(sql, schema, request.filterBy, range, joined, onRead)
     const conditions: SqlFragment[] = where === '1' ? [] : [{ sql: `(${where})`, bindings }]
     conditions.push(...always)
     if (excluded !== undefined) conditions.push(excluded(range))
     return conditions.length === 0 ? fragment('1') : balanced(conditions, 'AND')
   }
+  if (excluded === undefined) filter.set = filteredSet(context, request.filterBy, without)
+  return filter
 }

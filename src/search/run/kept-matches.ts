@@ -187,7 +187,12 @@ async function readInto(
 const MOST_IN_A_LIST = 150_000
 
 /** Sequence numbers in few rows: a list is read more quickly than many rows. FTS5 finds the oldest documents first. */
-function listOf(sql: SqlStorage, relation: Asked['relation'], { low, high }: Range, pace: Pace): number[] {
+export function listOf(
+  sql: SqlStorage,
+  relation: Asked['relation'],
+  { low, high }: Range,
+  pace: Pace,
+): number[] {
   const lists: number[][] = []
   for (let from = low; ; ) {
     const query = [fragment('SELECT json_group_array(seq) AS list FROM ('), relation({ low: from, high })]

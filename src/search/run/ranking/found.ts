@@ -4,9 +4,9 @@ import { completeSort } from '../../request/sort'
 import type { ParsedQuery } from '../../text/query'
 import { type Candidates, type RangedFilter, type Top, textMatches } from '../candidates'
 import type { SearchContext } from '../context'
+import { filteredMatches } from '../filtered-matches'
 import { Gathered } from '../gathered'
 import type { HitRow } from '../hits'
-import { allMatches, wordsOf } from '../kept-matches'
 import { setOf } from '../match-set'
 import type { Pace } from '../pace'
 import type { Found } from '../page'
@@ -56,7 +56,7 @@ export async function findPlain(
     vector: false,
     found: seqs?.length,
     unscored: async (pace: Pace) =>
-      seqs ? setOf(seqs) : (await allMatches(context, wordsOf(match, filter), pace))?.set,
+      seqs ? setOf(seqs) : (await filteredMatches(context, match, filter, pace))?.set,
   }
   if (tiers === undefined) {
     return {

@@ -22,6 +22,7 @@ import {
   where,
 } from '../candidates'
 import type { SearchContext } from '../context'
+import { filteredMatches } from '../filtered-matches'
 import { Gathered } from '../gathered'
 import { allMatches, atMost, keepsMatches, knownMatches, type Matches, wordsOf } from '../kept-matches'
 import type { Pace } from '../pace'
@@ -57,7 +58,10 @@ export async function fewMatches(
   if (quick !== undefined) return quick.length <= most ? [...quick] : undefined
   const { sql } = context
   const words = wordsOf(match, filter)
-  const known = knownMatches(context, words, pace)
+  const known =
+    words === undefined
+      ? await filteredMatches(context, match, filter, pace)
+      : knownMatches(context, words, pace)
   if (known !== undefined) return atMost(most, known)
   // FTS5 is quicker for several whole words: it steps over documents that lack the rarer one. Looking for rare places, it
   // reads on past the end of a slice.
@@ -93,7 +97,7 @@ export async function countedMatches(
     return { found: quick.length, seqs: quick.length <= most ? [...quick] : undefined }
   }
   const { sql } = context
-  const all = await allMatches(context, wordsOf(match, filter), pace)
+  const all = await filteredMatches(context, match, filter, pace)
   if (all !== undefined) return { found: all.size, seqs: atMost(most, all) }
   const seqs: number[] = []
   let found = 0
@@ -117,7 +121,7 @@ export const countMatches = async (
   pace: Pace,
 ): Promise<number> =>
   wordsInMemory(context, match.table, pace)?.seqsOf(match, filter)?.length ??
-  (await allMatches(context, wordsOf(match, filter), pace))?.size ??
+  (await filteredMatches(context, match, filter, pace))?.size ??
   (await countOf(context.sql, unscoredMatches(context.sql, match, filter), pace))
 
 /** The best matches of an expression, by BM25 or in another order, and the number of all. */
@@ -159,8 +163,11 @@ export async function bestMatches(
     top?.byScore === true &&
     top.limit > 0 &&
     keepsMatches(context, pace) &&
-    words?.words !== undefined
-  const all = found === undefined || ranks || !isScored ? await allMatches(context, words, pace) : undefined
+    (words === undefined || words.words !== undefined)
+  const all =
+    found === undefined || ranks || !isScored
+      ? await filteredMatches(context, match, filter, pace)
+      : undefined
   const total = found ?? (all && all.size - lacks.length)
   if (ranks && all !== undefined) {
     const wanted = { wanted: top.offset + top.limit, lacks }

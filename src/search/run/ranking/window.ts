@@ -17,7 +17,7 @@ import {
   type TextMatch,
   ordered as withColumns,
 } from '../candidates'
-import { allMatches, wordsOf } from '../kept-matches'
+import { filteredMatches } from '../filtered-matches'
 import { withoutSeqs } from '../match-set'
 import { windowInMemory } from '../memory-page'
 import type { Scored } from './documents'
@@ -256,7 +256,7 @@ async function bestOf(
   const { context, sort, pace } = ranking
   const { tier, lacks } = segment
   if (tier.tied && sort.length > 1 && lacks !== undefined) {
-    const all = await allMatches(context, wordsOf(tier.match, ranking.filter), pace)
+    const all = await filteredMatches(context, tier.match, ranking.filter, pace)
     const set = all && withoutSeqs(all.set, [...lacks, ...without])
     const equals = { parts: noParts, text: false, vector: false, found: undefined, set: async () => set }
     const window = set && (await windowInMemory(context, equals, sort.slice(1), { offset, limit }, pace))

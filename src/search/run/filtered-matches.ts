@@ -1,0 +1,78 @@
+/**
+ * The matches of words that pass a filter, in a large collection. The words are found without the filter, and the filter is
+ * evaluated in memory, or by SQL for the matches alone. FTS5 would look for the words anew in each slice.
+ */
+
+import { fragment } from '../fragment'
+import { NOWHERE, type Range } from '../range'
+import { BLOCK } from '../schema/block'
+import { packed, unpacked } from '../schema/match-memory'
+import { type RangedFilter, type TextMatch, where } from './candidates'
+import type { SearchContext } from './context'
+import { allMatches, keepsMatches, listOf, Matches, wordsOf } from './kept-matches'
+import { eachBlock, type MatchSet, setOf } from './match-set'
+import type { Pace } from './pace'
+import { FIRST_WIDTH, ranges } from './scan'
+
+/** Of so few matches SQL reads the fields, rather than loading the fields of all documents into memory. */
+const FEW = 4_096
+
+/** Of each filter of a search: the matches that pass it, by expression. */
+const KNOWN = new WeakMap<RangedFilter, Map<string, Matches>>()
+
+/** @returns undefined in a small collection, and if FTS5 has to find the words */
+export async function filteredMatches(
+  context: SearchContext,
+  match: TextMatch,
+  filter: RangedFilter,
+  pace: Pace,
+): Promise<Matches | undefined> {
+  const words = wordsOf(match, () => fragment('1'))
+  if (filter(NOWHERE).sql === '1') return allMatches(context, words, pace)
+  if (words?.words === undefined || !keepsMatches(context, pace)) return undefined
+  const of = KNOWN.get(filter) ?? new Map<string, Matches>()
+  KNOWN.set(filter, of)
+  const known = of.get(words.key)
+  if (known !== undefined) return known
+  const all = await allMatches(context, words, pace)
+  if (all === undefined) return undefined
+  const { writes } = context.columns.matches
+  const set = (all.size > FEW && (await filter.set?.(pace))) || undefined
+  const passed = set ? await bothOf(all, set, pace) : await passing(context, all, filter, pace)
+  const matches = new Matches([...passed].map(([number, offsets]) => [number, packed(offsets, writes)]))
+  if (!pace.cutoff) of.set(words.key, matches)
+  return matches
+}
+
+async function bothOf(all: Matches, set: MatchSet, pace: Pace): Promise<MatchSet> {
+  const both = new Map<number, Uint16Array>()
+  const blocks = new Map(all.blocks)
+  const passes = new Uint8Array(BLOCK)
+  await eachBlock(set, pace, (number, offsets) => {
+    const block = blocks.get(number)
+    if (block === undefined) return
+    passes.fill(0)
+    for (const at of offsets) passes[at] = 1
+    both.set(
+      number,
+      unpacked(block).filter((at) => passes[at] === 1),
+    )
+  })
+  return both
+}
+
+async function passing(
+  context: SearchContext,
+  all: Matches,
+  filter: RangedFilter,
+  pace: Pace,
+): Promise<MatchSet> {
+  const seqs: number[][] = []
+  const relation = (range: Range) => where(all.within(range), filter(range))
+  for await (const range of ranges(context.sql, pace, FIRST_WIDTH, {
+    atOnce: all.size <= FEW && pace.weight === 1,
+  })) {
+    seqs.push(listOf(context.sql, relation, range, pace))
+  }
+  return setOf(seqs.flat())
+}
