@@ -133,7 +133,7 @@ describe('the segments of the full-text indexes', () => {
 
   it('are merged once nobody writes: the same documents are found, and caches stay valid', async () => {
     const { objectId } = await written(0)
-    const merged = await inObject(objectId, ({ storage, id }) => {
+    const merged = await inObject(objectId, async ({ storage, id }) => {
       vi.useFakeTimers({ now: Date.now(), toFake: ['Date'] })
       try {
         const alarm = new Alarm(storage)
@@ -157,18 +157,27 @@ describe('the segments of the full-text indexes', () => {
         merging.wrote()
         const rests = merging.step()
         vi.setSystemTime(Date.now() + 1_000)
-        let steps = 0
+        // A search that goes on meets a step only once it has taken long.
+        const meets: unknown[] = []
+        await merging.during(async () => {
+          meets.push(merging.step(), segments(storage.sql))
+          vi.setSystemTime(Date.now() + 250)
+          meets.push(merging.step())
+        })
+        vi.setSystemTime(Date.now() + 1_000)
+        let steps = 1
         while (merging.step() !== undefined) steps++
         const isKept = questions.find(storage.sql, question) !== undefined
         const after = found()
         open.store.closed = true
         const last = merging.step()
-        return { rests, many, few: segments(storage.sql), steps, before, after, isKept, last }
+        return { rests, meets, many, few: segments(storage.sql), steps, before, after, isKept, last }
       } finally {
         vi.useRealTimers()
       }
     })
     expect(merged.rests).toBe(1_000)
+    expect(merged.meets).toEqual([5, merged.many, 100])
     // The last one is still in FTS5's memory.
     for (const count of merged.many) expect(count).toBeGreaterThanOrEqual(13)
     expect(merged.few).toEqual([1, 1])

@@ -17,8 +17,12 @@ const WRITES = 4
 /** Pages of 4 KB that a step writes, which takes a few milliseconds. */
 const PAGES = 128
 
-/** Between two steps, so that searches get most of the object's time. */
+/** Between two steps. */
 const REST_MS = 5
+/** The same while people search, so that searches get most of the object's time, and for so long after a search. */
+const [BUSY_REST_MS, BUSY_MS] = [100, 1_000]
+/** A step waits for searches that go on, but no longer than this: there may always be one. */
+const PATIENCE_MS = 250
 
 export class Merging {
   readonly #storage: DurableObjectStorage
@@ -27,6 +31,12 @@ export class Merging {
   #writes = 0
   /** time of the last one, in unix milliseconds */
   #wroteAt = 0
+  /** searches that go on */
+  #searches = 0
+  /** time of the last one */
+  #searchedAt = 0
+  /** since when a step waits for searches */
+  #waitingFrom: number | undefined
 
   constructor(storage: DurableObjectStorage, store: Store) {
     this.#storage = storage
@@ -47,6 +57,20 @@ export class Merging {
       })
   }
 
+  /**
+   * Runs a search. A step moves pages of the index, so a search that met one between two of its slices would have to look for
+   * all of its words again.
+   */
+  async during<T>(search: () => Promise<T>): Promise<T> {
+    this.#searches++
+    try {
+      return await search()
+    } finally {
+      this.#searches--
+      this.#searchedAt = Date.now()
+    }
+  }
+
   // This needs no alarm: if the object dies, later writes start it again.
   async #run(): Promise<void> {
     let wait: number | undefined = QUIET_MS
@@ -59,9 +83,14 @@ export class Merging {
   /** Merges a few pages. @returns milliseconds until the next step, undefined when nothing is left */
   step(): number | undefined {
     if (this.#store.closed) return undefined
-    const wait = this.#wroteAt + QUIET_MS - Date.now()
+    const now = Date.now()
+    const wait = this.#wroteAt + QUIET_MS - now
     if (wait > 0) return wait
-    for (const { table } of [WORDS, STEMS]) if (this.#merge(table)) return REST_MS
+    this.#waitingFrom ??= now
+    if (this.#searches > 0 && now - this.#waitingFrom < PATIENCE_MS) return REST_MS
+    this.#waitingFrom = undefined
+    const rest = this.#searches > 0 || now - this.#searchedAt < BUSY_MS ? BUSY_REST_MS : REST_MS
+    for (const { table } of [WORDS, STEMS]) if (this.#merge(table)) return rest
     this.#writes = 0
     return undefined
   }

@@ -294,9 +294,10 @@ export class Collection extends CountingObject implements CollectionRpc {
   ): Promise<Outcome<SearchResult | string>> {
     this.#searchedAt = Date.now()
     return this.#answer('search', scope, async () => {
-      const { context, store, mirror } = this.#life.existing()
+      const { context, store, merging, mirror } = this.#life.existing()
       if (!scope.history && (mirror !== undefined || isHistoryShaped(store.schema))) throw forbidden()
-      const reply = await search(context, params, scope, { others: this.#longSearches, ticket })
+      const sharing = { others: this.#longSearches, ticket }
+      const reply = await merging.during(() => search(context, params, scope, sharing))
       return asText ? (reply.text ?? written(reply.result)) : reply.result
     })
   }

@@ -54,6 +54,7 @@ export interface Open {
   ledger: Ledger
   /** keeps the outline in the registry up to date */
   outline: Background
+  merging: Merging
   /** only in a history collection */
   mirror: HistoryMirror | undefined
 }
@@ -168,6 +169,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     cascade,
     ledger,
     outline,
+    merging,
     mirror: undefined,
   }
   if (hasMeta(sql, 'history')) mirrorHistory(open, around)
