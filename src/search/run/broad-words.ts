@@ -7,7 +7,7 @@ import { BLOCK } from '../schema/block'
 import { BITMAP_BYTES, bitsOf, type KeptMatches, type Packed, packedBits } from '../schema/match-memory'
 import type { Expression, Together, WordIn } from '../text/expression'
 import { COLUMN, eachPlace, Unreadable, weightOfPlaces } from '../text/fts5-format'
-import type { Visit } from '../text/postings'
+import type { Visit } from '../text/posting-list'
 import type { TextMatch } from './candidates'
 import { keyOfWord, listed, type OpenPostings, POSTINGS_A_ROW } from './open-postings'
 

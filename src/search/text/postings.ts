@@ -26,6 +26,7 @@ import {
   varint,
 } from './fts5-format'
 import { Leaves } from './leaves'
+import type { List, Visit } from './posting-list'
 
 /** The version of the format that is read. Version 5 allows secure deletes, which change the postings differently. */
 const VERSION = 4
@@ -48,25 +49,6 @@ const NEAR = 3
 const MOST_BYTES = 8 << 20
 const [LIST_BYTES, GONE_BYTES, FIRST_BYTES] = [400, 16, 32]
 const budget = new MemoryBudget(MOST_BYTES)
-
-/** The postings of a word in a segment: from a byte of a page, up to a byte of another one. */
-interface List {
-  segment: Segment
-  page: number
-  at: number
-  /** where they end on that page; undefined if they go on */
-  end: number | undefined
-  last: number
-  /** by page: its first document, if known */
-  firsts: Map<number, number | undefined>
-  /** all of them, if they are few */
-  bytes?: Uint8Array
-  /** the last document, if known */
-  lastSeq?: number
-}
-
-/** @param positions bytes of which those from `from` to `to` tell where in the document the word is */
-export type Visit = (seq: number, positions: Uint8Array, from: number, to: number) => void
 
 /** A snapshot of an index. After a write it must be opened again. */
 export class Postings implements Holder {
