@@ -7,6 +7,7 @@ import type { Store } from '../documents/store'
 import { beginReplacement, cancelReplacement, discardVectors } from '../embedding/replacement'
 import { openWhatOpens, sealFields } from '../schema/embedding-secrets'
 import { checkEmbedSources, checkFields, isDynamic, parseField } from '../schema/field'
+import { fillAgain } from '../schema/filling'
 import { isVector, replacementOf, type StoredSchema, vectorsTable } from '../schema/layout'
 import { planOf } from '../schema/plan'
 import { checkReferences, maskField } from '../schema/schema'
@@ -220,7 +221,7 @@ async function checkDocuments(store: Store, added: Field[]): Promise<void> {
       )
       .toArray()
       .map(({ seq }) => seq)
-    for (const document of store.read(seqs, true, true).values()) {
+    for (const document of store.read(seqs, plan.vectors.length === 0, true).values()) {
       try {
         coerceDocument(plan, document, 'coerce_or_reject', false)
       } catch (error) {
@@ -279,6 +280,10 @@ export function applyAlteration(
   if (alteration.curation_sets !== undefined) schema.curation_sets = alteration.curation_sets
   const rebuilt = outgrowsTextIndex(schema)
   if (rebuilt) rebuildTextIndex(store.sql, schema)
+  const reindexing = store.count > 0 && (rebuilt || alteration.added.length > 0 || carried.length > 0)
+  // A field that was there before must not be found in part, even if a document brings it back.
+  if (reindexing) fillAgain(schema, alteration.dropped)
+  else delete schema.filling
   store.saveSchema(schema)
-  return { carried, reindexing: rebuilt || alteration.added.length > 0 || carried.length > 0 }
+  return { carried, reindexing }
 }

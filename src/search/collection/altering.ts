@@ -28,7 +28,7 @@ export class Altering {
       if (store.closed) throw collectionGone()
       storage.transactionSync(() => {
         const { carried, reindexing } = applyAlteration(store, alteration)
-        if (reindexing && store.count > 0) reindex.start(carried)
+        if (reindexing) reindex.start(carried)
         embeddings.retry()
       })
     } catch (error) {

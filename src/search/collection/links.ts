@@ -148,6 +148,8 @@ export async function cascade(
   { field: name, keys, from }: { field: string; keys: string; from: CascadeSource },
 ): Promise<Cascaded> {
   const before = store.schema
+  // The keys of some documents may be missing. The other collection asks again.
+  if (store.isReindexing()) throw new Error('Documents are being indexed again.')
   const { newest } = store.sql
     .exec<{ newest: number }>('SELECT coalesce(max(seq), 0) AS newest FROM documents')
     .one()

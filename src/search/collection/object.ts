@@ -51,6 +51,7 @@ import { answerReference, cascade, checkReferences, settleCascade, type Told } f
 import { keepHistory } from './open'
 import { type Cascaded, type CascadeSource, type CollectionRpc, written } from './rpc'
 import { rename, reseal, truncate } from './stored-changes'
+import { whole } from './whole'
 
 /** How long after a search imports use small batches. A user who types searches again within this time. */
 const BUSY_MS = 2_000
@@ -76,7 +77,7 @@ export class Collection extends CountingObject implements CollectionRpc {
 
   /** The same for a call that returns its error. */
   #answer<T>(event: string, origin: Origin | undefined, work: () => T | Promise<T>): Promise<Outcome<T>> {
-    return attempt(() => this.#throwing(event, origin, work))
+    return attempt(() => this.#throwing(event, origin, () => whole(() => this.#life.existing(), work)))
   }
 
   create(body: unknown, createdAt: number, origin?: Origin): Promise<Outcome<CollectionSummary>> {
@@ -303,7 +304,7 @@ export class Collection extends CountingObject implements CollectionRpc {
   }
 
   embedAhead(params: SearchParameters): Promise<Outcome<void>> {
-    return attempt(() => embedAhead(this.#life.existing().context, params))
+    return this.#answer('embedAhead', undefined, () => embedAhead(this.#life.existing().context, params))
   }
 
   async abandon(ticket: string): Promise<void> {

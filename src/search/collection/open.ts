@@ -42,6 +42,8 @@ export interface Open {
   embedders: Embedders
   writer: Writer
   reindex: Reindex
+  /** runs its jobs */
+  reindexing: Background
   embeddings: EmbeddingQueues
   /** drops discarded tables */
   dropping: Background
@@ -77,7 +79,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
   const context: SearchContext = {
     sql,
     get schema() {
-      return store.schema
+      return store.readable
     },
     requireOpen: () => {
       if (store.closed) throw collectionGone()
@@ -90,7 +92,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     columns: store.columns,
     hasWordIndex: () => hasWords,
     hasTerms: () => hasTerms,
-    vectors: (field) => store.vectors(field),
+    vectors: (field) => store.vectors(field, store.readable),
     embedder: (field) => embedders.model(field),
     reader: () => passageReader(env),
     ahead: new EmbeddedAhead(),
@@ -127,16 +129,17 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
   const ledger: Ledger = new Ledger(storage, { store, writer, embedders }, () =>
     background.kick(ledger.work, true),
   )
+  const reindexing: Background = {
+    name: 'reindex',
+    step: async () => {
+      await embedders.ready(store.plan.embedded)
+      return store.closed || reindex.step().done ? undefined : 0
+    },
+  }
   const works: Background[] = [
     cascade,
     { name: 'history', step: async () => open.mirror?.step() },
-    {
-      name: 'reindex',
-      step: async () => {
-        await embedders.ready(store.plan.embedded)
-        return store.closed || reindex.step().done ? undefined : 0
-      },
-    },
+    reindexing,
     words,
     terms,
     norms,
@@ -161,6 +164,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     embedders,
     writer,
     reindex,
+    reindexing,
     embeddings,
     dropping,
     context,

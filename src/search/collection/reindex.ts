@@ -36,11 +36,17 @@ type Job = v.InferOutput<ReturnType<typeof jobShape>>
 const STEP = 200
 const STEP_EMBEDDED = 100
 
+/** How long calls wait for a job, from the first one that does, in milliseconds. Clients give up after three seconds. */
+const PATIENCE_MS = 2_000
+
 export class Reindex {
   #storage: DurableObjectStorage
   #store: Store
   #embedders: Embedders
   #writer: Writer
+  /** aborted at the end of the job, and what those who wait for it are told */
+  #ended: AbortController | undefined
+  #end: Promise<boolean> | undefined
 
   constructor(storage: DurableObjectStorage, store: Store, embedders: Embedders, writer: Writer) {
     this.#storage = storage
@@ -66,6 +72,17 @@ export class Reindex {
       .exec<{ count: number }>('SELECT count(*) AS count FROM documents WHERE seq < ?', job.next)
       .toArray()
     return row!.count
+  }
+
+  /** Waits for the end of the job, but no longer than others have waited before. @returns whether it has ended */
+  async settled(): Promise<boolean> {
+    if (!this.pending) return true
+    this.#ended ??= new AbortController()
+    this.#end ??= scheduler.wait(PATIENCE_MS, { signal: this.#ended.signal }).then(
+      () => false,
+      () => true,
+    )
+    return this.#end
   }
 
   /** Starts a job for all present documents. Belongs in the transaction that changes the schema. */
@@ -99,6 +116,10 @@ export class Reindex {
       this.#store.reset()
       throw error
     }
+    if (!this.pending) {
+      this.#ended?.abort()
+      this.#ended = this.#end = undefined
+    }
     return { count: seqs.length, done: seqs.length < limit && !this.pending }
   }
 
@@ -124,7 +145,11 @@ export class Reindex {
     // started.
     if (this.#job?.generation !== job.generation) return
     const next = (seqs.at(-1) ?? job.until - 1) + 1
-    if (last) for (const { table } of job.carried) store.sql.exec(`DROP TABLE IF EXISTS ${table}`)
+    if (last) {
+      for (const { table } of job.carried) store.sql.exec(`DROP TABLE IF EXISTS ${table}`)
+      const { filling, ...schema } = store.schema
+      if (filling !== undefined) store.saveSchema(schema)
+    }
     writeMeta(store.sql, 'reindex', last ? undefined : { ...job, next })
   }
 

@@ -38,7 +38,7 @@ interface Selection {
  * @throws ApiError 400
  */
 function select(
-  { sql, schema }: Store,
+  { sql, readable }: Store,
   filterBy: string,
   from: number,
   limit: number,
@@ -52,7 +52,7 @@ function select(
   const compiled = (range: Range) =>
     trimmed === '*'
       ? { where: '1', bindings: [] }
-      : compileFilter(sql, schema, trimmed, range, joins, (documents) => {
+      : compileFilter(sql, readable, trimmed, range, joins, (documents) => {
           reads = true
           read += documents
         })

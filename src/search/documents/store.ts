@@ -13,6 +13,7 @@ import { once } from '../../once'
 import { readExactObject } from '../../stored-json'
 import { readMeta, writeMeta } from '../meta'
 import { ColumnMemory } from '../schema/column-memory'
+import { readable } from '../schema/filling'
 import { type FieldSlot, type StoredSchema, valuesTable } from '../schema/layout'
 import { type FieldPlan, type Plan, planOf } from '../schema/plan'
 import { readSchema, writeSchema } from '../schema/stored'
@@ -44,6 +45,7 @@ export type Vectors = Map<string, Float32Array | null>
 export class Store {
   #sql: SqlStorage
   #schema: StoredSchema
+  #readable: StoredSchema
   #plan: Plan
   #rows: DocumentRows
   #textEntries: TextEntries
@@ -78,6 +80,7 @@ export class Store {
     this.vectorFields = new VectorFields(vectorIndexes)
     this.#sql = sql
     this.#schema = schema
+    this.#readable = readable(schema)
     this.#plan = planOf(schema)
     this.#rows = new DocumentRows(sql, schema, this.#plan, this.columns)
     this.#textEntries = new TextEntries(sql, schema, this.#plan)
@@ -91,6 +94,11 @@ export class Store {
 
   get schema(): StoredSchema {
     return this.#schema
+  }
+
+  /** The schema for whatever reads the indexes: fields that are being filled throw (schema/filling.ts). */
+  get readable(): StoredSchema {
+    return this.#readable
   }
 
   get plan(): Plan {
@@ -116,6 +124,7 @@ export class Store {
   #adopt(schema: StoredSchema): void {
     this.columns.clear()
     this.#schema = schema
+    this.#readable = readable(schema)
     this.#plan = planOf(schema)
     this.#rows = new DocumentRows(this.#sql, schema, this.#plan, this.columns)
     this.#textEntries = new TextEntries(this.#sql, schema, this.#plan)
@@ -152,8 +161,8 @@ export class Store {
     return readMeta(this.#sql, 'counters', countersShape()) ?? { nextSeq: 0, count: 0 }
   }
 
-  vectors(field: Field): VectorIndex {
-    return this.vectorFields.index(field, this.#schema.slots[field.name] as FieldSlot)
+  vectors(field: Field, { slots } = this.#schema): VectorIndex {
+    return this.vectorFields.index(field, slots[field.name] as FieldSlot)
   }
 
   /** The index of a vector field or of its replacement. */

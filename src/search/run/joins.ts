@@ -12,6 +12,7 @@ import { type FilterJoin, type FilterNode, joinsOf, parseFilter } from '../filte
 import { joinKey } from '../filter/print'
 import { MAX_JOINED, MAX_JOINS } from '../limits'
 import { referenceOf } from '../schema/field'
+import { requireFilled } from '../schema/filling'
 import { isArray, isReference, type StoredSchema } from '../schema/layout'
 import type { Field, JoinAnswer, JoinPlace, JoinQuestion, SearchParameters, SearchScope } from '../types'
 import type { SearchContext } from './context'
@@ -189,20 +190,25 @@ export class Joins implements SearchJoins {
   }
 }
 
-/** The reference field of a schema that refers to a collection; the first one, if several do. */
+/**
+ * The reference field of a schema that refers to a collection; the first one, if several do.
+ * @throws StillFilling while its keys are incomplete
+ */
 export async function referring(
-  { fields }: StoredSchema,
+  schema: StoredSchema,
   { objectId, name }: { objectId: string; name: string },
   lookUp: JoinPort['lookUp'],
 ): Promise<Field | undefined> {
-  const references = fields.filter(isReference)
-  const direct = references.find((field) => referenceOf(field).collection === name)
-  if (direct !== undefined) return direct
+  const references = schema.fields.filter(isReference)
+  let found = references.find((field) => referenceOf(field).collection === name)
   // It may name the collection by an alias.
-  for (const field of references) {
-    if ((await lookUp(referenceOf(field).collection)) === objectId) return field
+  for (const field of found ? [] : references) {
+    if ((await lookUp(referenceOf(field).collection)) !== objectId) continue
+    found = field
+    break
   }
-  return undefined
+  if (found !== undefined) requireFilled(schema, found.name)
+  return found
 }
 
 /**

@@ -194,7 +194,11 @@ export class ColumnMemory {
  */
 function smallestTable(sql: SqlStorage, schema: StoredSchema, count: number): string {
   const field = schema.fields.find(
-    (each) => hasValues(each) && !isArray(each) && schema.slots[each.name] !== undefined,
+    (each) =>
+      hasValues(each) &&
+      !isArray(each) &&
+      !schema.filling?.includes(each.name) &&
+      schema.slots[each.name] !== undefined,
   )
   if (field === undefined) return 'documents'
   const table = columnsTable(schema.slots[field.name]!)

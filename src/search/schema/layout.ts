@@ -49,12 +49,14 @@ export interface StoredSchema extends CollectionSchema {
   textColumns: number
   /** by field name: embedding fields whose new vectors are being made (embedding/replacement.ts) */
   replacing?: Record<string, Replacement>
+  /** names of fields whose indexes lack documents until a job has filled them again (filling.ts) */
+  filling?: string[]
   linked?: Linked
 }
 
 /** A schema without what only the collection's object needs. */
 export function publicSchema(stored: StoredSchema): CollectionSchema {
-  const { slots, nextSlot, nextText, textColumns, replacing, linked, ...schema } = stored
+  const { slots, nextSlot, nextText, textColumns, replacing, filling, linked, ...schema } = stored
   return schema
 }
 

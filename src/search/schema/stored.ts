@@ -69,6 +69,7 @@ const storedSchema: () => v.GenericSchema<StoredSchema> = once(() =>
     nextSlot: v.number(),
     nextText: v.number(),
     textColumns: v.number(),
+    filling: v.optional(v.array(v.string())),
     linked: v.optional(
       v.object({
         keyed: v.record(v.string(), v.boolean()),

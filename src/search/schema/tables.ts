@@ -6,6 +6,7 @@ import type { TextIndex } from '../text/analyzer'
 import { TOKENIZER, WORD_TOKENIZER } from '../text/words'
 import type { CollectionSchema, Field } from '../types'
 import { isDynamic, isFallback } from './field'
+import { fillAgain } from './filling'
 import { createInfixIndex, dropInfixIndex } from './infix-index'
 import {
   columnsTable,
@@ -191,7 +192,10 @@ export function removeField(sql: SqlStorage, schema: StoredSchema, field: Field)
   }
 }
 
-/** `x: auto` and the field that was detected from it share the name, and the slot is that field's. */
+/**
+ * Creates the full-text indexes again, empty: a job has to fill them. `x: auto` and the field that was detected from it share
+ * the name, and the slot is that field's. Changes `schema` in place.
+ */
 export function rebuildTextIndex(sql: SqlStorage, schema: StoredSchema): void {
   schema.textColumns = textColumnsFor(schema.fields)
   schema.nextText = 0
@@ -199,6 +203,7 @@ export function rebuildTextIndex(sql: SqlStorage, schema: StoredSchema): void {
     const slot = Object.hasOwn(schema.slots, field.name) ? schema.slots[field.name] : undefined
     if (slot !== undefined && isSearchable(field)) slot.text = schema.nextText++
   }
+  fillAgain(schema, schema.fields.filter(isSearchable))
   sql.exec('DROP TABLE text_index')
   sql.exec('DROP TABLE word_index')
   createTextIndexes(sql, schema.textColumns)

@@ -1,0 +1,162 @@
+/** Searches while fields are indexed again after a change of the schema: a part of the documents is never the answer. */
+import { evictDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { unwrap } from '../../src/errors'
+import { Reindex } from '../../src/search/collection/reindex'
+import type { CollectionRpc } from '../../src/search/collection/rpc'
+import { exportAll, idsWhere, importAll, newCollection, newObject } from './object'
+
+const COUNT = 450
+const TITLE = { name: 'title', type: 'string', infix: true }
+const GENRE = { name: 'genre', type: 'string', facet: true }
+const YEAR = { name: 'year', type: 'int32' }
+const TAGS = { name: 'tags', type: 'string[]', facet: true }
+const VECTOR = { name: 'vector', type: 'float[]', num_dim: 2 }
+const BODY = { name: 'body', type: 'string' }
+const FIELDS = [TITLE, GENRE, YEAR, TAGS, VECTOR, BODY]
+
+const documents = Array.from({ length: COUNT }, (_, n) => ({
+  id: `d${n}`,
+  title: 'ships at sea',
+  genre: 'travel',
+  year: n,
+  tags: ['blue'],
+  vector: [1, n],
+  body: 'a harbour',
+}))
+
+async function ships(): Promise<CollectionRpc> {
+  const object = await newCollection(FIELDS)
+  await importAll(object, documents)
+  return object
+}
+
+/** A PATCH that changes fields, as the Worker begins it: the first documents are indexed again, and the caller is gone. */
+async function beginChange(object: CollectionRpc, ...fields: { name: string }[]): Promise<void> {
+  const drops = fields.map(({ name }) => ({ name, drop: true }))
+  unwrap(await object.alter({ fields: [...drops, ...fields] }))
+  expect(await object.reindex()).toEqual({ count: 200, done: false })
+}
+
+const found = async (object: CollectionRpc, params: Record<string, string>): Promise<number | undefined> =>
+  unwrap(await object.search({ q: '*', per_page: '0', ...params })).found
+
+/** Searches, and the field that each of them uses. */
+const SEARCHES: [string, { name: string }, Record<string, string>][] = [
+  ['query_by', { ...TITLE, stem: true } as { name: string }, { q: 'ship', query_by: 'title' }],
+  ['query_by of several fields', TITLE, { q: 'ships', query_by: 'body,title' }],
+  ['a part of a word', TITLE, { q: 'hip', query_by: 'title', infix: 'always' }],
+  ['filter_by of a facet', GENRE, { filter_by: 'genre:=travel' }],
+  ['filter_by of a text', TITLE, { filter_by: 'title:ships' }],
+  ['filter_by of a number', YEAR, { filter_by: 'year:>=0' }],
+  ['filter_by of a list', TAGS, { filter_by: 'tags:=blue' }],
+  ['vector_query', VECTOR, { vector_query: `vector:([1,1], k:${COUNT})` }],
+]
+
+describe('while a field is indexed again', () => {
+  afterEach(() => {
+    vi.restoreAllMocks()
+  })
+
+  it.each(SEARCHES)('%s finds all documents', async (_, field, params) => {
+    const object = await ships()
+    await beginChange(object, field)
+    expect(await found(object, params)).toBe(COUNT)
+  })
+
+  it('facets, groups and the order have all documents', async () => {
+    const object = await ships()
+    await beginChange(object, GENRE)
+    expect(unwrap(await object.search({ q: '*', facet_by: 'genre' })).facet_counts).toMatchObject([
+      { counts: [{ value: 'travel', count: COUNT }] },
+    ])
+    await beginChange(object, TAGS)
+    const { grouped_hits } = unwrap(await object.search({ q: '*', group_by: 'tags' }))
+    expect(grouped_hits).toMatchObject([{ group_key: [['blue']], found: COUNT }])
+    await beginChange(object, YEAR)
+    const { hits } = unwrap(await object.search({ q: '*', sort_by: 'year:desc', per_page: '1' }))
+    expect(hits).toMatchObject([{ document: { id: `d${COUNT - 1}` } }])
+  })
+
+  it('is refused if it takes long, and so is a change by a filter; other searches go on', async () => {
+    const object = await ships()
+    await beginChange(object, { ...TITLE, stem: true } as { name: string }, GENRE)
+    vi.spyOn(Reindex.prototype, 'step').mockReturnValue({ count: 0, done: false })
+    const refused = (field: string) => ({
+      ok: false,
+      error: {
+        status: 503,
+        message: `The field \`${field}\` is being indexed again after a change of the schema, so a part of the documents would be missing. Ask again in a moment: \`GET /operations/schema_changes\` shows how far it is.`,
+        retryAfter: 5,
+      },
+    })
+    const searches: [string, Record<string, string>][] = [
+      ['title', { q: 'ship', query_by: 'title' }],
+      ['title', { q: 'harbour', query_by: 'body,title' }],
+      ['genre', { q: 'harbour', query_by: 'body', filter_by: 'genre:=travel' }],
+      ['genre', { q: '*', facet_by: 'genre' }],
+      ['genre', { q: '*', facet_by: 'gen*' }],
+      ['genre', { q: '*', group_by: 'genre' }],
+      ['genre', { q: '*', sort_by: '_eval(genre:=travel):desc' }],
+    ]
+    for (const [field, params] of searches) expect(await object.search(params)).toEqual(refused(field))
+    const none = { returnDocuments: false, returnIds: false, batchSize: 1_000 }
+    expect(await object.removeWhere('genre:=travel', none)).toEqual(refused('genre'))
+    expect(await object.updateWhere('title:ships', '{"year":-1}', 0)).toEqual(refused('title'))
+    expect(await object.exportPage({ filterBy: 'genre:!=x', include: '', exclude: '' }, 0)).toEqual(
+      refused('genre'),
+    )
+    expect(await found(object, {})).toBe(COUNT)
+    expect(await found(object, { q: 'harbour', query_by: 'body', filter_by: 'year:>=0' })).toBe(COUNT)
+    expect(unwrap(await object.search({ q: '*', facet_by: 'tags' })).facet_counts).toMatchObject([
+      { counts: [{ value: 'blue', count: COUNT }] },
+    ])
+    expect(await exportAll(object)).toEqual(documents)
+    vi.restoreAllMocks()
+    while (!(await object.reindex()).done);
+    expect(await found(object, { q: 'ship', query_by: 'title', filter_by: 'genre:=travel' })).toBe(COUNT)
+  })
+
+  it('knows it after the object was lost, and finishes by itself', async () => {
+    const { object, objectId } = newObject()
+    await object.create({ name: 'c', fields: FIELDS }, 0)
+    await importAll(object, documents)
+    await beginChange(object, GENRE)
+    await evictDurableObject(env.COLLECTION.get(env.COLLECTION.idFromName(objectId)))
+    expect(await idsWhere(object, 'genre:=travel')).toHaveLength(COUNT)
+    expect(unwrap(await object.schema())).not.toHaveProperty('filling')
+  })
+
+  it('takes writes for both halves of the documents', async () => {
+    const object = await ships()
+    await beginChange(object, { ...TITLE, stem: true } as { name: string })
+    for (const id of ['d3', 'd333']) {
+      unwrap(await object.patch(id, '{"title":"boats"}'))
+      unwrap(await object.remove(id.replace('3', '4'), false))
+    }
+    await importAll(object, [{ ...documents[0]!, id: 'new', title: 'boat' }])
+    expect(await found(object, { q: 'boat', query_by: 'title' })).toBe(3)
+    expect(await found(object, { q: 'ship', query_by: 'title' })).toBe(COUNT - 4)
+  })
+
+  it('does not hold up searches of the present fields for a new one', async () => {
+    const object = await newCollection([TITLE])
+    await importAll(object, documents)
+    unwrap(await object.alter({ fields: [GENRE, BODY] }))
+    await object.reindex()
+    expect(await found(object, { q: 'ships', query_by: 'title' })).toBe(COUNT)
+    expect(await found(object, { filter_by: 'genre:=travel' })).toBe(200)
+    while (!(await object.reindex()).done);
+    expect(await found(object, { filter_by: 'genre:=travel' })).toBe(COUNT)
+  })
+
+  it('waits for all texts when so many fields come that the index of words begins anew', async () => {
+    const object = await newCollection([TITLE])
+    await importAll(object, documents)
+    const many = Array.from({ length: 40 }, (_, n) => ({ name: `f${n}`, type: 'string', optional: true }))
+    unwrap(await object.alter({ fields: many }))
+    await object.reindex()
+    expect(await found(object, { q: 'ships', query_by: 'title' })).toBe(COUNT)
+  })
+})
