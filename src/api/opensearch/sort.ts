@@ -56,7 +56,8 @@ function keyOf(given: unknown, fields: Fields): Key {
   if (missing !== '_last' && missing !== '_first')
     throw unsupported(`[missing: ${String(missing)}] of a [sort]`)
   return {
-    by: `${target.name}${missing === '_first' ? '(missing_values: first)' : ''}:${order}`,
+    // Of strings, a missing one would be the highest value.
+    by: `${target.name}(missing_values: ${missing.slice(1)}):${order}`,
     value: (document) => shown(target, valuesAt(document, target.name)[0]),
   }
 }
