@@ -164,7 +164,7 @@ export const queries = [
   by('term, number', { term: { price: 9.5 } }),
   by('term, list field', { term: { tags: 'water' } }, year),
   by('term, inner field', { term: { 'at.town': 'Basel' } }, year),
-  by('term, other case', { term: { kind: 'Poem' } }, {}, 'terms'),
+  by('term, other case', { term: { kind: 'Poem' } }),
   by('term, keyword of a text', { term: { 'title.keyword': 'The mill' } }),
   by('term on a text, lower case', { term: { title: 'mill' } }),
   by('term, unknown field', { term: { foo: 'x' } }),

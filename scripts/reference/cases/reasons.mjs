@@ -4,7 +4,6 @@
  */
 export const REASONS = {
   stemming: ['better', '`match` finds other forms of a word'],
-  terms: ['better', 'A term compares words without their case'],
   virgin: ['better', 'A store that was never used answers as an empty one'],
   memorySearch: ['better', 'A search of memories without a query finds all'],
   extras: ['better', '`citations`, `usage` and both generations of ids are added to `ext`; `took` is true'],

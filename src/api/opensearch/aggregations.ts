@@ -3,11 +3,10 @@
  * search.
  */
 import { MAX_FACET_VALUES } from '../../search/limits'
-import { normalForm } from '../../search/text/compared'
 import type { FacetCounts } from '../../search/types'
 import { illegalArgument, parsingError, shardError, unsupported } from './errors'
 import type { Fields, Target } from './fields'
-import { equals, type Filter, plain } from './filter'
+import { type Filter, plain, same } from './filter'
 import { isObject, type Json } from './route'
 
 const METRICS = ['stats', 'min', 'max', 'avg', 'sum', 'value_count', 'cardinality']
@@ -153,13 +152,12 @@ async function terms(
       : sign * compare(a.key, b.key),
   )
   const shown = keys.slice(0, size)
-  if (inner.length > 0 && target!.kind === 'keyword') requireDistinct(name, keys, fields)
   const buckets: Json[] = []
   for (const { text, key, doc_count } of shown) {
     const bucket: Json = { key, ...(target!.kind === 'boolean' && { key_as_string: text }), doc_count }
     if (inner.length > 0) {
       const filter =
-        target!.kind === 'keyword' ? equals(target!.name, [text], false) : plain(target!.name, text, false)
+        target!.kind === 'keyword' ? same(target!.name, [text], false) : plain(target!.name, text, false)
       const facetBy = facetsOf(inner)
       const found = facetBy === undefined ? [] : await search(filter, facetBy)
       Object.assign(bucket, await aggregate(inner, found, fields, search))
@@ -174,18 +172,6 @@ const keyOf = (target: Target, text: string): string | number =>
   target.kind === 'number' ? Number(text) : target.kind === 'boolean' ? Number(text === 'true') : text
 
 const compare = (a: string | number, b: string | number): number => (a < b ? -1 : a > b ? 1 : 0)
-
-/**
- * Filters ignore case, accents and punctuation; terms do not. @throws ApiError 400 if two keys differ only in these
- */
-function requireDistinct(name: string, keys: { text: string }[], { schema }: Fields): void {
-  const forms = new Set(keys.map(({ text }) => normalForm(text, schema)))
-  if (forms.size < keys.length) {
-    throw unsupported(
-      `An aggregation inside of [${name}], whose terms differ in case, accents or punctuation alone,`,
-    )
-  }
-}
 
 function figures({ type }: Aggregation, facet: FacetCounts | undefined): Json {
   const { total_values, min = null, max = null, sum = 0, avg = null } = facet?.stats ?? { total_values: 0 }

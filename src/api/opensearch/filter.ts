@@ -1,5 +1,5 @@
 /** Builds filters in the grammar of `filter_by` (search/filter/parse.ts). Nothing in a value can act as syntax. */
-import { quoted } from '../../search/filter/print'
+import { exactly, quoted } from '../../search/filter/print'
 
 /** A `filter_by`; `true` matches all documents, `false` none. */
 export type Filter = string | boolean
@@ -31,6 +31,10 @@ export const equals = (field: string, values: readonly string[], negated: boolea
   if (values.length === 0) return negated
   return `${field}${sign(negated, whole)}[${values.map(quoted).join(',')}]`
 }
+
+/** Values as they are written, letter by letter. */
+export const same = (field: string, values: readonly string[], negated: boolean): Filter =>
+  values.length === 0 ? negated : `${field}${sign(negated, true)}[${values.map(exactly).join(',')}]`
 
 /** Values, or single words of them, that begin with a text. */
 export const begins = (field: string, text: string, negated: boolean, whole: boolean): Filter =>

@@ -2,7 +2,7 @@
 import { type Clause, type Compiled, NONE, wordsOf } from './compiled'
 import { type OpenSearchError, parsingError, shardError, unsupported } from './errors'
 import type { Target } from './fields'
-import { and, begins, equals, type Filter, or, plain, present } from './filter'
+import { and, begins, equals, type Filter, or, plain, present, same } from './filter'
 
 /** Documents with one of some values. */
 export function values(target: Target | undefined, given: readonly unknown[]): Compiled {
@@ -25,7 +25,9 @@ export function values(target: Target | undefined, given: readonly unknown[]): C
       }
     }
     case 'keyword':
-      return { filter: (negated) => equals(target.name, given.map(String), negated) }
+      return {
+        filter: (negated) => (target.name === 'id' ? equals : same)(target.name, given.map(String), negated),
+      }
     case 'text':
       return { filter: (negated) => oneWord(target, given.map(String), negated) }
   }

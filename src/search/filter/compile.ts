@@ -229,5 +229,6 @@ function idClause(clause: FilterClause): SqlFragment {
 
 /** An empty list is allowed. It matches no value. */
 function checkNotEmpty(name: string, { values }: FilterClause): void {
-  if (values.some(({ text }) => text === '')) throw filterError(name, 'Filter value cannot be empty.')
+  if (values.some(({ text, exact }) => text === '' && !exact))
+    throw filterError(name, 'Filter value cannot be empty.')
 }

@@ -11,7 +11,7 @@ import { rulesOf } from '../text/rules'
 import type { Field } from '../types'
 import { boolValues, type NumberTests, numberTests, passesNumber } from './number'
 import { type FilterClause, type FilterNode, fieldsOf, isNegated, isPresence } from './parse'
-import { comparedForm, comparesWhole, isUseful, matches, patternsOf } from './string'
+import { comparedForm, comparesWhole, exactTexts, isUseful, matches, patternsOf } from './string'
 
 /** Chooses the documents of a block that pass. @param blockOf the values of a column in this block */
 export type Select = (offsets: Offsets, blockOf: (column: Column) => Block) => Offsets
@@ -240,6 +240,11 @@ function numberTest(tests: NumberTests): (value: number) => boolean {
 }
 
 function stringTest(schema: StoredSchema, column: Column, clause: FilterClause): (id: number) => boolean {
+  const exact = exactTexts(clause)
+  if (exact !== undefined) {
+    const wanted = new Set(exact)
+    return (id) => id !== 0 && wanted.has(column.words[id]!)
+  }
   const whole = comparesWhole(clause)
   const rules = rulesOf(schema, column.field)
   const patterns = patternsOf(clause, rules, column.field.locale).filter((pattern) =>

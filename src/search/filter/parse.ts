@@ -21,7 +21,17 @@ export interface FilterValue {
   quoted: boolean
   /** it was in double quotes, which `text` still has. In a string field its words must be adjacent and in order */
   phrase?: true
+  /** it began with EXACT: a string has to equal it letter by letter, in a clause where all values have this */
+  exact?: true
 }
+
+/**
+ * Begins a value in backticks that is compared letter by letter; print.ts writes it. Other engines' words are the same with
+ * this sign.
+ */
+export const EXACT = '\u0001'
+/** Stands for a backtick in such a value. */
+export const EXACT_BACKTICK = '\u0002'
 
 export interface FilterClause {
   kind: 'clause'
@@ -275,7 +285,8 @@ class FilterParser {
       const next = end + 1 + /^\s*/.exec(this.text.slice(end + 1))![0].length
       if (this.#endsValue(next, inList)) {
         this.#position = next
-        return { text, quoted: true }
+        if (!text.startsWith(EXACT)) return { text, quoted: true }
+        return { text: text.slice(1).replaceAll(EXACT_BACKTICK, '`'), quoted: true, exact: true }
       }
     }
     if (this.text[this.#position] === '"') {

@@ -1,5 +1,5 @@
 /** Writes filters: the inverse of parse.ts. */
-import type { FilterJoin, FilterNode, FilterValue } from './parse'
+import { EXACT, EXACT_BACKTICK, type FilterJoin, type FilterNode, type FilterValue } from './parse'
 
 /** A tree as a filter that parses to the same tree. */
 export function printFilter(node: FilterNode): string {
@@ -33,14 +33,21 @@ const PLACE = /^\([\s\d.,+-]*(?:(?:km|mi)[\s,]*)?(?:exact_filter_radius\s*:\s*(?
  * Part of a value can be in backticks. The tree does not say which part, so a value with signs is put into backticks as a
  * whole. Otherwise its text would end the clause, and with it the group around it.
  */
-const printValue = ({ text, quoted, phrase }: FilterValue): string =>
-  phrase || (!quoted && (!SIGNS.test(text) || PLACE.test(text))) ? text : `\`${text}\``
+const printValue = ({ text, quoted, phrase, exact }: FilterValue): string =>
+  exact
+    ? exactly(text)
+    : phrase || (!quoted && (!SIGNS.test(text) || PLACE.test(text)))
+      ? text
+      : `\`${text}\``
 
 /**
  * Any text as one value, in backticks. Backticks in it are left out: words are the same without them. A text of nothing
  * else is a blank, since a value may not be empty.
  */
 export const quoted = (text: string): string => `\`${text && (text.replaceAll('`', '') || ' ')}\``
+
+/** Any text as a value that strings have to equal letter by letter, case and signs too. */
+export const exactly = (text: string): string => `\`${EXACT}${text.replaceAll('`', EXACT_BACKTICK)}\``
 
 /** Identifies a join, whether or not it is negated. */
 export const joinKey = (join: FilterJoin): string => printFilter({ ...join, negated: false })

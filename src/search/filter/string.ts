@@ -85,13 +85,24 @@ export const isUseful = ({ form, phrase }: Pattern, whole: boolean): boolean =>
 export const comparesWhole = ({ operator, values, list }: FilterClause): boolean =>
   operator === ':=' || operator === ':!=' || (list && values.some(({ phrase }) => phrase))
 
+/** The texts that a value has to equal letter by letter; undefined if normal forms are compared. */
+export const exactTexts = ({ values }: FilterClause): string[] | undefined =>
+  values.every(({ exact }) => exact) ? values.map(({ text }) => text) : undefined
+
 export function stringClause(context: FilterContext, field: Field, clause: FilterClause): SqlFragment {
   const whole = comparesWhole(clause)
   const rules = rulesOf(context.schema, field)
   const patterns = patternsOf(clause, rules, field.locale)
   const useful = patterns.filter((pattern) => isUseful(pattern, whole))
   if (useful.length === 0) return fragment('0')
-  if (!hasValues(field)) return compareDocuments(context, field, useful, whole)
+  const exact = exactTexts(clause)
+  if (!hasValues(field)) return compareDocuments(context, field, useful, whole, exact)
+  if (exact !== undefined) {
+    const list = JSON.stringify(exact)
+    return someValue(context.schema, field, ({ value }) =>
+      fragment(`${value} IN (SELECT value FROM json_each(?))`, list),
+    )
+  }
   if (rules.stem !== undefined) return compareValues(context, field, useful, whole)
   const { parted } = context.schema.slots[field.name]!
   const compared = someValue(context.schema, field, ({ norm }) => passing(norm, useful, whole))
@@ -191,6 +202,7 @@ function compareDocuments(
   field: Field,
   patterns: Pattern[],
   whole: boolean,
+  exact: string[] | undefined,
 ): SqlFragment {
   const seqs = new Set<number>()
   let read = 0
@@ -200,7 +212,11 @@ function compareDocuments(
       read++
       const values = stringsAt(readStoredObject(row.body), field.name)
       if (
-        values.some((value) => matches(comparedForm(value, rulesOf(context.schema, field)), pattern, whole))
+        values.some(
+          (value) =>
+            exact?.includes(value) ??
+            matches(comparedForm(value, rulesOf(context.schema, field)), pattern, whole),
+        )
       ) {
         seqs.add(row.seq)
       }
