@@ -53,6 +53,12 @@ export class Fields {
       if (!field.index) throw unsupported(`A query of [${name}], which is not indexed,`)
       return this.#target(name, field, false)
     }
+    for (const { index, type, name: stored } of this.#byName.values()) {
+      if (!index && type === 'object' && name.startsWith(`${shownName(stored)}.`))
+        throw unsupported(
+          `A query of [${name}], inside of a [flat_object]: map it as an [object]; as it is, it`,
+        )
+    }
     if (!name.endsWith('.keyword')) return undefined
     const whole = name.slice(0, -'.keyword'.length)
     const parent = this.#byName.get(storedName(whole))

@@ -112,6 +112,12 @@ function fieldsOf(properties: Json, prefix: string): Json[] {
 function fieldOf(name: string, property: Json): Json[] {
   const type = property.type ?? 'object'
   if (type === 'object' || type === 'nested') {
+    for (const [option, value] of Object.entries(property)) {
+      const isKept = ['type', 'properties', 'include_in_parent', 'include_in_root'].includes(option)
+      const isOn = ['dynamic', 'enabled'].includes(option) && String(value) === 'true'
+      if (!isKept && !isOn)
+        throw unsupported(`[${option}: ${String(value)}] of the object [${name}]: leave it out, as it`)
+    }
     // Children of arrays are arrays themselves, which only the documents show. The mapping is kept to be returned.
     const children = isObject(property.properties) ? property.properties : {}
     const fields = fieldsOf(children, `${name}.`)
@@ -129,11 +135,15 @@ function fieldOf(name: string, property: Json): Json[] {
   }
   const common = { name: storedName(name), optional: true }
   const number = typeof type === 'string' ? NUMBERS[type] : undefined
+  const isText = type === 'text' || type === 'keyword' || (type === 'date' && !isEpoch(property))
+  const keyed = hasKeyword(name, property.fields)
+  if (keyed && !isText)
+    throw unsupported(`[fields] of [${name}], which is no text: map a field of its own, as it`)
   if (number !== undefined) return [{ ...common, type: number, facet: true }]
   switch (type) {
     case 'text':
     case 'keyword': {
-      const hasValues = type === 'keyword' || hasKeyword(name, property.fields)
+      const hasValues = type === 'keyword' || keyed
       // The first document decides between one value and several.
       return [{ ...common, type: 'string*', facet: hasValues, sort: hasValues }]
     }
@@ -162,6 +172,8 @@ function hasKeyword(name: string, fields: unknown): boolean {
     if (key !== 'keyword' || !isObject(property) || property.type !== 'keyword') {
       throw unsupported(`The multi-field [${name}.${key}]: only one named [keyword] of type [keyword]`)
     }
+    const option = Object.keys(property).find((each) => each !== 'type' && each !== 'ignore_above')
+    if (option !== undefined) throw unsupported(`[${option}] of the multi-field [${name}.${key}]`)
   }
   return true
 }
