@@ -29,9 +29,9 @@ export interface FilterValue {
  * Begins a value in backticks that is compared letter by letter; print.ts writes it. Other engines' words are the same with
  * this sign.
  */
-export const EXACT = '\u0001'
+export const EXACT = '\ue001'
 /** Stands for a backtick in such a value. */
-export const EXACT_BACKTICK = '\u0002'
+export const EXACT_BACKTICK = '\ue002'
 
 export interface FilterClause {
   kind: 'clause'
