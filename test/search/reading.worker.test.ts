@@ -120,3 +120,57 @@ describe('a search for a question', () => {
     expect(scoreOf(await hits(hashed))).toEqual(scoreOf(before))
   })
 })
+
+describe('a search for a question by words alone', () => {
+  const WORDS = { query_by: 'title,text' }
+  const TEXTS = [
+    { name: 'title', type: 'string', sort: true },
+    { name: 'text', type: 'string' },
+  ]
+
+  async function plainHouse(): Promise<CollectionRpc> {
+    const object = await newCollection(TEXTS)
+    await importAll(object, [{ id: 'page', title: 'House rules', text: PAGE }, ...NOTES])
+    return object
+  }
+
+  it('reads its best hits too, in a collection without vectors', async () => {
+    const object = await plainHouse()
+    // It has each word of the question more often, and none beside another.
+    const words = ['dog', 'leash', 'breakfast', 'room']
+    const text = words.map((word) => `## Of the ${word}\n\n${`Some say ${word}. `.repeat(60)}`).join('\n\n')
+    await importAll(object, [{ id: 'words', title: 'Words', text }])
+    expect((await ids(object, { ...WORDS, fusion: 'rank' }))[0]).toBe('words')
+    expect((await ids(object, WORDS))[0]).toBe('page')
+  })
+
+  it('orders all hits by one score on every page alike, those that are not read last', async () => {
+    const object = await newCollection(TEXTS)
+    await importAll(
+      object,
+      Array.from({ length: 80 }, (_, at) => ({
+        id: `d${at}`,
+        title: 'Dog',
+        text: `A dog ${'sat there '.repeat(at % 7)}with its leash, story ${at}.`,
+      })),
+    )
+    const params = { ...WORDS, q: 'dog leash' }
+    const all = await hits(object, { ...params, per_page: '100' })
+    const scores = all.map(({ text_match: score }) => score!)
+    expect(scores).toEqual(scores.toSorted((a, b) => b - a))
+    const pages = [1, 2, 3, 4].map((page) => ids(object, { ...params, per_page: '20', page: String(page) }))
+    const found = (await Promise.all(pages)).flat()
+    expect(found).toEqual(all.map(({ document }) => document.id))
+    expect(new Set(found).size).toBe(80)
+  })
+
+  it('keeps pinned hits in their places, a given order, and reads what was said before', async () => {
+    const object = await plainHouse()
+    expect((await ids(object, { ...WORDS, pinned_hits: 'note-3:1' })).slice(0, 2)).toEqual(['note-3', 'page'])
+    expect(await ids(object, { ...WORDS, sort_by: 'title:asc' })).toEqual(
+      await ids(object, { ...WORDS, sort_by: 'title:asc', fusion: 'rank' }),
+    )
+    const followed = await object.search(forQuestion({ ...WORDS, q: 'and on a leash?' }, QUESTION))
+    expect(unwrap(followed).hits![0]!.document.id).toBe('page')
+  })
+})
