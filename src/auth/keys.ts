@@ -192,6 +192,11 @@ function checkKey(body: unknown): WantedKey {
   if (key.value !== undefined && (typeof key.value !== 'string' || key.value === '')) {
     throw wrongFormat('value', 'a non-empty string')
   }
+  // Typesense passes over names that it does not know. A limit that is passed over leaves a key wider than was meant.
+  for (const name of [...LIMITS, 'limit']) {
+    if (name in key)
+      throw new ApiError(400, `\`${name}\` does nothing here. Put limits of a key in \`limits\`.`)
+  }
   return {
     ...(key.value === undefined ? {} : { value: key.value }),
     description: key.description,

@@ -194,6 +194,14 @@ describe('an unknown name', () => {
     expect(message).toBe('Unknown limit `turn_per_day`; did you mean `turns_per_day`?')
   })
 
+  it.each(['assistant', 'turns_per_day', 'allowed_origins', 'limit'])('of a key is no %s', async (name) => {
+    const body = { description: 'd', actions: ['*'], collections: ['*'], [name]: { turns_per_day: 5 } }
+    expect(await call('POST', '/keys', { body })).toEqual([
+      400,
+      { message: `\`${name}\` does nothing here. Put limits of a key in \`limits\`.` },
+    ])
+  })
+
   it('of a parameter or a query is corrected in the words of OpenSearch', async () => {
     const [, parameter] = await call('POST', '/facts/_search?sizes=1', { ...json, body: {} })
     expect(parameter.error.reason).toBe(
