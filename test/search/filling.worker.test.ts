@@ -140,6 +140,33 @@ describe('while a field is indexed again', () => {
     expect(await found(object, { q: 'ship', query_by: 'title' })).toBe(COUNT - 4)
   })
 
+  it('shows and keeps vectors, those that are written meanwhile as well', async () => {
+    const vector = { ...VECTOR, optional: true }
+    for (const again of [[{ ...vector, vec_dist: 'ip' }], [{ ...vector, num_dim: 3 }], []]) {
+      const object = await newCollection([TITLE, vector])
+      await importAll(object, documents)
+      unwrap(await object.alter({ fields: [{ name: 'vector', drop: true }, ...again] }))
+      await object.reindex()
+      const [isOther] = again.map(({ num_dim }) => num_dim === 3)
+      const kept = isOther ? documents.map(({ vector: _, ...rest }) => rest) : documents
+      expect(await exportAll(object)).toEqual(kept)
+      const given = isOther ? [7, 8, 9] : [8, 9]
+      for (const id of ['d3', 'd333']) {
+        unwrap(await object.patch(id, JSON.stringify({ vector: given })))
+        unwrap(await object.patch(id.replace('3', '4'), '{"title":"boats"}'))
+      }
+      await importAll(object, [{ id: 'd400', title: 'none' }], { action: 'upsert' })
+      const expected = kept.map((document) => {
+        if (document.id === 'd400') return { id: 'd400', title: 'none' }
+        if (document.id === 'd3' || document.id === 'd333') return { ...document, vector: given }
+        return document.id === 'd4' || document.id === 'd433' ? { ...document, title: 'boats' } : document
+      })
+      expect(await exportAll(object)).toEqual(expected)
+      while (!(await object.reindex()).done);
+      expect(await exportAll(object)).toEqual(expected)
+    }
+  })
+
   it('does not hold up searches of the present fields for a new one', async () => {
     const object = await newCollection([TITLE])
     await importAll(object, documents)

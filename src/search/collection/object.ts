@@ -304,7 +304,8 @@ export class Collection extends CountingObject implements CollectionRpc {
   }
 
   embedAhead(params: SearchParameters): Promise<Outcome<void>> {
-    return this.#answer('embedAhead', undefined, () => embedAhead(this.#life.existing().context, params))
+    const work = () => embedAhead(this.#life.existing().context, params)
+    return attempt(() => whole(() => this.#life.existing(), work))
   }
 
   async abandon(ticket: string): Promise<void> {

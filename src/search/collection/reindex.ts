@@ -54,6 +54,8 @@ export class Reindex {
     this.#embedders = embedders
     this.#writer = writer
     store.isReindexing = () => hasMeta(store.sql, 'reindex')
+    store.beforeWrite = (seq) => this.#advance(seq)
+    store.carried = (seq, document) => this.#carry(seq, document)
   }
 
   get #job(): Job | undefined {
@@ -126,21 +128,8 @@ export class Reindex {
   #commit(seqs: number[], job: Job, last: boolean): void {
     const store = this.#store
     if (this.#job?.generation !== job.generation) return
-    // Documents do not change, so nobody is notified.
-    const { onChange } = store
-    store.onChange = undefined
-    try {
-      for (const seq of seqs) {
-        const prepared = this.#prepare(seq, job.carried)
-        if (prepared === undefined) continue
-        if (prepared.newFields.length > 0) this.#writer.addFields(prepared.newFields)
-        store.update(seq, prepared.draft, prepared.vectors)
-        for (const slot of prepared.queued) store.pending.mark(slot, seq)
-      }
-      store.finish()
-    } finally {
-      store.onChange = onChange
-    }
+    this.#index(seqs, job)
+    store.finish()
     // One of these documents may have added so many fields that the full-text indexes were recreated and a new job
     // started.
     if (this.#job?.generation !== job.generation) return
@@ -153,11 +142,36 @@ export class Reindex {
     writeMeta(store.sql, 'reindex', last ? undefined : { ...job, next })
   }
 
-  #prepare(seq: number, carried: CarriedVectors[]) {
+  /** Indexes a document before its turn, since a write must not meet a vector that it has not got back yet. */
+  #advance(seq: number): void {
+    const job = this.#job
+    if (job !== undefined && job.carried.length > 0 && seq < job.until) this.#index([seq], job)
+  }
+
+  #index(seqs: number[], { carried }: Job): void {
+    const store = this.#store
+    // Documents do not change, so nobody is notified.
+    const { onChange } = store
+    store.onChange = undefined
+    try {
+      for (const seq of seqs) {
+        const prepared = this.#prepare(seq)
+        if (prepared === undefined) continue
+        if (prepared.newFields.length > 0) this.#writer.addFields(prepared.newFields)
+        store.update(seq, prepared.draft, prepared.vectors)
+        for (const slot of prepared.queued) store.pending.mark(slot, seq)
+        for (const { table } of carried) store.sql.exec(`DELETE FROM ${table} WHERE seq = ?`, seq)
+      }
+    } finally {
+      store.onChange = onChange
+    }
+  }
+
+  #prepare(seq: number) {
     const store = this.#store
     const draft = store.read([seq], true, true).get(seq)
     if (draft === undefined) return undefined
-    for (const { name, table } of carried) this.#carry(seq, draft, name, table)
+    this.#carry(seq, draft)
     const newFields = detectFields(store.plan, draft, store.schema.enable_nested_fields, 'coerce_or_drop')
     const plan =
       newFields.length === 0
@@ -192,15 +206,17 @@ export class Reindex {
     return { draft, vectors, queued, newFields }
   }
 
-  /** Gives a document back the vector of a dropped field. */
-  #carry(seq: number, draft: Draft, name: string, table: string): void {
-    const field = this.#store.plan.fields.find((plan) => plan.name === name)
-    const [row] = this.#store.sql
-      .exec<{ vector: ArrayBuffer }>(`SELECT vector FROM ${table} WHERE seq = ?`, seq)
-      .toArray()
-    if (row === undefined) return
-    const vector = new Float32Array(row.vector)
-    if (field?.kind === 'vector' && field.field.num_dim !== vector.length) return
-    place(draft, name, field?.path, Array.from(vector, shortest))
+  /** Adds the vectors of dropped fields that a document has not got back yet. */
+  #carry(seq: number, draft: Draft): void {
+    for (const { name, table } of this.#job?.carried ?? []) {
+      const field = this.#store.plan.fields.find((plan) => plan.name === name)
+      const [row] = this.#store.sql
+        .exec<{ vector: ArrayBuffer }>(`SELECT vector FROM ${table} WHERE seq = ?`, seq)
+        .toArray()
+      if (row === undefined) continue
+      const vector = new Float32Array(row.vector)
+      if (field?.kind === 'vector' && field.field.num_dim !== vector.length) continue
+      place(draft, name, field?.path, Array.from(vector, shortest))
+    }
   }
 }

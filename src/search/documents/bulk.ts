@@ -163,6 +163,7 @@ export async function exportPage(
     options.include === '' &&
     options.exclude === '' &&
     store.plan.vectors.length === 0 &&
+    store.schema.filling === undefined &&
     !(options.unstored && store.plan.unstored.length > 0)
   const { most = Number.POSITIVE_INFINITY } = options
   const lines: string[] = []

@@ -62,6 +62,10 @@ export class Store {
   /** Whether documents are being indexed again. During that, the indexes may lack values of documents. */
   isReindexing: () => boolean = () => false
 
+  /** Called before a stored document is written, and when it is read with its vectors, while fields are being filled. */
+  beforeWrite: (seq: number) => void = () => {}
+  carried: (seq: number, document: Document) => void = () => {}
+
   /** Called inside the transaction, with the id of each document that is written or removed. */
   onChange: ((id: string) => void) | undefined
 
@@ -363,6 +367,7 @@ export class Store {
       const vector = this.vectors(field).get(seq)
       if (vector !== undefined) place(document, name, path, Array.from(vector, shortest))
     }
+    if (this.#schema.filling !== undefined) this.carried(seq, document)
   }
 
   #restoreUnstored(seqs: number[], documents: Map<number, Document>): void {

@@ -199,6 +199,7 @@ export class Writer {
     }
     if (item.fault !== undefined) throw item.fault
     draft.id = id
+    if (seq !== undefined && store.schema.filling !== undefined) store.beforeWrite(seq)
 
     const operates = hasOperations(draft)
     const stored = operates && seq !== undefined ? store.read([seq], true, true).get(seq) : undefined
