@@ -1,5 +1,5 @@
 /** Searches while fields are indexed again after a change of the schema: a part of the documents is never the answer. */
-import { evictDurableObject } from 'cloudflare:test'
+import { evictDurableObject, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { unwrap } from '../../src/errors'
@@ -126,6 +126,26 @@ describe('while a field is indexed again', () => {
     await evictDurableObject(env.COLLECTION.get(env.COLLECTION.idFromName(objectId)))
     expect(await idsWhere(object, 'genre:=travel')).toHaveLength(COUNT)
     expect(unwrap(await object.schema())).not.toHaveProperty('filling')
+  })
+
+  it('ends even if an earlier version ended the work', async () => {
+    const { object, objectId } = newObject()
+    await object.create({ name: 'c', fields: FIELDS }, 0)
+    await importAll(object, documents)
+    await beginChange(object, GENRE)
+    const stub = env.COLLECTION.get(env.COLLECTION.idFromName(objectId))
+    const filling = await runInDurableObject(stub, (_, { storage: { sql } }) => {
+      const { value } = sql.exec<{ value: string }>(`SELECT value FROM meta WHERE key = 'schema'`).one()
+      return JSON.parse(value).filling
+    })
+    expect(filling).toEqual(['genre'])
+    while (!(await object.reindex()).done);
+    await runInDurableObject(stub, (_, { storage: { sql } }) => {
+      sql.exec(`UPDATE meta SET value = json_set(value, '$.filling', json('["genre"]')) WHERE key = 'schema'`)
+    })
+    await evictDurableObject(stub)
+    await object.search({ q: '*', filter_by: 'genre:=travel' })
+    expect(await found(object, { filter_by: 'genre:=travel' })).toBe(COUNT)
   })
 
   it('takes writes for both halves of the documents', async () => {

@@ -101,7 +101,11 @@ export class Reindex {
 
   step(): Step {
     const job = this.#job
-    if (job === undefined) return { count: 0, done: true }
+    if (job === undefined) {
+      // An earlier version may have ended the job, which knows nothing of this.
+      this.#allFilled()
+      return { count: 0, done: true }
+    }
     const limit = this.#store.plan.embedded.length > 0 ? STEP_EMBEDDED : STEP
     const seqs = this.#store.sql
       .exec<{ seq: number }>(
@@ -136,10 +140,14 @@ export class Reindex {
     const next = (seqs.at(-1) ?? job.until - 1) + 1
     if (last) {
       for (const { table } of job.carried) store.sql.exec(`DROP TABLE IF EXISTS ${table}`)
-      const { filling, ...schema } = store.schema
-      if (filling !== undefined) store.saveSchema(schema)
+      this.#allFilled()
     }
     writeMeta(store.sql, 'reindex', last ? undefined : { ...job, next })
+  }
+
+  #allFilled(): void {
+    const { filling, ...schema } = this.#store.schema
+    if (filling !== undefined) this.#store.saveSchema(schema)
   }
 
   /** Indexes a document before its turn, since a write must not meet a vector that it has not got back yet. */

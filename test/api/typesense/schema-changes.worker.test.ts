@@ -1,8 +1,10 @@
 /** GET /operations/schema_changes: collections that are being indexed again, as far as a key may know of them. */
 import { env } from 'cloudflare:workers'
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { findCollection } from '../../../src/registry/names'
 import { collectionObject } from '../../../src/search/collection/handle'
+import { Reindex } from '../../../src/search/collection/reindex'
+import { ask } from '../opensearch/api'
 import { call } from './api'
 
 it('lists a change until it is done', async () => {
@@ -24,4 +26,40 @@ it('lists a change until it is done', async () => {
   expect(await call('GET', '/operations/schema_changes', { key: value })).toEqual([200, []])
   while (!(await object.reindex()).done);
   expect(await call('GET', '/operations/schema_changes')).toEqual([200, []])
+})
+
+it('is told of over each wire, by whoever would find only a part', async () => {
+  const title = { name: 'title', type: 'string' }
+  await call('POST', '/collections', { body: { name: 'altered', fields: [title] } })
+  await call('POST', '/collections/altered/documents', { body: { title: 'ships' } })
+  const object = collectionObject(env, (await findCollection(env, 'altered')).objectId)
+  const step = vi.spyOn(Reindex.prototype, 'step').mockReturnValue({ count: 0, done: false })
+  await object.alter({
+    fields: [
+      { name: 'title', drop: true },
+      { ...title, stem: true },
+    ],
+  })
+  const words =
+    /^The field `title` is being indexed again .* `GET \/operations\/schema_changes` shows how far it is\.$/
+  const search = { collection: 'altered', q: 'ship', query_by: 'title' }
+  expect(await call('POST', '/multi_search', { body: { searches: [search] } })).toEqual([
+    200,
+    { results: [{ code: 503, error: expect.stringMatching(words) }] },
+  ])
+  const query = { match: { title: 'ships' } }
+  expect(await ask('POST', '/altered/_search', { query })).toEqual([
+    500,
+    expect.objectContaining({ error: expect.objectContaining({ reason: expect.stringMatching(words) }) }),
+  ])
+  expect(await ask('POST', '/altered/_delete_by_query', { query })).toMatchObject([500, {}])
+  step.mockRestore()
+  expect(await ask('POST', '/altered/_search', { query })).toMatchObject([
+    200,
+    { hits: { total: { value: 1 } } },
+  ])
+  expect(await call('POST', '/multi_search', { body: { searches: [search] } })).toMatchObject([
+    200,
+    { results: [{ found: 1 }] },
+  ])
 })
