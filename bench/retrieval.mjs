@@ -15,12 +15,12 @@ const { isStopword } = await import('../src/search/text/stopwords.ts')
 const { standalone } = await import('../src/models/extractive/followup.ts')
 
 const FIELDS = ['title', 'text']
-/** What FTS5's OR is known to reach on a set: words alone are to reach it too. */
+/** What words alone are to reach. FTS5's OR is known to reach .694, .265, .303 and .415. */
 const SETS = [
-  { name: 'scifact', folder: 'scifact', queries: 'queries.jsonl', aim: 0.694 },
-  { name: 'mtrag-clapnq, last turn', folder: 'mtrag-clapnq', queries: 'queries.jsonl', aim: 0.265 },
-  { name: 'mtrag-clapnq, rewritten', folder: 'mtrag-clapnq', queries: 'queries-rewrite.jsonl', aim: 0.303 },
-  { name: 'northwind-qa', folder: 'northwind-qa', queries: 'queries.jsonl', aim: 0.415 },
+  { name: 'scifact', folder: 'scifact', queries: 'queries.jsonl', aim: 0.7 },
+  { name: 'mtrag-clapnq, last turn', folder: 'mtrag-clapnq', queries: 'queries.jsonl', aim: 0.27 },
+  { name: 'mtrag-clapnq, rewritten', folder: 'mtrag-clapnq', queries: 'queries-rewrite.jsonl', aim: 0.31 },
+  { name: 'northwind-qa', folder: 'northwind-qa', queries: 'queries.jsonl', aim: 0.42 },
 ]
 const TURNS = { folder: 'mtrag-clapnq', file: 'turns.jsonl' }
 
