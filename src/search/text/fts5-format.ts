@@ -2,6 +2,14 @@
  * The format of an FTS5 index: numbers, leaves, segments and places (https://sqlite.org/fts5.html, fts5_index.c).
  */
 
+/** The version of the format that is read. Version 5 allows secure deletes, which change the postings differently. */
+export const VERSION = 4
+export const AVERAGES_ID = 1
+export const STRUCTURE_ID = 10
+/** An id is the number of its segment, this many bits to the left, and the number of its page. */
+export const SEGMENT_BITS = 37
+export const TOMBSTONE_SEGMENTS = 65_536
+
 /** The index has an unknown format, or a word has too many forms. The caller must use FTS5 itself. */
 export class Unreadable extends Error {}
 

@@ -13,28 +13,25 @@ import { type Holder, MemoryBudget } from '../memory-budget'
 import type { Range } from '../range'
 import type { TextIndex } from './analyzer'
 import {
+  AVERAGES_ID,
   after,
   encoded,
   HEADER,
   joined,
   Page,
+  SEGMENT_BITS,
   type Segment,
+  STRUCTURE_ID,
   segmentsOf,
+  TOMBSTONE_SEGMENTS,
   tombstonesOf,
   totalsOf,
   Unreadable,
+  VERSION,
   varint,
 } from './fts5-format'
 import { Leaves } from './leaves'
 import type { List, Visit } from './posting-list'
-
-/** The version of the format that is read. Version 5 allows secure deletes, which change the postings differently. */
-const VERSION = 4
-const AVERAGES_ID = 1
-const STRUCTURE_ID = 10
-/** An id is the number of its segment, this many bits to the left, and the number of its page. */
-const SEGMENT_BITS = 37
-const TOMBSTONE_SEGMENTS = 65_536
 
 /** The most pages that one statement reads: 256 KB. */
 const MOST_PAGES = 64
