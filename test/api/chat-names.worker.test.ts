@@ -14,6 +14,7 @@ import { call, send } from './typesense/api'
 
 /** Longer than any row is cached, shorter than messages are kept. */
 const LATER_MS = 120_000
+const DAY_MS = 86_400_000
 const realNow = Date.now
 let later = 0
 
@@ -22,6 +23,12 @@ function beginAnew(): void {
   later += LATER_MS
   vi.spyOn(Date, 'now').mockImplementation(() => realNow() + later)
   forgetKeys()
+}
+
+/** Goes on in the first minutes of another day: a budget of a day that is spent stays so while caches are emptied. */
+function beginDay(): void {
+  later += DAY_MS - ((realNow() + later) % DAY_MS)
+  beginAnew()
 }
 
 const messages = (content: string) => [{ role: 'user', content }]
@@ -192,6 +199,7 @@ describe('a question that is not admitted', () => {
       actions: ['documents:search', 'conversations:create'],
       ...(status === 429 && { limits: { turns_per_day: 1 } }),
     })
+    beginDay()
     if (status === 429) await (await toUi(crypto.randomUUID(), QUESTION, { key })).text()
     const before = await objects()
     for (let count = 0; count < 6; count++) {
