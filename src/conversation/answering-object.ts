@@ -6,7 +6,7 @@ import type { Reads } from './reader'
 
 /** An object that answers questions outside any conversation. It stores nothing of them. */
 export class AnsweringObject extends CountingObject {
-  once(single: Single): Promise<Outcome<Reads>> {
-    return attempt(() => answerOnce(this.env, single))
+  once(single: Single, conversationId?: string): Promise<Outcome<Reads>> {
+    return attempt(() => answerOnce(this.env, single, conversationId))
   }
 }

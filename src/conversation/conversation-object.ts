@@ -60,8 +60,9 @@ export interface ConversationRpc {
   /**
    * Answers a question outside any conversation, and stores nothing. Call it through once.ts, at an object of a random id. If its
    * reader leaves, the turn ends.
+   * @param conversationId what its events name as their conversation
    */
-  once(single: Single): Promise<Outcome<Reads>>
+  once(single: Single, conversationId?: string): Promise<Outcome<Reads>>
   /**
    * Returns the events after a position: the rest of its turn and all later turns, to the end of the running one.
    * Without a position it begins at the start of the latest turn. Null if nothing follows the position and nothing is

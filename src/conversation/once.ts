@@ -3,29 +3,32 @@ import { waitUntil } from 'cloudflare:workers'
 import { database } from '../db/client'
 import { recordCost } from '../db/turns'
 import { dayOf } from '../db/usage'
-import { ApiError, logFailure, unwrap } from '../errors'
+import { logFailure, unwrap } from '../errors'
 import { withSettings } from '../models/sampling'
 import type { LogEventBody } from '../turn/events'
 import { emptyTurn, foldBody } from '../turn/fold'
 import type { AskRequest, Single } from '../turn/request'
 import { runTurn } from '../turn/run'
 import { logTurn, TurnClock } from '../turn/turn-line'
+import type { Answering } from './ask'
 import { conversationObject } from './conversation-object'
 import { Reader, type Reads } from './reader'
+import { searchPorts } from './search-ports'
 import { languageModelOf, rewriterOf } from './turn-models'
 import { TurnStream } from './turn-stream'
 
 /**
  * Runs the turn in a Conversation object of its own, which stores nothing. The Free plan allows the Worker's request 10 ms of CPU,
  * and an answer of 300 chunks takes 50 ms.
+ * @param conversationId see `answerOnce`. An object of the version before names none
  * @throws ApiError 503 with `retryAfter`
  */
-export async function askOnce(env: Cloudflare.Env, single: Single): Promise<Reads> {
+export async function askOnce(env: Cloudflare.Env, single: Single, conversationId = ''): Promise<Reads> {
   try {
-    return unwrap(await conversationObject(env, crypto.randomUUID()).once(single))
+    return unwrap(await conversationObject(env, crypto.randomUUID()).once(single, conversationId))
   } catch (error) {
     // During a deployment, an object of the version before does not have the method.
-    if (error instanceof TypeError) return answerOnce(env, single)
+    if (error instanceof TypeError) return answerOnce(env, single, conversationId)
     throw error
   }
 }
@@ -35,7 +38,7 @@ export async function askOnce(env: Cloudflare.Env, single: Single): Promise<Read
  * @param conversationId what the events name as their conversation. None is stored
  */
 export function answerOnce(env: Cloudflare.Env, single: Single, conversationId = ''): Reads {
-  const request: AskRequest = { ...single, searches: [], conversationId, continues: false }
+  const request: AskRequest = { searches: [], ...single, conversationId, continues: false }
   const { model, asker, settings, words } = request
   const trail = { requestId: single.requestId }
   const left = new AbortController()
@@ -55,7 +58,6 @@ export function answerOnce(env: Cloudflare.Env, single: Single, conversationId =
     }
     stream.emit(body)
   }
-  const search = () => Promise.reject(new ApiError(400, 'A turn with passages of its own searches nothing.'))
   const ports = {
     get model() {
       return languageModelOf(model, env, trail)
@@ -64,8 +66,7 @@ export function answerOnce(env: Cloudflare.Env, single: Single, conversationId =
       return settings && languageModelOf(withSettings(model, settings), env, trail)
     },
     rewriter: () => rewriterOf(model, env, trail),
-    search,
-    schema: search,
+    ...searchPorts(env, request),
     messages: async () => ({ messages: [], complete: true }),
     ttls: async () => new Map<string, number>(),
     store: async () => ({ ok: true, value: undefined }) as const,
@@ -80,4 +81,11 @@ export function answerOnce(env: Cloudflare.Env, single: Single, conversationId =
   })
   waitUntil(work.catch((error) => logFailure('a turn could not be charged', error, trail)))
   return { events: reader.stream, ...(pieces && { words: pieces.stream }) }
+}
+
+/** The answer as `ask` returns one. A stream that breaks off cannot be resumed, because no log is kept. */
+export function answeringOf(conversationId: string, reads: Reads): Answering {
+  const asked = Date.now()
+  const delivery = () => ({ lost: async () => {}, asked, waitUntil })
+  return { conversationId, ...reads, resume: async () => null, delivery }
 }

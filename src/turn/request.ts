@@ -143,4 +143,5 @@ export interface AskRequest {
 }
 
 /** A question outside any conversation. */
-export type Single = Omit<AskRequest, 'conversationId' | 'continues' | 'named' | 'replaces' | 'searches'>
+export type Single = Omit<AskRequest, 'conversationId' | 'continues' | 'named' | 'replaces' | 'searches'> &
+  Partial<Pick<AskRequest, 'searches'>>

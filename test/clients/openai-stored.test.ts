@@ -291,3 +291,111 @@ describe('a conversation', () => {
     await expect(paged.create({ items })).rejects.toThrow(OpenAI.PermissionDeniedError)
   })
 })
+
+describe('with `store: false`', () => {
+  const { responses, chat } = openai()
+  const conversationsOf = async (user: string): Promise<string[]> => {
+    const { body } = await request('GET', `/conversations?user_id=${user}`)
+    return body.conversations.map(({ id }: { id: string }) => id)
+  }
+  const question = 'an action series'
+
+  test('a response is whole and streamed as any other, and nothing of it is kept', async () => {
+    const asked = { model: citing, input: 'How high is the Eiffel Tower?', user: unique('user') }
+    const kept = await responses.create(asked)
+    const made = await responses.create({ ...asked, store: false })
+    expect(made).toMatchObject({
+      status: 'completed',
+      store: false,
+      conversation: null,
+      output_text: kept.output_text,
+    })
+    expect(made.output[0]).toMatchObject({ content: [{ annotations: [{ title: 'The tower' }] }] })
+    const final = await responses.stream({ ...asked, store: false }).finalResponse()
+    expect(final.output_text).toBe(kept.output_text)
+    expect(final.id).not.toBe(made.id)
+    for (const { id } of [made, final]) {
+      await expect(responses.retrieve(id)).rejects.toThrow(OpenAI.NotFoundError)
+      await expect(responses.inputItems.list(id)).rejects.toThrow(OpenAI.NotFoundError)
+      await expect(responses.create({ ...asked, previous_response_id: id })).rejects.toMatchObject({
+        code: 'previous_response_not_found',
+      })
+    }
+    expect(await conversationsOf(asked.user)).toEqual([kept.conversation?.id])
+    expect(kept).toMatchObject({ store: true })
+  })
+
+  test('a follow-up is understood from the messages before it', async () => {
+    const input = [
+      { role: 'user' as const, content: question },
+      { role: 'assistant' as const, content: 'Starship Salvage.' },
+      { role: 'user' as const, content: 'another one' },
+    ]
+    const made = await responses.create({ model: talker, input, store: false })
+    expect(made.output_text).toBe(words(5).join(''))
+  })
+
+  test('a chat completion names no conversation, and leaves none', async () => {
+    const user = unique('user')
+    const messages = [{ role: 'user' as const, content: question }]
+    const { data, response } = await chat.completions
+      .create({ model: talker, messages, user, store: false })
+      .withResponse()
+    expect(data.choices[0]?.message).toMatchObject({ content: words(5).join('') })
+    expect(data.choices[0]?.message).not.toHaveProperty('context.conversation_id')
+    expect(response.headers.get('x-parley-conversation-id')).toBeNull()
+    let text = ''
+    for await (const { choices } of await chat.completions.create({
+      model: talker,
+      messages,
+      user,
+      store: false,
+      stream: true,
+    }))
+      text += choices[0]?.delta.content ?? ''
+    expect(text).toBe(words(5).join(''))
+    expect(await conversationsOf(user)).toEqual([])
+  })
+
+  test('a conversation and an earlier response are refused', async () => {
+    const earlier = await responses.create({ model: talker, input: question })
+    const id = earlier.conversation?.id ?? ''
+    const [item] = earlier.output
+    for (const place of [
+      { conversation: id },
+      { conversation: unique('new') },
+      { previous_response_id: earlier.id },
+      {
+        input: [
+          { type: 'item_reference' as const, id: item?.id ?? '' },
+          { role: 'user' as const, content: 'q' },
+        ],
+      },
+    ]) {
+      const asked = { model: talker, input: 'q', store: false, ...place }
+      await expect(responses.create(asked)).rejects.toMatchObject({ status: 400, param: 'store' })
+    }
+    const messages = [{ role: 'user' as const, content: 'q' }]
+    const named = { model: talker, messages, store: false, metadata: { conversation_id: id } }
+    await expect(chat.completions.create(named)).rejects.toMatchObject({ status: 400, param: 'store' })
+    expect((await request('GET', `/conversations/${id}`)).body.turns).toHaveLength(1)
+  })
+
+  test('the turn counts against the budget of a model', async () => {
+    const poor = await createAssistant({
+      model: await createModel({ model_name: 'openai/paced-5-1', openai_url: paced.url, turns_per_day: 1 }),
+      collections: [shows],
+    })
+    const ask = () => responses.create({ model: poor, input: unique('q'), store: false })
+    await ask()
+    // What a turn has cost is counted after its answer.
+    await expect
+      .poll(() =>
+        ask().then(
+          () => 200,
+          ({ status }) => status,
+        ),
+      )
+      .toBe(429)
+  })
+})

@@ -14,12 +14,14 @@ import { askedAgain } from '../turn/asked-again'
 import { type AssistantAnswering, askAssistant, type Changes } from '../turn/assistant'
 import { inChat } from '../turn/chats'
 import { unknownModel } from './errors'
-import type { ModelQuestion } from './question'
+import { InvalidParameter, type ModelQuestion } from './question'
 import { askTask, isTask } from './task'
 
 export interface ModelAnswering<Q extends ModelQuestion> extends AssistantAnswering {
   asked: Q
   assistant: Assistant
+  /** of the answer */
+  headers: Record<string, string>
 }
 
 /**
@@ -42,6 +44,12 @@ export async function askModel<Q extends ModelQuestion>(
   const header = (name: string) => request.headers.get(name) || undefined
   const opened = header('x-openwebui-chat-id')
   const name = asked.conversation ?? header('x-conversation-id') ?? opened
+  if (asked.unstored && (name ?? access.embedded.conversation_id) !== undefined) {
+    throw new InvalidParameter(
+      'With `store: false` nothing is kept, so the answer cannot belong to a conversation. Send what was said before as messages, and name no conversation and no earlier response.',
+      'store',
+    )
+  }
   const user = namedUser(request, query) ?? asked.user ?? header('x-openwebui-user-id')
   const caller = { env, request, record, access, user }
   let ahead: ChatParties['ahead']
@@ -52,7 +60,8 @@ export async function askModel<Q extends ModelQuestion>(
   })
   const parties: ChatParties = { ...caller, assistant, ...(ahead && { ahead }) }
   if (isTask(asked, access.forPages)) {
-    return { ...(await askTask(parties, asked, bodyText)), asked, assistant }
+    const answering = await askTask(parties, asked, bodyText)
+    return { ...answering, asked, assistant, headers: headersOf(answering) }
   }
   const answering = await inChat(
     parties,
@@ -68,6 +77,7 @@ export async function askModel<Q extends ModelQuestion>(
         ...chat,
         ...(chat && name === opened && { replaces: askedAgain(asked) }),
         after: asked.after,
+        unstored: asked.unstored,
         question,
         form: asked.form,
         changes: changesOf(assistant, asked, access.owner === 'admin'),
@@ -76,8 +86,12 @@ export async function askModel<Q extends ModelQuestion>(
         bodyText,
       }),
   )
-  return { ...answering, asked, assistant }
+  return { ...answering, asked, assistant, headers: asked.unstored ? {} : headersOf(answering) }
 }
+
+const headersOf = ({ conversationId }: AssistantAnswering): Record<string, string> => ({
+  'x-parley-conversation-id': conversationId,
+})
 
 /** The changes that the assistant allows. Others are ignored, because clients send them by default. */
 function changesOf(

@@ -23,6 +23,8 @@ export interface CompletionShape {
   /** unix seconds */
   created: number
   fields: SourceFields
+  /** true: the turn belongs to no conversation */
+  unstored?: boolean | undefined
 }
 
 const DONE = 'data: [DONE]\n\n'
@@ -135,13 +137,13 @@ const headOf = (
   model,
 })
 
-function extrasOf(turn: Turn, { fields }: CompletionShape) {
+function extrasOf(turn: Turn, { fields, unstored }: CompletionShape) {
   const sources = sourcesOf(turn.passages, fields)
   const { suggestions, conversationId } = turn
   return {
     annotations: citedPlaces(turn, sources).map((place) => ({ type: 'url_citation', url_citation: place })),
     context: {
-      conversation_id: conversationId,
+      ...(!unstored && { conversation_id: conversationId }),
       citations: sources.map(({ id, title, url, text, documentId }) => ({
         content: text,
         title,

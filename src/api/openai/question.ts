@@ -85,6 +85,7 @@ export const common = once(() => ({
   top_p: v.nullish(v.pipe(v.number(), v.minValue(0), v.maxValue(1))),
   user: v.nullish(v.union([v.string(), NamedUser()])),
   tool_choice: v.optional(Called()),
+  store: v.nullish(v.boolean()),
 }))
 
 export interface ModelQuestion {
@@ -97,6 +98,8 @@ export interface ModelQuestion {
   instructions: string
   stream: boolean
   user?: string
+  /** present: neither the question nor its answer is to be kept */
+  unstored?: true
   /** the client's name for the conversation, or its id */
   conversation?: string
   /** the turn that the question continues from; absent: the last one */

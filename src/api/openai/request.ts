@@ -46,6 +46,7 @@ export function readChatCompletion(body: unknown): ChatCompletionRequest {
     stream_options: options,
     user,
     metadata,
+    store,
     ...given
   } = checkBody(Body(), body)
   const { temperature, top_p, seed, max_tokens, max_completion_tokens } = given
@@ -56,6 +57,7 @@ export function readChatCompletion(body: unknown): ChatCompletionRequest {
     stream: stream ?? false,
     includeUsage: options?.include_usage ?? false,
     ...(user && { user }),
+    ...(store === false && { unstored: true }),
     ...(metadata?.conversation_id && { conversation: metadata.conversation_id }),
     ...(form && { form }),
     sampling: givenOf({ temperature, top_p, seed, max_tokens: max_completion_tokens ?? max_tokens }),

@@ -29,15 +29,16 @@ export async function respond(call: OpenCall): Promise<Response> {
       error instanceof ApiError && (error.code === 'unknown_turn' || error.code === 'unknown_conversation')
     throw (isMissing && missing) || error
   })
-  const { asked, assistant, conversationId, events, words, resume, delivery } = answering
+  const { asked, assistant, headers, conversationId, events, words, resume, delivery } = answering
   const shape = {
     model: asked.model,
     created: Math.floor(call.record.started / 1000),
     fields: assistant,
+    unstored: asked.unstored,
     previous: asked.previous ?? null,
-    handle: await handleOf(call.env, conversationId),
+    // A seal would vouch for a conversation that there is not.
+    handle: asked.unstored ? conversationId : await handleOf(call.env, conversationId),
   }
-  const headers = { 'x-parley-conversation-id': conversationId }
   const read = chatReader(events, resume, words)
   if (asked.stream) return streamTurn(read, new ResponseEncoder(shape), { headers, opensAt: 'text' })
   const turn = await wholeTurn(read)

@@ -64,6 +64,7 @@ export function readResponse(body: unknown): ResponseRequest {
     user,
     conversation,
     previous_response_id: previous,
+    store,
     ...given
   } = checkBody(Body(), body)
   if (conversation != null && previous != null) {
@@ -85,6 +86,7 @@ export function readResponse(body: unknown): ResponseRequest {
     instructions: [instructions ?? '', said.instructions].filter(Boolean).join('\n\n'),
     stream: stream ?? false,
     ...(user && { user }),
+    ...(store === false && { unstored: true }),
     ...(named && { conversation: named }),
     ...(previous != null && { previous }),
     ...(referred !== undefined && { referred }),

@@ -3,7 +3,7 @@
  * WebUI and LibreChat do with their default prompts. The model answers such a prompt alone, without a search, and
  * nothing is stored.
  */
-import { answerOnce } from '../../conversation/once'
+import { answeringOf, answerOnce } from '../../conversation/once'
 import { ApiError } from '../../errors'
 import { contentOf } from '../../parts'
 import { byteLength } from '../../turn/serialise'
@@ -39,11 +39,10 @@ export async function askTask(
   const model = await findOpenModel(env, [access], assistant.model)
   if (!model) throw new ApiError(400, 'The conversation model of this assistant does not exist any more.')
   const { system_prompt: _, ...alone } = model
-  const asked = Date.now()
   const conversationId = crypto.randomUUID()
   const limits = [model.max_tokens, model.max_completion_tokens, MOST_TOKENS]
   const settings = { max_tokens: Math.min(...limits.filter((limit) => typeof limit === 'number')) }
-  const { events } = answerOnce(
+  const reads = answerOnce(
     env,
     {
       question: contentOf(shortened(question, model.max_bytes * SHARE)),
@@ -58,9 +57,7 @@ export async function askTask(
     },
     conversationId,
   )
-  const delivery = () => ({ lost: async () => {}, asked, waitUntil: () => {} })
-  // A stream that breaks off cannot be resumed, because no log is kept.
-  return { conversationId, events, resume: async () => null, delivery, retrievals: [], dropped: [] }
+  return { ...answeringOf(conversationId, reads), retrievals: [], dropped: [] }
 }
 
 /**

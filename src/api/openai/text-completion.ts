@@ -43,14 +43,13 @@ function readPrompt(given: unknown): ModelQuestion {
 }
 
 export async function completeText(call: OpenCall): Promise<Response> {
-  const { asked, conversationId, events, resume, delivery } = await askModel(call, readPrompt)
+  const { asked, headers, conversationId, events, resume, delivery } = await askModel(call, readPrompt)
   const shape = {
     id: `cmpl-${conversationId}`,
     object: 'text_completion',
     created: Math.floor(call.record.started / 1000),
     model: asked.model,
   }
-  const headers = { 'x-parley-conversation-id': conversationId }
   const read = chatReader(events, resume)
   if (asked.stream) return streamTurn(read, new TextCompletionEncoder(shape), { headers, opensAt: 'text' })
   const turn = await wholeTurn(read)

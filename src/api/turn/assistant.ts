@@ -2,6 +2,7 @@
 import type { Access } from '../../auth/access'
 import { countSearches } from '../../auth/searches'
 import { type Answering, ask } from '../../conversation/ask'
+import { answeringOf, askOnce } from '../../conversation/once'
 import { ApiError } from '../../errors'
 import type { AnswerForm } from '../../models/answer-form'
 import type { ConversationModelConfig } from '../../models/language-model'
@@ -54,6 +55,8 @@ export interface AssistantQuestion {
   vouched?: boolean
   /** how the conversation began, if it was opened before its first question */
   begun?: Begun
+  /** true: the question belongs to no conversation, and neither it nor its answer is kept */
+  unstored?: boolean | undefined
   /** the turn that the question continues from; absent: the last one */
   after?: number | undefined
   /** earlier turns that the answer replaces */
@@ -108,39 +111,45 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
   const conversationId = embedded.conversation_id ?? asked.conversationId
   const named = asked.named && embedded.conversation_id === undefined
   const { citation_field: field } = assistant
-  const answering = await ask(
-    env,
-    {
-      ...(conversationId !== undefined && { conversationId }),
-      ...(named && { named, ...(asked.begun && { begun: asked.begun }) }),
-      ...(asked.isNew && { isNew: true }),
-      ...(asked.possibleId && named && { possibleId: asked.possibleId }),
-      ...(asked.seen && { seen: true }),
-      ...(asked.vouched && { vouched: true }),
-      ...(asked.after !== undefined && { after: asked.after }),
-      ...(asked.replaces && { replaces: asked.replaces }),
-      question: [...contentOf(question), ...files],
-      model,
-      ...(settings && { settings }),
-      historyId: await findHistory(env, model),
-      searches: retrievals.map(({ search }) => search),
-      // If a single search fails, that is the error. If one of several does, the others are enough to answer from.
-      onSearchError: retrievals.length === 1 ? 'fail' : 'go_on',
-      ...(asked.read && { read: asked.read }),
-      ...(asked.words && { words: asked.words }),
-      ...(asked.form && { form: asked.form }),
-      // Text beside the JSON would break it.
-      suggests: !asked.form && (asked.suggests ?? assistant.followups),
-      ...(asked.transcript && { transcript: asked.transcript }),
-      // With the admin key they are the operator's own words, which no guardrail needs to judge.
-      ...(access.owner !== 'admin' && { instructions: instructionsOf(changes) }),
-      ...(asked.labels && { labels: field === undefined ? {} : { field } }),
-      protocol,
-      assistant: assistant.name,
-      ...(await admitTurn({ env, request, record, accesses: [access], body: bodyText, userId: user }, model)),
-    },
-    request.signal,
-  )
+  const turn = {
+    question: [...contentOf(question), ...files],
+    model,
+    ...(settings && { settings }),
+    historyId: await findHistory(env, model),
+    searches: retrievals.map(({ search }) => search),
+    // If a single search fails, that is the error. If one of several does, the others are enough to answer from.
+    onSearchError: retrievals.length === 1 ? ('fail' as const) : ('go_on' as const),
+    ...(asked.read && { read: asked.read }),
+    ...(asked.words && { words: asked.words }),
+    ...(asked.form && { form: asked.form }),
+    // Text beside the JSON would break it.
+    suggests: !asked.form && (asked.suggests ?? assistant.followups),
+    ...(asked.transcript && { transcript: asked.transcript }),
+    // With the admin key they are the operator's own words, which no guardrail needs to judge.
+    ...(access.owner !== 'admin' && { instructions: instructionsOf(changes) }),
+    ...(asked.labels && { labels: field === undefined ? {} : { field } }),
+    protocol,
+    assistant: assistant.name,
+    ...(await admitTurn({ env, request, record, accesses: [access], body: bodyText, userId: user }, model)),
+  }
+  const alone = crypto.randomUUID()
+  const answering = asked.unstored
+    ? answeringOf(alone, await askOnce(env, turn, alone))
+    : await ask(
+        env,
+        {
+          ...turn,
+          ...(conversationId !== undefined && { conversationId }),
+          ...(named && { named, ...(asked.begun && { begun: asked.begun }) }),
+          ...(asked.isNew && { isNew: true }),
+          ...(asked.possibleId && named && { possibleId: asked.possibleId }),
+          ...(asked.seen && { seen: true }),
+          ...(asked.vouched && { vouched: true }),
+          ...(asked.after !== undefined && { after: asked.after }),
+          ...(asked.replaces && { replaces: asked.replaces }),
+        },
+        request.signal,
+      )
   const accepted = acceptedBy(model.model_name, changes.model ?? {})
   const dropped = Object.keys(changes.model ?? {}).filter((name) => !(name in accepted))
   return { ...answering, retrievals, dropped }

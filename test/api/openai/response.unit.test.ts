@@ -17,7 +17,7 @@ const SHAPE: ResponseShape = {
 const PLACE = '"item_id":"msg_c-1.3","output_index":0,"content_index":0'
 
 const response = (status: string, rest: string): string =>
-  `{"id":"resp_c-1.3","object":"response","created_at":1700000000,"status":"${status}","model":"docs","conversation":{"id":"c-1"},"previous_response_id":null,"error":null,"incomplete_details":null,"instructions":null,"metadata":{},"parallel_tool_calls":false,"temperature":null,"tool_choice":"none","tools":[],"top_p":null,${rest}}`
+  `{"id":"resp_c-1.3","object":"response","created_at":1700000000,"status":"${status}","model":"docs","conversation":{"id":"c-1"},"store":true,"previous_response_id":null,"error":null,"incomplete_details":null,"instructions":null,"metadata":{},"parallel_tool_calls":false,"temperature":null,"tool_choice":"none","tools":[],"top_p":null,${rest}}`
 
 const frame = (type: string, sequence: number, rest: string): string =>
   `event: ${type}\ndata: {"type":"${type}","sequence_number":${sequence},${rest}}\n\n`
