@@ -20,6 +20,8 @@ import { askTask, isTask } from './task'
 export interface ModelAnswering<Q extends ModelQuestion> extends AssistantAnswering {
   asked: Q
   assistant: Assistant
+  /** names of parameters that were passed over, if there are any */
+  ignored: string[] | undefined
   /** of the answer */
   headers: Record<string, string>
 }
@@ -61,8 +63,11 @@ export async function askModel<Q extends ModelQuestion>(
   const parties: ChatParties = { ...caller, assistant, ...(ahead && { ahead }) }
   if (isTask(asked, access.forPages)) {
     const answering = await askTask(parties, asked, bodyText)
-    return { ...answering, asked, assistant, headers: headersOf(answering) }
+    return { ...answering, asked, assistant, ignored: undefined, headers: headersOf(answering) }
   }
+  const { changes, names, denied } = changesOf(assistant, asked, access.owner === 'admin')
+  const ignored = [...asked.ignored, ...denied]
+  if (assistant.strict && ignored[0] !== undefined) throw unsupported(ignored[0], 'this assistant')
   const answering = await inChat(
     parties,
     async (given) => {
@@ -80,35 +85,78 @@ export async function askModel<Q extends ModelQuestion>(
         unstored: asked.unstored,
         question,
         form: asked.form,
-        changes: changesOf(assistant, asked, access.owner === 'admin'),
+        changes,
+        onDropped: (dropped) => {
+          const needed = dropped.find(
+            (name) => assistant.strict || (SHAPING.includes(name) && changes.model?.[name]),
+          )
+          if (needed !== undefined) throw unsupported(names[needed]!, 'its model')
+        },
         words: asked.stream ? words?.(asked) : undefined,
         protocol: 'openai',
         bodyText,
       }),
   )
-  return { ...answering, asked, assistant, headers: asked.unstored ? {} : headersOf(answering) }
+  ignored.push(...answering.dropped.map((name) => names[name]!))
+  return {
+    ...answering,
+    asked,
+    assistant,
+    ignored: ignored.length > 0 ? ignored : undefined,
+    headers: asked.unstored ? {} : headersOf(answering),
+  }
 }
 
 const headersOf = ({ conversationId }: AssistantAnswering): Record<string, string> => ({
   'x-parley-conversation-id': conversationId,
 })
 
-/** The changes that the assistant allows. Others are ignored, because clients send them by default. */
+/** Settings that change what the caller gets, so that no answer may do without them in silence. */
+const SHAPING = ['stop', 'frequency_penalty', 'presence_penalty']
+
+const unsupported = (name: string, by: string): InvalidParameter =>
+  new InvalidParameter(
+    `Unsupported parameter: \`${name}\` is not supported by ${by}. Leave it out.`,
+    name,
+    'unsupported_parameter',
+  )
+
+/** A conversation model's names for settings, where the request has others. */
+const PROPERTIES: Record<string, string> = {
+  max_completion_tokens: 'max_tokens',
+  max_output_tokens: 'max_tokens',
+  'reasoning.effort': 'reasoning_effort',
+}
+
+/** The changes that the assistant allows. */
 function changesOf(
   { overrides }: Assistant,
   { sampling, instructions }: ModelQuestion,
   isAdmin: boolean,
-): Changes {
-  const allows = (name: Override) => isAdmin || overrides.includes(name)
-  const { temperature, top_p, seed, max_tokens } = sampling
+): {
+  changes: Changes
+  /** the request's names for settings, by the model's */
+  names: Record<string, string>
+  /** names of parameters that the assistant does not allow. Clients send some of them by default */
+  denied: string[]
+} {
+  const model: Record<string, unknown> = {}
+  const names: Record<string, string> = {}
+  const denied: string[] = []
+  for (const [name, value] of Object.entries(sampling)) {
+    const property = PROPERTIES[name] ?? name
+    const override = property === 'max_tokens' ? 'max_response_tokens' : property
+    // A text to stop at can only make an answer shorter.
+    if (isAdmin || property === 'stop' || overrides.includes(override as Override)) {
+      model[property] = value
+      names[property] = name
+    } else denied.push(name)
+  }
+  // Clients send a system prompt by default. With a page's key it must not rewrite the assistant.
+  if (instructions !== '' && !isAdmin) denied.push('instructions')
   return {
-    model: {
-      ...(temperature !== undefined && allows('temperature') && { temperature }),
-      ...(top_p !== undefined && allows('top_p') && { top_p }),
-      ...(seed !== undefined && allows('seed') && { seed }),
-      ...(max_tokens !== undefined && allows('max_response_tokens') && { max_tokens }),
-    },
-    // Clients send a system prompt by default. With a page's key it must not rewrite the assistant.
-    ...(isAdmin && instructions !== '' && { prompt: { append: [instructions] } }),
+    changes: { model, ...(isAdmin && instructions !== '' && { prompt: { append: [instructions] } }) },
+    names,
+    denied,
   }
 }

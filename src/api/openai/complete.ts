@@ -9,12 +9,12 @@ import { readChatCompletion } from './request'
 
 export async function complete(call: OpenCall): Promise<Response> {
   const created = Math.floor(call.record.started / 1000)
-  const { asked, assistant, headers, events, words, resume, delivery } = await askModel(
+  const { asked, assistant, headers, ignored, events, words, resume, delivery } = await askModel(
     call,
     readChatCompletion,
     ({ model, includeUsage }) => chunkWording({ model, created }, includeUsage),
   )
-  const shape = { model: asked.model, created, fields: assistant, unstored: asked.unstored }
+  const shape = { model: asked.model, created, fields: assistant, unstored: asked.unstored, ignored }
   const read = chatReader(events, resume, words)
   if (asked.stream) {
     const encoder = new CompletionEncoder(shape, asked.includeUsage)

@@ -25,6 +25,8 @@ export interface CompletionShape {
   fields: SourceFields
   /** true: the turn belongs to no conversation */
   unstored?: boolean | undefined
+  /** names of parameters that were passed over */
+  ignored?: string[] | undefined
 }
 
 const DONE = 'data: [DONE]\n\n'
@@ -137,7 +139,7 @@ const headOf = (
   model,
 })
 
-function extrasOf(turn: Turn, { fields, unstored }: CompletionShape) {
+function extrasOf(turn: Turn, { fields, unstored, ignored }: CompletionShape) {
   const sources = sourcesOf(turn.passages, fields)
   const { suggestions, conversationId } = turn
   return {
@@ -152,6 +154,7 @@ function extrasOf(turn: Turn, { fields, unstored }: CompletionShape) {
         chunk_id: id,
       })),
       ...(suggestions && { followup_questions: suggestions }),
+      ...(ignored && { ignored }),
     },
   }
 }

@@ -69,6 +69,39 @@ const Called = once(() =>
   ),
 )
 
+const Penalty = () => v.nullish(v.pipe(v.number(), v.minValue(-2), v.maxValue(2)))
+
+/** How hard a reasoning model thinks. */
+export const Effort = once(() => v.nullish(v.pipe(v.string(), v.regex(/^[a-z]{1,20}$/))))
+
+/** Settings that the APIs of chat and of text completions have. */
+export const SETTINGS = [
+  'temperature',
+  'top_p',
+  'seed',
+  'frequency_penalty',
+  'presence_penalty',
+  'stop',
+  'max_tokens',
+]
+
+export const settings = once(() => {
+  const Stop = v.pipe(v.string(), v.minLength(1), v.maxLength(500))
+  return {
+    n: v.nullish(v.literal(1, 'One answer can be written at a time: `n` must be 1.')),
+    seed: v.nullish(v.pipe(v.number(), v.safeInteger())),
+    frequency_penalty: Penalty(),
+    presence_penalty: Penalty(),
+    stop: v.nullish(
+      v.pipe(
+        v.union([Stop, v.pipe(v.array(Stop), v.maxLength(16))]),
+        v.transform((stop) => (stop.length === 0 ? undefined : stop)),
+      ),
+    ),
+    max_tokens: v.nullish(Tokens()),
+  }
+})
+
 /** Open WebUI describes the user by an object. */
 const NamedUser = once(() =>
   v.pipe(
@@ -106,15 +139,10 @@ export interface ModelQuestion {
   after?: number
   /** the form that the answer has to have; absent: text */
   form?: AnswerForm
-  /** properties of the language model, by the names that a conversation model has for them */
-  sampling: Sampling
-}
-
-export interface Sampling {
-  temperature?: number
-  top_p?: number
-  seed?: number
-  max_tokens?: number
+  /** settings of the language model, by the names that the request has for them */
+  sampling: Record<string, unknown>
+  /** names of other parameters, which nothing here makes use of */
+  ignored: string[]
 }
 
 /** An error in one parameter of the request. */
@@ -218,6 +246,26 @@ function readText(content: unknown, param: string): string {
   }
 }
 
-/** The numbers that were given. */
-export const givenOf = (values: Record<keyof Sampling, number | null | undefined>): Sampling =>
-  Object.fromEntries(Object.entries(values).filter(([, value]) => typeof value === 'number'))
+/** Values, as JSON, that ask for nothing or for what happens anyway. Clients send them by default. */
+const IDLE = ['false', '0', '""', '[]', '{}', '"auto"', '"default"', '"disabled"', '["text"]']
+
+/**
+ * What is left of a body: settings of the language model, and parameters that ask for something which is not done here.
+ * @param settings names of those that its API has
+ */
+export function othersOf(
+  given: Readonly<Record<string, unknown>>,
+  settings: readonly string[],
+): Pick<ModelQuestion, 'sampling' | 'ignored'> {
+  const some = Object.entries(given).filter(([, value]) => value != null)
+  return {
+    sampling: Object.fromEntries(some.filter(([name]) => settings.includes(name))),
+    ignored: some.flatMap(([name, value]) =>
+      settings.includes(name) || IDLE.includes(JSON.stringify(value)) ? [] : [name],
+    ),
+  }
+}
+
+/** The properties of a parameter that is an object, by their paths. */
+export const under = (name: string, given: object): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(given).map(([key, value]) => [`${name}.${key}`, value]))

@@ -4,14 +4,18 @@ import { once } from '../../once'
 import {
   checkBody,
   common,
+  Effort,
   Format,
   formOf,
-  givenOf,
   LONGEST_ID,
   type ModelQuestion,
   message,
+  othersOf,
   readMessages,
+  SETTINGS,
+  settings,
   Tokens,
+  under,
 } from './question'
 
 const Body = once(() =>
@@ -19,9 +23,9 @@ const Body = once(() =>
     ...common(),
     messages: v.array(v.looseObject({ role: v.string(), ...message() })),
     stream_options: v.nullish(v.looseObject({ include_usage: v.nullish(v.boolean()) })),
-    n: v.nullish(v.literal(1, 'One answer can be written at a time: `n` must be 1.')),
-    seed: v.nullish(v.pipe(v.number(), v.safeInteger())),
-    max_tokens: v.nullish(Tokens()),
+    ...settings(),
+    reasoning_effort: Effort(),
+    modalities: v.nullish(v.array(v.literal('text', 'Answers are texts alone.'))),
     max_completion_tokens: v.nullish(Tokens()),
     response_format: v.nullish(Format()),
     metadata: v.nullish(
@@ -47,19 +51,29 @@ export function readChatCompletion(body: unknown): ChatCompletionRequest {
     user,
     metadata,
     store,
+    response_format: format,
+    n: _,
+    tool_choice: __,
     ...given
   } = checkBody(Body(), body)
-  const { temperature, top_p, seed, max_tokens, max_completion_tokens } = given
-  const form = formOf(given.response_format, 'response_format')
+  const { include_usage: includeUsage, ...streamed } = options ?? {}
+  const { conversation_id: conversation, ...labels } = metadata ?? {}
+  // The newer name counts where both are given.
+  if (given.max_completion_tokens != null) delete given.max_tokens
+  const form = formOf(format, 'response_format')
   return {
     model,
     ...readMessages(messages, 'messages'),
     stream: stream ?? false,
-    includeUsage: options?.include_usage ?? false,
+    includeUsage: includeUsage ?? false,
     ...(user && { user }),
     ...(store === false && { unstored: true }),
-    ...(metadata?.conversation_id && { conversation: metadata.conversation_id }),
+    ...(conversation && { conversation }),
     ...(form && { form }),
-    sampling: givenOf({ temperature, top_p, seed, max_tokens: max_completion_tokens ?? max_tokens }),
+    ...othersOf({ ...given, ...under('stream_options', streamed), ...under('metadata', labels) }, [
+      ...SETTINGS,
+      'max_completion_tokens',
+      'reasoning_effort',
+    ]),
   }
 }

@@ -29,12 +29,13 @@ export async function respond(call: OpenCall): Promise<Response> {
       error instanceof ApiError && (error.code === 'unknown_turn' || error.code === 'unknown_conversation')
     throw (isMissing && missing) || error
   })
-  const { asked, assistant, headers, conversationId, events, words, resume, delivery } = answering
+  const { asked, assistant, headers, ignored, conversationId, events, words, resume, delivery } = answering
   const shape = {
     model: asked.model,
     created: Math.floor(call.record.started / 1000),
     fields: assistant,
     unstored: asked.unstored,
+    ignored,
     previous: asked.previous ?? null,
     // A seal would vouch for a conversation that there is not.
     handle: asked.unstored ? conversationId : await handleOf(call.env, conversationId),

@@ -190,6 +190,7 @@ export const frameOf = ({ conversationId, turn }: Turn, shape: ResponseShape, st
   tool_choice: 'none',
   tools: [],
   top_p: null,
+  ...(shape.ignored && { context: { ignored: shape.ignored } }),
 })
 
 const itemId = ({ conversationId, turn }: Turn): string => messageId(conversationId, turn)

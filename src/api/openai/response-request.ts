@@ -5,15 +5,17 @@ import { type Place, readPlace } from './ids'
 import {
   checkBody,
   common,
+  Effort,
   Format,
   formOf,
-  givenOf,
   InvalidParameter,
   LONGEST_ID,
   type ModelQuestion,
+  othersOf,
   readMessages,
   type SaidMessage,
   Tokens,
+  under,
 } from './question'
 
 const Id = once(() => v.pipe(v.string(), v.maxLength(LONGEST_ID)))
@@ -41,6 +43,11 @@ const Body = once(() =>
     conversation: v.nullish(v.union([Id(), v.looseObject({ id: Id() })])),
     previous_response_id: v.nullish(v.string()),
     text: v.nullish(v.looseObject({ format: v.nullish(Format()) })),
+    reasoning: v.nullish(v.looseObject({ effort: Effort() })),
+    background: v.nullish(
+      v.literal(false, 'No answer is written in the background: stream it, or read it again by its id.'),
+    ),
+    prompt: v.optional(v.null('No prompts are stored here: the assistant has its own.')),
   }),
 )
 
@@ -65,6 +72,9 @@ export function readResponse(body: unknown): ResponseRequest {
     conversation,
     previous_response_id: previous,
     store,
+    text,
+    reasoning,
+    tool_choice: _,
     ...given
   } = checkBody(Body(), body)
   if (conversation != null && previous != null) {
@@ -75,8 +85,8 @@ export function readResponse(body: unknown): ResponseRequest {
   }
   const messages = typeof input === 'string' ? [{ role: 'user', content: input }] : input.flatMap(messageOf)
   const said = readMessages(messages, 'input')
-  const { temperature, top_p, max_output_tokens: max_tokens } = given
-  const form = formOf(given.text?.format, 'text.format')
+  const { format, ...written } = text ?? {}
+  const form = formOf(format, 'text.format')
   const referred = previous == null && typeof input !== 'string' ? lastReference(input) : undefined
   const place = referred === undefined ? placeOf(previous) : placeOfMessage(referred)
   const named = place?.conversation ?? (typeof conversation === 'string' ? conversation : conversation?.id)
@@ -92,7 +102,12 @@ export function readResponse(body: unknown): ResponseRequest {
     ...(referred !== undefined && { referred }),
     ...(place && { after: place.turn }),
     ...(form && { form }),
-    sampling: givenOf({ temperature, top_p, seed: undefined, max_tokens }),
+    ...othersOf({ ...given, ...under('text', written), ...under('reasoning', reasoning ?? {}) }, [
+      'temperature',
+      'top_p',
+      'max_output_tokens',
+      'reasoning.effort',
+    ]),
   }
 }
 

@@ -11,7 +11,7 @@ import { streamTurn, type TurnEncoder, wholeTurn } from '../turn/stream'
 import { askModel } from './ask-model'
 import { finishReason, usageOf } from './encoder'
 import { errorBody } from './errors'
-import { checkBody, common, givenOf, type ModelQuestion, readMessages, Tokens } from './question'
+import { checkBody, common, type ModelQuestion, othersOf, readMessages, SETTINGS, settings } from './question'
 
 const body = once(() => {
   const none = (what: string) => v.nullish(v.union([v.literal(''), v.literal(false)], what))
@@ -23,32 +23,43 @@ const body = once(() => {
     ]),
     suffix: none('Nothing is written before a suffix.'),
     echo: none('A prompt is not repeated.'),
-    n: v.nullish(v.literal(1, 'One answer can be written at a time: `n` must be 1.')),
     best_of: v.nullish(v.literal(1, 'One answer can be written at a time: `best_of` must be 1.')),
-    seed: v.nullish(v.pipe(v.number(), v.safeInteger())),
-    max_tokens: v.nullish(Tokens()),
+    ...settings(),
   })
 })
 
 function readPrompt(given: unknown): ModelQuestion {
-  const { model, prompt, stream, user, temperature, top_p, seed, max_tokens } = checkBody(body(), given)
+  const {
+    model,
+    prompt,
+    stream,
+    user,
+    n: _,
+    best_of: __,
+    tool_choice: ___,
+    ...others
+  } = checkBody(body(), given)
   const content = typeof prompt === 'string' ? prompt : prompt[0]
   return {
     model,
     ...readMessages([{ role: 'user', content }], 'prompt'),
     stream: stream ?? false,
     ...(user && { user }),
-    sampling: givenOf({ temperature, top_p, seed, max_tokens }),
+    ...othersOf(others, SETTINGS),
   }
 }
 
 export async function completeText(call: OpenCall): Promise<Response> {
-  const { asked, headers, conversationId, events, resume, delivery } = await askModel(call, readPrompt)
+  const { asked, headers, ignored, conversationId, events, resume, delivery } = await askModel(
+    call,
+    readPrompt,
+  )
   const shape = {
     id: `cmpl-${conversationId}`,
     object: 'text_completion',
     created: Math.floor(call.record.started / 1000),
     model: asked.model,
+    ...(ignored && { context: { ignored } }),
   }
   const read = chatReader(events, resume)
   if (asked.stream) return streamTurn(read, new TextCompletionEncoder(shape), { headers, opensAt: 'text' })

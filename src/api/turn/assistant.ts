@@ -66,6 +66,8 @@ export interface AssistantQuestion {
   /** texts sent with the question */
   files?: FilePart[]
   changes?: Changes
+  /** gets the names of settings in `changes.model` that the model does not support, before it is asked. What it throws refuses the question */
+  onDropped?(names: string[]): void
   /** the form that the answer has to have */
   form?: AnswerForm | undefined
   /** whether to suggest next questions; absent: as the assistant says */
@@ -106,6 +108,9 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
   await countSearches(env, Array(Math.max(0, retrievals.length - 1)).fill(access))
   const model = await modelOf(env, access, assistant, changes)
   const settings = settingsOf(model, changes)
+  const accepted = acceptedBy(model.model_name, changes.model ?? {})
+  const dropped = Object.keys(changes.model ?? {}).filter((name) => !(name in accepted))
+  asked.onDropped?.(dropped)
   requireRoom(files, model, asked.form)
   if (asked.form) requireFormOf(model, asked.form)
   const conversationId = embedded.conversation_id ?? asked.conversationId
@@ -150,8 +155,6 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
         },
         request.signal,
       )
-  const accepted = acceptedBy(model.model_name, changes.model ?? {})
-  const dropped = Object.keys(changes.model ?? {}).filter((name) => !(name in accepted))
   return { ...answering, retrievals, dropped }
 }
 

@@ -47,7 +47,8 @@ describe('a chat completion request', () => {
       includeUsage: true,
       user: 'anna',
       conversation: 'c-1',
-      sampling: { temperature: 0.2, max_tokens: 50 },
+      sampling: { temperature: 0.2, max_completion_tokens: 50 },
+      ignored: [],
     })
   })
 

@@ -100,7 +100,7 @@ describe('a stream of a response', () => {
 
 describe('a response request', () => {
   it('is a question alone, or all that was said', () => {
-    const rest = { model: 'docs', transcript: [], instructions: '', stream: false, sampling: {} }
+    const rest = { model: 'docs', transcript: [], instructions: '', stream: false, sampling: {}, ignored: [] }
     expect(readResponse({ model: 'docs', input: 'How high?' })).toEqual({ ...rest, question: 'How high?' })
     const input = [
       { role: 'developer', content: 'In French.' },
@@ -128,7 +128,7 @@ describe('a response request', () => {
       instructions: 'Be brief.\n\nIn French.',
       stream: true,
       user: 'anna',
-      sampling: { max_tokens: 9 },
+      sampling: { max_output_tokens: 9 },
     })
   })
 
