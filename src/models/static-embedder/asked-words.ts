@@ -13,7 +13,7 @@ interface Asked {
 /**
  * The index of a collection and a reader may divide a text in different ways: `wi-fi` can be one word to the index and two to a
  * reader, and a word in katakana is one to a reader and one a character to the index. A word that the reader sees otherwise is
- * taken apart, or put together, so that it is found in what is read.
+ * taken apart, put together, or written as the reader writes it, so that it is found in what is read.
  * @param text of the question
  * @param words of the question as the index has them, in order
  * @returns each word once. The parts of a word share what it says; a whole says what its parts do
@@ -21,7 +21,8 @@ interface Asked {
 export function wordsToRead(text: string, words: readonly Asked[]): Asked[] {
   const seen = wordsOf(text).filter((word) => LETTER().test(word))
   const known = new Set(seen)
-  const said = new Map(words.map(({ word, says }) => [word, says]))
+  // A reader takes marks off all letters, also off kana, and Korean syllables apart.
+  const said = new Map(words.map(({ word, says }) => [wordsOf(word).join(''), says]))
   const order = [...said.keys()]
   const whole = new Map<string, string>()
   for (const word of known) {
@@ -39,14 +40,13 @@ export function wordsToRead(text: string, words: readonly Asked[]): Asked[] {
   return Array.from(read, ([word, says]) => ({ word, says }))
 }
 
-/** Neighbours that make a word together; none if they do not. */
+/** Words that make a word together, in order; none if they do not. Each may be there more than once. */
 function partsOf(word: string, words: readonly string[]): readonly string[] {
-  for (const first of words.keys()) {
-    let joined = ''
-    for (let next = first; next < words.length && word.startsWith(joined); next++) {
-      joined += words[next]
-      if (joined === word) return words.slice(first, next + 1)
-    }
+  const parts: string[] = []
+  for (let at = 0; at < word.length; at += parts.at(-1)!.length) {
+    const next = words.filter((part) => part !== '' && word.startsWith(part, at))
+    if (next.length === 0) return []
+    parts.push(next.reduce((longest, part) => (part.length > longest.length ? part : longest)))
   }
-  return []
+  return parts
 }

@@ -25,6 +25,14 @@ it('puts a word together that the index has by its characters', () => {
   ])
 })
 
+it('puts a word together that has a character twice, and marks that a reader leaves out', () => {
+  expect(said('サーバー設定', { サ: 1, ー: 1, バ: 1, 設: 2, 定: 2 })).toEqual([
+    ['サーハー', 3],
+    ['設', 2],
+    ['定', 2],
+  ])
+})
+
 it('leaves words as they are that both have, and corrections that the question lacks', () => {
   expect(said('sharks in the rief', { sharks: 2, reef: 3 })).toEqual([
     ['sharks', 2],

@@ -69,6 +69,13 @@ describe('a reader', () => {
     expect(read(question, 'The deductible').words).toBeGreaterThan(read(question, 'You need it').words)
   })
 
+  it('finds words of scripts whose letters it takes apart', () => {
+    const asks = (text: string, words: string[]) =>
+      new PassageReader(table).ask(asked(text, words))({ names: '', text })
+    expect(asks('서버 설정', ['서버', '설정'])).toMatchObject({ words: 0.5, pairs: 1 })
+    expect(asks('データ', [...'データ']).words).toBe(0.5)
+  })
+
   it("does not trust its table with another language's words", () => {
     const text = 'Die Kündigung wird zum Ende des Monats wirksam. Der Vertrag endet dann.'
     expect(read('Wann endet der Vertrag', text).likeness).toBe(0)
