@@ -12,22 +12,17 @@ const AS_MUCH = 0.5
 const NUMBER = /\d+/g
 const YEAR = /\b(?:19|20)\d\d\b/
 const WORD = regExp(String.raw`\p{L}+`, 'gu')
-/** A page without a year is today's if its title has all words of the earlier one's, and they are no fewer than this. */
-const FEWEST_WORDS = 2
 
-/** Whether a candidate is of a newer edition of the page that another one is of. */
+/** Whether a candidate is of a newer edition of the page that another one is of. A page without a year is today's. */
 export function isNewer({ rank, section }: Candidate, other: Candidate): boolean {
   const [title = ''] = section.context
   const [earlier = ''] = other.section.context
-  if (rank === other.rank) return false
-  if (/\d/.test(title))
-    return (
-      title.replace(NUMBER, '') === earlier.replace(NUMBER, '') &&
-      title.localeCompare(earlier, 'en', { numeric: true }) > 0
-    )
-  const words = earlier.match(WORD()) ?? []
-  return YEAR.test(earlier) && words.length >= FEWEST_WORDS && words.every((word) => title.includes(word))
+  if (rank === other.rank || wordsIn(title) !== wordsIn(earlier)) return false
+  return /\d/.test(title) ? title.localeCompare(earlier, 'en', { numeric: true }) > 0 : YEAR.test(earlier)
 }
+
+const wordsIn = (title: string): string =>
+  (title.toLowerCase().replace(NUMBER, '').match(WORD()) ?? []).join(' ')
 
 /** The best sentences of newer editions than the best one's page, newest first, unless the question names that edition. */
 export function newerThan(best: Candidate, ranked: Candidate[], question: Question): Candidate[] {

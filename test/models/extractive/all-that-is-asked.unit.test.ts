@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { answerFrom as answer } from '../../../src/models/extractive/answer'
+import { isNewer } from '../../../src/models/extractive/editions'
+import type { Candidate } from '../../../src/models/extractive/evidence'
 import { ENGLISH } from '../../../src/models/extractive/language'
 import { questionsIn, readQuestion } from '../../../src/models/extractive/question'
 import type { Source } from '../../../src/models/language-model'
@@ -192,6 +194,24 @@ describe('editions of a page', () => {
     )
     expect(answer).toContain('5 euros')
     expect(answer.indexOf('5 euros')).toBeLessThan(`${answer}4 euros`.indexOf('4 euros'))
+  })
+})
+
+describe('titles of editions', () => {
+  const titled = (title: string, rank: number) => ({ rank, section: { context: [title] } }) as Candidate
+  const newer = (title: string, earlier: string) => isNewer(titled(title, 0), titled(earlier, 1))
+
+  it('differ in numbers alone', () => {
+    expect(newer('Prices', 'Prices 2024')).toBe(true)
+    expect(newer('Annual report', 'Annual Report (2023)')).toBe(true)
+    expect(newer('Prices 2024', 'Prices')).toBe(true)
+    expect(newer('Level 2', 'Level 3')).toBe(false)
+    expect(newer('Exam B2', 'Exam A1')).toBe(false)
+  })
+
+  it('are not those of other pages that have the same words or letters among others', () => {
+    expect(newer('Annual reporting calendar', 'Annual report 2023')).toBe(false)
+    expect(newer('Opening hours of the museum shop', 'Opening hours 2019')).toBe(false)
   })
 })
 
