@@ -24,20 +24,19 @@ export function suggestionsFrom(question: string, answer: string, sources: Sourc
   const { about } = phrasesFor(question)
   for (const { document } of sources) {
     if (suggested.length === MOST) break
-    const next = questionAbout(document, about)
-    if (next === undefined || isUsed(document, answer)) continue
-    const stems = contentStems(next)
+    const title = titleToAsk(document)
+    if (title === undefined || isUsed(document, answer)) continue
+    const stems = contentStems(title)
     if (stems.size === 0 || asked.some((earlier) => [...stems].every((stem) => earlier.has(stem)))) continue
     asked.push(stems)
-    suggested.push(`<<${next}>>`)
+    suggested.push(`<<${title.endsWith('?') ? title : about.replace('%', () => title)}>>`)
   }
   return suggested.length > 0 ? suggested.join('\n') : NOTHING_ELSE
 }
 
-function questionAbout(document: Record<string, unknown>, about: string): string | undefined {
+function titleToAsk(document: Record<string, unknown>): string | undefined {
   const title = namesOf(document).find((name) => name.endsWith('?')) ?? titleOf(document)
-  if (title === '' || title.length > LONGEST_TITLE || /[<>\n]/.test(title)) return undefined
-  return title.endsWith('?') ? title : about.replace('%', () => title)
+  return title === '' || title.length > LONGEST_TITLE || /[<>\n]/.test(title) ? undefined : title
 }
 
 const ASKS_ABOUT = /^what(?:['\u2019]?s| is| are)\b.{1,200}\babout\b.{0,3}$/i
@@ -56,7 +55,9 @@ export function openingAsked(
     const named = titleOf(document)
     if (asksAbout(text.trim(), named)) return true
     const title = contentStems(named)
-    return ASKS_ABOUT.test(text) && title.size === asked.size && [...title].every((stem) => asked.has(stem))
+    // "What is it about?" names no title, and a document without one has no words that it could name.
+    if (title.size === 0 || title.size !== asked.size || !ASKS_ABOUT.test(text)) return false
+    return [...title].every((stem) => asked.has(stem))
   }
   const rank = sources.findIndex(({ document }) => isAsked(document))
   return candidates.find(

@@ -55,6 +55,17 @@ describe('suggestions', () => {
     expect(answerFrom(next, [other, guide]).text).toBe('Everything that our millers know.')
   })
 
+  it('do not repeat a question in another language either', () => {
+    const hours = source({ title: 'Öffnungszeiten', text: 'Montag bis Freitag von neun bis fünf.' })
+    expect(suggestionsFrom('Was sind die Öffnungszeiten?', '', [hours])).toBe(NOTHING_ELSE)
+    expect(suggestionsFrom('Wo ist das Büro?', '', [hours])).toBe('<<Worum geht es in „Öffnungszeiten“?>>')
+  })
+
+  it('are not asked of a document without a title', () => {
+    const pumps = source({ text: 'Pumps are cleaned on Mondays. Dogs are welcome.' })
+    expect(answerFrom('What is it about?', [pumps]).declined).toBe(true)
+  })
+
   it('may be asked in other words, and ask for more than what a document is about', () => {
     expect(answerFrom('what is the flour guide about', [guide]).text).toBe(
       'Everything that our millers know.',
