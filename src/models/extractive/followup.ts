@@ -17,7 +17,7 @@ const PRONOUN = /\b(it|its|they|them|their|theirs|he|him|his|she|her|hers)\b/i
 const POINTING =
   /\b(this|that|these|those|ones?|here|former|latter|same|such|others?|another)\b|(?<!\b(?:is|are|was|were) )\bthere\W*$/i
 const ELLIPTIC =
-  /^\s*(?:\w+\. )?((and |so |ok |but )*(what|how) about\b|and\b|or\b|but\b|und\b|et\b|\W?y\b|why\b\W*$|how so\b|how come\b|also\b|else\b)/i
+  /^\s*(?:\w+\. )?((and |so |ok |but )*(what|how) about\b|and\b|or\b|but\b|und\b|et\b|\u00bf ?y\b|y (?:a|al|con|de|del|el|en|la|las|los|para|por|qu\u00e9|si|sin)\b|why\b\W*$|how so\b|how come\b|also\b|else\b)/i
 
 const BEGINS_QUESTION = new RegExp(`^(?:${ASKING_WORD}|${AUXILIARY}|was|were|has|have|must)$`)
 const LONGEST_FRAGMENT = 7
@@ -48,8 +48,13 @@ const ASKS_FOR_NAME =
  */
 export function standalone(question: string, history: ChatMessage[]): string {
   if (smallTalk(question) !== undefined || asksAbout(question)) return question
-  const again = askedAgain(question, lastAsked(history))
-  if (again !== undefined) return again
+  const last = lastAsked(history)
+  const again = askedAgain(question, last?.text)
+  return last && again !== undefined ? withTopic(again, last.earlier) : withTopic(question, history)
+}
+
+/** Puts what a question points at or leaves out into it. */
+function withTopic(question: string, history: ChatMessage[]): string {
   const talk = topicOf(history)
   if (talk.topic.length === 0 || !needsContext(question, talk)) return question
   const own = new Set(wordsOf(question).map((word) => word.stem))
@@ -85,6 +90,7 @@ function askedAgain(question: string, before: string | undefined): string | unde
   const known = placeIn(before)
   if (
     there?.kept.every((word) => ONLY_GOES_ON.test(word)) &&
+    !POINTER.test(there.place) &&
     there.preposition.toLowerCase() === known?.preposition.toLowerCase()
   )
     return `${known.kept.join(' ')} ${known.preposition} ${there.place}${known.end}`
@@ -99,6 +105,7 @@ function askedAgain(question: string, before: string | undefined): string | unde
 
 const AT = new RegExp(`^(?:${PREPOSITION}|f\u00fcr|im|am|bei|mit|pour|en|avec|para|con)$`, 'i')
 const ONLY_GOES_ON = /^\W?(?:and|or|but|so|what|how|about|und|et|y)$/i
+const POINTER = /^(?:it|them|him|her|this|that|these|those|there|here|ones?)$/i
 const MOST_WORDS_THERE = 4
 
 /** The preposition at the end of a question with what follows it: `on` and `Arch Linux` in "And on Arch Linux?" */
@@ -117,16 +124,26 @@ function placeIn(
 /** follow-ups of follow-ups that are traced back */
 const MOST_FOLLOWED = 5
 
-/** The last question, asked in full: "How do I install it on Ubuntu?", "And on Arch Linux?" */
-function lastAsked(history: ChatMessage[], most = MOST_FOLLOWED): string | undefined {
+/**
+ * The last question, asked in full ("How do I install it on Ubuntu?", "And on Arch Linux?"), and what was said before it was first
+ * asked, which says what "it" is.
+ */
+function lastAsked(
+  history: ChatMessage[],
+  most = MOST_FOLLOWED,
+): { text: string; earlier: ChatMessage[] } | undefined {
   const at = history.findLastIndex(({ role, content }) => role === 'user' && smallTalk(content) === undefined)
   if (at < 0) return undefined
   const { content } = history[at]!
-  return (most > 0 ? askedAgain(content, lastAsked(history.slice(0, at), most - 1)) : undefined) ?? content
+  const earlier = history.slice(0, at)
+  const before = most > 0 ? lastAsked(earlier, most - 1) : undefined
+  const again = askedAgain(content, before?.text)
+  return before && again !== undefined ? { ...before, text: again } : { text: content, earlier }
 }
 
 const YEAR = regExp(String.raw`(?<![\p{L}\p{N}.])(?:1[5-9]|20)\d\d(?![\p{L}\p{N}]|\.\d)`, 'gu')
-const BEFORE_YEAR = /^\W?(?:(?:and|what about|how about|und|et|y) )?(?:(?:in|im|en) )?(?:the |el |l.)?/
+const BEFORE_YEAR =
+  /^\W?(?:(?:and|or|but|so|what about|how about|und|et|y) )*(?:(?:in|im|en) )?(?:the |el |l.)?/
 const NEAR_YEAR =
   /^(?:(year before|previous year|(?:jahr )?davor|ann.e (?:pr.c.dente|d.avant)|a.o anterior)|year after|next year|(?:jahr )?danach|ann.e (?:suivante|d.apr.s)|a.o siguiente)$/
 

@@ -11,6 +11,7 @@ describe('a follow-up', () => {
   it.each([
     ['Where were the meetups in 2023?', 'And the year before?', 'Where were the meetups in 2022?'],
     ['Where were the meetups in 2023?', 'and in 2021', 'Where were the meetups in 2021?'],
+    ['Where were the meetups in 2023?', 'And what about 2021?', 'Where were the meetups in 2021?'],
     ['Wie hoch war der Umsatz 2023?', 'Und im Jahr danach?', 'Wie hoch war der Umsatz 2024?'],
     ['Quel était le prix en 2023 ?', "Et l'année précédente ?", 'Quel était le prix en 2022 ?'],
     ['¿Cuánto costaba en 2023?', '¿Y el año anterior?', '¿Cuánto costaba en 2022?'],
@@ -37,9 +38,29 @@ describe('a follow-up', () => {
       'Combien coûte le cours pour les enfants ?',
     ],
     [['¿Cuándo abre en julio?'], '¿Y en agosto?', '¿Cuándo abre en agosto?'],
+    [
+      ['What is Parley?', 'How do I install it on Ubuntu?', 'and on Arch Linux?'],
+      'And on Windows?',
+      'How do I install Parley on Windows?',
+    ],
+    [
+      ['Who was Ada Lovelace?', 'What did she publish in 1842?'],
+      'And the year after?',
+      'What did Ada Lovelace publish in 1843?',
+    ],
+    [['How do I connect to Slack?'], 'And to it?', 'And to Slack?'],
     [['How do I log in to the console?'], 'And in Rome?', 'And in Rome (console, log)?'],
   ])('puts another place, person or time where %s had one: %s', (before, question, expected) => {
     expect(standalone(question, said(...before.flatMap((each) => [each, 'So.'])))).toBe(expected)
+  })
+
+  it('in Spanish begins with a letter that English also has', () => {
+    expect(standalone('Y-axis label colour?', said('What is a startup?', 'A firm.'))).toBe(
+      'Y-axis label colour?',
+    )
+    const history = said('¿Cuánto cuesta la entrada?', 'Diez euros.')
+    expect(standalone('¿Y gratis?', history)).toContain('entrada')
+    expect(standalone('y los niños?', history)).toContain('entrada')
   })
 
   it('in German goes on with what was asked', () => {
