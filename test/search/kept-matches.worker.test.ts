@@ -30,8 +30,8 @@ const CASES = Math.ceil((Number(env.FUZZ_CASES) || 100) / 10)
 const FIELDS = [
   { name: 'title', type: 'string' },
   { name: 'text', type: 'string' },
-  { name: 'kind', type: 'string', facet: true },
-  { name: 'points', type: 'int32' },
+  { name: 'kind', type: 'string', facet: true, sort: true },
+  { name: 'points', type: 'int32', facet: true },
 ]
 /** Common words first. Several begin alike. */
 const WORDS = ['star', 'stone', 'start', 'moon', 'stare', 'more', 'moor', 'lake', 'sty', 'oak']
@@ -58,7 +58,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc
       .record({
         q: fc.oneof(
-          words(1, 3).chain((q) => fc.constantFrom(q, q.slice(0, -1), `${q} -lake`)),
+          words(1, 3).chain((q) => fc.constantFrom(q, q.slice(0, -1), `${q} -lake`, `* -${q}`)),
           fc.shuffledSubarray(WORDS, { minLength: 5 }).map((question) => question.join(' ')),
         ),
         prefix: fc.constantFrom('true', 'false'),
@@ -70,6 +70,18 @@ const step: fc.Arbitrary<Step> = fc.oneof(
           '_text_match:desc,points:asc',
           'points:desc',
           '_text_match:asc',
+          'points:asc,_text_match:asc,kind:desc',
+          'kind:desc',
+          '_eval(points:>1):desc,points:asc,kind:asc',
+        ),
+        group: fc.constantFrom<SearchParameters>(
+          {},
+          {},
+          {},
+          { group_by: 'kind' },
+          { group_by: 'kind,points', group_limit: '2' },
+          { group_by: 'points', sort_by: '_group_found:desc,_text_match:desc' },
+          { group_by: 'kind', sort_by: '_eval(points:>2):desc', group_limit: '1' },
         ),
         filter_by: fc.constantFrom(
           '',
@@ -81,13 +93,16 @@ const step: fc.Arbitrary<Step> = fc.oneof(
         query_by: fc.constantFrom('title,text', 'text', 'title'),
         drop_tokens_threshold: fc.constantFrom('0', '1', '20'),
       })
-      .map(({ q, page, ...rest }) => ({ search: { ...rest, q: q === '' ? 'star' : q, page: String(page) } })),
+      .map(({ q, page, group, ...rest }) => ({
+        // There are few groups.
+        search: { ...rest, ...group, q: q || 'star', page: 'group_by' in group ? '1' : String(page) },
+      })),
   },
   { weight: 1, arbitrary: fc.tuple(ids, texts).map(([id, doc]) => ({ put: { ...doc, id } })) },
   { weight: 1, arbitrary: ids.map((id) => ({ remove: id })) },
 )
 
-const documents = fc.sample(texts, { numRuns: 240, seed: 16 }).map((doc, n) => ({ ...doc, id: `d${n}` }))
+const documents = fc.sample(texts, { numRuns: 400, seed: 16 }).map((doc, n) => ({ ...doc, id: `d${n}` }))
 
 const inside = <Result>(
   { objectId }: TestCollection,
@@ -132,13 +147,16 @@ const told = (collection: TestCollection, steps: readonly Step[]) =>
         const seq = store.find([each.remove]).get(each.remove)
         if (seq !== undefined) removeAll(storage, store, [[seq, each.remove]])
       } else {
-        const { found, hits, facet_counts } = await executeSearch(context, each.search)
-        const page = hits!.map(({ document, text_match, highlights }) => [
-          document.id,
-          text_match,
-          highlights,
-        ])
-        seen.push({ asked: each.search, found, page, facet_counts })
+        const {
+          found,
+          hits = [],
+          grouped_hits = [],
+          facet_counts,
+        } = await executeSearch(context, each.search)
+        const shown = (some: typeof hits) =>
+          some.map(({ document, text_match, highlights }) => [document.id, text_match, highlights])
+        const groups = grouped_hits.map(({ hits: own, ...group }) => ({ ...group, page: shown(own) }))
+        seen.push({ asked: each.search, found, page: shown(hits), groups, facet_counts })
       }
     }
     return { seen, bytes: context.columns.matches.bytes }
@@ -309,6 +327,63 @@ it('keeps nothing that a write during a pause has made wrong', async () => {
     return pauses
   })
   expect(pauses).toBeGreaterThan(1)
+}, 600_000)
+
+it('orders and groups by score around a write during a pause, and keeps nothing that it made wrong', async () => {
+  const collection = await makeCollection(FIELDS, [])
+  const all = Array.from({ length: 400 }, (_, n) => ({
+    id: `d${n}`,
+    title: n % 3 ? 'star moon' : 'star',
+    text: 'lake '.repeat(n % 5),
+    kind: n % 2 ? 'fish' : 'bird',
+    points: n % 2,
+  }))
+  await fill(collection, BLOCK - 17, all)
+  const words = { q: 'star', query_by: 'title,text', per_page: '20' }
+  const pauses = await inside(collection, async ({ context, writer }) => {
+    const change = (document: object) =>
+      writer.write([{ document: JSON.stringify({ ...all[7], ...document }), action: 'upsert' }])
+    const search = async (params: SearchParameters, others = new LongSearches()) => {
+      const { found, hits = [], grouped_hits = [] } = await executeSearch(context, params, {}, { others })
+      const shown = [hits, ...grouped_hits.map((group) => group.hits)].map((some) =>
+        some.map(({ document, text_match }) => [document.id, text_match] as const),
+      )
+      return { found, shown, ids: shown.flat().map(([id]) => id) }
+    }
+    const used = vi.spyOn(Pace.prototype, 'used', 'get').mockReturnValue(1)
+    let most = 0
+    const orders: SearchParameters[] = [{ sort_by: 'points:desc' }, { group_by: 'kind', group_limit: '10' }]
+    for (const order of orders) {
+      const params = { ...words, ...order }
+      change({})
+      const before = await search(params)
+      // As long as it is short, it comes first.
+      const after = { title: 'star', text: '', points: 2 }
+      for (let pauses = 0, isPaused = true; isPaused; pauses++) {
+        change({})
+        context.columns.evict()
+        const others = new LongSearches()
+        let turns = 0
+        vi.spyOn(others, 'turn').mockImplementation(async () => {
+          if (turns++ === pauses) change(after)
+        })
+        const during = await search(params, others)
+        isPaused = turns > pauses
+        most = Math.max(most, pauses)
+        expect(during.found).toBe(before.found)
+        expect(new Set(during.ids).size).toBe(during.ids.length)
+        const unchanged = ({ ids }: typeof before) => ids.filter((id) => id !== 'd7').slice(0, 18)
+        expect(unchanged(during)).toEqual(unchanged(before))
+        const kept = await search(params)
+        context.columns.evict()
+        expect(await search(params)).toEqual(kept)
+        if (isPaused && 'sort_by' in order) expect(kept.ids[0]).toBe('d7')
+      }
+    }
+    used.mockRestore()
+    return most
+  })
+  expect(pauses).toBeGreaterThan(3)
 }, 600_000)
 
 it('keeps no matches of a filter', () => {

@@ -16,6 +16,13 @@ import type { TextIndex } from '../text/analyzer'
 import type { Pace } from './pace'
 import { FIRST_WIDTH, ranges } from './scan'
 
+/** Matches in memory, and the scores of each block's documents. */
+export interface ScoredSet {
+  set: ReadonlyMap<number, Uint16Array>
+  /** By offset: the score of a document, until another block is asked for (block-scores.ts). @throws Unreadable */
+  scores: { of(number: number, isAlone?: boolean): (at: number) => number }
+}
+
 /** A part of the matches. */
 export interface Part {
   relation: SqlFragment
@@ -35,6 +42,8 @@ export interface Candidates {
   set?: ((pace: Pace) => Promise<ReadonlyMap<number, Uint16Array> | undefined>) | undefined
   /** the same for matches with scores. The set lacks the scores, so it only serves to count */
   unscored?: ((pace: Pace) => Promise<ReadonlyMap<number, Uint16Array> | undefined>) | undefined
+  /** the matches of words with their scores in memory (block-scores.ts), where those can order the page or its groups */
+  scored?: ((pace: Pace) => Promise<ScoredSet | undefined>) | undefined
   /** The matches that can be among the best `count`, where all are in memory. */
   leading?: ((count: number) => Candidates['parts']) | undefined
 }

@@ -4,6 +4,7 @@ import { BLOCK, type Offsets } from '../schema/block'
 import type { Block, Column } from '../schema/column'
 import { isString } from '../schema/layout'
 import type { Field } from '../types'
+import type { ScoredSet } from './candidates'
 import { compare } from './facet-values'
 import type { Columns, MatchSet } from './match-set'
 import { eachBlock } from './match-set'
@@ -56,19 +57,20 @@ export type Goodness = (number: number) => BlockOrder
 type KeyOrder = (number: number) => { part: Part; atLeast: BlockOrder['atLeast'] }
 
 /**
- * @param sort keys of `fieldsOfOrder`; without words in the search, all documents match equally well. The size of a
- *   document's group is not known yet, so it counts as 0 here
+ * @param sort keys of `fieldsOfOrder`. The size of a document's group is not known yet, so it counts as 0 here
+ * @param found without scores, all documents match equally well
  */
 export async function goodnessOf(
   sort: readonly SortKey[],
   columns: Columns,
-  set: MatchSet,
+  { set, scores }: { set: MatchSet; scores?: ScoredSet['scores'] | undefined },
   pace: Pace,
 ): Promise<Goodness> {
   const keys: KeyOrder[] = []
   for (const key of sort) {
     const sign = key.direction === 'ASC' ? -1 : 1
     if (key.kind === 'seq') keys.push(byAge(sign))
+    else if (key.kind === 'text_match' && scores !== undefined) keys.push(byScore(scores, sign))
     else if (key.kind !== 'field') keys.push(equal)
     else {
       const column = columns.of(key.field)
@@ -97,6 +99,18 @@ const equal: KeyOrder = () => ({
   part: () => 0,
   atLeast: (offsets, least) => (least <= 0 ? offsets : offsets.subarray(0, 0)),
 })
+
+/** Scores are better when lower. They are only read of documents that are equal by all keys before. */
+const byScore =
+  (scores: ScoredSet['scores'], sign: number): KeyOrder =>
+  (number) => {
+    let scoreOf: Part | undefined
+    const part = (at: number) => {
+      scoreOf ??= scores.of(number)
+      return -sign * scoreOf(at)
+    }
+    return { part, atLeast: (offsets, least) => offsets.filter((at) => part(at) >= least) }
+  }
 
 const byAge =
   (sign: number): KeyOrder =>

@@ -5,7 +5,8 @@ import type { SearchRequest } from '../request/request'
 import type { ParsedQuery } from '../text/query'
 import type { RangedFilter } from './candidates'
 import type { SearchContext } from './context'
-import { withoutExcluded } from './keyword'
+import { setWithout } from './filtered-matches'
+import { matchOfExcluded, withoutMatches } from './keyword'
 import { filteredSet } from './match-set'
 import type { Pace } from './pace'
 import { sequenceNumbers } from './pinned'
@@ -28,7 +29,8 @@ export function effectiveFilter(
     without.push(...hidden)
   }
   if (pinned.length > 0) always.push(not(oneOf(pinned.map(({ seq }) => seq))))
-  const excluded = query.terms.length === 0 ? withoutExcluded(context, request, query) : undefined
+  const match = matchOfExcluded(context, request, query)
+  const excluded = match && withoutMatches(match)
   const filter: RangedFilter = (range) => {
     const { where, bindings } = compileFilter(sql, schema, request.filterBy, range, joined, onRead)
     const conditions: SqlFragment[] = where === '1' ? [] : [{ sql: `(${where})`, bindings }]
@@ -36,6 +38,7 @@ export function effectiveFilter(
     if (excluded !== undefined) conditions.push(excluded(range))
     return conditions.length === 0 ? fragment('1') : balanced(conditions, 'AND')
   }
-  if (excluded === undefined) filter.set = filteredSet(context, request.filterBy, without)
+  const passing = filteredSet(context, request.filterBy, without)
+  filter.set = match === undefined ? passing : setWithout(context, passing, match)
   return filter
 }

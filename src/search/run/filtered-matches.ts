@@ -5,12 +5,12 @@
 
 import { fragment } from '../fragment'
 import { NOWHERE, type Range } from '../range'
-import { BLOCK } from '../schema/block'
-import { packed, unpacked } from '../schema/match-memory'
-import { type RangedFilter, type TextMatch, where } from './candidates'
+import { BLOCK, type Offsets } from '../schema/block'
+import { bitsOf, packed, unpacked } from '../schema/match-memory'
+import { type Candidates, type RangedFilter, type TextMatch, where } from './candidates'
 import type { SearchContext } from './context'
 import { allMatches, keepsMatches, listOf, Matches, wordsOf } from './kept-matches'
-import { eachBlock, type MatchSet, setOf } from './match-set'
+import { eachBlock, type MatchSet, once, setOf } from './match-set'
 import type { Pace } from './pace'
 import { FIRST_WIDTH, ranges } from './scan'
 
@@ -76,3 +76,28 @@ async function passing(
   }
   return setOf(seqs.flat())
 }
+
+/**
+ * The documents of a set without those that match an expression.
+ * @param all of a large collection
+ * @returns resolves to undefined if SQL has to find them
+ */
+export const setWithout = (
+  context: SearchContext,
+  all: Candidates['set'],
+  match: TextMatch,
+): NonNullable<Candidates['set']> =>
+  once(async (pace) => {
+    const matches = await filteredMatches(context, match, () => fragment('1'), pace)
+    const set = matches && (await all?.(pace))
+    if (set === undefined) return undefined
+    const left = new Map<number, Offsets>()
+    const blocks = new Map(matches!.blocks)
+    await eachBlock(set, pace, (number, offsets) => {
+      const block = blocks.get(number)
+      const bits = block && bitsOf(block)
+      const others = bits ? offsets.filter((at) => (bits[at >> 3]! & (1 << (at & 7))) === 0) : offsets
+      if (others.length > 0) left.set(number, others)
+    })
+    return left
+  })

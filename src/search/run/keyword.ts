@@ -11,8 +11,8 @@
  * ones (text/typo.ts).
  */
 
-import { fragment, type SqlFragment } from '../fragment'
-import { type Range, ROWID_IN_RANGE } from '../range'
+import { fragment } from '../fragment'
+import { ROWID_IN_RANGE } from '../range'
 import type { SearchRequest } from '../request/request'
 import { textCode, textColumn, textNumber } from '../schema/shared-column'
 import { analyzerOf, type TextIndex } from '../text/analyzer'
@@ -304,23 +304,27 @@ export function areKnown(
 const isInIndex = (sql: SqlStorage, { table }: TextIndex, match: string): boolean =>
   sql.exec(`SELECT 1 FROM ${table} WHERE ${table} MATCH ? LIMIT 1`, match).toArray().length > 0
 
-/** Documents without any of the excluded words, for a query that only excludes. */
-export function withoutExcluded(
+/** The documents with any of the excluded words, for a query that only excludes. */
+export function matchOfExcluded(
   context: SearchContext,
   request: SearchRequest,
-  { excluded }: ParsedQuery,
-): RangedFilter | undefined {
-  if (excluded.length === 0 || request.queryFields.length === 0) return undefined
+  { terms, excluded }: ParsedQuery,
+): TextMatch | undefined {
+  if (terms.length > 0 || excluded.length === 0 || request.queryFields.length === 0) return undefined
   const { table } = request.index
-  const match = matchExpression([], excluded, columnsOf(context, request), 'AND')
-  return ({ low, high }: Range): SqlFragment =>
+  return { match: matchExpression([], excluded, columnsOf(context, request), 'AND'), table, rank: '' }
+}
+
+/** Documents that an expression does not match. */
+export const withoutMatches =
+  ({ match, table }: TextMatch): RangedFilter =>
+  ({ low, high }) =>
     fragment(
       `d.seq NOT IN (SELECT rowid FROM ${table} WHERE ${table} MATCH ? AND ${ROWID_IN_RANGE})`,
       match,
       low,
       high,
     )
-}
 
 /**
  * Parses `q`, without the stopwords. Its last word may be unfinished if any field takes prefixes. As in Typesense, a plain search

@@ -9,6 +9,7 @@ import { parseFilter } from '../filter/parse'
 import { fragment, join } from '../fragment'
 import { BLOCK, type Offsets } from '../schema/block'
 import { type Block, type Column, NotKept } from '../schema/column'
+import { Unreadable } from '../text/fts5-format'
 import type { Field } from '../types'
 import type { Candidates } from './candidates'
 import type { SearchContext } from './context'
@@ -76,7 +77,7 @@ export async function ifKept<Result>(work: () => Promise<Result>): Promise<Resul
   try {
     return await work()
   } catch (error) {
-    if (error instanceof NotKept) return undefined
+    if (error instanceof NotKept || error instanceof Unreadable) return undefined
     throw error
   }
 }
@@ -201,7 +202,8 @@ export async function listed(candidates: Candidates, pace: Pace): Promise<Candid
   return { ...candidates, parts: partsOf(set), found: candidates.found ?? sizeOf(set) }
 }
 
-function once(find: (pace: Pace) => Promise<MatchSet | undefined>): NonNullable<Candidates['set']> {
+/** Finds matches at most once. @returns resolves to undefined if SQL has to find them */
+export function once(find: (pace: Pace) => Promise<MatchSet | undefined>): NonNullable<Candidates['set']> {
   let found: Promise<MatchSet | undefined> | undefined
   return (pace) => {
     found ??= ifKept(() => find(pace))

@@ -5,7 +5,9 @@ import type { SortKey } from '../request/sort'
 import { BLOCK } from '../schema/block'
 import type { Column } from '../schema/column'
 import { findField } from '../schema/find-field'
-import type { Candidates, OrderedMatch } from './candidates'
+import type { Field } from '../types'
+import { withScores } from './block-scores'
+import type { Candidates, OrderedMatch, ScoredSet } from './candidates'
 import { First, fieldsOfOrder, firstOf, type Goodness, goodnessOf, type Placed } from './column-order'
 import type { SearchContext } from './context'
 import { type GroupRow, type Groups, tooManyGroups } from './grouping'
@@ -25,7 +27,43 @@ interface Window {
   limit: number
 }
 
-const match = (seq: number) => ({ seq, score: null, distance: null, fused: null })
+type Matches = Partial<Pick<ScoredSet, 'scores'>> & { set: MatchSet }
+
+/** Matches for an order in memory; those of words need scores. */
+async function matchesOf(
+  { text, vector, set, scored }: Candidates,
+  pace: Pace,
+): Promise<Matches | undefined> {
+  if (text || vector) return scored?.(pace)
+  const matches = await set?.(pace)
+  return matches && { set: matches }
+}
+
+const canOrder = ({ text, vector, set, scored }: Candidates): boolean =>
+  (text || vector ? scored : set) !== undefined
+
+/** From so many matches on, it pays to keep the fields. */
+const MANY = 16_384
+
+/** Rows of placed matches, with their scores. Those may be one of the keys. */
+async function rowsOf(
+  placed: readonly Placed[],
+  sort: readonly SortKey[],
+  candidates: Candidates,
+  pace: Pace,
+): Promise<OrderedMatch[]> {
+  const place = sort.findIndex(({ kind }) => kind === 'text_match')
+  const sign = sort[place]?.direction === 'ASC' ? 1 : -1
+  const rows = placed.map(({ seq, keys }) => {
+    const score = candidates.text ? sign * (keys[place] ?? 0) : null
+    return { seq, score, distance: null, fused: null }
+  })
+  return place === -1 ? withScores(rows, candidates, pace) : rows
+}
+
+/** Whether to load the fields that an order needs. Where scores are in memory, SQL would have to be given every match. */
+const isKept = (context: SearchContext, { set, scores }: Matches, fields: readonly Field[]): boolean =>
+  (scores !== undefined && sizeOf(set) > MANY) || isWorthKeeping(context, set, fields)
 
 /** A window of the matches, and how many there are. @returns undefined if SQL has to find it */
 export async function windowInMemory(
@@ -35,16 +73,17 @@ export async function windowInMemory(
   { offset, limit }: Window,
   pace: Pace,
 ): Promise<{ rows: OrderedMatch[]; found: number } | undefined> {
-  const fields = candidates.text || candidates.vector ? undefined : fieldsOfOrder(sort)
-  const columns = fields && candidates.set && columnsOf(context, fields)
-  const set = columns && (await candidates.set!(pace))
-  if (set === undefined || !isWorthKeeping(context, set, fields!)) return undefined
+  const fields = canOrder(candidates) ? fieldsOfOrder(sort) : undefined
+  const columns = fields && columnsOf(context, fields)
+  const matches = columns && (await matchesOf(candidates, pace))
+  if (matches === undefined || !isKept(context, matches, fields!)) return undefined
+  const { set } = matches
   const found = candidates.found ?? sizeOf(set)
   if (limit <= 0) return { rows: [], found }
   return ifKept(async () => {
-    const goodness = await goodnessOf(sort, columns!, set, pace)
+    const goodness = await goodnessOf(sort, columns!, matches, pace)
     const first = await firstOf(set, goodness, offset + limit, pace)
-    return { rows: first.slice(offset).map(({ seq }) => match(seq)), found }
+    return { rows: await rowsOf(first.slice(offset), sort, candidates, pace), found }
   })
 }
 
@@ -77,14 +116,15 @@ export async function groupsInMemory(
 ): Promise<Groups | undefined> {
   const { groupBy, groupLimit, groupMissingValues } = request
   const fields = groupBy.map((name) => findField(context.schema, name)!)
-  const ordered = candidates.text || candidates.vector ? undefined : fieldsOfOrder(sort, true)
-  if (ordered === undefined || fields.length > MOST_FIELDS || candidates.set === undefined) return undefined
+  const ordered = canOrder(candidates) ? fieldsOfOrder(sort, true) : undefined
+  if (ordered === undefined || fields.length > MOST_FIELDS) return undefined
   const columns = columnsOf(context, [...fields, ...ordered])
   if (columns === undefined || fields.some((field) => columns.of(field).isList)) return undefined
-  const set = await candidates.set(pace)
-  if (set === undefined || !isWorthKeeping(context, set, [...fields, ...ordered])) return undefined
+  const matches = await matchesOf(candidates, pace)
+  if (matches === undefined || !isKept(context, matches, [...fields, ...ordered])) return undefined
+  const { set } = matches
   return ifKept(async () => {
-    const goodness = await goodnessOf(sort, columns, set, pace)
+    const goodness = await goodnessOf(sort, columns, matches, pace)
     const grouping = new Grouping(
       fields.map((field) => columns.of(field)),
       columns,
@@ -95,8 +135,9 @@ export async function groupsInMemory(
     const heads = grouping.heads(groups, alone, sort, wanted).slice(request.offset)
     const rows = groupLimit > 1 ? await grouping.members(set, goodness, heads, groupLimit, pace) : heads
     const found = groups.size + alone.length
+    const shown = await rowsOf(rows, sort, candidates, pace)
     return {
-      rows: rows.map(({ seq, key, size }) => ({ ...match(seq), group_key: key, group_found: size })),
+      rows: shown.map((row, at) => ({ ...row, group_key: rows[at]!.key, group_found: rows[at]!.size })),
       found,
     }
   })

@@ -7,6 +7,7 @@ import { completeSort, distanceColumn, orderBy, type SortKey } from '../request/
 import type { TextIndex } from '../text/analyzer'
 import type { Term } from '../text/query'
 import type { SearchResult } from '../types'
+import { withScores } from './block-scores'
 import {
   type Candidates,
   countedWindow,
@@ -99,7 +100,8 @@ export async function makePage(
     (pinned.length > 0
       ? await arrange(sql, candidates, pinned, page, pace)
       : await countedWindow(sql, leadingOf(candidates, sort, page), page, pace))
-  return shownPage(context, request, window, hitContext, pace)
+  const rows = quick ? window.rows : await withScores(window.rows, candidates, pace)
+  return shownPage(context, request, { ...window, rows }, hitContext, pace)
 }
 
 /** The hits of a window of rows. */
@@ -125,7 +127,7 @@ async function pageInMemory(
   sort: SortKey[],
   pace: Pace,
 ): Promise<{ groups?: Groups; window?: Windowed } | undefined> {
-  if (candidates.set === undefined) return undefined
+  if (candidates.set === undefined && candidates.scored === undefined) return undefined
   if (request.groupBy.length > 0) {
     if (pinned.length > 0) return undefined
     const groups = await groupsInMemory(context, request, candidates, sort, pace)
@@ -136,8 +138,8 @@ async function pageInMemory(
   return others && { window: withPinned(others, pinned, page) }
 }
 
-async function sizeInMemory({ set }: Candidates, pace: Pace): Promise<number | undefined> {
-  const found = await set?.(pace)
+async function sizeInMemory({ set, unscored }: Candidates, pace: Pace): Promise<number | undefined> {
+  const found = await (set ?? unscored)?.(pace)
   return found && sizeOf(found)
 }
 
@@ -234,7 +236,8 @@ async function groupedPage(
     (pinned.length > 0
       ? await groupsWithPinned(context, request, candidates, { order, pinned }, pace)
       : await groupHits(context, request, candidates, order, pace))
-  const hits = await buildHits(context, request, groups.rows, hitContext, pace)
+  const rows = known ? groups.rows : await withScores(groups.rows, candidates, pace)
+  const hits = await buildHits(context, request, rows, hitContext, pace)
   const grouped: NonNullable<SearchResult['grouped_hits']> = []
   let key: GroupRow['group_key'] | undefined
   for (const row of groups.rows) {

@@ -27,7 +27,7 @@ import { fuse, type Gathered, neighboursGathered } from './gathered'
 import { requireInfix, withInfix } from './infix'
 import { searchJoins } from './joining'
 import { matchOfAny, planKeywordSearch, queryOf } from './keyword'
-import { filteredSet, gatheredSet } from './match-set'
+import { gatheredSet } from './match-set'
 import { withoutMisspellings } from './misspelled'
 import { concerns, parseReranking, type Reranking, rerankHits, textsToRead, widened } from './model-rerank'
 import { applyNamedSets, readNamedSets } from './named-sets'
@@ -40,7 +40,7 @@ import {
 } from './nearest'
 import { LongSearches, OLD_FORMS, Pace, weightOf } from './pace'
 import { bestMatches, type Found, makePage } from './page'
-import { besidePinned, includingPinned, pinnedDocuments, sequenceNumbers } from './pinned'
+import { besidePinned, includingPinned, pinnedDocuments } from './pinned'
 import { contextFits, hasContext, questionWords } from './question-words'
 import { findPlain, isPlain } from './ranking/found'
 import { readBest, readerFor, readPage, readWords, windowToRead } from './reading'
@@ -303,7 +303,7 @@ async function find(
       query = await withInfix(context, request, query, request.infix.fallback, pace)
       found = await plain()
     }
-    return found ?? all(context, request, query, filter, pinned)
+    return found ?? all(context, query, filter, pinned)
   }
   const isRead = reader !== undefined && top !== undefined
   const unpinned = pinned.length === 0 ? top : undefined
@@ -324,7 +324,7 @@ async function find(
     return { candidates: gatheredCandidates(matches, { vector: false }), terms, pinned }
   }
   if (vector === undefined) {
-    if (keyword === undefined) return all(context, request, query, filter, pinned)
+    if (keyword === undefined) return all(context, query, filter, pinned)
     const { found } = keyword
     const known = keyword.rows && found !== undefined ? { rows: keyword.rows, found } : undefined
     const page =
@@ -368,24 +368,22 @@ const gatheredCandidates = (gathered: Gathered, { vector }: { vector: boolean })
 
 /** Every document that passes the filter; none for a query of stopwords. */
 function all(
-  context: SearchContext,
-  request: SearchRequest,
+  { sql, count }: SearchContext,
   { excluded, onlyStopwords }: ParsedQuery,
   filter: RangedFilter,
   pinned: Found['pinned'],
 ): Found {
-  const { sql, count } = context
   if (onlyStopwords) {
     const parts = everything(sql, () => fragment('0'))
     return { candidates: { parts, text: false, vector: false, found: 0 }, terms: [], pinned }
   }
   const found = filter(NOWHERE).sql === '1' ? count() : undefined
-  const hidden = request.hiddenHits.length > 0 ? sequenceNumbers(sql, request.hiddenHits).values() : []
-  const without = [...hidden, ...pinned.map(({ seq }) => seq)]
   const parts = everything(sql, filter)
+  const gathered = gatheredSet(sql, parts)
   const set =
-    (excluded.length === 0 ? filteredSet(context, request.filterBy, without) : undefined) ??
-    gatheredSet(sql, parts)
+    excluded.length === 0
+      ? (filter.set ?? gathered)
+      : async (pace: Pace) => (await filter.set?.(pace)) ?? gathered(pace)
   return {
     candidates: { parts, text: false, vector: false, found, set },
     terms: [],

@@ -15,6 +15,7 @@
  */
 import { readColumn } from '../../stored-json'
 import { fragment } from '../fragment'
+import type { Range } from '../range'
 import { BLOCK } from '../schema/block'
 import { bitsOf } from '../schema/match-memory'
 import type { Expression, WordIn } from '../text/expression'
@@ -26,7 +27,7 @@ import { allMatches, type Matches, MOST_WORDS, wordsOf } from './kept-matches'
 import type { Pace } from './pace'
 import { eachFewBlocks, keyOfWord, OpenPostings } from './word-sets'
 
-const [K1, B] = [1.2, 0.75]
+export const [K1, B] = [1.2, 0.75]
 export const LEAST_IDF = 1e-6
 /** If the words have fewer documents than this in all, they are ranked at once. */
 const FEW = 10_000
@@ -50,7 +51,7 @@ interface Ranked extends Scored {
 }
 
 /** A word with its weights. */
-interface Weighed {
+export interface Weighed {
   word: WordIn
   idf: number
   /** by column */
@@ -115,7 +116,7 @@ export async function bestByPostings(
 }
 
 /** Leaves indexes that cannot be read to FTS5. */
-const LEFT = {
+export const LEFT = {
   relation: () => {
     throw new Unreadable()
   },
@@ -158,10 +159,10 @@ function scoringWords(expression: Expression): WordIn[] | undefined {
 export const weightsOf = (rank: string): number[] => rank.slice('bm25('.length, -1).split(',').map(Number)
 
 /** The words that are broad beginnings, and how often documents have them. */
-type Broad = ReadonlyMap<WordIn, { of: (seq: number) => number }>
+export type Broad = ReadonlyMap<WordIn, { of: (seq: number) => number }>
 
 /** Broad beginnings are read once for all documents: in each of their slices they would be read from the beginning again. */
-async function sweepBroad(postings: OpenPostings, words: readonly Weighed[]): Promise<Broad> {
+export async function sweepBroad(postings: OpenPostings, words: readonly Weighed[]): Promise<Broad> {
   const broad = new Map<WordIn, { of: (seq: number) => number }>()
   const { low, high } = postings.pace.ends(postings.context.sql)
   for (const { word, weights } of words) {
@@ -310,19 +311,20 @@ async function reranked(
 export const share = (often: number, length: number): number =>
   (often * (K1 + 1)) / (often + K1 * (1 - B + B * length))
 
-/** How many words documents have, in one column or in all. */
+/** How many words documents have, in one column or in all. @param seqs in a list or a range */
 export function lengthsOf(
   { context, table, pace }: Pick<OpenPostings, 'context' | 'table' | 'pace'>,
-  seqs: number[],
+  seqs: number[] | Range,
   column?: number,
 ): Map<number, number> {
+  const isList = Array.isArray(seqs)
   // One row takes a third of the time of many.
   const [row] = pace.query<{ ids: string; sizes: string }>(
     context.sql,
     fragment(
       `SELECT json_group_array(id) AS ids, json_group_array(hex(sz)) AS sizes
-         FROM ${table}_docsize WHERE id IN (SELECT value FROM json_each(?))`,
-      JSON.stringify(seqs),
+         FROM ${table}_docsize WHERE id ${isList ? 'IN (SELECT value FROM json_each(?))' : 'BETWEEN ? AND ?'}`,
+      ...(isList ? [JSON.stringify(seqs)] : [seqs.low, seqs.high]),
     ),
   )
   const sizes = readColumn<string>(row!.sizes)

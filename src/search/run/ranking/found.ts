@@ -2,7 +2,8 @@
 import type { SearchRequest } from '../../request/request'
 import { completeSort } from '../../request/sort'
 import type { ParsedQuery } from '../../text/query'
-import { type Candidates, type RangedFilter, type Top, textMatches } from '../candidates'
+import { scoredMatches } from '../block-scores'
+import type { Candidates, RangedFilter, Top } from '../candidates'
 import type { SearchContext } from '../context'
 import { filteredMatches } from '../filtered-matches'
 import { Gathered } from '../gathered'
@@ -42,7 +43,7 @@ export async function findPlain(
   const top = asked.top && besidePinned(asked.top, pinned)
   const paged = (others: { rows: HitRow[]; found: number } | undefined) =>
     asked.top && others && withPinned(others, pinned, asked.top)
-  const { sql, schema } = context
+  const { schema } = context
   const sort = completeSort(request.sort, schema, { text: true, vector: false })
   const isWhole = request.groupBy.length > 0 || sort[0]!.kind === 'text_match'
   const few = query.terms.length === 1 ? FEW_OF_A_WORD : FEW
@@ -50,12 +51,12 @@ export async function findPlain(
   const plain = await planPlainSearch(context, request, query, filter, { most, top }, pace)
   if (plain === undefined) return undefined
   const { terms, match, seqs, tiers, index } = plain
-  const candidates = {
-    parts: plain.isListed ? listed(seqs!) : textMatches(sql, match, filter),
+  const candidates: Found['candidates'] = {
+    ...(plain.isListed ? { parts: listed(seqs!) } : scoredMatches(context, match, filter)),
     text: true,
     vector: false,
     found: seqs?.length,
-    unscored: async (pace: Pace) =>
+    unscored: async (pace) =>
       seqs ? setOf(seqs) : (await filteredMatches(context, match, filter, pace))?.set,
   }
   if (tiers === undefined) {
@@ -82,7 +83,7 @@ export async function findPlain(
   const scored = scorer.scoreAll(seqs)
   for (const { seq, text } of scored) gathered.add(seq, -text.rank, Number.NaN, Number.NaN)
   const texts = new Map(scored.map(({ seq, text }) => [seq, text]))
-  return { candidates: { ...candidates, parts: gathered.parts }, terms, pinned, texts }
+  return { candidates: { ...candidates, parts: gathered.parts, scored: undefined }, terms, pinned, texts }
 }
 
 /** Documents as parts of the matches. Their scores are not known. */
