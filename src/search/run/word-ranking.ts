@@ -35,6 +35,8 @@ const FEW = 10_000
 const MOST_TIES = 20_000
 /** Reading the positions of this many words takes about as long as reading a row with SQL. */
 const PLACES_A_ROW = 8
+/** How often ranking at once begins. */
+const MOST_ATTEMPTS = 3
 /** Lengths of documents that one statement reads. */
 const AT_ONCE = 512
 
@@ -188,7 +190,8 @@ async function rank(
   const { pace } = postings
   const without = new Set(lacks)
   const blocks = new Map(all.blocks)
-  const rankSome = (some: readonly number[]): true => {
+  /** Others may have a turn between its steps. */
+  function* rankSome(some: readonly number[]): Generator<undefined> {
     const low = Math.min(...some) * BLOCK
     const high = Math.max(...some) * BLOCK + BLOCK - 1
     const bits = new Uint8Array(atOnce ? 0 : (high - low + 1) / 8)
@@ -224,6 +227,7 @@ async function rank(
         // A document may have several words with the same prefix.
         most[at]! += idf * (share(now, 0) - share(before, 0))
       })
+      yield
     }
     pace.countRows(read / PLACES_A_ROW)
     const places: number[] = []
@@ -247,11 +251,29 @@ async function rank(
         best.offer({ seq: seqOf(at), score: -score, relative })
       }
       best.prune()
+      yield
     }
-    return true
   }
-  if (atOnce && blocks.size > 0) rankSome([...blocks.keys()])
-  else await eachFewBlocks([...blocks.keys()], pace, rankSome)
+  if (!atOnce) {
+    await eachFewBlocks([...blocks.keys()], pace, (some) => {
+      const steps = rankSome(some)
+      while (!steps.next().done);
+      return true
+    })
+    return
+  }
+  const { matches } = postings.context.columns
+  for (let attempt = 1; blocks.size > 0; attempt++) {
+    const { writes } = matches
+    best.clear()
+    for (const _ of rankSome([...blocks.keys()])) {
+      if (attempt === MOST_ATTEMPTS) continue
+      await pace.rest()
+      if (writes !== matches.writes) break
+    }
+    // A document that was written on the way may count with some of its words alone.
+    if (attempt === MOST_ATTEMPTS || writes === matches.writes) return
+  }
 }
 
 /** The best of these once further words count too. */
@@ -354,6 +376,11 @@ class Best {
     readonly wanted: number,
     readonly more = 0,
   ) {}
+
+  clear(): void {
+    this.rows = []
+    this.limit = Number.POSITIVE_INFINITY
+  }
 
   offer(row: Ranked): void {
     if (row.score <= this.limit) this.rows.push(row)
