@@ -141,6 +141,48 @@ describe('a collection that no longer refers to where documents are deleted', ()
   })
 })
 
+describe('a reference field that is dropped and added again in one change', () => {
+  const documents = Array.from({ length: 300 }, (_, index) => ({ id: `${index}`, to: `${index % 2}` }))
+  const NAMED = [
+    { id: '0', name: 'a' },
+    { id: '1', name: 'b' },
+  ]
+
+  it('joins as before until the change is done; what a delete takes with it waits', async () => {
+    const note = { name: 'note', type: 'string', optional: true }
+    for (const others of [[], [note]]) {
+      const a = await make('a', NAME, NAMED)
+      const field = referring(`${a.name}.id`)
+      const b = await make('b', [field], documents)
+      const joins = Object.fromEntries(
+        [a, b].map(({ name, objectId }) => [name, { name, objectId, history: false }]),
+      )
+      const joined = async ({ object }: Made, filter_by: string) =>
+        unwrap(await object.search({ q: '*', filter_by, per_page: '0' }, { joins })).found
+      const again = { ...field, facet: true }
+      unwrap(await b.object.alter({ fields: [{ name: 'to', drop: true }, again, ...others] }))
+      expect(await b.object.reindex()).toEqual({ count: 200, done: false })
+      // Beside a new text the field has only the keys of the documents that are done: searches wait for the others.
+      expect(await joined(b, `$${a.name}(name:a)`)).toBe(150)
+      expect(await joined(a, `$${b.name}(id:*)`)).toBe(2)
+      const isGoingOn = (await b.object.schemaProgress()) !== undefined
+      expect(isGoingOn).toBe(others.length === 0)
+      await remove(a, '1')
+      if (isGoingOn) {
+        expect(await idsOf(b)).toHaveLength(300)
+        expect(await joined(b, `$${a.name}(name:a)`)).toBe(150)
+        expect(await joined(b, `$${a.name}(name:b)`)).toBe(0)
+      }
+      while (!(await b.object.reindex()).done);
+      await expect.poll(() => idsOf(b), { timeout: 20_000 }).toHaveLength(150)
+      await expect.poll(() => left(a), { timeout: 20_000 }).toBe(0)
+      expect(await joined(b, `$${a.name}(name:a)`)).toBe(150)
+      await remove(a, '0')
+      await expect.poll(() => idsOf(b), { timeout: 20_000 }).toEqual([])
+    }
+  })
+})
+
 describe('referrers', () => {
   it('are forgotten on the first call when their collection or their field is gone', async () => {
     const a = await make('a', NAME, [

@@ -8,7 +8,8 @@ import { beginReplacement, cancelReplacement, discardVectors } from '../embeddin
 import { openWhatOpens, sealFields } from '../schema/embedding-secrets'
 import { checkEmbedSources, checkFields, isDynamic, parseField } from '../schema/field'
 import { fillAgain } from '../schema/filling'
-import { isVector, replacementOf, type StoredSchema, vectorsTable } from '../schema/layout'
+import { beginFormer, formerOf, freeTexts } from '../schema/former'
+import { isSearchable, isVector, replacementOf, type StoredSchema, vectorsTable } from '../schema/layout'
 import { planOf } from '../schema/plan'
 import { checkReferences, maskField } from '../schema/schema'
 import { takeStemWords } from '../schema/stem-words'
@@ -18,6 +19,7 @@ import { curationSets, synonymSets } from '../sets/kept'
 import { DEFAULT_LENGTH } from '../text/written'
 import type { Field } from '../types'
 import { discoverDimensions } from '../vectors/embedders'
+import { noteFormer } from './outlining'
 
 type Json = Record<string, unknown>
 
@@ -256,9 +258,17 @@ export function applyAlteration(
 ): { carried: CarriedVectors[]; reindexing: boolean } {
   const schema = structuredClone(store.schema)
   const carried: CarriedVectors[] = []
-  for (const { name } of alteration.dropped) {
+  const { dropped, added } = alteration
+  const former = store.count > 0 ? formerOf(store.sql, schema, dropped, added) : undefined
+  const texts = former === undefined ? [] : freeTexts(schema)
+  for (const { name } of dropped) {
     const field = schema.fields.find((candidate) => candidate.name === name) as Field
     const slot = schema.slots[name]
+    if (former?.fields.includes(field)) {
+      schema.fields = schema.fields.filter((other) => other !== field)
+      delete schema.slots[name]
+      continue
+    }
     cancelReplacement(store, schema, name)
     if (slot !== undefined && isVector(field)) {
       // A model can make its vectors again. Vectors that came with the documents must not be lost.
@@ -268,7 +278,8 @@ export function applyAlteration(
     }
     removeField(store.sql, schema, field)
   }
-  for (const field of alteration.added) addField(store.sql, schema, field)
+  for (const field of added)
+    addField(store.sql, schema, field, isSearchable(field) ? texts.shift() : undefined)
   for (const field of alteration.replaced) beginReplacement(store, schema, field)
   for (const field of alteration.rekeyed) {
     const begun = replacementOf(schema, field.name)
@@ -280,10 +291,14 @@ export function applyAlteration(
   if (alteration.curation_sets !== undefined) schema.curation_sets = alteration.curation_sets
   const rebuilt = outgrowsTextIndex(schema)
   if (rebuilt) rebuildTextIndex(store.sql, schema)
-  const reindexing = store.count > 0 && (rebuilt || alteration.added.length > 0 || carried.length > 0)
+  const reindexing = store.count > 0 && (rebuilt || added.length > 0 || carried.length > 0)
   // A field that was there before must not be found in part, even if a document brings it back.
-  if (reindexing) fillAgain(schema, alteration.dropped)
+  if (reindexing) fillAgain(schema, dropped)
   else delete schema.filling
+  if (former !== undefined) {
+    beginFormer(store.sql, schema, former)
+    noteFormer(store.sql)
+  }
   store.saveSchema(schema)
   return { carried, reindexing }
 }

@@ -1,11 +1,12 @@
 import * as v from 'valibot'
 import { readMeta, writeMeta } from '../meta'
 import { liftSealed } from '../schema/embedding-secrets'
+import { discardFormer, readFormer } from '../schema/former'
 import { readSchema, writeSchema } from '../schema/stored'
 import { createWordIndex, prepareForImports } from '../schema/tables'
 import { STEMS, WORDS } from '../text/analyzer'
 import { beginNormFilling } from './norm-filling'
-import { takeOver } from './outlining'
+import { isFormerNoted, takeOver } from './outlining'
 import { beginTermFilling } from './term-filling'
 import { beginWordIndexing } from './word-indexing'
 
@@ -124,4 +125,5 @@ export function migrate(sql: SqlStorage): void {
   if (version < MIGRATIONS.length) writeMeta(sql, 'version', MIGRATIONS.length)
   // Not a migration: a version that we went back to may have written forms since.
   if (takeOver(sql)) beginNormFilling(sql)
+  if (readFormer(sql) !== undefined && !isFormerNoted(sql)) discardFormer(sql, readSchema(sql)?.fields ?? [])
 }

@@ -100,13 +100,13 @@ export class Collection extends CountingObject implements CollectionRpc {
   #summary(): CollectionSummary {
     const { store, embeddings } = this.#life.existing()
     return {
-      ...summarize(store.schema, store.count, store.createdAt, DEFAULT_LENGTH),
+      ...summarize(store.readable, store.count, store.createdAt, DEFAULT_LENGTH),
       ...embeddings.summary(),
     }
   }
 
   async schema(): Promise<Outcome<CollectionSchema>> {
-    return attempt(() => publicSchema(this.#life.existing().store.schema))
+    return attempt(() => publicSchema(this.#life.existing().store.readable))
   }
 
   alter(body: unknown, origin?: Origin): Promise<Outcome<Record<string, unknown>>> {

@@ -20,6 +20,7 @@ import { KeptReplies } from '../run/kept-replies'
 import { WordMemory } from '../run/kept-words'
 import { RecentQuestions } from '../run/recent-questions'
 import { RecentTexts } from '../run/recent-texts'
+import { readFormer } from '../schema/former'
 import type { StoredSchema } from '../schema/layout'
 import { loadStemWords } from '../schema/stem-words'
 import { curationSets, synonymSets } from '../sets/kept'
@@ -64,7 +65,7 @@ export interface Open {
 export function openCollection(around: Surroundings, schema: StoredSchema): Open {
   const { storage, env, alarm } = around
   const { sql } = storage
-  loadStemWords(sql, schema.fields)
+  loadStemWords(sql, [...schema.fields, ...(readFormer(sql)?.fields ?? [])])
   const vectors = new VectorMirror(around, () => store.closed)
   const store = new Store(sql, schema, readMeta(sql, 'created_at', v.number()) ?? 0, vectors)
   // Chooses labels if an older version has not.

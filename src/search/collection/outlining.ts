@@ -19,7 +19,14 @@ const KEY = 'outline'
  */
 const MARK = ' joined'
 
-const noted = (schema: CollectionSchema): string => JSON.stringify(outlineOf(schema)) + MARK
+/**
+ * Noted behind the mark while searches read former fields (schema/former.ts). A version that does not keep them when documents are
+ * written does not note it.
+ */
+const FORMER = ' former'
+
+const noted = (schema: CollectionSchema, former = false): string =>
+  JSON.stringify(outlineOf(schema)) + MARK + (former ? FORMER : '')
 
 /** Whoever creates the collection writes its first outline (registry/collections.ts). */
 export const noteOutline = (sql: SqlStorage, schema: CollectionSchema): void =>
@@ -28,21 +35,29 @@ export const noteOutline = (sql: SqlStorage, schema: CollectionSchema): void =>
 /** Takes a collection over from a version with other normal forms. @returns whether it was one that opened it last */
 export function takeOver(sql: SqlStorage): boolean {
   const last = readMeta(sql, KEY, v.string()) ?? ''
-  if (last.endsWith(MARK)) return false
+  if (last.endsWith(MARK) || last.endsWith(MARK + FORMER)) return false
   writeMeta(sql, KEY, last + MARK)
   return true
 }
 
-export const isOutdated = ({ sql, schema }: Store): boolean =>
-  readMeta(sql, KEY, v.string()) !== noted(schema)
+/** Notes that former fields are kept. Belongs in the transaction that begins it. */
+export const noteFormer = (sql: SqlStorage): void =>
+  writeMeta(sql, KEY, (readMeta(sql, KEY, v.string()) ?? '') + FORMER)
+
+/** Whether former fields have been kept since: another version that had the collection open may have written documents. */
+export const isFormerNoted = (sql: SqlStorage): boolean =>
+  (readMeta(sql, KEY, v.string()) ?? '').endsWith(FORMER)
+
+const noteOf = ({ readable, former }: Store): string => noted(readable, former !== undefined)
+
+export const isOutdated = (store: Store): boolean => readMeta(store.sql, KEY, v.string()) !== noteOf(store)
 
 export const outlining = ({ env, objectId }: Surroundings, store: Store): Background => ({
   name: 'outline',
   step: async () => {
     if (store.closed || !isOutdated(store)) return undefined
-    const { schema } = store
-    const note = noted(schema)
-    await saveOutline(database(env), objectId, JSON.stringify(outlineOf(schema)))
+    const note = noteOf(store)
+    await saveOutline(database(env), objectId, JSON.stringify(outlineOf(store.readable)))
     if (store.closed) return undefined
     writeMeta(store.sql, KEY, note)
     // The schema may have changed meanwhile.

@@ -26,6 +26,8 @@ const jobShape = once(() =>
     /** sequence numbers: the next document, and the first one that is too new for this job */
     next: v.number(),
     until: v.number(),
+    /** the next document while former fields are kept: a version that does not keep them begins again at `next`, which is 0 */
+    ahead: v.optional(v.number()),
     carried: v.array(v.object({ name: v.string(), table: v.string() })),
   }),
 )
@@ -71,9 +73,13 @@ export class Reindex {
     const job = this.#job
     if (job === undefined) return undefined
     const [row] = this.#store.sql
-      .exec<{ count: number }>('SELECT count(*) AS count FROM documents WHERE seq < ?', job.next)
+      .exec<{ count: number }>('SELECT count(*) AS count FROM documents WHERE seq < ?', this.#nextOf(job))
       .toArray()
     return row!.count
+  }
+
+  #nextOf({ next, ahead = 0 }: Job): number {
+    return this.#store.former === undefined ? next : ahead
   }
 
   /** Waits for the end of the job, but no longer than others have waited before. @returns whether it has ended */
@@ -103,14 +109,14 @@ export class Reindex {
     const job = this.#job
     if (job === undefined) {
       // An earlier version may have ended the job, which knows nothing of this.
-      this.#allFilled()
+      this.#store.completeFields()
       return { count: 0, done: true }
     }
     const limit = this.#store.plan.embedded.length > 0 ? STEP_EMBEDDED : STEP
     const seqs = this.#store.sql
       .exec<{ seq: number }>(
         `SELECT seq FROM documents WHERE seq >= ? AND seq < ? ORDER BY seq LIMIT ${limit}`,
-        job.next,
+        this.#nextOf(job),
         job.until,
       )
       .toArray()
@@ -140,14 +146,10 @@ export class Reindex {
     const next = (seqs.at(-1) ?? job.until - 1) + 1
     if (last) {
       for (const { table } of job.carried) store.sql.exec(`DROP TABLE IF EXISTS ${table}`)
-      this.#allFilled()
+      store.completeFields()
     }
-    writeMeta(store.sql, 'reindex', last ? undefined : { ...job, next })
-  }
-
-  #allFilled(): void {
-    const { filling, ...schema } = this.#store.schema
-    if (filling !== undefined) this.#store.saveSchema(schema)
+    const done = store.former === undefined ? { next } : { ahead: next }
+    writeMeta(store.sql, 'reindex', last ? undefined : { ...job, ...done })
   }
 
   /** Indexes a document before its turn, since a write must not meet a vector that it has not got back yet. */
@@ -166,7 +168,7 @@ export class Reindex {
         const prepared = this.#prepare(seq)
         if (prepared === undefined) continue
         if (prepared.newFields.length > 0) this.#writer.addFields(prepared.newFields)
-        store.update(seq, prepared.draft, prepared.vectors)
+        store.update(seq, prepared.draft, prepared.vectors, true)
         for (const slot of prepared.queued) store.pending.mark(slot, seq)
         for (const { table } of carried) store.sql.exec(`DELETE FROM ${table} WHERE seq = ?`, seq)
       }

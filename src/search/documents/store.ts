@@ -14,9 +14,11 @@ import { readExactObject } from '../../stored-json'
 import { readMeta, writeMeta } from '../meta'
 import { ColumnMemory } from '../schema/column-memory'
 import { readable } from '../schema/filling'
+import { completeFormer, discardFormer, type Former, readFormer, withFormer } from '../schema/former'
 import { type FieldSlot, type StoredSchema, valuesTable } from '../schema/layout'
 import { type FieldPlan, type Plan, planOf } from '../schema/plan'
 import { readSchema, writeSchema } from '../schema/stored'
+import { NEXT } from '../schema/tables'
 import { place } from '../schema/values'
 import type { Document, Field } from '../types'
 import { VectorFields } from '../vectors/vector-fields'
@@ -27,7 +29,7 @@ import { DocumentRows, type Values } from './document-rows'
 import { noteRemoved } from './join-keys'
 import { PendingEmbeddings } from './pending-embeddings'
 import { bodiesOf } from './rows'
-import { isSameText, TextEntries, type Texts, textsOf } from './text-entries'
+import { isSameText, TextEntries, type Texts } from './text-entries'
 
 const countersShape = once(() =>
   v.object({
@@ -44,11 +46,13 @@ export type Vectors = Map<string, Float32Array | null>
 
 export class Store {
   #sql: SqlStorage
-  #schema: StoredSchema
-  #readable: StoredSchema
-  #plan: Plan
-  #rows: DocumentRows
-  #textEntries: TextEntries
+  #schema!: StoredSchema
+  #former: Former | undefined
+  #readable!: StoredSchema
+  #plan!: Plan
+  #rows!: DocumentRows
+  /** the indexes that searches read, and those that are being filled to take their place */
+  #texts!: [TextEntries, ...TextEntries[]]
   #counters: Counters
   #countersChanged = false
 
@@ -83,11 +87,7 @@ export class Store {
   ) {
     this.vectorFields = new VectorFields(vectorIndexes)
     this.#sql = sql
-    this.#schema = schema
-    this.#readable = readable(schema)
-    this.#plan = planOf(schema)
-    this.#rows = new DocumentRows(sql, schema, this.#plan, this.columns)
-    this.#textEntries = new TextEntries(sql, schema, this.#plan)
+    this.#adopt(schema)
     this.#counters = this.#readCounters()
     this.pending = new PendingEmbeddings(sql)
   }
@@ -100,7 +100,15 @@ export class Store {
     return this.#schema
   }
 
-  /** The schema for whatever reads the indexes: fields that are being filled throw (schema/filling.ts). */
+  /** Fields as they were before a change of the schema that is being carried out. */
+  get former(): Former | undefined {
+    return this.#former
+  }
+
+  /**
+   * The schema for whatever reads the indexes, with former fields in the place of their successors. Other fields that are being
+   * filled throw (schema/filling.ts).
+   */
   get readable(): StoredSchema {
     return this.#readable
   }
@@ -127,11 +135,29 @@ export class Store {
 
   #adopt(schema: StoredSchema): void {
     this.columns.clear()
+    const former = readFormer(this.#sql)
+    const searched = withFormer(schema, former)
     this.#schema = schema
-    this.#readable = readable(schema)
-    this.#plan = planOf(schema)
+    this.#former = former
+    this.#readable = readable(searched)
+    this.#plan = planOf(schema, former)
     this.#rows = new DocumentRows(this.#sql, schema, this.#plan, this.columns)
-    this.#textEntries = new TextEntries(this.#sql, schema, this.#plan)
+    const plan = former === undefined ? this.#plan : planOf(searched)
+    this.#texts = [new TextEntries(this.#sql, searched, plan)]
+    if (former?.texts) this.#texts.push(new TextEntries(this.#sql, schema, this.#plan, NEXT))
+  }
+
+  /** The indexes of all fields are whole: successors take the place of former fields. Belongs in a transaction. */
+  completeFields(): void {
+    const { filling, ...schema } = this.#schema
+    if (filling === undefined) return
+    if (this.#former !== undefined) completeFormer(this.#sql, schema, this.#former)
+    this.saveSchema(schema)
+  }
+
+  /** Gives former fields up: searches for them wait until their successors are whole. Belongs in a transaction. */
+  discardFormer(): void {
+    discardFormer(this.#sql, this.#schema.fields)
   }
 
   /**
@@ -147,13 +173,13 @@ export class Store {
   /** Writes the buffer. Call this before every change of the schema. */
   flush(): void {
     this.#rows.flush()
-    if (this.#textEntries.flush()) this.onTexts()
+    for (const entries of this.#texts) if (entries.flush()) this.onTexts()
   }
 
   /** Reloads the state in memory, after a rollback. */
   reset(): void {
     this.#rows.discard()
-    this.#textEntries.discard()
+    for (const entries of this.#texts) entries.discard()
     const schema = readSchema(this.#sql)
     if (schema !== undefined) this.#adopt(schema)
     this.#counters = this.#readCounters()
@@ -235,9 +261,9 @@ export class Store {
     const seq = this.#counters.nextSeq
     // Index entries come first: `bodiesOf` removes the fields that are not stored.
     const values = this.#rows.values(seq, draft)
-    const text = this.#textEntries.entry(seq, textsOf(this.#plan, draft))
+    const write = this.#texts.map((entries) => entries.prepare(seq, entries.texts(draft), true))
     this.#rows.insert(draft.id, { values, ...bodiesOf(draft, this.#plan) })
-    this.#textEntries.put(text, true)
+    for (const put of write) put()
     this.#counters.nextSeq++
     this.#counters.count++
     this.#countersChanged = true
@@ -246,14 +272,20 @@ export class Store {
     return seq
   }
 
-  /** Replaces a document. It keeps its sequence number. The text indexes are written only if a text changes. */
-  update(seq: number, draft: Draft & { id: string }, vectors: Vectors): void {
+  /**
+   * Replaces a document. It keeps its sequence number. The text indexes are written only if a text changes.
+   * @param fills it is the same document, for indexes that lack it: former fields have it already
+   */
+  update(seq: number, draft: Draft & { id: string }, vectors: Vectors, fills = false): void {
     this.#rows.flush()
     const values = this.#rows.values(seq, draft)
-    const texts = textsOf(this.#plan, draft)
-    const text = this.#isIndexed(seq, texts) ? undefined : this.#textEntries.entry(seq, texts)
+    const [present, ...next] = this.#texts
+    const texts = present.texts(draft)
+    const isIndexed = fills && this.#former !== undefined ? true : this.#isIndexed(seq, texts)
+    const write = isIndexed ? [] : [present.prepare(seq, texts, false)]
+    for (const entries of next) write.push(entries.prepare(seq, entries.texts(draft), false))
     const { body, unstored } = bodiesOf(draft, this.#plan)
-    if (text !== undefined) this.#textEntries.put(text, false)
+    for (const put of write) put()
     this.#removeLists(seq)
     this.#sql.exec('UPDATE documents SET body = ? WHERE seq = ?', body, seq)
     if (unstored !== undefined) {
@@ -270,13 +302,13 @@ export class Store {
   #isIndexed(seq: number, texts: Texts): boolean {
     if (this.isReindexing()) return false
     const old = this.read([seq], true, true).get(seq)
-    return old !== undefined && isSameText(texts, textsOf(this.#plan, old))
+    return old !== undefined && isSameText(texts, this.#texts[0].texts(old))
   }
 
   remove(seq: number, id: string): void {
     this.flush()
     this.columns.forget(seq)
-    this.#textEntries.remove(seq)
+    for (const entries of this.#texts) entries.remove(seq)
     this.#removeLists(seq)
     for (const { table } of this.#plan.columns) this.#sql.exec(`DELETE FROM ${table} WHERE seq = ?`, seq)
     for (const plan of [...this.#plan.vectors, ...this.#plan.replacing]) this.indexOf(plan).remove(seq)
@@ -296,7 +328,7 @@ export class Store {
   truncate(): number {
     this.flush()
     const { count } = this.#counters
-    this.#textEntries.clear()
+    for (const entries of this.#texts) entries.clear()
     for (const { table } of this.#plan.columns) this.#sql.exec(`DELETE FROM ${table}`)
     for (const { slot } of this.#plan.lists) this.#sql.exec(`DELETE FROM ${valuesTable(slot as FieldSlot)}`)
     for (const plan of [...this.#plan.vectors, ...this.#plan.replacing]) this.indexOf(plan).clear()
@@ -334,7 +366,8 @@ export class Store {
   /** Indexes a document's words, and nothing else: for a collection that is older than the index. */
   indexWords(seq: number): void {
     const draft = this.read([seq], true, true).get(seq)
-    this.#textEntries.indexWords(seq, draft === undefined ? [] : textsOf(this.#plan, draft))
+    const [entries] = this.#texts
+    entries.indexWords(seq, draft === undefined ? [] : entries.texts(draft))
   }
 
   /** Documents by sequence number. Missing ones are left out. */

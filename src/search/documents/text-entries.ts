@@ -3,6 +3,7 @@ import { addInfixWords, clearInfixIndex } from '../schema/infix-index'
 import type { FieldSlot, StoredSchema } from '../schema/layout'
 import type { Plan } from '../schema/plan'
 import { isShared, sharedText, textCode, textColumn } from '../schema/shared-column'
+import { PRESENT, type TextTables } from '../schema/tables'
 import { analyzerOf, STEMS, type TextIndex, WORDS } from '../text/analyzer'
 import { rulesOf } from '../text/rules'
 import { TERMS, Terms } from '../text/terms'
@@ -12,8 +13,6 @@ import { stored } from './rows'
 
 /** A text for each searched field of the plan; undefined where the document has none. */
 export type Texts = readonly (string | undefined)[]
-
-export const textsOf = (plan: Plan, draft: Draft): Texts => plan.text.map((field) => textOf(field, draft))
 
 export const isSameText = (texts: Texts, others: Texts): boolean =>
   texts.every((text, number) => text === others[number])
@@ -45,34 +44,42 @@ export class TextEntries {
   // Their texts never change, so SQLite compiles them once.
   readonly #insertStems: string
   readonly #insertWords: string
+  readonly #tables: TextTables
   #waiting: { entry: TextEntry; isNew: boolean }[] = []
 
-  constructor(sql: SqlStorage, schema: StoredSchema, plan: Plan) {
+  constructor(sql: SqlStorage, schema: StoredSchema, plan: Plan, tables = PRESENT) {
     this.#sql = sql
     this.#schema = schema
     this.#plan = plan
+    this.#tables = tables
     this.#terms = new Terms(sql)
     this.#columns = [...Map.groupBy(plan.text.keys(), (number) => textColumn(plan.text[number]!.slot!))]
     const columns = this.#columns.map(([column]) => column)
     const into = ({ table }: TextIndex): string =>
-      `INSERT INTO ${table} (rowid, ${columns.join(', ')}) VALUES (?, ${columns.map(() => '?').join(', ')})`
+      `INSERT INTO ${tables[table]} (rowid, ${columns.join(', ')}) VALUES (?, ${columns.map(() => '?').join(', ')})`
     this.#insertStems = into(STEMS)
     this.#insertWords = into(WORDS)
   }
 
+  texts(draft: Draft): Texts {
+    return this.#plan.text.map((field) => textOf(field, draft))
+  }
+
   /**
    * Computes the index entries of a document.
+   * @param isNew it is not in the indexes yet
+   * @returns buffers the entries for the next `flush`
    * @throws ApiError 400 when a text is too long for a row
    */
-  entry(seq: number, texts: Texts): TextEntry {
+  prepare(seq: number, texts: Texts, isNew: boolean): () => void {
+    const entry = this.#entry(seq, texts)
+    return () => void this.#waiting.push({ entry, isNew })
+  }
+
+  #entry(seq: number, texts: Texts): TextEntry {
     if (!hasText(texts)) return { seq, columns: undefined, infixes: [] }
     const columns = { stems: this.#prepared(STEMS, texts), words: this.#prepared(WORDS, texts) }
     return { seq, columns, infixes: this.#infixWords(texts) }
-  }
-
-  /** Buffers a document's entries for the next `flush`. @param isNew it is not in them yet */
-  put(entry: TextEntry, isNew: boolean): void {
-    this.#waiting.push({ entry, isNew })
   }
 
   /** Writes the buffer. Call it in the transaction of the documents. @returns whether there was anything */
@@ -94,7 +101,7 @@ export class TextEntries {
     for (const { table } of [STEMS, WORDS]) {
       const insert = table === STEMS.table ? this.#insertStems : this.#insertWords
       for (const { entry, isNew } of waiting) {
-        if (!isNew) this.#sql.exec(`DELETE FROM ${table} WHERE rowid = ?`, entry.seq)
+        if (!isNew) this.#sql.exec(`DELETE FROM ${this.#tables[table]} WHERE rowid = ?`, entry.seq)
         if (entry.columns === undefined) continue
         const texts = table === STEMS.table ? entry.columns.stems : entry.columns.words
         this.#sql.exec(insert, entry.seq, ...texts)
@@ -111,7 +118,7 @@ export class TextEntries {
 
   /** Adds a document to the index of words only, in a collection that is older than this index. */
   indexWords(seq: number, texts: Texts): void {
-    this.#sql.exec(`DELETE FROM ${WORDS.table} WHERE rowid = ?`, seq)
+    this.#sql.exec(`DELETE FROM ${this.#tables[WORDS.table]} WHERE rowid = ?`, seq)
     if (!hasText(texts)) return
     const words = this.#prepared(WORDS, texts)
     this.#sql.exec(this.#insertWords, seq, ...words)
@@ -120,12 +127,13 @@ export class TextEntries {
 
   remove(seq: number): void {
     this.flush()
-    for (const { table } of [STEMS, WORDS]) this.#sql.exec(`DELETE FROM ${table} WHERE rowid = ?`, seq)
+    for (const table of Object.values(this.#tables))
+      this.#sql.exec(`DELETE FROM ${table} WHERE rowid = ?`, seq)
   }
 
   clear(): void {
     this.#waiting = []
-    for (const { table } of [STEMS, WORDS]) {
+    for (const table of Object.values(this.#tables)) {
       this.#sql.exec(`INSERT INTO ${table} (${table}) VALUES ('delete-all')`)
     }
     this.#sql.exec(`DELETE FROM ${TERMS}`)

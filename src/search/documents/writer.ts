@@ -172,6 +172,7 @@ export class Writer {
     textColumnsFor([...schema.fields, ...added])
     for (const field of added) addField(this.#store.sql, schema, field)
     if (outgrowsTextIndex(schema)) {
+      this.#store.discardFormer()
       rebuildTextIndex(this.#store.sql, schema)
       this.#onTextRebuilt()
     }

@@ -1,6 +1,6 @@
 /**
  * Fields whose indexes are being filled again after a change of the schema (`StoredSchema.filling`). A search that read one of
- * them would take a part of the documents for all, so it gets an error instead.
+ * them would take a part of the documents for all. So it reads the field as it was (former.ts), and gets an error if that cannot be.
  */
 import { ApiError } from '../../errors'
 import type { Field } from '../types'

@@ -6,6 +6,7 @@
  *     text_index(t0, t1, ... )                  contentless FTS5 of stems, a column for each indexed string field; t90 is
  *                                               shared by all from the 91st on (shared-column.ts)
  *     word_index(t0, t1, ... )                  the same for words as they are written (text/analyzer.ts)
+ *     text_next, word_next                      the same, being filled to take the place of these (former.ts)
  *     terms(term)                               the words of word_index, for typos (text/terms.ts)
  *     columns(seq, s3, s4, n4, ...)             typed scalars: what filters, sorts and facets read; a row a document
  *     columns_1(seq, s47, ...)                  the same for slots 45 to 89, and so on: SQLite allows 100 columns a table

@@ -91,10 +91,12 @@ function planField(field: Field, schema: StoredSchema): FieldPlan {
   }
 }
 
-export function planOf(schema: StoredSchema): Plan {
+/** @param former fields whose typed values are written as well (former.ts) */
+export function planOf(schema: StoredSchema, former?: Pick<StoredSchema, 'fields' | 'slots'>): Plan {
   const dynamic = schema.fields.filter(isDynamic)
   const fields = schema.fields.filter((field) => !isDynamic(field)).map((field) => planField(field, schema))
-  const valued = fields.filter(({ field, slot }) => slot !== undefined && hasValues(field))
+  const before = former?.fields.map((field) => planField(field, { ...schema, slots: former.slots })) ?? []
+  const valued = [...fields, ...before].filter(({ field, slot }) => slot !== undefined && hasValues(field))
   const columns = new Map<string, ColumnsPlan>()
   for (const plan of valued) {
     if (plan.array) continue

@@ -3,10 +3,10 @@ import * as v from 'valibot'
 import { once } from '../../once'
 import { readMeta, writeMeta } from '../meta'
 import { type EmbeddingModelConfig, FIELD_TYPES, type Field, VECTOR_DISTANCES } from '../types'
-import type { StoredSchema } from './layout'
+import type { FieldSlot, StoredSchema } from './layout'
 import { isObject } from './values'
 
-const fieldSlot = once(() =>
+export const slotShape: () => v.GenericSchema<FieldSlot> = once(() =>
   v.looseObject({
     slot: v.number(),
     text: v.optional(v.number()),
@@ -20,7 +20,7 @@ const modelConfig = v.custom<EmbeddingModelConfig>(
   (config) => isObject(config) && typeof config.model_name === 'string',
 )
 
-const field: () => v.GenericSchema<Field> = once(() =>
+export const fieldShape: () => v.GenericSchema<Field> = once(() =>
   v.looseObject({
     name: v.string(),
     type: v.picklist(FIELD_TYPES),
@@ -57,7 +57,7 @@ const field: () => v.GenericSchema<Field> = once(() =>
 const storedSchema: () => v.GenericSchema<StoredSchema> = once(() =>
   v.looseObject({
     name: v.string(),
-    fields: v.array(field()),
+    fields: v.array(fieldShape()),
     default_sorting_field: v.string(),
     enable_nested_fields: v.boolean(),
     token_separators: v.array(v.string()),
@@ -65,7 +65,7 @@ const storedSchema: () => v.GenericSchema<StoredSchema> = once(() =>
     synonym_sets: v.optional(v.array(v.string())),
     curation_sets: v.optional(v.array(v.string())),
     metadata: v.optional(v.record(v.string(), v.unknown())),
-    slots: v.record(v.string(), fieldSlot()),
+    slots: v.record(v.string(), slotShape()),
     nextSlot: v.number(),
     nextText: v.number(),
     textColumns: v.number(),
@@ -78,7 +78,7 @@ const storedSchema: () => v.GenericSchema<StoredSchema> = once(() =>
         ),
       }),
     ),
-    replacing: v.optional(v.record(v.string(), v.looseObject({ field: field(), slot: fieldSlot() }))),
+    replacing: v.optional(v.record(v.string(), v.looseObject({ field: fieldShape(), slot: slotShape() }))),
   }),
 )
 

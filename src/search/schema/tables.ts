@@ -67,21 +67,23 @@ export const outgrowsTextIndex = ({ fields, nextText, textColumns }: StoredSchem
   nextText > textColumns &&
   (textColumns < MOST_TEXT_COLUMNS || textsOf(fields) <= OWN_TEXT_COLUMNS || nextText > MOST_TEXTS)
 
-function createTextIndexes(sql: SqlStorage, textColumns: number): void {
-  createFullText(sql, 'text_index', textColumns, TOKENIZER)
-  createWordIndex(sql, textColumns)
+/** The names of the full-text indexes. */
+export type TextTables = Readonly<Record<TextIndex['table'], string>>
+
+export const PRESENT: TextTables = { text_index: 'text_index', word_index: 'word_index' }
+/** Those that are being filled to take the place of the present ones (former.ts). */
+export const NEXT: TextTables = { text_index: 'text_next', word_index: 'word_next' }
+
+export function createTextIndexes(sql: SqlStorage, textColumns: number, tables = PRESENT): void {
+  createFullText(sql, tables.text_index, textColumns, TOKENIZER)
+  createWordIndex(sql, textColumns, tables)
 }
 
 /** Creates the index of words. Its columns are those of text_index. */
-export const createWordIndex = (sql: SqlStorage, textColumns: number): void =>
-  createFullText(sql, 'word_index', textColumns, WORD_TOKENIZER)
+export const createWordIndex = (sql: SqlStorage, textColumns: number, tables = PRESENT): void =>
+  createFullText(sql, tables.word_index, textColumns, WORD_TOKENIZER)
 
-function createFullText(
-  sql: SqlStorage,
-  table: TextIndex['table'],
-  textColumns: number,
-  tokenizer: string,
-): void {
+function createFullText(sql: SqlStorage, table: string, textColumns: number, tokenizer: string): void {
   const columns = Array.from({ length: textColumns }, (_, number) => `t${number}`).join(', ')
   sql.exec(
     `CREATE VIRTUAL TABLE ${table} USING fts5(${columns}, content='', contentless_delete=1, tokenize="${tokenizer}")`,
@@ -93,7 +95,7 @@ function createFullText(
  * Makes FTS5 hold a whole batch in memory before it writes a segment, and gather more segments before it merges them: each
  * merge writes all of their words again. `collection/merging.ts` merges what is left when an import is over.
  */
-export function prepareForImports(sql: SqlStorage, table: TextIndex['table']): void {
+export function prepareForImports(sql: SqlStorage, table: string): void {
   sql.exec(`INSERT INTO ${table} (${table}, rank) VALUES ('hashsize', ${HASH_BYTES})`)
   sql.exec(`INSERT INTO ${table} (${table}, rank) VALUES ('automerge', ${SEGMENTS})`)
 }
@@ -115,13 +117,19 @@ export function createTables(sql: SqlStorage, schema: CollectionSchema): StoredS
 const needsSlot = (field: Field): boolean =>
   !isDynamic(field) && (isVector(field) || isSearchable(field) || hasValues(field))
 
-/** Adds a field to a schema and creates the columns or tables for its values. Changes `schema` in place. */
-export function addField(sql: SqlStorage, schema: StoredSchema, field: Field): void {
+/**
+ * Adds a field to a schema and creates the columns or tables for its values. Changes `schema` in place.
+ * @param text the number of its text
+ */
+export function addField(sql: SqlStorage, schema: StoredSchema, field: Field, text = schema.nextText): void {
   schema.fields.push(field)
   keepStemWords(sql, field)
   if (!needsSlot(field)) return
   const slot: FieldSlot = { slot: schema.nextSlot++ }
-  if (isSearchable(field)) slot.text = schema.nextText++
+  if (isSearchable(field)) {
+    slot.text = text
+    schema.nextText = Math.max(schema.nextText, text + 1)
+  }
   schema.slots[field.name] = slot
   if (isSearchable(field) && field.infix) {
     slot.infix = true
@@ -178,6 +186,11 @@ export function removeField(sql: SqlStorage, schema: StoredSchema, field: Field)
   // A pattern has a slot only if a real field has the same name, and then the slot is that field's.
   if (slot === undefined || isDynamic(field)) return
   delete schema.slots[field.name]
+  dropValues(sql, field, slot)
+}
+
+/** Removes the values of a field, and its index of parts of words. The caller drops the table of a vector field. */
+export function dropValues(sql: SqlStorage, field: Field, slot: FieldSlot): void {
   if (slot.infix) dropInfixIndex(sql, slot)
   if (isVector(field)) return
   if (hasValues(field)) {

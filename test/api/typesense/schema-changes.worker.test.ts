@@ -38,6 +38,8 @@ it('is told of over each wire, by whoever would find only a part', async () => {
     fields: [
       { name: 'title', drop: true },
       { ...title, stem: true },
+      // With a new text the title does not stay as it was until the change is done.
+      { name: 'note', type: 'string', optional: true },
     ],
   })
   const words =
