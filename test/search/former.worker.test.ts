@@ -95,8 +95,10 @@ async function everything(object: CollectionRpc) {
 const scoreless = async (object: CollectionRpc) =>
   JSON.parse(JSON.stringify(await everything(object), (key, value) => (SCORES.has(key) ? undefined : value)))
 
-const fieldsOf = async (object: CollectionRpc) =>
-  new Map(unwrap(await object.summary()).fields.map((field) => [field.name as string, field]))
+const fieldsOf = async (object: CollectionRpc) => {
+  const fields = unwrap(await object.summary()).fields as { name: string }[]
+  return new Map(fields.map((field) => [field.name, field]))
+}
 
 it('stay as they were, in every step, and then change together', async () => {
   const object = await collection()
