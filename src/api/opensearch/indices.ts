@@ -4,6 +4,7 @@ import { ApiError, unwrap } from '../../errors'
 import { deleteAlias, listAliases, putAlias } from '../../registry/aliases'
 import { createCollection, dropCollection, listCollections } from '../../registry/collections'
 import type { CollectionSchema, CollectionSummary } from '../../search/types'
+import { rest } from '../../turn-taking'
 import { originOf } from '../edge/request-log'
 import type { Call } from '../edge/route'
 import { areKeywords } from './dynamic-templates'
@@ -268,7 +269,10 @@ export async function putMapping(call: Call): Promise<Json> {
   }
   const metadata = metadataOf(changed, schema.metadata)
   unwrap(await object.alter({ metadata, ...(added.length > 0 && { fields: added }) }, originOf(call.record)))
-  for (let done = false; !done; ) done = (await object.reindex(originOf(call.record))).done
+  for (let done = false; !done; ) {
+    done = (await object.reindex(originOf(call.record))).done
+    if (!done) await rest()
+  }
   return ACKNOWLEDGED
 }
 

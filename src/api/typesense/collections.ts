@@ -14,6 +14,7 @@ import { findCollection, forgetNames } from '../../registry/names'
 import { switchCollections } from '../../registry/switching'
 import { isObject } from '../../search/schema/values'
 import type { CollectionSummary } from '../../search/types'
+import { rest } from '../../turn-taking'
 import { readExactJson } from '../edge/body'
 import { hinting, NEEDED } from '../edge/hint'
 import { isTrue, listed } from '../edge/parameters'
@@ -91,7 +92,10 @@ async function alter(call: Call): Promise<Response> {
     if (other !== undefined) return switchWith(call, other, body)
   }
   const echo = unwrap(await collection.alter(body, originOf(call.record)))
-  for (let done = false; !done; ) done = (await collection.reindex(originOf(call.record))).done
+  for (let done = false; !done; ) {
+    done = (await collection.reindex(originOf(call.record))).done
+    if (!done) await rest()
+  }
   forgetNames()
   return json(echo)
 }
