@@ -186,7 +186,11 @@ const ASKED = JSON.stringify({
   prompt: 'a',
   messages: [{ role: 'user', content: 'a' }],
 })
-const QUESTION = JSON.stringify({ question: 'a' })
+/** Bodies of routes that refuse one of these fields whoever asks. */
+const OTHER_BODIES: Readonly<Record<string, string>> = {
+  '/a/x/conversations': JSON.stringify({ question: 'a' }),
+  '/v1/responses': JSON.stringify({ model: 'x', input: 'a' }),
+}
 
 /** All routes with this key, from a page that may not use it or what it asks for. */
 async function asEvil(key: string, among: (route: (typeof routes)[number]) => boolean) {
@@ -196,7 +200,7 @@ async function asEvil(key: string, among: (route: (typeof routes)[number]) => bo
       const response = await send(method, path.replace('/ai-search/x/', `/ai-search/${key}/`), {
         key,
         headers: { ...EVIL, 'content-type': 'application/json' },
-        ...(method === 'GET' ? {} : { body: path === '/a/x/conversations' ? QUESTION : ASKED }),
+        ...(method === 'GET' ? {} : { body: OTHER_BODIES[path] ?? ASKED }),
       })
       const isReadable = response.headers.has('access-control-allow-origin')
       return { route: `${method} ${path}`, status: response.status, isReadable, text: await response.text() }
