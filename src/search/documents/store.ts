@@ -28,6 +28,7 @@ import type { Draft } from './document'
 import { DocumentRows, type Values } from './document-rows'
 import { noteRemoved } from './join-keys'
 import { PendingEmbeddings } from './pending-embeddings'
+import { findRows, readBodies, restoreUnstored } from './read-rows'
 import { bodiesOf } from './rows'
 import { isSameText, TextEntries, type Texts } from './text-entries'
 
@@ -232,11 +233,7 @@ export class Store {
   /** Sequence numbers of documents, by id. */
   find(ids: string[]): Map<string, number> {
     this.#rows.flush()
-    const rows = this.#sql.exec<{ id: string; seq: number }>(
-      'SELECT id, seq FROM documents WHERE id IN (SELECT value FROM json_each(?))',
-      JSON.stringify(ids),
-    )
-    return new Map(rows.toArray().map(({ id, seq }) => [id, seq]))
+    return findRows(this.#sql, ids)
   }
 
   /** An id for a document without one: its future sequence number, unless that is taken. */
@@ -378,20 +375,14 @@ export class Store {
       if (!withoutVectors) this.#restoreVectors(seq, document)
       documents.set(seq, document)
     }
-    if (withUnstored) this.#restoreUnstored(seqs, documents)
+    if (withUnstored) restoreUnstored(this.#sql, documents)
     return documents
   }
 
   /** Documents as they are stored, in order of insertion. */
   bodies(seqs: number[]): [number, string][] {
     this.#rows.flush()
-    return this.#sql
-      .exec<{ seq: number; body: string }>(
-        'SELECT seq, body FROM documents WHERE seq IN (SELECT value FROM json_each(?)) ORDER BY seq',
-        JSON.stringify(seqs),
-      )
-      .toArray()
-      .map(({ seq, body }) => [seq, body])
+    return readBodies(this.#sql, seqs)
   }
 
   #restoreVectors(seq: number, document: Document): void {
@@ -401,16 +392,5 @@ export class Store {
       if (vector !== undefined) place(document, name, path, Array.from(vector, shortest))
     }
     if (this.#schema.filling !== undefined) this.carried(seq, document)
-  }
-
-  #restoreUnstored(seqs: number[], documents: Map<number, Document>): void {
-    const rows = this.#sql.exec<{ seq: number; body: string }>(
-      'SELECT seq, body FROM unstored WHERE seq IN (SELECT value FROM json_each(?))',
-      JSON.stringify(seqs),
-    )
-    for (const { seq, body } of rows.toArray()) {
-      const document = documents.get(seq)
-      if (document !== undefined) Object.assign(document, readExactObject(body))
-    }
   }
 }

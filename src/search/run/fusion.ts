@@ -15,7 +15,7 @@
  */
 import type { Neighbour } from '../vectors/vector-index'
 import { Gathered } from './gathered'
-import type { WeighedWord } from './keyword'
+import type { WeighedWord } from './word-weights'
 
 /** Text matches, and the score of one that could not be better. */
 export interface ScoredWords {

@@ -21,11 +21,12 @@ import type { SearchContext } from './context'
 import { type ScoredWords, share } from './fusion'
 import { Gathered } from './gathered'
 import type { HitRow } from './hits'
-import { idealScore, queryOf, type WeighedWord, weighWords } from './keyword'
+import { queryOf } from './keyword'
 import type { VectorSearch } from './nearest'
 import type { Pace } from './pace'
 import { besidePinned, type Pinned, withPinned } from './pinned'
 import { CONTEXT_WEIGHT } from './question-words'
+import { idealScore, type WeighedWord, weighWords } from './word-weights'
 
 /** How many documents are read. With 30, a few questions lose their answer; with 100, none gains one. */
 const MOST_READ = 50
