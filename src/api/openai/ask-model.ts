@@ -67,6 +67,8 @@ export async function askModel<Q extends ModelQuestion>(
   }
   const { changes, names, denied } = changesOf(assistant, asked, access.owner === 'admin')
   const ignored = [...asked.ignored, ...denied]
+  // Clients send penalties of 0 by default, which a model without penalties keeps to.
+  const isAsked = (name: string) => !SHAPING.includes(name) || Boolean(changes.model?.[name])
   if (assistant.strict && ignored[0] !== undefined) throw unsupported(ignored[0], 'this assistant')
   const answering = await inChat(
     parties,
@@ -87,9 +89,7 @@ export async function askModel<Q extends ModelQuestion>(
         form: asked.form,
         changes,
         onDropped: (dropped) => {
-          const needed = dropped.find(
-            (name) => assistant.strict || (SHAPING.includes(name) && changes.model?.[name]),
-          )
+          const needed = dropped.find((name) => isAsked(name) && (assistant.strict || SHAPING.includes(name)))
           if (needed !== undefined) throw unsupported(names[needed]!, 'its model')
         },
         words: asked.stream ? words?.(asked) : undefined,
@@ -97,7 +97,7 @@ export async function askModel<Q extends ModelQuestion>(
         bodyText,
       }),
   )
-  ignored.push(...answering.dropped.map((name) => names[name]!))
+  ignored.push(...answering.dropped.filter(isAsked).map((name) => names[name]!))
   return {
     ...answering,
     asked,
