@@ -99,7 +99,8 @@ function select(value: Json, path: string, included: Pattern[], excluded: Patter
     else if (covered || included.some(({ reaches }) => reaches(at))) {
       const part = below(inner, `${at}.`, covered ? [] : included, excluded)
       if (part !== undefined) kept[name] = part
-      else if (covered) kept[name] = inner
+      // It is shown without what is left out, which is all of it.
+      else if (covered) kept[name] = Array.isArray(inner) ? [] : {}
     }
   }
   return Object.keys(kept).length > 0 || path === '' ? kept : undefined
