@@ -4,11 +4,12 @@
  */
 
 import { findPlan } from './deploy/account-plan.mjs'
+import { post } from './deploy/api.mjs'
 import { fail } from './deploy/failure.mjs'
-import { createMetadataIndex, find, findAccount } from './deploy/find.mjs'
+import { databaseId, find, findAccount } from './deploy/find.mjs'
 import { writeConfig } from './deploy/names.mjs'
 import { readDeployOptions, usage } from './deploy/options.mjs'
-import { command, describe, NOTHING, plan } from './deploy/plan.mjs'
+import { action, describe, NOTHING, plan } from './deploy/plan.mjs'
 import { report } from './deploy/report.mjs'
 import { configFile, keptSecrets, makeSecrets, secretsFile } from './deploy/secrets.mjs'
 import { settle } from './deploy/settings.mjs'
@@ -77,8 +78,11 @@ const titles = steps.map((step, index) => `${index + 1}/${steps.length}  ${descr
 if (wish.dryRun) {
   console.log('A first deployment does this; a later one leaves out what is there.\n')
   for (const [index, step] of steps.entries()) {
-    const args = step.do === 'verify' ? [] : [...command(step), ...goal.configArgs]
-    console.log(titles[index] + (args.length > 0 ? `\n     wrangler ${args.join(' ')}` : ''))
+    console.log(titles[index])
+    const how = action(step)
+    if (how === undefined) continue
+    if ('wrangler' in how) console.log(`     wrangler ${[...how.wrangler, ...goal.configArgs].join(' ')}`)
+    else console.log(`     POST ${how.path} ${JSON.stringify(how.body)}`)
   }
   process.exit(0)
 }
@@ -89,21 +93,35 @@ let made = []
 const given = process.env.ADMIN_API_KEY || undefined
 let key = given
 let url = wish.url
+/** @type {string | undefined} */
+let database
+
+/**
+ * Posts to Cloudflare's API.
+ * @param {string} path below the account; `:database` stands for the id of the database
+ * @param {object} body
+ */
+async function postStep(path, body) {
+  if (path.includes(':database')) database ??= await databaseId(account, goal.database)
+  await post(`/accounts/${account}${path.replace(':database', database ?? '')}`, body)
+}
+
 for (const [index, step] of steps.entries()) {
   console.log(titles[index])
+  const how = action(step)
   try {
-    if (step.do === 'deploy') {
+    if (how === undefined) {
+      console.log(await verify(url, key, wish))
+    } else if ('path' in how) {
+      await postStep(how.path, how.body)
+    } else if (step.do === 'deploy') {
       const secrets = makeSecrets(step.secrets, process.env, file)
       made = secrets.made
       key ??= secrets.values.ADMIN_API_KEY ?? keptSecrets(file).ADMIN_API_KEY
-      const own = await upload([...command(step), ...goal.configArgs], secrets.values)
+      const own = await upload([...how.wrangler, ...goal.configArgs], secrets.values)
       url ??= own
-    } else if (step.do === 'verify') {
-      console.log(await verify(url, key, wish))
-    } else if (step.do === 'create-metadata-index') {
-      await createMetadataIndex(account, step)
     } else {
-      await runWrangler([...command(step), ...goal.configArgs])
+      await runWrangler([...how.wrangler, ...goal.configArgs])
     }
   } catch (error) {
     fail(error, `This step failed: ${describe(step)}.`, 'Run `npm run deploy` again: it goes on from here.')

@@ -3,14 +3,13 @@
  * from there (deploy/removal.mjs).
  */
 import { createInterface } from 'node:readline/promises'
+import { remove } from './deploy/api.mjs'
 import { fail } from './deploy/failure.mjs'
-import { find, findAccount } from './deploy/find.mjs'
-import { writeConfig } from './deploy/names.mjs'
+import { databaseId, find, findAccount } from './deploy/find.mjs'
 import { destroyUsage, readDestroyOptions } from './deploy/options.mjs'
-import { describeRemoval, planRemoval, removalCommand } from './deploy/removal.mjs'
-import { configFile, secretsFile } from './deploy/secrets.mjs'
+import { describeRemoval, planRemoval, removalPath } from './deploy/removal.mjs'
+import { secretsFile } from './deploy/secrets.mjs'
 import { wanted } from './deploy/wanted.mjs'
-import { runWrangler } from './wrangler.mjs'
 
 /** The options, or the end of the program. */
 function options() {
@@ -30,11 +29,10 @@ const wish = options()
 async function prepare() {
   try {
     const goal = wanted(wish.environment)
-    if (goal.configArgs.length > 0) writeConfig(goal.config, configFile(goal.worker))
     console.log('Looking at what is there ...')
     const account = await findAccount(goal.accountId)
     process.env.CLOUDFLARE_ACCOUNT_ID = account
-    return { account, worker: goal.worker, ...planRemoval(goal, await find(goal, account)) }
+    return { account, goal, ...planRemoval(goal, await find(goal, account)) }
   } catch (error) {
     return fail(error)
   }
@@ -51,7 +49,8 @@ async function agreed(worker) {
   return answer.trim() === worker
 }
 
-const { account, worker, steps, left } = await prepare()
+const { account, goal, steps, left } = await prepare()
+const { worker } = goal
 for (const step of steps) console.log(`  ${describeRemoval(step)}`)
 for (const what of left) console.log(`  Leave what no deployment made: ${what}`)
 if (wish.dryRun) process.exit(0)
@@ -62,7 +61,9 @@ if (!wish.yes && !(await agreed(worker))) {
 for (const [index, step] of steps.entries()) {
   console.log(`${index + 1}/${steps.length}  ${describeRemoval(step)}`)
   try {
-    await runWrangler(removalCommand(step))
+    const path = removalPath(step)
+    const id = path.includes(':database') ? await databaseId(account, goal.database) : ''
+    await remove(`/accounts/${account}${path.replace(':database', id)}`)
   } catch (error) {
     fail(
       error,

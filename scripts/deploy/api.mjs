@@ -1,6 +1,6 @@
 /**
- * Cloudflare's API, for what wrangler has no command for and for what would take it many: each start of wrangler takes two
- * seconds. The wire: https://developers.cloudflare.com/api/
+ * Cloudflare's API, for all that needs no knowledge of wrangler's: each start of wrangler takes two seconds, and a first
+ * deployment has thirty steps. The wire: https://developers.cloudflare.com/api/
  */
 import { runWrangler } from '../wrangler.mjs'
 
@@ -37,6 +37,14 @@ export const ask = (path) => call('GET', path)
  * @throws Error when Cloudflare cannot be reached
  */
 export const post = (path, body) => call('POST', path, body)
+
+/**
+ * Has Cloudflare's API delete something.
+ * @param {string} path
+ * @throws Refused with what Cloudflare answered
+ * @throws Error when Cloudflare cannot be reached
+ */
+export const remove = (path) => call('DELETE', path)
 
 /** @param {string} method @param {string} path @param {unknown} [body] @returns {Promise<any>} */
 async function call(method, path, body) {

@@ -1,4 +1,4 @@
-/** What an account has of a deployment. wrangler is asked who is logged in, and Cloudflare's API all else. */
+/** What an account has of a deployment. wrangler is asked who is logged in where no token is given, and Cloudflare's API all else. */
 import { runWrangler } from '../wrangler.mjs'
 import { ask, post, Refused } from './api.mjs'
 import { BASE } from './names.mjs'
@@ -16,18 +16,24 @@ const NO_WORKER = [10007, 10090]
  * @throws Error saying how to log in, or how to choose
  */
 export async function findAccount(named) {
-  const printed = await runWrangler(['whoami', '--json']).catch((error) => {
+  /** @type {{ id: string, name: string }[]} */
+  const accounts = process.env.CLOUDFLARE_API_TOKEN
+    ? await ask('/accounts?per_page=50')
+    : JSON.parse(await whoami()).accounts
+  if (named !== undefined) return named
+  if (accounts.length === 1 && accounts[0] !== undefined) return accounts[0].id
+  const list = accounts.map(({ id, name }) => `  ${id}  ${name}`)
+  throw new Error(['Set CLOUDFLARE_ACCOUNT_ID to the account to deploy to:', ...list].join('\n'))
+}
+
+/** @returns {Promise<string>} what wrangler says of the login, as JSON @throws Error saying how to log in */
+const whoami = () =>
+  runWrangler(['whoami', '--json']).catch((error) => {
     if (!/"loggedIn": ?false/.test(String(error))) throw error
     throw new Error(
       'You are not logged in to Cloudflare: run `npx wrangler login`, or set CLOUDFLARE_API_TOKEN and CLOUDFLARE_ACCOUNT_ID.',
     )
   })
-  if (named !== undefined) return named
-  const { accounts } = JSON.parse(printed)
-  if (accounts.length === 1) return accounts[0].id
-  const list = accounts.map((/** @type {{ id: string, name: string }} */ { id, name }) => `  ${id}  ${name}`)
-  throw new Error(['Set CLOUDFLARE_ACCOUNT_ID to the account to deploy to:', ...list].join('\n'))
-}
 
 /**
  * Asks all at once: a login that had to be renewed was renewed when the account was asked for.
@@ -57,6 +63,17 @@ async function listDatabases(at) {
     all.push(...databases)
     if (databases.length < PAGE) return all
   }
+}
+
+/**
+ * @param {string} account
+ * @param {{ name: string, id?: string | undefined }} database
+ * @returns {Promise<string>} its id @throws Error where the account has no such database
+ */
+export async function databaseId(account, { name, id }) {
+  const found = id ?? (await listDatabases(`/accounts/${account}`)).find((each) => each.name === name)?.uuid
+  if (found === undefined) throw new Error(`There is no D1 database ${name} in the account.`)
+  return found
 }
 
 /** @param {ReturnType<typeof import('./wanted.mjs').wanted>} wanted @param {string} at the account's path */
@@ -147,15 +164,3 @@ async function findSecrets(path) {
     throw error
   }
 }
-
-/**
- * Makes a metadata index of Vectorize: a first deployment makes ten.
- * @param {string} account
- * @param {Extract<import('./plan.mjs').Step, { do: 'create-metadata-index' }>} step
- * @throws Error with what Cloudflare answered
- */
-export const createMetadataIndex = (account, { index, name, type }) =>
-  post(`/accounts/${account}/vectorize/v2/indexes/${index}/metadata_index/create`, {
-    propertyName: name,
-    indexType: type,
-  })

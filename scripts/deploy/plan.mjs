@@ -40,8 +40,8 @@ import { addRecords, markOwner } from './owner.mjs'
  * @property {string[]} secrets those that the Worker has
  *
  * @typedef {{ do: 'create-database', name: string, place: Place }
- *   | { do: 'mark', binding: string, worker: string, records: import('./owner.mjs').Record[] }
- *   | { do: 'record', binding: string, records: import('./owner.mjs').Record[] }
+ *   | { do: 'mark', worker: string, records: import('./owner.mjs').Record[] }
+ *   | { do: 'record', records: import('./owner.mjs').Record[] }
  *   | { do: 'create-index', name: string, dimensions: number, metric: string }
  *   | { do: 'create-metadata-index', index: string, name: string, type: string }
  *   | { do: 'migrate', binding: string, migrations: string[] }
@@ -84,12 +84,12 @@ export function plan(wanted, found) {
     const fresh = !found.database || (found.blank && !wanted.database.chosen)
     /** @type {import('./owner.mjs').Record[]} */
     const records = fresh ? [{ kind: 'd1', name: wanted.database.name }] : []
-    steps.push({ do: 'mark', binding, worker: wanted.worker, records: [...records, ...settingsOf(wanted)] })
+    steps.push({ do: 'mark', worker: wanted.worker, records: [...records, ...settingsOf(wanted)] })
   } else {
     const changed = changesOf(wanted, found.records)
-    if (changed.length > 0) steps.push({ do: 'record', binding, records: changed })
+    if (changed.length > 0) steps.push({ do: 'record', records: changed })
   }
-  steps.push(...planIndexes(wanted.indexes, found.indexes, binding))
+  steps.push(...planIndexes(wanted.indexes, found.indexes))
   const migrations = wanted.migrations.filter((name) => !found.migrations.includes(name))
   if (migrations.length > 0) steps.push({ do: 'migrate', binding, migrations })
   const secrets = wanted.secrets.filter((name) => !found.secrets.includes(name))
@@ -153,10 +153,9 @@ function requireOwn({ worker, database, secrets }, found) {
 /**
  * @param {Wanted['indexes']} wanted
  * @param {Found['indexes']} found
- * @param {string} binding of the database that records what was made
  * @returns {Step[]}
  */
-function planIndexes(wanted, found, binding) {
+function planIndexes(wanted, found) {
   if (found === undefined) return []
   return wanted.flatMap(({ name, dimensions, metric, metadata }) => {
     const present = found.find((index) => index.name === name)
@@ -170,7 +169,7 @@ function planIndexes(wanted, found, binding) {
     if (present === undefined) {
       steps.push({ do: 'create-index', name, dimensions, metric })
       // Recorded only once it was made: another's index of this name would fail the step before.
-      steps.push({ do: 'record', binding, records: [{ kind: 'vectorize', name }] })
+      steps.push({ do: 'record', records: [{ kind: 'vectorize', name }] })
     }
     // A metadata index sees only the vectors that are written after it. An index that somebody has given others
     // has less room: without all of them Parley filters by itself.
@@ -181,12 +180,6 @@ function planIndexes(wanted, found, binding) {
   })
 }
 
-/** @param {Place} place @returns {string[]} */
-const placeArgs = ({ jurisdiction, region }) => [
-  ...(jurisdiction === undefined ? [] : [`--jurisdiction=${jurisdiction}`]),
-  ...(region === undefined ? [] : [`--location=${region}`]),
-]
-
 /** @param {Place} place */
 const inWords = ({ jurisdiction, region }) => {
   if (jurisdiction !== undefined) return ` in the jurisdiction ${jurisdiction}`
@@ -194,41 +187,46 @@ const inWords = ({ jurisdiction, region }) => {
 }
 
 /**
- * The arguments of the wrangler command that does a step; `verify` has none.
+ * How a step is done: by a POST to Cloudflare's API, where `path` is below the account and `:database` stands for the id of the
+ * database, or by wrangler, which knows how to apply migrations and to upload a Worker. Each run of wrangler takes two
+ * seconds. `verify` has neither: it asks what was deployed.
+ * @typedef {{ path: string, body: object } | { wrangler: string[] }} Action
  * @param {Step} step
- * @returns {string[]}
+ * @returns {Action | undefined}
  */
-export function command(step) {
+export function action(step) {
   switch (step.do) {
-    case 'create-database':
-      return ['d1', 'create', step.name, ...placeArgs(step.place)]
+    case 'create-database': {
+      const { jurisdiction, region } = step.place
+      return {
+        path: '/d1/database',
+        body: {
+          name: step.name,
+          ...(jurisdiction !== undefined && { jurisdiction }),
+          ...(region !== undefined && { primary_location_hint: region }),
+        },
+      }
+    }
     case 'create-index':
-      return ['vectorize', 'create', step.name, `--dimensions=${step.dimensions}`, `--metric=${step.metric}`]
+      return {
+        path: '/vectorize/v2/indexes',
+        body: { name: step.name, config: { dimensions: step.dimensions, metric: step.metric } },
+      }
     case 'create-metadata-index':
-      return [
-        'vectorize',
-        'create-metadata-index',
-        step.index,
-        `--propertyName=${step.name}`,
-        `--type=${step.type}`,
-      ]
+      return {
+        path: `/vectorize/v2/indexes/${step.index}/metadata_index/create`,
+        body: { propertyName: step.name, indexType: step.type },
+      }
     case 'mark':
-      return [
-        'd1',
-        'execute',
-        step.binding,
-        '--remote',
-        '--yes',
-        `--command=${markOwner(step.worker, step.records)}`,
-      ]
+      return { path: '/d1/database/:database/query', body: { sql: markOwner(step.worker, step.records) } }
     case 'record':
-      return ['d1', 'execute', step.binding, '--remote', '--yes', `--command=${addRecords(step.records)}`]
+      return { path: '/d1/database/:database/query', body: { sql: addRecords(step.records) } }
     case 'migrate':
-      return ['d1', 'migrations', 'apply', step.binding, '--remote']
+      return { wrangler: ['d1', 'migrations', 'apply', step.binding, '--remote'] }
     case 'deploy':
-      return ['deploy', '--minify']
+      return { wrangler: ['deploy', '--minify'] }
     case 'verify':
-      return []
+      return undefined
   }
 }
 

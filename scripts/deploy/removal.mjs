@@ -47,18 +47,19 @@ export function planRemoval({ worker, database, indexes }, found) {
 }
 
 /**
- * The arguments of the wrangler command that does a step.
+ * What is deleted through Cloudflare's API: a path below the account, where `:database` stands for the id of the database. `force`
+ * deletes the Worker's objects too.
  * @param {Removal} step
- * @returns {string[]}
+ * @returns {string}
  */
-export function removalCommand(step) {
+export function removalPath(step) {
   switch (step.do) {
     case 'delete-worker':
-      return ['delete', step.worker]
+      return `/workers/scripts/${step.worker}?force=true`
     case 'delete-index':
-      return ['vectorize', 'delete', step.name, '--force']
+      return `/vectorize/v2/indexes/${step.name}`
     case 'delete-database':
-      return ['d1', 'delete', step.name, '--skip-confirmation']
+      return '/d1/database/:database'
   }
 }
 

@@ -297,10 +297,7 @@ export async function startCloudflareApi(): Promise<CloudflareApi> {
       (_, name) => worker(name!) && { default_environment: { script: { last_deployed_from: 'wrangler' } } },
     ],
     // A Worker's objects, secrets and versions go with it.
-    [/^DELETE \/workers\/services\/([^/]+)$/, (_, name) => worker(name!) && workers.delete(name!) && null],
-    [/^GET \/workers\/scripts\/([^/]+)\/references$/, (_, name) => worker(name!) && {}],
-    [/^GET \/workers\/tails\/by-consumer\/[^/]+$/, () => []],
-    [/^GET \/storage\/kv\/namespaces$/, () => []],
+    [/^DELETE \/workers\/scripts\/([^/]+)$/, (_, name) => worker(name!) && workers.delete(name!) && null],
     [
       /^GET \/workers\/scripts\/([^/]+)\/secrets$/,
       (_, name) => [...worker(name!).secrets.keys()].map((secret) => ({ name: secret, type: 'secret_text' })),

@@ -84,7 +84,7 @@ test('the first run makes everything and asks a question, the second makes nothi
 test('--dry-run tells the plan without an account or a call', SOME_RUNS, async () => {
   const { code, output } = await deploy({ CLOUDFLARE_API_BASE_URL: api.url }, '--dry-run')
   expect(code).toBe(0)
-  expect(output).toContain('wrangler d1 create parley')
+  expect(output).toContain('POST /d1/database {"name":"parley"}')
   expect(output).toContain('wrangler d1 migrations apply DB --remote')
   expect(output).toContain('with new secrets: ADMIN_API_KEY, ENCRYPTION_KEY')
   expect(api.calls).toEqual([])

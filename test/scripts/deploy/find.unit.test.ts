@@ -2,9 +2,10 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { createMetadataIndex, find } from '../../../scripts/deploy/find.mjs'
+import { post } from '../../../scripts/deploy/api.mjs'
+import { find } from '../../../scripts/deploy/find.mjs'
 import { markOwner } from '../../../scripts/deploy/owner.mjs'
-import { plan } from '../../../scripts/deploy/plan.mjs'
+import { action, plan, type Step } from '../../../scripts/deploy/plan.mjs'
 import { wanted } from '../../../scripts/deploy/wanted.mjs'
 import { ACCOUNT, startCloudflareApi } from '../../clients/cloudflare-api'
 import { type Served, serve } from '../../serve'
@@ -105,12 +106,16 @@ it('makes the metadata indexes that are missing, and finds all again: mark, reco
   expect(before).toMatchObject({ owner: 'parley', records, migrations: [first] })
   const steps = plan(goal, before).filter((step) => step.do === 'create-metadata-index')
   expect(steps).toHaveLength(10)
-  for (const step of steps) await createMetadataIndex(ACCOUNT, step)
+  const make = (step: Step) => {
+    const how = action(step)
+    return how && 'path' in how ? post(`/accounts/${ACCOUNT}${how.path}`, how.body) : undefined
+  }
+  for (const step of steps) await make(step)
   const { indexes } = await find(goal, ACCOUNT)
   expect(indexes).toEqual([
     { name: index!.name, dimensions: 1024, metadata: index!.metadata.map(({ name }) => name) },
   ])
-  await expect(createMetadataIndex(ACCOUNT, steps[0]!)).rejects.toThrow('[code: 40030]')
+  await expect(make(steps[0]!)).rejects.toThrow('[code: 40030]')
 
   // Nothing is asked of another Worker's database.
   sqlite.exec("UPDATE owner SET worker = 'somebody-else'")

@@ -7,7 +7,7 @@ import { inEnvironment, namedFor } from '../../../scripts/deploy/names.mjs'
 import { readDeployOptions } from '../../../scripts/deploy/options.mjs'
 import { addRecords, CREATE_OWNER, markOwner, type Record } from '../../../scripts/deploy/owner.mjs'
 import {
-  command,
+  action,
   describe,
   type Found,
   NOTHING,
@@ -155,7 +155,7 @@ group('the plan of a deployment', () => {
     fc.assert(
       fc.property(wanted, found, (goal, state) => {
         const steps = plan(goal, state)
-        const commands = steps.map((step) => command(step).join(' '))
+        const commands = steps.map((step) => JSON.stringify(action(step)))
         expect(new Set(commands).size).toBe(steps.length)
         expect(kinds(steps).slice(-2)).toEqual(['deploy', 'verify'])
         expect(kinds(steps).indexOf('deploy')).toBe(steps.length - 2)
@@ -213,15 +213,22 @@ group('the plan of a deployment', () => {
       { kind: 'd1', name: 'parley' },
       { kind: 'jurisdiction', name: 'none' },
     ]
-    expect(steps.map((step) => command(step).join(' '))).toEqual([
-      'd1 create parley',
-      `d1 execute DB --remote --yes --command=${markOwner('parley', FIRST)}`,
-      'vectorize create parley-1024 --dimensions=1024 --metric=cosine',
-      `d1 execute DB --remote --yes --command=${addRecords([{ kind: 'vectorize', name: 'parley-1024' }])}`,
-      'vectorize create-metadata-index parley-1024 --propertyName=a --type=string',
-      'd1 migrations apply DB --remote',
-      'deploy --minify',
-      '',
+    const query = '/d1/database/:database/query'
+    expect(steps.map(action)).toEqual([
+      { path: '/d1/database', body: { name: 'parley' } },
+      { path: query, body: { sql: markOwner('parley', FIRST) } },
+      {
+        path: '/vectorize/v2/indexes',
+        body: { name: 'parley-1024', config: { dimensions: 1024, metric: 'cosine' } },
+      },
+      { path: query, body: { sql: addRecords([{ kind: 'vectorize', name: 'parley-1024' }]) } },
+      {
+        path: '/vectorize/v2/indexes/parley-1024/metadata_index/create',
+        body: { propertyName: 'a', indexType: 'string' },
+      },
+      { wrangler: ['d1', 'migrations', 'apply', 'DB', '--remote'] },
+      { wrangler: ['deploy', '--minify'] },
+      undefined,
     ])
     expect(steps.map(describe)).toContain('Create the Vectorize index parley-1024 (1024 dimensions, cosine)')
     expect(() =>

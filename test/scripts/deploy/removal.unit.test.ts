@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { readDeployOptions, readDestroyOptions } from '../../../scripts/deploy/options.mjs'
 import { type Found, NOTHING, type Wanted } from '../../../scripts/deploy/plan.mjs'
-import { planRemoval, removalCommand } from '../../../scripts/deploy/removal.mjs'
+import { planRemoval } from '../../../scripts/deploy/removal.mjs'
 
 const INDEXES = ['parley-384', 'parley-768', 'parley-1024', 'parley-1536', 'theirs']
 
@@ -82,11 +82,6 @@ test('without the mark of this Worker nothing is removed', () => {
       expect(() => planRemoval(goal, { ...found, database: false })).toThrow('There is no D1 database parley')
     }),
   )
-})
-
-test('commands ask nobody', () => {
-  expect(removalCommand({ do: 'delete-database', name: 'parley' })).toContain('--skip-confirmation')
-  expect(removalCommand({ do: 'delete-index', name: 'parley-1024' })).toContain('--force')
 })
 
 test('the options', () => {

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { readDeployOptions } from '../../../scripts/deploy/options.mjs'
-import { command, type Found, NOTHING, plan } from '../../../scripts/deploy/plan.mjs'
+import { action, type Found, NOTHING, plan } from '../../../scripts/deploy/plan.mjs'
 import { JURISDICTIONS, REGIONS, settle } from '../../../scripts/deploy/settings.mjs'
 import { wanted } from '../../../scripts/deploy/wanted.mjs'
 
@@ -28,11 +28,14 @@ test('the place of a first deployment stays, whether or not it is named again', 
       const records = steps.flatMap((step) => (step.do === 'mark' ? step.records : []))
       expect(first.config.vars).toMatchObject({ JURISDICTION: within ?? '', REGION: wish.region ?? '' })
       const [create] = steps
-      const args = command(create!).slice(3)
-      expect(args).toEqual([
-        ...(within === undefined ? [] : [`--jurisdiction=${within}`]),
-        ...(wish.region === undefined ? [] : [`--location=${wish.region}`]),
-      ])
+      expect(action(create!)).toEqual({
+        path: '/d1/database',
+        body: {
+          name: goal.database.name,
+          ...(within !== undefined && { jurisdiction: within }),
+          ...(wish.region !== undefined && { primary_location_hint: wish.region }),
+        },
+      })
       for (const again of [NONE, { ...NONE, jurisdiction: within }]) {
         const later = settle(goal, deployed(...records), again).goal
         expect(later.config).toEqual(first.config)
