@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { cloudflareTest, readD1Migrations } from '@cloudflare/vitest-pool-workers'
 import { defineConfig } from 'vitest/config'
-import { BalancedShards } from './scripts/testing/shards.mjs'
 
 // Five kinds of test, each where its subject really runs:
 //   unit      pure functions, in Node
@@ -31,8 +30,12 @@ const wasm = {
       : undefined,
 }
 
-/** Files that a short run of `npm test` leaves out (scripts/short-runs.mjs): `--exclude` reaches no project. */
-const LEFT_OUT = process.env.LEFT_OUT?.split(',') ?? []
+/**
+ * `npm run test:all` sets FULL. Without it, files named `*.full.*` are left out, and tests that repeat one thing many times (random
+ * cases, kills, wires of providers) take a small, fixed draw.
+ */
+const FULL = process.env.FULL ?? ''
+const LEFT_OUT = FULL ? [] : ['test/**/*.full.*']
 
 /** A project whose tests share a Parley that was started as a user starts it. */
 const served = (name: string, include: string, exclude: string[] = []) => ({
@@ -52,7 +55,6 @@ const served = (name: string, include: string, exclude: string[] = []) => ({
 
 export default defineConfig(async () => ({
   test: {
-    sequence: { sequencer: BalancedShards },
     projects: [
       {
         plugins: [wasm],
@@ -70,6 +72,7 @@ export default defineConfig(async () => ({
           name: 'unit',
           provide,
           include: ['test/**/*.unit.test.ts'],
+          exclude: LEFT_OUT,
           environment: 'node',
           // To load Vitest and the program anew for each file takes longer than most files do.
           isolate: false,
@@ -91,6 +94,7 @@ export default defineConfig(async () => ({
                 LOG_REQUESTS: 'off',
                 RATE_LIMITS: 'off',
                 FUZZ_CASES: process.env.FUZZ_CASES ?? '',
+                FULL,
                 ADMIN_API_KEY: 'xyz',
                 ENCRYPTION_KEY: 'a key for tests only',
               },
@@ -101,6 +105,7 @@ export default defineConfig(async () => ({
           name: 'worker',
           provide,
           include: ['test/**/*.worker.test.ts'],
+          exclude: LEFT_OUT,
           // To load the program into a workerd takes longer than most files do.
           isolate: false,
           setupFiles: ['./test/setup.ts'],

@@ -1,10 +1,11 @@
 /**
- * `npm test`: all tests and `npm run check`. Format and lint come first, and nothing else runs if they fail. Then four parts run at
- * a time, since each waits much of its time; whoever ends first takes the next part. What the other parts print follows in the
- * end.
- * The last line is `N passed, N failed`, and before it stands every test that failed. A file that fails while the machine
- * is full is run once more by itself; what passes then counts as passed and is named as unsteady. Arguments go to vitest.
- * `--all`, which is `npm run test:all`, runs no part in short, and draws new random cases.
+ * `npm test`: the tests and `npm run check`. Format and lint come first, and nothing else runs if they fail. Then three parts run
+ * at a time, since each waits some of its time; whoever ends first takes the next part. What the other parts print follows in the
+ * end. `--all`, which is `npm run test:all`, runs the files named `*.full.*` too, all cases of the others, new random ones, and the
+ * site generators of the examples.
+ *
+ * The last line is `N passed, N failed`, and before it stands every test that failed. If one file fails while the machine is
+ * full, it is run once more by itself; what passes then counts as passed and is named as unsteady. Arguments go to vitest.
  */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -12,7 +13,6 @@ import { tmpdir } from 'node:os'
 import { isAbsolute, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { bundleInto } from './bundle.mjs'
-import { changedFiles, PARTS, shortEnv, shortParts } from './short-runs.mjs'
 import { counted, mended, repeatable, total } from './testing/counts.mjs'
 import { root } from './wrangler.mjs'
 
@@ -48,18 +48,8 @@ const run = (script, args, { env = {}, isBeside = false } = {}) =>
 
 const isAll = process.argv.includes('--all')
 const args = process.argv.slice(2).filter((argument) => argument !== '--all')
-// Arguments ask for files by name: then none is left out.
-const short = (isAll ? [] : shortParts(changedFiles(), process.env)).filter(
-  ({ env }) => args.length === 0 || env !== undefined,
-)
-const told = short.map(({ name, short }) => `short run of ${name}: ${short}`)
-if (told.length > 0) {
-  told.push('They run whole when what they guard has changed; npm run test:all runs all.')
-  console.log(told.join('\n'))
-}
-
 /** With more failed files than this, the code is at fault and not the load. */
-const MOST_REPEATED = 3
+const MOST_REPEATED = 1
 
 /** Options whose value may be an argument of its own. */
 const WITH_VALUE = ['-t', '--testNamePattern', '--project']
@@ -96,7 +86,7 @@ async function test(name, projects, { isBeside = false, files = [], shard }) {
       ...files,
     ],
     {
-      env: { STRAY_ERRORS: stray, ...(isAll ? { RANDOM_SEED: '' } : {}), ...shortEnv(short) },
+      env: { STRAY_ERRORS: stray, ...(isAll && { FULL: '1', RANDOM_SEED: '' }) },
       isBeside,
     },
   )
@@ -129,8 +119,11 @@ async function repeated(first) {
   return both
 }
 
-const check = (/** @type {string[]} */ ...steps) =>
-  run(fileURLToPath(new URL('check.mjs', import.meta.url)), steps, { isBeside: true })
+/** @param {string} name in this folder @param {string[]} args @param {{ isBeside?: boolean }} [options] */
+const runScript = (name, args = [], options = {}) =>
+  run(fileURLToPath(new URL(name, import.meta.url)), args, options)
+
+const check = (/** @type {string[]} */ ...steps) => runScript('check.mjs', steps, { isBeside: true })
 
 // A file that is not formatted fails the whole run. That is told now, and not in half an hour. Meanwhile the bundle is made that all
 // servers start from: those that begin together would each make it. Where it cannot be made, they say why.
@@ -169,14 +162,13 @@ const halves = (project) =>
 /** The longest parts first, and always some that wait for servers and timers beside some that work all of their time. */
 function allParts() {
   const [worker, ...moreWorker] = halves('worker')
-  const [browser, ...moreBrowser] = halves('browser')
   const [clients, ...moreClients] = halves('clients')
   return [
-    ...halves('commands'),
-    ...[worker, browser],
-    ...[clients, ...moreWorker, ...moreClients, ...moreBrowser],
-    { name: 'unit', projects: ['unit'] },
+    { name: 'commands', projects: ['commands'] },
+    ...[worker, clients, ...moreWorker, ...moreClients],
+    { name: 'browser', projects: ['browser'] },
     /** @type {const} */ ('check'),
+    { name: 'unit', projects: ['unit'] },
   ]
 }
 
@@ -212,18 +204,11 @@ async function lane() {
 // Each waits a third of its time or more. With four, tests that count what waits for what failed now and then on two cores.
 await Promise.all(Array.from({ length: 3 }, lane))
 for (const { output } of besides) console.log(`\n${output.trimEnd()}`)
-for (const each of told) console.log(each)
 const { passed, failed: failedTests, failures } = await repeated(total(counts))
 rmSync(scratch, { recursive: true, force: true })
 
-// By themselves: the tests and they want the whole machine. Arguments ask for some tests only, and not for these.
-/** @type {string[]} */
-const failedParts = []
-for (const { name, script } of PARTS) {
-  if (script === undefined || args.length > 0 || short.some((part) => part.name === name)) continue
-  const { succeeded } = await run(fileURLToPath(new URL(script, import.meta.url)), [])
-  if (!succeeded) failedParts.push(name)
-}
+// By itself: it and the tests want the whole machine.
+const builtSites = !isAll || args.length > 0 || (await runScript('frameworks.mjs')).succeeded
 
 let failed = failedTests
 if (passed + failed === 0) {
@@ -231,10 +216,10 @@ if (passed + failed === 0) {
   failed = 1
 }
 if (!passedCheck) failed += 1
-failed += failedParts.length
+if (!builtSites) failed += 1
 
 for (const [file, names] of failures) for (const what of names) console.log(`failed: ${line(file, what)}`)
 if (!passedCheck) console.log('failed: npm run check')
-for (const name of failedParts) console.log(`failed: ${name}`)
+if (!builtSites) console.log('failed: the examples of the site generators')
 console.log(`\n${passed} passed, ${failed} failed`)
 process.exitCode = failed === 0 ? 0 : 1

@@ -7,5 +7,7 @@ declare namespace Cloudflare {
     TEST_MIGRATIONS: import('cloudflare:test').D1Migration[]
     /** how many cases a fuzz test tries; '' for the default */
     FUZZ_CASES: string
+    /** '1' in a run of `npm run test:all`, '' otherwise */
+    FULL: string
   }
 }

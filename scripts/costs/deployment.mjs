@@ -11,7 +11,7 @@ export const IMPORT = {
   documents: MILLION,
   /** documents by a request; a body may have 100 MB */
   batch: 10_000,
-  /** rows that a document writes (test/costs.worker.test.ts holds them) */
+  /** rows that a document writes (test/costs.full.worker.test.ts holds them) */
   rows: 8,
   /** rows of a vector that comes later: its place in the queue and in the queue to Vectorize, there and gone, and itself */
   vectorRows: 5,

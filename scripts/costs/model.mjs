@@ -8,7 +8,7 @@ import { sum, times } from './amount.mjs'
 import { LANGUAGE_MODELS } from './language-models.mjs'
 
 /**
- * Of one conversation. The rows are measured (test/costs.worker.test.ts holds them); the rest is a usual case.
+ * Of one conversation. The rows are measured (test/costs.full.worker.test.ts holds them); the rest is a usual case.
  */
 export const CONVERSATION = {
   turns: 4,
@@ -34,7 +34,7 @@ export const CONVERSATION = {
 
 /**
  * What a turn took in the version of 22 November 2026 before any of it was saved (commit 778bd021). The rows are counted by
- * test/costs.worker.test.ts, and the calls and seconds by bench/seconds.mjs, in both versions: medians of seven conversations.
+ * test/costs.full.worker.test.ts, and the calls and seconds by bench/seconds.mjs, in both versions: medians of seven conversations.
  */
 export const EARLIER = {
   rowsWritten: { objects: 64, database: 25 },

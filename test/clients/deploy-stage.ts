@@ -77,7 +77,7 @@ interface Account {
 const kept = () => join(dirname(inject('bundle')), 'first-deployment')
 
 /**
- * An account with one deployment, and nothing else. It is made once a run, since it takes thirty runs of wrangler
+ * An account with one deployment, and nothing else. It is made once a run, since it takes half a minute
  * (deploy.test.ts tells what they do). Tests get a copy.
  */
 export async function deployed(): Promise<void> {

@@ -2,7 +2,11 @@
  * `npm run deploy` with the real wrangler, against a counterpart of Cloudflare's API. The deployment that it tries out
  * afterwards is the Parley of these tests: an upload to the counterpart serves nothing.
  */
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { expect, inject, test } from 'vitest'
+import { markOwner } from '../../scripts/deploy/owner.mjs'
 import { verify } from '../../scripts/deploy/verify.mjs'
 import { wanted } from '../../scripts/deploy/wanted.mjs'
 import { NUMBERS, STRINGS } from '../../src/search/vectors/vectorize/labels'
@@ -11,6 +15,10 @@ import {
   api,
   asAdmin,
   deploy,
+  deployed,
+  deployedIndex,
+  destroy,
+  folder,
   HERE,
   keepDeployment,
   loggedIn,
@@ -23,6 +31,7 @@ import {
 } from './deploy-stage'
 import { KEY } from './harness'
 
+const ROOT = join(import.meta.dirname, '../..')
 const goal = wanted()
 /** A few runs of wrangler take seconds, and many where other tests take the machine. */
 const SOME_RUNS = { timeout: 180_000 }
@@ -79,6 +88,133 @@ test('the first run makes everything and asks a question, the second makes nothi
     headers: { 'x-typesense-api-key': KEY },
   })
   expect(left.status).toBe(404)
+})
+
+test('an update applies the migrations that are new, before the version that needs them', {
+  timeout: 1_800_000,
+}, async () => {
+  const files = readdirSync(join(ROOT, 'migrations')).filter((name) => name.endsWith('.sql'))
+  const [newest, ...older] = files.sort().reverse()
+  const before = new DatabaseSync(':memory:')
+  before.exec(
+    'CREATE TABLE d1_migrations (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP NOT NULL)',
+  )
+  for (const name of older.reverse()) {
+    before.exec(readFileSync(join(ROOT, 'migrations', name), 'utf8'))
+    before.prepare('INSERT INTO d1_migrations (name) VALUES (?)').run(name)
+  }
+  before.exec(markOwner('parley', [{ kind: 'd1', name: 'parley' }]))
+  before.exec(
+    "INSERT INTO deployment (kind, name) VALUES ('jurisdiction', 'none'), ('plan', 'paid'), ('vectorize', 'parley-1024')",
+  )
+  api.databases.set('parley', { uuid: crypto.randomUUID(), sqlite: before })
+  api.indexes.set('parley-1024', deployedIndex())
+
+  const updated = await deploy(asAdmin(), ...HERE())
+  expect(updated.output).toContain(`Apply 1 migrations to the database: ${newest}`)
+  expect(updated.output).not.toContain('Create the D1 database')
+  expect(updated.code).toBe(0)
+  const applied = before.prepare('SELECT name FROM d1_migrations ORDER BY name').all()
+  expect(applied.map(({ name }) => name)).toEqual(files.sort())
+  expect(place(UPLOAD)).toBeGreaterThan(api.calls.findLastIndex((call) => MIGRATION.test(call)))
+})
+
+test('after a failure it says what to do, and the next run goes on with the same secrets', {
+  timeout: 1_800_000,
+}, async () => {
+  api.refuseOnce(MIGRATION, 400, 7500, 'near "CREATE": syntax error: SQLITE_ERROR')
+  const atMigration = await deploy(loggedIn())
+  expect(atMigration.code).toBe(1)
+  expect(atMigration.output).toContain('SQLITE_ERROR')
+  expect(atMigration.output).toContain('Run `npm run deploy` again')
+  expect(api.workers.size).toBe(0)
+
+  api.refuseOnce(UPLOAD, 403, 10000, 'Authentication error')
+  const atUpload = await deploy(loggedIn())
+  expect(atUpload.code).toBe(1)
+  expect(atUpload.output).not.toContain('Create the D1 database')
+  expect(atUpload.output).toContain('Workers Scripts Edit')
+  expect(api.workers.size).toBe(0)
+  expect(tables()).toContain('conversation_models')
+  const file = readdirSync(join(folder, 'kept')).find((name) => name.endsWith('-parley.json'))
+  const path = join(folder, 'kept', file!)
+  const kept = JSON.parse(readFileSync(path, 'utf8'))
+  expect(statSync(path).mode & 0o077).toBe(0)
+
+  // As Workers Builds runs it: it wants to read what was deployed.
+  const report = join(folder, 'report.json')
+  const last = await deploy({ ...loggedIn(), WRANGLER_OUTPUT_FILE_PATH: report }, '--url', inject('url'))
+  expect(readFileSync(report, 'utf8')).toContain('"targets":["https://parley.developer.workers.dev"')
+  expect(last.code).toBe(0)
+  expect(last.output).toMatch(/1\/2 {2}Deploy the Worker parley, with new secrets/)
+  expect(Object.fromEntries(api.workers.get('parley')!.secrets)).toEqual(kept)
+  expect(atUpload.output).not.toContain(kept.ENCRYPTION_KEY)
+  expect(last.output).not.toContain(kept.ENCRYPTION_KEY)
+  expect(last.output).toContain(`${kept.ADMIN_API_KEY}  (not shown again`)
+  // This Parley does not know the key that was made: the deployment is reported all the same.
+  expect(last.output).toContain('It is deployed and healthy, but the trial question failed')
+  expect(last.output).toContain(`Parley is deployed at ${inject('url')}`)
+})
+
+const names = () => ({
+  workers: [...api.workers.keys()].sort(),
+  databases: [...api.databases.keys()].sort(),
+  indexes: [...api.indexes.keys()].sort(),
+})
+const BOTH = {
+  workers: ['parley', 'parley-staging'],
+  databases: ['parley', 'parley-staging'],
+  indexes: ['parley-1024', 'parley-staging-1024'],
+}
+const PRODUCTION = { workers: ['parley'], databases: ['parley'], indexes: ['parley-1024'] }
+
+test('staging stands beside production, and is removed without touching it', {
+  timeout: 1_800_000,
+}, async () => {
+  const env = asAdmin()
+  const args = HERE()
+  await deployed()
+  const staging = await deploy(env, '--env', 'staging', ...args)
+  expect(staging.output).toContain('Deploy the Worker parley-staging')
+  expect(staging.code).toBe(0)
+  expect(names()).toEqual(BOTH)
+  const bindings = (worker: string) => api.workers.get(worker)!.bindings
+  const named = (worker: string, type: string) =>
+    bindings(worker)
+      .filter((binding) => binding.type === type)
+      .map(({ name }) => name)
+  for (const type of ['d1', 'plain_text', 'durable_object_namespace', 'vectorize', 'ratelimit', 'ai']) {
+    expect([type, named('parley-staging', type)]).toEqual([type, named('parley', type)])
+    expect(named('parley', type)).not.toEqual([])
+  }
+
+  // Nobody is there to ask.
+  api.calls.length = 0
+  const unasked = await destroy(env, '--env', 'staging')
+  expect(unasked.code).toBe(1)
+  expect(unasked.output).toContain('To remove all of this, add --yes.')
+  const dry = await destroy(env, '--env', 'staging', '--dry-run')
+  expect(dry.code).toBe(0)
+  expect(dry.output).toContain('Delete the D1 database parley-staging')
+  expect(names()).toEqual(BOTH)
+  expect(api.changes().filter((call) => !/\/query$/.test(call))).toEqual([])
+
+  // Cut off in the middle, the next run goes on.
+  api.refuseOnce(/^DELETE \/vectorize/, 500, 10000, 'Internal error')
+  const cut = await destroy(env, '--env', 'staging', '--yes')
+  expect(cut.code).toBe(1)
+  expect(cut.output).toContain('Run `npm run destroy` again')
+  expect(names()).toEqual({ ...BOTH, workers: ['parley'] })
+  const rest = await destroy(env, '--env', 'staging', '--yes')
+  expect(rest.output).toContain('The deployment parley-staging is removed.')
+  expect(rest.code).toBe(0)
+  expect(names()).toEqual(PRODUCTION)
+  expect(api.workers.get('parley')!.uploads).toBe(1)
+
+  const again = await destroy(env, '--env', 'staging', '--yes')
+  expect(again.code).toBe(1)
+  expect(again.output).toContain('There is no D1 database parley-staging')
+  expect(names()).toEqual(PRODUCTION)
 })
 
 test('--dry-run tells the plan without an account or a call', SOME_RUNS, async () => {

@@ -10,7 +10,7 @@ import { KEY } from './harness'
 import { OwnParley } from './own-parley'
 import { random } from './random'
 
-const KILLS = Number(process.env.KILLS ?? 4)
+const KILLS = Number(process.env.KILLS ?? (process.env.FULL ? 4 : 2))
 const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31))
 const DOCUMENTS_AN_IMPORT = 300
 

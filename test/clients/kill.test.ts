@@ -11,7 +11,7 @@ import { OwnParley } from './own-parley'
 import { type Paced, startPaced, words } from './paced'
 import { random } from './random'
 
-const KILLS = Number(process.env.KILLS ?? 5)
+const KILLS = Number(process.env.KILLS ?? (process.env.FULL ? 5 : 2))
 const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31))
 const CONVERSATIONS = 4
 const WORDS = 30

@@ -9,7 +9,7 @@ import { freePort, START, start } from './global-setup'
 import { KEY } from './harness'
 
 /** Two a round. */
-const KILLS = Number(process.env.START_KILLS ?? 10)
+const KILLS = Number(process.env.START_KILLS ?? (process.env.FULL ? 10 : 3))
 
 /** All processes of this file have it in their environment: a runtime's command line has no port of its start. */
 const MARK = `PARLEY_START_TEST=${process.pid}`

@@ -6,6 +6,7 @@ import { unwrap } from '../../../src/errors'
 import { createCollection, dropCollection } from '../../../src/registry/collections'
 import { findCollection } from '../../../src/registry/names'
 import { collectionObject } from '../../../src/search/collection/handle'
+import { BYTES } from '../../../src/search/vectors/vectorize/vectorize-index'
 import { idsOf } from '../make-collection'
 import {
   bindDouble,
@@ -23,16 +24,21 @@ import {
 import type { VectorizeDouble } from './double'
 
 let double: VectorizeDouble
+const { exact } = BYTES
 
 beforeEach(() => {
   vi.spyOn(console, 'error').mockImplementation(() => {})
   double = bindDouble()
+  BYTES.exact = 512 << 10
 })
-afterEach(embedVectors)
+afterEach(() => {
+  BYTES.exact = exact
+  embedVectors()
+})
 
 const QUESTION = { q: 'word7 word90 word400' }
 /** More than are searched in the object without asking Vectorize. */
-const MANY = 5_500
+const MANY = 600
 
 async function visible(count: number): Promise<MirroredCollection> {
   const collection = await newMirrored()

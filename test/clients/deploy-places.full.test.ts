@@ -1,4 +1,4 @@
-/** Regions, jurisdictions, the Free plan and a trial without an account. `npm test` leaves them out of a short run. */
+/** Regions, jurisdictions, the Free plan and a trial without an account. `npm run test:all` runs them. */
 import { expect, inject, test } from 'vitest'
 import { CLAIM_URL } from './cloudflare-temporary'
 import { ADMIN, api, asAdmin, deploy, deployedIndex, HERE, stageDeployments } from './deploy-stage'

@@ -1,4 +1,4 @@
-/** The commands of docs/staging.md, run with the real wrangler against a counterpart of Cloudflare's API. */
+/** The commands of docs/staging.md, run with the real wrangler against a counterpart of Cloudflare's API. `npm run test:all` runs them. */
 import { execFile } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,19 +8,7 @@ import { beforeEach, expect, test } from 'vitest'
 import { markOwner } from '../../scripts/deploy/owner.mjs'
 import { plan } from '../../scripts/deploy/plan.mjs'
 import { wanted } from '../../scripts/deploy/wanted.mjs'
-import {
-  api,
-  asAdmin,
-  deploy,
-  deployedIndex,
-  folder,
-  HERE,
-  loggedIn,
-  MIGRATION,
-  place,
-  stageDeployments,
-  UPLOAD,
-} from './deploy-stage'
+import { api, folder, loggedIn, stageDeployments } from './deploy-stage'
 
 const ROOT = join(import.meta.dirname, '../..')
 const NODE = join(ROOT, 'node_modules/node/bin/node')
@@ -118,33 +106,4 @@ test('a renamed Worker is refused its database until the mark says so', TIMEOUT,
   await run(mark!.replace('NEW-NAME', 'shop'))
   expect(owner()).toBe('shop')
   expect(plan(goal, state()).map((step) => step.do)).toContain('deploy')
-})
-
-test('an update applies the migrations that are new, before the version that needs them', {
-  timeout: 1_800_000,
-}, async () => {
-  const files = readdirSync(join(ROOT, 'migrations')).filter((name) => name.endsWith('.sql'))
-  const [newest, ...older] = files.sort().reverse()
-  const before = new DatabaseSync(':memory:')
-  before.exec(
-    'CREATE TABLE d1_migrations (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP NOT NULL)',
-  )
-  for (const name of older.reverse()) {
-    before.exec(readFileSync(join(ROOT, 'migrations', name), 'utf8'))
-    before.prepare('INSERT INTO d1_migrations (name) VALUES (?)').run(name)
-  }
-  before.exec(markOwner('parley', [{ kind: 'd1', name: 'parley' }]))
-  before.exec(
-    "INSERT INTO deployment (kind, name) VALUES ('jurisdiction', 'none'), ('plan', 'paid'), ('vectorize', 'parley-1024')",
-  )
-  api.databases.set('parley', { uuid: crypto.randomUUID(), sqlite: before })
-  api.indexes.set('parley-1024', deployedIndex())
-
-  const updated = await deploy(asAdmin(), ...HERE())
-  expect(updated.output).toContain(`Apply 1 migrations to the database: ${newest}`)
-  expect(updated.output).not.toContain('Create the D1 database')
-  expect(updated.code).toBe(0)
-  const applied = before.prepare('SELECT name FROM d1_migrations ORDER BY name').all()
-  expect(applied.map(({ name }) => name)).toEqual(files.sort())
-  expect(place(UPLOAD)).toBeGreaterThan(api.calls.findLastIndex((call) => MIGRATION.test(call)))
 })

@@ -1,21 +1,6 @@
-/** Deployments beside others in one account, and after one that failed. `npm test` leaves them out of a short run. */
-import { readdirSync, readFileSync, statSync } from 'node:fs'
-import { join } from 'node:path'
-import { expect, inject, test } from 'vitest'
-import {
-  ADMIN,
-  api,
-  asAdmin,
-  deploy,
-  deployed,
-  folder,
-  HERE,
-  loggedIn,
-  MIGRATION,
-  stageDeployments,
-  tables,
-  UPLOAD,
-} from './deploy-stage'
+/** Deployments beside others in one account. `npm run test:all` runs them. */
+import { expect, test } from 'vitest'
+import { ADMIN, api, asAdmin, deploy, deployed, HERE, stageDeployments } from './deploy-stage'
 
 stageDeployments()
 
@@ -102,41 +87,4 @@ test("another Worker's database is refused before anything is written, and one w
   expect(shop.code).toBe(1)
   expect(shop.output).toContain('give its database_id in wrangler.toml')
   expect(api.changes()).toEqual([])
-})
-
-test('after a failure it says what to do, and the next run goes on with the same secrets', {
-  timeout: 1_800_000,
-}, async () => {
-  api.refuseOnce(MIGRATION, 400, 7500, 'near "CREATE": syntax error: SQLITE_ERROR')
-  const atMigration = await deploy(loggedIn())
-  expect(atMigration.code).toBe(1)
-  expect(atMigration.output).toContain('SQLITE_ERROR')
-  expect(atMigration.output).toContain('Run `npm run deploy` again')
-  expect(api.workers.size).toBe(0)
-
-  api.refuseOnce(UPLOAD, 403, 10000, 'Authentication error')
-  const atUpload = await deploy(loggedIn())
-  expect(atUpload.code).toBe(1)
-  expect(atUpload.output).not.toContain('Create the D1 database')
-  expect(atUpload.output).toContain('Workers Scripts Edit')
-  expect(api.workers.size).toBe(0)
-  expect(tables()).toContain('conversation_models')
-  const file = readdirSync(join(folder, 'kept')).find((name) => name.endsWith('-parley.json'))
-  const path = join(folder, 'kept', file!)
-  const kept = JSON.parse(readFileSync(path, 'utf8'))
-  expect(statSync(path).mode & 0o077).toBe(0)
-
-  // As Workers Builds runs it: it wants to read what was deployed.
-  const report = join(folder, 'report.json')
-  const last = await deploy({ ...loggedIn(), WRANGLER_OUTPUT_FILE_PATH: report }, '--url', inject('url'))
-  expect(readFileSync(report, 'utf8')).toContain('"targets":["https://parley.developer.workers.dev"')
-  expect(last.code).toBe(0)
-  expect(last.output).toMatch(/1\/2 {2}Deploy the Worker parley, with new secrets/)
-  expect(Object.fromEntries(api.workers.get('parley')!.secrets)).toEqual(kept)
-  expect(atUpload.output).not.toContain(kept.ENCRYPTION_KEY)
-  expect(last.output).not.toContain(kept.ENCRYPTION_KEY)
-  expect(last.output).toContain(`${kept.ADMIN_API_KEY}  (not shown again`)
-  // This Parley does not know the key that was made: the deployment is reported all the same.
-  expect(last.output).toContain('It is deployed and healthy, but the trial question failed')
-  expect(last.output).toContain(`Parley is deployed at ${inject('url')}`)
 })
