@@ -7,6 +7,7 @@
 
 import { readEvent } from '../turn/event-line'
 import { audienceOf, isTerminal, type LogEvent, type LogEventBody, type Reading } from '../turn/events'
+import { Heartbeat } from '../turn/heartbeat'
 import { type Wording, writePiece } from '../turn/wording'
 import type { Reader } from './reader'
 import { TextGatherer } from './text-gatherer'
@@ -144,22 +145,17 @@ export class TurnStream {
   /** Lets a reader have the pieces after the first one, up to the next other event, as a protocol writes them. */
   joinWords(reader: Reader, words: Wording): void {
     let at: number | undefined
-    let stopHeartbeat: (() => void) | undefined
-    let silent = false
+    let beating: Heartbeat | undefined
     let beats = false
     const beat = (): void => {
-      if (!reader.open) stopHeartbeat?.()
-      beats = silent
-      silent = true
-      if (beats) reader.wake()
+      if (!reader.open) beating?.stop()
+      beats = true
+      reader.wake()
     }
     reader.follow(() => {
       if (this.#firstPiece === undefined) return this.#ended ? null : undefined
       at ??= this.#firstPiece + 1
-      if (stopHeartbeat === undefined) {
-        const timer = setInterval(beat, words.heartbeatMs)
-        stopHeartbeat = () => clearInterval(timer)
-      }
+      beating ??= new Heartbeat(words.heartbeatMs, beat)
       const end = this.#pastPieces ?? this.#lines.length
       let text = ''
       for (; at < end && text.length < MOST_AT_ONCE; at += 1) {
@@ -167,12 +163,12 @@ export class TurnStream {
         if (event.type !== 'delta') continue
         text += writePiece(words, event.text, { ...this.#names, seq: at, piece: at - this.#firstPiece })
       }
-      if (text !== '') silent = false
+      if (text !== '') beating.written()
       else if (beats) text = words.heartbeat
       beats = false
       if (text !== '') return encoder.encode(text)
       if (this.#pastPieces === undefined) return undefined
-      stopHeartbeat()
+      beating.stop()
       return null
     })
     if (this.#ended || this.#pastPieces !== undefined) reader.end()

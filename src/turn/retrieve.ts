@@ -58,7 +58,11 @@ async function retrieveOne(
     if (place && place.objectId !== search.place.objectId) [outcome, schema] = await searchIn(place)
   }
   const reply = replyOf(search, outcome)
-  if (!outcome.ok || 'error' in reply) return { reply, summary: summaryOf(reply, name), documents: [] }
+  if (!outcome.ok || 'error' in reply) {
+    // Visitors of a page are not told the names of collections that are gone.
+    const isGone = search.plain && !outcome.ok && outcome.error.code === 'unknown_collection'
+    return { reply, summary: summaryOf(reply, isGone ? '' : name), documents: [] }
+  }
   const vectors = schema.ok ? vectorPaths(schema.value) : []
   const collection = outcome.value.request_params?.collection_name ?? search.collection
   const { minimumScore = 0, minimumRerankScore = 0 } = search

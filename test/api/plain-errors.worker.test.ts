@@ -96,9 +96,10 @@ const chats: Record<string, Ask> = {
   completions: (key, name) => send('POST', '/v1/chat/completions', { key, body: { model: name, messages } }),
   'completions that stream': (key, name) =>
     send('POST', '/v1/chat/completions', { key, body: { model: name, messages, stream: true } }),
-  responses: (key, name) => send('POST', '/v1/responses', { key, body: { model: name, input: 'What?' } }),
+  responses: (key, name) =>
+    send('POST', '/v1/responses', { key, body: { model: name, input: 'What is Alien?' } }),
   'responses that stream': (key, name) =>
-    send('POST', '/v1/responses', { key, body: { model: name, input: 'What?', stream: true } }),
+    send('POST', '/v1/responses', { key, body: { model: name, input: 'What is Alien?', stream: true } }),
   'the UI stream': (key, name) => send('POST', `/ui/${name}`, { key, body: { messages: parts } }),
 }
 
@@ -189,6 +190,54 @@ it.each(Object.keys({ ...answered, ...chats }))('a server is told all of it: %s'
     const response = await { ...answered, ...chats }[way]!(key, 'help')
     expect(await response.text()).toContain(DETAIL)
   }
+})
+
+describe('a collection that is gone', () => {
+  const GONE = 'secretly'
+  beforeAll(async () => {
+    const fields = [{ name: 'title', type: 'string' }]
+    await call('POST', '/collections', { body: { name: GONE, fields } })
+    await call('POST', '/collections', { body: { name: `${GONE}-two`, fields } })
+    await call('PUT', `/aliases/${GONE}-alias`, { body: { collection_name: `${GONE}-two` } })
+    for (const [name, collections] of [
+      ['half', ['films', GONE, `${GONE}-alias`]],
+      ['turned', [`${GONE}-two`, 'films']],
+      ['gone', [GONE, `${GONE}-two`]],
+    ] as const) {
+      const searches = collections.map((collection) => ({ collection, query_by: 'title' }))
+      const [status] = await call('PUT', `/assistants/${name}`, { body: { model: 'm', searches } })
+      expect(status).toBe(200)
+      keys[name] = await makeKey({ actions: ['documents:search'], limits: { assistant: name } })
+    }
+    await call('DELETE', `/collections/${GONE}`)
+    await call('DELETE', `/collections/${GONE}-two`)
+  })
+
+  it.each(Object.keys(chats))(
+    'leaves the answer to the others, and is named to no visitor: %s',
+    async (way) => {
+      for (const name of ['half', 'turned']) {
+        for (const key of [keys[name]!, keys.page!, 'xyz']) {
+          const response = await chats[way]!(key, name)
+          const text = await response.text()
+          expect([response.status, text]).toEqual([200, expect.stringContaining('Alien')])
+          if (key !== 'xyz') expect(text).not.toContain(GONE)
+        }
+      }
+      for (const key of [keys.gone!, keys.page!]) {
+        expect(await (await chats[way]!(key, 'gone')).text()).not.toContain(GONE)
+      }
+    },
+  )
+
+  it('is the error of one search of a question', async () => {
+    const searches = ['films', GONE].map((collection) => ({ collection, query_by: 'title' }))
+    const [status, { results }] = await call('POST', '/conversations', { body: { ...ASKED, searches } })
+    expect([status, results]).toMatchObject([
+      200,
+      [{ found: 1 }, { code: 404, error: 'Collection not found' }],
+    ])
+  })
 })
 
 describe('why documents get no vectors', () => {

@@ -51,7 +51,14 @@ const ASK: Record<Shape, (question: string, model: string, conversationId?: stri
   json: async (question, model, conversationId) => {
     const { status, body } = await request('GET', search(question, model, conversationId, false))
     const { answer = '', conversation_id = '' } = body.conversation ?? {}
-    return { plain: true, status, text: answer, error: body.message, conversationId: conversation_id }
+    // What fails after a moment comes in an answer that has begun.
+    return {
+      plain: status >= 400,
+      status: body.code ?? status,
+      text: answer,
+      error: body.message,
+      conversationId: conversation_id,
+    }
   },
   stream: async (question, model, conversationId) => {
     const stream = await rawStream(search(question, model, conversationId, true))

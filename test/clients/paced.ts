@@ -18,7 +18,10 @@ const WORDS = ['plain', 'naïve', '日本語', '🎬', '👩‍🚀', '"quoted"'
 export const words = (count: number): string[] =>
   Array.from({ length: count }, (_, index) => `${WORDS[index % WORDS.length]}${index} `)
 
-/** A model's name says how much it writes, and how fast: `paced-100-5` writes 100 words, one in 5 ms. */
+/**
+ * A model's name says how much it writes, and how fast: `paced-100-5` writes 100 words, one in 5 ms, and `paced-100-5-9000`
+ * says nothing for nine seconds before that.
+ */
 export async function startPaced(): Promise<Paced> {
   const counts = { begun: 0, abandoned: 0 }
   const served = await serve(async (request, response) => {
@@ -30,7 +33,7 @@ export async function startPaced(): Promise<Paced> {
       return
     }
     const { model, messages, stream } = JSON.parse(body)
-    const [, count, gap] = /^paced-(\d+)-(\d+)$/.exec(model) ?? []
+    const [, count, gap, silence = 0] = /^paced-(\d+)-(\d+)(?:-(\d+))?$/.exec(model) ?? []
     const content = String(messages.at(-1).content)
     const answers = content.includes('<Answer>') || content.endsWith('ANSWER:')
     const written = answers ? words(Number(count)) : [content === 'hello' ? 'Hello.' : 'a question']
@@ -42,13 +45,14 @@ export async function startPaced(): Promise<Paced> {
     })
     if (stream !== true) {
       const message = { role: 'assistant', content: written.join('') }
-      if (answers) await sleep(Number(count) * Number(gap))
+      if (answers) await sleep(Number(silence) + Number(count) * Number(gap))
       response.writeHead(200, { 'content-type': 'application/json' })
       return void response.end(JSON.stringify({ choices: [{ index: 0, message, finish_reason: 'stop' }] }))
     }
     const write = (delta: object, finish: string | null = null) =>
       response.write(`data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`)
     response.writeHead(200, { 'content-type': 'text/event-stream' })
+    if (answers) await sleep(Number(silence))
     const began = performance.now()
     for (const [index, word] of written.entries()) {
       // Against the clock: a timer a word would be late each time.

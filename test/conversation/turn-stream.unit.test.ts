@@ -235,7 +235,7 @@ describe('the stream of a turn', () => {
       await vi.advanceTimersByTimeAsync(3_100)
       say(stream, 'c')
       stream.emit(done)
-      expect(await written).toBe('<1:2 b>..<2:3 c>')
+      expect(await written).toBe('<1:2 b>...<2:3 c>')
     })
   })
 })

@@ -2,13 +2,16 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import fc from 'fast-check'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { Alarm } from '../../src/alarm'
 import { unwrap } from '../../src/errors'
 import { openCollection } from '../../src/search/collection/open'
+import { writeMeta } from '../../src/search/meta'
 import type { SearchContext } from '../../src/search/run/context'
-import { LongSearches } from '../../src/search/run/pace'
+import { LongSearches, Pace } from '../../src/search/run/pace'
+import { RecentQuestions } from '../../src/search/run/recent-questions'
 import { executeSearch } from '../../src/search/run/search'
+import { BLOCK } from '../../src/search/schema/block'
 import { readSchema } from '../../src/search/schema/stored'
 import type { SearchParameters, SearchResult } from '../../src/search/types'
 import { makeCollection, type TestCollection } from './make-collection'
@@ -208,3 +211,79 @@ describe('two searches at once', () => {
     expect(new Set(statements).size).toBeLessThan(statements.length)
   })
 })
+
+it('keeps nothing of a search that was cut off, was abandoned or failed', async () => {
+  const plain = { query_by: 'title,text', prefix: 'false', drop_tokens_threshold: '1000' }
+  const question = 'wolf hare owl bee yew fern moss'
+  const asks: SearchParameters[] = [
+    { ...plain, q: question },
+    { ...plain, q: `the ${question}`, page: '2', facet_by: 'points' },
+    { ...plain, q: 'wolf owl', match_stems: 'true', fusion: 'score', context_q: question },
+    { ...plain, q: 'owl', context_q: question },
+    { ...plain, q: 'wolf', sort_by: '_text_match:desc' },
+    { ...plain, q: 'w', prefix: 'true', page: '3' },
+    { ...plain, q: 'wolf owl', filter_by: 'points:>1', group_by: 'points' },
+  ]
+  const shown = ({ found, hits = [], grouped_hits, facet_counts }: SearchResult) => [
+    found,
+    hits.map(({ document, text_match }) => [document.id, text_match]),
+    grouped_hits?.map((group) => [group.group_key, group.found]),
+    facet_counts,
+  ]
+  const large = await makeCollection(
+    FIELDS.map((field) => ({ ...field, facet: field.name === 'points' })),
+    [],
+  )
+  await runInDurableObject(
+    env.COLLECTION.get(env.COLLECTION.idFromName(large.objectId)),
+    async (_, { storage, id }: DurableObjectState) => {
+      const around = { storage, env, objectId: String(id), alarm: new Alarm(storage) }
+      const { writer, store, context } = openCollection(around, readSchema(storage.sql)!)
+      // Gaps make the sequence numbers as many as those of a large collection.
+      for (let from = 0; from < 400; from += 40) {
+        const some = documents.slice(from, from + 40).map((document) => JSON.stringify(document))
+        writer.write(some.map((document) => ({ document, action: 'create' })))
+        writeMeta(storage.sql, 'counters', { nextSeq: store.nextSeq + BLOCK - 17, count: store.count })
+        store.reset()
+      }
+      const forget = (): SearchContext => {
+        context.columns.matches.clear()
+        return Object.create(context, { questions: { value: new RecentQuestions() } })
+      }
+      // A search pauses wherever it can.
+      vi.spyOn(Pace.prototype, 'used', 'get').mockReturnValue(1)
+      let isLate = false
+      const now = performance.now.bind(performance)
+      vi.spyOn(performance, 'now').mockImplementation(() => (isLate ? Number.MAX_SAFE_INTEGER : now()))
+      const ends: ((others: LongSearches) => void)[] = [
+        () => {
+          isLate = true
+        },
+        (others) => others.abandon('ticket'),
+        () => {
+          throw new Error('failed')
+        },
+      ]
+      for (const asked of asks) {
+        const whole = shown(await executeSearch(forget(), asked))
+        let pauses = 1
+        for (let at = 0; at < pauses; at += Math.ceil(pauses / 6)) {
+          for (const end of ends) {
+            const remembering = forget()
+            const others = new LongSearches()
+            let turns = 0
+            vi.spyOn(others, 'turn').mockImplementation(async () => {
+              if (turns++ === at) end(others)
+            })
+            await executeSearch(remembering, asked, {}, { others, ticket: 'ticket' }).catch(() => {})
+            isLate = false
+            pauses = Math.max(pauses, turns)
+            expect(shown(await executeSearch(remembering, asked)), JSON.stringify([asked, at])).toEqual(whole)
+          }
+        }
+        expect(pauses).toBeGreaterThan(1)
+      }
+    },
+  )
+  vi.restoreAllMocks()
+}, 600_000)

@@ -2,7 +2,7 @@
 
 import * as v from 'valibot'
 import type { Access } from '../../auth/access'
-import { ApiError, type Outcome } from '../../errors'
+import { ApiError, failed, inFull, type Outcome, plainFailure } from '../../errors'
 import { mapFew } from '../../few'
 import { once } from '../../once'
 import { cacheMark } from '../../registry/cleared'
@@ -110,6 +110,26 @@ export const planForQuestion = (
   collection: string,
   parameters: SearchParameters,
 ): Promise<PlannedSearch> => planSearch(env, access, collection, parameters, findForQuestion)
+
+/**
+ * What is planned for a search, or a search that fails because its collection, or another thing that it names, is gone. The
+ * searches beside it still answer. A visitor of a page is not told the name.
+ */
+export async function orMissing<Planned>(
+  { forPages }: Access,
+  collection: string,
+  plan: () => Promise<Planned>,
+): Promise<Planned | PlannedSearch> {
+  try {
+    return await plan()
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 404) throw error
+    if (!forPages) return { collection, params: {}, error: failed(error) }
+    const { status, code = 'not_found' } = error
+    const told = plainFailure({ status, code, message: inFull(error), confidential: true })
+    return { collection: '', params: {}, plain: true, error: told }
+  }
+}
 
 /**
  * The parameters, with missing ones from the preset that they name. If the key names it, its filter holds beside the

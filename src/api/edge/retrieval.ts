@@ -9,7 +9,7 @@ import { weightsOf } from '../../search/request/question'
 import type { SearchParameters } from '../../search/types'
 import type { PlannedSearch } from '../../turn/request'
 import { asParameters, listed, override, searchParametersOf } from './parameters'
-import { planForQuestion } from './plan'
+import { orMissing, planForQuestion } from './plan'
 
 /** Words alone, meaning alone, or both fused. */
 export type RetrievalMode = 'text' | 'vectors' | 'hybrid'
@@ -44,7 +44,8 @@ export interface AssistantRetrieval {
  * their filters apply.
  *
  * @param assistant one that is open to the key
- * @throws ApiError 400 for a change that no collection supports, 404 for a collection that is gone
+ * A collection that is gone is the error of its search alone.
+ * @throws ApiError 400 for a change that no collection supports
  */
 export async function planRetrieval(
   env: Cloudflare.Env,
@@ -53,13 +54,22 @@ export async function planRetrieval(
   changes: SearchChanges,
 ): Promise<AssistantRetrieval[]> {
   const { searches = [], category_field: categoryField } = assistant
-  const all = await Promise.all(
-    searches.map(async (search) => ({ search, outline: await findOutline(env, search.collection) })),
+  const found = await Promise.all(
+    searches.map(async (search) => ({
+      search,
+      outline: await orMissing(access, search.collection, () => findOutline(env, search.collection)),
+    })),
   )
-  requirePossible(
-    all.map(({ outline }) => outline),
-    changes,
-    categoryField,
+  const all = found.flatMap(({ search, outline }) => ('name' in outline ? { search, outline } : []))
+  if (all.length > 0) {
+    requirePossible(
+      all.map(({ outline }) => outline),
+      changes,
+      categoryField,
+    )
+  }
+  const missing = found.flatMap(({ outline }) =>
+    'name' in outline || changes.top === 0 ? [] : { search: outline, mode: 'text' as const },
   )
   const able = all.filter(
     ({ outline }) => changes.includeCategory === undefined || outline.indexed.includes(categoryField),
@@ -70,7 +80,7 @@ export async function planRetrieval(
     throw new ImpossibleChange('minimumRerankScore', 'there is no model here that ranks anew')
   }
   const embedded = searchParametersOf(access.embedded)
-  return Promise.all(
+  const planned = await Promise.all(
     wanted.map(async ({ search, outline }, index) => {
       const { collection, ...own }: AssistantSearch = search
       const changed: SearchParameters = {
@@ -79,7 +89,9 @@ export async function planRetrieval(
         ...(changes.rerank && canRerank(env) && own.group_by === undefined && RERANKING),
       }
       const { params, mode } = inMode(override(asParameters(own), changed), outline, changes)
-      const planned = await planForQuestion(env, access, collection, override(params, embedded))
+      const planned = await orMissing(access, collection, () =>
+        planForQuestion(env, access, collection, override(params, embedded)),
+      )
       const { minimumScore, minimumRerankScore } = changes
       return {
         search: {
@@ -91,6 +103,7 @@ export async function planRetrieval(
       }
     }),
   )
+  return [...planned, ...missing]
 }
 
 /** The reranker on Workers AI. It reads fifty hits, as Azure's does. */

@@ -14,6 +14,8 @@ const MOMENT_MS = 1_000
 const BLANK_MS = 250
 /** If a blank is not read for this long, the caller has gone. */
 const STALLED_MS = 3_000
+/** After the content, so that a caller who left just before is noticed (deliver.ts): how many, and how far apart. */
+const [LAST_BLANKS, LAST_BLANK_MS] = [4, 8]
 
 const BLANK = new Uint8Array([0x20])
 const PIECE_BYTES = 64 * 1024
@@ -38,35 +40,51 @@ export async function slowAnswer<Content>(
   const leave = () => gone.abort()
   request.signal.addEventListener('abort', leave)
   const content = work(gone.signal)
-  if (await settles(content, MOMENT_MS)) return jsonText(write(await content))
+  return (await isQuick(content)) ? jsonText(write(await content)) : slowly(content.then(write), leave)
+}
+
+/** Waits for content that may come soon enough for an error to have its own status. */
+export const isQuick = (content: Promise<unknown>, momentMs = MOMENT_MS): Promise<boolean> =>
+  settles(content, momentMs)
+
+/**
+ * An answer that begins before its text is there.
+ * @param text JSON. If it rejects, the answer breaks off
+ * @param leave called if the caller leaves before having read all of it
+ */
+export function slowly(text: Promise<string>, leave: () => void): Response {
   // A pull source is only asked when the stream has room. Writes go out at once, and fail if the connection is closed.
   const { readable, writable } = new IdentityTransformStream()
   // Without `waitUntil` workerd ends the request when a write fails, and the work would not be stopped.
   waitUntil(
-    writeSlowly(writable.getWriter(), content, write)
+    writeSlowly(writable.getWriter(), text)
       .catch(leave)
       // Until the work has noticed the abort and has ended.
-      .then(() => content)
+      .then(() => text)
       .catch(() => {}),
   )
   return new Response(readable, { headers: HEADERS })
 }
 
-/** Writes blanks until the content is there, then the content. @throws if nobody reads, or what `content` throws */
-async function writeSlowly<Content>(
+/** Writes blanks until the text is there, then the text. @throws if nobody reads, or what `text` throws */
+async function writeSlowly(
   writer: WritableStreamDefaultWriter<Uint8Array>,
-  content: Promise<Content>,
-  write: (content: Content) => string,
+  text: Promise<string>,
 ): Promise<void> {
+  const blank = async (): Promise<void> => {
+    const written = writer.write(BLANK)
+    if (!(await settles(written, STALLED_MS))) throw new Error('nobody takes the answer')
+    await written
+  }
   try {
-    while (!(await settles(content, BLANK_MS))) {
-      const written = writer.write(BLANK)
-      if (!(await settles(written, STALLED_MS))) throw new Error('nobody takes the answer')
-      await written
-    }
-    const bytes = new TextEncoder().encode(write(await content))
+    while (!(await settles(text, BLANK_MS))) await blank()
+    const bytes = new TextEncoder().encode(await text)
     for (let at = 0; at < bytes.length; at += PIECE_BYTES)
       await writer.write(bytes.subarray(at, at + PIECE_BYTES))
+    for (let blanks = 0; blanks < LAST_BLANKS; blanks++) {
+      await new Promise((resolve) => setTimeout(resolve, LAST_BLANK_MS))
+      await blank()
+    }
     await writer.close()
   } catch (error) {
     await writer.abort(error).catch(() => {})

@@ -1,8 +1,9 @@
 /** A search that a language model answers. It searches, asks the model, and replies in one piece or as a stream. */
 
-import { coded, type Failure } from '../../errors'
+import { coded } from '../../errors'
 import { codeOfStatus } from '../../turn/errors'
 import type { Call } from '../edge/route'
+import { isQuick, slowly } from '../edge/slow-answer'
 import { streamTurn, wholeTurn } from '../turn/stream'
 import type { Ahead } from './ahead'
 import { AnswerEncoder, answerWording } from './answer-encoder'
@@ -20,7 +21,7 @@ import {
   timedOut,
   withQuestion,
 } from './rag'
-import type { Json } from './route'
+import { isOn, type Json } from './route'
 
 interface Asked {
   ext: unknown
@@ -36,6 +37,12 @@ interface Asked {
   name: string
   find(caller: Call & { gone?: AbortSignal }, body: Json): Promise<Json>
 }
+
+/**
+ * How long an error of a whole answer can still have its own status. Then the answer begins with blanks: OpenSearch's clients
+ * for Python wait 10 s for each read, those for JavaScript 30 s.
+ */
+const PATIENCE_MS = 8_000
 
 /** @throws ApiError */
 export async function answerSearch(
@@ -62,7 +69,15 @@ export async function answerSearch(
     if (Date.now() >= until) throw timedOut()
     const turning = await begin(call, asked, passages, standalone, words)
     if (stream) return await streamed(turning, found, reply, rag.ignoresFailure)
-    return reply(extOf(await within(until, wholeTurn(turning.read), turning), turning))
+    const answer = within(until, wholeTurn(turning.read), turning).then((turn) => reply(extOf(turn, turning)))
+    // A reply with line breaks is for people.
+    if (isOn(call.query.pretty) || (await isQuick(answer, Math.max(0, started + PATIENCE_MS - Date.now()))))
+      return await answer
+    const body = answer.catch((error) => (rag.ignoresFailure ? found : failureBody(error, reply)))
+    return slowly(
+      body.then((json) => JSON.stringify(json)),
+      () => void turning.read.stop(),
+    )
   } catch (error) {
     if (rag.ignoresFailure) return found
     return reply(failureOf(error))
@@ -100,15 +115,16 @@ const streamed = (
     hasMemory: turning.memory,
     ignoresFailure,
     whole: (turn) => reply(extOf(turn, turning)),
-    failed: (failure) => failureBody(failure, reply),
+    failed: ({ status, message, code }) =>
+      failureBody(coded(code ?? codeOfStatus(status), status, message), reply),
   })
   return streamTurn(turning.read, encoder, { headers: {}, opensAt: 'once' })
 }
 
-function failureBody({ status, message, code }: Failure, reply: (extra: Json) => Json): Json {
+function failureBody(error: unknown, reply: (extra: Json) => Json): Json {
   try {
-    return reply(failureOf(coded(code ?? codeOfStatus(status), status, message)))
-  } catch (error) {
-    return errorEnvelope(error).body
+    return reply(failureOf(error))
+  } catch (refusal) {
+    return errorEnvelope(refusal).body
   }
 }

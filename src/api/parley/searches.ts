@@ -10,7 +10,7 @@ import { weightsOf } from '../../search/request/question'
 import type { SearchParameters } from '../../search/types'
 import type { PlannedSearch } from '../../turn/request'
 import { asParameters, fill, override, searchParametersOf } from '../edge/parameters'
-import { planForQuestion } from '../edge/plan'
+import { orMissing, planForQuestion } from '../edge/plan'
 import { operations } from './operations'
 import type { Ask } from './schemas'
 
@@ -22,7 +22,7 @@ type AskBody = InferOutput<ReturnType<typeof Ask>>
  * A search's own parameters override the common ones; those of a scoped key override both.
  *
  * @param note gets the reason of a refusal, for the log
- * @throws ApiError 400 for too many searches or an invalid filter, 401, 404 for an unknown collection, 429
+ * @throws ApiError 400 for too many searches or an invalid filter, 401, 404 for an unknown collection of a single search, 429
  */
 export async function planSearches(
   env: Cloudflare.Env,
@@ -50,7 +50,10 @@ export async function planSearches(
     wanted.map(async ({ collection, ...own }) => {
       const name = embedded.collection ?? collection
       const given = override(fill(asParameters(own), asParameters(common)), embedded)
-      return planForQuestion(env, access, name, given.query_by ? given : await withDefaults(env, name, given))
+      const plan = async () =>
+        planForQuestion(env, access, name, given.query_by ? given : await withDefaults(env, name, given))
+      // The only search has its own status.
+      return wanted.length > 1 ? orMissing(access, name, plan) : plan()
     }),
   )
 }

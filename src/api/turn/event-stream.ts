@@ -6,6 +6,7 @@
  */
 import { interrupted } from '../../turn/errors'
 import { INTERRUPTION_SEQ, type TurnEvent } from '../../turn/events'
+import { Heartbeat } from '../../turn/heartbeat'
 import type { EventReader } from './read'
 
 /** Writes a log in a protocol's words. Each stream has its own encoder, which may keep state. */
@@ -61,9 +62,8 @@ function bodyOf(
 ): ReadableStream<Uint8Array> {
   const bytes = new TextEncoder()
   let begun = pending
-  let silent = true
   let left = false
-  let stopHeartbeat = (): void => {}
+  let beating: Heartbeat | undefined
 
   const next = async (): Promise<Words> => {
     try {
@@ -82,21 +82,19 @@ function bodyOf(
         controller.close()
         return
       }
-      const timer = setInterval(() => {
-        if (silent) controller.enqueue(bytes.encode(heartbeat))
-        silent = true
-      }, heartbeatMs)
-      stopHeartbeat = () => clearInterval(timer)
+      beating = new Heartbeat(heartbeatMs, () => controller.enqueue(bytes.encode(heartbeat)))
     },
     async pull(controller) {
       for (let written = false; !written; ) {
         const { text, end } = await next()
         if (left) return
         written = text !== ''
-        silent = !written
-        if (written) controller.enqueue(bytes.encode(text))
+        if (written) {
+          beating?.written()
+          controller.enqueue(bytes.encode(text))
+        }
         if (end) {
-          stopHeartbeat()
+          beating?.stop()
           controller.close()
           return
         }
@@ -104,7 +102,7 @@ function bodyOf(
     },
     async cancel() {
       left = true
-      stopHeartbeat()
+      beating?.stop()
       await read.stop()
     },
   })
@@ -131,8 +129,7 @@ function bodyWithWords(
   let begun = pending
   let writer = writable.getWriter()
   let held: typeof writer | undefined
-  let silent = true
-  let stopHeartbeat = (): void => {}
+  let beating: Heartbeat | undefined
 
   const take = (): void => {
     const taken = writer
@@ -141,28 +138,24 @@ function bodyWithWords(
       if (held === taken) leave()
     })
     held = taken
-    const timer = setInterval(() => {
-      if (silent) void write(heartbeat).catch(() => {})
-      silent = true
-    }, heartbeatMs)
-    stopHeartbeat = () => clearInterval(timer)
+    beating = new Heartbeat(heartbeatMs, () => void write(heartbeat).catch(() => {}))
   }
   const leave = (): void => {
     if (left) return
     left = true
-    stopHeartbeat()
+    beating?.stop()
     void words?.cancel().catch(() => {})
     void read.stop()
   }
   const write = async (text: string): Promise<void> => {
     if (text === '') return
-    silent = false
+    beating?.written()
     await writer.write(bytes.encode(text))
   }
 
   /** Writes the words. If the object dies meanwhile, it is unknown which of them were written. */
   const copy = async (source: ReadableStream<Uint8Array>): Promise<void> => {
-    stopHeartbeat()
+    beating?.stop()
     held = undefined
     writer.releaseLock()
     isTorn = await source.pipeTo(writable, { preventClose: true, preventAbort: true }).then(
@@ -221,7 +214,7 @@ function bodyWithWords(
     } catch (error) {
       if (!left) await write(encoder.breakOff(error))
     }
-    stopHeartbeat()
+    beating?.stop()
     if (!left) await writer.close()
   }
   void run().catch(leave)

@@ -7,10 +7,8 @@ import { type EventReader, endless } from './read'
 export interface Opening {
   /** wait for one of these events; absent: any */
   awaits?: TurnEvent['type'][]
-  /** milliseconds. Clients wait five seconds for headers at least, and then retry */
+  /** milliseconds. Clients wait a few seconds for headers, and then retry */
   graceMs: number
-  /** milliseconds after the searches have been answered, if that is sooner */
-  foundGraceMs?: number
 }
 
 export interface TurnHead {
@@ -27,10 +25,7 @@ export const OPENINGS = {
 } satisfies Record<string, Opening>
 
 /** Reads until the reply may begin. @throws ApiError if the turn fails before that */
-export async function readHead(
-  read: EventReader,
-  { awaits, graceMs, foundGraceMs }: Opening,
-): Promise<TurnHead> {
+export async function readHead(read: EventReader, { awaits, graceMs }: Opening): Promise<TurnHead> {
   const events: TurnEvent[] = []
   const patience = new Patience(graceMs)
   try {
@@ -41,7 +36,6 @@ export async function readHead(
       for (const event of batch ?? endless()) {
         throwFailure(event)
         events.push(event)
-        if (event.type === 'retrieval' && foundGraceMs !== undefined) patience.endWithin(foundGraceMs)
       }
       if (!awaits || events.some(({ type }) => awaits.includes(type))) return { events }
     }
@@ -53,21 +47,15 @@ export async function readHead(
 /** A wait with a time limit. */
 export class Patience {
   readonly over: Promise<'over'>
-  #end!: (over: 'over') => void
-  readonly #timers: ReturnType<typeof setTimeout>[] = []
+  readonly #timer: ReturnType<typeof setTimeout>
 
   constructor(ms: number) {
-    this.over = new Promise((resolve) => {
-      this.#end = resolve
-    })
-    this.endWithin(ms)
-  }
-
-  endWithin(ms: number): void {
-    this.#timers.push(setTimeout(() => this.#end('over'), ms))
+    const { promise, resolve } = Promise.withResolvers<'over'>()
+    this.over = promise
+    this.#timer = setTimeout(() => resolve('over'), ms)
   }
 
   stop(): void {
-    for (const timer of this.#timers) clearTimeout(timer)
+    clearTimeout(this.#timer)
   }
 }

@@ -17,6 +17,7 @@ import { askerOf } from '../edge/asker'
 import { findHistory, findOpenModel } from '../edge/open-model'
 import { isTrue, listed } from '../edge/parameters'
 import { planForQuestion } from '../edge/plan'
+import { failureOf } from '../edge/response'
 import type { Call } from '../edge/route'
 import type { AnswerShape } from './encoder'
 import { type Shape, toldError } from './errors'
@@ -174,7 +175,11 @@ async function runTurn(
   const answer: AnswerShape = { conversationId, question, shape, ttl: model.ttl, withHistory }
   return await (stream
     ? answerStreaming(events, answer, resume, words)
-    : answerWhole(events, answer, delivery, resume))
+    : answerWhole(events, answer, delivery, {
+        signal: caller.request.signal,
+        resume,
+        failed: (error) => failureOf(error, caller.record),
+      }))
 }
 
 /** Whether the answer includes the conversation's history. @param parameters with `exclude_fields` */

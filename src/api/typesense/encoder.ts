@@ -91,15 +91,17 @@ export function encodeEnd(turn: Turn, shape: AnswerShape): string {
  * which the official client passes to its caller. There is no end marker, because the text before is not a complete
  * answer.
  */
-export function encodeFailure(turn: Turn, shape: AnswerShape, failure: Failure): string {
+export const encodeFailure = (turn: Turn, shape: AnswerShape, failure: Failure): string =>
+  `data: ${asciiJson({ ...failureBody(turn, shape, failure), message: '' })}\n\n`
+
+/** The same for an answer in one piece that began before its turn failed. */
+export const wholeFailure = (shape: AnswerShape, failure: Failure): Record<string, unknown> =>
+  failureBody(emptyTurn(), shape, failure)
+
+function failureBody(turn: Turn, shape: AnswerShape, failure: Failure): Record<string, unknown> {
   const { status, message } = told(failure, shape.shape)
-  return `data: ${asciiJson({
-    ...searchBody(turn, shape),
-    code: status,
-    error: message,
-    conversation_id: shape.conversationId,
-    message: '',
-  })}\n\n`
+  const named = { conversation_id: shape.conversationId, message }
+  return { ...searchBody(turn, shape), code: status, error: message, ...named }
 }
 
 /** Encodes one turn as a stream. */

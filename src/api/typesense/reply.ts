@@ -1,37 +1,69 @@
 /** Typesense's replies to a turn: one JSON body, or a stream of server-sent events. */
 import type { Answering } from '../../conversation/ask'
-import { allFailed, foldTurn } from '../../turn/fold'
+import type { Failure } from '../../errors'
+import { allFailed, foldTurn, type Turn } from '../../turn/fold'
 import type { Wording } from '../../turn/wording'
 import { deliver } from '../edge/deliver'
-import { json } from '../edge/response'
+import { failureOf, json } from '../edge/response'
+import { isQuick, slowly } from '../edge/slow-answer'
 import { type Opening, readHead } from '../turn/head'
 import type { Resume } from '../turn/read'
 import { streamFrom, wholeTurn } from '../turn/stream'
-import { type AnswerShape, MESSAGE_WORDING, MessageEncoder, responseBody } from './encoder'
+import { type AnswerShape, MESSAGE_WORDING, MessageEncoder, responseBody, wholeFailure } from './encoder'
 import { resultsReader } from './results-reader'
 
 /**
- * How long to wait before sending headers, so that an error still gets its own status. Clients wait 5 s for headers
- * and then retry, so Parley always sends its headers before that.
+ * How long to wait before sending headers, so that an error still gets its own status. Typesense's clients wait 5 s for
+ * headers, and for each read after that, and then ask again; its documentation has them wait 2 s.
  */
-const OPENING: Opening = { awaits: ['delta', 'done'], graceMs: 4_000, foundGraceMs: 2_000 }
+const OPENING = { awaits: ['delta', 'done'], graceMs: 1_250 } satisfies Opening
 
 /** A bare newline: the only thing that every client ignores (contract 1.11). */
 const HEARTBEAT = '\n'
-const HEARTBEAT_MS = 2_500
+const HEARTBEAT_MS = 1_000
 
 /** How the conversation's object writes the pieces of a streamed answer. */
 export const STREAM_WORDING: Wording = { ...MESSAGE_WORDING, heartbeat: HEARTBEAT, heartbeatMs: HEARTBEAT_MS }
 
-/** Replies with the whole answer. @throws ApiError if the turn fails */
+/**
+ * Replies with the whole answer. One that takes longer than the clients wait begins with blanks, and if its turn then fails,
+ * it is a response without a conversation, with the error.
+ * @throws ApiError if the turn fails before that
+ */
 export async function answerWhole(
   events: ReadableStream<Uint8Array>,
   shape: AnswerShape,
   delivery: Answering['delivery'],
-  resume?: Resume,
+  { signal, resume, failed }: WholeReply = {},
 ): Promise<Response> {
-  const turn = await wholeTurn(resultsReader(events, resume))
-  return deliver(responseBody(turn, shape), {}, delivery(turn.turn))
+  const read = resultsReader(events, resume)
+  const turning = wholeTurn(read)
+  if (await isQuick(turning, OPENING.graceMs)) {
+    const turn = await turning
+    return deliver(responseBody(turn, shape), {}, delivery(turn.turn))
+  }
+  let answered: Turn | undefined
+  const leave = () => void (answered ? delivery(answered.turn).lost() : read.stop())
+  signal?.addEventListener('abort', leave, { once: true })
+  const body = turning.then(
+    (turn) => {
+      answered = turn
+      return responseBody(turn, shape)
+    },
+    (error) => wholeFailure(shape, (failed ?? failureOf)(error)),
+  )
+  return slowly(
+    body.then((json) => JSON.stringify(json)),
+    leave,
+  )
+}
+
+export interface WholeReply {
+  /** of the request */
+  signal?: AbortSignal
+  resume?: Resume
+  /** the failure that the caller sees for a thrown error */
+  failed?: (error: unknown) => Failure
 }
 
 /**

@@ -1,6 +1,5 @@
 /** The matches of a question's words, combined with those of the earlier conversation. */
 
-import { changesOf } from '../changes'
 import { NOWHERE } from '../range'
 import type { SearchRequest } from '../request/request'
 import { orderBy } from '../request/sort'
@@ -57,13 +56,10 @@ export async function questionWords(
   const { sql } = context
   const isEmpty = request.fusion === 'score' && informativeWords(keyword.terms) === 0
   const withContext = hasContext(request, keyword)
-  const load = async () => {
-    const changes = changesOf(sql)
-    const found = await gatherScores(sql, textMatches(sql, keyword.match, filter), pace)
-    const isWhole = filter(NOWHERE).sql === '1' && !pace.cutoff
-    if (isWhole && request.fusion === 'score') context.questions?.keep(sql, keyword.match, found, changes)
-    return found
-  }
+  const read = () => gatherScores(sql, textMatches(sql, keyword.match, filter), pace)
+  const questions = keptQuestions(context, filter)
+  const load = () =>
+    questions && request.fusion === 'score' ? questions.read(sql, keyword.match, pace, read) : read()
   const matches = isEmpty ? new Gathered() : (keyword.matches ?? (await load()))
   const asked =
     !isEmpty && (request.fusion === 'score' || withContext)
@@ -83,13 +79,15 @@ async function saidBefore(
   const { terms } = queryOf(context, { ...request, q: request.contextQ })
   if (informativeWords(terms) === 0) return { matches: new Gathered(), ideal: 0 }
   const match = matchOfAny(context, request, { ...query, terms }, terms)
-  const isWhole = filter(NOWHERE).sql === '1'
   const read = () => bestOfContext(context, match, filter, pace)
-  const { questions } = context
   // A turn asks this twice: beside its own wording, and beside the rewritten question.
-  const matches = isWhole && questions ? await questions.findOrRead(sql, match, pace, read) : await read()
+  const matches = await (keptQuestions(context, filter)?.findOrRead(sql, match, pace, read) ?? read())
   return scored(matches, weighWords(context, request.index, terms))
 }
+
+/** Questions with a filter are not kept. */
+const keptQuestions = ({ questions }: SearchContext, filter: RangedFilter) =>
+  filter(NOWHERE).sql === '1' ? questions : undefined
 
 const scored = (matches: Gathered, asked: WeighedWord[]): ScoredWords => ({
   matches,
@@ -98,19 +96,17 @@ const scored = (matches: Gathered, asked: WeighedWord[]): ScoredWords => ({
 })
 
 async function bestOfContext(
-  { sql, schema, questions }: SearchContext,
+  { sql, schema }: SearchContext,
   match: TextMatch,
   filter: RangedFilter,
   pace: Pace,
 ): Promise<Gathered> {
   const said = new Gathered()
-  const changes = changesOf(sql)
   const order = orderBy([{ kind: 'text_match', direction: 'DESC', buckets: undefined }], sql, schema, false)
   const best = { offset: 0, limit: MOST_OF_CONTEXT, order, byScore: true }
   const parts = withColumns(textMatches(sql, match, filter), 'd.seq, d.score')
   // Nobody asks how many there are, and to count them takes a copy of all.
   const { rows } = await countedWindow(sql, { parts, found: 0 }, best, pace)
   for (const { seq, score } of rows) said.add(seq, score ?? Number.NaN, Number.NaN, Number.NaN)
-  if (filter(NOWHERE).sql === '1' && !pace.cutoff) questions?.keep(sql, match, said, changes)
   return said
 }

@@ -36,33 +36,42 @@ export class RecentQuestions {
   }
 
   /**
-   * @param changes what `changesOf` returned before the matches were read
+   * Reads the best matches of a question without a filter, and keeps them: unless the search was cut off, as it then lacks
+   * some, or something was written meanwhile. One that is abandoned, or fails, throws.
    * @param count how many of the best to cache
    */
-  keep(sql: SqlStorage, match: TextMatch, matches: Gathered, changes: number, count = MOST_OF_CONTEXT): void {
+  async read(
+    sql: SqlStorage,
+    match: TextMatch,
+    pace: Pace,
+    read: () => Promise<Gathered>,
+    count = MOST_OF_CONTEXT,
+  ): Promise<Gathered> {
+    const changes = changesOf(sql)
+    const matches = await read()
     const now = changesOf(sql)
     this.#forgetStale(now)
-    if (now !== changes) return
+    if (pace.cutoff || now !== changes) return matches
     const key = keyOf(match, count)
     this.#known.delete(key)
     this.#known.set(key, bestByScore(matches, count))
     if (this.#known.size > MOST_QUESTIONS) this.#known.delete(this.#known.keys().next().value!)
+    return matches
   }
 
   /**
-   * `find`, or else what `read` reads and keeps. A search that reads the same now is waited for. If it was cut off, failed, or
-   * something was written meanwhile, it has kept nothing, and this one reads for itself.
-   * @param read has to call `keep`
+   * `find`, or else `read`. A search that reads the same now is waited for. If it has kept nothing, this one reads for itself.
    */
   async findOrRead(
     sql: SqlStorage,
     match: TextMatch,
     pace: Pace,
     read: () => Promise<Gathered>,
+    count = MOST_OF_CONTEXT,
   ): Promise<Gathered> {
-    const key = keyOf(match, MOST_OF_CONTEXT)
+    const key = keyOf(match, count)
     for (;;) {
-      const known = this.find(sql, match)
+      const known = this.find(sql, match, count)
       if (known !== undefined) return known
       const running = this.#running.get(key)
       if (running?.changes !== changesOf(sql) || !(await pace.awaits(running.ended))) break
@@ -71,7 +80,7 @@ export class RecentQuestions {
     const own = { changes: changesOf(sql), ended }
     this.#running.set(key, own)
     try {
-      return await read()
+      return await this.read(sql, match, pace, read, count)
     } finally {
       if (this.#running.get(key) === own) this.#running.delete(key)
       end()

@@ -122,7 +122,6 @@ describe('a stream', () => {
     running.say(QUESTION)
     await next()
     await vi.advanceTimersByTimeAsync(15_000)
-    await vi.advanceTimersByTimeAsync(15_000)
     expect(await next()).toBe(COMMENT)
     running.say(DELTA)
     expect(await next()).toBe(encodeEvent(DELTA))

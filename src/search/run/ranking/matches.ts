@@ -1,7 +1,6 @@
 /** The matches of an expression without their scores: a list if they are few, otherwise their number. */
 
 import { readColumn } from '../../../stored-json'
-import { changesOf } from '../../changes'
 import { fragment, join, limited, not, oneOf, type SqlFragment } from '../../fragment'
 import type { Range } from '../../range'
 import { orderBy, type SortKey } from '../../request/sort'
@@ -218,26 +217,15 @@ export async function bestOfQuestion(
   if (all === undefined || top === undefined || questions === undefined) {
     return bestMatches(context, match, filter, { found: all?.size }, top, pace)
   }
-  let best = questions.find(sql, match, MOST_OF_PAGES)
-  if (best === undefined) {
-    const changes = changesOf(sql)
-    const window = {
-      offset: 0,
-      limit: MOST_OF_PAGES,
-      order: orderBy([BY_TEXT], sql, context.schema, false),
-    }
-    const { rows } = await bestMatches(
-      context,
-      match,
-      filter,
-      { found: all.size },
-      { ...window, byScore: true },
-      pace,
-    )
-    best = new Gathered()
-    for (const { seq, score } of rows) best.add(seq, score ?? Number.NaN, Number.NaN, Number.NaN)
-    questions.keep(sql, match, best, changes, MOST_OF_PAGES)
+  const read = async () => {
+    const order = orderBy([BY_TEXT], sql, context.schema, false)
+    const first = { offset: 0, limit: MOST_OF_PAGES, order, byScore: true }
+    const { rows } = await bestMatches(context, match, filter, { found: all.size }, first, pace)
+    const gathered = new Gathered()
+    for (const { seq, score } of rows) gathered.add(seq, score ?? Number.NaN, Number.NaN, Number.NaN)
+    return gathered
   }
+  const best = await questions.findOrRead(sql, match, pace, read, MOST_OF_PAGES)
   const scores = new Map(best.seqs.map((seq, at) => [seq, best.scores[at]!]))
   const worst = Math.max(...best.scores)
   const { rows } = await countedWindow(sql, { parts: best.parts, found: all.size }, top, pace)
@@ -268,22 +256,15 @@ export async function firstMatches(
   const all = await allMatches(context, wordsOf(match, filter), pace)
   if (all === undefined || questions === undefined) return undefined
   const asked = { ...match, rank: by }
-  let first = questions.find(sql, asked, MOST_OF_PAGES)
-  if (first === undefined) {
-    const changes = changesOf(sql)
+  const read = async () => {
     const top = { offset: 0, limit: MOST_OF_PAGES, order, byScore: false }
-    const { rows } = await bestMatches(
-      context,
-      match,
-      filter,
-      { found: all.size, isScored: false },
-      top,
-      pace,
-    )
-    first = new Gathered()
-    for (const [place, { seq }] of rows.entries()) first.add(seq, place, Number.NaN, Number.NaN)
-    if (!pace.cutoff) questions.keep(sql, asked, first, changes, MOST_OF_PAGES)
+    const known = { found: all.size, isScored: false }
+    const { rows } = await bestMatches(context, match, filter, known, top, pace)
+    const gathered = new Gathered()
+    for (const [place, { seq }] of rows.entries()) gathered.add(seq, place, Number.NaN, Number.NaN)
+    return gathered
   }
+  const first = await questions.findOrRead(sql, asked, pace, read, MOST_OF_PAGES)
   const left = first.seqs.filter((seq) => !lacks.includes(seq))
   if (left.length < offset + limit && first.size < all.size) return undefined
   const nothing = { score: null, distance: null, fused: null }
