@@ -124,7 +124,8 @@ async function closedToOthers(way: Ask, key: string): Promise<void> {
   const questions = new Questions()
   const ask = questions.by(way)
   const [mine, other] = [visitor(secret()), visitor(secret())]
-  const { conversation, chat } = await ask({ key, question: 'an action series', headers: mine })
+  const inAddress = true
+  const { conversation, chat } = await ask({ key, question: 'an action series', headers: mine, inAddress })
   const follow = (headers: Record<string, string>, name: string) =>
     ask({ key, question: 'More?', conversation: name, headers })
   questions.forget()
