@@ -1,4 +1,7 @@
-/** A socket of workerd's own for a Worker, past the Worker of Miniflare that takes all requests otherwise. */
+/**
+ * A socket of workerd's own for a Worker, past the Worker of Miniflare that takes all requests otherwise. That one believes what its
+ * headers (`MF-Original-URL`) say of the address that was asked, so nobody's requests may pass by it.
+ */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -27,15 +30,30 @@ export function workerFirst(assets) {
  * look for a file first. Miniflare's entry would do the same in a Worker of its own, which costs each request a millisecond.
  * @param {string} main the name of the bundle's module
  * @param {RegExp} first
+ * @param {string | undefined} cron the path that fires the cron trigger, at the time of the parameter `time` if there is one
+ * @param {boolean} tellsAddresses see directOptions
  */
-const source = (main, first) => `
+const source = (main, first, cron, tellsAddresses) => `
 import worker from './${main}'
 export * from './${main}'
 export default worker
 const first = ${first}
+const withAddress = (request) => {
+  const headers = new Headers(request.headers)
+  const address = /^\\[?(.*?)\\]?:\\d+$/.exec(request.cf?.clientIp ?? '')?.[1]
+  if (address) headers.set('cf-connecting-ip', address)
+  else headers.delete('cf-connecting-ip')
+  return new Request(request, { headers })
+}
 export const ${ENTRYPOINT} = {
-  fetch(request, env, context) {
-    const { pathname } = new URL(request.url)
+  async fetch(asked, env, context) {
+    const { pathname, searchParams } = new URL(asked.url)
+    if (pathname === ${JSON.stringify(cron)}) {
+      const scheduledTime = Number(searchParams.get('time') ?? Date.now())
+      await worker.scheduled({ scheduledTime, cron: '', noRetry() {} }, env, context)
+      return new Response('ok')
+    }
+    const request = ${tellsAddresses ? 'withAddress(asked)' : 'asked'}
     return first.test(pathname) ? worker.fetch(request, env, context) : env.${FILES}.fetch(request)
   },
 }
@@ -63,8 +81,7 @@ export const modulesOf = (bundle, main) => [
 
 /**
  * Options of Miniflare for a Worker with a socket of its own, over those that it has otherwise. The Worker sees a request there as
- * it was sent: without the header CF-Connecting-IP, which tells callers apart, and without compression of the reply. So this is
- * for callers on the same machine.
+ * it was sent, and its reply is not compressed.
  * @param {object} worker
  * @param {string} worker.name
  * @param {string} worker.bundle the folder of its bundle
@@ -73,14 +90,27 @@ export const modulesOf = (bundle, main) => [
  * @param {Record<string, unknown> | undefined} [worker.serviceBindings] its own
  * @param {string} worker.host where to listen
  * @param {number} worker.port 0 for a free one
+ * @param {string} [worker.cron] a path that nobody guesses, which fires the cron trigger
+ * @param {boolean} [worker.tellsAddresses] whether the header CF-Connecting-IP tells the Worker where a request came from, as on
+ *   Cloudflare. Without it the header is as it was sent
  */
-export const directOptions = ({ name, bundle, main, assets, serviceBindings, host, port }) => ({
+export const directOptions = ({
+  name,
+  bundle,
+  main,
+  assets,
+  serviceBindings,
+  host,
+  port,
+  cron,
+  tellsAddresses = false,
+}) => ({
   modulesRoot: bundle,
   modules: [
     {
       type: /** @type {const} */ ('ESModule'),
       path: join(bundle, MODULE),
-      contents: source(main, workerFirst(assets)),
+      contents: source(main, workerFirst(assets), cron, tellsAddresses),
     },
     ...modulesOf(bundle, main),
   ],

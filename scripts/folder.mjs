@@ -24,8 +24,7 @@ export class FolderError extends Error {}
  * @property {string} url where it answers
  * @property {true} [locked] absent in notices of versions that had no lock
  * @property {import('./leftovers.mjs').Child[]} [children] processes that it started
- * @property {string} [entry] where Miniflare itself answers, only to this machine: `/cdn-cgi/local/scheduled` there fires the
- *   cron trigger
+ * @property {string} [entry] an address that nobody guesses: `/cdn-cgi/local/scheduled` below it fires the cron trigger
  */
 
 /** @param {string} path */

@@ -3,16 +3,19 @@
  * proxy that wrangler puts before it. That proxy is for reloading edited sources, costs every request a second hop, and
  * ends the server when a connection between the two is lost.
  *
- * Callers of this machine also pass by Miniflare's own entry. Where others can reach the port, all requests go through that entry,
- * because it tells the Worker their addresses.
+ * All requests come by a socket of the Worker's own. Miniflare also opens its entry, on a free port of this machine, and cannot be
+ * kept from it: behind that is a Worker that answers nothing.
  */
+import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from 'miniflare'
 import { unstable_getMiniflareWorkerOptions, unstable_readConfig } from 'wrangler'
-import { directOptions, modulesOf } from './direct.mjs'
-import { isLoopback } from './options.mjs'
-import { workerRoutes } from './routes.mjs'
+import { directOptions } from './direct.mjs'
+import { isLoopback, urlOf } from './options.mjs'
 import { root } from './wrangler.mjs'
+
+/** The Worker behind Miniflare's entry. */
+const NOTHING = "export default { fetch: () => new Response('Not found', { status: 404 }) }"
 
 /**
  * @param {object} options
@@ -22,8 +25,9 @@ import { root } from './wrangler.mjs'
  * @param {number} options.port
  * @param {Record<string, string>} options.vars over those of wrangler.toml, secrets included
  * @param {boolean} options.log whether to print what the Worker logs; errors are printed in any case
- * @returns {Promise<{ entry: string, tick(): Promise<void>, stop(): Promise<void> }>} when it answers. `entry`: where
- *   Miniflare itself answers. `tick` does what the cron trigger of wrangler.toml does when deployed
+ * @returns {Promise<{ entry: string, tick(): Promise<void>, stop(): Promise<void> }>} when it answers. `entry`: an
+ *   address that nobody guesses; `/cdn-cgi/local/scheduled` below it fires the cron trigger. `tick` does what the cron trigger of
+ *   wrangler.toml does when deployed
  * @throws Error when the server cannot be started
  */
 export async function serve({ bundle, folder, host, port, vars, log }) {
@@ -37,13 +41,12 @@ export async function serve({ bundle, folder, host, port, vars, log }) {
     ratelimits: [],
   })
   const { modulesRules: _, ...worker } = workerOptions
-  const isDirect = isLoopback(host)
-  const main = 'index.js'
-  const { assets } = config
+  const secret = `/cdn-cgi/${randomUUID()}`
   const serviceBindings = /** @type {Record<string, unknown> | undefined} */ (worker.serviceBindings)
   const miniflare = new Miniflare(
     convertV4MiniflareOptions({
-      ...(isDirect ? { host: '127.0.0.1', port: 0 } : { host, port }),
+      host: '127.0.0.1',
+      port: 0,
       // Where in the world the caller is: a look-up that needs the network.
       cf: false,
       log: new Log(log ? LogLevel.WARN : LogLevel.ERROR),
@@ -52,25 +55,30 @@ export async function serve({ bundle, folder, host, port, vars, log }) {
         if (level === 'error' || level === 'warn') console.error(message)
         else if (log) console.log(message)
       },
-      unsafeTriggerHandlers: true,
       resourcePersistencePath: join(folder, 'v3'),
       workers: [
+        { name: 'nothing', modules: true, script: NOTHING },
         {
           ...worker,
           name: 'parley',
-          ...(isDirect
-            ? directOptions({ name: 'parley', bundle, main, assets, serviceBindings, host, port })
-            : {
-                routes: workerRoutes(assets),
-                modulesRoot: bundle,
-                modules: modulesOf(bundle, main),
-              }),
+          ...directOptions({
+            name: 'parley',
+            bundle,
+            main: 'index.js',
+            assets: config.assets,
+            serviceBindings,
+            host,
+            port,
+            cron: `${secret}/cdn-cgi/local/scheduled`,
+            tellsAddresses: !isLoopback(host),
+          }),
           bindings: { ...config.vars, ...vars },
         },
       ],
     }),
   )
-  const entry = (await miniflare.ready).origin
+  await miniflare.ready
+  const entry = `${urlOf(host, port)}${secret}`
   return {
     entry,
     tick: async () => {

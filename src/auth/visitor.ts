@@ -25,8 +25,21 @@ export async function visitorDigest(owner: string, secret: string): Promise<stri
   return sha256(JSON.stringify(['visitor', owner, secret]))
 }
 
-/** The secret of a request: the header, or else the query parameter, since an EventSource cannot send headers. */
-export const presentedVisitor = (
-  request: Request,
-  query: Readonly<Record<string, string>> = {},
-): string | undefined => request.headers.get(VISITOR_HEADER) ?? query[VISITOR_HEADER]
+/**
+ * The secret of a request: its header or its query parameter, since an EventSource and a browser's WebSocket send no headers of the
+ * page's. It counts on every route, so that nothing that a visitor asks is left without an owner.
+ * @throws ApiError 400 if there are two
+ */
+export function presentedVisitor(request: Request): string | undefined {
+  const at = request.url.indexOf('?')
+  const given = new Set(at < 0 ? [] : inQuery(request.url.slice(at)))
+  const header = request.headers.get(VISITOR_HEADER)
+  if (header !== null) given.add(header)
+  if (given.size > 1) throw new ApiError(400, 'The request has two secrets in `X-Parley-Visitor`. Send one.')
+  return [...given][0]
+}
+
+const inQuery = (query: string): string[] =>
+  [...new URLSearchParams(query)].flatMap(([name, value]) =>
+    name.toLowerCase() === VISITOR_HEADER ? [value] : [],
+  )

@@ -65,18 +65,6 @@ export function isSameOwner(one: Asker, other: Asker): boolean {
 export const isToldApart = ({ owner, proofs = [], reach }: Asker): boolean =>
   owner === ADMIN.owner || reach !== undefined || proofs.length > 0
 
-const SHORTEST_RANDOM = 16
-const FEWEST_CHARACTERS = 8
-
-/**
- * Whether a name made up by a client looks random, so that no other client will hit on it: 16 characters or
- * more, of several kinds, as `useChat` and `crypto.randomUUID()` make them.
- */
-export function isUnguessable(name: string): boolean {
-  const kinds = [/[a-z]/, /[A-Z]/, /[0-9]/].filter((kind) => kind.test(name)).length
-  return name.length >= SHORTEST_RANDOM && kinds >= 2 && new Set(name).size >= FEWEST_CHARACTERS
-}
-
 /** Whose conversations are listed and deleted together. Absent: anybody's. */
 export interface Scope {
   owner?: string

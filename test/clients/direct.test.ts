@@ -31,8 +31,9 @@ test('what is neither a file nor a route is answered by Parley', async () => {
   expect(lost.headers.get('x-request-id')).not.toBeNull()
 })
 
-test('only the entry of Miniflare fires the cron trigger', async () => {
+test('only an address that nobody guesses fires the cron trigger', async () => {
   expect((await get('/cdn-cgi/local/scheduled')).status).toBe(404)
+  expect((await get(`/cdn-cgi/${crypto.randomUUID()}/cdn-cgi/local/scheduled`)).status).toBe(404)
   const fired = await fetch(`${inject('entry')}/cdn-cgi/local/scheduled`)
   expect([fired.status, await fired.text()]).toEqual([200, 'ok'])
 })

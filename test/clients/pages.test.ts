@@ -1,6 +1,6 @@
 /** Web pages at a local start: over sockets as a browser sends, and with a browser that is told lies about names. */
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -56,7 +56,21 @@ test('a name that is not of this machine is no way in', async () => {
     expect([host, status]).toEqual([host, 403])
     expect(text).toContain(`does not answer to the name ${host.split(':')[0]}`)
   }
+  expect(await rewritten(url)).toEqual([403, 403, 403])
 })
+
+/** What headers achieve that Miniflare believes: those of a page whose name leads here. @returns statuses */
+const rewritten = (to: string) =>
+  Promise.all(
+    [
+      { 'mf-original-url': 'http://localhost/collections' },
+      { 'mf-original-url': 'http://localhost/collections', 'mf-route-override': 'parley' },
+      { 'mf-original-url': 'http://localhost/cdn-cgi/local/scheduled' },
+    ].map(async (headers) => {
+      const { status } = await send(to, 'GET', '/collections', { host: 'evil.example', ...headers })
+      return status
+    }),
+  )
 
 test('a start that is opened says so, and answers to what it was told', { timeout: 120_000 }, async () => {
   const port = await freePort()
@@ -88,6 +102,13 @@ test('a start that is opened says so, and answers to what it was told', { timeou
     ] as Record<string, string>[]) {
       expect([headers, (await send(to, 'GET', '/collections', headers)).status]).toEqual([headers, 403])
     }
+    expect(await rewritten(to)).toEqual([403, 403, 403])
+    for (const path of ['/cdn-cgi/local/scheduled', '/cdn-cgi/local/email', '/cdn-cgi/platform-proxy']) {
+      expect([path, (await send(to, 'GET', path, {})).status]).toEqual([path, 404])
+    }
+    // What it notes for itself fires the cron trigger.
+    const { entry } = JSON.parse(readFileSync(join(folder, 'in-use.json'), 'utf8'))
+    expect(await (await fetch(`${entry}/cdn-cgi/local/scheduled`)).text()).toBe('ok')
   } finally {
     await parley.stop()
     rmSync(folder, { recursive: true, force: true })

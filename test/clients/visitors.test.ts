@@ -124,7 +124,8 @@ async function closedToOthers(way: Ask, key: string): Promise<void> {
   const questions = new Questions()
   const ask = questions.by(way)
   const [mine, other] = [visitor(secret()), visitor(secret())]
-  const { conversation, chat } = await ask({ key, question: 'an action series', headers: mine })
+  const inAddress = true
+  const { conversation, chat } = await ask({ key, question: 'an action series', headers: mine, inAddress })
   const follow = (headers: Record<string, string>, name: string) =>
     ask({ key, question: 'More?', conversation: name, headers })
   questions.forget()
@@ -167,7 +168,7 @@ describe.concurrent.each(waysToAsk(stage))('%s', (name, way) => {
     const [first, again] = await twice({ 'idempotency-key': crypto.randomUUID() })
     expect(again.conversation).toBe(first.conversation)
     expect(questions.prompts).toHaveLength(1)
-    const [ann, bob] = await twice({ 'idempotency-key': '1' }, 'explorers')
+    const [ann, bob] = await twice({ 'idempotency-key': 'question-number-1' }, 'explorers')
     expect(bob.conversation).not.toBe(ann.conversation)
     expect(questions.prompts).toHaveLength(2)
     // A visitor who is told apart may call a request anything.
@@ -219,26 +220,24 @@ describe('the chat id that a client makes up', () => {
     send(`/ui/${assistant}`, { key, question, headers }, { id, message: { role: 'user', content: question } })
   const page = () => makeKey({ actions: ['documents:search'], collections: ['*'], limits: { assistant } })
 
-  test.each(['support-chat', '1234567', 'customer-support-chat'])(
-    'does not let two visitors meet: %s',
-    async (id) => {
-      const key = await page()
-      const refused = await chat(key, id, 'My name is Ann.')
-      expect(refused.status).toBe(400)
-      expect(JSON.parse(refused.text).message).toMatch(/random, of 16 characters or more.*X-Parley-Visitor/)
-      const questions = new Questions()
-      const [ann, bob] = [visitor(secret()), visitor(secret())]
-      const first = await chat(key, id, questions.say('My name is Ann Onymous.'), ann)
-      const second = await chat(key, id, questions.say('Who am I?'), bob)
-      expect(second.conversation).not.toBe(first.conversation)
-      expect(questions.calls.at(-1)).not.toContain('Onymous')
-      expect((await chat(key, id, 'And?', ann)).conversation).toBe(first.conversation)
-    },
-  )
-
-  test('is taken as useChat, assistant-ui and Open WebUI make it', async () => {
+  const GUESSABLE = '1234567 my-support-chat-01 chat-1764282000000 user-42-session-1 MySupportChat001'
+  test.each(GUESSABLE.split(' '))('does not let two visitors meet: %s', async (id) => {
     const key = await page()
-    for (const id of ['aB3dE5gH7jK9mN1p', '__LOCALID_a1B2c3D', crypto.randomUUID()]) {
+    const refused = await chat(key, id, 'My name is Ann.')
+    expect(refused.status).toBe(400)
+    expect(JSON.parse(refused.text).message).toMatch(/random, of 16 characters or more.*X-Parley-Visitor/)
+    const questions = new Questions()
+    const [ann, bob] = [visitor(secret()), visitor(secret())]
+    const first = await chat(key, id, questions.say('My name is Ann Onymous.'), ann)
+    const second = await chat(key, id, questions.say('Who am I?'), bob)
+    expect(second.conversation).not.toBe(first.conversation)
+    expect(questions.calls.at(-1)).not.toContain('Onymous')
+    expect((await chat(key, id, 'And?', ann)).conversation).toBe(first.conversation)
+  })
+
+  test('is taken as useChat, nanoid and Open WebUI make it', async () => {
+    const key = await page()
+    for (const id of ['aB3dE5gH7jK9mN1p', 'V1StGXR8_Z5jdHi6B-myT', crypto.randomUUID()]) {
       const first = await chat(key, id, 'an action series')
       expect((await chat(key, id, 'And then?')).conversation).toBe(first.conversation)
     }

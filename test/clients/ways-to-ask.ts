@@ -13,6 +13,8 @@ export interface Asking {
   /** the conversation to go on with, or the chat's name */
   conversation?: string | undefined
   headers?: Record<string, string>
+  /** true: the visitor's secret is not sent in a header, but in the address */
+  inAddress?: true
 }
 
 export interface Asked {
@@ -26,8 +28,13 @@ export interface Asked {
 /** The same client in every request, as two visitors behind one proxy have it. */
 const CLIENT = { 'user-agent': 'a browser', 'accept-language': 'en', 'content-type': 'application/json' }
 
-export async function send(path: string, { key, headers }: Asking, body?: unknown): Promise<Asked> {
-  const response = await fetch(url + path, {
+export async function send(path: string, asking: Asking, body?: unknown): Promise<Asked> {
+  const { key, inAddress } = asking
+  const { 'x-parley-visitor': visitor, ...others } = asking.headers ?? {}
+  const address = new URL(url + path)
+  if (inAddress && visitor !== undefined) address.searchParams.set('x-parley-visitor', visitor)
+  const headers = inAddress ? others : asking.headers
+  const response = await fetch(address, {
     method: body === undefined ? 'GET' : 'POST',
     headers: { ...CLIENT, 'x-typesense-api-key': key, ...headers },
     ...(body !== undefined && { body: JSON.stringify(body) }),

@@ -119,6 +119,68 @@ describe.each(Object.entries(WIRES))('a chat on %s', (_, wire) => {
   })
 })
 
+describe('a secret in an address', () => {
+  const NAME = 'my-support-chat-01'
+  const query = (headers: Headers) => new URLSearchParams({ 'x-typesense-api-key': key, ...headers })
+
+  /** Asks on a socket of `useAgent`, which sends no headers of the page's. @returns all that came until the end of the answer */
+  async function onSocket(name: string, headers: Headers, question: string): Promise<string> {
+    const socket = new WebSocket(`${url.replace('http', 'ws')}/agents/${assistant}/${name}?${query(headers)}`)
+    let text = ''
+    const ended = new Promise<void>((resolve, reject) => {
+      socket.onmessage = ({ data }) => {
+        text += data
+        if (JSON.parse(data).done) resolve()
+      }
+      socket.onerror = () => reject(new Error('The socket failed.'))
+    })
+    await new Promise((resolve) => {
+      socket.onopen = resolve
+    })
+    const body = JSON.stringify({ messages: said(question) })
+    socket.send(
+      JSON.stringify({ type: 'cf_agent_use_chat_request', id: '1', init: { method: 'POST', body } }),
+    )
+    await ended
+    socket.close()
+    return text
+  }
+
+  test('counts on a socket and where its chat is read, and opens nothing to others', async () => {
+    const [ann, bob] = [visitor(), visitor()]
+    const name = crypto.randomUUID()
+    for (const chat of [NAME, name]) await onSocket(chat, ann, 'My name is Ann.')
+    const reading = (chat: string, headers: Headers) =>
+      ['ui', 'agents'].map((wire) => {
+        const path = `/${wire}/${assistant}/${chat}/${wire === 'ui' ? '' : 'get-'}messages`
+        return send('GET', `${path}?${query(headers)}`, {})
+      })
+    for (const chat of [NAME, name]) {
+      for (const { text } of await Promise.all(reading(chat, ann))) expect(text).toContain('My name is Ann.')
+      for (const headers of [bob, {}]) {
+        for (const { text } of await Promise.all(reading(chat, headers))) expect(text).toBe('[]')
+      }
+    }
+    llm.forget()
+    await onSocket(NAME, bob, 'Who am I?')
+    expect(await onSocket(NAME, {}, 'Who am I?')).toContain('must be random')
+    expect(JSON.stringify(llm.calls())).not.toContain('Ann')
+    await onSocket(NAME, ann, 'Who am I?')
+    expect(JSON.stringify(llm.calls())).toContain('My name is Ann.')
+  })
+
+  test('is refused beside another one, and where it is too short', async () => {
+    const ann = visitor()['x-parley-visitor']!
+    const path = `/ui/${assistant}/${NAME}/messages`
+    const statusOf = async (search: string, headers: Headers = {}) =>
+      (await send('GET', `${path}?${search}`, headers)).status
+    expect(await statusOf(`x-parley-visitor=${ann}`, visitor())).toBe(400)
+    expect(await statusOf(`x-parley-visitor=${ann}&X-Parley-Visitor=${ann}x`)).toBe(400)
+    expect(await statusOf('X-Parley-Visitor=short')).toBe(400)
+    expect(await statusOf(`X-Parley-Visitor=${ann}`, { 'x-parley-visitor': ann })).toBe(200)
+  })
+})
+
 test('what was said is read, and deleted, by nobody else', async () => {
   const ann = visitor()
   const body = { model: assistant, input: 'My name is Ann.' }

@@ -12,8 +12,6 @@ export interface Caller {
   accesses: readonly Access[]
   /** the user that the request names */
   userId: string | undefined
-  /** its query parameters, if they may name the visitor */
-  query?: Readonly<Record<string, string>>
 }
 
 /**
@@ -22,11 +20,11 @@ export interface Caller {
  * @throws ApiError 400 for a name that is too long or an invalid visitor's secret, 401 if keys fix different users
  */
 export async function askerOf(
-  { request, accesses, userId, query }: Caller,
+  { request, accesses, userId }: Caller,
   action = 'conversations:get',
 ): Promise<Asker> {
   const { owner, userId: user, proven } = identify(accesses, userId)
-  const secret = presentedVisitor(request, query)
+  const secret = presentedVisitor(request)
   const proofs = [
     ...(proven ? [userProof(user)] : []),
     ...(secret === undefined ? [] : [visitorProof(await visitorDigest(owner, secret))]),

@@ -10,8 +10,9 @@ import { storedMessages } from '../../conversation/items'
 import { lookBackAhead } from '../../conversation/look-back-ahead'
 import { begunOf } from '../../conversation/memories'
 import { openRow } from '../../conversation/open-row'
-import { isToldApart, isUnguessable } from '../../conversation/ownership'
+import { isToldApart } from '../../conversation/ownership'
 import { idOfHandle, isSealed, mayBeConversation } from '../../conversation/sealed-id'
+import { isUnguessable, mayBeMadeUp } from '../../conversation/unguessable'
 import { ApiError } from '../../errors'
 import type { Assistant } from '../../registry/assistants'
 import type { Asker, Begun } from '../../turn/request'
@@ -99,7 +100,7 @@ export async function findChat(
   if (!mayName(asker, name)) {
     throw new ApiError(
       400,
-      'The id of a chat must be random, of 16 characters or more, such as `crypto.randomUUID()`: others with the same key must not come upon it. Any id will do with a secret of the visitor in `X-Parley-Visitor`, or with a key that fixes the user.',
+      'The id of a chat must be random, of 16 characters or more, such as `crypto.randomUUID()`: others with the same key must not come upon it, as they do upon words and numbers. Any id will do with a secret of the visitor in `X-Parley-Visitor`, or with a key that fixes the user.',
     )
   }
   const ours = await idOfHandle(parties.env, name)
@@ -167,6 +168,15 @@ export async function chatIds(parties: ChatParties, name: string): Promise<{ ask
 
 /** Visitors of a page share its key. If nothing else tells them apart, a chat is only as private as its name. */
 const mayName = (asker: Asker, name: string): boolean => isToldApart(asker) || isUnguessable(name)
+
+/**
+ * Whether a client that sends its whole chat is to be known by the answers in it instead: its library made the name up, of too few
+ * random characters for a chat of a caller whom nothing tells apart.
+ */
+export const isWeaklyNamed = async (parties: ChatParties, name: string): Promise<boolean> =>
+  mayBeMadeUp(name) &&
+  parties.access.embedded.conversation_id === undefined &&
+  !mayName(await askerFor(parties), name)
 
 const askerFor = ({
   request,

@@ -1,6 +1,7 @@
 /** Which origins may call the API, and which host names it answers to. */
+import { ApiError } from '../../errors'
 import { foreignOrigin, isLoopbackHost, matchesOrigin } from '../../origins'
-import { json } from './response'
+import { errorResponse, json } from './response'
 
 const METHODS = 'POST, GET, DELETE, PUT, PATCH, OPTIONS'
 /** Headers that a page may read besides the standard ones. */
@@ -65,6 +66,19 @@ export function refuseOrigin(env: Cloudflare.Env, request: Request): Response | 
 }
 
 /**
+ * The names that a request was sent to: that of its URL and that in its header. They differ only where something on the way has
+ * rewritten the URL, as Miniflare does for whoever sends `MF-Original-URL`.
+ * @returns undefined if the header is none
+ */
+function hostsOf(request: Request): string[] | undefined {
+  const asked = new URL(request.url)
+  const header = request.headers.get('host')
+  if (header === null) return [asked.hostname]
+  const url = URL.parse(`http://${header}/`)
+  return url === null || /[@/?#\\\s,]/.test(header) ? undefined : [asked.hostname, url.hostname]
+}
+
+/**
  * Refuses a request to a name that this Parley does not answer to: SERVED_HOSTS, where it is set, lists the names.
  * `loopback` stands for those of this machine, `addresses` for every IP address, `*.name` for the names below one.
  *
@@ -73,8 +87,11 @@ export function refuseOrigin(env: Cloudflare.Env, request: Request): Response | 
 export function refuseHost(env: Cloudflare.Env, request: Request): Response | undefined {
   const served = entries(env.SERVED_HOSTS ?? '')
   if (served.length === 0) return undefined
-  const { hostname } = new URL(request.url)
-  if (served.some((entry) => isServed(entry, hostname.toLowerCase()))) return undefined
+  const isOurs = (host: string) => served.some((entry) => isServed(entry, host.toLowerCase()))
+  const hosts = hostsOf(request)
+  if (!hosts) return errorResponse(new ApiError(400, '`Host` must be one name, with a port or without.'))
+  const hostname = hosts.find((host) => !isOurs(host))
+  if (hostname === undefined) return undefined
   const option = isAddress(hostname)
     ? `--host ${hostname.replace(/^\[|\]$/g, '')}`
     : `--allow-host ${hostname}`

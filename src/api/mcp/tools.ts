@@ -145,10 +145,7 @@ async function fetch(session: Session, { id }: Input<'fetch'>): Promise<ToolResu
 async function list(session: Session, { limit = 20, ...narrowed }: Input<'list_conversations'>) {
   const { env, request, access, user, call } = session
   requireAccess(access, undefined, ['conversations:list', 'documents:search'], undefined, call.record)
-  const asker = await askerOf(
-    { request, accesses: [access], userId: user, query: call.query },
-    'conversations:list',
-  )
+  const asker = await askerOf({ request, accesses: [access], userId: user }, 'conversations:list')
   const { conversations, next_cursor: cursor } = await listConversations(env, asker, { ...narrowed, limit })
   return structured({
     conversations: conversations.map(({ id, title, turn_count, created_at, updated_at }) => ({

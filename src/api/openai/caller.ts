@@ -26,7 +26,7 @@ export async function callerOf(
   const actions = does === 'say' ? ASK_ACTIONS : [action, SEARCH_ACTION]
   const access = await admit(env, presentedKey(request), actions, undefined, record)
   const userId = namedUser(request, query)
-  return { access, asker: await askerOf({ request, accesses: [access], userId, query }, action) }
+  return { access, asker: await askerOf({ request, accesses: [access], userId }, action) }
 }
 
 /** Opens a conversation. @throws InvalidParameter 404 in the same words for one that is somebody else's */

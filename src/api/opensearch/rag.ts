@@ -71,11 +71,11 @@ export async function askingOf(
   rag: RagProcessor,
   { ext, ahead: { find }, text }: Given,
 ): Promise<Asking> {
-  const { env, access, request, query, record } = call
+  const { env, access, request, record } = call
   await requireRag(env, find)
   const generative = parseGenerative(ext)
   const model = await modelFor(call, rag, generative, inline === true, find)
-  const caller = { env, request, record, accesses: [access], userId: undefined, query, body: text }
+  const caller = { env, request, record, accesses: [access], userId: undefined, body: text }
   return {
     generative,
     model,

@@ -26,14 +26,9 @@ type Serving<Name extends keyof typeof operations> = Served<(typeof operations)[
 
 /** Who asks. @param action what is done to the conversation, as keys name it */
 const askerFor = (
-  {
-    request,
-    access,
-    user,
-    parameters,
-  }: Pick<Serving<'stopConversation'>, 'request' | 'access' | 'user' | 'parameters'>,
+  { request, access, user }: Pick<Serving<'stopConversation'>, 'request' | 'access' | 'user'>,
   action: string,
-): Promise<Asker> => askerOf({ request, accesses: [access], userId: user, query: parameters }, action)
+): Promise<Asker> => askerOf({ request, accesses: [access], userId: user }, action)
 
 export async function list(served: Serving<'listConversations'>): Promise<Response> {
   const { user_id: userId, limit = PAGE, ...narrowed } = served.query

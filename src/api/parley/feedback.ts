@@ -10,9 +10,9 @@ import type { Served } from './route'
 type Given = Served<typeof operations.giveFeedback>
 
 /** Whoever may read a conversation may rate its answers, and so may a key that may do nothing but that. */
-function raterOf({ request, access, user, parameters }: Omit<Given, 'body'>): Promise<Asker> {
+function raterOf({ request, access, user }: Omit<Given, 'body'>): Promise<Asker> {
   const action = access.reach(FEEDBACK_ACTION) === 'own' ? 'conversations:get' : FEEDBACK_ACTION
-  return askerOf({ request, accesses: [access], userId: user, query: parameters }, action)
+  return askerOf({ request, accesses: [access], userId: user }, action)
 }
 
 const placeOf = ({ path: { id, turn } }: Pick<Given, 'path'>) => ({ conversationId: id, turn })

@@ -20,7 +20,7 @@ import { planSearches } from './searches'
 
 /** POST /conversations: a question asked directly. */
 export async function askDirectly(served: Served<typeof operations.ask>): Promise<Response> {
-  const { env, request, access, user, parameters, record, body, text } = served
+  const { env, request, access, user, record, body, text } = served
   const { embedded } = access
   const question = embedded.q ?? body.question
   record.question = question
@@ -56,10 +56,7 @@ export async function askDirectly(served: Served<typeof operations.ask>): Promis
       ...(body.replaces !== undefined && { replaces: { after: body.replaces - 1 } }),
       ...(body.followups !== undefined && { suggests: body.followups }),
       protocol: 'parley',
-      ...(await admitTurn(
-        { env, request, record, accesses: [access], body: text, userId: user, query: parameters },
-        model,
-      )),
+      ...(await admitTurn({ env, request, record, accesses: [access], body: text, userId: user }, model)),
     },
     request.signal,
   )

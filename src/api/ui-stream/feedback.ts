@@ -30,7 +30,7 @@ export async function rate({ env, request, record, path, query }: OpenCall): Pro
   const { messageId, vote, notes, tags } = shaped(Body(), parseJson(await readText(request)))
   const place = placeOfMessage(messageId)
   if (!place) throw unknownTurn()
-  const asker = await askerOf({ request, accesses: [access], userId: namedUser(request, query), query })
+  const asker = await askerOf({ request, accesses: [access], userId: namedUser(request, query) })
   const feedback = await giveFeedback(env, asker, place, {
     rating: vote === 1 ? 'up' : 'down',
     ...(notes != null && { comment: notes }),

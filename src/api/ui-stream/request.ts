@@ -122,6 +122,12 @@ export function readUiRequest(body: unknown): UiRequest {
   }
 }
 
+/** Whether the client sends its whole chat, not the last message alone. @param body that `readUiRequest` took */
+export function sendsWholeChat(body: unknown): boolean {
+  const { messages, message, prompt } = body as Record<string, unknown>
+  return messages !== undefined && message === undefined && prompt === undefined
+}
+
 /** Ignores a library's default name, which every unnamed chat gets. */
 export const chatName = (id: string | undefined): string | undefined =>
   id === undefined || id === '' || /^_*default(_?thread)?(_?id)?_*$/i.test(id) ? undefined : id

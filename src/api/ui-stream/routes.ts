@@ -2,7 +2,7 @@
 
 import { ApiError } from '../../errors'
 import type { Assistant } from '../../registry/assistants'
-import { type Chat, type ChatParties, findChat, isConversationId } from '../edge/chat-names'
+import { type Chat, type ChatParties, findChat, isConversationId, isWeaklyNamed } from '../edge/chat-names'
 import { openParties } from '../edge/chat-parties'
 import { json } from '../edge/response'
 import type { OpenCall } from '../edge/route'
@@ -14,7 +14,7 @@ import { chatReader } from '../turn/read'
 import { streamTurn } from '../turn/stream'
 import { TEXT_DELTA_WORDING, UiStreamEncoder } from './encoder'
 import { placeOfMessage } from './message-id'
-import { chatName, lastKeptTurn, readUiRequest } from './request'
+import { chatName, lastKeptTurn, readUiRequest, sendsWholeChat } from './request'
 import { PLAIN_WORDING, TextEncoderOfTurn } from './text'
 
 /** assistant-ui picks its decoder by this header. */
@@ -30,14 +30,16 @@ async function answer(call: OpenCall, isText: boolean): Promise<Response> {
     const place = chat === undefined ? placeOfHeld(held) : undefined
     return { name: chat ?? place?.conversationId, after: place?.turn }
   })
-  const { chat, rewrites, held, untold, ...asked } = readUiRequest(body)
+  const { chat: given, rewrites, held, untold, ...asked } = readUiRequest(body)
   const citations = citationsOf(call)
   const { access, assistant } = parties
+  const isWeak = given !== undefined && sendsWholeChat(body) && (await isWeaklyNamed(parties, given))
+  const chat = isWeak ? undefined : given
   const rights = overrideRights(assistant, access.owner === 'admin')
   const { changes, suggests } = planOverrides(asked.overrides, rights)
   const { conversationId, events, words, resume } = await inChat(
     parties,
-    (given) => (chat === undefined ? heldChat(given, held) : findChat(given, chat, undefined, !rewrites)),
+    (found) => (chat === undefined ? heldChat(found, held) : findChat(found, chat, undefined, !rewrites)),
     (found) => {
       const after = found && rewrites && lastKeptTurn(rewrites, found.conversationId)
       const again = untold && chat !== undefined ? askedAgain(asked) : undefined

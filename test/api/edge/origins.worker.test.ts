@@ -134,6 +134,30 @@ describe('a local start', () => {
       expect((await at(url, {}, { settings })).status).toBe(403)
   })
 
+  it('goes by the name in the header where something on the way has rewritten the address', async () => {
+    const [host, ours] = ['rebound.evil.example:8108', 'localhost:8108']
+    for (const headers of [
+      { host },
+      { host, origin: `http://${host}` },
+      { host, origin: `http://${ours}` },
+    ]) {
+      const { status, cors } = await at(`http://${ours}`, headers)
+      expect([status, cors]).toEqual([403, []])
+    }
+    expect((await at(`http://${host}`, { host: ours })).status).toBe(403)
+    expect((await at(`http://${ours}`, { host: ours })).status).toBe(200)
+    for (const two of [
+      'localhost, evil.example',
+      'evil.example@localhost',
+      'localhost/x',
+      'local host',
+      '[',
+    ]) {
+      const { status, json } = await at(`http://${ours}`, { host: two })
+      expect([two, status, json.message]).toEqual([two, 400, expect.stringContaining('`Host` must be one')])
+    }
+  })
+
   it('asks nothing of programs that are no browser', async () => {
     expect((await at('http://localhost:8108')).status).toBe(200)
   })

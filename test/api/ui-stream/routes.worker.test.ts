@@ -29,8 +29,7 @@ beforeAll(async () => {
   otherKey = await makeKey({ actions: ['documents:search'] })
 })
 
-let count = 0
-const chatName = () => `a chat that nobody guesses ${count++}`
+const chatName = () => `a chat that nobody guesses ${crypto.randomUUID()}`
 
 const user = (text: string, id = crypto.randomUUID()) => ({
   id,
@@ -276,6 +275,22 @@ describe('a chat', () => {
     const headers = { 'x-parley-visitor': crypto.randomUUID() }
     const shown = await ask('1', { messages }, { key: pageKey, headers })
     expect(shown.parts.at(-1)?.type).toBe('finish')
+  })
+
+  it('is known by the answers in it where assistant-ui makes up too short a name', async () => {
+    const local = (messages: unknown[], headers = {}) =>
+      ask('__LOCALID_a1B2c3D', { messages }, { key: pageKey, headers })
+    const question = user(QUESTION)
+    const { conversation, message } = await local([question])
+    const held = { id: message, role: 'assistant', parts: [{ type: 'text', text: '330 metres.' }] }
+    const next = await local([question, held, user('Who was its architect?')])
+    expect(next.message).toBe(`${conversation}.2`)
+    const stranger = await local([user('And what did I ask?')])
+    expect(stranger.message).toBe(`${stranger.conversation}.1`)
+    expect(stranger.conversation).not.toBe(conversation)
+    const headers = { 'x-parley-visitor': crypto.randomUUID() }
+    const own = await local([question], headers)
+    expect((await local([user('Who was its architect?')], headers)).message).toBe(`${own.conversation}.2`)
   })
 
   it.each(['/ui/guide/nobody-knows/stream', '/ui/guide?chatId=nobody-knows', '/ui/guide'])(

@@ -24,7 +24,7 @@ export async function requireMemory(env: Cloudflare.Env, find?: FindResource): P
 
 /** Who asks, as shown by its key. The user name of Basic authentication is only the caller's claim. */
 export const askerFor = (call: Pick<Call, 'request' | 'access' | 'query'>, action: string): Promise<Asker> =>
-  askerOf({ request: call.request, accesses: [call.access], userId: undefined, query: call.query }, action)
+  askerOf({ request: call.request, accesses: [call.access], userId: undefined }, action)
 
 export const notFound = (what: string, id: string): OpenSearchError =>
   new OpenSearchError(404, 'resource_not_found_exception', `${what} [${id}] not found`)
