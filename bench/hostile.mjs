@@ -8,11 +8,12 @@ import { loadavg } from 'node:os'
 import { join } from 'node:path'
 import { HISTORY_FIELDS, makeDocument, SCHEMA } from './documents.mjs'
 import { importCases, prepareSearches, searchCases } from './hostile-cases.mjs'
+import { filterCases, prepareFilters } from './hostile-filters.mjs'
 import { percentile, report } from './report.mjs'
 import { call } from './server.mjs'
 
 /** Requests of each part of the project; another part adds its own list. */
-const CASES = [...searchCases, ...importCases]
+const CASES = [...searchCases, ...importCases, ...filterCases]
 
 /** How long the client waits for an answer before it hangs up, in milliseconds. */
 const PATIENCE_MS = Number(process.env.BENCH_PATIENCE ?? 15_000)
@@ -84,16 +85,16 @@ const told = (seen) =>
     .join(', ')
 
 /** Sends a case's request and hangs up when it takes too long. */
-async function send(server, { send }) {
+async function send(server, { send, patience = PATIENCE_MS }) {
   const hangUp = new AbortController()
-  const timer = setTimeout(() => hangUp.abort(), PATIENCE_MS)
+  const timer = setTimeout(() => hangUp.abort(), patience)
   const started = performance.now()
   try {
     const { status, text } = await send(server, hangUp.signal)
     return `${status} after ${((performance.now() - started) / 1000).toFixed(1)} s, ${text.length} characters: ${text.slice(0, 60)}`
   } catch (error) {
     if (!hangUp.signal.aborted) return `failed: ${error.message} ${error.cause ?? ''}`
-    return `hung up after ${PATIENCE_MS / 1000} s`
+    return `hung up after ${patience / 1000} s`
   } finally {
     clearTimeout(timer)
   }
@@ -114,11 +115,14 @@ export async function benchHostile(server) {
   const upstream = fork(join(import.meta.dirname, 'upstream.mjs'))
   let prober
   try {
-    await prepareSearches(server)
+    const cases = CASES.filter(({ name }) => name.includes(process.env.BENCH_CASE ?? ''))
+    const hasAny = (some) => some.some((one) => cases.includes(one))
+    if (hasAny([...searchCases, ...importCases])) await prepareSearches(server)
+    if (hasAny(filterCases)) await prepareFilters(server)
     prober = await startProber(server, upstream)
     await sleep(IDLE_MS)
     await seenBy(prober)
-    for (const each of CASES.filter(({ name }) => name.includes(process.env.BENCH_CASE ?? ''))) {
+    for (const each of cases) {
       const before = server.cpu()
       await sleep(IDLE_MS)
       const idleCpu = (server.cpu() - before) / (IDLE_MS / 1000)

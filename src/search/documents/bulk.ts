@@ -1,9 +1,9 @@
 /** Updates, removes and exports all documents that match a filter, in bounded steps. */
 import { ApiError } from '../../errors'
 import type { Origin } from '../fault-log'
-import { compileFilter } from '../filter/compile'
+import { rangedFilter } from '../filter/compile'
 import type { JoinedDocuments } from '../filter/context'
-import { NOWHERE, type Range } from '../range'
+import { NOWHERE } from '../range'
 import type { DirtyValues, Document, ExportOptions, RemoveOptions, Step } from '../types'
 import { parseDocument } from './document'
 import { project } from './projection'
@@ -49,13 +49,10 @@ function select(
   const last = sql.exec<{ seq: number | null }>('SELECT max(seq) AS seq FROM documents').one().seq ?? -1
   let read = 0
   let reads = false
-  const compiled = (range: Range) =>
-    trimmed === '*'
-      ? { where: '1', bindings: [] }
-      : compileFilter(sql, readable, trimmed, range, joins, (documents) => {
-          reads = true
-          read += documents
-        })
+  const compiled = rangedFilter(sql, readable, trimmed === '*' ? '' : trimmed, joins, (documents) => {
+    reads = true
+    read += documents
+  })
   compiled(NOWHERE)
   const seqs: number[] = []
   let low = from

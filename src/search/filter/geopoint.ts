@@ -6,12 +6,15 @@
 import { ApiError } from '../../errors'
 import { balanced, fragment, type SqlFragment } from '../fragment'
 import type { Field } from '../types'
-import { readArea } from './area'
+import { type PlaceArea, readArea } from './area'
 import { type Columns, someValue } from './columns'
 import type { FilterContext } from './context'
 import type { FilterClause } from './parse'
 
 const MAX_AREAS = 12
+
+/** The mean radius, in metres. */
+const EARTH_RADIUS = 6371008.8
 
 /**
  * Metres between a place in the columns and a fixed one: the haversine formula on a sphere of the mean earth radius,
@@ -21,38 +24,79 @@ export function distanceSql({ value, norm }: Columns, latitude: number, longitud
   const halfChord =
     `pow(sin(radians(${value} - ?) / 2), 2)` +
     ` + cos(radians(?)) * cos(radians(${value})) * pow(sin(radians(${norm} - ?) / 2), 2)`
-  return fragment(`(2 * 6371008.8 * asin(min(1, sqrt(${halfChord}))))`, latitude, latitude, longitude)
+  return fragment(`(2 * ${EARTH_RADIUS} * asin(min(1, sqrt(${halfChord}))))`, latitude, latitude, longitude)
 }
 
-export function geopointClause(context: FilterContext, field: Field, clause: FilterClause): SqlFragment {
-  return someValue(context.schema, field, areasTest(field, clause))
-}
-
-/** The condition that a place in the columns is in one of the areas. @throws ApiError 400 */
-export function areasTest(field: Field, { values }: FilterClause): Area {
-  requireFew(field, values.length)
-  const areas = values.map(({ text }) => parseArea(field, text))
-  return (columns) =>
+/** Documents with a place in one of the circles. Polygons are compared in memory (evaluate.ts). @throws ApiError 400 */
+export function circlesClause({ schema }: FilterContext, field: Field, clause: FilterClause): SqlFragment {
+  const circles = areasOf(field, clause).filter((area) => 'meters' in area)
+  return someValue(schema, field, (columns) =>
     balanced(
-      areas.map((area) => area(columns)),
+      circles.map(({ latitude, longitude, meters }) => {
+        const distance = distanceSql(columns, latitude, longitude)
+        return { sql: `${distance.sql} <= ?`, bindings: [...distance.bindings, meters] }
+      }),
       'OR',
-    )
+    ),
+  )
 }
 
-function requireFew(field: Field, areas: number): void {
-  if (areas > MAX_AREAS) {
-    throw new ApiError(400, `Filter field \`${field.name}\` takes at most ${MAX_AREAS} areas.`)
+type Circle = Exclude<PlaceArea, { corners: number[] }>
+
+/** @throws ApiError 400 */
+function areasOf(field: Field, { values }: FilterClause): PlaceArea[] {
+  requireFew(field, values.length)
+  return values.map(({ text }) => readArea(field, text))
+}
+
+/** Whether a place is inside. */
+type IsInside = (latitude: number, longitude: number) => boolean
+
+/** Tests of a place, one for each area of a clause. @throws ApiError 400 */
+export const areaTests = (field: Field, clause: FilterClause): IsInside[] =>
+  areasOf(field, clause).map((area) => ('meters' in area ? within(area) : contains(area.corners)))
+
+/** The haversine formula of `distanceSql`. */
+function within({ latitude, longitude, meters }: Circle): IsInside {
+  const radians = (degrees: number) => (degrees * Math.PI) / 180
+  return (y, x) => {
+    const halfChord =
+      Math.sin(radians(y - latitude) / 2) ** 2 +
+      Math.cos(radians(latitude)) * Math.cos(radians(y)) * Math.sin(radians(x - longitude) / 2) ** 2
+    return 2 * EARTH_RADIUS * Math.asin(Math.min(1, Math.sqrt(halfChord))) <= meters
   }
 }
 
-/** Documents whose polygon contains one of the points. */
-export function geopolygonClause(
-  context: FilterContext,
-  field: Field,
-  { values }: FilterClause,
-): SqlFragment {
+/**
+ * Whether a polygon contains a place. Even-odd rule: a place is inside if a ray to the east crosses an odd number of edges.
+ * @param corners latitudes and longitudes in turn
+ */
+export function contains(corners: readonly number[]): IsInside {
+  const list = Float64Array.from(corners)
+  let [south, north, east] = [Infinity, -Infinity, -Infinity]
+  for (let at = 0; at < list.length; at += 2) {
+    south = Math.min(south, list[at]!)
+    north = Math.max(north, list[at]!)
+    east = Math.max(east, list[at + 1]!)
+  }
+  return (y, x) => {
+    if (!(y >= south && y <= north && x <= east)) return false
+    let isInside = false
+    let [y1, x1] = [list.at(-2)!, list.at(-1)!]
+    for (let at = 0; at < list.length; at += 2) {
+      const [y2, x2] = [list[at]!, list[at + 1]!]
+      if (y1 > y !== y2 > y && x < ((x2 - x1) * (y - y1)) / (y2 - y1) + x1) isInside = !isInside
+      y1 = y2
+      x1 = x2
+    }
+    return isInside
+  }
+}
+
+/** The points that a clause on polygons asks for. @throws ApiError 400 */
+export function pointsOf(field: Field, { values }: FilterClause): [latitude: number, longitude: number][] {
   requireFew(field, values.length)
-  const points = values.map(({ text }) => {
+  return values.map(({ text }) => {
     const [, latitude, longitude] = /^\(([^,]+),([^,]+)\)$/.exec(text) ?? []
     const point = [Number(latitude?.trim() || Number.NaN), Number(longitude?.trim() || Number.NaN)]
     if (!point.every(Number.isFinite)) {
@@ -60,55 +104,10 @@ export function geopolygonClause(
     }
     return point as [number, number]
   })
-  return someValue(context.schema, field, ({ value }) =>
-    balanced(
-      points.map(([latitude, longitude]) => contained(value, '?', '?', latitude, longitude)),
-      'OR',
-    ),
-  )
 }
 
-export type Area = (columns: Columns) => SqlFragment
-
-function parseArea(field: Field, text: string): Area {
-  const area = readArea(field, text)
-  return 'meters' in area ? circle(area.latitude, area.longitude, area.meters) : polygon(area.corners)
-}
-
-const circle =
-  (latitude: number, longitude: number, meters: number): Area =>
-  (columns) => {
-    const distance = distanceSql(columns, latitude, longitude)
-    return { sql: `${distance.sql} <= ?`, bindings: [...distance.bindings, meters] }
+function requireFew(field: Field, areas: number): void {
+  if (areas > MAX_AREAS) {
+    throw new ApiError(400, `Filter field \`${field.name}\` takes at most ${MAX_AREAS} areas.`)
   }
-
-const polygon =
-  (corners: number[]): Area =>
-  ({ value, norm }) =>
-    contained('?', value, norm, JSON.stringify(corners))
-
-/**
- * Whether a polygon, a JSON list of latitudes and longitudes, contains a place. Even-odd rule: a place is inside if a
- * ray to the east crosses an odd number of edges.
- * @param bindings values for the `?` among the other parameters, which repeat: the polygon's once, or a latitude and
- *   a longitude
- */
-function contained(
-  polygon: string,
-  latitude: string,
-  longitude: string,
-  ...bindings: [string] | [number, number]
-): SqlFragment {
-  // The index of an edge's first latitude is even. The last edge leads back to the first corner.
-  const at = (offset: number): string => `(g.list ->> ((e.key + ${offset}) % json_array_length(g.list)))`
-  const [y1, x1, y2, x2] = [at(0), at(1), at(2), at(3)]
-  const [point, list] = bindings.length === 1 ? [[], bindings] : [bindings, []]
-  return fragment(
-    // JSON gives whole degrees as integers, and SQLite's integer division drops the fraction: hence * 1.0.
-    `(SELECT count(*) FROM (SELECT ${polygon} AS list, ${latitude} AS y, ${longitude} AS x) g, json_each(g.list) e
-       WHERE e.key % 2 = 0 AND (${y1} > g.y) <> (${y2} > g.y)
-         AND g.x < (${x2} - ${x1}) * (g.y - ${y1}) * 1.0 / (${y2} - ${y1}) + ${x1}) % 2 = 1`,
-    ...list,
-    ...point,
-  )
 }

@@ -9,6 +9,7 @@ import { findField } from '../schema/find-field'
 import { isBool, type StoredSchema } from '../schema/layout'
 import { rulesOf } from '../text/rules'
 import type { Field } from '../types'
+import { isCompared } from './cost'
 import { boolValues, type NumberTests, numberTests, passesNumber } from './number'
 import { type FilterClause, type FilterNode, fieldsOf, isNegated, isPresence } from './parse'
 import { comparedForm, comparesWhole, exactTexts, isUseful, matches, patternsOf } from './string'
@@ -50,13 +51,6 @@ function testsIn(node: FilterNode): number {
     comparesWhole(node) || node.values.every(({ text }) => Number.isSafeInteger(Number(text)))
   return isEquality ? 1 + node.values.filter(isCompared).length : node.values.length
 }
-
-/**
- * Whether a value must be compared with each value instead of looked up: a prefix, a phrase, a range, a bound or a
- * number beyond 2^53.
- */
-const isCompared = ({ text, phrase }: FilterClause['values'][number]): boolean =>
-  phrase === true || /\*$|\.\.|^[<>!]|^-?\d{16,}$/.test(text)
 
 /**
  * @param tree a filter that compiles, with fields in memory alone

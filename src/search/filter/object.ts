@@ -1,14 +1,7 @@
 /** Filters on the objects of an array: `ingredients.{name: cheese && share:<50}`. */
 import { ApiError } from '../../errors'
-import { isBool, isGeopoint, isNumber, isString } from '../schema/layout'
 import { isObject, partsOf, valuesAt, walk } from '../schema/values'
-import { rulesOf } from '../text/rules'
-import type { Field } from '../types'
-import { type FilterContext, filterError } from './context'
-import { areasTest } from './geopoint'
-import { boolValues, numberTests, passesNumber } from './number'
-import { type FilterClause, type FilterNode, isNegated, isPresence } from './parse'
-import { comparedForm, comparesWhole, isUseful, matches, patternsOf } from './string'
+import { type FilterClause, type FilterNode, isNegated } from './parse'
 
 type Json = Record<string, unknown>
 
@@ -69,63 +62,3 @@ export function impliedBy(node: FilterNode, path: string): FilterNode | undefine
 /** A value like `!=5` in a list is about the numbers of one object. Another object of the document may have a 5. */
 const hasUnequal = ({ list, values }: FilterClause): boolean =>
   list && values.some(({ text }) => text.startsWith('!'))
-
-/** Whether values of a field meet a clause. @throws ApiError 400 for a value that the field cannot have, and for a field that is not stored */
-export function clauseTest(
-  context: FilterContext,
-  field: Field,
-  clause: FilterClause,
-): (values: unknown[]) => boolean {
-  // The values of such fields are in one list for the whole document, not by object.
-  if (!field.store) {
-    throw filterError(field.name, 'A field with `store: false` cannot be filtered inside of an object.')
-  }
-  const some = isPresence(clause) ? isPresent : valuesTest(context, field, clause)
-  return isNegated(clause) ? (values) => !some(values) : some
-}
-
-const isPresent = (values: unknown[]): boolean => values.length > 0
-
-function valuesTest(
-  { sql, schema }: FilterContext,
-  field: Field,
-  clause: FilterClause,
-): (values: unknown[]) => boolean {
-  if (isNumber(field)) {
-    const tests = numberTests(field, clause)
-    const numeric = (value: unknown) => typeof value === 'number' || typeof value === 'bigint'
-    return (values) => {
-      const numbers = values.filter(numeric) as (number | bigint)[]
-      return (
-        numbers.some((value) => passesNumber(tests, value)) ||
-        tests.unequal.some((other) => numbers.every((value) => value < other || value > other))
-      )
-    }
-  }
-  if (isBool(field)) {
-    const wanted = boolValues(field, clause)
-    return (values) => values.some((value) => wanted.includes(Number(value)))
-  }
-  if (isString(field)) {
-    const whole = comparesWhole(clause)
-    const rules = rulesOf(schema, field)
-    const patterns = patternsOf(clause, rules, field.locale).filter((pattern) => isUseful(pattern, whole))
-    return (values) =>
-      values.some(
-        (value) =>
-          typeof value === 'string' &&
-          patterns.some((pattern) => matches(comparedForm(value, rules), pattern, whole)),
-      )
-  }
-  if (isGeopoint(field)) {
-    const area = areasTest(field, clause)
-    return (values) => {
-      // A point is a pair of numbers, but the values arrive one by one.
-      const [latitude, longitude] = values.flat().map(Number)
-      if (latitude === undefined || longitude === undefined) return false
-      const inside = area({ value: `(${latitude})`, norm: `(${longitude})` })
-      return sql.exec(`SELECT 1 WHERE ${inside.sql}`, ...inside.bindings).toArray().length > 0
-    }
-  }
-  throw filterError(field.name, 'This type of field cannot be filtered inside of an object.')
-}

@@ -4,7 +4,7 @@
  */
 import { ApiError, detailed } from '../../errors'
 import { storedValues } from '../filter/columns'
-import { compileFilter } from '../filter/compile'
+import { rangedFilter } from '../filter/compile'
 import type { OnRead } from '../filter/context'
 import { distanceSql } from '../filter/geopoint'
 import { readJoin } from '../filter/parse'
@@ -232,17 +232,24 @@ export function orderBy(
   last: SqlFragment[] = [],
 ): Order {
   const evaluated = keys.filter((key) => key.kind === 'eval')
-  const columns = (range: Range, onRead?: OnRead) =>
-    evaluated.map((key, index) => {
-      const score = evaluation(key.cases, sql, schema, { range, onRead })
+  /** of the pages that are read now */
+  let counting: OnRead | undefined
+  const scores = explained(() =>
+    evaluated.map(({ cases }) =>
+      cases.map(({ filter, score }) => ({
+        passes: rangedFilter(sql, schema, filter, undefined, (documents) => counting?.(documents)),
+        score,
+      })),
+    ),
+  )
+  const columns = (range: Range, onRead?: OnRead) => {
+    counting = onRead
+    return scores.map((cases, index) => {
+      const score = evaluation(cases, sql, range)
       return { ...score, sql: `${score.sql} AS ${evalColumn(index)}` }
     })
-  try {
-    columns(NOWHERE)
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error
-    throw detailed(error.status, 'Error parsing eval expression in sort_by clause.', error.message)
   }
+  explained(() => columns(NOWHERE))
   const distances = keys.filter(({ kind }) => kind === 'vector_query')
   const terms = keys.map((key) =>
     key.kind === 'eval'
@@ -268,6 +275,16 @@ export function orderBy(
     distances: distances.length,
     byGroupSize: keys.some(({ kind }) => kind === 'group_found'),
     newestFirst: keys.length + last.length === 0,
+  }
+}
+
+/** @throws ApiError what `work` throws, as an error of `_eval` */
+function explained<Result>(work: () => Result): Result {
+  try {
+    return work()
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    throw detailed(error.status, 'Error parsing eval expression in sort_by clause.', error.message)
   }
 }
 
@@ -324,21 +341,14 @@ function term(
   }
 }
 
-/** The documents that a filter runs on. */
-interface Among {
-  range: Range
-  onRead: OnRead | undefined
-}
-
-/** The score of the first case that a document meets. */
+/** The score of the first case that a document of the range meets. */
 function evaluation(
-  cases: { filter: string; score: number }[],
+  cases: { passes: ReturnType<typeof rangedFilter>; score: number }[],
   sql: SqlStorage,
-  schema: StoredSchema,
-  among: Among,
+  range: Range,
 ): SqlFragment {
-  const whens = cases.map(({ filter, score }) => {
-    const { sql: where, bindings } = shortFilter(sql, schema, filter, among)
+  const whens = cases.map(({ passes, score }) => {
+    const { sql: where, bindings } = shortFilter(sql, passes(range), range)
     return { sql: `WHEN ${where} THEN ${score}`, bindings }
   })
   const { sql: text, bindings } = join(whens, ' ')
@@ -348,11 +358,9 @@ function evaluation(
 /** A filter with few bound values: an order may contain many filters, and a statement has a hundred bindings. */
 function shortFilter(
   sql: SqlStorage,
-  schema: StoredSchema,
-  filter: string,
-  { range, onRead }: Among,
+  { where, bindings }: ReturnType<ReturnType<typeof rangedFilter>>,
+  range: Range,
 ): SqlFragment {
-  const { where, bindings } = compileFilter(sql, schema, filter, range, undefined, onRead)
   if (bindings.length <= 2) return { sql: where, bindings }
   const rows = sql.exec<{ seq: number }>(
     `SELECT d.seq FROM documents d WHERE d.seq BETWEEN ? AND ? AND (${where})`,

@@ -1,5 +1,5 @@
 /** The condition that every hit of a search meets. */
-import { compileFilter } from '../filter/compile'
+import { rangedFilter } from '../filter/compile'
 import { balanced, fragment, not, oneOf, type SqlFragment } from '../fragment'
 import type { SearchRequest } from '../request/request'
 import type { ParsedQuery } from '../text/query'
@@ -31,8 +31,9 @@ export function effectiveFilter(
   if (pinned.length > 0) always.push(not(oneOf(pinned.map(({ seq }) => seq))))
   const match = matchOfExcluded(context, request, query)
   const excluded = match && withoutMatches(match)
+  const compiled = rangedFilter(sql, schema, request.filterBy, joined, onRead)
   const filter: RangedFilter = (range) => {
-    const { where, bindings } = compileFilter(sql, schema, request.filterBy, range, joined, onRead)
+    const { where, bindings } = compiled(range)
     const conditions: SqlFragment[] = where === '1' ? [] : [{ sql: `(${where})`, bindings }]
     conditions.push(...always)
     if (excluded !== undefined) conditions.push(excluded(range))

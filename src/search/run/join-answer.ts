@@ -2,7 +2,8 @@
 import { ApiError, coded } from '../../errors'
 import { keysIn } from '../documents/join-keys'
 import { isProjected, project } from '../documents/projection'
-import { compileFilter } from '../filter/compile'
+import { rangedFilter } from '../filter/compile'
+import { costOf } from '../filter/cost'
 import { type FilterNode, fieldsOf, joinsOf, parseFilter } from '../filter/parse'
 import { printFilter } from '../filter/print'
 import { fragment, join, type SqlFragment } from '../fragment'
@@ -27,7 +28,7 @@ import { attachJoins } from './join-attach'
 import { amongSeqs, asJoined, joinedRequest } from './join-facets'
 import { rankedBy } from './join-order'
 import { bracketed, Joins, referring } from './joins'
-import { type LongSearches, Pace, weightOf } from './pace'
+import { type LongSearches, Pace } from './pace'
 
 /** Documents that one statement filters. */
 const AT_ONCE = 4_096
@@ -61,17 +62,12 @@ export async function answerJoin(
   const trusted = question.trusted ? filterBy : question.only
   const limits = { until, depth: question.depth, trusted }
   const joined = await withJoins(context, params, question.scope, limits)
-  const pace = new Pace(others, question.cutoffMs, weightOf(filterBy))
+  const pace = new Pace(others, question.cutoffMs, costOf(context.schema, parseFilter(filterBy)))
   try {
+    const documents = joined.joins?.documents
+    const compiled = rangedFilter(context.sql, context.schema, filterBy, documents, pace.countDocuments)
     const filter: RangedFilter = (range) => {
-      const { where, bindings } = compileFilter(
-        context.sql,
-        context.schema,
-        filterBy,
-        range,
-        joined.joins?.documents,
-        pace.countDocuments,
-      )
+      const { where, bindings } = compiled(range)
       return where === '1' ? fragment('1') : fragment(`(${where})`, ...bindings)
     }
     // Compile the condition in any case: if it is wrong, that is an error even without documents.

@@ -28,25 +28,11 @@ export interface Slice {
 
 const SLICE: Slice = { ms: 12, rows: 40_000, width: 65_536 }
 
-/**
- * Up to this many characters, conditions cost little. Above, twice as many make a document about twice as expensive.
- */
-const CONDITIONS_A_SLICE = 250
+/** Conditions that cost up to so many rows cost little. Above, twice as many make a document about twice as expensive. */
+const CHEAP = 2
 
 /** A slice may end this much later than it should, as a part of it, rather than before a step that is nearly done. */
 const MOST_OVER = 0.25
-
-/** A filter on objects costs as much as conditions of this many characters, since it parses each document. */
-const OBJECT_FILTER = 8_000
-
-/** So does a filter while a form may be old (collection/norm-filling.ts): it reads each value of what may be long lists. */
-export const OLD_FORMS = 64_000
-
-/** How much conditions cost: their characters, roughly. */
-export function weightOf(...conditions: (string | undefined)[]): number {
-  const text = conditions.join(' ')
-  return text.length + (text.includes('.{') ? OBJECT_FILTER : 0)
-}
 
 /** To read and parse a document takes about as long as to read this many rows. */
 const ROWS_A_DOCUMENT = 50
@@ -186,12 +172,12 @@ export class Pace {
   /**
    * @param others the long searches of the same object
    * @param limit milliseconds after which the search is cut off
-   * @param conditions the weight of the conditions on each document (`weightOf`)
+   * @param conditions what the conditions cost for each document, in rows (filter/cost.ts)
    * @param check called after other searches had a turn; throws if the search cannot continue
    */
   constructor(others: LongSearches, limit: number = CUTOFF_MS, conditions = 0, check: () => void = () => {}) {
     this.#others = others
-    this.weight = Math.max(1, conditions / CONDITIONS_A_SLICE)
+    this.weight = Math.max(1, conditions / CHEAP)
     this.#limit = limit
     this.#check = check
   }

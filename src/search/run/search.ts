@@ -10,6 +10,8 @@ import type { PassageReader } from '../../models/static-embedder/reader'
 import { logFault, type Origin } from '../fault-log'
 import { compileFilter } from '../filter/compile'
 import { impliedConditions } from '../filter/conditions'
+import { costOf } from '../filter/cost'
+import { parseFilter } from '../filter/parse'
 import { fragment, splitOutside } from '../fragment'
 import { EVERYWHERE, NOWHERE } from '../range'
 import { diversifying } from '../request/diversity'
@@ -38,7 +40,7 @@ import {
   seekNeighbours,
   type VectorSearch,
 } from './nearest'
-import { LongSearches, OLD_FORMS, Pace, weightOf } from './pace'
+import { LongSearches, Pace } from './pace'
 import { bestMatches, type Found, makePage } from './page'
 import { besidePinned, includingPinned, pinnedDocuments } from './pinned'
 import { contextFits, hasContext, questionWords } from './question-words'
@@ -90,9 +92,7 @@ export async function executeSearch(
     if (byChance || prepared.candidates === 'unavailable') passing?.()
     const { schema } = context
     const left = prepared.request.cutoffMs - (performance.now() - started)
-    const hasOldForms = params.filter_by && Object.values(schema.slots).some(({ parted }) => parted)
-    const weight = weightOf(params.filter_by, params.sort_by) + (hasOldForms ? OLD_FORMS : 0)
-    const pace = new Pace(others, left, weight, () => {
+    const pace = new Pace(others, left, costOfConditions(schema, prepared.wide), () => {
       context.requireOpen()
       if (context.schema !== schema) throw new Outdated()
     })
@@ -114,6 +114,12 @@ export async function executeSearch(
     }
   }
 }
+
+/** What the conditions of a search cost for each document, in rows. */
+const costOfConditions = (schema: StoredSchema, { filterBy, sort = [] }: SearchRequest): number =>
+  [filterBy, ...sort.flatMap((key) => (key.kind === 'eval' ? key.cases.map(({ filter }) => filter) : []))]
+    .map((filter) => costOf(schema, parseFilter(filter)))
+    .reduce((sum, cost) => sum + cost, 0)
 
 async function run(
   context: SearchContext,
