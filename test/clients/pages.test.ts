@@ -59,14 +59,17 @@ test('a name that is not of this machine is no way in', async () => {
   expect(await rewritten(url)).toEqual([403, 403, 403])
 })
 
-/** What headers achieve that Miniflare believes: those of a page whose name leads here. @returns statuses */
+/** Headers that Miniflare believes. */
+const BELIEVED: Record<string, string>[] = [
+  { 'mf-original-url': 'http://localhost/collections' },
+  { 'mf-original-url': 'http://localhost/collections', 'mf-route-override': 'parley' },
+  { 'mf-original-url': 'http://localhost/cdn-cgi/local/scheduled' },
+]
+
+/** What they achieve in a page whose name leads here. @returns statuses */
 const rewritten = (to: string) =>
   Promise.all(
-    [
-      { 'mf-original-url': 'http://localhost/collections' },
-      { 'mf-original-url': 'http://localhost/collections', 'mf-route-override': 'parley' },
-      { 'mf-original-url': 'http://localhost/cdn-cgi/local/scheduled' },
-    ].map(async (headers) => {
+    BELIEVED.map(async (headers) => {
       const { status } = await send(to, 'GET', '/collections', { host: 'evil.example', ...headers })
       return status
     }),

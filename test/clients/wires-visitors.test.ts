@@ -128,15 +128,13 @@ describe('a secret in an address', () => {
     const socket = new WebSocket(`${url.replace('http', 'ws')}/agents/${assistant}/${name}?${query(headers)}`)
     let text = ''
     const ended = new Promise<void>((resolve, reject) => {
-      socket.onmessage = ({ data }) => {
+      socket.addEventListener('message', ({ data }) => {
         text += data
-        if (JSON.parse(data).done) resolve()
-      }
-      socket.onerror = () => reject(new Error('The socket failed.'))
+        if (JSON.parse(String(data)).done) resolve()
+      })
+      socket.addEventListener('error', () => reject(new Error('The socket failed.')))
     })
-    await new Promise((resolve) => {
-      socket.onopen = resolve
-    })
+    await new Promise((resolve) => socket.addEventListener('open', resolve))
     const body = JSON.stringify({ messages: said(question) })
     socket.send(
       JSON.stringify({ type: 'cf_agent_use_chat_request', id: '1', init: { method: 'POST', body } }),

@@ -6,13 +6,13 @@ import * as v from 'valibot'
 import { describe, expect, it, vi } from 'vitest'
 import { Alarm } from '../../src/alarm'
 import { unwrap } from '../../src/errors'
-import { changesOf } from '../../src/search/changes'
 import { Merging } from '../../src/search/collection/merging'
 import { migrate } from '../../src/search/collection/migrations'
 import { openCollection } from '../../src/search/collection/open'
 import type { CollectionRpc } from '../../src/search/collection/rpc'
 import { readMeta, writeMeta } from '../../src/search/meta'
 import { Gathered } from '../../src/search/run/gathered'
+import { LongSearches, Pace } from '../../src/search/run/pace'
 import { RecentQuestions } from '../../src/search/run/recent-questions'
 import { readSchema } from '../../src/search/schema/stored'
 import type { SearchParameters, WriteAction } from '../../src/search/types'
@@ -153,7 +153,8 @@ describe('the segments of the full-text indexes', () => {
           new RecentQuestions(),
           { match: 'wolf', table: 'word_index' as const, rank: 'bm25()' },
         ]
-        questions.keep(storage.sql, question, new Gathered(), changesOf(storage.sql))
+        const pace = new Pace(new LongSearches())
+        await questions.read(storage.sql, question, pace, async () => new Gathered())
         merging.wrote()
         const rests = merging.step()
         vi.setSystemTime(Date.now() + 1_000)

@@ -136,11 +136,12 @@ describe('a local start', () => {
 
   it('goes by the name in the header where something on the way has rewritten the address', async () => {
     const [host, ours] = ['rebound.evil.example:8108', 'localhost:8108']
-    for (const headers of [
+    const rewritten: Record<string, string>[] = [
       { host },
       { host, origin: `http://${host}` },
       { host, origin: `http://${ours}` },
-    ]) {
+    ]
+    for (const headers of rewritten) {
       const { status, cors } = await at(`http://${ours}`, headers)
       expect([status, cors]).toEqual([403, []])
     }

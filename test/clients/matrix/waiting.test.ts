@@ -92,7 +92,8 @@ test('every client has the answer of a model that thinks long, and asks once', a
 
 test('an answer that fails after its client began to wait says why', async () => {
   const silent = await createModel({ model_name: 'openai/paced-0-1-2500', openai_url: paced.url })
-  const asked = { ...shared(false), conversation_model_id: silent, query_by: 'title' }
+  const { q } = shared(false)
+  const asked = { q, conversation: true, conversation_model_id: silent, query_by: 'title' }
   const { status, body } = await request('GET', query(`/collections/${shows}/documents/search`, asked))
   expect([status, body.conversation, body.hits]).toEqual([200, undefined, []])
   expect(body.code).toBeGreaterThanOrEqual(400)
