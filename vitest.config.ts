@@ -18,7 +18,7 @@ const resolve = {
 
 /** The tests of clients that start commands or servers of their own: `npm test` runs them apart. */
 const COMMANDS =
-  'test/clients/{backup,command-line,deploy,earlier-folder,examples,guides,interrupted,kill,moving,pages,start,strings-folder,tutorials,vectorize}*.test.ts'
+  'test/clients/{backup,command-line,deploy,examples,guides,interrupted,kill,moving,pages,start,tutorials,vectorize}*.test.ts'
 
 /** Gives Node a WebAssembly file as a bundler of Workers does: as a compiled module. */
 const wasm = {

@@ -2,8 +2,8 @@
  * `npm run fixture`: writes a small data folder as this version does, test/fixtures/folder-landed.tar.gz. The test
  * test/clients/landed-folder.test.ts opens it with the version at hand and goes on with its conversations.
  *
- * Before you land a change of what is stored (a migration, a new version of the log), run this on the version that landed
- * last. Keep the folders of earlier formats under names of their own, with their tests.
+ * It is storage format 1, and every version from now on opens it. A change of what is stored comes with a migration from there, and
+ * with a folder of its own.
  *
  * The folder is what a server leaves behind that is killed while it answers. It holds:
  *

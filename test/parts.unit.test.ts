@@ -12,13 +12,10 @@ import {
   toStored,
 } from '../src/parts'
 import { fitHistory } from '../src/turn/budget'
-import type { LogEvent } from '../src/turn/events'
-import { foldTurn } from '../src/turn/fold'
 import { historyOf, toChat } from '../src/turn/look-back'
 import { byteLength } from '../src/turn/serialise'
 import { fitTranscript } from '../src/turn/transcript'
-import { upgrade } from '../src/turn/upgrade'
-import { contents, logs, otherParts } from './turn/logs'
+import { contents, otherParts } from './turn/logs'
 
 describe('content', () => {
   it('is stored and read back as it is, beside the text that every protocol reads', () => {
@@ -95,41 +92,5 @@ describe('a part of each kind', () => {
     expect(historyOf(said([picture(10)]), 5_000).messages).toEqual([
       { role: 'user', content: [picture(10)], timestamp: 4 },
     ])
-  })
-})
-
-describe('a log of the version with strings', () => {
-  /** Writes an event as version 2 did. */
-  const before = (event: LogEvent): unknown => {
-    if (event.type === 'begin' || event.type === 'question')
-      return { ...event, question: textOf(event.question) }
-    if (event.type === 'done') return { ...event, answer: textOf(event.answer) }
-    if (event.type !== 'transcript') return event
-    return {
-      ...event,
-      messages: event.messages.map(({ content, ...said }) => ({ ...said, message: textOf(content) })),
-    }
-  }
-  const inText = (event: LogEvent): LogEvent[] => {
-    if (event.type === 'part' || event.type === 'history') return []
-    return [event.type === 'done' ? { ...event, answer: contentOf(textOf(event.answer)) } : event]
-  }
-
-  it('adds up to what it was, also where this version wrote its end', () => {
-    fc.assert(
-      fc.property(logs, fc.boolean(), (log, endedNow) => {
-        const texts = log.flatMap(inText)
-        const now = texts.map((event) => upgrade(JSON.parse(JSON.stringify(before(event))), 2).event)
-        const last = texts.at(-1)!
-        const events = endedNow && last.type === 'done' ? [...now.slice(0, -1), upgrade(last, 2).event] : now
-        const { question, answer, transcript, ...turn } = foldTurn(events)
-        const { question: asked, answer: said, transcript: given, ...rest } = foldTurn(texts)
-        expect(turn).toEqual(rest)
-        expect([textOf(question), textOf(answer)]).toEqual([textOf(asked), textOf(said)])
-        expect(transcript.map(({ content }) => textOf(content))).toEqual(
-          given.map(({ content }) => textOf(content)),
-        )
-      }),
-    )
   })
 })

@@ -2,7 +2,6 @@
 import { splitText } from '../split-text'
 import { readEvent } from '../turn/event-line'
 import { type HistoryMessage, isForReaders, type LogEvent, type TurnEventBody } from '../turn/events'
-import { upgrade, VERSION } from '../turn/upgrade'
 import type { Source } from './reader'
 
 // A row holds 2 MB of UTF-8, and a character of JSON takes at most three bytes.
@@ -53,14 +52,6 @@ export class EventLog {
     })
   }
 
-  /** The version of the format in which a turn's log is written. */
-  #version(turn: number): number {
-    const [row] = this.#sql
-      .exec<{ version: number }>('SELECT version FROM turns WHERE turn = ?', turn)
-      .toArray()
-    return row?.version ?? VERSION
-  }
-
   /** The engine's reply before an event, as a line with its line break; '' if none is stored. */
   #results(turn: number, seq: number): string {
     return this.#sql
@@ -80,26 +71,19 @@ export class EventLog {
       .exec<{ lines: string }>('SELECT lines FROM log WHERE turn = ? ORDER BY segment', turn)
       .toArray()
     if (segments.length === 0) return undefined
-    const version = this.#version(turn)
     return segments
       .map(({ lines }) => lines)
       .join('')
       .split('\n')
       .slice(0, -1)
-      .map((line) => upgrade(readEvent(line), version).event)
-  }
-
-  /** An event of a turn's log, in the current format. */
-  protected eventIn(turn: number, line: string): LogEvent {
-    return upgrade(readEvent(line), this.#version(turn)).event
+      .map((line) => readEvent(line))
   }
 
   /**
-   * Rewrites a turn's log in the current format.
+   * Rewrites a turn's log.
    * @param change returns the events that replace an event; the event alone if it does not change
    */
   protected rewrite(turn: number, change: (event: LogEvent) => LogEvent[]): void {
-    const version = this.#version(turn)
     const text = this.#sql
       .exec<{ lines: string }>('SELECT lines FROM log WHERE turn = ? ORDER BY segment', turn)
       .toArray()
@@ -108,15 +92,10 @@ export class EventLog {
     const lines = text.split('\n').slice(0, -1)
     const changed = lines.flatMap((line) => {
       const logged = readEvent(line)
-      const { event, replies } = upgrade(logged, version)
-      const { conversation_id, seq } = event
-      if (replies)
-        this.keepResults(turn, seq, lineOf({ type: 'results', replies, conversation_id, turn, seq }))
-      return change(event).map((next) => (next === logged ? `${line}\n` : lineOf(next)))
+      return change(logged).map((next) => (next === logged ? `${line}\n` : lineOf(next)))
     })
     this.#sql.exec('DELETE FROM log WHERE turn = ?', turn)
     if (changed.length > 0) this.append(turn, changed.join(''))
-    this.#sql.exec('UPDATE turns SET version = ? WHERE turn = ?', VERSION, turn)
   }
 
   /**
@@ -131,7 +110,6 @@ export class EventLog {
       .exec<{ segments: number }>('SELECT count(*) AS segments FROM log WHERE turn = ?', turn)
       .one()
     if (segments === 0) return undefined
-    const version = this.#version(turn)
     const history = histories?.get(turn)
     let segment = 0
     /** the beginning of a line that ends in a later segment */
@@ -145,9 +123,7 @@ export class EventLog {
         segment += 1
         const lines = (begun + row.lines).split('\n')
         begun = lines.pop()!
-        const wanted = lines
-          .map((line) => this.#shown(line, version, { after: seq, results, history }))
-          .join('')
+        const wanted = lines.map((line) => this.#shown(line, { after: seq, results, history })).join('')
         if (wanted !== '') return encoder.encode(wanted)
       }
       return null
@@ -157,20 +133,16 @@ export class EventLog {
   /** A line of the log as a reader gets it, with what comes before it; '' if it is not for readers. */
   #shown(
     line: string,
-    version: number,
     { after, results, history }: { after: number; results: boolean; history: HistoryMessage[] | undefined },
   ): string {
-    const logged = readEvent(line)
-    const { event, replies } = upgrade(logged, version)
+    const event = readEvent(line)
     if (event.seq <= after || !isForReaders(event)) return ''
     const { conversation_id, turn, seq } = event
     const aside = (body: TurnEventBody) => lineOf({ ...body, conversation_id, turn, seq })
     let before = ''
-    if (results && event.type === 'retrieval') {
-      before = replies ? aside({ type: 'results', replies }) : this.#results(turn, seq)
-    }
+    if (results && event.type === 'retrieval') before = this.#results(turn, seq)
     if (history && event.type === 'done') before = aside({ type: 'history', messages: history })
-    return `${before}${event === logged ? line : JSON.stringify(event)}\n`
+    return `${before}${line}\n`
   }
 
   /** Whether a turn has an event for readers after this number. */

@@ -14,7 +14,7 @@
  * `idempotency_key` and `fingerprint` come from the request that began it. `abandoned`: its caller had left when it
  * ended. `said_at`: the timestamp of its messages, once they become history. `finish_reason`: why its answer ended.
  *
- * `version` is the format of its log (turn/events.ts). Older formats are upgraded on reading (turn/upgrade.ts).
+ * `version` is the format of its log (turn/events.ts).
  *
  * `spent` is its cost so far (JSON), until a record reports it.
  *
@@ -25,57 +25,24 @@
  * a row may be.
  */
 
+import { ApiError } from '../errors'
 import { readStored } from '../stored-json'
 import { type Meta, metaShapes } from './stored'
 
-/** Append only: an object that has run one of these never runs it again. */
-const MIGRATIONS = [
-  `CREATE TABLE turns (
-     turn INTEGER PRIMARY KEY AUTOINCREMENT,
-     status TEXT NOT NULL,
-     started_at INTEGER NOT NULL,
-     expires_at INTEGER
-   );
-   CREATE TABLE log (
-     turn INTEGER NOT NULL,
-     segment INTEGER NOT NULL,
-     lines TEXT NOT NULL,
-     PRIMARY KEY (turn, segment)
-   ) WITHOUT ROWID;
-   CREATE TABLE outbox (
-     turn INTEGER PRIMARY KEY,
-     history_id TEXT NOT NULL,
-     documents TEXT NOT NULL
-   );`,
-  `CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-   ALTER TABLE turns ADD COLUMN idempotency_key TEXT;
-   ALTER TABLE turns ADD COLUMN fingerprint TEXT;
-   ALTER TABLE turns ADD COLUMN ended_at INTEGER;
-   ALTER TABLE turns ADD COLUMN abandoned INTEGER NOT NULL DEFAULT 0;
-   ALTER TABLE turns ADD COLUMN said_at INTEGER;
-   CREATE TABLE records (turn INTEGER PRIMARY KEY, record TEXT NOT NULL);`,
-  `ALTER TABLE outbox ADD COLUMN replaced TEXT NOT NULL DEFAULT '[]';`,
-  'ALTER TABLE turns ADD COLUMN finish_reason TEXT;',
-  'ALTER TABLE turns ADD COLUMN spent TEXT;',
-  `ALTER TABLE turns ADD COLUMN version INTEGER NOT NULL DEFAULT 1;
-   CREATE TABLE results (
-     turn INTEGER NOT NULL,
-     seq INTEGER NOT NULL,
-     segment INTEGER NOT NULL,
-     lines TEXT NOT NULL,
-     PRIMARY KEY (turn, seq, segment)
-   ) WITHOUT ROWID;`,
-]
+/** Migrations and format of logs of storage format 1, the first that is kept readable. */
+const FORMAT_1 = { migrations: 6, log: 3 }
+
+/** The format in which logs are written. */
+export const LOG_VERSION = FORMAT_1.log
+
+/** Changes since format 1. Append only: an object that has run one of these never runs it again. */
+const MIGRATIONS: readonly string[] = []
 
 /** Whether this object has ever stored anything. An object that was only queried stays empty. */
 export const isCreated = (sql: SqlStorage): boolean =>
   sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'migrations'").toArray().length > 0
 
-/**
- * The tables that all migrations create together. A new object creates its tables on the way to the first token of a
- * conversation, and step by step that takes three times the CPU: each `ALTER TABLE` makes SQLite parse the schema
- * again.
- */
+/** The tables of a new object, all in one statement: they are made on the way to the first token of a conversation. */
 const TABLES = `
   CREATE TABLE migrations (version INTEGER PRIMARY KEY);
   CREATE TABLE turns (
@@ -113,22 +80,32 @@ const TABLES = `
     lines TEXT NOT NULL,
     PRIMARY KEY (turn, seq, segment)
   ) WITHOUT ROWID;
-  INSERT INTO migrations (version) VALUES ${MIGRATIONS.map((_, index) => `(${index + 1})`).join()};`
+  INSERT INTO migrations (version) VALUES ${Array.from({ length: FORMAT_1.migrations + MIGRATIONS.length }, (_, at) => `(${at + 1})`).join()};`
 
-/** Creates the tables of a new object, or brings those of an older one up to date. */
+/**
+ * Creates the tables of a new object, or brings those of an older one up to date.
+ * @throws ApiError 500 for a conversation that was stored before format 1
+ */
 export function migrate(sql: SqlStorage): void {
-  if (isCreated(sql)) upgradeTables(sql)
-  else sql.exec(TABLES)
-}
-
-/** Runs the migrations that an object has not run yet: all of them if it has no tables. */
-export function upgradeTables(sql: SqlStorage): void {
-  sql.exec('CREATE TABLE IF NOT EXISTS migrations (version INTEGER PRIMARY KEY)')
+  if (!isCreated(sql)) {
+    sql.exec(TABLES)
+    return
+  }
   const { version } = sql.exec<{ version: number }>('SELECT count(*) AS version FROM migrations').one()
+  const isOlder =
+    version < FORMAT_1.migrations ||
+    sql.exec(`SELECT 1 FROM turns WHERE version < ${FORMAT_1.log} LIMIT 1`).toArray().length > 0
+  if (isOlder) {
+    throw new ApiError(
+      500,
+      'This conversation was stored by a version of Parley from before storage format 1, and this version cannot read it. The other version can back it up (`parley backup`).',
+    )
+  }
   for (const [index, migration] of MIGRATIONS.entries()) {
-    if (index < version) continue
+    const number = FORMAT_1.migrations + index + 1
+    if (number <= version) continue
     sql.exec(migration)
-    sql.exec('INSERT INTO migrations (version) VALUES (?)', index + 1)
+    sql.exec('INSERT INTO migrations (version) VALUES (?)', number)
   }
 }
 

@@ -1,11 +1,12 @@
 /** The turns of a conversation and the log of their events, in the object's SQLite. */
 import { contentOf, textOf } from '../parts'
 import { errorOf, interrupted, unknownTurn } from '../turn/errors'
+import { readEvent } from '../turn/event-line'
 import { INTERRUPTION_SEQ, isForReaders, type LogEvent, type TurnEventBody } from '../turn/events'
 import { foldTurn, type TracedTurn, type Turn, type TurnStatus, tracedTurn } from '../turn/fold'
 import type { Replacement } from '../turn/request'
-import { VERSION } from '../turn/upgrade'
 import { type Asked, EventLog } from './event-log'
+import { LOG_VERSION } from './migrations'
 import type { Source } from './reader'
 
 /** turns whose log is kept; older ones exist only in the history */
@@ -57,7 +58,7 @@ export class TurnLog extends EventLog {
     const { turn } = this.#sql
       .exec<{ turn: number }>(
         `INSERT INTO turns (status, started_at, expires_at, idempotency_key, fingerprint, version)
-          VALUES ('running', ?, ?, ?, ?, ${VERSION}) RETURNING turn`,
+          VALUES ('running', ?, ?, ?, ?, ${LOG_VERSION}) RETURNING turn`,
         now,
         expiresAt,
         names.idempotencyKey ?? null,
@@ -249,7 +250,7 @@ export class TurnLog extends EventLog {
       .exec<{ lines: string }>('SELECT lines FROM log WHERE turn = ? AND segment = 0', turn)
       .toArray()
     for (const line of first?.lines.split('\n', MOST_BEFORE_QUESTION) ?? []) {
-      const event = line === '' ? undefined : this.eventIn(turn, line)
+      const event = line === '' ? undefined : readEvent(line)
       if (event?.type === 'begin' || event?.type === 'question') return textOf(event.question)
     }
     return undefined

@@ -29,9 +29,3 @@ export function writeMeta(sql: SqlStorage, key: string, value: unknown): void {
   if (value === undefined) sql.exec('DELETE FROM meta WHERE key = ?', key)
   else sql.exec('INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)', key, JSON.stringify(value))
 }
-
-/** The row with the first document that may have no words in word_index yet. It is deleted when all have. */
-export const WORDS_FROM = 'words_from'
-
-/** Whether word_index is still being filled, in a collection that is older than the index. */
-export const isWordIndexing = (sql: SqlStorage): boolean => hasMeta(sql, WORDS_FROM)

@@ -13,7 +13,7 @@ import {
   type StatusCode,
 } from '../errors'
 import { ProviderError, passes } from '../models/provider-error'
-import type { ErrorEvent, TurnEvent } from './events'
+import type { ErrorEvent } from './events'
 
 export type { ErrorCode } from '../errors'
 
@@ -123,19 +123,4 @@ export function errorOf(error: ApiError, plain = false, reference?: string): Err
     ...(isUpstream(code) && { upstream: true }),
     code,
   }
-}
-
-/** Messages of turns that were stopped or interrupted, in logs from before errors had codes. */
-const WORDS_BEFORE_CODES = new Map<string, ErrorCode>([
-  ['The turn was stopped.', 'stopped'],
-  ['The turn was interrupted. Ask again.', 'interrupted'],
-])
-
-/** Adds the code to an error event from a log that was written before errors had codes. */
-export function withCode(event: TurnEvent): TurnEvent {
-  if (event.type !== 'error' || event.code !== undefined) return event
-  const { status, message, upstream, retryable } = event as Omit<ErrorEvent, 'code'>
-  const ofModel = retryable ? 'model_failed' : 'model_denied'
-  const code = upstream ? ofModel : (WORDS_BEFORE_CODES.get(message) ?? codeOfStatus(status))
-  return { ...event, code }
 }

@@ -30,7 +30,6 @@ const shape = once(() => v.custom<LogEvent>(isEvent))
 
 /**
  * Reads an event. Every piece of an answer passes here, so the schema checks what all events have: a type, and a place.
- * What else an event of an earlier version has is for `upgrade` to say.
  * @throws ValiError for a line that no version has written
  */
 export const readEvent = (line: string): LogEvent => readStored(shape(), line, parseExact)

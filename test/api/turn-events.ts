@@ -1,7 +1,8 @@
 /** A whole turn as its events, for tests of encoders. */
 import { contentOf } from '../../src/parts'
-import type { LogEvent, SearchReply, SourceReference, TurnEvent, TurnEventBody } from '../../src/turn/events'
-import { upgrade } from '../../src/turn/upgrade'
+import type { SearchReply, SourceReference, TurnEvent, TurnEventBody } from '../../src/turn/events'
+import { passagesOf } from '../../src/turn/passage'
+import { hitsOf, scoreOf, summaryOf, withoutVectors } from '../../src/turn/retrieve'
 
 export const CONVERSATION = 'c-1'
 
@@ -20,10 +21,30 @@ export function found(
   replies: SearchReply[],
   sources: SourceReference[] = [],
 ): [results: TurnEventBody, retrieval: TurnEventBody] {
-  const old = { type: 'retrieval', replies, sources, conversation_id: '', turn: 0, seq: 0 }
-  const { event } = upgrade(old as never as LogEvent, 1)
-  const { conversation_id: _, turn: _turn, seq: _seq, ...retrieval } = event as TurnEvent
-  return [{ type: 'results', replies }, retrieval as TurnEventBody]
+  const collectionOf = (reply: SearchReply) =>
+    'result' in reply ? reply.result.request_params.collection_name : ''
+  const keyOf = (collection: string, id: unknown) => JSON.stringify([collection, id])
+  const documents = new Map(
+    replies.flatMap((reply) => {
+      if (!('result' in reply)) return []
+      const collection = collectionOf(reply)
+      return hitsOf(reply.result).map((hit) => {
+        const document = withoutVectors(hit.document, [])
+        return [keyOf(collection, document.id), { collection, document, score: scoreOf(hit) }] as const
+      })
+    }),
+  )
+  const passages = passagesOf(
+    sources.map(
+      ({ collection, document_id: id }) =>
+        documents.get(keyOf(collection, id)) ?? { collection, document: { id } },
+    ),
+  )
+  const searches = replies.map((reply) => summaryOf(reply, collectionOf(reply)))
+  return [
+    { type: 'results', replies },
+    { type: 'retrieval', passages, searches },
+  ]
 }
 
 export const [RESULTS, RETRIEVAL] = found(

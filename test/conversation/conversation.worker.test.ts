@@ -220,7 +220,7 @@ describe('the log', () => {
     const id = crypto.randomUUID()
     await runInDurableObject(stub(id), async (_, state) => {
       migrate(state.storage.sql)
-      state.storage.sql.exec("INSERT INTO turns (status, started_at) VALUES ('running', 0)")
+      state.storage.sql.exec("INSERT INTO turns (status, started_at, version) VALUES ('running', 0, 3)")
       state.storage.sql.exec(
         'INSERT INTO log VALUES (1, 0, ?)',
         `${JSON.stringify({ type: 'question', conversation_id: id, turn: 1, seq: 0 })}\n`,

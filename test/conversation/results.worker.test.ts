@@ -1,9 +1,7 @@
 /** What a reader gets besides a turn's usual events, whoever asked, from the running turn and from its log alike. */
 
 import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test'
-import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
-import { traceConversation } from '../../src/conversation/conversations'
 import { unwrap } from '../../src/errors'
 import { contentOf, textOf } from '../../src/parts'
 import type { TurnEvent } from '../../src/turn/events'
@@ -78,68 +76,4 @@ describe('an engine’s replies and the history', () => {
     expect((await take(again)).at(-1)).toMatchObject({ type: 'done', turn: 2 })
     expect(await rows(request.conversationId, 'SELECT DISTINCT turn FROM results')).toEqual([{ turn: 2 }])
   })
-})
-
-it('a log of the first version is read in the words of this one', async () => {
-  const request = await asking(QUESTION)
-  const id = request.conversationId
-  await take(request)
-  const reply = {
-    result: {
-      facet_counts: [],
-      found: 1,
-      hits: [{ document: { id: 'alien', text: 'Alien is long.', number: 1 }, highlight: {}, highlights: [] }],
-      request_params: { collection_name: 'films', first_q: 'q', per_page: 10, q: 'q' },
-      search_cutoff: false,
-    },
-  }
-  const bodies = [
-    { type: 'question', question: QUESTION },
-    {
-      type: 'retrieval',
-      replies: [reply, { error: 'Collection not found', code: 404 }],
-      sources: [{ collection: 'films', document_id: 'alien' }],
-    },
-    { type: 'delta', text: 'Ridley Scott.' },
-    { type: 'usage', usage: { model: 'local/extractive' }, timings: {} },
-    { type: 'done', finish_reason: 'stop', answer: 'Ridley Scott.', history: [] },
-  ]
-  const lines = bodies.map((body, seq) =>
-    `${JSON.stringify({ ...body, conversation_id: id, turn: 1, seq })}\n`.replace(
-      '"number":1}',
-      '"number":9007199254740993}',
-    ),
-  )
-  await runInDurableObject(stub(id), (_, { storage: { sql } }) => {
-    sql.exec('DELETE FROM log')
-    sql.exec('DELETE FROM results')
-    sql.exec('UPDATE turns SET version = 1')
-    sql.exec('INSERT INTO log (turn, segment, lines) VALUES (1, 0, ?)', lines.join('').slice(0, 100))
-    sql.exec('INSERT INTO log (turn, segment, lines) VALUES (1, 1, ?)', lines.join('').slice(100))
-  })
-  const events = await eventsOf(id)
-  expect(events.map(({ type, seq }) => [type, seq])).toEqual([
-    ['question', 0],
-    ['retrieval', 1],
-    ['delta', 2],
-    ['usage', 3],
-    ['done', 4],
-  ])
-  expect(events[1]).toMatchObject({
-    passages: [{ collection: 'films', id: 'alien', rank: 1, text: 'Alien is long.' }],
-    searches: [
-      { collection: 'films', found: 1, limit: 10 },
-      { error: { status: 404, message: 'Collection not found' } },
-    ],
-  })
-  expect(events[1]).not.toHaveProperty('replies')
-  expect(events[4]).not.toHaveProperty('history')
-  const both = await eventsOf(id, BOTH)
-  expect(usual(both)).toEqual(events)
-  expect(foldTurn(both)).toMatchObject({ results: [{ result: { found: 1 } }, { code: 404 }] })
-  expect(foldTurn(both).history).toHaveLength(2)
-  // After an event the rest comes, and no reply that belongs to what was read before.
-  const rest = unwrap(await conversation(id).events(ADMIN, { turn: 1, seq: 1 }, BOTH))!
-  expect((await read(rest)).map(({ type }) => type)).toEqual(['delta', 'usage', 'history', 'done'])
-  expect((await traceConversation(env, ADMIN, id)).turns).toHaveLength(1)
 })

@@ -4,7 +4,7 @@ import { env } from 'cloudflare:workers'
 import { expect, it } from 'vitest'
 import { unwrap } from '../../src/errors'
 import type { CollectionRpc } from '../../src/search/collection/rpc'
-import { exportAll, idsWhere, importAll, newCollection, newObject } from './object'
+import { exportAll, importAll, newCollection, newObject } from './object'
 
 const COUNT = 450
 /** Documents of a step. */
@@ -194,32 +194,6 @@ it('are there again after the object was lost, and the work goes on', async () =
     }),
   )
   expect([sizes, rows]).toEqual([[], []])
-})
-
-it('are given up when another version wrote documents meanwhile', async () => {
-  const { object, objectId } = newObject()
-  await object.create({ name: 'c', fields: FIELDS }, 0)
-  await importAll(object, documents)
-  await begin(object)
-  await object.reindex()
-  const stub = env.COLLECTION.get(env.COLLECTION.idFromName(objectId))
-  await runInDurableObject(stub, (_, { storage: { sql } }) => {
-    // An earlier version notes this when it opens a collection, and begins the job at its `next`.
-    sql.exec(`UPDATE meta SET value = json_quote((value ->> '$') || ' joined') WHERE key = 'outline'`)
-    const { job } = sql.exec<{ job: string }>(`SELECT value AS job FROM meta WHERE key = 'reindex'`).one()
-    expect(JSON.parse(job)).toMatchObject({ next: 0, ahead: STEP })
-    // It knows the new fields alone.
-    sql.exec(`UPDATE columns SET s4 = -7`)
-    sql.exec(`DELETE FROM word_index`)
-  })
-  await evictDurableObject(stub)
-  expect(await object.schemaProgress()).toMatchObject({ altered_docs: 0 })
-  expect(await found(object, { q: 'ship', query_by: 'title' })).toBe(COUNT)
-  expect(await idsWhere(object, 'genre:=travel')).toHaveLength(COUNT / 2)
-  await end(object)
-  const anew = await newCollection([BODY, ...CHANGED])
-  await importAll(anew, documents)
-  expect(await scoreless(object)).toEqual(await scoreless(anew))
 })
 
 it('can be changed any number of times', async () => {

@@ -2,18 +2,12 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import fc from 'fast-check'
-import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
 import { Alarm } from '../../src/alarm'
-import { migrate } from '../../src/search/collection/migrations'
 import { type Open, openCollection } from '../../src/search/collection/open'
-import { readMeta, writeMeta } from '../../src/search/meta'
-import type { SearchContext } from '../../src/search/run/context'
-import { executeSearch } from '../../src/search/run/search'
 import { readSchema } from '../../src/search/schema/stored'
 import { WORDS } from '../../src/search/text/analyzer'
 import { vocabularyOf } from '../../src/search/text/typo'
-import type { SearchParameters, SearchResult } from '../../src/search/types'
 import { idsOf, makeCollection, type TestCollection } from './make-collection'
 import { importAll } from './object'
 
@@ -130,55 +124,4 @@ describe('a word with a typo', () => {
     await things.object.remove('near', false)
     expect(idsOf(await things.search({ ...search, q: 'streamimg' }))).toEqual(['far'])
   })
-
-  it('finds the same in the table as in the index, before and after the table is filled', async () => {
-    const words = ['stream', 'streams', 'steam', 'scream', 'dream', 'river', 'rivers', 'driver', 'arrived']
-    const documents = words.flatMap((title, n) =>
-      Array.from({ length: 1 + ((7 * n) % 5) }, (_, copy) => ({ id: `${title}-${copy}`, title })),
-    )
-    const things = await makeCollection(FIELDS, documents)
-    const asked: SearchParameters[] = [
-      'strem',
-      'rivr',
-      'drivr',
-      'xtream',
-      'strea',
-      'arived',
-      'srteam',
-    ].flatMap((q) => ['true', 'false'].map((prefix) => ({ ...search, q, prefix, per_page: '250' })))
-    const found = await inObject(things, async (state) => {
-      const { storage } = state
-      const { sql } = storage
-      const version = readMeta(sql, 'version', v.number())!
-      const run = async (context: SearchContext) => {
-        const results: string[][] = []
-        for (const params of asked)
-          results.push(idsOf((await executeSearch(context, params)) as SearchResult))
-        return results
-      }
-      const now = await run(opened(state).context)
-      // As the version before left it.
-      sql.exec('DROP TABLE terms')
-      writeMeta(sql, 'version', TERMS_VERSION - 1)
-      migrate(sql)
-      const { context, background } = opened(state)
-      const isReady = [context.hasTerms()]
-      const empty = termsOf(sql)
-      const before = await run({ ...context, hasTerms: () => false })
-      await background.run()
-      isReady.push(context.hasTerms())
-      const after = await run(context)
-      return { version, now, before, after, isReady, empty, terms: termsOf(sql), words: indexedWords(sql) }
-    })
-    expect(found.version).toBeGreaterThanOrEqual(TERMS_VERSION)
-    expect(found.isReady).toEqual([false, true])
-    expect(found.empty).toEqual([])
-    expect(found.before).toEqual(found.now)
-    expect(found.after).toEqual(found.now)
-    expect(found.terms).toEqual(found.words)
-    expect(asked.filter((_, number) => found.now[number]!.length === 0)).toEqual([])
-  })
 })
-
-/** The version whose migration makes the table. */
-const TERMS_VERSION = 11

@@ -1,17 +1,6 @@
-/** Plain searches match words as they are written. Searches for questions match stems. */
-import { runInDurableObject } from 'cloudflare:test'
-import { env } from 'cloudflare:workers'
-import * as v from 'valibot'
+
 import { beforeAll, describe, expect, it } from 'vitest'
-import { Alarm } from '../../src/alarm'
-import { openCollection } from '../../src/search/collection/open'
-import { beginWordIndexing } from '../../src/search/collection/word-indexing'
-import { readMeta } from '../../src/search/meta'
 import { forQuestion } from '../../src/search/request/question'
-import { executeSearch } from '../../src/search/run/search'
-import { readSchema } from '../../src/search/schema/stored'
-import { createWordIndex } from '../../src/search/schema/tables'
-import type { SearchParameters, SearchResult } from '../../src/search/types'
 import { idsOf, makeCollection, type TestCollection } from './make-collection'
 import { importAll } from './object'
 
@@ -81,52 +70,5 @@ describe('a search for a question', () => {
     const result = await things.search(forQuestion({ query_by: 'title', q }, undefined))
     expect(idsOf(result).sort()).toEqual(ids)
     for (const { highlights } of result.hits!) expect(highlights[0]!.snippet).toContain('<mark>')
-  })
-})
-
-/** Makes a collection what the migration leaves: with an empty index of words that is still to be filled. */
-const withoutWords = (things: TestCollection) =>
-  inObject(things, ({ storage: { sql } }) => {
-    sql.exec('DROP TABLE word_index')
-    sql.exec('DROP TABLE IF EXISTS word_vocabulary')
-    createWordIndex(sql, readSchema(sql)!.textColumns)
-    beginWordIndexing(sql)
-  })
-
-const inObject = <T>(
-  things: TestCollection,
-  work: (state: DurableObjectState) => T | Promise<T>,
-): Promise<T> =>
-  runInDurableObject(env.COLLECTION.get(env.COLLECTION.idFromName(things.objectId)), (_, state) =>
-    work(state),
-  )
-
-describe('a collection of the version before', () => {
-  const COUNT = 450
-
-  it('is searched by stems until its words are indexed, then by words', async () => {
-    const documents = Array.from({ length: COUNT }, (_, n) => ({
-      id: `${n}`,
-      title: n % 2 === 0 ? 'streaming' : 'streams',
-    }))
-    const things = await makeCollection(FIELDS, documents)
-    await withoutWords(things)
-    const steps = await inObject(things, async ({ storage, id }) => {
-      const around = { storage, env, objectId: String(id), alarm: new Alarm(storage) }
-      const { context, background } = openCollection(around, readSchema(storage.sql)!)
-      const found = async (q: string, params: SearchParameters = WHOLE): Promise<number> =>
-        ((await executeSearch(context, { ...params, q })) as SearchResult).found
-      const before = await found('streaming')
-      const ready = context.hasWordIndex()
-      await background.run()
-      return {
-        before,
-        ready,
-        after: await found('streaming'),
-        question: await found('streaming', forQuestion({ query_by: 'title' }, undefined)),
-        left: readMeta(storage.sql, 'words_from', v.number()),
-      }
-    })
-    expect(steps).toEqual({ before: COUNT, ready: false, after: COUNT / 2, question: COUNT, left: undefined })
   })
 })

@@ -4,10 +4,8 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { ApiError, attempt, coded, unwrap } from '../../src/errors'
 import { ProviderError } from '../../src/models/provider-error'
-import { codeOf, errorOf, interrupted, retryOf, searchFailed, stopped, withCode } from '../../src/turn/errors'
-import type { TurnEvent } from '../../src/turn/events'
+import { codeOf, errorOf, interrupted, retryOf, searchFailed, stopped, } from '../../src/turn/errors'
 
-const place = { conversation_id: 'c', turn: 1, seq: 3 }
 
 describe('the code of a failure', () => {
   it.each([
@@ -47,28 +45,6 @@ describe('the code of a failure', () => {
     expect(() => unwrap(structuredClone(outcome))).toThrow(
       expect.objectContaining({ code: 'over_budget', retryAfter: 5 }),
     )
-  })
-})
-
-describe('a log of before errors had codes', () => {
-  const earlier = (error: object): TurnEvent => ({ type: 'error', ...error, ...place }) as TurnEvent
-
-  it.each([
-    [{ status: 400, message: 'The turn was stopped.', retryable: false }, 'stopped'],
-    [{ status: 503, message: 'The turn was interrupted. Ask again.', retryable: true }, 'interrupted'],
-    [{ status: 400, message: 'OpenAI API error: no', retryable: false }, 'bad_request'],
-    [{ status: 400, message: 'OpenAI API timeout.', retryable: true, upstream: true }, 'model_failed'],
-    [{ status: 400, message: 'OpenAI API error: key', retryable: false, upstream: true }, 'model_denied'],
-    [{ status: 408, message: 'Request Timeout', retryable: true }, 'timed_out'],
-  ])('is read with codes: %j', (error, code) => {
-    expect(withCode(earlier(error))).toEqual({ ...earlier(error), code })
-  })
-
-  it('keeps what has a code, and what is no error', () => {
-    const event: TurnEvent = { ...errorOf(stopped()), ...place }
-    expect(withCode(event)).toBe(event)
-    const delta: TurnEvent = { type: 'delta', text: 'a', ...place }
-    expect(withCode(delta)).toBe(delta)
   })
 })
 

@@ -19,7 +19,6 @@ import { curationSets, synonymSets } from '../sets/kept'
 import { DEFAULT_LENGTH } from '../text/written'
 import type { Field } from '../types'
 import { discoverDimensions } from '../vectors/embedders'
-import { noteFormer } from './outlining'
 
 type Json = Record<string, unknown>
 
@@ -259,7 +258,7 @@ export function applyAlteration(
   const schema = structuredClone(store.schema)
   const carried: CarriedVectors[] = []
   const { dropped, added } = alteration
-  const former = store.count > 0 ? formerOf(store.sql, schema, dropped, added) : undefined
+  const former = store.count > 0 ? formerOf(schema, dropped, added) : undefined
   const texts = former === undefined ? [] : freeTexts(schema)
   for (const { name } of dropped) {
     const field = schema.fields.find((candidate) => candidate.name === name) as Field
@@ -295,10 +294,7 @@ export function applyAlteration(
   // A field that was there before must not be found in part, even if a document brings it back.
   if (reindexing) fillAgain(schema, dropped)
   else delete schema.filling
-  if (former !== undefined) {
-    beginFormer(store.sql, schema, former)
-    noteFormer(store.sql)
-  }
+  if (former !== undefined) beginFormer(store.sql, schema, former)
   store.saveSchema(schema)
   return { carried, reindexing }
 }

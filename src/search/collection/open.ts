@@ -13,7 +13,7 @@ import { discarding } from '../embedding/replacement'
 import { upgradeEmbeddings } from '../embedding/upgrade'
 import { HistoryMirror } from '../history/mirror'
 import { indexConversations } from '../history/turns'
-import { hasMeta, isWordIndexing, readMeta, writeMeta } from '../meta'
+import { hasMeta, readMeta, writeMeta } from '../meta'
 import type { SearchContext } from '../run/context'
 import { EmbeddedAhead } from '../run/embedded-ahead'
 import { KeptReplies } from '../run/kept-replies'
@@ -32,11 +32,8 @@ import type { Background, Surroundings } from '../work'
 import { BackgroundWorks } from './background'
 import { cascading, joinPort } from './links'
 import { Merging } from './merging'
-import { AFTER_WAKING_MS, isNormFilling, normFilling } from './norm-filling'
 import { isOutdated, outlining } from './outlining'
 import { Reindex } from './reindex'
-import { isTermFilling, termFilling } from './term-filling'
-import { wordIndexing } from './word-indexing'
 
 export interface Open {
   store: Store
@@ -68,7 +65,6 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
   loadStemWords(sql, [...schema.fields, ...(readFormer(sql)?.fields ?? [])])
   const vectors = new VectorMirror(around, () => store.closed)
   const store = new Store(sql, schema, readMeta(sql, 'created_at', v.number()) ?? 0, vectors)
-  // Chooses labels if an older version has not.
   vectors.describe(schema)
   const reconciler = new Reconciler(around, vectors, store)
   const embedders = new Embedders(env)
@@ -91,8 +87,6 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     replies: new KeptReplies(),
     count: () => store.count,
     columns: store.columns,
-    hasWordIndex: () => hasWords,
-    hasTerms: () => hasTerms,
     vectors: (field) => store.vectors(field, store.readable),
     embedder: (field) => embedders.model(field),
     reader: () => passageReader(env),
@@ -104,20 +98,6 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     read: (seqs, withoutVectors) => store.read(seqs, withoutVectors),
     port: joinPort(around, () => open),
   }
-  let hasWords = !isWordIndexing(sql)
-  const words = wordIndexing(storage, store, () => {
-    hasWords = true
-    if (!hasTerms) background.kick(terms)
-  })
-  let hasTerms = !isTermFilling(sql)
-  const terms = termFilling(
-    storage,
-    () => hasWords && !store.closed,
-    () => {
-      hasTerms = true
-    },
-  )
-  const norms = normFilling(storage, store)
   const dropping = discarding(storage)
   const embeddings = new EmbeddingQueues({ storage, store, embedders }, () => background.kick(dropping))
   const cascade = cascading(around, () => open)
@@ -141,9 +121,6 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     cascade,
     { name: 'history', step: async () => open.mirror?.step() },
     reindexing,
-    words,
-    terms,
-    norms,
     dropping,
     ...vectors.works,
     reconciler.work,
@@ -179,9 +156,6 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
   }
   if (hasMeta(sql, 'history')) mirrorHistory(open, around)
   upgradeEmbeddings(storage, store, env)
-  if (!hasWords) background.kick(words)
-  else if (!hasTerms) background.kick(terms)
-  if (isNormFilling(schema)) alarm.within(AFTER_WAKING_MS)
   store.onSchema()
   // After a crash the alarm may be half a minute away. Pending embeddings start now.
   for (const work of embeddings.waiting()) background.kick(work)

@@ -58,9 +58,7 @@ function conditionOf(schema: StoredSchema, clause: FilterClause): Condition | un
   if (slot === undefined) return undefined
   if (isNumber(field)) return numberCondition(slot, field, clause)
   if (isBool(field)) return { slot, among: boolValues(field, clause) }
-  return isString(field) && !schema.slots[field.name]!.parted
-    ? stringCondition(slot, rulesOf(schema, field), clause)
-    : undefined
+  return isString(field) ? stringCondition(slot, rulesOf(schema, field), clause) : undefined
 }
 
 function stringCondition(slot: number, rules: TokenRules, clause: FilterClause): Condition | undefined {

@@ -12,7 +12,6 @@
  */
 
 import { balanced, fragment, type SqlFragment } from '../fragment'
-import { isWordIndexing } from '../meta'
 import { hasValues, type StoredSchema } from '../schema/layout'
 import { textCode, textColumn } from '../schema/shared-column'
 import { analyzerOf, WORDS } from '../text/analyzer'
@@ -90,9 +89,9 @@ export const comparesWhole = ({ operator, values, list }: FilterClause): boolean
 export const exactTexts = ({ values }: FilterClause): string[] | undefined =>
   values.every(({ exact }) => exact) ? values.map(({ text }) => text) : undefined
 
-/** Whether SQL compares a field's strings: their forms are in a column, and none is of an earlier version. */
+/** Whether SQL compares a field's strings: their forms are in a column. */
 export function hasForms(schema: StoredSchema, field: Field): boolean {
-  return hasValues(field) && rulesOf(schema, field).stem === undefined && !schema.slots[field.name]!.parted
+  return hasValues(field) && rulesOf(schema, field).stem === undefined
 }
 
 /** @param field with its forms in a column */
@@ -164,13 +163,11 @@ function containsWords(norm: string, patterns: Pattern[]): SqlFragment {
  * @returns undefined if it would find no fewer documents than there are, or takes longer than to read them
  */
 export function indexedWords(
-  { sql, schema }: FilterContext,
+  { schema }: FilterContext,
   field: Field,
   clause: FilterClause,
 ): string | undefined {
-  // While word_index does not have every document, it finds too few.
-  if (isNegated(clause) || isPresence(clause) || clause.values.length > MOST_INDEXED || isWordIndexing(sql))
-    return undefined
+  if (isNegated(clause) || isPresence(clause) || clause.values.length > MOST_INDEXED) return undefined
   const rules = rulesOf(schema, field)
   const slot = schema.slots[field.name]!
   const patterns = patternsOf(clause, rules, field.locale).filter((pattern) =>

@@ -36,10 +36,6 @@ export interface SearchContext {
   count(): number
   /** values of its fields in memory */
   columns: ColumnMemory
-  /** whether the index of words has all documents */
-  hasWordIndex(): boolean
-  /** whether the table of terms has all words of the index of words */
-  hasTerms(): boolean
   /** the index of a vector field */
   vectors(field: Field): VectorIndex
   /** the model of an embedding field */

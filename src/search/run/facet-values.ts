@@ -7,7 +7,7 @@ import type { FacetQuery, FacetRequest } from '../request/facet-request'
 import type { SearchRequest } from '../request/request'
 import { fieldValue } from '../request/sort'
 import { isBool, isInt64, isNumber, type StoredSchema } from '../schema/layout'
-import { beginning, comparedTokens, normalForm } from '../text/compared'
+import { comparedTokens } from '../text/compared'
 import { rulesOf } from '../text/rules'
 import type { TokenRules } from '../text/words'
 import type { FacetCounts, Field } from '../types'
@@ -77,8 +77,6 @@ export class Values implements Counting {
   readonly #rules: TokenRules
   /** the words of a facet query */
   readonly #wanted: string[]
-  /** the test of a facet query, where SQL has not compared the values since their forms are old */
-  readonly #passes: ((form: string) => boolean) | undefined
   /** whether there is a facet query */
   readonly #isNarrowed: boolean
   /** of all that was found, also of what the facet query leaves out */
@@ -100,7 +98,6 @@ export class Values implements Counting {
     this.#totals = new Totals(field)
     this.#rules = rulesOf(schema, field)
     this.#wanted = query === undefined ? [] : comparedTokens(query.text, this.#rules).map(({ text }) => text)
-    this.#passes = schema.slots[field.name]?.parted && query && beginning(query.text, this.#rules)
     this.#isNarrowed = query !== undefined
     this.#group = group
     this.#seq = returnParent ? 'max(d.seq)' : 'NULL'
@@ -174,7 +171,7 @@ export class Values implements Counting {
   /** Adds to the totals. @returns whether the value counts */
   #takes(value: Scalar, times: number): boolean {
     if (this.takesSome) return this.#entries.size < MAX_COMPARED || this.#entries.has(value)
-    if (!isNumber(this.#field)) return this.#passes?.(normalForm(String(value), this.#rules)) ?? true
+    if (!isNumber(this.#field)) return true
     this.#totals.add(value as Numeric, times)
     if (!this.#isNarrowed) return true
     const text = String(value)

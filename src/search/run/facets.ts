@@ -131,8 +131,7 @@ function facetValues(
     relation,
     fragment(`) d JOIN ${table} c ON c.seq = d.seq WHERE ${value} IS NOT NULL`),
   ]
-  // Values beside which an old form may be are compared where they are counted.
-  if (query !== undefined && !schema.slots[field.name]!.parted) {
+  if (query !== undefined) {
     // Matches word prefixes: with a space in front of the value, each word follows a space.
     const beginnings = comparedWords(query.text, rulesOf(schema, field)).map((word) => ` ${word}`)
     const text = isString(field) ? norm : `iif(${value}, 'true', 'false')`

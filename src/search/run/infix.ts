@@ -46,7 +46,7 @@ export async function withInfix(
   if (fields.length === 0) return query
   const { sql, schema } = context
   const slots = requireInfix(schema, fields)
-  const vocabulary = context.hasWordIndex() ? vocabularyOf(sql, WORDS) : undefined
+  const vocabulary = vocabularyOf(sql, WORDS)
   const parts = query.terms.filter(isPart).slice(0, MAX_TERMS)
   const limit = Math.min(MAX_WORDS, Math.floor(MAX_WORDS_IN_ALL / Math.max(1, parts.length)))
   const expanded = new Map<Term, Term>()

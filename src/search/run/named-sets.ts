@@ -6,7 +6,7 @@ import type { StoredSchema } from '../schema/layout'
 import type { Curation } from '../sets/curation'
 import type { Diversity } from '../sets/diversity'
 import type { Synonym } from '../sets/synonym'
-import { analyzerOf, STEMS, type TextIndex, WORDS } from '../text/analyzer'
+import { analyzerOf, type TextIndex, WORDS } from '../text/analyzer'
 import { rulesOf } from '../text/rules'
 import { SynonymIndex, type SynonymRules } from '../text/synonyms'
 import type { TokenRules } from '../text/words'
@@ -158,9 +158,7 @@ function parseOnce(params: SearchParameters, schema: StoredSchema): SearchReques
 }
 
 function parsed(context: SearchContext, params: SearchParameters, parse = parseRequest): SearchRequest {
-  const request = parse(params, context.schema)
-  // Until an older collection has its index of words, its stems serve.
-  return context.hasWordIndex() ? request : { ...request, index: STEMS }
+  return parse(params, context.schema)
 }
 
 type Rules = (index: TextIndex, tokens: TokenRules, locale: string) => SynonymRules

@@ -11,7 +11,7 @@ import { wordsInMemory } from './word-memory'
 /** The words of an index, for typos. */
 export function vocabularyFor(context: SearchContext, index: TextIndex, pace: Pace): Vocabulary {
   const { sql } = context
-  const table = !index.stems && context.hasTerms() ? TERMS : vocabularyOf(sql, index)
+  const table = index.stems ? vocabularyOf(sql, index) : TERMS
   const memory = () => wordsInMemory(context, index.table, pace)
   return {
     index,

@@ -177,7 +177,7 @@ export class WordsInMemory {
   /** undefined if they are not in memory */
   #terms(): TermMemory | undefined {
     const { context, memory, pace } = this
-    return context.hasTerms() && memory.terms.begin(context.sql, pace.read) ? memory.terms : undefined
+    return memory.terms.begin(context.sql, pace.read) ? memory.terms : undefined
   }
 
   #readAll(asked: readonly Asked[]): ReturnType<typeof readPlaces> {

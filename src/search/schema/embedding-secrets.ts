@@ -159,23 +159,3 @@ async function changeSchema(schema: StoredSchema, change: Change): Promise<Store
   }
   return { ...schema, fields, replacing }
 }
-
-/** Converts a schema of an earlier version, which stored a sealed credential as one string with a prefix. */
-export function liftSealed(schema: StoredSchema): StoredSchema {
-  const liftField = (field: Field): Field =>
-    field.embed === undefined
-      ? field
-      : { ...field, embed: { ...field.embed, model_config: liftConfig(field.embed.model_config) } }
-  const replacing: StoredSchema['replacing'] = {}
-  for (const [name, begun] of Object.entries(schema.replacing ?? {})) {
-    replacing[name] = { ...begun, field: liftField(begun.field) }
-  }
-  return { ...schema, fields: schema.fields.map(liftField), replacing }
-}
-
-const liftConfig = (config: EmbeddingModelConfig): EmbeddingModelConfig =>
-  mapConfig(config, (secret) => {
-    // The masked part can contain a colon, the sealed part cannot.
-    const [, masked, sealed] = (typeof secret === 'string' && /^sealed:(.*):([^:]*)$/s.exec(secret)) || []
-    return masked === undefined || sealed === undefined ? secret : { sealed, masked }
-  }) as EmbeddingModelConfig

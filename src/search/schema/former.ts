@@ -9,7 +9,7 @@
  */
 import * as v from 'valibot'
 import { once } from '../../once'
-import { isWordIndexing, readMeta, writeMeta } from '../meta'
+import { readMeta, writeMeta } from '../meta'
 import { STEMS, WORDS } from '../text/analyzer'
 import type { Field } from '../types'
 import { isDynamic } from './field'
@@ -61,7 +61,6 @@ export const freeTexts = ({ slots, textColumns }: StoredSchema): number[] => {
  * @returns undefined if none can: searches for those that are dropped and added again then wait, or are refused
  */
 export function formerOf(
-  sql: SqlStorage,
   schema: StoredSchema,
   dropped: readonly Field[],
   added: readonly Field[],
@@ -79,7 +78,7 @@ export function formerOf(
     others.some((field) => isSearchable(field) || !isPlain(field)) ||
     dropped.some((field) => isVector(field) && field.embed === undefined) ||
     schema.nextText > schema.textColumns ||
-    (texts && (isWordIndexing(sql) || freeTexts(schema).length < added.filter(isSearchable).length))
+    (texts && freeTexts(schema).length < added.filter(isSearchable).length)
   ) {
     return undefined
   }

@@ -34,11 +34,6 @@ export interface FieldSlot {
   text?: number
   /** it has an index of the parts of its words (infix-index.ts) */
   infix?: true
-  /**
-   * The last value, by document and position, that has its normal form. Those of values after it may be an earlier version's,
-   * which parted words at signs (collection/norm-filling.ts). None: all have theirs
-   */
-  parted?: { seq: number; pos: number } | undefined
 }
 
 export interface StoredSchema extends CollectionSchema {

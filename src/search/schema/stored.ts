@@ -11,7 +11,6 @@ export const slotShape: () => v.GenericSchema<FieldSlot> = once(() =>
     slot: v.number(),
     text: v.optional(v.number()),
     infix: v.optional(v.literal(true)),
-    parted: v.optional(v.object({ seq: v.number(), pos: v.number() })),
   }),
 )
 

@@ -178,8 +178,6 @@ export class LabelledCollection {
       requireOpen() {},
       columns: new ColumnMemory(),
       count: () => this.store.count,
-      hasWordIndex: () => true,
-      hasTerms: () => true,
       vectors: (field) => this.store.vectors(field),
       embedder: () => {
         throw new Error('nothing is embedded')

@@ -54,7 +54,6 @@ export function withLongest(
   const isNone = (rows: readonly object[]) => rows.length === 0
   // The table of terms is quick to ask, but it may have words that no document has any more, and lacks very long ones.
   const isLongest =
-    context.hasTerms() &&
     isNone(pace.query(context.sql, fragment(`SELECT 1 FROM ${TERMS} ${LONGER}`, word, word))) &&
     isNone(readPlaces(context.sql, fragment(`SELECT 1 FROM word_instances ${LONGER}`, word, word), pace))
   return isLongest ? terms.with(-1, { ...last, longest: word }) : terms
