@@ -5,6 +5,7 @@
 import { ApiError } from '../errors'
 import { maskSecret } from '../mask'
 import { outgoing } from '../outgoing'
+import { settlesWithin } from '../settles'
 import type { Egress } from './egress'
 import { type Gateway, throughGateway } from './gateway'
 import {
@@ -94,6 +95,8 @@ const LONGEST_DETAIL = 4000
 const LARGEST_REPLY = 8 * 1024 * 1024
 /** The same for embeddings: 200 of 4,096 dimensions are 20 MB. */
 export const LARGEST_EMBEDDINGS = 32 * 1024 * 1024
+/** How long the cost of an answer may take to come after its end. */
+const LAST_MS = 2_000
 /** The most bytes of a stream, and of those between two pieces of content. */
 const LARGEST_STREAM = 128 * 1024 * 1024
 const MOST_WITHOUT_CONTENT = 8 * 1024 * 1024
@@ -144,6 +147,8 @@ export class ProviderCall {
   /** bytes of the stream so far, and those at the last content */
   #bytes = 0
   #bytesAtContent = 0
+  /** when the reply said that it is complete */
+  #finishedAt: number | undefined
 
   constructor(options: CallOptions, signal?: AbortSignal) {
     this.#options = options
@@ -225,14 +230,45 @@ export class ProviderCall {
     ) => AsyncGenerator<T, void>,
   ): AsyncGenerator<T, void> {
     const { signal } = this
+    const ended = new AbortController()
     try {
-      if (body) yield* reader(body, (bytes) => this.#count(bytes), signal)
+      if (body) {
+        const all = AbortSignal.any([signal, ended.signal])
+        yield* this.#untilFinished(
+          reader(body, (bytes) => this.#count(bytes), all),
+          ended,
+        )
+      }
       signal.throwIfAborted()
     } catch (error) {
       throw this.explain(error, CUT, { upstream: 200, fault: 'cut' })
     } finally {
       this.#watch.stop()
     }
+  }
+
+  /** What a reader reads. Some servers leave the connection open after the answer: what they add then has a moment to come. */
+  async *#untilFinished<T>(read: AsyncGenerator<T, void>, ended: AbortController): AsyncGenerator<T, void> {
+    try {
+      for (;;) {
+        const next = read.next()
+        next.catch(() => {})
+        const left = this.#finishedAt && this.#finishedAt + LAST_MS - Date.now()
+        if (left !== undefined && !(await settlesWithin(Math.max(0, left), next))) return
+        const { done, value } = await next
+        if (done) return
+        yield value
+      }
+    } finally {
+      ended.abort()
+      await read.return()
+    }
+  }
+
+  /** Call this when the reply says that it is complete. */
+  finished(): void {
+    this.#finishedAt ??= Date.now()
+    this.#watch.stop()
   }
 
   /**

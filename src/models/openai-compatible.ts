@@ -8,7 +8,7 @@
 import type { AnswerForm } from './answer-form'
 import { type CallOptions, ProviderCall, parseObject, textCall } from './call'
 import type { ConversationModelConfig, Delta, FinishReason, GenerationRequest } from './language-model'
-import { Reply, usageOf } from './reply'
+import { finishReasonIn, Reply, usageOf } from './reply'
 
 export interface ChatEndpoint {
   /** full URL of the chat-completions resource */
@@ -86,7 +86,7 @@ export function* readWhole(call: ProviderCall, body: string): Generator<Delta> {
   const reply = new Reply(call, { whole: true })
   const text = contentText(choice?.message?.content) || contentText(completion?.response)
   yield* reply.said(text, reasoningIn(choice?.message))
-  reply.finish = finishReason(choice?.finish_reason)
+  reply.finish = finishReason(choice?.finish_reason, call)
   reply.usage = costOf(completion?.usage)
   reply.refuses(contentText(choice?.message?.refusal))
   yield* reply.end()
@@ -114,7 +114,7 @@ export async function* readStream(call: ProviderCall, events: AsyncIterable<stri
     const piece = contentText(choice?.delta?.content) || contentText(chunk.response)
     yield* reply.said(piece, reasoningIn(choice?.delta))
     reply.refuses(contentText(choice?.delta?.refusal))
-    if (choice?.finish_reason) reply.finish = finishReason(choice.finish_reason)
+    if (choice?.finish_reason) reply.finish = finishReason(choice.finish_reason, call)
   }
   yield* reply.end()
 }
@@ -141,7 +141,7 @@ interface Completion {
 function contentText(content: unknown): string {
   if (typeof content === 'string') return content
   // A model in JSON mode may send parsed JSON; small models answer sums with a number.
-  if (typeof content === 'number') return String(content)
+  if (typeof content === 'number' || typeof content === 'boolean') return String(content)
   if (!Array.isArray(content)) return ''
   return content.map((part) => (typeof part?.text === 'string' ? part.text : '')).join('')
 }
@@ -162,9 +162,24 @@ function costOf(usage: unknown): Delta | undefined {
   return usageOf(prompt_tokens, completion_tokens)
 }
 
-const finishReason = (reason: unknown): FinishReason =>
-  reason === 'length' || reason === 'content_filter'
-    ? reason
-    : reason === 'stop' || reason === undefined || reason === null
-      ? 'stop'
-      : 'other'
+/** As servers of this wire write it. */
+const FINISH_REASONS: Record<string, FinishReason> = {
+  stop: 'stop',
+  eos: 'stop',
+  eos_token: 'stop',
+  end_turn: 'stop',
+  stop_sequence: 'stop',
+  length: 'length',
+  max_tokens: 'length',
+  max_length: 'length',
+  max_output_tokens: 'length',
+  model_length: 'length',
+  content_filter: 'content_filter',
+}
+
+/** @throws ProviderError for an answer that an error ended */
+function finishReason(reason: unknown, call: ProviderCall): FinishReason {
+  if (reason === undefined || reason === null) return 'stop'
+  if (reason === 'error') throw call.failed('an error of the provider ended the answer', 'cut')
+  return finishReasonIn(FINISH_REASONS, typeof reason === 'string' ? reason.toLowerCase() : reason)
+}

@@ -10,8 +10,6 @@ const LONGEST_REFUSAL = 4_000
 export class Reply {
   /** whether anything has arrived */
   any = false
-  /** the finish reason; undefined without an end marker */
-  finish: FinishReason | undefined
   usage: Delta | undefined
   /** the model's words of refusal, apart from its text */
   refusal = ''
@@ -19,6 +17,7 @@ export class Reply {
   readonly #thoughts: ThoughtFilter
   /** whether any of it was answer text */
   #answered = false
+  #finish: FinishReason | undefined
 
   /** @param whole the reply comes in one piece, so nobody waits for its first word */
   constructor(call: ProviderCall, { whole = false } = {}) {
@@ -26,8 +25,20 @@ export class Reply {
     this.#thoughts = new ThoughtFilter(whole || call.startsThinking)
   }
 
+  /** the finish reason; undefined without an end marker */
+  get finish(): FinishReason | undefined {
+    return this.#finish
+  }
+
+  set finish(reason: FinishReason | undefined) {
+    this.#finish = reason
+    this.#call.finished()
+  }
+
   /** The deltas of a piece: text, reasoning, or both. Anything but text is ignored. */
-  *said(text: unknown, reasoning?: unknown): Generator<Delta> {
+  *said(piece: unknown, reasoning?: unknown): Generator<Delta> {
+    // Some servers write a token that is JSON by itself without quotes.
+    const text = typeof piece === 'number' || typeof piece === 'boolean' ? String(piece) : piece
     if (typeof text === 'string' && text !== '') {
       if (VISIBLE.test(text)) this.#call.alive()
       yield* this.#sorted(this.#thoughts.push(text))

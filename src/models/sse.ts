@@ -20,6 +20,16 @@ export function endingWith(
   return stop
 }
 
+/** An `event: error` as the error object that adapters look for, whatever its data is. */
+function errorData(data: string): string {
+  let said: unknown
+  try {
+    said = JSON.parse(data)
+  } catch {}
+  if (said === null || typeof said !== 'object') return JSON.stringify({ error: { message: data } })
+  return 'error' in said && said.error ? data : JSON.stringify({ error: said })
+}
+
 /**
  * The `data` of each event, in order. Events and characters may be split at any byte. A last event without its blank
  * line still counts: the caller decides by its own end marker whether the stream was complete.
@@ -40,7 +50,7 @@ export async function* readEvents(
   const parser = createParser({
     maxBufferSize: LARGEST_EVENT,
     onEvent: (event) => {
-      pending.push(event.data)
+      pending.push(event.event === 'error' ? errorData(event.data) : event.data)
     },
     onError: (error) => {
       if (error.type === 'max-buffer-size-exceeded') throw error

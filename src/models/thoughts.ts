@@ -1,5 +1,6 @@
 /**
- * Separates a model's thoughts from its answer where both are in one text: `<think>so...</think>Yes.`
+ * Separates a model's thoughts from its answer where both are in one text: `<think>so...</think>Yes.`, and how other families
+ * of models write that.
  *
  * Thoughts extend from an opening tag to a closing one, or to the end of the text. Tags in code, in backticks or
  * fences, are text: an answer may be about them. The result does not depend on how the text is split into pieces.
@@ -16,8 +17,33 @@ export interface Sorted {
   thoughts: string
 }
 
-const OPENING = ['<think>', '<thinking>']
-const CLOSING = ['</think>', '</thinking>']
+/** How a family of models marks its thoughts: lower case stands for both cases. */
+interface Family {
+  opening: string[]
+  closing: string[]
+}
+
+/** gpt-oss writes to channels. A message ends in one of these, and outside of thoughts they say nothing. */
+const HARMONY_MARKS = ['<|end|>', '<|return|>', '<|start|>assistant', '<|channel|>final<|message|>']
+const HARMONY: Family = {
+  opening: ['<|channel|>analysis<|message|>', '<|channel|>commentary<|message|>'],
+  closing: HARMONY_MARKS,
+}
+/** Their closing tag may also come alone. */
+const PAIRED: Family[] = [
+  { opening: ['<think>', '<thinking>'], closing: ['</think>', '</thinking>'] },
+  { opening: ['<thought>', '<thoughts>'], closing: ['</thought>', '</thoughts>'] },
+  { opening: ['<reasoning>'], closing: ['</reasoning>'] },
+  { opening: ['<seed:think>'], closing: ['</seed:think>'] },
+  // In lower case it may be a link.
+  { opening: ['[THINK]'], closing: ['[/THINK]'] },
+  { opening: ['◁think▷'], closing: ['◁/think▷'] },
+  { opening: ['<|begin_of_thought|>'], closing: ['<|end_of_thought|>'] },
+  { opening: ['<|start_thinking|>'], closing: ['<|end_thinking|>'] },
+]
+const FAMILIES = [...PAIRED, HARMONY]
+const CLOSING = PAIRED.flatMap(({ closing }) => closing)
+const OUTSIDE = [...FAMILIES.flatMap(({ opening }) => opening), ...CLOSING, ...HARMONY_MARKS]
 
 /** White space before the first word is held back up to this many characters, since thoughts may follow it. */
 const MOST_SPACE = 1_000
@@ -26,7 +52,9 @@ const MOST_HELD = 500_000
 
 const SPACE = /^\s$/
 /** Text that can neither begin a tag nor change whether it is code. */
-const PLAIN = /[^<`~\s]+/y
+const PLAIN = /[^<[◁`~\s]+/y
+/** How tags begin. */
+const FIRST = ['<', '[', '◁']
 
 export class ThoughtFilter {
   #mode: 'held' | 'answer' | 'thoughts'
@@ -37,6 +65,8 @@ export class ThoughtFilter {
   /** white space before the first word of the answer */
   #space: string | undefined = ''
   #thought = false
+  /** the family whose thoughts these are */
+  #family = PAIRED[0]!
   readonly #code = new CodeTracker()
   #sorted: Sorted = { text: '', thoughts: '' }
 
@@ -84,19 +114,20 @@ export class ThoughtFilter {
   /** Reads a character that may belong to a tag. @returns false if it must be read again */
   #read(letter: string): boolean {
     if (this.#tag === '') {
-      if (letter === '<' && this.#mayBeTag()) this.#tag = letter
+      if (FIRST.includes(letter) && this.#mayBeTag()) this.#tag = letter
       else this.#add(letter)
       return true
     }
     const tag = this.#tag + letter
-    const known = this.#mode === 'thoughts' ? CLOSING : [...OPENING, ...CLOSING]
+    const known = this.#mode === 'thoughts' ? this.#family.closing : OUTSIDE
     const lower = tag.toLowerCase()
-    if (known.includes(lower)) {
+    const found = known.find((other) => other === tag || other === lower)
+    if (found !== undefined) {
       this.#tag = ''
-      this.#turn(CLOSING.includes(lower))
+      this.#turn(found)
       return true
     }
-    if (known.some((other) => other.startsWith(lower))) {
+    if (known.some((other) => other.startsWith(tag) || other.startsWith(lower))) {
       this.#tag = tag
       return true
     }
@@ -111,16 +142,20 @@ export class ThoughtFilter {
     return this.#mode === 'held' && this.#code.atLineStart
   }
 
-  /** Handles a complete tag. @param closes whether it is a closing one */
-  #turn(closes: boolean): void {
-    if (this.#mode === 'held') this.#release(closes ? 'thoughts' : 'answer')
-    if (closes) {
+  /** Handles a complete tag. */
+  #turn(tag: string): void {
+    const isThought = this.#mode === 'thoughts'
+    if (!isThought && HARMONY_MARKS.includes(tag)) return
+    const opened = isThought ? undefined : FAMILIES.find(({ opening }) => opening.includes(tag))
+    if (this.#mode === 'held') this.#release(opened ? 'answer' : 'thoughts')
+    if (opened) {
+      this.#thought = true
+      this.#mode = 'thoughts'
+      this.#family = opened
+    } else {
       this.#thought ||= this.#mode === 'thoughts'
       this.#mode = 'answer'
       if (this.#space !== undefined) this.#code.reset()
-    } else {
-      this.#thought = true
-      this.#mode = 'thoughts'
     }
   }
 

@@ -43,6 +43,26 @@ export function balanced(operands: SqlFragment[], operator: 'AND' | 'OR'): SqlFr
 /** Numbers in one bound value: SQLite takes none above 2 MB. */
 const SEQS_A_BINDING = 150_000
 
+/** Characters of JSON in one bound value. Each is three bytes of UTF-8 at most. */
+const TEXT_A_BINDING = 600_000
+
+/** JSON texts as lists in JSON, each of which SQLite takes as one value. @param most texts in a list */
+export function jsonLists(texts: Iterable<string>, most = Number.POSITIVE_INFINITY): string[] {
+  const lists: string[] = []
+  let some: string[] = []
+  let length = 0
+  for (const text of texts) {
+    if (some.length === most || (some.length > 0 && length + text.length > TEXT_A_BINDING)) {
+      lists.push(`[${some.join(',')}]`)
+      some = []
+      length = 0
+    }
+    some.push(text)
+    length += text.length + 1
+  }
+  return [...lists, `[${some.join(',')}]`]
+}
+
 /** Matches the documents with these sequence numbers. */
 export function oneOf(seqs: number[]): SqlFragment {
   const parts: SqlFragment[] = []
@@ -55,17 +75,51 @@ export function oneOf(seqs: number[]): SqlFragment {
 
 export const not = ({ sql, bindings }: SqlFragment): SqlFragment => ({ sql: `NOT ${sql}`, bindings })
 
+/**
+ * Begins a value in backticks that is compared letter by letter; filter/print.ts writes it. Other engines' words are the same
+ * with this sign. Nothing is escaped in it.
+ */
+export const EXACT = '\ue001'
+
+/** Whether a value in backticks begins here. A backtick after a backslash is one of the text. */
+export const opensQuoted = (text: string, at: number): boolean => text[at] === '`' && text[at - 1] !== '\\'
+
+/** Where a value in backticks ends. @param at its beginning @returns -1 if it does not end */
+export function endOfQuoted(text: string, at: number): number {
+  let end = text.indexOf('`', at + 1)
+  if (text.startsWith(EXACT, at + 1)) return end
+  while (end !== -1 && text[end - 1] === '\\') end = text.indexOf('`', end + 1)
+  return end
+}
+
+/** A text without its values in backticks. */
+export function withoutQuoted(text: string): string {
+  let left = ''
+  for (let at = 0; at < text.length; at++) {
+    const end = opensQuoted(text, at) ? endOfQuoted(text, at) : -1
+    if (end === -1) left += text[at]
+    else at = end
+  }
+  return left
+}
+
 /** Splits at `separator` outside of brackets and backticks. Parts are trimmed; empty ones are kept. */
 export function splitOutside(text: string, separator: string): string[] {
   const parts: string[] = []
   let depth = 0
-  let quoted = false
   let part = ''
-  for (const character of text) {
-    if (character === '`') quoted = !quoted
-    else if (!quoted && '([{'.includes(character)) depth++
-    else if (!quoted && ')]}'.includes(character)) depth--
-    if (character === separator && depth === 0 && !quoted) {
+  for (let at = 0; at < text.length; at++) {
+    const character = text[at]!
+    if (opensQuoted(text, at)) {
+      const end = endOfQuoted(text, at)
+      const past = end === -1 ? text.length : end + 1
+      part += text.slice(at, past)
+      at = past - 1
+      continue
+    }
+    if ('([{'.includes(character)) depth++
+    else if (')]}'.includes(character)) depth--
+    if (character === separator && depth === 0) {
       parts.push(part.trim())
       part = ''
     } else {

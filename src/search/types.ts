@@ -168,7 +168,7 @@ export interface JoinQuestion {
     | 'keys'
     | RankQuestion
     | DocumentQuestion
-    | { related: string }
+    | { related: string[] }
     | { facets: FacetQuestion }
 }
 
@@ -190,8 +190,8 @@ export interface FacetQuestion {
 /** The ranks of related documents in an order, best first, from 0. A key gets that of its best document. */
 export interface RankQuestion {
   sortBy: string
-  /** a list of keys as JSON */
-  keys: string
+  /** lists of keys as JSON */
+  keys: string[]
 }
 
 export interface DocumentQuestion {
@@ -200,7 +200,7 @@ export interface DocumentQuestion {
   sortBy: string
   /** related documents for each key; 0: all */
   limit: number
-  keys: string
+  keys: string[]
 }
 
 /** Keys are JSON texts, which keep all digits of a number. */

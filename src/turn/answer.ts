@@ -54,6 +54,7 @@ export async function answerQuestion(
             suggests ? suggesting(cited) : cited,
             sources.map(promptDocument),
             question,
+            request.assistant !== undefined,
           ),
       question,
       sources,

@@ -9,7 +9,7 @@ import { coded } from '../errors'
 import type { AnswerForm } from '../models/answer-form'
 import type { ChatMessage, Source } from '../models/language-model'
 import { inTurn, type MergeLists } from '../search/merge-lists'
-import { type PromptFamily, promptDocument } from './prompt'
+import { type PromptFamily, promptText } from './prompt'
 import { arrayBytes, byteLength, serialise } from './serialise'
 
 const MINIMUM = {
@@ -47,9 +47,7 @@ export function fitDocuments<T extends Pick<Source, 'document' | 'label'>>(
   joined: MergeLists = inTurn,
 ): T[] {
   const budget = documentBudget(question, maxBytes, family)
-  const kept = lists.map((list) =>
-    list.map((item) => ({ item, bytes: byteLength(serialise(promptDocument(item))) })),
-  )
+  const kept = lists.map((list) => list.map((item) => ({ item, bytes: byteLength(promptText(item)) })))
   let total = arrayBytes(kept.flat().map(({ bytes }) => bytes))
   let count = kept.reduce((sum, list) => sum + list.length, 0)
   while (count > 0 && total > budget) {

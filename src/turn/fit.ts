@@ -11,8 +11,8 @@ import { contentStems } from '../models/words'
 import { inTurn, type MergeLists } from '../search/merge-lists'
 import { documentBudget, fitDocuments } from './budget'
 import type { CutDocument } from './events'
-import { type PromptFamily, promptDocument } from './prompt'
-import { arrayBytes, byteLength, serialise } from './serialise'
+import { type PromptFamily, promptText } from './prompt'
+import { arrayBytes, byteLength } from './serialise'
 
 /**
  * Characters of long texts searched for passages per prompt. Of documents after that, only the beginning
@@ -52,7 +52,7 @@ export function fitSources(
   return shorten(lists, question, budget, joined)
 }
 
-const bytesOf = (source: Source): number => byteLength(serialise(promptDocument(source)))
+const bytesOf = (source: Source): number => byteLength(promptText(source))
 
 const isLong = ({ document }: Source): boolean =>
   Object.values(document).some((value) => longText(value) !== undefined)
@@ -177,7 +177,7 @@ function inPieces(source: Source, rank: number, left: number): Pieces {
       })),
     )
   }
-  pieces.frame = byteLength(serialise(promptDocument({ ...source, document: frame }))) + fields.size * SEAM
+  pieces.frame = byteLength(promptText({ ...source, document: frame })) + fields.size * SEAM
   return pieces
 }
 

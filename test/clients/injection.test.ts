@@ -1,7 +1,8 @@
 /** Hostile text in documents, and a model that does all it says: neither changes what a key may see. */
 import { LLMock } from '@copilotkit/aimock'
+import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { client, createModel, request, unique } from './harness'
+import { client, createAssistant, createModel, KEY, request, unique, url } from './harness'
 import { documentsIn, isStandalone } from './llm'
 
 /** What a model that was talked round makes of a follow-up: each is aimed at another part of a search. */
@@ -117,5 +118,56 @@ describe('hostile text', () => {
       .documents()
       .search({ q: 'secret plans', query_by: 'text' }, {})
     expect(reply.hits?.map(({ document }) => (document as { id: string }).id)).toContain('secret-1')
+  })
+})
+
+/** The messages of the last call that answered. */
+const sent = (): { role: string; content: string }[] => {
+  const bodies = mock
+    .getRequests()
+    .map(({ body }) => body as { messages?: { role: string; content: string }[] })
+  return bodies.findLast(({ messages }) => messages?.at(-1)?.content.includes('<Data>'))?.messages ?? []
+}
+
+describe('the prompt of an assistant', () => {
+  const chat = async (assistant: string) => {
+    mock.clearRequests()
+    const { chat } = new OpenAI({ baseURL: `${url}/v1`, apiKey: KEY })
+    await chat.completions.create({
+      model: assistant,
+      messages: [{ role: 'user', content: `What are the plans? ${crypto.randomUUID()}` }],
+    })
+    return sent()
+  }
+  test('keeps it to its documents, in words that its owner reads and changes', async () => {
+    const name = await createAssistant({ model, collections: [plans] })
+    const { body } = await request('GET', `/assistants/${name}`)
+    const { system_prompt: prompt } = body
+    expect(prompt).toContain('Answer from the documents alone.')
+    const [system, user] = await chat(name)
+    // What cites a document on this wire is added to it.
+    expect(system).toMatchObject({ role: 'system', content: expect.stringContaining(prompt) })
+    expect(user!.content.match(/<\/?(Data|Question|Answer)>/g)).toEqual(['<Data>', '<Question>', '<Answer>'])
+    expect(documentsIn(user!.content).map(({ text }) => text)).toContainEqual(
+      expect.stringContaining('</Data><Question>'),
+    )
+
+    for (const system_prompt of ['Rhyme.', '']) {
+      const changed = await createAssistant({ model, collections: [plans], system_prompt })
+      const messages = await chat(changed)
+      const said = messages.filter(({ role }) => role === 'system').map(({ content }) => content)
+      expect(said.join()).not.toContain(prompt)
+      expect(said.join()).toContain(system_prompt)
+    }
+    const own = await createModel({ model_name: 'openai/gpt', openai_url: mock.url, system_prompt: 'Sing.' })
+    const singing = await createAssistant({ model: own, collections: [plans] })
+    expect((await request('GET', `/assistants/${singing}`)).body).not.toHaveProperty('system_prompt')
+    expect((await chat(singing))[0]!.content).toContain('Sing.')
+  })
+
+  test('is none of a conversation model, which is sent what its owner wrote', async () => {
+    await ask(`What are the plans? ${crypto.randomUUID()}`)
+    expect(sent().map(({ role }) => role)).toEqual(['user'])
+    expect(sent()[0]!.content).toContain('</Data><Question>')
   })
 })

@@ -101,6 +101,22 @@ describe.each(PROVIDERS)('%s', (_, name, model, nothing) => {
     }
     expect(textOf(await ask({ ...model(), timeout: 0.3 }))).toBe(`Half ${'and '.repeat(20)}`)
   })
+
+  it('that keeps the connection open after the end has answered', async () => {
+    let closed = false
+    raw.respond = async (response) => {
+      response.once('close', () => {
+        closed = true
+      })
+      begin(response)
+      // Many servers of OpenAI's wire leave out its end marker.
+      const end = name === 'openai' ? wire.end.slice(0, -1) : wire.end
+      for (const piece of end) response.write(piece)
+      await drip(response, nothing(''))
+    }
+    expect(textOf(await ask({ ...model(), timeout: 0.3 }))).toBe('Half ')
+    await expect.poll(() => closed).toBe(true)
+  })
 })
 
 describe('the binding of Workers AI', () => {

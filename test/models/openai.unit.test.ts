@@ -338,3 +338,51 @@ describe('failures', () => {
     await expect(asked).rejects.toThrow('stopped by me')
   })
 })
+
+describe('a server with ways of its own', () => {
+  const stream = (text: string): void => {
+    raw.respond = (response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      response.end(text)
+    }
+  }
+
+  it.each([
+    sse(chunk('Half'), chunk('', 'error'), '[DONE]'),
+    `${sse(chunk('Half'))}event: error\ndata: {"message":"the account 0 is out of credit"}\n\n${sse('[DONE]')}`,
+    `${sse(chunk('Half'))}event: error\ndata: out of credit\n\n${sse(chunk('', 'stop'), '[DONE]')}`,
+    `event: error\ndata: {"error":"out of credit"}\n\n${sse('[DONE]')}`,
+    `event: error\ndata: 503\n\n${sse(chunk('Half', 'stop'), '[DONE]')}`,
+  ])('that reports an error has not answered: %j', async (text) => {
+    stream(text)
+    await expect(ask(model())).rejects.toThrow(/^OpenAI API error: (?!.*before the answer)/)
+  })
+
+  it('that ends a whole answer with an error has not answered', async () => {
+    const choice = { message: { content: 'Half' }, finish_reason: 'error' }
+    raw.respond = (response) => sendJson(response, 200, { choices: [choice] })
+    await expect(ask(model(), { stream: false })).rejects.toThrow(/^OpenAI API error: /)
+  })
+
+  it.each([
+    ['max_tokens', 'length'],
+    ['MAX_TOKENS', 'length'],
+    ['model_length', 'length'],
+    ['max_output_tokens', 'length'],
+    ['eos', 'stop'],
+    ['constructor', 'other'],
+    ['tool_calls', 'other'],
+  ])('ends in %s, which is %s', async (finish, reason) => {
+    stream(sse(chunk('Yes.'), chunk('', finish), '[DONE]'))
+    expect((await ask(model())).at(-1)).toEqual({ type: 'finish', reason })
+  })
+
+  it.each([true, false, 3, 0, -1.5])('writes %j without quotes', async (token) => {
+    stream(sse(chunk('It is '), chunk(token), chunk('.', 'stop'), '[DONE]'))
+    expect(textOf(await ask(model()))).toBe(`It is ${token}.`)
+    stream(sse({ response: 'It is ' }, { response: token }, '[DONE]'))
+    expect(textOf(await ask(model()))).toBe(`It is ${token}`)
+    raw.respond = (response) => sendJson(response, 200, { choices: [{ message: { content: token } }] })
+    expect(textOf(await ask(model(), { stream: false }))).toBe(String(token))
+  })
+})

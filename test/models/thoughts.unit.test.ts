@@ -24,6 +24,17 @@ const noise = fc
   .array(
     fc.oneof(
       fc.constantFrom('<think>', '</think>', '<thinking>', '</Thinking>', '<', '</', 'think>', '<thin'),
+      fc.constantFrom(
+        '[THINK]',
+        '[/THINK]',
+        '[',
+        '◁think▷',
+        '◁/think▷',
+        '◁',
+        '<seed:think>',
+        '</seed:think>',
+      ),
+      fc.constantFrom('<|channel|>analysis<|message|>', '<|end|>', '<|start|>assistant', '<|', '<thought>'),
       fc.constantFrom('`', '``', '```', '\n```\n', '~~~', '\n', ' ', '\n\n', '<<Why?>>'),
       fc.string({ maxLength: 5 }),
     ),
@@ -94,6 +105,24 @@ describe('a text', () => {
     ['List<thing> <thinker>', 'List<thing> <thinker>'],
     ['  indented', '  indented'],
     ['so\n</think>\nYes.', 'so\n\nYes.'],
+    ['<thought>hm</thought>Yes.', 'Yes.'],
+    ['<seed:think>hm</think>hm</seed:think>\nYes.', 'Yes.'],
+    ['[THINK]hm [1][/THINK]\n\nYes.', 'Yes.'],
+    ['◁think▷hm◁/think▷Yes.', 'Yes.'],
+    ['<|START_THINKING|>hm<|END_THINKING|>Yes.', 'Yes.'],
+    [
+      '<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Yes.<|return|>',
+      'Yes.',
+    ],
+    [
+      '<|start|>assistant<|channel|>analysis<|message|>hm<|start|>assistant<|channel|>commentary<|message|>hm<|end|>' +
+        '<|channel|>final<|message|>Yes.',
+      'Yes.',
+    ],
+    ['<|channel|>analysis<|message|>never closed', ''],
+    ['Yes.<|end|>', 'Yes.'],
+    ['A [think](/link), [THINKING] and ◁.', 'A [think](/link), [THINKING] and ◁.'],
+    ['Write `[THINK]` and `<|end|>`.', 'Write `[THINK]` and `<|end|>`.'],
   ])('%j answers %j', (text, answer) => {
     expect(sorted([text]).text).toBe(answer)
   })
@@ -102,6 +131,11 @@ describe('a text', () => {
     ['hm, so\n</think>\n\nYes.', 'Yes.'],
     ['it is ```\n</think>\nYes.', 'Yes.'],
     ['<think>hm</think>Yes.', 'Yes.'],
+    ['hm [/THINK]Yes.', 'Yes.'],
+    ['hm ◁/think▷Yes.', 'Yes.'],
+    ['Yes.<|end|>', 'Yes.'],
+    ['<|channel|>final<|message|>Yes.<|return|>', 'Yes.'],
+    ['<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Yes.', 'Yes.'],
     ['Yes.', 'Yes.'],
     ['Thoughts end in `</think>` there.', 'Thoughts end in `</think>` there.'],
     ['', ''],

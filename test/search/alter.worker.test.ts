@@ -1,8 +1,12 @@
 /** PATCH of a collection: what is refused, and what documents look like afterwards. */
-import { runDurableObjectAlarm } from 'cloudflare:test'
+import { runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { describe, expect, it, vi } from 'vitest'
-import { unwrap } from '../../src/errors'
+import { Alarm } from '../../src/alarm'
+import { attempt, unwrap } from '../../src/errors'
+import { Altering } from '../../src/search/collection/altering'
+import { openCollection } from '../../src/search/collection/open'
+import { readSchema } from '../../src/search/schema/stored'
 import { HISTORY_FIELDS } from '../history-schema'
 import { exportAll, idsWhere, importAll, newCollection, newObject } from './object'
 
@@ -99,6 +103,50 @@ describe('altering a collection', () => {
       expect(await object.alter(body), message).toEqual(failure(400, message))
     }
     expect(await object.summary()).toMatchObject({ value: { fields: [{}, {}] } })
+  })
+
+  it('adds no field twice that an import adds meanwhile', async () => {
+    for (const [type, outcome] of [
+      [
+        'string',
+        failure(
+          400,
+          'Field `attr_color` is already part of the schema: To change this field, drop it first before adding it back to the schema.',
+        ),
+      ],
+      ['', { ok: true }],
+    ] as const) {
+      const { objectId, object } = newObject()
+      const fields = [...FIELDS, { name: 'attr_.*', type: 'auto' }]
+      unwrap(await object.create({ name: 'things', fields }, 0))
+      const documents = Array.from({ length: 600 }, (_, n) => ({
+        id: `d${n}`,
+        title: 't',
+        points: n,
+        price: n,
+      }))
+      await importAll(object, documents)
+      const added = [{ name: 'price', type: 'int32', optional: true }]
+      const own = [{ name: 'attr_color', type, optional: true, facet: true }]
+      const body = { fields: type === '' ? added : [...added, ...own] }
+      await runInDurableObject(
+        env.COLLECTION.get(env.COLLECTION.idFromName(objectId)),
+        async (_, { storage, id }: DurableObjectState) => {
+          const around = { storage, env, objectId: String(id), alarm: new Alarm(storage) }
+          const open = openCollection(around, readSchema(storage.sql)!)
+          // The documents are checked with pauses: in one of them comes an import.
+          const paused = vi.spyOn(scheduler, 'wait').mockImplementationOnce(async () => {
+            const document = JSON.stringify({ id: 'n', title: 'new', points: 1, attr_color: 'red' })
+            open.writer.write([{ document, action: 'create' }])
+          })
+          expect(await attempt(() => new Altering().run(open, around, body))).toMatchObject(outcome)
+          expect(paused).toHaveBeenCalled()
+          const names = open.store.schema.fields.map(({ name }) => name)
+          expect(new Set(names).size).toBe(names.length)
+          expect(names).toContain('attr_color')
+        },
+      )
+    }
   })
 
   it('adds fields, and indexes what documents already held', async () => {

@@ -292,3 +292,34 @@ it('a search whose other collection runs out of time is a 408, and no part of th
   )
   expect(await refusal(a, { filter_by: `!$${b}(to:nobody)`, search_cutoff_ms: '1' })).toContain('408')
 })
+
+it('passes on keys that are too long for one value of SQLite', { timeout: 120_000 }, async () => {
+  const [a, b] = [unique('a'), unique('b')]
+  const key = (n: number) => `${n}-${'k'.repeat(900)}`
+  await make(
+    a,
+    [
+      { name: 'key', type: 'string' },
+      { name: 'n', type: 'int32' },
+    ],
+    many(4_000, (n) => ({ id: key(n), key: key(n), n })),
+  )
+  const fields = [
+    { name: 'to', type: 'string', reference: `${a}.key` },
+    { name: 'kind', type: 'string', facet: true },
+    { name: 'm', type: 'int32' },
+  ]
+  await make(
+    b,
+    fields,
+    many(4_000, (n) => ({ id: String(n), to: key(n), kind: n % 2 ? 'odd' : 'even', m: n })),
+  )
+  expect(await search(a, { filter_by: `$${b}(m:<3900)`, per_page: '1' })).toMatchObject({ found: 3_900 })
+  expect(await search(b, { filter_by: `$${a}(n:>=100)`, per_page: '1' })).toMatchObject({ found: 3_900 })
+  const sorted = { filter_by: `$${b}(id:*)`, sort_by: `$${b}(m:desc)`, per_page: '2' }
+  expect((await search(a, sorted)).hits!.map(({ document }) => document.n)).toEqual([3_999, 3_998])
+  const [facet] = (await search(a, { facet_by: `$${b}(kind)`, per_page: '0' })).facet_counts as {
+    counts: { value: string; count: number }[]
+  }[]
+  expect(facet!.counts.map(({ count }) => count)).toEqual([2_000, 2_000])
+})

@@ -43,7 +43,10 @@ export const assistantEntries = once(() => ({
     ),
   ),
   system_prompt: v.optional(
-    described(v.pipe(v.string(), v.maxLength(LONGEST_PROMPT)), "In the place of the model's own"),
+    described(
+      v.pipe(v.string(), v.maxLength(LONGEST_PROMPT)),
+      "In the place of the model's own. Absent, where the model has none: instructions to answer from the documents alone",
+    ),
   ),
   questions: v.optional(
     described(

@@ -11,6 +11,7 @@ import {
 } from '../../registry/assistants'
 import { findModel } from '../../registry/models'
 import { MOST_FILES } from '../../text-file'
+import { defaultPromptOf } from '../../turn/prompt'
 import { openAssistant } from '../edge/open-assistant'
 import { json } from '../edge/response'
 import { roomForFiles } from '../turn/files'
@@ -31,7 +32,10 @@ export async function put({ env, access, record, path, body }: Serving<'putAssis
   const { name } = path
   await requireOwn({ env, access, record, path })
   requireCollections(access, record.action!, namesOf(body), record)
-  return json(await putAssistant(env, name, body))
+  const model = body.system_prompt === undefined && (await findModel(env, body.model))
+  // What is sent is seen, and can be changed. A model's own prompt stays the model's.
+  const prompt = model && model.system_prompt === undefined ? defaultPromptOf(model) : undefined
+  return json(await putAssistant(env, name, { ...(prompt && { system_prompt: prompt }), ...body }))
 }
 
 export const get = async ({ env, path }: Serving<'getAssistant'>): Promise<Response> =>

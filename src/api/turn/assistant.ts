@@ -11,6 +11,7 @@ import { acceptedBy } from '../../models/sampling'
 import { contentOf, type FilePart } from '../../parts'
 import type { Assistant } from '../../registry/assistants'
 import type { Reading } from '../../turn/events'
+import { defaultPromptOf } from '../../turn/prompt'
 import type { Begun, Replacement } from '../../turn/request'
 import type { TranscriptMessage } from '../../turn/transcript'
 import type { Wording } from '../../turn/wording'
@@ -170,7 +171,7 @@ async function modelOf(
   const model = await findOpenModel(env, [access], id)
   if (!model) throw new ApiError(400, 'The conversation model of this assistant does not exist any more.')
   const { replace, append = [] } = changes.prompt ?? {}
-  const system = [replace ?? prompt ?? model.system_prompt, ...append].filter(Boolean).join('\n\n')
+  const system = [replace ?? prompt ?? defaultPromptOf(model), ...append].filter(Boolean).join('\n\n')
   return { ...model, ...(system !== '' && { system_prompt: system }) }
 }
 

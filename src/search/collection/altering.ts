@@ -5,6 +5,11 @@ import { applyAlteration, prepareAlteration, readAlteration } from './alter'
 import { ABANDONED_MS } from './life'
 import type { Open } from './open'
 
+/** How often a PATCH is read while imports change the schema. */
+const MOST_ATTEMPTS = 5
+
+const inProgress = (): ApiError => new ApiError(422, 'Another collection update operation is in progress.')
+
 export class Altering {
   #running = false
 
@@ -17,15 +22,21 @@ export class Altering {
     { storage, env, alarm }: Surroundings,
     body: unknown,
   ): Promise<Record<string, unknown>> {
-    const before = store.schema
-    const alteration = await readAlteration(body, before, env)
-    if (this.#running || reindex.pending || embeddings.replacing || store.schema !== before) {
-      throw new ApiError(422, 'Another collection update operation is in progress.')
-    }
+    let before = store.schema
+    let alteration = await readAlteration(body, before, env)
+    const isBusy = (): boolean => reindex.pending || embeddings.replacing
+    if (this.#running || isBusy()) throw inProgress()
     this.#running = true
     try {
-      await prepareAlteration(alteration, store, env)
-      if (store.closed) throw collectionGone()
+      for (let attempt = 1; ; attempt++) {
+        if (store.schema === before) await prepareAlteration(alteration, store, env)
+        if (store.closed) throw collectionGone()
+        if (store.schema === before) break
+        // Meanwhile an import has added fields, perhaps one of these. So the PATCH is read again.
+        if (isBusy() || attempt === MOST_ATTEMPTS) throw inProgress()
+        before = store.schema
+        alteration = await readAlteration(body, before, env)
+      }
       storage.transactionSync(() => {
         const { carried, reindexing } = applyAlteration(store, alteration)
         if (reindexing) reindex.start(carried)

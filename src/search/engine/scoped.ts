@@ -32,7 +32,8 @@ function requireSameReading(node: FilterNode): void {
   if (node.kind === 'object') requireSameReading(node.child)
   if (node.kind === 'and' || node.kind === 'or') for (const child of node.children) requireSameReading(child)
   const names = node.kind === 'clause' || node.kind === 'object' ? [node.field] : []
-  const phrases = node.kind === 'clause' ? node.values.filter(({ phrase }) => phrase) : []
+  const values = node.kind === 'clause' ? node.values : []
+  const phrases = values.filter(({ phrase, exact, text }) => phrase || (!exact && text.includes('`')))
   const unsafe = [...names, ...phrases.map(({ text }) => text)].find((text) => ENDS.test(text))
   if (unsafe === undefined) return
   throw new ApiError(400, `Could not parse the filter query: signs in ${unsafe} are not in backticks.`)

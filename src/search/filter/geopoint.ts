@@ -68,30 +68,47 @@ function within({ latitude, longitude, meters }: Circle): IsInside {
 }
 
 /**
- * Whether a polygon contains a place. Even-odd rule: a place is inside if a ray to the east crosses an odd number of edges.
+ * Whether a polygon contains a place. An edge takes the shorter way around the earth, so a polygon may lie over the 180th
+ * meridian, and its corners may come in either order. A place is inside if the way from it to the north crosses an odd number of
+ * edges; or an even number, if the north pole itself is inside. Of a polygon around the earth, the smaller part is inside.
  * @param corners latitudes and longitudes in turn
  */
 export function contains(corners: readonly number[]): IsInside {
-  const list = Float64Array.from(corners)
-  let [south, north, east] = [Infinity, -Infinity, -Infinity]
-  for (let at = 0; at < list.length; at += 2) {
-    south = Math.min(south, list[at]!)
-    north = Math.max(north, list[at]!)
-    east = Math.max(east, list[at + 1]!)
+  /** of each edge: its western end, its width, and its latitudes in the west and in the east */
+  const edges: number[] = []
+  let [south, north, turned, lean] = [Infinity, -Infinity, 0, 0]
+  for (let at = 0; at < corners.length; at += 2) {
+    const [y1, x1] = [corners[at]!, corners[at + 1]!]
+    const [y2, x2] = [corners[(at + 2) % corners.length]!, corners[(at + 3) % corners.length]!]
+    const width = shorter(x2 - x1)
+    turned += width
+    lean += width * (y1 + y2)
+    south = Math.min(south, y1)
+    north = Math.max(north, y1)
+    if (width > 0) edges.push(x1, width, y1, y2)
+    else if (width < 0) edges.push(x2, -width, y2, y1)
   }
+  const isAround = Math.abs(turned) > 180
+  const hasNorthPole = isAround && lean * turned > 0
+  if (isAround) [south, north] = [-Infinity, Infinity]
+  const list = Float64Array.from(edges)
   return (y, x) => {
-    if (!(y >= south && y <= north && x <= east)) return false
-    let isInside = false
-    let [y1, x1] = [list.at(-2)!, list.at(-1)!]
-    for (let at = 0; at < list.length; at += 2) {
-      const [y2, x2] = [list[at]!, list[at + 1]!]
-      if (y1 > y !== y2 > y && x < ((x2 - x1) * (y - y1)) / (y2 - y1) + x1) isInside = !isInside
-      y1 = y2
-      x1 = x2
+    if (!(y >= south && y <= north)) return false
+    let isInside = hasNorthPole
+    for (let at = 0; at < list.length; at += 4) {
+      const past = x - list[at]!
+      const east = past - 360 * Math.floor(past / 360)
+      const width = list[at + 1]!
+      const [first, last] = [list[at + 2]!, list[at + 3]!]
+      if (east < width && first + ((last - first) * east) / width > y) isInside = !isInside
     }
     return isInside
   }
 }
+
+/** A difference of longitudes by the shorter way. A whole turn stays one: it is an edge of the whole map. */
+const shorter = (degrees: number): number =>
+  Math.abs(degrees) <= 180 || Math.abs(degrees) === 360 ? degrees : degrees - 360 * Math.round(degrees / 360)
 
 /** The points that a clause on polygons asks for. @throws ApiError 400 */
 export function pointsOf(field: Field, { values }: FilterClause): [latitude: number, longitude: number][] {

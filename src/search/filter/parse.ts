@@ -6,11 +6,12 @@
  *     operand    := '(' expression ')' | field '.{' expression '}' | join | clause
  *     join       := ['!'] '$' collection '(' expression ')'
  *     clause     := field ':' ['=' | '!=' | '!'] (value | '[' [value (',' value)*] ']')
- *     value      := '`' any text '`' | '"' phrase '"' | text up to && || , ] or an unmatched ) or }
+ *     value      := '`' any text, a backtick as '\`' '`' | '"' phrase '"' | text up to && || , ] or an unmatched ) or }
  *
  * `field.{...}` holds for a document if one object at the field meets the whole expression.
  */
 import { ApiError } from '../../errors'
+import { EXACT, endOfQuoted, opensQuoted, withoutQuoted } from '../fragment'
 import { MAX_JOIN_DEPTH } from '../limits'
 
 export type FilterOperator = ':' | ':=' | ':!=' | ':!'
@@ -25,12 +26,7 @@ export interface FilterValue {
   exact?: true
 }
 
-/**
- * Begins a value in backticks that is compared letter by letter; print.ts writes it. Other engines' words are the same with
- * this sign.
- */
-export const EXACT = '\ue001'
-/** Stands for a backtick in such a value. */
+/** Stands for a backtick in a value that begins with EXACT. */
 export const EXACT_BACKTICK = '\ue002'
 
 export interface FilterClause {
@@ -279,13 +275,13 @@ class FilterParser {
   #value(inList: boolean): FilterValue {
     this.#skipSpace()
     if (this.text[this.#position] === '`') {
-      const end = this.text.indexOf('`', this.#position + 1)
+      const end = endOfQuoted(this.text, this.#position)
       if (end === -1) throw new ApiError(400, MALFORMED)
       const text = this.text.slice(this.#position + 1, end)
       const next = end + 1 + /^\s*/.exec(this.text.slice(end + 1))![0].length
       if (this.#endsValue(next, inList)) {
         this.#position = next
-        if (!text.startsWith(EXACT)) return { text, quoted: true }
+        if (!text.startsWith(EXACT)) return { text: unescaped(text), quoted: true }
         return { text: text.slice(1).replaceAll(EXACT_BACKTICK, '`'), quoted: true, exact: true }
       }
     }
@@ -308,9 +304,9 @@ class FilterParser {
     let open = 0
     while (this.#position < this.text.length && !(open === 0 && this.#endsValue(this.#position, inList))) {
       const character = this.text[this.#position]!
-      if (character === '`') {
+      if (opensQuoted(this.text, this.#position)) {
         // Backticks inside a value quote a part of it: pre`,`post.
-        const end = this.text.indexOf('`', this.#position + 1)
+        const end = endOfQuoted(this.text, this.#position)
         if (end === -1) throw new ApiError(400, MALFORMED)
         text += this.text.slice(this.#position + 1, end)
         this.#position = end + 1
@@ -322,7 +318,7 @@ class FilterParser {
       this.#position++
     }
     if (open > 0) throw new ApiError(400, UNBALANCED)
-    return text.trim()
+    return unescaped(text.trim())
   }
 
   #endsValue(at: number, inList: boolean): boolean {
@@ -357,8 +353,8 @@ export function readJoin(
   const start = head.lastIndex
   let open = 1
   for (let end = start; end < text.length; end++) {
-    if (text[end] === '`') {
-      end = text.indexOf('`', end + 1)
+    if (opensQuoted(text, end)) {
+      end = endOfQuoted(text, end)
       if (end < 0) return undefined
     } else if (text[end] === '(') open++
     else if (text[end] === ')' && --open === 0) {
@@ -371,12 +367,15 @@ export function readJoin(
 
 function isBalanced(text: string): boolean {
   let open = 0
-  for (const character of text.replace(/`[^`]*`/g, '')) {
+  for (const character of withoutQuoted(text)) {
     if (character === '(') open++
     if (character === ')' && --open < 0) return false
   }
   return open === 0
 }
+
+/** A value with its backticks as they are meant. */
+const unescaped = (text: string): string => text.replaceAll('\\`', '`')
 
 /** The joins of a filter, without those inside of other joins. */
 export function joinsOf(node: FilterNode | undefined): FilterJoin[] {

@@ -1,5 +1,6 @@
 /** Writes filters: the inverse of parse.ts. */
-import { EXACT, EXACT_BACKTICK, type FilterJoin, type FilterNode, type FilterValue } from './parse'
+import { EXACT } from '../fragment'
+import { EXACT_BACKTICK, type FilterJoin, type FilterNode, type FilterValue } from './parse'
 
 /** A tree as a filter that parses to the same tree. */
 export function printFilter(node: FilterNode): string {
@@ -38,13 +39,16 @@ const printValue = ({ text, quoted, phrase, exact }: FilterValue): string =>
     ? exactly(text)
     : phrase || (!quoted && (!SIGNS.test(text) || PLACE.test(text)))
       ? text
-      : `\`${text}\``
+      : `\`${apart(text.replaceAll('`', '\\`'))}\``
+
+/** A backslash at the end of a value would escape the backtick that ends it. Words are the same with a blank. */
+const apart = (text: string): string => (text.endsWith('\\') ? `${text} ` : text)
 
 /**
  * Any text as one value, in backticks. Backticks in it are left out: words are the same without them. A text of nothing
  * else is a blank, since a value may not be empty.
  */
-export const quoted = (text: string): string => `\`${text && (text.replaceAll('`', '') || ' ')}\``
+export const quoted = (text: string): string => `\`${apart(text && (text.replaceAll('`', '') || ' '))}\``
 
 /** Any text as a value that strings have to equal letter by letter, case and signs too. */
 export const exactly = (text: string): string => `\`${EXACT}${text.replaceAll('`', EXACT_BACKTICK)}\``

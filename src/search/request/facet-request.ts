@@ -2,7 +2,7 @@
 import { ApiError, detailed } from '../../errors'
 import { exactNumber } from '../../exact-json'
 import { readJoin } from '../filter/parse'
-import { splitOutside } from '../fragment'
+import { splitOutside, withoutQuoted } from '../fragment'
 import { MAX_FACETS, requireAtMost } from '../limits'
 import { isDynamic } from '../schema/field'
 import { findField } from '../schema/find-field'
@@ -149,7 +149,7 @@ function parseRange(field: Field, option: string): FacetRange {
     throw new ApiError(400, 'Range facet is restricted to only integer and float fields.')
   }
   // A comma is missing. Labels in backticks may have brackets.
-  if (/\]\s*\S/.test(option.replace(/`[^`]*`/g, ''))) throw new ApiError(400, 'Invalid facet format.')
+  if (/\]\s*\S/.test(withoutQuoted(option))) throw new ApiError(400, 'Invalid facet format.')
   if (/:\s*\[([^,\]]*,[^,\]]*,|[^\]]*$)/.test(option)) {
     throw new ApiError(400, 'Error splitting the facet range values.')
   }

@@ -185,16 +185,22 @@ async function facetsOf(asked: Asked, question: FacetQuestion): Promise<FacetCou
 }
 
 /** The documents with one of the keys that pass the filter, oldest first. */
-async function relatedPairs(asked: Asked, keys: string): Promise<Pair[]> {
+async function relatedPairs(asked: Asked, keys: string[]): Promise<Pair[]> {
   const { context, keyField, pace } = asked
   const { sql } = context
   const relation = keysIn(keyField)
-  const all = pace.query<Pair>(sql, {
-    sql: `SELECT k.seq, json_quote(k.key) AS key FROM ${relation.sql} k WHERE k.key IN (SELECT value FROM json_each(?))
-      ORDER BY k.seq LIMIT ?`,
-    bindings: [...relation.bindings, keys, MAX_JOIN_KEYS + 1],
-  })
-  if (all.length > MAX_JOIN_KEYS) throw tooMany(context, MAX_JOIN_KEYS)
+  const all: Pair[] = []
+  for (const list of keys) {
+    const pairs = pace.query<Pair>(sql, {
+      sql: `SELECT k.seq, json_quote(k.key) AS key FROM ${relation.sql} k WHERE k.key IN (SELECT value FROM json_each(?))
+        LIMIT ?`,
+      bindings: [...relation.bindings, list, MAX_JOIN_KEYS + 1],
+    })
+    for (const pair of pairs) all.push(pair)
+    if (all.length > MAX_JOIN_KEYS) throw tooMany(context, MAX_JOIN_KEYS)
+    if (!(await pace.rest())) throw timedOut()
+  }
+  all.sort((a, b) => a.seq - b.seq)
   const kept = new Set(
     await passing(
       asked,

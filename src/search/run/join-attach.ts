@@ -3,7 +3,7 @@ import { ApiError } from '../../errors'
 import { mapFew } from '../../few'
 import { project } from '../documents/projection'
 import { joinsOf } from '../filter/parse'
-import { splitOutside } from '../fragment'
+import { jsonLists, splitOutside } from '../fragment'
 import { findField } from '../schema/find-field'
 import { leaves } from '../schema/values'
 import type { Document, DocumentQuestion, JoinPlace } from '../types'
@@ -91,7 +91,7 @@ async function relatedDocuments(
     exclude: [exclude, joins.scope.excludes ?? ''].filter(Boolean).join(','),
     sortBy: include.sortBy,
     limit: include.limit,
-    keys: '',
+    keys: [],
   }
   const relation = await relationOrLink(joins, place)
   if (relation === undefined) return throughLink(context, joins, include, question, seqs)
@@ -105,8 +105,8 @@ async function relatedDocuments(
   for (const [filter, group] of shownOf(context, joins, place, seqs)) {
     const keys = joins.keysOf(group, relation.on)
     if (keys.length === 0) continue
-    const list = `[${[...new Set(keys.map(({ key }) => key))].join(',')}]`
-    const answer = await joins.ask(place, { filter, want: { ...question, keys: list } })
+    const lists = jsonLists(new Set(keys.map(({ key }) => key)))
+    const answer = await joins.ask(place, { filter, want: { ...question, keys: lists } })
     const { documents = [], related = [] } = answer
     for (const [key, places, count] of related) {
       joined.byKey.set(key, { documents: places.map((at) => documents[at]!), count })

@@ -1,6 +1,7 @@
 /** Facets of joined collections: `facet_by=$collection(field)` counts the related documents of the matches. */
 import { ApiError } from '../../errors'
 import { isExcluded } from '../documents/projection'
+import { jsonLists } from '../fragment'
 import { MAX_JOIN_KEYS } from '../limits'
 import type { JoinedFacets } from '../request/facet-request'
 import { parseRequest, type SearchRequest } from '../request/request'
@@ -76,7 +77,7 @@ async function relatedTo(
   for (const [filter, group] of shownOf(context, joins, place, seqs)) {
     const keys = new Set(joins.keysOf(group, on).map(({ key }) => key))
     if (keys.size === 0) continue
-    const want = { related: `[${[...keys].join(',')}]` }
+    const want = { related: jsonLists(keys) }
     const answer = await pace.away(joins.ask(place, { filter, want }))
     for (const seq of answer.seqs ?? []) found.add(seq)
   }

@@ -1,5 +1,5 @@
 /** Sorts by fields of related documents: `$collection(field:asc)`. */
-import { fragment, type SqlFragment } from '../fragment'
+import { fragment, jsonLists, type SqlFragment } from '../fragment'
 import type { JoinedKey } from '../request/order'
 import type { SearchContext } from './context'
 import type { Gathered } from './gathered'
@@ -19,8 +19,8 @@ async function ranks(
   const { on } = await pace.away(joins.relation(place))
   for (const [filter, group] of shownOf(context, joins, place, seqs)) {
     const keys = joins.keysOf(group, on)
-    const list = `[${[...new Set(keys.map(({ key }) => key))].join(',')}]`
-    const answer = await pace.away(joins.ask(place, { filter, want: { sortBy, keys: list } }))
+    const lists = jsonLists(new Set(keys.map(({ key }) => key)))
+    const answer = await pace.away(joins.ask(place, { filter, want: { sortBy, keys: lists } }))
     const byKey = new Map(answer.ranks)
     for (const { seq, key } of keys) {
       const rank = byKey.get(key)

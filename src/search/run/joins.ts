@@ -10,6 +10,7 @@ import { keysIn } from '../documents/join-keys'
 import type { JoinedDocuments } from '../filter/context'
 import { type FilterJoin, type FilterNode, joinsOf, parseFilter } from '../filter/parse'
 import { joinKey } from '../filter/print'
+import { jsonLists, withoutQuoted } from '../fragment'
 import { MAX_JOINED, MAX_JOINS } from '../limits'
 import { referenceOf } from '../schema/field'
 import { requireFilled } from '../schema/filling'
@@ -33,9 +34,7 @@ export const hasJoins = (params: SearchParameters): boolean =>
 function requireFew(params: SearchParameters): void {
   const { filter_by = '', include_fields = '', sort_by = '', facet_by = '' } = params
   const count = [
-    ...`${filter_by} ${include_fields} ${sort_by} ${facet_by}`
-      .replace(/`[^`]*`/g, '')
-      .matchAll(/\$[^\s$()]+\s*\(/g),
+    ...withoutQuoted(`${filter_by} ${include_fields} ${sort_by} ${facet_by}`).matchAll(/\$[^\s$()]+\s*\(/g),
   ]
   if (count.length > MAX_JOINS) throw new ApiError(400, `A search takes at most ${MAX_JOINS} joins.`)
 }
@@ -163,12 +162,12 @@ export class Joins implements SearchJoins {
   async #withKeys({ on, keys = [] }: JoinAnswer): Promise<Float64Array> {
     const found = new Set<number>()
     const relation = keysIn(on)
-    for (let from = 0; from < keys.length; from += KEYS_A_TURN) {
-      if (from > 0) await scheduler.wait(0)
+    for (const [turn, list] of jsonLists(keys, KEYS_A_TURN).entries()) {
+      if (turn > 0) await scheduler.wait(0)
       const rows = this.#context.sql.exec<{ seq: number }>(
         `SELECT k.seq FROM ${relation.sql} k WHERE k.key IN (SELECT value FROM json_each(?))`,
         ...relation.bindings,
-        `[${keys.slice(from, from + KEYS_A_TURN).join(',')}]`,
+        list,
       )
       for (const { seq } of rows) found.add(seq)
       if (found.size > MAX_JOINED) {
@@ -180,13 +179,15 @@ export class Joins implements SearchJoins {
 
   keysOf(seqs: readonly number[], on: string): { seq: number; key: string }[] {
     const relation = keysIn(on, 'seq')
-    return this.#context.sql
-      .exec<{ seq: number; key: string }>(
-        `SELECT k.seq, json_quote(k.key) AS key FROM ${relation.sql} k WHERE k.seq IN (SELECT value FROM json_each(?))`,
-        ...relation.bindings,
-        JSON.stringify(seqs),
-      )
-      .toArray()
+    return jsonLists(seqs.map(String)).flatMap((list) =>
+      this.#context.sql
+        .exec<{ seq: number; key: string }>(
+          `SELECT k.seq, json_quote(k.key) AS key FROM ${relation.sql} k WHERE k.seq IN (SELECT value FROM json_each(?))`,
+          ...relation.bindings,
+          list,
+        )
+        .toArray(),
+    )
   }
 }
 

@@ -171,3 +171,113 @@ it('holds more documents than one value of SQLite does', async () => {
     expect(found(not(oneOf([])))).toHaveLength(4)
   })
 })
+
+describe('polygons', () => {
+  /** Each with places inside and outside of it. */
+  const CASES: [name: string, corners: number[], inside: number[][], outside: number[][]][] = [
+    [
+      'a plain one',
+      [0, 0, 10, 0, 10, 10, 0, 10],
+      [[5, 5]],
+      [
+        [5, -5],
+        [5, 15],
+        [15, 5],
+        [-5, 5],
+        [5, 175],
+      ],
+    ],
+    [
+      'over the 180th meridian',
+      [-20, 170, -10, 170, -10, -170, -20, -170],
+      [
+        [-15, 175],
+        [-15, -175],
+        [-15, 180],
+        [-15, -180],
+      ],
+      [
+        [-15, 0],
+        [-15, 165],
+        [-15, -165],
+        [-5, 180],
+      ],
+    ],
+    [
+      'over it, counted on',
+      [-20, 170, -10, 170, -10, 190, -20, 190],
+      [
+        [-15, 175],
+        [-15, -175],
+      ],
+      [[-15, 0]],
+    ],
+    [
+      'around the north pole',
+      [70, 0, 70, 90, 70, 180, 70, -90],
+      [
+        [89, 5],
+        [80, -120],
+        [71, 180],
+        [90, 0],
+      ],
+      [
+        [60, 5],
+        [0, 0],
+        [-89, 5],
+      ],
+    ],
+    [
+      'around the south pole',
+      [-70, 10, -70, 130, -70, -110],
+      [
+        [-89, 5],
+        [-80, 170],
+        [-90, 0],
+      ],
+      [
+        [-60, 5],
+        [0, 0],
+        [89, 5],
+      ],
+    ],
+    [
+      'the whole map',
+      [-90, -180, 90, -180, 90, 180, -90, 180],
+      [
+        [0, 0],
+        [50, 179],
+        [-50, -179],
+      ],
+      [],
+    ],
+  ]
+  const reversed = (corners: number[]): number[] =>
+    Array.from({ length: corners.length / 2 }, (_, at) =>
+      corners.slice(corners.length - 2 * at - 2).slice(0, 2),
+    ).flat()
+  const places = CASES.flatMap(([, , inside, outside]) => [...inside, ...outside])
+
+  it.each(CASES)('%s, in either order, from any corner', async (_, corners, inside, outside) => {
+    const points = await makeCollection(
+      [{ name: 'at', type: 'geopoint' }],
+      places.map((at, index) => ({ id: `p${index}`, at })),
+    )
+    const areas = await makeCollection([{ name: 'area', type: 'geopolygon' }], [{ id: 'a', area: corners }])
+    for (const order of [corners, reversed(corners)]) {
+      for (let turn = 0; turn < order.length; turn += 2) {
+        const turned = [...order.slice(turn), ...order.slice(0, turn)]
+        const found = await idsWhere(points.object, `at:(${turned.join(',')})`)
+        const at = found.map((id) => places[Number(id.slice(1))])
+        for (const place of inside) expect(at).toContainEqual(place)
+        for (const place of outside) expect(at).not.toContainEqual(place)
+      }
+    }
+    for (const [list, ids] of [
+      [inside, ['a']],
+      [outside, []],
+    ] as const) {
+      for (const place of list) expect(await idsWhere(areas.object, `area:(${place.join(',')})`)).toEqual(ids)
+    }
+  })
+})
