@@ -4,7 +4,7 @@ import { ttlsOf } from '../db/conversation-models'
 import type { ConversationEntry } from '../db/conversations'
 import { type Cost, deleteTurn, recordCost, type Spent, type TurnRecord } from '../db/turns'
 import { dayOf } from '../db/usage'
-import { type ApiError, coded, logFailure, type Outcome, type Trail } from '../errors'
+import { type ApiError, coded, logFailure, type Outcome, storageFull, type Trail } from '../errors'
 import { withSettings } from '../models/sampling'
 import { textOf, toStored, withoutFileTexts } from '../parts'
 import { historyStore } from '../registry/engines'
@@ -69,7 +69,8 @@ export class TurnRun {
       await this.#run()
     } catch (error) {
       logFailure('turn could not run', error, this.#trail)
-      this.#refuse(coded('internal', 500, 'The turn could not be run through a fault of the server.'))
+      const fault = coded('internal', 500, 'The turn could not be run through a fault of the server.')
+      this.#refuse(storageFull(error) ?? fault)
     }
     const { request, stream } = this.#queued
     await this.#reservation.end()
@@ -87,8 +88,8 @@ export class TurnRun {
     const known = await this.#lookUp()
     const isFirst = known !== 'unknown' && (known ? known.messages.length === 0 : !request.continues)
     // While a turn is counted, its searches begin, if they are in the words of the question.
-    const isAhead = reserving && isFirst && !request.given && !request.transcript
-    if (isAhead) this.#searching = searchAhead(this.#env, request)
+    if (reserving && isFirst && !request.given && !request.transcript)
+      this.#searching = searchAhead(this.#env, request)
     const spentBudget = await reserving
     // No await from here until the turn begins: the conversation's owner must not change in between.
     if (abort.signal.aborted) return this.#refuse(stopped())
@@ -168,9 +169,8 @@ export class TurnRun {
       this.#copied = false
     }
     const spentBudget = await this.#reservation.take()
-    if (!spentBudget) return runTurn(request, ports, signal)
-    ports.emit(errorEvent(spentBudget, signal, request))
-    return []
+    if (spentBudget) ports.emit(errorEvent(spentBudget, signal, request))
+    return spentBudget ? [] : runTurn(request, ports, signal)
   }
 
   /** Records what the turn has spent so far, so that it is charged even if this object dies before the end. */
