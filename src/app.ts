@@ -51,7 +51,7 @@ app.use(async (context, next) => {
   }
   const refused =
     refuseOrigin(env, request) ??
-    refuseKeyInUrl(env, request) ??
+    refuseKeyInUrl(env, request, context.req.path) ??
     (await refuseDatabase(env, request, context.req.path, record))
   if (refused) {
     await discardBody(request)

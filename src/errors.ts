@@ -28,6 +28,7 @@ export type ErrorCode =
   // What a caller has too much of.
   | 'over_budget'
   | 'too_many_waiting'
+  | 'storage_full'
   // What an HTTP status says by itself.
   | StatusCode
 
@@ -113,6 +114,24 @@ export const collectionMissing = (name: string, status = 404): ApiError =>
 /** The conversation model does not exist, or the key may not use it. */
 export const modelMissing = (status = 404): ApiError => coded('unknown_model', status, 'Model not found')
 
+/** How SQLite and D1 say that there is no room: on the disk of a local start, in an object, in D1. */
+const FULL = /SQLITE_FULL|database or disk is full|maximum (?:DB|database) size|no space left on device/i
+
+/** The error of a write that found no room, which it logs; undefined for any other error. */
+export function storageFull(error: unknown): ApiError | undefined {
+  let cause = error
+  while (cause instanceof Error && cause.cause instanceof Error) cause = cause.cause
+  if (!(cause instanceof Error) || cause instanceof ApiError) return undefined
+  // biome-ignore lint/plugin: the platform gives no code
+  if (!FULL.test(cause.message)) return undefined
+  logFailure('storage is full', cause)
+  return coded(
+    'storage_full',
+    507,
+    'The storage of this server is full, so nothing more can be stored. What is there can be read. Delete something or make room before you send this again.',
+  )
+}
+
 /** An ApiError as plain data: exceptions lose their class and properties when they cross RPC. */
 export interface Failure {
   status: number
@@ -129,14 +148,13 @@ export interface Failure {
 /** What an RPC method returns if its caller can make it fail. */
 export type Outcome<T> = { ok: true; value: T } | { ok: false; error: Failure }
 
-/** Runs `work` and turns a thrown ApiError into data. Other errors pass through: they are bugs. */
+/** Runs `work` and turns a thrown ApiError, or that of a full disk, into data. Other errors pass through: they are bugs. */
 export async function attempt<T>(work: () => T | Promise<T>): Promise<Outcome<T>> {
   try {
     return { ok: true, value: await work() }
   } catch (error) {
-    if (error instanceof ApiError) {
-      return { ok: false, error: failed(error) }
-    }
+    const known = error instanceof ApiError ? error : storageFull(error)
+    if (known) return { ok: false, error: failed(known) }
     throw error
   }
 }

@@ -7,7 +7,7 @@
  * broken, so each attempt after a failure gets a new one.
  */
 import { backoff, jittered } from './backoff'
-import { ApiError } from './errors'
+import { ApiError, storageFull } from './errors'
 
 /** Whether to retry a call that may already have run. `once`: a second run would do or return something else. */
 export type Repetition = 'repeat' | 'once'
@@ -40,6 +40,8 @@ export function objectCalls<Rpc extends object>(connect: () => Rpc, methods: Rep
       } catch (error) {
         stub = undefined
         const { retryable, overloaded } = faultOf(error)
+        const full = storageFull(error)
+        if (full) throw full
         if (overloaded) throw busy()
         if (!retryable) throw error
         if (methods[name] === 'once') throw unsure()

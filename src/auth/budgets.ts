@@ -1,14 +1,24 @@
 /**
  * Daily budgets of tokens and turns, for keys and models. Days are UTC.
  *
- * Usage is written when a turn ends, and read before a turn begins, from a sum that may be seconds old. So only turns
- * that are already running can overrun a budget.
+ * Tokens are written when a turn ends, and read before a turn begins, from a sum that may be seconds old. So turns that are
+ * already running can overrun a budget of tokens. A turn is counted before it runs (db/usage.ts, `reserveTurn`), after this check,
+ * which refuses most of those that are too many.
  */
-import { type Budget, dayOf, isLimited, type Spent, spentByOwner, spentOnModel, usedUp } from '../db/usage'
-import { type ApiError, coded } from '../errors'
+import {
+  type Budget,
+  dayOf,
+  isLimited,
+  KEY_BUDGET,
+  MODEL_BUDGET,
+  overBudget,
+  type Spent,
+  spentByOwner,
+  spentOnModel,
+  usedUp,
+} from '../db/usage'
+import type { ApiError } from '../errors'
 import type { Access } from './access'
-
-const DAY_MS = 86_400_000
 
 /**
  * @param accesses the keys of the request: each needs some budget left
@@ -25,26 +35,17 @@ export async function requireBudget(
   const limits = new Map(accesses.map((access) => [access.owner, access.limits]))
   const checks = [...limits]
     .filter(([, budget]) => isLimited(budget))
-    .map(async ([owner, budget]) =>
-      requireLeft('this API key', budget, await spentByOwner(env, day, owner), now),
-    )
+    .map(async ([owner, budget]) => requireLeft(KEY_BUDGET, budget, await spentByOwner(env, day, owner), now))
   if (isLimited(model)) {
     const spent = spentOnModel(env, day, model.id)
-    checks.push(spent.then((sum) => requireLeft('this conversation model', model, sum, now)))
+    checks.push(spent.then((sum) => requireLeft(MODEL_BUDGET, model, sum, now)))
   }
   await Promise.all(checks)
 }
 
 function requireLeft(whose: string, budget: Budget, spent: Spent, now: number): void {
   const used = usedUp(budget, spent)
-  if (!used) return
-  const reset = (Math.floor(now / DAY_MS) + 1) * DAY_MS
-  throw coded(
-    'over_budget',
-    429,
-    `The budget of ${used.most} ${used.unit} a day of ${whose} is spent. It begins anew at ${new Date(reset).toISOString()}.`,
-    Math.ceil((reset - now) / 1000),
-  )
+  if (used) throw overBudget(whose, used, now)
 }
 
 /**

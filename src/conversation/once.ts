@@ -8,11 +8,13 @@ import { withSettings } from '../models/sampling'
 import type { LogEventBody } from '../turn/events'
 import { emptyTurn, foldBody } from '../turn/fold'
 import type { AskRequest, Single } from '../turn/request'
-import { runTurn } from '../turn/run'
+import { errorEvent, runTurn } from '../turn/run'
+import { isNothing } from '../turn/spending'
 import { logTurn, TurnClock } from '../turn/turn-line'
 import type { Answering } from './ask'
 import { conversationObject } from './conversation-object'
 import { Reader, type Reads } from './reader'
+import { Reservation } from './reservation'
 import { searchPorts } from './search-ports'
 import { languageModelOf, rewriterOf } from './turn-models'
 import { TurnStream } from './turn-stream'
@@ -73,13 +75,20 @@ export function answerOnce(env: Cloudflare.Env, single: Single, conversationId =
     emit,
     now: () => Date.now(),
   }
-  const work = runTurn(request, ports, left.signal).then(async (spent) => {
+  const reservation = new Reservation(env, request, trail)
+  const run = async () => {
+    const spentBudget = await reservation.take()
+    if (spentBudget) return emit(errorEvent(spentBudget, left.signal, request))
+    const spent = await runTurn(request, ports, left.signal)
     logTurn(env, turn, request, clock)
+    reservation.used = turn.error === undefined || !isNothing(spent)
+    if (!reservation.used) return reservation.end()
     const day = dayOf(Date.now())
     const [usage, ...others] = spent.map((spending) => ({ day, owner: asker.owner, ...spending }))
-    await recordCost(database(env), { usage: usage!, ...(others.length > 0 && { others }) })
-  })
-  waitUntil(work.catch((error) => logFailure('a turn could not be charged', error, trail)))
+    const cost = { usage: usage!, ...(others.length > 0 && { others }), ...reservation.counted }
+    await recordCost(database(env), cost)
+  }
+  waitUntil(run().catch((error) => logFailure('a turn could not be charged', error, trail)))
   return { events: reader.stream, ...(pieces && { words: pieces.stream }) }
 }
 

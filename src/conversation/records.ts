@@ -90,8 +90,13 @@ export class Records {
   }
 
   /** Records the cost of a turn that has no answer. */
-  putCost(turn: number, { usage, others, copied }: Cost): void {
-    this.#write(turn, { usage, ...(others && { others }), ...(copied && { copied }) })
+  putCost(turn: number, { usage, others, copied, turns }: Cost): void {
+    this.#write(turn, {
+      usage,
+      ...(others && { others }),
+      ...(copied && { copied }),
+      ...(turns !== undefined && { turns }),
+    })
   }
 
   #write(turn: number, record: Note): void {

@@ -80,6 +80,7 @@ const cost = once(() => ({
   usage: spentShape(),
   others: v.exactOptional(v.array(spentShape())),
   copied: v.exactOptional(v.literal(true)),
+  turns: v.exactOptional(v.picklist([0, -1])),
 }))
 
 export const costShape: () => v.GenericSchema<Cost> = once(() => v.object(cost()))

@@ -1,10 +1,13 @@
 /** The waiting and running turns of a conversation. They run one after another, in the order they came. */
 import { type ApiError, coded } from '../errors'
+import type { RecentMessages } from '../search/types'
 import type { ErrorEvent, Reading, TurnEvent } from '../turn/events'
 import type { AskRequest } from '../turn/request'
 import type { Wording } from '../turn/wording'
+import type { Memory } from './memory'
 import { isSameOwner } from './ownership'
 import { Reader, type Reads } from './reader'
+import type { SearchPorts } from './search-ports'
 import type { RequestNames } from './turn-log'
 import type { Joining, TurnStream } from './turn-stream'
 
@@ -18,6 +21,19 @@ export const READER_LIMIT = 100
 const RETRY_AFTER = 5
 
 const encoder = new TextEncoder()
+
+/** What a turn needs from its object. */
+export interface Surroundings {
+  /** what the object stores; undefined: nothing yet */
+  memory(): Memory | undefined
+  /** the same, created if missing */
+  remember(): Memory
+  schedule(memory: Memory): void
+  /** what was read ahead for this turn */
+  lookedBack(): Promise<RecentMessages | undefined>
+  /** its searches, if they began before it */
+  searching: SearchPorts | undefined
+}
 
 /** A turn, from the moment it is asked for. */
 export class QueuedTurn {

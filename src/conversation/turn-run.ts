@@ -4,40 +4,28 @@ import { ttlsOf } from '../db/conversation-models'
 import type { ConversationEntry } from '../db/conversations'
 import { type Cost, deleteTurn, recordCost, type Spent, type TurnRecord } from '../db/turns'
 import { dayOf } from '../db/usage'
-import { type ApiError, coded, logFailure, type Outcome, type Trail } from '../errors'
+import { type ApiError, coded, logFailure, type Outcome, storageFull, type Trail } from '../errors'
 import { withSettings } from '../models/sampling'
 import { textOf, toStored, withoutFileTexts } from '../parts'
 import { historyStore } from '../registry/engines'
 import type { RecentMessages } from '../search/types'
 import { errorOf, stopped, unknownConversation } from '../turn/errors'
 import { type DoneEvent, isTerminal, type LogEventBody } from '../turn/events'
-import { emptyTurn, foldBody, messagesOf, recordOf, type Turn, type TurnStatus, traceOf } from '../turn/fold'
+import { emptyTurn, foldBody, messagesOf, recordOf, type Turn, traceOf } from '../turn/fold'
 import type { TurnPorts } from '../turn/ports'
-import { runTurn } from '../turn/run'
+import { errorEvent, runTurn } from '../turn/run'
 import { isNothing, type Spending, spendingOf } from '../turn/spending'
 import { logTurn, TurnClock } from '../turn/turn-line'
 import { conversationObject } from './conversation-object'
 import { copyTurn, withoutRepeats } from './copy'
 import { identityOf } from './joins'
 import type { Memory } from './memory'
-import { type SearchPorts, searchPorts } from './search-ports'
+import { Reservation } from './reservation'
+import { type SearchPorts, searchAhead, searchPorts } from './search-ports'
 import { languageModelOf, rewriterOf } from './turn-models'
-import type { QueuedTurn } from './turn-queue'
+import type { QueuedTurn, Surroundings } from './turn-queue'
 import { turnRow } from './turn-row'
 import { TurnStream } from './turn-stream'
-
-/** What a turn needs from its object. */
-export interface Surroundings {
-  /** what the object stores; undefined: nothing yet */
-  memory(): Memory | undefined
-  /** the same, created if missing */
-  remember(): Memory
-  schedule(memory: Memory): void
-  /** what was read ahead for this turn */
-  lookedBack(): Promise<RecentMessages | undefined>
-  /** its searches, if they began before it */
-  searching: SearchPorts | undefined
-}
 
 /** A turn's spending is recorded at least this often, in milliseconds. Each record is a row that is billed. */
 const NOTE_MS = 5_000
@@ -62,6 +50,8 @@ export class TurnRun {
   #spent: () => Spending[] = () => []
   #noted = ''
   #over = false
+  readonly #reservation: Reservation
+  #searching: SearchPorts | undefined
   readonly #clock = new TurnClock()
 
   constructor(queued: QueuedTurn, env: Cloudflare.Env, around: Surroundings) {
@@ -69,6 +59,7 @@ export class TurnRun {
     this.#env = env
     this.#around = around
     this.#id = queued.request.conversationId
+    this.#reservation = new Reservation(env, queued.request, this.#trail)
   }
 
   /** Runs the turn to its end, and logs it. Never throws. */
@@ -78,9 +69,11 @@ export class TurnRun {
       await this.#run()
     } catch (error) {
       logFailure('turn could not run', error, this.#trail)
-      this.#refuse(coded('internal', 500, 'The turn could not be run through a fault of the server.'))
+      const fault = coded('internal', 500, 'The turn could not be run through a fault of the server.')
+      this.#refuse(storageFull(error) ?? fault)
     }
     const { request, stream } = this.#queued
+    await this.#reservation.end()
     logTurn(this.#env, { ...this.#turn, turn: stream?.turn ?? 0 }, request, this.#clock)
   }
 
@@ -91,13 +84,20 @@ export class TurnRun {
       this.#replaced = this.#around.memory()?.log.givingWay(replaces, textOf(request.question)) ?? []
     // The model that rewrites a follow-up is read beside the history.
     if (request.continues) rewriterOf(request.model, this.#env, this.#trail).catch(() => {})
+    const reserving = request.copies === undefined ? this.#reservation.take() : undefined
     const known = await this.#lookUp()
+    const isFirst = known !== 'unknown' && (known ? known.messages.length === 0 : !request.continues)
+    // While a turn is counted, its searches begin, if they are in the words of the question.
+    if (reserving && isFirst && !request.given && !request.transcript)
+      this.#searching = searchAhead(this.#env, request)
+    const spentBudget = await reserving
     // No await from here until the turn begins: the conversation's owner must not change in between.
     if (abort.signal.aborted) return this.#refuse(stopped())
     const held = this.#around.memory()
     if (known === 'unknown' || held?.closed || held?.mayContinue(asker) === false) {
       return this.#refuse(unknownConversation())
     }
+    if (spentBudget) return this.#refuse(spentBudget)
     let begun: { memory: Memory; stream: TurnStream } | undefined
     const emit = (event: LogEventBody) => {
       const { memory, stream } = begun!
@@ -133,8 +133,10 @@ export class TurnRun {
     const noting = setInterval(() => this.#note(memory, stream.turn), NOTE_MS)
     const spent = await work.finally(() => clearInterval(noting))
     this.#over = true
-    if (this.#status === 'done' || this.#counted) return
-    const cost = isNothing(spent) ? undefined : this.#cost(Date.now(), spent)
+    const isCounted = this.#turn.status === 'done' || this.#counted
+    this.#reservation.used = isCounted || !isNothing(spent)
+    if (isCounted) return
+    const cost = this.#reservation.used ? this.#cost(Date.now(), spent) : undefined
     // The conversation was deleted while the turn ran. Nothing is stored here any more, but the cost is owed.
     if (memory.closed) {
       memory.forgetSpent(stream.turn)
@@ -142,9 +144,8 @@ export class TurnRun {
       return
     }
     memory.log.spend(stream.turn, null)
-    const { error } = this.#turn
     // A stop is not a failure: somebody asked for it.
-    const failed = error !== undefined && error.code !== 'stopped'
+    const failed = (this.#turn.error?.code ?? 'stopped') !== 'stopped'
     const now = Date.now()
     if (failed) memory.records.putBeginning({ ...this.#entry(memory, now), failedAt: now })
     if (cost) memory.records.putCost(stream.turn, cost)
@@ -154,10 +155,6 @@ export class TurnRun {
   /** What lines of the log share. */
   get #trail(): Trail {
     return { requestId: this.#queued.request.requestId, conversation: this.#id }
-  }
-
-  get #status(): TurnStatus {
-    return this.#turn.status
   }
 
   /** Copies the answer of another conversation. If that has none to give, runs the turn. */
@@ -171,7 +168,9 @@ export class TurnRun {
       if ((await copyTurn(request, events.value, ports, signal)) === 'ended') return []
       this.#copied = false
     }
-    return runTurn(request, ports, signal)
+    const spentBudget = await this.#reservation.take()
+    if (spentBudget) ports.emit(errorEvent(spentBudget, signal, request))
+    return spentBudget ? [] : runTurn(request, ports, signal)
   }
 
   /** Records what the turn has spent so far, so that it is charged even if this object dies before the end. */
@@ -217,7 +216,7 @@ export class TurnRun {
   #refuse(error: ApiError): void {
     const event = errorOf(error)
     // Ignore events after the end.
-    if (this.#status === 'running') foldBody(this.#turn, event)
+    if (this.#turn.status === 'running') foldBody(this.#turn, event)
     this.#queued.refuse(event)
   }
 
@@ -279,7 +278,7 @@ export class TurnRun {
         this.#spent = spent
       },
       rewriter: () => rewriterOf(request.model, env, trail),
-      ...(this.#around.searching ?? searchPorts(env, request)),
+      ...(this.#around.searching ?? this.#searching ?? searchPorts(env, request)),
       known,
       messages: async (bytes) =>
         bytes === request.model.max_bytes && known ? known : await this.#messages(bytes),
@@ -386,7 +385,12 @@ export class TurnRun {
     const { owner } = this.#queued.request.asker
     const day = dayOf(now)
     const [usage, ...others] = spent.map((spending): Spent => ({ day, owner, ...spending }))
-    return { usage: usage!, ...(others.length > 0 && { others }), ...(this.#copied && { copied: true }) }
+    return {
+      usage: usage!,
+      ...(others.length > 0 && { others }),
+      ...(this.#copied && { copied: true }),
+      ...this.#reservation.counted,
+    }
   }
 
   /** When something said now expires, in milliseconds since 1970. */

@@ -19,6 +19,8 @@ export interface Cost {
   others?: Spent[]
   /** the answer is copied from a turn that was already charged, so nothing is counted */
   copied?: true
+  /** for a turn that was counted before it ran (usage.ts): 0, or -1 if it is given back because it cost nothing */
+  turns?: 0 | -1
 }
 
 export interface TurnRecord extends Cost {
@@ -73,10 +75,9 @@ const rowsOf = ({
   usage: spent,
   others = [],
   copied,
-}: Parameters<typeof recordCost>[1]): (typeof usage.$inferSelect)[] =>
-  copied
-    ? []
-    : [...(spent ? [{ ...spent, turns: 1 }] : []), ...others.map((other) => ({ ...other, turns: 0 }))]
+  turns = 1,
+}: Omit<Parameters<typeof recordCost>[1], 'turns'> & { turns?: number }): (typeof usage.$inferSelect)[] =>
+  copied ? [] : [...(spent ? [{ ...spent, turns }] : []), ...others.map((other) => ({ ...other, turns: 0 }))]
 
 const numbered = (conversationId: string, numbers: number[]) =>
   sql`${turns.conversationId} = ${conversationId}

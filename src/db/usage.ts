@@ -1,5 +1,6 @@
 /** Usage by day, key and model. turns.ts writes it; budgets and reports read it. */
 import { and, asc, between, desc, eq } from 'drizzle-orm'
+import { type ApiError, coded } from '../errors'
 import type { Database, Reads } from './client'
 import { modelIds, type Named } from './registry-rows'
 import { RowCache } from './row-cache'
@@ -39,6 +40,25 @@ export function usedUp(budget: Budget, spent: Spent): { unit: keyof Spent; most:
   }
   return undefined
 }
+
+const DAY_MS = 86_400_000
+
+/** @param whose budget it is @param now unix milliseconds */
+export function overBudget(
+  whose: string,
+  { most, unit }: NonNullable<ReturnType<typeof usedUp>>,
+  now: number,
+): ApiError {
+  const reset = (Math.floor(now / DAY_MS) + 1) * DAY_MS
+  return coded(
+    'over_budget',
+    429,
+    `The budget of ${most} ${unit} a day of ${whose} is spent. It begins anew at ${new Date(reset).toISOString()}.`,
+    Math.ceil((reset - now) / 1000),
+  )
+}
+export const KEY_BUDGET = 'this API key'
+export const MODEL_BUDGET = 'this conversation model'
 
 /** The UTC day of a time. @param now unix milliseconds */
 export const dayOf = (now: number): string => new Date(now).toISOString().slice(0, 10)
@@ -107,6 +127,48 @@ export const spentByOwner = (env: Pick<Cloudflare.Env, 'DB'>, day: string, owner
 /** What all keys have spent on a model on a day. */
 export const spentOnModel = (env: Pick<Cloudflare.Env, 'DB'>, day: string, modelId: string): Promise<Spent> =>
   cached(modelKey(day, modelId), () => spentBy(env, 'model_id', day, modelId))
+
+/** A turn that was counted before it ran. */
+export type Reserved = Pick<UsageRow, 'day' | 'owner' | 'modelId'>
+
+const NO_BUDGET = Number.MAX_SAFE_INTEGER
+
+/**
+ * Counts a turn before it runs, if its key or its model has a budget of turns. One statement decides and counts, so turns that begin
+ * at once, in whatever isolates, are never more than the budget.
+ * @param turnsPerDay the budget of the key
+ * @returns what was counted. If the turn costs nothing it is to be given back (`Cost`) @throws ApiError 429
+ */
+export async function reserveTurn(
+  env: Pick<Cloudflare.Env, 'DB'>,
+  {
+    owner,
+    model,
+    turnsPerDay,
+  }: { owner: string; model: Budget & { id: string }; turnsPerDay: number | undefined },
+  now = Date.now(),
+): Promise<Reserved | undefined> {
+  const most = typeof model.turns_per_day === 'number' ? model.turns_per_day : undefined
+  if (turnsPerDay === undefined && most === undefined) return undefined
+  const reserved = { day: dayOf(now), owner, modelId: model.id }
+  const sumOf = (column: string, value: string) =>
+    `(SELECT coalesce(sum(turns), 0) FROM usage WHERE day = ?1 AND ${column} = ${value})`
+  const [counted, sums] = await env.DB.batch<{ ofOwner: number }>([
+    env.DB.prepare(
+      `INSERT INTO usage (day, owner, model_id, turns, input_tokens, output_tokens) SELECT ?1, ?2, ?3, 1, 0, 0
+        WHERE ${sumOf('owner', '?2')} < ?4 AND ${sumOf('model_id', '?3')} < ?5
+        ON CONFLICT (day, owner, model_id) DO UPDATE SET turns = turns + 1`,
+    ).bind(reserved.day, owner, model.id, turnsPerDay ?? NO_BUDGET, most ?? NO_BUDGET),
+    env.DB.prepare(`SELECT ${sumOf('owner', '?2')} AS ofOwner`).bind(reserved.day, owner),
+  ])
+  forgetSpent(reserved)
+  if (counted?.meta.changes === 1) return reserved
+  const isOfKey = turnsPerDay !== undefined && (sums?.results[0]?.ofOwner ?? 0) >= turnsPerDay
+  const unit = 'turns' as const
+  throw isOfKey
+    ? overBudget(KEY_BUDGET, { unit, most: turnsPerDay }, now)
+    : overBudget(MODEL_BUDGET, { unit, most: most ?? 0 }, now)
+}
 
 export interface UsageFilter {
   /** first and last day, both included */

@@ -44,6 +44,7 @@ const RETRIES: Record<ErrorCode, Retry> = {
   not_joined: 'never',
   over_budget: 'later',
   too_many_waiting: 'later',
+  storage_full: 'never',
   bad_request: 'never',
   unauthorized: 'never',
   forbidden: 'never',

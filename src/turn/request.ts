@@ -106,6 +106,8 @@ export interface AskRequest {
   /** whether the turn suggests next questions, in one `followups` event before `usage` */
   suggests?: boolean
   asker: Asker
+  /** the budget of the key, if it has one */
+  turnsPerDay?: number
   /** true for a page key: errors hide what only the operator may see */
   plain?: boolean
   /** the wire it came in on: `typesense`, `parley`, ... Only a label for records; nothing depends on it */

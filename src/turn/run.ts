@@ -5,7 +5,7 @@
  * its ports only, so tests can run every path.
  */
 
-import { ApiError, coded, logFailure, unwrap } from '../errors'
+import { ApiError, coded, logFailure, storageFull, unwrap } from '../errors'
 import { silenceOf } from '../models/call'
 import type { Source } from '../models/language-model'
 import { overallLimit } from '../models/silence'
@@ -95,6 +95,8 @@ export const stopOf = (signal: AbortSignal): Promise<never> =>
 export function errorEvent(error: unknown, signal: AbortSignal, request: AskRequest): ErrorEvent {
   if (signal.aborted) return errorOf(stopped())
   if (error instanceof ApiError) return errorOf(error, request.plain, request.requestId)
+  const full = storageFull(error)
+  if (full) return errorOf(full)
   logFailure('turn failed', error, { requestId: request.requestId, conversation: request.conversationId })
   return errorOf(coded('internal', 500, 'The turn failed through a fault of the server.'))
 }

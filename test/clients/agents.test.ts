@@ -191,6 +191,48 @@ describe('the socket', () => {
     socket.close()
   })
 
+  test('takes a crowd of messages one by one, and hangs up on a flood', async () => {
+    const opening = async () => {
+      const query = new URLSearchParams({ 'x-typesense-api-key': KEY })
+      const address = `${url.replace('http', 'ws')}/agents/${assistant}/${crypto.randomUUID()}?${query}`
+      const socket = new WebSocket(address)
+      const replies: { type: string; id?: string }[] = []
+      const closed = new Promise<CloseEvent>((resolve) => {
+        socket.onclose = resolve
+      })
+      await new Promise<void>((resolve) => {
+        socket.onmessage = ({ data }) => {
+          replies.push(JSON.parse(data))
+          resolve()
+        }
+      })
+      return { socket, replies, closed }
+    }
+    const crowd = await opening()
+    const ids = Array.from({ length: 60 }, (_, id) => String(id))
+    for (const id of ids) crowd.socket.send(JSON.stringify({ type: 'rpc', id }))
+    await expect.poll(() => crowd.replies.flatMap(({ id }) => id ?? []), SOON).toEqual(ids)
+    crowd.socket.close()
+
+    for (const message of [
+      { type: 'cf_agent_stream_resume_request' },
+      { type: 'cf_agent_chat_messages' },
+      { type: 'cf_agent_chat_clear' },
+      { type: 'cf_agent_use_chat_request', id: 'x', init: { body: '{}' } },
+      { type: 'rpc', id: 'x' },
+    ]) {
+      const { socket, replies, closed } = await opening()
+      for (let count = 0; count < 5_000; count++) socket.send(JSON.stringify(message))
+      const { code, reason } = await closed
+      expect([message.type, code, reason]).toEqual([
+        message.type,
+        1008,
+        expect.stringContaining('At most 64'),
+      ])
+      expect(replies.length).toBeLessThan(200)
+    }
+  })
+
   test('opens with a key that may ask this assistant, and no other', async () => {
     expect(await connected(`/agents/${assistant}/a-chat?x-typesense-api-key=${KEY}`)).toBe(true)
     expect(await connected(`/agents/${assistant}/a-chat?x-typesense-api-key=wrong`)).toBe(false)

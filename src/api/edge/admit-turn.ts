@@ -27,6 +27,8 @@ export interface Admission {
   requestId: string
   idempotencyKey?: string
   fingerprint: string
+  /** the budget of the key that the turn is charged to */
+  turnsPerDay?: number
   /** present if a key is made for pages */
   plain?: true
   /** the reading of the history that began ahead (conversation/look-back-ahead.ts) */
@@ -83,6 +85,7 @@ export async function admitTurn(
     await requireRate(env, 'RATE_LIMIT_TURNS', access)
   }
   for (const { owner } of accesses) unadmitted.delete(owner)
+  const { turns_per_day: turnsPerDay } = accesses.find(({ owner }) => owner === asker.owner)?.limits ?? {}
   const keys = accesses.map(({ digest }) => digest)
   // Two visitors of a page may both number their requests from 1. If nothing tells them apart, a key that is easy to guess
   // must not join a turn. It only goes into the fingerprint.
@@ -102,6 +105,7 @@ export async function admitTurn(
     requestId: record.requestId,
     fingerprint,
     ...(idempotencyKey !== undefined && { idempotencyKey }),
+    ...(turnsPerDay !== undefined && { turnsPerDay }),
     ...(accesses.some(({ forPages }) => forPages) && { plain: true }),
     ...(record.lookedBack !== undefined && { lookedBack: record.lookedBack }),
   }

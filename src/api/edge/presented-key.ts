@@ -1,4 +1,5 @@
 /** Finds the key of a request. */
+import { VISITOR_HEADER } from '../../auth/visitor'
 import { ApiError } from '../../errors'
 import type { SearchParameters } from '../../search/types'
 import { errorResponse } from './response'
@@ -24,14 +25,24 @@ export function presentedKey(request: Request): string | undefined {
 export const typesenseKey = (request: Request, query: SearchParameters): string | undefined =>
   request.headers.get(PARAMETER) ?? query[PARAMETER]
 
-/**
- * Refuses a key in the URL where KEYS_IN_URLS is `off`: exported traces, proxies and browsers keep whole URLs. The platform
- * has recorded this one by then, so the key counts as lost.
- */
-export const refuseKeyInUrl = (env: Cloudflare.Env, request: Request): Response | undefined =>
-  env.KEYS_IN_URLS === 'off' && new URL(request.url).searchParams.has(PARAMETER)
-    ? errorResponse(new ApiError(400, KEY_IN_URL))
-    : undefined
+/** Secrets that a query can hold, and paths with a key in them: those of the AI Search snippet. */
+const SECRETS = [PARAMETER, VISITOR_HEADER]
+const KEY_IN_PATH = /^\/ai-search\/./
 
-const KEY_IN_URL =
-  'This deployment takes no key in the URL (KEYS_IN_URLS). Send it in the header `x-typesense-api-key`, and replace the key: URLs are logged.'
+/**
+ * Refuses a key or a visitor's secret in the URL where KEYS_IN_URLS is `off`: exported traces, proxies and browsers keep whole
+ * URLs. The platform has recorded this one by then, so the secret counts as lost.
+ * @param path of the request, without repeated slashes
+ */
+export function refuseKeyInUrl(env: Cloudflare.Env, request: Request, path: string): Response | undefined {
+  if (env.KEYS_IN_URLS !== 'off') return undefined
+  const names = [...new URL(request.url).searchParams.keys()].map((name) => name.toLowerCase())
+  const found = KEY_IN_PATH.test(path) ? PARAMETER : SECRETS.find((name) => names.includes(name))
+  if (found === undefined) return undefined
+  return errorResponse(
+    new ApiError(
+      400,
+      `This deployment takes no key and no visitor's secret in the URL (KEYS_IN_URLS). Send it in the header \`${found}\`, and replace it: URLs are logged.`,
+    ),
+  )
+}

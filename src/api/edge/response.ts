@@ -1,5 +1,5 @@
 /** JSON answers and errors in Typesense's shape, for every protocol that has no shape of its own. */
-import { ApiError, type Failure, failed, placesOf, plainFailure } from '../../errors'
+import { ApiError, type Failure, failed, placesOf, plainFailure, storageFull } from '../../errors'
 import type { RequestRecord } from './request-log'
 
 export { forbidden } from '../../auth/access'
@@ -27,7 +27,8 @@ export function failureOf(
   error: unknown,
   { requestId: id, plain = false }: FailedRequest = { requestId: crypto.randomUUID() },
 ): Failure {
-  if (error instanceof ApiError) return plain ? plainFailure(failed(error), id) : failed(error)
+  const known = error instanceof ApiError ? error : storageFull(error)
+  if (known) return plain ? plainFailure(failed(known), id) : failed(known)
   console.error(
     `Request ${id} failed: ${error instanceof Error ? error.name : typeof error}`,
     placesOf(error).join('\n'),

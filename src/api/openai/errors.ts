@@ -44,6 +44,7 @@ const TABLE: ErrorTable<Row> = {
   search_failed: SERVER,
   search_timed_out: SERVER,
   search_unavailable: SERVER,
+  storage_full: { type: 'server_error', code: 'storage_full' },
   unavailable: SERVER,
   internal: SERVER,
 }

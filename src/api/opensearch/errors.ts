@@ -55,6 +55,7 @@ const TYPES: Record<number, string> = {
   413: 'illegal_argument_exception',
   422: 'illegal_argument_exception',
   429: 'rejected_execution_exception',
+  507: 'cluster_block_exception',
 }
 
 const UNAUTHORIZED =

@@ -5,8 +5,12 @@
  * Every message of the client is a request of its own to the routes of the UI message stream, with the headers that
  * the socket was opened with. So keys, origins, rates and budgets are checked for each, and a key that has been
  * deleted in the meantime is refused.
+ *
+ * Messages are taken one at a time, with a pause after each, and few may wait: all that arrive together are one event after
+ * another, in which workerd serves nobody else.
  */
 import { ApiError, type Failure } from '../../errors'
+import { pause } from '../../pause'
 import { openParties } from '../edge/chat-parties'
 import { enter, leave } from '../edge/front-door'
 import { logRequest, newRecord } from '../edge/request-log'
@@ -18,6 +22,11 @@ import { ask, resume, stop } from './routes'
 
 /** Questions and answers of one socket that are under way at a time. */
 const MOST_READ = 4
+/** Messages of one socket that may wait, and their characters in all. A page sends a few at a time. */
+const MOST_WAITING = 64
+const MOST_CHARACTERS = 8 * 1024 * 1024
+/** The close code for a client that breaks the rules of the server. */
+const POLICY = 1008
 
 type Given = Record<string, unknown>
 type Handler = (call: OpenCall) => Promise<Response>
@@ -32,6 +41,9 @@ export class AgentSocket {
   readonly #read = new Set<ReadableStreamDefaultReader<Uint8Array>>()
   /** how many questions and answers are under way: a question counts before it has an answer to read */
   #underWay = 0
+  readonly #waiting: string[] = []
+  #characters = 0
+  #isTaking = false
   #left = false
   /** running answers that were offered, by their ids. They are sent once the client says so */
   readonly #offered = new Map<string, Response>()
@@ -47,26 +59,60 @@ export class AgentSocket {
 
   /** @param agent the assistant's name */
   open(agent: string): void {
-    this.#socket.addEventListener('message', ({ data }) => void this.#receive(data))
+    this.#socket.addEventListener('message', ({ data }) => this.#queue(data))
     this.#socket.addEventListener('close', () => this.#leave())
     this.#socket.addEventListener('error', () => this.#leave())
     this.#send({ type: 'cf_agent_identity', name: this.#call.path.chat, agent })
   }
 
-  async #receive(data: unknown): Promise<void> {
+  #queue(data: unknown): void {
+    if (this.#left || typeof data !== 'string') return
+    this.#characters += data.length
+    if (this.#waiting.length >= MOST_WAITING || this.#characters > MOST_CHARACTERS) {
+      this.#leave()
+      this.#socket.close(POLICY, `At most ${MOST_WAITING} messages may wait on one connection.`)
+      return
+    }
+    this.#waiting.push(data)
+    if (!this.#isTaking) void this.#take()
+  }
+
+  async #take(): Promise<void> {
+    this.#isTaking = true
+    for (let data = this.#waiting.shift(); data !== undefined; data = this.#waiting.shift()) {
+      this.#characters -= data.length
+      await this.#receive(data)
+      await pause()
+    }
+    this.#isTaking = false
+  }
+
+  async #receive(data: string): Promise<void> {
     const given = readMessage(data)
     if (given === undefined) return
     const id = asText(given.id)
+    const { type } = given
+    // What streams an answer keeps no other message waiting: the next one may stop it.
+    if (type === 'cf_agent_use_chat_request') void this.#beside(id, () => this.#ask(id, given.init))
+    else if (type === 'cf_agent_stream_resume_ack') void this.#beside(id, () => this.#resume(id))
+    else await this.#answer(given, id)
+  }
+
+  async #beside(id: string, work: () => Promise<void>): Promise<void> {
+    try {
+      await this.#within(work)
+    } catch (error) {
+      this.#fail(id, await refusalIn(errorResponse(error)))
+    }
+  }
+
+  async #answer(given: Given, id: string): Promise<void> {
     try {
       switch (given.type) {
-        case 'cf_agent_use_chat_request':
-          return await this.#within(() => this.#ask(id, given.init))
         case 'cf_agent_chat_request_cancel':
           return await this.#stop(id)
         case 'cf_agent_stream_resume_request':
           return await this.#offer(given.probeId)
-        case 'cf_agent_stream_resume_ack':
-          return await this.#within(() => this.#resume(id))
         case 'cf_agent_chat_clear':
           return await this.#clear()
         case 'cf_agent_chat_messages':
@@ -239,6 +285,7 @@ export class AgentSocket {
   /** Stops reading, because the client has left. The turns continue. */
   #leave(): void {
     this.#left = true
+    this.#waiting.length = 0
     for (const reader of this.#read) reader.cancel().catch(() => {})
     for (const { body } of this.#offered.values()) body?.cancel().catch(() => {})
     this.#read.clear()

@@ -4,7 +4,7 @@
  * The built-in model's vectors are made at once. For others the document is marked in the same transaction, and a
  * queue makes them later (embedding/queue.ts).
  */
-import { ApiError } from '../../errors'
+import { ApiError, storageFull } from '../../errors'
 import { logFault, type Origin } from '../fault-log'
 import type { FieldSlot, StoredSchema } from '../schema/layout'
 import { type FieldPlan, type Plan, planOf } from '../schema/plan'
@@ -113,7 +113,7 @@ export class Writer {
     } catch (error) {
       logFault(this.#store.schema.name, 'document', origin, error)
       this.#store.reset()
-      return new ApiError(500, 'The document could not be written.')
+      return storageFull(error) ?? new ApiError(500, 'The document could not be written.')
     }
   }
 

@@ -294,6 +294,25 @@ describe('KEYS_IN_URLS', () => {
     }
   })
 
+  it('off refuses a key in a path, and every secret however its name is written', async () => {
+    const visitor = `${crypto.randomUUID()}${crypto.randomUUID()}`
+    for (const [route, secret] of [
+      ['/ai-search/xyz/open/chat/completions', 'xyz'],
+      ['//ai-search//xyz/open/search', 'xyz'],
+      ['/ai-search/xyz', 'xyz'],
+      ['/collections?X-TYPESENSE-API-KEY=xyz', 'xyz'],
+      ['/collections?x%2Dtypesense%2Dapi%2Dkey=xyz', 'xyz'],
+      [`/conversations?x-parley-visitor=${visitor}`, visitor],
+      [`/agents/open/${visitor}?x-parley-visitor=${visitor}`, visitor],
+    ] as const) {
+      for (const method of ['GET', 'POST']) {
+        const { status, text } = await send(route, { method, settings })
+        expect([route, status, text]).toEqual([route, 400, expect.stringContaining('Send it in the header')])
+        expect(text).not.toContain(secret)
+      }
+    }
+  })
+
   it('takes one where it is not set', async () => {
     for (const route of routes) {
       expect([route, (await send(withKey(route), { key: '' })).status]).toEqual([route, 200])

@@ -8,8 +8,8 @@ import type { Access } from '../../../auth/access'
 import { requireBudget } from '../../../auth/budgets'
 import { requireRate } from '../../../auth/rate-limit'
 import { database } from '../../../db/client'
-import { recordCost } from '../../../db/turns'
-import { dayOf } from '../../../db/usage'
+import { type Cost, recordCost } from '../../../db/turns'
+import { dayOf, reserveTurn } from '../../../db/usage'
 import { ApiError, failed, plainFailure, reasonOf, unwrap } from '../../../errors'
 import type { ConversationModelConfig, GenerationRequest } from '../../../models/language-model'
 import { ProviderError } from '../../../models/provider-error'
@@ -198,15 +198,18 @@ async function ask(
     stream: false,
   }
   const signal = AbortSignal.any([AbortSignal.timeout(PATIENCE_MS), ...(gone ? [gone] : [])])
+  const { owner, limits } = access
+  const reserved = await reserveTurn(env, { owner, model, turnsPerDay: limits.turns_per_day })
+  const counted = reserved && { turns: 0 as const }
   try {
     const { text, usage, model: name } = await generate(createLanguageModel(model, env), request, signal)
-    charge(env, access, model, usage)
+    charge(env, access, model, usage, counted)
     return { generated: readReply(text, fields), text, model: name }
   } catch (error) {
     // Even if the caller hung up or the time ran out, the prompt was sent.
     if (signal.aborted && !(error instanceof ProviderError)) {
-      charge(env, access, model, usageOfPart(request, 0))
-    }
+      charge(env, access, model, usageOfPart(request, 0), counted)
+    } else if (reserved) charge(env, access, model, { inputTokens: 0, outputTokens: 0 }, { turns: -1 })
     throw error
   }
 }
@@ -215,11 +218,12 @@ function charge(
   env: Cloudflare.Env,
   { owner }: Access,
   { id }: ConversationModelConfig,
-  { inputTokens, outputTokens }: TokenUsage,
+  { inputTokens, outputTokens }: Pick<TokenUsage, 'inputTokens' | 'outputTokens'>,
+  counted?: Pick<Cost, 'turns'>,
 ): void {
   const usage = { day: dayOf(Date.now()), owner, modelId: id, inputTokens, outputTokens }
   waitUntil(
-    recordCost(database(env), { usage }).catch((error) =>
+    recordCost(database(env), { usage, ...counted }).catch((error) =>
       console.error('a natural-language query could not be charged', reasonOf(error)),
     ),
   )
