@@ -270,7 +270,8 @@ function narrowing(context: FilterContext, node: FilterNode): SqlFragment | unde
   if (node.kind === 'clause') {
     if (isLight(context.schema, node)) return clauseSql(context, node)
     const field = node.field === 'id' ? undefined : filterField(context.schema, node.field, node)
-    const match = field && isString(field) && !hasColumns(field) ? indexedWords(context, field, node) : undefined
+    const match =
+      field && isString(field) && !hasColumns(field) ? indexedWords(context, field, node) : undefined
     if (match === undefined) return undefined
     const { low, high } = context.range
     return fragment(

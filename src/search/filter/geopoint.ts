@@ -82,9 +82,11 @@ export function contains(corners: readonly number[]): IsInside {
   return (y, x) => {
     if (!(y >= south && y <= north && x <= east)) return false
     let isInside = false
-    let [y1, x1] = [list.at(-2)!, list.at(-1)!]
+    let y1 = list[list.length - 2]!
+    let x1 = list[list.length - 1]!
     for (let at = 0; at < list.length; at += 2) {
-      const [y2, x2] = [list[at]!, list[at + 1]!]
+      const y2 = list[at]!
+      const x2 = list[at + 1]!
       if (y1 > y !== y2 > y && x < ((x2 - x1) * (y - y1)) / (y2 - y1) + x1) isInside = !isInside
       y1 = y2
       x1 = x2
