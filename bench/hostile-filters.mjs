@@ -7,7 +7,7 @@ import { call } from './server.mjs'
 const COUNT = Number(process.env.BENCH_FILTERED ?? 50_000)
 const SEED = Number(process.env.BENCH_SEED ?? 1)
 const RANDOM = Number(process.env.BENCH_RANDOM ?? 30)
-const BATCH = 10_000
+const BATCH = 2_500
 
 const SCHEMA = {
   name: 'filtered',
@@ -37,12 +37,12 @@ function random(seed) {
 }
 
 const SYLLABLES = ['ba', 'ke', 'lo', 'mi', 'nu', 'ra', 'se', 'ti', 'vo', 'zu']
-const wordOf = (n) =>
-  [...String(1_000 + (n % 9_000))].map((digit) => SYLLABLES[Number(digit)]).join('')
+const wordOf = (n) => [...String(1_000 + (n % 9_000))].map((digit) => SYLLABLES[Number(digit)]).join('')
 
 function filteredDocument(n) {
   const next = random(n + 1)
-  const words = (count) => Array.from({ length: count }, () => wordOf(Math.floor(next() ** 2 * 9_000))).join(' ')
+  const words = (count) =>
+    Array.from({ length: count }, () => wordOf(Math.floor(next() ** 2 * 9_000))).join(' ')
   return {
     id: `f-${n}`,
     title: words(6),
@@ -52,19 +52,22 @@ function filteredDocument(n) {
     tags: [`tag ${n % 50}`, `tag ${n % 7}`],
     points: Math.floor(next() * 100_000),
     place: [next() * 180 - 90, next() * 360 - 180],
-    parts: [{ name: words(1), size: n % 100 }, { name: words(1), size: n % 37 }],
+    parts: [
+      { name: words(1), size: n % 100 },
+      { name: words(1), size: n % 37 },
+    ],
     vector: Array.from({ length: 32 }, () => next() - 0.5),
   }
 }
 
 export async function prepareFilters(server) {
+  // First all of them: a connection that is idle for long is closed.
+  const lines = Array.from({ length: COUNT }, (_, n) => JSON.stringify(filteredDocument(n)))
   await call(server, '/collections', { method: 'POST', body: JSON.stringify(SCHEMA) })
   for (let from = 0; from < COUNT; from += BATCH) {
-    const lines = Array.from({ length: Math.min(BATCH, COUNT - from) }, (_, n) =>
-      JSON.stringify(filteredDocument(from + n)),
-    )
     const path = '/collections/filtered/documents/import'
-    const results = await call(server, path, { method: 'POST', body: lines.join('\n') })
+    const body = lines.slice(from, from + BATCH).join('\n')
+    const results = await call(server, path, { method: 'POST', body })
     const refused = results.split('\n').find((line) => !line.includes('"success":true'))
     if (refused) throw new Error(refused)
   }
@@ -82,13 +85,15 @@ const scattered = (n) => `u${(n * 104_729) % 1_000_003}`
 
 /** @param patience milliseconds after which the caller leaves */
 const searching = (name, searches, patience) => ({
-  name,
+  name: `filtered: ${name}`,
   patience,
   send: async (server, signal) => {
     const response = await fetch(`${server.url}/multi_search?limit_multi_searches=250`, {
       method: 'POST',
       headers: { 'x-typesense-api-key': 'xyz' },
-      body: JSON.stringify({ searches: searches.map((search) => ({ collection: 'filtered', q: '*', ...search })) }),
+      body: JSON.stringify({
+        searches: searches.map((search) => ({ collection: 'filtered', q: '*', ...search })),
+      }),
       signal,
     })
     return { status: response.status, text: await response.text() }
@@ -96,7 +101,7 @@ const searching = (name, searches, patience) => ({
 })
 
 const getting = (name, params, patience) => ({
-  name,
+  name: `filtered: ${name}`,
   patience,
   send: async (server, signal) => {
     const response = await fetch(
@@ -108,7 +113,7 @@ const getting = (name, params, patience) => ({
 })
 
 const finding = (name, body, patience) => ({
-  name,
+  name: `filtered: ${name}`,
   patience,
   send: async (server, signal) => {
     const response = await fetch(`${server.url}/opensearch/filtered/_search`, {
@@ -132,8 +137,15 @@ const FIXED = [
   searching('500 words that are not there', [
     { filter_by: list(500, (n) => `body:!=${wordOf(n)}`).join(' && ') },
   ]),
-  searching('ten times 40 beginnings', list(10, (n) => ({ filter_by: prefixes(40, n * 40) }))),
-  searching('ten times 40 beginnings, left', list(10, (n) => ({ filter_by: prefixes(40, n * 40) })), LEAVES),
+  searching(
+    'ten times 40 beginnings',
+    list(10, (n) => ({ filter_by: prefixes(40, n * 40) })),
+  ),
+  searching(
+    'ten times 40 beginnings, left',
+    list(10, (n) => ({ filter_by: prefixes(40, n * 40) })),
+    LEAVES,
+  ),
   searching('65,000 values', [{ filter_by: `uid:[${list(65_000, scattered).join(',')}]` }]),
   searching('65,000 values, left', [{ filter_by: `uid:[${list(65_000, scattered).join(',')}]` }], 500),
   finding('65,000 terms', { query: { terms: { uid: list(65_000, scattered) } } }),
@@ -173,8 +185,10 @@ function drawn(number) {
     () => values('id', one('', '!='), size(20_000), () => `f-${upTo(60_000)}`),
     () => `place:${polygon(size(2_000), next)}`,
     () => `place:[${list(size(12), () => polygon(size(300), next)).join(',')}]`,
-    () => `(${list(size(300), () => `${one('body', 'title', 'uid')}:${one('', '=', '!=')}${wordOf(upTo(9_000))}`).join(one(' && ', ' || '))})`,
-    () => `(${list(size(1_000), () => `points:${one('>', '<', '!=')}${upTo(100_000)}`).join(one(' && ', ' || '))})`,
+    () =>
+      `(${list(size(300), () => `${one('body', 'title', 'uid')}:${one('', '=', '!=')}${wordOf(upTo(9_000))}`).join(one(' && ', ' || '))})`,
+    () =>
+      `(${list(size(1_000), () => `points:${one('>', '<', '!=')}${upTo(100_000)}`).join(one(' && ', ' || '))})`,
     () => `parts.{${list(size(100), () => `name:${wordOf(upTo(9_000)).slice(0, 5)}*`).join(' || ')}}`,
   ]
   const filter = () =>
@@ -183,9 +197,15 @@ function drawn(number) {
     ...(next() < 0.8 && { filter_by: filter() }),
     ...(next() < 0.3 && { q: list(size(60), () => wordOf(upTo(9_000))).join(' '), query_by: 'title,body' }),
     ...(next() < 0.3 && { sort_by: `_eval(${filter()}):desc` }),
-    ...(next() < 0.3 && { facet_by: 'kind,tags,points(low:[0, 5000], high:[5000, 100000])', facet_query: 'tags:tag 1' }),
+    ...(next() < 0.3 && {
+      facet_by: 'kind,tags,points(low:[0, 5000], high:[5000, 100000])',
+      facet_query: 'tags:tag 1',
+    }),
     ...(next() < 0.2 && { group_by: one('kind', 'tags') }),
-    ...(next() < 0.2 && { pinned_hits: list(size(1_000), (n) => `f-${upTo(50_000)}:${n + 1}`).join(','), filter_curated_hits: true }),
+    ...(next() < 0.2 && {
+      pinned_hits: list(size(1_000), (n) => `f-${upTo(50_000)}:${n + 1}`).join(','),
+      filter_curated_hits: true,
+    }),
     ...(next() < 0.2 && { hidden_hits: list(size(1_000), () => `f-${upTo(50_000)}`).join(',') }),
   })
   const count = next() < 0.3 ? upTo(10) : 1

@@ -161,6 +161,8 @@ export interface JoinQuestion {
   history: boolean
   /** milliseconds */
   cutoffMs: number
+  /** a name for `abandon`; none: nobody will */
+  ticket?: string | undefined
   /** levels of joins that may follow */
   depth: number
   want:

@@ -27,6 +27,8 @@ export interface PlannedSearch {
   minimumScore?: number
   /** the same for `rerank_score`, among documents that have one */
   minimumRerankScore?: number
+  /** when the time of its request is over, in milliseconds since 1970; absent in a turn, which has its own time */
+  until?: number
   /** an error known before the search runs; it becomes the search's reply */
   error?: Pick<Failure, 'status' | 'message' | 'detail' | 'code'>
 }

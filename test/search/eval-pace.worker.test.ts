@@ -1,13 +1,19 @@
-/** Filters in an order read documents. A long search counts them, so that others get their turn. */
+/** What a search does that is not a slice of its own: filters in its order, and joins. They leave others their turn, and end with it. */
 
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
+import { Alarm } from '../../src/alarm'
+import { ApiError } from '../../src/errors'
+import { openCollection } from '../../src/search/collection/open'
 import { fragment } from '../../src/search/fragment'
 import { EVERYWHERE } from '../../src/search/range'
 import { orderBy, parseSort, splitSort } from '../../src/search/request/sort'
 import { ordered } from '../../src/search/run/candidates'
+import { LongSearches } from '../../src/search/run/pace'
+import { executeSearch } from '../../src/search/run/search'
 import { readSchema } from '../../src/search/schema/stored'
+import type { JoinPlace, JoinQuestion } from '../../src/search/types'
 import { makeCollection } from './make-collection'
 
 it('counts the documents that a filter of `_eval` reads', async () => {
@@ -35,4 +41,43 @@ it('counts the documents that a filter of `_eval` reads', async () => {
     per_page: '5',
   })
   expect(hits!.map(({ document }) => (document.parts as { b: number }[])[0]!.b)).toEqual([39, 37, 35, 33, 31])
+})
+
+it('ends when it is abandoned while it waits for a join, and so does the join', async () => {
+  const things = await makeCollection([{ name: 'n', type: 'int32' }], [{ n: 1 }])
+  const stub = env.COLLECTION.get(env.COLLECTION.idFromName(things.objectId))
+  await runInDurableObject(stub, async (_, { storage }: DurableObjectState) => {
+    const around = { storage, env, objectId: things.objectId, alarm: new Alarm(storage) }
+    const { context } = openCollection(around, readSchema(storage.sql)!)
+    const others = new LongSearches()
+    const abandoned: (string | undefined)[] = []
+    let leave = (_: unknown): void => {}
+    const place = { objectId: 'there', name: 'there', history: false }
+    const asked: JoinQuestion[] = []
+    const port = {
+      ...context.port!,
+      ask: (_: JoinPlace, question: JoinQuestion) => {
+        asked.push(question)
+        return new Promise<never>((__, reject) => {
+          leave = reject
+        })
+      },
+      abandon: (_: JoinPlace, ticket: string) => {
+        abandoned.push(ticket)
+        leave(new ApiError(499, 'gone'))
+      },
+    }
+    const joined = Object.create(context, { port: { value: port } })
+    const sharing = { others, ticket: 'j' }
+    const search = executeSearch(
+      joined,
+      { q: '*', filter_by: '$there(id:*)' },
+      { joins: { there: place } },
+      sharing,
+    )
+    await vi.waitFor(() => expect(asked).toHaveLength(1))
+    others.abandon('j')
+    await expect(search).rejects.toMatchObject({ status: 499 })
+    expect(abandoned).toEqual([asked[0]!.ticket])
+  })
 })

@@ -95,6 +95,25 @@ it('reads the documents of a filter once for the page, its facets and its groups
   }
 })
 
+it('reads a document once for all conditions on its words and places', async () => {
+  const words = Array.from({ length: 100 }, (_, n) => `text:${WORDS[n % 6]!.slice(0, 2)}${n % 3}*`)
+  const corners = Array.from({ length: 500 }, (_, n) => [Math.sin(n / 80) * 80, Math.cos(n / 80) * 80])
+  const places = `place:(${corners.flat().join(',')})`
+  const values = Array.from({ length: 20_000 }, (_, n) => `title:=x${n}`.slice(7)).join(',')
+  for (const filter_by of [
+    words.join(' || '),
+    words.map((word) => word.replace(':', ':!')).join(' && '),
+    `${places} && (${words.join(' || ')})`,
+    `title:[${values}] || text:!=[${values}]`,
+  ]) {
+    const statements = await statementsOf({ q: '*', filter_by })
+    const bodies = statements.filter(({ query }) => query.includes('d.body'))
+    expect(bodies.filter(({ bindings: [low, high] }) => Number(low) <= Number(high))).toHaveLength(1)
+    expect(statements.filter(({ query }) => query.includes('MATCH'))).toHaveLength(0)
+    expect(statements.length).toBeLessThan(20)
+  }
+})
+
 describe('filters that read documents', () => {
   const FILTER = 'parts.{name:!=none}'
   const NESTED = [

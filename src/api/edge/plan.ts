@@ -9,6 +9,7 @@ import { cacheMark } from '../../registry/cleared'
 import { retrieverOf } from '../../registry/engines'
 import { findCollection, findForQuestion } from '../../registry/names'
 import { getPreset, wordsOfSet } from '../../registry/search-sets'
+import { CUTOFF_MS } from '../../search/limits'
 import type { SearchParameters, SearchResult, SearchScope } from '../../search/types'
 import { readStored } from '../../stored-json'
 import type { SearchReply } from '../../turn/events'
@@ -40,6 +41,12 @@ const CACHE_SECONDS = 60
 
 /** The longest `search_cutoff_ms` of a search with a key for pages. */
 const PAGE_CUTOFF_MS = 5_000
+
+/** Clauses, values and coordinates in the conditions of a request, over all of its searches. A key for pages takes fewer. */
+const [MOST_CONDITIONS, MOST_PAGE_CONDITIONS] = [100_000, 2_000]
+
+/** If a search has lost less than this of its time before it begins, its parameters stay as they are. */
+const LITTLE_MS = 500
 
 /** Searches of one request that run at the same time. More would delay everybody else's. */
 export const SEARCHES_AT_ONCE = 4
@@ -86,7 +93,7 @@ export async function planSearch(
   const called = (engine === 'object' && outline?.called) || []
   const isEmbedded =
     called.length > 0 && params.query_by?.split(',').some((name) => called.includes(name.trim()))
-  return {
+  const planned: PlannedSearch = {
     collection,
     place: { engine, objectId },
     params,
@@ -94,6 +101,37 @@ export async function planSearch(
     plain: access.forPages,
     ...(isEmbedded && { isEmbedded }),
   }
+  requireFewConditions([planned])
+  return planned
+}
+
+/** @throws ApiError 400 if the searches of a request have more conditions than its key allows */
+export function requireFewConditions(searches: readonly PlannedSearch[]): void {
+  const count = searches.reduce(
+    (sum, { params: { filter_by, sort_by }, scope }) =>
+      sum + conditionsIn(filter_by) + conditionsIn(sort_by) - conditionsIn(scope?.filter),
+    0,
+  )
+  const isOfPages = searches.some(({ plain }) => plain)
+  const most = isOfPages ? MOST_PAGE_CONDITIONS : MOST_CONDITIONS
+  if (count <= most) return
+  throw new ApiError(
+    400,
+    `The \`filter_by\` and \`sort_by\` of this request have ${count} clauses, values and coordinates together: at most ${most} are allowed${isOfPages ? ' with a key made for pages' : ''}. Ask for fewer, or in several requests.`,
+  )
+}
+
+/** Clauses, values and coordinates, by the signs between them. */
+const conditionsIn = (text = ''): number =>
+  text === '' ? 0 : 1 + (text.replace(/`[^`]*`/g, '').match(/,|&&|\|\|/g)?.length ?? 0)
+
+/** The parameters with the time that the request has left. @returns undefined if it has none */
+function inTime({ params, until }: PlannedSearch): SearchParameters | undefined {
+  if (until === undefined) return params
+  const left = until - Date.now()
+  if (left <= 0) return undefined
+  const asked = params.search_cutoff_ms ? Number(params.search_cutoff_ms) : CUTOFF_MS
+  return asked > left + LITTLE_MS ? { ...params, search_cutoff_ms: `${Math.ceil(left)}` } : params
 }
 
 /** How long the reply may be cached. @throws ApiError 400 */
@@ -202,6 +240,8 @@ export async function runSearch(
   }
   if (!search.place) return { error: 'Collection not found', code: 404 }
   if (gone?.aborted) return GONE
+  const params = inTime(search)
+  if (params === undefined) return { error: 'Request Timeout', code: 408 }
   const collection = retrieverOf(env, search.place)
   const ticket = gone && crypto.randomUUID()
   let ended = false
@@ -212,7 +252,7 @@ export async function runSearch(
   try {
     // What a model for reranking says may have to be hidden.
     const outcome = await collection.search(
-      search.params,
+      params,
       search.scope,
       ticket,
       asText && !search.params.rerank_model,
@@ -224,11 +264,11 @@ export async function runSearch(
   }
 }
 
-/** The search with the id of its request, for the collection's log. */
-export const ofRequest = (search: PlannedSearch, record: RequestRecord): PlannedSearch => ({
-  ...search,
-  scope: { ...search.scope, ...originOf(record) },
-})
+/** The search with the id of its request, for the collection's log, and with the time that all its searches have together. */
+export function ofRequest(search: PlannedSearch, record: RequestRecord): PlannedSearch {
+  record.searchedUntil ??= Date.now() + (search.plain ? PAGE_CUTOFF_MS : CUTOFF_MS)
+  return { ...search, scope: { ...search.scope, ...originOf(record) }, until: record.searchedUntil }
+}
 
 /** A reply that nobody reads. */
 const GONE: SearchReply = { error: 'The caller has gone.', code: 499 }

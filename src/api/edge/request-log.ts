@@ -19,6 +19,8 @@ export interface RequestRecord extends Note {
   /** what an audited request was about: an id or a name */
   target?: string
   question?: string
+  /** when the time of its searches is over, in unix milliseconds */
+  searchedUntil?: number
   /** that the route names */
   collection?: string
   /** settles when the registry rows that the route names are in their caches (registry/ahead.ts); never rejects */

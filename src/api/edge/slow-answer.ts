@@ -9,9 +9,9 @@ import { waitUntil } from 'cloudflare:workers'
 import { jsonText } from './response'
 
 /** An answer within this time can still be an error with its own status. */
-const MOMENT_MS = 1_000
-/** Between blanks. */
-const BLANK_MS = 250
+const MOMENT_MS = 500
+/** Between blanks. The first one after the caller has left is lost without a sign, so work goes on for two of these. */
+const BLANK_MS = 100
 /** If a blank is not read for this long, the caller has gone. */
 const STALLED_MS = 3_000
 /** After the content, so that a caller who left just before is noticed (deliver.ts): how many, and how far apart. */
@@ -27,20 +27,23 @@ const HEADERS = {
 }
 
 /**
- * @param work makes the content. Its signal aborts when nobody waits any more
+ * @param work makes the content. Its signal aborts when nobody waits any more; `hasBegun` says whether the status is sent
  * @param write the content as JSON
  * @throws what `work` throws within a moment. A later error breaks the answer off
  */
 export async function slowAnswer<Content>(
   request: Request,
-  work: (gone: AbortSignal) => Promise<Content>,
+  work: (gone: AbortSignal, hasBegun: () => boolean) => Promise<Content>,
   write: (content: Content) => string = JSON.stringify,
 ): Promise<Response> {
   const gone = new AbortController()
   const leave = () => gone.abort()
   request.signal.addEventListener('abort', leave)
-  const content = work(gone.signal)
-  return (await isQuick(content)) ? jsonText(write(await content)) : slowly(content.then(write), leave)
+  let begun = false
+  const content = work(gone.signal, () => begun)
+  if (await isQuick(content)) return jsonText(write(await content))
+  begun = true
+  return slowly(content.then(write), leave)
 }
 
 /** Waits for content that may come soon enough for an error to have its own status. */

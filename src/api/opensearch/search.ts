@@ -102,8 +102,8 @@ function checkExtras(ext: unknown, stream: unknown): void {
 /** Runs searches so that they end when their caller hangs up. */
 export async function paced(call: Call, work: (gone: AbortSignal) => Promise<Json>): Promise<unknown> {
   // A reply with line breaks is for people.
-  if (isOn(call.query.pretty)) return work(call.request.signal)
-  return slowAnswer(call.request, work)
+  const indent = isOn(call.query.pretty) ? 2 : undefined
+  return slowAnswer(call.request, work, (reply) => JSON.stringify(reply, null, indent))
 }
 
 export interface Opened {

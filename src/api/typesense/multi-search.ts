@@ -14,7 +14,14 @@ import { namedUser, type TurnCaller } from '../edge/admit-turn'
 import { capture } from '../edge/analytics'
 import { parseJson, readText } from '../edge/body'
 import { fill, override, parameterValue } from '../edge/parameters'
-import { ofRequest, planForQuestion, planSearch, SEARCHES_AT_ONCE, type WrittenReply } from '../edge/plan'
+import {
+  ofRequest,
+  planForQuestion,
+  planSearch,
+  requireFewConditions,
+  SEARCHES_AT_ONCE,
+  type WrittenReply,
+} from '../edge/plan'
 import { typesenseKey } from '../edge/presented-key'
 import { forbidden } from '../edge/response'
 import type { OpenCall, Route } from '../edge/route'
@@ -62,6 +69,7 @@ async function multiSearch(call: OpenCall): Promise<Response> {
   const conversing = await checkConversation(caller, override(query, pinned), isUnion, collections)
   const own = await ownParameters(caller, searches, conversing)
   const planned = await Promise.all(own.map((lower, index) => plan(env, query, lower, accesses[index]!)))
+  requireFewConditions(planned)
 
   if (conversing) {
     return converse(caller, conversing, 'multi', planned, showsHistory(planned.at(-1)!.params))
@@ -72,7 +80,7 @@ async function multiSearch(call: OpenCall): Promise<Response> {
       unite(env, searched, override(query, fixedPages(accesses)), removeDuplicates !== false, gone),
     )
   }
-  const search = async (gone: AbortSignal): Promise<WrittenReply[]> => {
+  const search = async (gone: AbortSignal, hasBegun: () => boolean): Promise<WrittenReply[]> => {
     const replies = await mapFew(searched, SEARCHES_AT_ONCE, (search, index) =>
       runAsked(env, accesses[index]!, search, gone, true),
     )
@@ -80,7 +88,8 @@ async function multiSearch(call: OpenCall): Promise<Response> {
     const searchers = accesses.map((access) => ({ env, access, named: caller.userId, address }))
     capture(replies.map((reply, index) => ({ search: planned[index]!, reply, searcher: searchers[index]! })))
     const timeout = replies.find((reply) => 'error' in reply && reply.code === 408)
-    if (timeout && 'error' in timeout) throw new ApiError(408, timeout.error)
+    // Once the answer has begun, it is among the results.
+    if (timeout && 'error' in timeout && !hasBegun()) throw new ApiError(408, timeout.error)
     return replies
   }
   return slowAnswer(request, search, (replies) => `{"results":[${replies.map(textOf).join(',')}]}`)

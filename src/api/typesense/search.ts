@@ -1,12 +1,14 @@
 /** GET /collections/:collection/documents/search, with or without a conversation. */
 import { ApiError } from '../../errors'
+import type { SearchParameters, SearchResult } from '../../search/types'
 import { namedUser } from '../edge/admit-turn'
 import { capture } from '../edge/analytics'
 import { hinting, NEEDED } from '../edge/hint'
 import { isTrue, override } from '../edge/parameters'
 import { ofRequest, planSearch } from '../edge/plan'
-import { forbidden, json, jsonText } from '../edge/response'
+import { forbidden } from '../edge/response'
 import type { Call, Route } from '../edge/route'
+import { slowAnswer } from '../edge/slow-answer'
 import { converseOnce, isConversing } from './conversations'
 import { runAsked } from './nl/search'
 
@@ -34,12 +36,26 @@ async function search(call: Call): Promise<Response> {
   }
   // A preset can have the words.
   const planned = await planSearch(env, access, name, query.preset ? query : { q: '', ...query })
-  const reply = await runAsked(env, access, ofRequest(planned, call.record), request.signal, true)
-  const searcher = { env, access, named: namedUser(request, asked), address: call.record.address }
-  capture([{ search: planned, reply, searcher }])
-  if ('error' in reply) throw new ApiError(reply.code, reply.error, reply.retryAfter)
-  return reply.text === undefined ? json(reply.result) : jsonText(reply.text)
+  const found = async (gone: AbortSignal, hasBegun: () => boolean): Promise<string> => {
+    const reply = await runAsked(env, access, ofRequest(planned, call.record), gone, true)
+    const searcher = { env, access, named: namedUser(request, asked), address: call.record.address }
+    capture([{ search: planned, reply, searcher }])
+    if (!('error' in reply)) return reply.text ?? JSON.stringify(reply.result)
+    if (reply.code === 408 && hasBegun()) return JSON.stringify(nothingInTime(name, planned.params))
+    throw new ApiError(reply.code, reply.error, reply.retryAfter)
+  }
+  return slowAnswer(request, found, (text) => text)
 }
+
+/** What a search found that was cut off before it had found anything, if it is too late for a status of 408. */
+const nothingInTime = (name: string, { q = '', page = '1' }: SearchParameters): SearchResult => ({
+  facet_counts: [],
+  found: 0,
+  hits: [],
+  page: Number(page),
+  request_params: { collection_name: name, first_q: q, per_page: 0, q },
+  search_cutoff: true,
+})
 
 export const searchRoutes: Route[] = [
   {

@@ -45,6 +45,10 @@ export function joinPort({ env, objectId }: Surroundings, open: () => Pick<Parts
     objectId,
     lookUp: (name) => lookUp(env, name),
     ensureKeyed: (field) => ensureKeyed(open().store, open().store.schema.name, field),
+    abandon: ({ objectId: of }, ticket) =>
+      void collectionObject(env, of)
+        .abandon(ticket)
+        .catch(() => {}),
     ask: async (place, question) => named(place, await collectionObject(env, place.objectId).join(question)),
   }
 }

@@ -44,23 +44,26 @@ const MOST_INDEXED = 200
 const MOST_BEGINNINGS = 2
 
 /** The values of a clause, as words. @param locale of the field. Where it has one, runs of a script without spaces are parted */
-export const patternsOf = (clause: FilterClause, rules: TokenRules, locale: string): Pattern[] =>
-  clause.values.map(({ text: given, quoted, phrase }) => {
+export function patternsOf(clause: FilterClause, rules: TokenRules, locale: string): Pattern[] {
+  const isWhole = comparesWhole(clause)
+  return clause.values.map(({ text: given, quoted, phrase }) => {
     const open = !quoted && !phrase && given.endsWith('*')
     const bare = phrase ? given.slice(1, -1) : open ? given.slice(0, -1) : given
-    const whole = comparesWhole(clause) && !phrase
+    const whole = isWhole && !phrase
     const text = locale === '' || whole || phrase ? bare : spaced(bare).trim()
     const { words, begins } = wordsOf(text, rules, whole)
-    const form = words?.join(' ') ?? normalForm(text, rules)
+    const tokens = whole ? [] : (words ?? comparedWords(text, rules))
+    const form = words?.join(' ') ?? (whole ? normalForm(text, rules) : tokens.join(' '))
     const prefix = form !== '' && (open || begins)
     return {
       text,
-      tokens: whole ? [] : (words ?? comparedWords(text, rules)),
+      tokens,
       form,
       prefix,
       ...(phrase && { phrase }),
     }
   })
+}
 
 /**
  * The words of a value as word_index has them, for a field with stems.

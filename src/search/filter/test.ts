@@ -178,18 +178,15 @@ function patternsTest(patterns: readonly Pattern[], whole: boolean): (form: stri
   const others = patterns.filter((pattern) => !isEqual(pattern))
   const isBeginning = ({ prefix, phrase }: Pattern) => whole && prefix && !phrase
   const beginnings = new Beginnings(others.filter(isBeginning), ({ form }) => form)
-  const [inside, open] = [new Map<string, Pattern[]>(), [] as Pattern[]]
-  for (const pattern of others.filter((other) => !isBeginning(other))) {
-    const first = firstWord(pattern)
-    const isOpen =
-      !pattern.phrase && pattern.prefix && pattern.tokens.length === 1 && pattern.tokens[0] === first
-    if (isOpen) open.push(pattern)
-    else inside.set(first, [...(inside.get(first) ?? []), pattern])
-  }
-  const openings = new Beginnings(open, firstWord)
+  const within = others
+    .filter((other) => !isBeginning(other))
+    .map((pattern) => ({ pattern, words: wholeWords(pattern) }))
+  const open = within.filter(({ words }) => words.length === 0).map(({ pattern }) => pattern)
+  const openings = new Beginnings(open, ({ tokens }) => tokens[0]!)
+  const inside = byRarest(within.filter(({ words }) => words.length > 0))
   return (form) => {
     if (equal.has(form) || beginnings.begin(form)) return true
-    if (inside.size + open.length === 0) return false
+    if (within.length === 0) return false
     return form.split(' ').some((word) => {
       const found = inside.get(word)
       return openings.begin(word) || (found?.some((pattern) => matches(form, pattern, whole)) ?? false)
@@ -197,8 +194,25 @@ function patternsTest(patterns: readonly Pattern[], whole: boolean): (form: stri
   }
 }
 
-/** A word that a form must have to match. */
-const firstWord = ({ tokens, form, phrase }: Pattern): string => (phrase ? form : tokens[0]!).split(' ')[0]!
+/** The words that a form must have to match; none if it has to begin a word with the pattern's only one. */
+function wholeWords({ tokens, form, prefix, phrase }: Pattern): string[] {
+  const words = (phrase ? form : tokens.join(' ')).split(' ')
+  return prefix && !phrase ? words.slice(0, -1) : words
+}
+
+/** Patterns by the word of each that the fewest others have. */
+function byRarest(patterns: readonly { pattern: Pattern; words: string[] }[]): Map<string, Pattern[]> {
+  const counts = new Map<string, number>()
+  for (const { words } of patterns) for (const word of words) counts.set(word, (counts.get(word) ?? 0) + 1)
+  const found = new Map<string, Pattern[]>()
+  for (const { pattern, words } of patterns) {
+    const rarest = words.reduce((one, other) => (counts.get(other)! < counts.get(one)! ? other : one))
+    const others = found.get(rarest)
+    if (others === undefined) found.set(rarest, [pattern])
+    else others.push(pattern)
+  }
+  return found
+}
 
 /** Beginnings of texts, which are looked up by their lengths. */
 class Beginnings {

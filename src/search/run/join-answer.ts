@@ -37,7 +37,15 @@ const AT_ONCE = 4_096
  * @param others the long searches of this object
  * @throws ApiError 400 if no field here refers to that collection, 408, 422 past a limit
  */
-export async function answerJoin(
+export const answerJoin = (
+  context: SearchContext,
+  question: JoinQuestion,
+  others: LongSearches,
+): Promise<JoinAnswer> =>
+  others.during(question.ticket, (caller) => answerFor(caller, context, question, others))
+
+async function answerFor(
+  caller: AbortSignal,
   context: SearchContext,
   question: JoinQuestion,
   others: LongSearches,
@@ -60,9 +68,10 @@ export async function answerJoin(
     ...(typeof want === 'object' && 'facets' in want && { facet_by: want.facets.facetBy }),
   }
   const trusted = question.trusted ? filterBy : question.only
-  const limits = { until, depth: question.depth, trusted }
+  const limits = { until, depth: question.depth, caller, trusted }
   const joined = await withJoins(context, params, question.scope, limits)
-  const pace = new Pace(others, question.cutoffMs, costOf(context.schema, parseFilter(filterBy)))
+  const cost = costOf(context.schema, parseFilter(filterBy))
+  const pace = new Pace(others, question.cutoffMs, cost, undefined, caller)
   try {
     const documents = joined.joins?.documents
     const compiled = rangedFilter(context.sql, context.schema, filterBy, documents, pace.countDocuments)

@@ -8,6 +8,8 @@ export interface JoinPort {
   objectId: string
   /** @throws ApiError what the other collection answers */
   ask(place: JoinPlace, question: JoinQuestion): Promise<JoinAnswer>
+  /** Ends the answer to the question with this ticket: nobody waits for it any more. */
+  abandon(place: JoinPlace, ticket: string): void
   /** The object of a collection or alias. */
   lookUp(name: string): Promise<string | undefined>
   /** Makes the keys of a field here. @throws ApiError 400 */

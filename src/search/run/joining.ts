@@ -31,16 +31,19 @@ export async function joining(
   return { joins: joined.joins?.documents, attach }
 }
 
-/** Evaluates the joins of a search's filter, before anything else that it waits for. @param started by performance.now() */
+/**
+ * Evaluates the joins of a search's filter, before anything else that it waits for.
+ * @param started by performance.now() @param caller aborts when it has left
+ */
 export async function searchJoins(
   context: SearchContext,
   params: SearchParameters,
   scope: SearchScope,
-  started: number,
+  { started, caller }: { started: number; caller: AbortSignal },
 ): Promise<SearchContext> {
   if (!hasJoins(params)) return context
   const { cutoffMs, filterBy } = parseRequest(params, context.schema)
-  const limits = { until: started + cutoffMs, depth: MAX_JOIN_DEPTH }
+  const limits = { until: started + cutoffMs, depth: MAX_JOIN_DEPTH, caller }
   return withJoins(context, { ...params, filter_by: filterBy }, atHome(context, scope), limits)
 }
 

@@ -46,6 +46,7 @@ export class Joins implements SearchJoins {
   readonly #scope: SearchScope
   readonly #until: number
   readonly #depth: number
+  readonly #caller: AbortSignal | undefined
   readonly #relations = new Map<string, Promise<Relation>>()
   readonly #documents = new Map<string, ArrayLike<number>>()
   readonly #own: FilterNode | undefined
@@ -55,13 +56,19 @@ export class Joins implements SearchJoins {
   /**
    * @param until when the search is cut off, by performance.now()
    * @param depth levels of joins that are allowed
+   * @param caller aborts when nobody waits for the search any more
    * @param trusted the part of the filter that comes from a scoped key's own joins
    */
   constructor(
     context: SearchContext,
     params: SearchParameters,
     scope: SearchScope,
-    { until, depth, trusted = '' }: { until: number; depth: number; trusted?: string | undefined },
+    {
+      until,
+      depth,
+      caller,
+      trusted = '',
+    }: { until: number; depth: number; caller?: AbortSignal | undefined; trusted?: string | undefined },
   ) {
     requireFew(params)
     this.#context = context
@@ -69,6 +76,7 @@ export class Joins implements SearchJoins {
     this.#scope = scope
     this.#until = until
     this.#depth = depth
+    this.#caller = caller
     this.filter = parseFilter(params.filter_by ?? '')
     this.#own = parseFilter(scope.filter ?? '')
     // In a collection other than the key's home, its joins have another meaning. Joins that look the same are then
@@ -142,7 +150,11 @@ export class Joins implements SearchJoins {
   async ask(place: JoinPlace, asked: Pick<JoinQuestion, 'filter' | 'want' | 'trusted'>): Promise<JoinAnswer> {
     const forward = await this.#forward(place)
     const port = this.#reach
-    const answer = await port.ask(place, {
+    const ticket = this.#caller && crypto.randomUUID()
+    const leave = () => port.abandon(place, ticket!)
+    this.#caller?.addEventListener('abort', leave)
+    const asking = port.ask(place, {
+      ticket,
       asker: { objectId: port.objectId, name: this.#context.schema.name },
       target: forward?.target,
       only: restriction(this.#own, (join) => this.isWith(join, place)) ?? '',
@@ -152,6 +164,7 @@ export class Joins implements SearchJoins {
       depth: this.#depth - 1,
       ...asked,
     })
+    const answer = await asking.finally(() => this.#caller?.removeEventListener('abort', leave))
     const relation = forward ?? { on: answer.on, array: answer.array }
     if (!this.#relations.has(place.objectId)) this.#relations.set(place.objectId, Promise.resolve(relation))
     if (forward === undefined) await port.ensureKeyed(answer.on)

@@ -58,25 +58,31 @@ export class LongSearches {
   #turns: (() => void)[] = []
   #firstTurns: (() => void)[] = []
   #ticking = false
-  #tickets = new Map<string, Pace>()
+  #callers = new Map<string, AbortController>()
 
   constructor(readonly slice: Slice = SLICE) {}
 
   /**
-   * Registers a search under a ticket, by which it can be abandoned.
+   * Runs a search under a ticket, by which it can be abandoned.
    * @param ticket undefined for a search that cannot be abandoned
+   * @param search is given the signal that its caller has left
    */
-  begin(ticket: string | undefined, pace: Pace): void {
-    if (ticket !== undefined) this.#tickets.set(ticket, pace)
-  }
-
-  end(ticket: string | undefined): void {
-    if (ticket !== undefined) this.#tickets.delete(ticket)
+  async during<Result>(
+    ticket: string | undefined,
+    search: (left: AbortSignal) => Promise<Result>,
+  ): Promise<Result> {
+    const caller = new AbortController()
+    if (ticket !== undefined) this.#callers.set(ticket, caller)
+    try {
+      return await search(caller.signal)
+    } finally {
+      if (ticket !== undefined) this.#callers.delete(ticket)
+    }
   }
 
   /** Ends the search with this ticket at its next pause. */
   abandon(ticket: string): void {
-    this.#tickets.get(ticket)?.abandon()
+    this.#callers.get(ticket)?.abort()
   }
 
   /**
@@ -160,11 +166,11 @@ export class Pace {
   readonly #others: LongSearches
   readonly #limit: number
   readonly #check: () => void
+  readonly #caller: AbortSignal | undefined
   readonly #started = performance.now()
   #since = this.#started
   #rows = 0
   #isLong = false
-  #gone = false
   #known: { ends: Range; written: Written } | undefined
   /** how much more a document costs than in a search without conditions */
   readonly weight: number
@@ -174,12 +180,20 @@ export class Pace {
    * @param limit milliseconds after which the search is cut off
    * @param conditions what the conditions cost for each document, in rows (filter/cost.ts)
    * @param check called after other searches had a turn; throws if the search cannot continue
+   * @param caller aborts when it has left: the search then ends at its next pause
    */
-  constructor(others: LongSearches, limit: number = CUTOFF_MS, conditions = 0, check: () => void = () => {}) {
+  constructor(
+    others: LongSearches,
+    limit: number = CUTOFF_MS,
+    conditions = 0,
+    check: () => void = () => {},
+    caller?: AbortSignal,
+  ) {
     this.#others = others
     this.weight = Math.max(1, conditions / CHEAP)
     this.#limit = limit
     this.#check = check
+    this.#caller = caller
   }
 
   /** Runs a query and counts the rows it reads. */
@@ -243,11 +257,6 @@ export class Pace {
     return Math.max((performance.now() - this.#since) / ms, this.#rows / rows)
   }
 
-  /** Ends the search at its next pause, because its caller is gone. */
-  abandon(): void {
-    this.#gone = true
-  }
-
   /**
    * Gives other searches a turn if the slice is used up, or does not suffice for the next step.
    * @param next what the next step probably takes, as a part of a slice
@@ -264,7 +273,7 @@ export class Pace {
     await this.#others.turn()
     this.#known = undefined
     this.pauses++
-    if (this.#gone) throw new Gone()
+    if (this.#caller?.aborted) throw new Gone()
     this.#check()
     this.#since = performance.now()
     this.#rows = 0
@@ -281,7 +290,7 @@ export class Pace {
     const result = await work
     this.#known = undefined
     this.pauses++
-    if (this.#gone) throw new Gone()
+    if (this.#caller?.aborted) throw new Gone()
     this.#check()
     this.#since = performance.now()
     this.#rows = 0

@@ -80,23 +80,35 @@ export async function executeSearch(
   plain: SearchContext,
   params: SearchParameters,
   scope: SearchScope = {},
-  { others, ticket, passing }: Sharing = { others: new LongSearches() },
+  sharing: Sharing = { others: new LongSearches() },
+): Promise<SearchResult> {
+  const { others, ticket } = sharing
+  return others.during(ticket, (caller) => searchFor(caller, plain, params, scope, sharing))
+}
+
+/** @param caller aborts when it has left */
+async function searchFor(
+  caller: AbortSignal,
+  plain: SearchContext,
+  params: SearchParameters,
+  scope: SearchScope,
+  { others, passing }: Sharing,
 ): Promise<SearchResult> {
   const started = performance.now()
   await others.firstTurn()
   plain.requireOpen()
-  const context = await searchJoins(plain, params, scope, started)
+  const context = await searchJoins(plain, params, scope, { started, caller })
   for (let beginning = 1; ; beginning++) {
     const prepared = await prepare(context, params, scope)
     const byChance = prepared.request.sort?.some(({ kind }) => kind === 'random')
     if (byChance || prepared.candidates === 'unavailable') passing?.()
     const { schema } = context
     const left = prepared.request.cutoffMs - (performance.now() - started)
-    const pace = new Pace(others, left, costOfConditions(schema, prepared.wide), () => {
+    const check = () => {
       context.requireOpen()
       if (context.schema !== schema) throw new Outdated()
-    })
-    others.begin(ticket, pace)
+    }
+    const pace = new Pace(others, left, costOfConditions(schema, prepared.wide), check, caller)
     try {
       return await run(context, prepared, pace, started)
     } catch (error) {
@@ -110,7 +122,6 @@ export async function executeSearch(
       }
     } finally {
       pace.end()
-      others.end(ticket)
     }
   }
 }

@@ -47,6 +47,55 @@ describe('a key for pages', () => {
 })
 
 describe('the searches of a request', () => {
+  it('have so many conditions together, of a page fewer', async () => {
+    const made = { description: '', actions: ['documents:search'], collections: ['*'] }
+    const [, { value: page }] = await call('POST', '/keys', {
+      body: { ...made, limits: { turns_per_day: 9 } },
+    })
+    const list = (count: number) => `title:[${Array.from({ length: count }, (_, n) => n).join(',')}]`
+    const asking = (searches: object[], key?: string) =>
+      call('POST', '/multi_search', {
+        body: { searches: searches.map((one) => ({ collection: 'a', ...APPLES, ...one })) },
+        key,
+      })
+    const [, { results }] = await asking([{ filter_by: list(1_000) }, { filter_by: list(1_000) }], page)
+    expect(results.map(({ found }: { found: number }) => found)).toEqual([0, 0])
+    for (const [searches, key, most] of [
+      [[{ filter_by: list(1_001) }, { filter_by: list(1_000) }], page, 2_000],
+      [[{ sort_by: `_eval(${list(2_001)}):desc` }], page, 2_000],
+      [[{ filter_by: Array(2_001).fill('title:x').join(' || ') }], page, 2_000],
+      [Array(10).fill({ filter_by: list(10_001) }), undefined, 100_000],
+    ] as const) {
+      const [status, { results, message = results?.[0].error }] = await asking([...searches], key)
+      expect([status, results?.[0].code ?? status]).toContain(400)
+      expect(message).toContain(`at most ${most} are allowed`)
+      expect(message).toContain('Ask for fewer')
+    }
+    expect((await asking([{ filter_by: list(65_536) }]))[0]).toBe(200)
+    // What the owner of the key fixed does not count.
+    const [status] = await search({ ...APPLES, filter_by: 'title:=[`a, b`, `c && d`]' }, page)
+    expect(status).toBe(200)
+  })
+
+  it('have the time of one search together', async () => {
+    const cutoffs: number[] = []
+    const now = vi.spyOn(Date, 'now')
+    const start = Date.now()
+    const spied = vi.spyOn(Collection.prototype, 'search').mockImplementation(async (given) => {
+      cutoffs.push(Number(given.search_cutoff_ms ?? 30_000))
+      // Each one takes eight seconds.
+      now.mockReturnValue(start + 8_000 * cutoffs.length)
+      return { ok: false, error: { status: 400, message: 'no' } } as never
+    })
+    now.mockReturnValue(start)
+    const [status] = await multi({ searches: Array(9).fill({ collection: 'a', ...APPLES }) })
+    spied.mockRestore()
+    now.mockRestore()
+    expect(status).toBe(408)
+    expect(cutoffs.length).toBeLessThan(9)
+    expect(Math.min(...cutoffs)).toBeLessThan(30_000)
+  })
+
   it('run a few at a time', async () => {
     const AT_ONCE = 4
     const searches = Array.from({ length: 20 }, () => ({ collection: 'a', ...APPLES }))

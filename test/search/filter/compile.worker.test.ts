@@ -50,6 +50,41 @@ describe('filters', () => {
     expect(await idsWhere(collection.object, printFilter(alternating))).toEqual(expected)
   })
 
+  it('come to the same with more values, and beside more clauses, than SQL compares', async () => {
+    const texts = Array.from({ length: 600 }, (_, n) => ({ text: `zz${n}`, quoted: false }))
+    const numbers = Array.from({ length: 600 }, (_, n) => ({ text: `${1_000 + n}`, quoted: false }))
+    const isNumeric = new Set(['year', 'sizes', 'price', 'size'])
+    const longer = (node: FilterNode): FilterNode => {
+      if (node.kind === 'clause') {
+        if (!node.list || node.values.length === 0 || node.field === 'stock') return node
+        return { ...node, values: [...node.values, ...(isNumeric.has(node.field) ? numbers : texts)] }
+      }
+      if (node.kind === 'object') return { ...node, child: longer(node.child) }
+      return node.kind === 'join' ? node : { ...node, children: node.children.map(longer) }
+    }
+    const others = numbers.slice(0, 40).map(
+      (value): FilterNode => ({
+        kind: 'clause',
+        field: 'year',
+        operator: ':!=',
+        list: false,
+        values: [value],
+      }),
+    )
+    await fc.assert(
+      fc.asyncProperty(filter, async (node) => {
+        const expected = documents.filter((doc) => matches(doc, node)).map(({ id }) => id)
+        expect(await idsWhere(collection.object, printFilter(longer(node)))).toEqual(expected)
+        const beside: FilterNode = {
+          kind: 'and',
+          children: [{ kind: 'or', children: [node, node] }, ...others],
+        }
+        expect(await idsWhere(collection.object, printFilter(beside))).toEqual(expected)
+      }),
+      { numRuns: 150 },
+    )
+  })
+
   it('take lists of thousands of values', async () => {
     const ids = Array.from({ length: 20_000 }, (_, index) => String(index + 58))
     expect(await idsWhere(collection.object, `id:[${ids.join(',')}]`)).toEqual(['58', '59'])

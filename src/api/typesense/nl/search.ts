@@ -57,10 +57,12 @@ export async function runAsked(
     nl_query_prompt_cache_ttl: ttl,
     ...params
   } = search.params
-  const plain = { ...search, params }
   const question = params.q?.trim() ?? ''
   if (!isTrue(asked) || search.error || ['', '*'].includes(question))
-    return runSearch(env, plain, gone, asText)
+    return runSearch(env, { ...search, params }, gone, asText)
+  // The model takes its own time.
+  const { until: _, ...untimed } = search
+  const plain = { ...untimed, params }
   // A key for pages may only use the model that its scoped key names.
   if (access.forPages && access.embedded.nl_model_id === undefined) return refused(forbidden())
 
