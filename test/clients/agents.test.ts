@@ -197,14 +197,12 @@ describe('the socket', () => {
       const address = `${url.replace('http', 'ws')}/agents/${assistant}/${crypto.randomUUID()}?${query}`
       const socket = new WebSocket(address)
       const replies: { type: string; id?: string }[] = []
-      const closed = new Promise<CloseEvent>((resolve) => {
-        socket.onclose = resolve
-      })
+      const closed = new Promise<CloseEvent>((resolve) => socket.addEventListener('close', resolve))
       await new Promise<void>((resolve) => {
-        socket.onmessage = ({ data }) => {
-          replies.push(JSON.parse(data))
+        socket.addEventListener('message', ({ data }) => {
+          replies.push(JSON.parse(String(data)))
           resolve()
-        }
+        })
       })
       return { socket, replies, closed }
     }
