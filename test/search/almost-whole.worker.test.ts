@@ -1,6 +1,4 @@
-/** Titles that are a letter away from the query. */
-import { env } from 'cloudflare:workers'
-import fc from 'fast-check'
+
 import { expect, it, vi } from 'vitest'
 import { fragment } from '../../src/search/fragment'
 import { parseRequest } from '../../src/search/request/request'
@@ -8,7 +6,6 @@ import { queryOf } from '../../src/search/run/keyword'
 import { LongSearches, Pace } from '../../src/search/run/pace'
 import { almostWhole } from '../../src/search/run/ranking/almost'
 import { COUNTED, withIndex } from './index-by-sql'
-import { steps, withHistory, words } from './random-index'
 
 const COUNT = 60_000
 const EVERY = 3_000
@@ -38,26 +35,3 @@ it('of a large collection are found by looking for the words once, and not in ea
     expect(some!.seqs).toEqual(wanted.filter((seq) => seq > 20_000))
     expect(await find(() => fragment('d.seq < 5'))).toBeUndefined()
   }))
-
-it('are the same by words in memory as by FTS5', async () => {
-  let found = 0
-  await fc.assert(
-    fc.asyncProperty(steps, fc.array(words(2, 3), { minLength: 40, maxLength: 40 }), (history, asked) =>
-      withHistory(history, 0, async ({ context }) => {
-        const { words: memory, ...without } = context
-        expect(memory).toBeDefined()
-        for (const [at, q] of asked.entries()) {
-          const request = parseRequest({ q, query_by: 'title,text', min_len_1typo: '3' }, context.schema)
-          const filter = () => fragment(at % 3 === 0 ? 'd.seq % 2 = 0' : '1')
-          const find = (of: typeof without) =>
-            almostWhole(of, request, queryOf(of, request), filter, new Pace(new LongSearches()))
-          const expected = await find(without)
-          expect(await find(context)).toEqual(expected)
-          found += expected?.seqs.length ?? 0
-        }
-      }),
-    ),
-    { numRuns: Math.ceil((Number(env.FUZZ_CASES) || 100) / 4) },
-  )
-  expect(found).toBeGreaterThan(10)
-}, 600_000)

@@ -17,7 +17,6 @@ import { hasMeta, readMeta, writeMeta } from '../meta'
 import type { SearchContext } from '../run/context'
 import { EmbeddedAhead } from '../run/embedded-ahead'
 import { KeptReplies } from '../run/kept-replies'
-import { WordMemory } from '../run/kept-words'
 import { RecentQuestions } from '../run/recent-questions'
 import { RecentTexts } from '../run/recent-texts'
 import { readFormer } from '../schema/former'
@@ -25,6 +24,7 @@ import type { StoredSchema } from '../schema/layout'
 import { loadStemWords } from '../schema/stem-words'
 import { curationSets, synonymSets } from '../sets/kept'
 import { stemmingDictionaries } from '../text/dictionaries'
+import { TermMemory } from '../text/term-memory'
 import { Embedders } from '../vectors/embedders'
 import { Reconciler } from '../vectors/vectorize/reconcile'
 import { VectorMirror } from '../vectors/vectorize/vector-mirror'
@@ -83,7 +83,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     },
     questions: new RecentQuestions(),
     texts: new RecentTexts(),
-    words: new WordMemory(),
+    terms: new TermMemory(),
     replies: new KeptReplies(),
     count: () => store.count,
     columns: store.columns,

@@ -20,7 +20,7 @@ import {
 } from './candidates'
 import type { SearchContext } from './context'
 import { filteredMatches } from './filtered-matches'
-import { allMatches, keepsMatches, type Matches, MOST_WORDS, wordsOf } from './kept-matches'
+import { allMatches, type Matches, MOST_WORDS, wordsOf } from './kept-matches'
 import { eachBlock, setOf } from './match-set'
 import { keyOfWord, OpenPostings, POSTINGS_A_ROW } from './open-postings'
 import type { Pace } from './pace'
@@ -205,7 +205,7 @@ const SCORED =
   'SELECT value ->> 0 AS seq, value ->> 1 AS score, NULL AS distance, NULL AS fused FROM json_each(?)'
 
 /**
- * The matches of an expression with scores. Those of a large collection are scored here, others by FTS5.
+ * The matches of an expression with scores.
  * @returns `scored` resolves to undefined where FTS5 has to find or score them
  */
 export function scoredMatches(
@@ -215,7 +215,6 @@ export function scoredMatches(
 ): Pick<Candidates, 'parts'> & { scored: (pace: Pace) => Promise<ScoredSet | undefined> } {
   let found: Promise<ScoredSet | undefined> | undefined
   const find = async (pace: Pace): Promise<ScoredSet | undefined> => {
-    if (!keepsMatches(context, pace)) return undefined
     const all = await filteredMatches(context, match, filter, pace)
     const words = all && (await ifReadable(() => weighing(context, match, pace)))
     return words && { set: all.set, scores: new BlockScores(words) }

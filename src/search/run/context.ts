@@ -6,12 +6,12 @@ import type { ColumnMemory } from '../schema/column-memory'
 import type { StoredSchema } from '../schema/layout'
 import type { Curation } from '../sets/curation'
 import type { Synonym } from '../sets/synonym'
+import type { TermMemory } from '../text/term-memory'
 import type { Document, Field } from '../types'
 import type { VectorIndex } from '../vectors/vector-index'
 import type { EmbeddedAhead } from './embedded-ahead'
 import type { JoinPort, SearchJoins } from './join-port'
 import type { KeptReplies } from './kept-replies'
-import type { WordMemory } from './kept-words'
 import type { RecentQuestions } from './recent-questions'
 import type { RecentTexts } from './recent-texts'
 
@@ -28,8 +28,8 @@ export interface SearchContext {
   questions?: RecentQuestions
   /** cached texts of recently ranked documents; without it nothing is cached */
   texts?: RecentTexts
-  /** cached words of a small collection; without it FTS5 finds them */
-  words?: WordMemory
+  /** the table of terms in memory; without it SQLite reads it */
+  terms?: TermMemory
   /** cached replies; without it nothing is cached */
   replies?: KeptReplies
   /** how many documents the collection has */

@@ -1,5 +1,5 @@
 /**
- * The matches of words that pass a filter, in a large collection. The words are found without the filter, and the filter is
+ * The matches of words that pass a filter. The words are found without the filter, and the filter is
  * evaluated in memory, or by SQL for the matches alone. FTS5 would look for the words anew in each slice.
  */
 
@@ -9,7 +9,7 @@ import { BLOCK, type Offsets } from '../schema/block'
 import { bitsOf, packed, unpacked } from '../schema/match-memory'
 import { type Candidates, type RangedFilter, type TextMatch, where } from './candidates'
 import type { SearchContext } from './context'
-import { allMatches, keepsMatches, listOf, Matches, wordsOf } from './kept-matches'
+import { allMatches, listOf, Matches, wordsOf } from './kept-matches'
 import { eachBlock, type MatchSet, once, setOf } from './match-set'
 import type { Pace } from './pace'
 import { FIRST_WIDTH, ranges } from './scan'
@@ -20,7 +20,7 @@ const FEW = 4_096
 /** Of each filter of a search: the matches that pass it, by expression. */
 const KNOWN = new WeakMap<RangedFilter, Map<string, Matches>>()
 
-/** @returns undefined in a small collection, and if FTS5 has to find the words */
+/** @returns undefined if FTS5 has to find the words */
 export async function filteredMatches(
   context: SearchContext,
   match: TextMatch,
@@ -29,7 +29,7 @@ export async function filteredMatches(
 ): Promise<Matches | undefined> {
   const words = wordsOf(match, () => fragment('1'))
   if (filter(NOWHERE).sql === '1') return allMatches(context, words, pace)
-  if (words?.words === undefined || !keepsMatches(context, pace)) return undefined
+  if (words?.words === undefined) return undefined
   const of = KNOWN.get(filter) ?? new Map<string, Matches>()
   KNOWN.set(filter, of)
   const known = of.get(words.key)

@@ -1,7 +1,4 @@
-/**
- * The matches of an expression, read once and kept in memory (schema/match-memory.ts). Only collections that need
- * more than one statement are cached.
- */
+/** The matches of an expression, read once and kept in memory (schema/match-memory.ts). */
 
 import { readColumn } from '../../stored-json'
 import { fragment, join, limited, type SqlFragment } from '../fragment'
@@ -66,7 +63,6 @@ export interface Asked {
 /** The documents that have the words of an expression. @returns undefined if there is a filter */
 export function wordsOf({ match, table }: TextMatch, filter: RangedFilter): Asked | undefined {
   if (filter(NOWHERE).sql !== '1') return undefined
-  // Collections of one statement need no expression.
   let parsed: { expression: Expression | undefined } | undefined
   const read = () => {
     parsed ??= { expression: parseExpression(match, table === STEMS.table ? STEMS : WORDS) }
@@ -88,19 +84,13 @@ export function wordsOf({ match, table }: TextMatch, filter: RangedFilter): Aske
   }
 }
 
-/** Whether matches are kept at all: the collection needs more than one statement. */
-export function keepsMatches({ sql }: SearchContext, pace: Pace): boolean {
-  const { low, high } = pace.ends(sql)
-  return high - low >= FIRST_WIDTH
-}
-
 /** The matches, if all of them are in memory. */
 export function knownMatches(
   context: SearchContext,
   asked: Asked | undefined,
   pace: Pace,
 ): Matches | undefined {
-  const kept = asked && keepsMatches(context, pace) ? context.columns.matches.find(asked.key) : undefined
+  const kept = asked && context.columns.matches.find(asked.key)
   if (kept === undefined) return undefined
   const blocks: [number, Packed][] = []
   for (const number of numbersIn(pace.ends(context.sql))) {
@@ -114,7 +104,7 @@ export function knownMatches(
 /**
  * Reads the matches that are not in memory. When the search is cut off, the oldest are missing.
  * @param most if there are more, the oldest may be missing too
- * @returns undefined for a collection of one statement, and if there is a filter
+ * @returns undefined if there is a filter
  */
 export async function allMatches(
   context: SearchContext,
@@ -122,7 +112,7 @@ export async function allMatches(
   pace: Pace,
   most = Number.POSITIVE_INFINITY,
 ): Promise<Matches | undefined> {
-  if (asked === undefined || !keepsMatches(context, pace)) return undefined
+  if (asked === undefined) return undefined
   const ends = pace.ends(context.sql)
   if (asked.words !== undefined) {
     const blocks = await readWords(context, asked.key, asked.words, [...numbersIn(ends)], most, pace)

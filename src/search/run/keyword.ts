@@ -46,7 +46,6 @@ import { type Gathered, gatherScores } from './gathered'
 import type { Pace } from './pace'
 import { splitOrJoined, splitsAndJoins, withCompounds, withSpellings } from './split-join'
 import { vocabularyFor } from './vocabulary'
-import { wordsInMemory } from './word-memory'
 import { documentsWith } from './word-weights'
 
 /** With this many informative words, a query counts as a question. */
@@ -118,7 +117,7 @@ export async function planKeywordSearch(
     if (corrected !== undefined) search = await attempt(corrected, 'AND')
   }
   const spaced =
-    splitsAndJoins(request, search.found) && withSpacing(context, request, query, search.terms, pace)
+    splitsAndJoins(request, search.found) && withSpacing(context, request, query, search.terms)
   if (spaced) search = await attempt(spaced, 'AND')
   if (needsRelaxing(request, search)) {
     const relaxed = await attempt(relax(search.terms), 'OR')
@@ -208,7 +207,7 @@ export async function withSimilar(
   )
   const vocabulary = vocabularyFor(context, index, pace)
   const single = terms.flatMap(({ tokens }) => (tokens.length === 1 ? tokens : []))
-  const documentsOf = documentsWith(context, index, schema, single, pace)
+  const documentsOf = documentsWith(context, index, schema, single)
   const rarest = Math.min(...single.map(documentsOf))
   const enough = Math.max(1, typoTokensThreshold)
   const everywhere = terms.length <= MOST_TYPED
@@ -259,26 +258,21 @@ export const withSpacing = (
   request: SearchRequest,
   { excluded }: ParsedQuery,
   terms: readonly Term[],
-  pace: Pace,
 ): Term[] | undefined => {
   const columns = columnsOf(context, request)
-  const { table } = request.index
   return splitOrJoined(terms, {
-    ...knownWords(context, request, pace),
+    ...knownWords(context, request),
     isFound: (some) => {
       const match = matchExpression(some, excluded, columns, 'AND')
-      const found = wordsInMemory(context, table, pace)?.seqsOf({ match, table, rank: '' }, () =>
-        fragment('1'),
-      )
-      return found === undefined ? isInIndex(context.sql, request.index, match) : found.length > 0
+      return isInIndex(context.sql, request.index, match)
     },
   })
 }
 
-/** @param pace of the search, if its words may be in memory */
-export const knownWords = (context: SearchContext, { index, queryFields }: SearchRequest, pace?: Pace) => ({
+/** In how many documents the searched index has each of some words. */
+export const knownWords = (context: SearchContext, { index, queryFields }: SearchRequest) => ({
   analyzer: analyzerOf(index, rulesOf(context.schema, queryFields[0]?.field)),
-  documentsOf: (words: string[]) => documentsWith(context, index, context.schema, words, pace),
+  documentsOf: (words: string[]) => documentsWith(context, index, context.schema, words),
 })
 
 /** Whether the index has all words of a query. */
@@ -286,10 +280,9 @@ export function areKnown(
   context: SearchContext,
   request: SearchRequest,
   terms: readonly Term[],
-  pace: Pace,
 ): boolean {
   const words = terms.flatMap(({ tokens }) => tokens)
-  const documents = knownWords(context, request, pace).documentsOf(words)
+  const documents = knownWords(context, request).documentsOf(words)
   return words.every((word) => documents(word) > 0)
 }
 

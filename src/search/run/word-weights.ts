@@ -4,8 +4,6 @@ import { relax, type Term } from '../text/query'
 import { vocabularyOf } from '../text/typo'
 import type { TokenRules } from '../text/words'
 import type { SearchContext } from './context'
-import type { Pace } from './pace'
-import { wordsInMemory } from './word-memory'
 
 /** The most that FTS5 multiplies the rarity of a word by, if a document has the word very often. */
 const MOST_BM25 = 2.2
@@ -55,13 +53,10 @@ export function documentsWith(
   index: TextIndex,
   rules: TokenRules,
   words: string[],
-  pace?: Pace,
 ): (word: string) => number {
   const { sql } = context
   const { form } = analyzerOf(index, rules)
   const forms = [...new Set(words.map(form))]
-  const known = pace && wordsInMemory(context, index.table, pace)?.counts(forms)
-  if (known !== undefined) return (word) => known(form(word))
   const rows = sql.exec<{ term: string; doc: number }>(
     `SELECT term, doc FROM json_each(?) w CROSS JOIN ${vocabularyOf(sql, index)} v ON v.term = w.value`,
     JSON.stringify(forms),

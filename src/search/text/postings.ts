@@ -30,7 +30,6 @@ import {
   VERSION,
   varint,
 } from './fts5-format'
-import { Leaves } from './leaves'
 import type { List, Visit } from './posting-list'
 
 /** The most pages that one statement reads: 256 KB. */
@@ -53,7 +52,6 @@ export class Postings implements Holder {
   #read: Read
   readonly #table: TextIndex['table']
   readonly segments: readonly Segment[]
-  readonly leaves: Leaves
   readonly #gone = new Map<number, Set<number>>()
   /** by word and whether it is a beginning */
   readonly #lists = new Map<string, List[] | 'too many'>()
@@ -67,7 +65,6 @@ export class Postings implements Holder {
     const [config] = read<{ v: unknown }>(sql, fragment(`SELECT v FROM ${table}_config WHERE k = 'version'`))
     if (config?.v !== VERSION) throw new Unreadable()
     this.segments = segmentsOf(this.#record(STRUCTURE_ID))
-    this.leaves = new Leaves(table, this.segments)
   }
 
   /** Sets the function that reads, so that each search counts its own reads. */

@@ -44,8 +44,6 @@ export interface Vocabulary {
   rest(): Promise<boolean>
   /** the words near one (TermMemory); undefined if they have to be read */
   near?(...asked: Parameters<TermMemory['near']>): string[] | undefined
-  /** in how many documents the index has each of some words; undefined if FTS5 has to count them */
-  counts?(words: readonly string[]): ((word: string) => number) | undefined
 }
 
 /**
@@ -226,12 +224,10 @@ async function mostFrequent(
 
 /** How many documents have each of some words, up to a limit. */
 function counted(
-  { index, read, counts }: Vocabulary,
+  { index, read }: Vocabulary,
   words: readonly string[],
   limit: number,
 ): { term: string; documents: number }[] {
-  const known = counts?.(words)
-  if (known) return words.map((term) => ({ term, documents: Math.min(limit, known(term)) }))
   return read(
     fragment(
       `SELECT value AS term, (SELECT count(*) FROM (SELECT 1 FROM ${index.table} WHERE ${index.table} MATCH

@@ -15,12 +15,11 @@ import { typosAllowed } from '../../text/typo'
 import { wordDistance } from '../../text/word-distance'
 import { type RangedFilter, type TextMatch, where } from '../candidates'
 import type { SearchContext } from '../context'
-import { allMatches, keepsMatches, wordsOf } from '../kept-matches'
+import { allMatches, wordsOf } from '../kept-matches'
 import { columnsOf } from '../keyword'
 import type { Pace } from '../pace'
 import { FIRST_WIDTH, ranges } from '../scan'
 import { vocabularyFor } from '../vocabulary'
-import { type WordsInMemory, wordsInMemory } from '../word-memory'
 import { fewMatches, hasLength, listOf, wordsIn } from './matches'
 
 /** A query that finds this many documents is not checked. */
@@ -29,9 +28,6 @@ export const ENOUGH_AS_TYPED = 10
 const MOST_WORDS = 10
 /** The most documents to compare with the query. If there are more, none is compared. */
 const MOST_COMPARED = 64
-
-/** Words that the index has as they are. */
-const PLAIN = /^[a-z0-9]+$/
 
 /** The lengths of so many matches are read by one statement. */
 const FEW_AT_ONCE = 1_000
@@ -90,11 +86,7 @@ export async function almostWhole(
       '',
     )
   const match = { match: expressions.join(' OR '), table: index.table, rank: '' }
-  const memory = wordsInMemory(context, index.table, pace)
-  const own = { words, column: Number(column.column.slice(1)) }
-  const known = memory && asLongInMemory(memory, match, filter, own)
-  const few = () => (known!.length <= MOST_COMPARED ? [...known!] : undefined)
-  const seqs = known ? few() : await fewAsLong(context, match, isAsLong, pace)
+  const seqs = await fewAsLong(context, match, isAsLong, pace)
   if (seqs === undefined || seqs.length === 0) return undefined
   pace.countDocuments(seqs.length)
   const found: number[] = []
@@ -116,29 +108,6 @@ export async function almostWhole(
 }
 
 /**
- * The matches that are as long as some words in a column. If they are few, those are left out that have more than one
- * other word there.
- * @returns undefined if FTS5 has to find them
- */
-function asLongInMemory(
-  memory: WordsInMemory,
-  match: TextMatch,
-  filter: RangedFilter,
-  { words, column }: { words: readonly string[]; column: number },
-): Uint32Array | undefined {
-  const all = memory.seqsOf(match, () => fragment('1'))
-  if (all === undefined) return undefined
-  const isKnown = all.length <= MOST_COMPARED && words.every((word) => PLAIN.test(word))
-  const likely = (isKnown && memory.inPlace(all, words, column)) || all
-  if (likely.length === 0) return likely
-  const lengthOf = memory.lengths(likely, column)
-  return memory.pass(
-    likely.filter((seq) => lengthOf(seq) === words.length),
-    filter,
-  )
-}
-
-/**
  * The matches of a length, if they are few. FTS5 would look for the words of the expression anew in each slice of a large
  * collection, which takes a hundred milliseconds for eight words. So there they are found first.
  */
@@ -148,7 +117,7 @@ async function fewAsLong(
   isAsLong: RangedFilter,
   pace: Pace,
 ): Promise<number[] | undefined> {
-  const words = keepsMatches(context, pace) ? wordsOf(match, () => fragment('1')) : undefined
+  const words = wordsOf(match, () => fragment('1'))
   const all = words?.words && (await allMatches(context, words, pace))
   if (all === undefined) return fewMatches(context, match, isAsLong, MOST_COMPARED, pace)
   const seqs: number[] = []

@@ -8,11 +8,9 @@ import { type Term, typed } from '../../text/query'
 import { hasSynonyms } from '../../text/synonyms'
 import { TERMS } from '../../text/terms'
 import type { SearchContext } from '../context'
-import { keepsMatches } from '../kept-matches'
 import { columnsOf } from '../keyword'
 import { OpenPostings } from '../open-postings'
 import type { Pace } from '../pace'
-import { wordsInMemory } from '../word-memory'
 
 /** All words that begin with another one come before that one with this letter behind it. */
 export const LAST_LETTER = '\u{10ffff}'
@@ -41,15 +39,6 @@ export function withLongest(
     return !code && text === word && analyzer.completions(word).length === 0
   })
   if (!isSame || hasSynonyms(terms)) return terms
-  const memory = wordsInMemory(context, WORDS.table, pace)
-  // The other words are needed next.
-  memory?.fetch(
-    terms.flatMap(({ tokens: [own, ...others], prefix }) =>
-      others.length === 0 && PLAIN.test(own!) ? [{ word: own!, prefix }] : [],
-    ),
-  )
-  const known = memory?.isLongest(word)
-  if (known !== undefined) return known ? terms.with(-1, { ...last, longest: word }) : terms
   if (!mayBeLonger(context, word, pace)) return terms.with(-1, { ...last, longest: word })
   const isNone = (rows: readonly object[]) => rows.length === 0
   // The table of terms is quick to ask, but it may have words that no document has any more, and lacks very long ones.
@@ -60,11 +49,10 @@ export function withLongest(
 }
 
 /**
- * Whether the index may have a longer word. In a large collection FTS5 goes through all places of a word before it comes to the
+ * Whether the index may have a longer word. FTS5 goes through all places of a word before it comes to the
  * next one.
  */
 function mayBeLonger(context: SearchContext, word: string, pace: Pace): boolean {
-  if (!keepsMatches(context, pace)) return true
   try {
     return new OpenPostings(context, WORDS.table, pace).now.hasLonger(word)
   } catch (error) {

@@ -23,10 +23,9 @@ import {
 import type { SearchContext } from '../context'
 import { filteredMatches } from '../filtered-matches'
 import { Gathered } from '../gathered'
-import { allMatches, atMost, keepsMatches, knownMatches, type Matches, wordsOf } from '../kept-matches'
+import { allMatches, atMost, knownMatches, type Matches, wordsOf } from '../kept-matches'
 import type { Pace } from '../pace'
 import { MOST_OF_PAGES } from '../recent-questions'
-import { wordsInMemory } from '../word-memory'
 import { bestByPostings, type Scored } from '../word-ranking'
 
 /** Up to this many matches are all read, without asking FTS5 for the best. Of each tier, this many are read. */
@@ -53,8 +52,6 @@ export async function fewMatches(
   pace: Pace,
   among?: number,
 ): Promise<number[] | undefined> {
-  const quick = wordsInMemory(context, match.table, pace)?.seqsOf(match, filter)
-  if (quick !== undefined) return quick.length <= most ? [...quick] : undefined
   const { sql } = context
   const words = wordsOf(match, filter)
   const known =
@@ -64,8 +61,7 @@ export async function fewMatches(
   if (known !== undefined) return atMost(most, known)
   // FTS5 is quicker for several whole words: it steps over documents that lack the rarer one. Looking for rare places, it
   // reads on past the end of a slice.
-  const isKept = words !== undefined && keepsMatches(context, pace)
-  if (isKept && words.words !== undefined && (words.collects || words.words.expression.kind !== 'and')) {
+  if (words?.words !== undefined && (words.collects || words.words.expression.kind !== 'and')) {
     const all = await allMatches(context, words, pace, most)
     if (all !== undefined) return atMost(most, all)
   }
@@ -91,10 +87,6 @@ export async function countedMatches(
   most: number,
   pace: Pace,
 ): Promise<{ found: number; seqs: number[] | undefined }> {
-  const quick = wordsInMemory(context, match.table, pace)?.seqsOf(match, filter)
-  if (quick !== undefined) {
-    return { found: quick.length, seqs: quick.length <= most ? [...quick] : undefined }
-  }
   const { sql } = context
   const all = await filteredMatches(context, match, filter, pace)
   if (all !== undefined) return { found: all.size, seqs: atMost(most, all) }
@@ -119,7 +111,6 @@ export const countMatches = async (
   filter: RangedFilter,
   pace: Pace,
 ): Promise<number> =>
-  wordsInMemory(context, match.table, pace)?.seqsOf(match, filter)?.length ??
   (await filteredMatches(context, match, filter, pace))?.size ??
   (await countOf(context.sql, unscoredMatches(context.sql, match, filter), pace))
 
@@ -148,20 +139,11 @@ export async function bestMatches(
   pace: Pace,
 ): Promise<Counted> {
   const { sql } = context
-  if (isScored && top?.byScore === true && top.limit > 0) {
-    const quick = wordsInMemory(context, match.table, pace)
-    const best = quick?.best(match, filter, { wanted: top.offset + top.limit, lacks })
-    if (best !== undefined) {
-      const total = quick!.seqsOf(match, filter)!.length - lacks.length
-      return windowOf(sql, best, total, top, pace)
-    }
-  }
   const words = wordsOf(match, filter)
   const ranks =
     isScored &&
     top?.byScore === true &&
     top.limit > 0 &&
-    keepsMatches(context, pace) &&
     (words === undefined || words.words !== undefined)
   const all =
     found === undefined || ranks || !isScored

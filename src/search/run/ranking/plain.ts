@@ -19,7 +19,6 @@ import type { SearchContext } from '../context'
 import { areKnown, columnsOf, rankOf, withSimilar, withSpacing } from '../keyword'
 import type { Pace } from '../pace'
 import { splitsAndJoins } from '../split-join'
-import { wordsInMemory } from '../word-memory'
 import { almostWhole, ENOUGH_AS_TYPED } from './almost'
 import { withLongest } from './longer-words'
 import { BY_TEXT, bestMatches, bestOfQuestion, type Counted, countedMatches, fewMatches } from './matches'
@@ -84,11 +83,6 @@ export async function planPlainSearch(
     if (!isUnfinished) return { match, seqs: await fewMatches(context, match, filter, limit, pace) }
     const { seqs, found } = await countedMatches(context, match, filter, limit, pace)
     const count = async () => {
-      const quick = wordsInMemory(context, table, pace)?.best(match, filter, { wanted: limit, lacks: [] })
-      if (quick !== undefined) {
-        const rows = quick.slice(0, limit).map((row) => ({ ...row, distance: null, fused: null }))
-        return { rows, found }
-      }
       const order = orderBy([BY_TEXT], sql, context.schema, false)
       return bestMatches(context, match, filter, { found }, { offset: 0, limit, order, byScore: true }, pace)
     }
@@ -114,7 +108,7 @@ export async function planPlainSearch(
     return { terms: any, match, seqs: undefined, tiers: undefined, index: STEMS, ...(top && { top: ranked }) }
   }
   // A sentence without a mistyped word is not corrected.
-  if (isTooLittle() && isAsked && areKnown(context, request, query.terms, pace)) {
+  if (isTooLittle() && isAsked && areKnown(context, request, query.terms)) {
     const question = await answered(foundBy(search))
     if (question !== undefined) return question
   }
@@ -125,7 +119,7 @@ export async function planPlainSearch(
       search = await attempt(expression(terms))
     }
   }
-  const spaced = splitsAndJoins(request, foundBy(search)) && withSpacing(context, request, query, terms, pace)
+  const spaced = splitsAndJoins(request, foundBy(search)) && withSpacing(context, request, query, terms)
   if (spaced) {
     terms = spaced
     search = await attempt(expression(terms))

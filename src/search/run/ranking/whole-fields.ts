@@ -4,7 +4,7 @@ import type { Range } from '../../range'
 import { isArray } from '../../schema/layout'
 import { wordsIn } from '../../text/expression'
 import { both, type RangedFilter, where } from '../candidates'
-import { allMatches, atMost, keepsMatches, numbersIn, wordsOf } from '../kept-matches'
+import { allMatches, atMost, numbersIn, wordsOf } from '../kept-matches'
 import { columnsOf } from '../keyword'
 import { FEW, fewMatches, hasLength, wordsIn as lengthIn } from './matches'
 import type { Ranking } from './ranking'
@@ -51,8 +51,7 @@ export async function wholeFields(ranking: Ranking, { initial }: Tier): Promise<
   const words = wordsOf(initial, filter)
   const { matches } = context.columns
   const since = matches.writes
-  const begun =
-    keepsMatches(context, pace) && words?.words ? await allMatches(context, words, pace) : undefined
+  const begun = words?.words ? await allMatches(context, words, pace) : undefined
   // Reading pauses. What was written meanwhile, or what a cutoff left out, may be missing.
   const isCurrent = (range: Range) =>
     !pace.cutoff && [...numbersIn(range)].every((number) => matches.lastWrite(number) <= since)

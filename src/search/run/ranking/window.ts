@@ -33,7 +33,6 @@ import {
 } from './matches'
 import type { Ranking } from './ranking'
 import type { TextScore } from './score'
-import { scoresOfPlaces } from './scores-of-places'
 import { scoresOfWord } from './single-word'
 import type { Tier } from './tiers'
 import { wholeFields } from './whole-fields'
@@ -87,7 +86,7 @@ export async function rankedPage(
   const page: RankedPage = { rows: [], texts: new Map(), found: seqs?.length ?? 0 }
   if (seqs !== undefined) {
     await ranking.pace.rest(READING)
-    let read = scoresOfPlaces(ranking, seqs) ?? scoresOfWord(ranking, seqs) ?? ranking.scorer.scoreAll(seqs)
+    let read = scoresOfWord(ranking, seqs) ?? ranking.scorer.scoreAll(seqs)
     // If they are too long to be read, those that fit best are read first.
     if (count && ranking.scorer.hasUnread) {
       read = ranking.scorer.scoreAll((await count()).rows.map(({ seq }) => seq))
@@ -243,7 +242,7 @@ async function addRanked(
 }
 
 const scoresOf = (ranking: Ranking, seqs: readonly number[]): Scored[] =>
-  scoresOfPlaces(ranking, seqs) ?? ranking.scorer.scoreAll(seqs)
+  ranking.scorer.scoreAll(seqs)
 
 /** The matches of a segment in the order in which they are read, without some documents: a window of them. */
 async function bestOf(
