@@ -181,7 +181,13 @@ describe('what groups cannot do is refused', () => {
         { id: 'b', tags: ['x'] },
       ],
     )
-    for (const asked of [{}, { sort_by: '_group_found:desc' }, { group_limit: '3' }, { facet_by: 'tags' }]) {
+    const asks: SearchParameters[] = [
+      {},
+      { sort_by: '_group_found:desc' },
+      { group_limit: '3' },
+      { facet_by: 'tags' },
+    ]
+    for (const asked of asks) {
       expect(await refusal(made, { q: '*', group_by: 'tags', ...asked })).toMatch(
         /^422 .* have more than 2 MB/,
       )
