@@ -323,11 +323,3 @@ describe('the same question of two visitors', () => {
     expect(await admitted({ ...VISITOR, ...named })).toEqual(await admitted({ ...other, ...named }))
   })
 })
-
-it('refuses a million searches in a request', async () => {
-  const answer = await call('POST', '/multi_search', { body: { searches: Array(1_000_000).fill({}) } })
-  expect(answer).toEqual([
-    400,
-    { message: 'Number of multi searches exceeds `limit_multi_searches` parameter.' },
-  ])
-})
