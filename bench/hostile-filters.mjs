@@ -116,7 +116,7 @@ const finding = (name, body, patience) => ({
   name: `filtered: ${name}`,
   patience,
   send: async (server, signal) => {
-    const response = await fetch(`${server.url}/opensearch/filtered/_search`, {
+    const response = await fetch(`${server.url}/filtered/_search`, {
       method: 'POST',
       headers: { 'x-typesense-api-key': 'xyz', 'content-type': 'application/json' },
       body: JSON.stringify(body),

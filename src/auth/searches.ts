@@ -6,7 +6,7 @@ import { requireRate } from './rate-limit'
 /** For keys that do not set a number, as in Typesense. */
 const DEFAULT_SEARCHES = 50
 /** The highest number that the admin key can ask for. */
-const MOST_SEARCHES = 250
+export const MOST_SEARCHES = 250
 /** For keys in pages: a search box or a chat needs no more. */
 const MOST_OF_PAGES = 10
 

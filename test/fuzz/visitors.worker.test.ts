@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { makeKey, setStage } from '../api/parley/stage'
-import { call } from '../api/typesense/api'
+import { call, send } from '../api/typesense/api'
 import { check, PATIENCE, survives } from './fuzz'
 
 let key: string
@@ -40,10 +40,24 @@ beforeAll(async () => {
 /** Each sequence has many turns. */
 const SHARE = 0.1
 
+/** Stands for a name that is as random as one can be. */
+const RANDOM = 'random'
+
 /** What all visitors of the page may click on. */
 const STARTER = 'How high is the Eiffel Tower?'
 
-const WAYS = ['parley', 'search', 'chat', 'completion', 'response', 'ui'] as const
+const WAYS = ['parley', 'search', 'chat', 'completion', 'response', 'ui', 'agui', 'n8n', 'socket'] as const
+
+/** Names of chats and turns that others come upon. */
+const WEAK = [
+  '1234567',
+  'question-number-1',
+  'my-support-chat-01',
+  'chat-1764282000000',
+  'user-42-session-1',
+  'MySupportChat001',
+  '00000000-0000-4000-8000-000000000001',
+]
 
 const step = fc.record({
   who: fc.constantFrom('ann', 'ann', 'bob', 'bob', 'admin'),
@@ -58,9 +72,11 @@ const step = fc.record({
   starter: fc.boolean(),
   /** which conversation, of those that the visitor knows */
   place: fc.nat(3),
-  named: fc.constantFrom(undefined, undefined, '1', 'question-1', '00000000-aaaa-4aaa-8aaa-000000000001'),
-  chat: fc.constantFrom(undefined, '1234567', 'support-chat'),
+  named: fc.constantFrom(undefined, undefined, RANDOM, '1', ...WEAK),
+  chat: fc.constantFrom(undefined, ...WEAK),
   claims: fc.constantFrom(undefined, 'ann', 'bob'),
+  /** where the visitor's secret is */
+  inAddress: fc.boolean(),
 })
 type Step = typeof step extends fc.Arbitrary<infer S> ? S : never
 
@@ -69,6 +85,33 @@ interface Sent {
   path: string
   body?: unknown
   headers: Record<string, string>
+}
+
+/** The same with the secret in the address. */
+function inAddress({ headers, path, ...sent }: Sent): Sent {
+  const { 'x-parley-visitor': secret, ...others } = headers
+  const query = secret === undefined ? '' : `${path.includes('?') ? '&' : '?'}x-parley-visitor=${secret}`
+  return { ...sent, headers: others, path: path + query }
+}
+
+/** Asks on a socket, whose secret is in its address. @returns what came until the end of the answer */
+async function onSocket(key: string, sent: Sent): Promise<{ status: number; text: string }> {
+  const { path, headers, body } = inAddress(sent)
+  const { webSocket } = await send('GET', path, { key, headers: { ...headers, upgrade: 'websocket' } })
+  const socket = webSocket!
+  let text = ''
+  const ended = new Promise<void>((resolve) => {
+    socket.addEventListener('message', ({ data }) => {
+      text += data
+      if (JSON.parse(String(data)).done) resolve()
+    })
+  })
+  socket.accept()
+  const init = { method: 'POST', body: JSON.stringify(body) }
+  socket.send(JSON.stringify({ type: 'cf_agent_use_chat_request', id: '1', init }))
+  await ended
+  socket.close()
+  return { status: 200, text }
 }
 
 class Visitor {
@@ -106,20 +149,26 @@ class Page {
       await Promise.all([ann!, bob!].map((each) => this.send(each, this.asking(each, asking, undefined))))
       return
     }
+    const as = (sent: Sent) => this.send(visitor, how.inAddress ? inAddress(sent) : sent)
     const places = this.shown ? Object.values(this.people).flatMap(({ known }) => known) : visitor.known
     const id = places[how.place % Math.max(1, places.length)]
     const headers = this.headersOf(visitor, how)
-    if (does === 'ask') await this.send(visitor, this.asking(visitor, how, undefined))
+    if (does === 'ask') await as(this.asking(visitor, how, undefined))
     else if (does === 'retry') await (visitor.last && this.send(visitor, visitor.last))
-    else if (does === 'list') await this.send(visitor, { method: 'GET', path: '/conversations', headers })
+    else if (does === 'list') await as({ method: 'GET', path: '/conversations', headers })
     else if (id === undefined) return
-    else if (does === 'follow') await this.send(visitor, this.asking(visitor, how, id))
+    else if (does === 'follow') await as(this.asking(visitor, how, id))
     else if (does === 'read') {
-      const path = { completion: `/v1/conversations/${id}/items`, response: `/v1/responses/resp_${id}.1` }
+      const path = {
+        completion: `/v1/conversations/${id}/items`,
+        response: `/v1/responses/resp_${id}.1`,
+        ui: `/ui/guide/${how.chat ?? id}/messages`,
+        socket: `/ui/guide/${how.chat ?? id}/messages`,
+      }
       const read = path[how.way as keyof typeof path] ?? `/conversations/${id}`
-      await this.send(visitor, { method: 'GET', path: read, headers })
+      await as({ method: 'GET', path: read, headers })
     } else if (does === 'events') {
-      await this.send(visitor, { method: 'GET', path: `/conversations/${id}/events`, headers })
+      await as({ method: 'GET', path: `/conversations/${id}/events`, headers })
     } else if (does === 'stop') {
       await this.send(visitor, { method: 'POST', path: `/conversations/${id}/stop`, headers })
     } else if (does === 'rate' || does === 'withdraw') {
@@ -187,8 +236,8 @@ class Page {
 
   asking(visitor: Visitor, how: Omit<Step, 'who' | 'does'>, id: string | undefined): Sent {
     const { way, starter, place, chat } = how
-    // A key that is as random as one can be is only one visitor's.
-    const named = how.named?.startsWith('0000') ? `${visitor.word}-0A` : how.named
+    // A random key is only one visitor's.
+    const named = how.named === RANDOM ? `${visitor.word}-0A` : how.named
     const headers = this.headersOf(visitor, { ...how, named })
     const question = starter ? STARTER : `What of ${visitor.word}?`
     const post = (path: string, body: unknown): Sent => ({ method: 'POST', path, body, headers })
@@ -227,17 +276,25 @@ class Page {
         })
       case 'ui':
         return post('/ui/guide', { id: id ?? chat, message: messages[0] })
+      case 'agui':
+        return post('/agui/guide', { threadId: id ?? chat ?? visitor.word, runId: 'r', messages })
+      case 'n8n': {
+        const sessionId = id ?? chat ?? visitor.word
+        return post('/n8n/guide', { action: 'sendMessage', sessionId, chatInput: question })
+      }
+      case 'socket':
+        return post(`/agents/guide/${id ?? chat ?? visitor.word}`, {
+          messages: [{ id: 'q', ...messages[0] }],
+        })
     }
   }
 
   /** Sends a request, and looks for the words of others in what comes back. */
   async send(visitor: Visitor, sent: Sent): Promise<{ status: number; text: string }> {
     const { method, path, body, headers } = sent
-    const { status, text } = await survives(method, path, {
-      key: visitor.key,
-      headers,
-      ...(body !== undefined && { body }),
-    })
+    const { status, text } = path.startsWith('/agents/')
+      ? await onSocket(visitor.key, sent)
+      : await survives(method, path, { key: visitor.key, headers, ...(body !== undefined && { body }) })
     if (sent.path !== '/conversations' || method === 'POST') visitor.last = sent
     const { ann, bob } = this.people
     if (visitor === ann) expect(text, `${method} ${path}`).not.toContain(bob!.word)
@@ -252,11 +309,12 @@ class Page {
 const sequence = fc
   .tuple(
     fc.constantFrom(...WAYS),
-    fc.constantFrom(undefined, '1'),
+    fc.constantFrom(undefined, '1', ...WEAK),
+    fc.constantFrom(undefined, ...WEAK),
     fc.array(step, { minLength: 2, maxLength: 10 }),
   )
-  .map(([way, named, steps]): Step[] => {
-    const how = { way, place: 0, named: undefined, chat: undefined, claims: undefined }
+  .map(([way, named, chat, steps]): Step[] => {
+    const how = { way, place: 0, named: undefined, chat, claims: undefined, inAddress: false }
     return [
       { who: 'ann', does: 'both', starter: true, ...how, named },
       { who: 'ann', does: 'follow', starter: false, ...how },

@@ -172,6 +172,28 @@ describe('facets of a grouped search', () => {
 })
 
 describe('what groups cannot do is refused', () => {
+  it('by lists that are too long for one value of SQLite', async () => {
+    const tags = Array.from({ length: 90_000 }, (_, n) => `value-${n}`)
+    const made = await makeCollection(
+      [{ name: 'tags', type: 'string[]', facet: true }],
+      [
+        { id: 'a', tags },
+        { id: 'b', tags: ['x'] },
+      ],
+    )
+    const asks: SearchParameters[] = [
+      {},
+      { sort_by: '_group_found:desc' },
+      { group_limit: '3' },
+      { facet_by: 'tags' },
+    ]
+    for (const asked of asks) {
+      expect(await refusal(made, { q: '*', group_by: 'tags', ...asked })).toMatch(
+        /^422 .* have more than 2 MB/,
+      )
+    }
+  })
+
   it('by an object, which has no value of its own', async () => {
     const made = await makeCollection(
       [

@@ -234,7 +234,7 @@ export class Collection extends CountingObject implements CollectionRpc {
       const [fault] = await this.#faults([{ document: json, action: 'update' }])
       if (fault !== undefined) throw fault
       const { store, writer, mirror } = await this.#life.writable()
-      const step = updateWhere(store, writer, filterBy, { ...scope, json, dirtyValues }, after, joins)
+      const step = await updateWhere(store, writer, filterBy, { ...scope, json, dirtyValues }, after, joins)
       await mirror?.settle()
       return step
     })
@@ -249,7 +249,7 @@ export class Collection extends CountingObject implements CollectionRpc {
       const { joins } = await this.#joining({ filterBy }, scope)
       const open = this.#life.existing()
       const { store, mirror } = open
-      const step = removeWhere(this.ctx.storage, store, filterBy, options, joins)
+      const step = await removeWhere(this.ctx.storage, store, filterBy, options, joins)
       await mirror?.settle()
       await settleCascade(open)
       return step

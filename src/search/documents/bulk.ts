@@ -1,5 +1,11 @@
-/** Updates, removes and exports all documents that match a filter, in bounded steps. */
-import { ApiError } from '../../errors'
+/**
+ * Updates, removes and exports all documents that match a filter, in bounded steps.
+ *
+ * Whoever asks for a step asks for the next one at once. In one process every call is then ready at once, and nobody else would be
+ * served until the last step: so each ends in a pause.
+ */
+import { ApiError, collectionGone } from '../../errors'
+import { pause } from '../../pause'
 import type { Origin } from '../fault-log'
 import { rangedFilter } from '../filter/compile'
 import type { JoinedDocuments } from '../filter/context'
@@ -12,7 +18,11 @@ import type { Writer } from './writer'
 
 const UPDATE_STEP = 200
 const REMOVE_STEP = 1_000
+/** Documents removed between pauses. */
+const REMOVED_AT_ONCE = 200
 const EXPORT_ROWS = 100
+/** Documents that an export reads between pauses, and milliseconds: on Cloudflare the clock stands still meanwhile. */
+const [READ_AT_ONCE, READ_MS] = [500, 50]
 /** Characters of an export page, roughly: the document that exceeds this is its last. */
 const EXPORT_PAGE = 256_000
 
@@ -80,14 +90,14 @@ function select(
 }
 
 /** @param from the last step's `cursor`. Documents that refuse the patch are not counted. */
-export function updateWhere(
+export async function updateWhere(
   store: Store,
   writer: Writer,
   filterBy: string,
   { json, dirtyValues, requestId }: Origin & { json: string; dirtyValues?: DirtyValues | undefined },
   from: number,
   joins?: JoinedDocuments,
-): Step & { cursor: number } {
+): Promise<Step & { cursor: number }> {
   if (filterBy.trim() === '') return { count: 0, done: true, cursor: from }
   const patch = parseDocument(json)
   const { seqs, cursor, done } = select(store, filterBy, from, UPDATE_STEP, joins)
@@ -96,6 +106,7 @@ export function updateWhere(
     [...documents.values()].map(({ id }) => ({ document: { ...patch, id }, action: 'update', dirtyValues })),
     { requestId },
   )
+  await pause()
   return {
     count: results.filter((result) => !(result instanceof ApiError)).length,
     done,
@@ -103,28 +114,38 @@ export function updateWhere(
   }
 }
 
-export function removeWhere(
+export async function removeWhere(
   storage: DurableObjectStorage,
   store: Store,
   filterBy: string,
   options: RemoveOptions,
   joins?: JoinedDocuments,
-): Step & { cursor: number } {
+): Promise<Step & { cursor: number }> {
   const from = options.after ?? 0
   if (filterBy.trim() === '') return { count: 0, done: true, cursor: from }
   const limit = Math.min(REMOVE_STEP, Math.max(1, options.batchSize))
   // A caller without a cursor begins at the first document each time, so a step must not end early.
   const mostRead = options.after === undefined ? Number.POSITIVE_INFINITY : MOST_READ
-  const { seqs, cursor, done } = select(store, filterBy, from, limit, joins, mostRead)
-  const documents = [...store.read(seqs, !options.returnDocuments).entries()]
-  removeAll(
-    storage,
-    store,
-    documents.map(([seq, { id }]) => [seq, id]),
-  )
-  const step: Step & { cursor: number } = { count: documents.length, done, cursor }
-  if (options.returnDocuments) step.documents = documents.map(([, document]) => document)
-  if (options.returnIds) step.ids = documents.map(([, { id }]) => id)
+  const step: Step & { cursor: number } = { count: 0, done: false, cursor: from }
+  for (let isFull = true; isFull && !step.done && step.count < limit; ) {
+    const wanted = Math.min(REMOVED_AT_ONCE, limit - step.count)
+    const { seqs, cursor, done } = select(store, filterBy, step.cursor, wanted, joins, mostRead)
+    const documents = [...store.read(seqs, !options.returnDocuments).entries()]
+    removeAll(
+      storage,
+      store,
+      documents.map(([seq, { id }]) => [seq, id]),
+    )
+    step.count += documents.length
+    step.done = done
+    step.cursor = cursor
+    if (options.returnDocuments)
+      step.documents = [...(step.documents ?? []), ...documents.map(([, document]) => document)]
+    if (options.returnIds) step.ids = [...(step.ids ?? []), ...documents.map(([, { id }]) => id)]
+    isFull = seqs.length === wanted
+    await pause()
+    if (store.closed) throw collectionGone()
+  }
   return step
 }
 
@@ -166,12 +187,21 @@ export async function exportPage(
   const lines: string[] = []
   let cursor = from
   let characters = 0
+  let read = READ_AT_ONCE
+  let since = performance.now()
   while (characters < EXPORT_PAGE) {
     const { seqs, ...next } = select(store, options.filterBy, cursor, EXPORT_ROWS, joins)
     const page =
       asStored && attach === undefined
         ? store.bodies(seqs)
         : await renderedBodies(store, seqs, options, attach)
+    read += seqs.length
+    if (read >= READ_AT_ONCE || performance.now() - since >= READ_MS) {
+      await pause()
+      if (store.closed) throw collectionGone()
+      read = 0
+      since = performance.now()
+    }
     for (const [seq, line] of page) {
       if (characters >= EXPORT_PAGE || lines.length >= most) {
         return { lines: lines.join('\n'), cursor, done: false }

@@ -92,6 +92,8 @@ function gathered(schema: StoredSchema, node: FilterNode): FilterNode {
 }
 
 function compileNode(context: FilterContext, node: FilterNode): Compiled {
+  // Known from an earlier range. To find it out again would take longer than a short range.
+  if (context.evaluations.has(node)) return listed(evaluated(context, node))
   if (node.kind === 'join') return { ...compileJoin(context, node), depth: 8, rows: 1 }
   if (node.kind === 'object' || (node.kind === 'clause' && !isLight(context.schema, node))) {
     return listed(evaluated(context, node))

@@ -254,8 +254,8 @@ function hiddenTexts(
   return found
 }
 
-/** Clauses that narrow what is read. */
-const MOST_NARROWING = 8
+/** Clauses that narrow what is read, and values of each. */
+const [MOST_NARROWING, MOST_VALUES] = [8, 200]
 
 /**
  * A condition that every document that passes meets, and that takes less time than to read the documents.
@@ -268,6 +268,7 @@ function narrowing(context: FilterContext, node: FilterNode): SqlFragment | unde
     return implied && narrowing(context, implied)
   }
   if (node.kind === 'clause') {
+    if (node.values.length > MOST_VALUES) return undefined
     if (isLight(context.schema, node)) return clauseSql(context, node)
     const field = node.field === 'id' ? undefined : filterField(context.schema, node.field, node)
     const match =

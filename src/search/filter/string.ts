@@ -38,9 +38,7 @@ export interface Pattern {
 
 // More words would hardly shrink the superset, only lengthen the query.
 const MAX_INDEX_WORDS = 16
-/** Values that the index is asked for. */
-const MOST_INDEXED = 200
-/** Beginnings of words among them: for each one FTS5 reads all words that begin so, whatever the range. */
+/** Beginnings of words that the index is asked for: for each one FTS5 reads all words that begin so, whatever the range. */
 const MOST_BEGINNINGS = 2
 
 /** The values of a clause, as words. @param locale of the field. Where it has one, runs of a script without spaces are parted */
@@ -170,7 +168,7 @@ export function indexedWords(
   field: Field,
   clause: FilterClause,
 ): string | undefined {
-  if (isNegated(clause) || isPresence(clause) || clause.values.length > MOST_INDEXED) return undefined
+  if (isNegated(clause) || isPresence(clause)) return undefined
   const rules = rulesOf(schema, field)
   const slot = schema.slots[field.name]!
   const patterns = patternsOf(clause, rules, field.locale).filter((pattern) =>

@@ -158,6 +158,10 @@ export class LongSearches {
   }
 }
 
+/** Such as the key of a group of very long lists. */
+const TOO_BIG =
+  'The values that this search groups or orders by have more than 2 MB. Take a field with shorter values, or ask for fewer groups.'
+
 export class Pace {
   /** whether the search ended before it had read everything */
   cutoff = false
@@ -196,12 +200,18 @@ export class Pace {
     this.#caller = caller
   }
 
-  /** Runs a query and counts the rows it reads. */
+  /** Runs a query and counts the rows it reads. @throws ApiError 422 for a value that SQLite does not take */
   query<Row extends object>(sql: SqlStorage, { sql: text, bindings }: SqlFragment): Row[] {
-    const cursor = sql.exec<Row & Record<string, SqlStorageValue>>(text, ...bindings)
-    const rows = cursor.toArray()
-    this.#rows += cursor.rowsRead
-    return rows
+    try {
+      const cursor = sql.exec<Row & Record<string, SqlStorageValue>>(text, ...bindings)
+      const rows = cursor.toArray()
+      this.#rows += cursor.rowsRead
+      return rows
+    } catch (error) {
+      // biome-ignore lint/plugin: the platform gives no code
+      if (/SQLITE_TOOBIG/.test(String(error))) throw new ApiError(422, TOO_BIG)
+      throw error
+    }
   }
 
   /** `query`, to hand on. */

@@ -1,5 +1,5 @@
 /** Documents that a search or a curation pins to positions. */
-import { compileFilter } from '../filter/compile'
+import { rangedFilter } from '../filter/compile'
 import { fragment } from '../fragment'
 import { EVERYWHERE } from '../range'
 import type { SearchRequest } from '../request/request'
@@ -22,14 +22,9 @@ export function pinnedDocuments({ sql, schema, joins }: SearchContext, request: 
     request.pinnedHits.map(({ id }) => id),
   )
   if (request.filterPinned) {
+    const compiled = rangedFilter(sql, schema, request.filterBy, joins?.documents)
     for (const [id, seq] of seqs) {
-      const { where, bindings } = compileFilter(
-        sql,
-        schema,
-        request.filterBy,
-        { low: seq, high: seq },
-        joins?.documents,
-      )
+      const { where, bindings } = compiled({ low: seq, high: seq })
       const passes = sql.exec(`SELECT 1 FROM documents d WHERE d.seq = ? AND (${where})`, seq, ...bindings)
       if (passes.toArray().length === 0) seqs.delete(id)
     }

@@ -64,3 +64,22 @@ describe('an export', () => {
     expect(logged.mock.calls.map(([line]) => line)).toContain('Request front-9 failed: Error')
   })
 })
+
+describe('work on many documents', () => {
+  it.each<[string, () => Promise<unknown>, number]>([
+    ['an export', () => exported(), COUNT / 500],
+    ['an export of short lines', () => exported('?include_fields=id'), COUNT / 500],
+    ['a backup', () => call('GET', '/operations/backup/documents/long'), COUNT / 500],
+    ['a change', () => call('PATCH', `${DOCUMENTS}?filter_by=id:*`, { body: { even: true } }), COUNT / 200],
+    ['a deletion', () => call('DELETE', `${DOCUMENTS}?filter_by=id:*`), COUNT / 200],
+  ])('of %s lets others have their turn', async (_, work, least) => {
+    // Promises alone would run one after another, and no timer between them.
+    let turns = 0
+    const watch = setInterval(() => turns++, 0)
+    const pauses = vi.spyOn(globalThis, 'setTimeout')
+    await work()
+    clearInterval(watch)
+    expect(pauses.mock.calls.filter(([, ms]) => ms === 1).length).toBeGreaterThanOrEqual(least)
+    expect(turns).toBeGreaterThanOrEqual(least)
+  })
+})

@@ -77,6 +77,12 @@ describe('the searches of a request', () => {
     expect(status).toBe(200)
   })
 
+  it('are refused if there are a million of them', async () => {
+    const body = `{"searches":[${'{},'.repeat(1_000_000)}{}]}`
+    const [status, { message }] = await call('POST', '/multi_search?collection=a', { body })
+    expect([status, message]).toEqual([400, expect.stringContaining('limit_multi_searches')])
+  })
+
   it('have the time of one search together', async () => {
     const cutoffs: number[] = []
     const now = vi.spyOn(Date, 'now')
