@@ -1,4 +1,3 @@
-
 import { expect, it, vi } from 'vitest'
 import { fragment } from '../../src/search/fragment'
 import { parseRequest } from '../../src/search/request/request'

@@ -1,17 +1,14 @@
 /** What a collection counts of searches and events: when a search counts, what is bounded, what expires. */
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import * as v from 'valibot'
 import { expect, it, vi } from 'vitest'
 import { ApiError, unwrap } from '../../src/errors'
 import { Ledger } from '../../src/search/analytics/ledger'
 import { MOST_LOG_BYTES } from '../../src/search/analytics/log'
 import type { AnalyticsRecord } from '../../src/search/analytics/records'
 import { MOST_TYPING_BYTES } from '../../src/search/analytics/typing'
-import { migrate } from '../../src/search/collection/migrations'
 import { Store } from '../../src/search/documents/store'
 import { Writer } from '../../src/search/documents/writer'
-import { readMeta, writeMeta } from '../../src/search/meta'
 import { readSchema } from '../../src/search/schema/stored'
 import { Embedders } from '../../src/search/vectors/embedders'
 import { makeCollection, type TestCollection } from './make-collection'
@@ -303,25 +300,4 @@ it('deletes surplus queries in steps', async () => {
   })
   expect(Math.max(...removed)).toBeLessThanOrEqual(200)
   expect(await exportAll(place.object)).toHaveLength(10)
-})
-
-it('the log of a collection that is older than its bound in bytes is bounded, too', async () => {
-  const place = await queries()
-  const [events, bytes] = await inLedger(place, (ledger, sql) => {
-    ledger.record([logged('ann'), logged('bob')])
-    sql.exec('ALTER TABLE analytics_log DROP COLUMN upto')
-    sql.exec('DROP TABLE analytics_documents')
-    sql.exec('DROP TABLE terms')
-    writeMeta(sql, 'version', readMeta(sql, 'version', v.number())! - 3)
-    migrate(sql)
-    ledger.record([logged('ann')])
-    const [{ upto = 0, size = -1 } = {}] = sql
-      .exec<{ upto: number; size: number }>(
-        'SELECT max(upto) AS upto, sum(octet_length(event)) AS size FROM analytics_log',
-      )
-      .toArray()
-    return [ledger.events('log', 'ann', 9), [upto, size]]
-  })
-  expect(events).toHaveLength(2)
-  expect(bytes[0]).toBe(bytes[1])
 })

@@ -2,15 +2,12 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import fc from 'fast-check'
-import * as v from 'valibot'
 import { describe, expect, it, vi } from 'vitest'
 import { Alarm } from '../../src/alarm'
 import { unwrap } from '../../src/errors'
 import { Merging } from '../../src/search/collection/merging'
-import { migrate } from '../../src/search/collection/migrations'
 import { openCollection } from '../../src/search/collection/open'
 import type { CollectionRpc } from '../../src/search/collection/rpc'
-import { readMeta, writeMeta } from '../../src/search/meta'
 import { Gathered } from '../../src/search/run/gathered'
 import { LongSearches, Pace } from '../../src/search/run/pace'
 import { RecentQuestions } from '../../src/search/run/recent-questions'
@@ -196,35 +193,4 @@ describe('the segments of the full-text indexes', () => {
       { timeout: 30_000, interval: 200 },
     )
   })
-
-  it('are as many in a collection of the version before', async () => {
-    const { object, objectId } = await written(3)
-    const config = await inObject(objectId, ({ storage: { sql } }) => {
-      const settings = () =>
-        INDEXES.flatMap((table) =>
-          sql
-            .exec<{ k: string; v: number }>(
-              `SELECT k, v FROM ${table}_config WHERE k IN ('automerge', 'hashsize') ORDER BY k`,
-            )
-            .toArray(),
-        )
-      const now = settings()
-      // As the version before left it.
-      for (const table of INDEXES) {
-        sql.exec(`INSERT INTO ${table} (${table}, rank) VALUES ('automerge', 4), ('hashsize', 1048576)`)
-      }
-      const version = readMeta(sql, 'version', v.number())!
-      writeMeta(sql, 'version', MERGE_VERSION - 1)
-      migrate(sql)
-      return { now, migrated: settings(), version }
-    })
-    expect(config.version).toBeGreaterThanOrEqual(MERGE_VERSION)
-    expect(config.now.map(({ k }) => k)).toEqual(['automerge', 'hashsize', 'automerge', 'hashsize'])
-    expect(config.migrated).toEqual(config.now)
-    await importAll(object, [{ id: 'new', title: 'wolf' }])
-    expect(unwrap(await object.search({ q: 'wolf', query_by: 'title' })).found).toBe(4)
-  })
 })
-
-/** The version whose migration prepares the indexes for imports. */
-const MERGE_VERSION = 12

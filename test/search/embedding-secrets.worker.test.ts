@@ -10,12 +10,9 @@ import { createCollection, dropCollection } from '../../src/registry/collections
 import { createModel, findModel } from '../../src/registry/models'
 import { findCollection } from '../../src/registry/names'
 import { collectionObject } from '../../src/search/collection/handle'
-import { migrate } from '../../src/search/collection/migrations'
-import { writeMeta } from '../../src/search/meta'
 import { openFields, resealSchema, sealFields } from '../../src/search/schema/embedding-secrets'
 import type { StoredSchema } from '../../src/search/schema/layout'
 import { parseSchema } from '../../src/search/schema/schema'
-import { readSchema, writeSchema } from '../../src/search/schema/stored'
 import { historySchema } from '../history-schema'
 
 const KEY = 'sk-embedding-key-1234'
@@ -106,44 +103,6 @@ it('are refused where a caller sends them as they are stored', async () => {
   })
   expect(seen).toEqual([])
   await dropCollection(env, 'thief')
-})
-
-it('that were stored as strings once are read as what they are', async () => {
-  await createCollection(env, schema('old'))
-  const { objectId } = await findCollection(env, 'old')
-  const object = env.COLLECTION.get(env.COLLECTION.idFromName(objectId))
-  const before = `sealed:sk-em****************:${await seal(KEY, env)}`
-  await runInDurableObject(object, (_, { storage }) => {
-    const stored = readSchema(storage.sql)!
-    stored.fields[1]!.embed!.model_config.api_key = before
-    stored.replacing = { e: { field: stored.fields[1]!, slot: { slot: 9 } } }
-    writeSchema(storage.sql, stored)
-    writeMeta(storage.sql, 'version', 4)
-    // What migrations after the fourth add once only.
-    storage.sql.exec('DROP TABLE analytics_documents')
-    for (const column of ['labelled', 'proven', 'tried_at']) {
-      storage.sql.exec(`ALTER TABLE vectorize_fields DROP COLUMN ${column}`)
-    }
-    storage.sql.exec('ALTER TABLE vector_outbox DROP COLUMN relabelled')
-    const later = [
-      'word_index',
-      'analytics_queries',
-      'analytics_counters',
-      'analytics_log',
-      'join_keys',
-      'cascades',
-      'terms',
-    ]
-    for (const table of later) storage.sql.exec(`DROP TABLE ${table}`)
-    migrate(storage.sql)
-    const { fields, replacing } = readSchema(storage.sql)!
-    const lifted = { sealed: expect.stringMatching(/^v1\./), masked: 'sk-em****************' }
-    for (const field of [fields[1], replacing!.e!.field]) {
-      expect(field!.embed!.model_config.api_key).toEqual(lifted)
-    }
-    migrate(storage.sql)
-    expect(readSchema(storage.sql)!.fields).toEqual(fields)
-  })
 })
 
 it('are sealed anew, in clear or under the previous key, and only once', async () => {

@@ -162,14 +162,13 @@ const told = (collection: TestCollection, steps: readonly Step[]) =>
     return { seen, bytes: context.columns.matches.bytes }
   })
 
-it('answers as a collection does that keeps none', async () => {
+it('answers the same with a gap between the numbers of its documents', async () => {
   let kept = 0
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 40 }), async (steps) => {
       const expected = await told(narrow, steps)
       const { seen, bytes } = await told(wide, steps)
       expect(seen).toEqual(expected.seen)
-      expect(expected.bytes).toBe(0)
       kept += bytes
     }),
     // A shrunk history would begin with other documents.

@@ -1,4 +1,3 @@
-
 import { beforeAll, describe, expect, it } from 'vitest'
 import { forQuestion } from '../../src/search/request/question'
 import { idsOf, makeCollection, type TestCollection } from './make-collection'

@@ -16,6 +16,8 @@ import { FIRST_WIDTH, ranges } from './scan'
 
 /** Of so few matches SQL reads the fields, rather than loading the fields of all documents into memory. */
 const FEW = 4_096
+/** Of so few matches SQL tests the filter. A block that is read once serves all attempts of a search, and the next searches. */
+const MOST_BY_SQL = 64
 
 /** Of each filter of a search: the matches that pass it, by expression. */
 const KNOWN = new WeakMap<RangedFilter, Map<string, Matches>>()
@@ -37,7 +39,7 @@ export async function filteredMatches(
   const all = await allMatches(context, words, pace)
   if (all === undefined) return undefined
   const { writes } = context.columns.matches
-  const set = (all.size > FEW && (await filter.set?.(pace))) || undefined
+  const set = (all.size > MOST_BY_SQL && (await filter.set?.(pace))) || undefined
   const passed = set ? await bothOf(all, set, pace) : await passing(context, all, filter, pace)
   const matches = new Matches([...passed].map(([number, offsets]) => [number, packed(offsets, writes)]))
   if (!pace.cutoff) of.set(words.key, matches)

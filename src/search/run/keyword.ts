@@ -116,8 +116,7 @@ export async function planKeywordSearch(
     const corrected = correct(context, request, query.terms)
     if (corrected !== undefined) search = await attempt(corrected, 'AND')
   }
-  const spaced =
-    splitsAndJoins(request, search.found) && withSpacing(context, request, query, search.terms)
+  const spaced = splitsAndJoins(request, search.found) && withSpacing(context, request, query, search.terms)
   if (spaced) search = await attempt(spaced, 'AND')
   if (needsRelaxing(request, search)) {
     const relaxed = await attempt(relax(search.terms), 'OR')
@@ -276,11 +275,7 @@ export const knownWords = (context: SearchContext, { index, queryFields }: Searc
 })
 
 /** Whether the index has all words of a query. */
-export function areKnown(
-  context: SearchContext,
-  request: SearchRequest,
-  terms: readonly Term[],
-): boolean {
+export function areKnown(context: SearchContext, request: SearchRequest, terms: readonly Term[]): boolean {
   const words = terms.flatMap(({ tokens }) => tokens)
   const documents = knownWords(context, request).documentsOf(words)
   return words.every((word) => documents(word) > 0)

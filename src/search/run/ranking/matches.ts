@@ -141,10 +141,7 @@ export async function bestMatches(
   const { sql } = context
   const words = wordsOf(match, filter)
   const ranks =
-    isScored &&
-    top?.byScore === true &&
-    top.limit > 0 &&
-    (words === undefined || words.words !== undefined)
+    isScored && top?.byScore === true && top.limit > 0 && (words === undefined || words.words !== undefined)
   const all =
     found === undefined || ranks || !isScored
       ? await filteredMatches(context, match, filter, pace)

@@ -241,8 +241,7 @@ async function addRanked(
   }
 }
 
-const scoresOf = (ranking: Ranking, seqs: readonly number[]): Scored[] =>
-  ranking.scorer.scoreAll(seqs)
+const scoresOf = (ranking: Ranking, seqs: readonly number[]): Scored[] => ranking.scorer.scoreAll(seqs)
 
 /** The matches of a segment in the order in which they are read, without some documents: a window of them. */
 async function bestOf(
