@@ -1,6 +1,7 @@
 declare module '@joplin/turndown-plugin-gfm' {
   import type TurndownService from 'turndown'
-  export const gfm: TurndownService.Plugin
+  export const strikethrough: TurndownService.Plugin
+  export const taskListItems: TurndownService.Plugin
 }
 
 declare module 'html-encoding-sniffer' {

@@ -13,6 +13,7 @@ import {
 } from '../import/documents.mjs'
 import { localFiles } from '../import/folder.mjs'
 import { planImport, sourcesOf, storedBy, whence } from '../import/plan.mjs'
+import { collectionOf } from '../import/schema.mjs'
 import { removeDocuments, sendDocuments } from '../import/send.mjs'
 import { progress } from '../progress.mjs'
 import { quoted } from '../quoted.mjs'
@@ -100,7 +101,7 @@ export async function importInto(server, from, options, say) {
   }
   if (options.dryRun) return { ...summary, dry_run: true, seconds: secondsSince(began) }
 
-  if (!present) await server.call('POST', '/collections', { body: { name: options.into, fields } })
+  if (!present) await server.call('POST', '/collections', { body: collectionOf(options.into, fields) })
   const assistant = options.assistant ? await assistantNameFor(server, options.into) : undefined
   if (assistant !== undefined)
     await makeAssistant(server, { name: assistant, collection: options.into, model: options.model })
@@ -194,8 +195,8 @@ async function readSite(from, { maxPages, rate, json, source: named }, say) {
     )
   }
   return {
+    ...newRead(),
     articles,
-    rows: [],
     unread,
     complete: !found.cut && unread.length === 0,
   }
@@ -227,6 +228,7 @@ async function readFiles(from, { idField, json, source }, say) {
   leaveOutCopies(read)
   const unindexed = leaveOutUnindexed(read)
   if (unindexed.length > 0) say(leavingOut(unindexed))
+  if (read.hidden.length > 0) say(`Left out, since they are hidden: ${some(read.hidden)}`)
   if (unreadable.length > 0) {
     say(`Left out: ${some(unreadable)}. Save such files as PDF, DOCX, XLSX or HTML, which can be read.`)
   }

@@ -23,11 +23,12 @@ import { articleFields, documentOf, rowFields } from './schema.mjs'
  *   `path`: of the file within the import
  * @property {{ id: string, from: Origin, at: string, row: Record<string, unknown> }[]} rows `at`: the file and line, to name it
  * @property {{ source: string, error: string }[]} unread
+ * @property {string[]} hidden what files mark as hidden, which is left out
  * @property {boolean} complete whether all that there is was seen: what is missing is gone
  */
 
 /** @returns {Read} */
-export const newRead = () => ({ articles: [], rows: [], unread: [], complete: true })
+export const newRead = () => ({ articles: [], rows: [], unread: [], hidden: [], complete: true })
 
 /**
  * Adds what a file holds.
@@ -37,7 +38,8 @@ export const newRead = () => ({ articles: [], rows: [], unread: [], complete: tr
  * @param {string} [idField] the field of a row that is its id
  * @throws Error for a row without that field
  */
-export function addContent(read, { id, name, source, place }, content, idField) {
+export function addContent(read, { id, name, source, place }, { hidden = [], ...content }, idField) {
+  read.hidden.push(...hidden.map((what) => `${what} of ${name}`))
   const from = { source, ...(place !== undefined && { place }) }
   if ('rows' in content) {
     const { rows, sheetField, lines, faults } = content

@@ -35,8 +35,6 @@ export const articleFields = (model) => [
   embedding(['title', 'text'], model),
 ]
 
-/** Rows that types are guessed from. */
-const SAMPLE = 10_000
 /** A string with fewer different values than this, and seen this often on average, is worth counting. */
 const MOST_VALUES = 100
 const REPEATS = 3
@@ -44,58 +42,85 @@ const LONGEST_LABEL = 60
 const MAX_INT64 = 2n ** 63n - 1n
 
 /**
- * Fields for rows, by what most of them hold. A column whose values do not agree is text.
+ * Fields for rows, by what they hold. A column whose values do not agree is text, and an object has a field for each of its own.
  * @param {Record<string, unknown>[]} rows
  * @param {string} model that makes the vectors
  * @param {Record<string, string>} [wanted] types that the user named, by field
  * @returns {Field[]}
  */
 export function rowFields(rows, model, wanted = {}) {
+  const fields = fieldsOf(rows, wanted)
+  const named = new Set(fields.map(({ name }) => name))
+  for (const [name, type] of Object.entries(wanted)) {
+    if (!named.has(name)) fields.push({ name, type, optional: true })
+  }
+  const texts = fields.filter(
+    ({ type, name }) => type === 'string' && !/(^|[_.])(url|link|image|href)$/i.test(name),
+  )
+  const from = texts.map(({ name }) => name)
+  // A row may have no text at all.
+  return [
+    ...fields,
+    ...bookkeeping(),
+    ...(from.length > 0 ? [{ ...embedding(from, model), optional: true }] : []),
+  ]
+}
+
+/**
+ * @param {Record<string, unknown>[]} rows
+ * @param {Record<string, string>} wanted
+ * @param {string} [prefix] the path of the object that these are, with a dot behind it
+ * @param {boolean} [isListed] whether they are objects of lists, whose fields are lists then
+ * @returns {Field[]}
+ */
+function fieldsOf(rows, wanted, prefix = '', isListed = false) {
   /** @type {Map<string, unknown[]>} */
   const columns = new Map()
-  const sample = rows.slice(0, SAMPLE)
-  for (const row of sample) {
+  for (const row of rows) {
     for (const [name, value] of Object.entries(row)) {
-      if (name === 'id' || isEmpty(value)) continue
+      if ((prefix === '' && name === 'id') || isEmpty(value)) continue
       const values = columns.get(name)
       if (values) values.push(value)
       else columns.set(name, [value])
     }
   }
-  const fields = [...columns].map(([name, values]) => {
-    const type = wanted[name] ?? typeOf(values)
+  return [...columns].flatMap(([column, values]) => {
+    const name = prefix + column
+    const own = wanted[name] ?? typeOf(values)
+    const type = isListed && !own.endsWith('[]') ? `${own}[]` : own
     /** @type {Field} */
     const field = { name, type, optional: true }
-    return isLabel(type, values) ? { ...field, facet: true } : field
+    if (/^object/.test(type)) {
+      const objects = /** @type {Record<string, unknown>[]} */ (
+        values.flat().filter((each) => !isEmpty(each))
+      )
+      return [field, ...fieldsOf(objects, wanted, `${name}.`, type === 'object[]')]
+    }
+    return [isLabel(type, values) ? { ...field, facet: true } : field]
   })
-  for (const [name, type] of Object.entries(wanted)) {
-    if (!columns.has(name)) fields.push({ name, type, optional: true })
-  }
-  const texts = fields.filter(
-    ({ type, name }) => type === 'string' && !/(^|_)(url|link|image|href)$/i.test(name),
-  )
-  return [
-    ...fields,
-    ...bookkeeping(),
-    ...(texts.length > 0
-      ? [
-          embedding(
-            texts.map(({ name }) => name),
-            model,
-          ),
-        ]
-      : []),
-  ]
 }
+
+/**
+ * What makes a collection of these fields.
+ * @param {string} name
+ * @param {Field[]} fields
+ */
+export const collectionOf = (name, fields) => ({
+  name,
+  fields,
+  ...(fields.some(({ type }) => /^object/.test(type)) && { enable_nested_fields: true }),
+})
 
 /** @param {unknown} value */
 export const isEmpty = (value) => value === null || value === undefined || value === ''
 
 /** @param {unknown[]} values none of them empty @returns {string} */
 function typeOf(values) {
-  if (values.every(Array.isArray)) {
+  if (values.some(Array.isArray)) {
     const items = values.flat().filter((item) => !isEmpty(item))
-    return items.length === 0 ? 'string[]' : `${typeOf(items)}[]`
+    // A list of lists is written as text.
+    const type = items.length === 0 ? 'string' : typeOf(items)
+    return type.endsWith('[]') ? 'string[]' : `${type}[]`
   }
   if (values.every((value) => typeof value === 'object')) return 'object'
   const is = (/** @type {(text: string) => boolean} */ test) =>
@@ -114,6 +139,7 @@ const absolute = (number) => (number < 0n ? -number : number)
 function isLabel(type, values) {
   if (type === 'bool') return true
   if (type !== 'string' && type !== 'string[]') return false
+  if (values.flat().some((value) => typeof value === 'object')) return false
   const texts = values.flat().map(String)
   const different = new Set(texts).size
   return (
@@ -124,18 +150,57 @@ function isLabel(type, values) {
 }
 
 /**
- * A row as its fields want it: text of a table becomes numbers, empty cells go.
+ * A row as its fields want it: text of a table becomes numbers, what is in a column of texts becomes text, empty cells go.
  * @param {Record<string, unknown>} row
  * @param {Field[]} fields
  * @returns {Record<string, unknown>}
  */
-export function documentOf(row, fields) {
-  const types = new Map(fields.map(({ name, type }) => [name, type]))
-  return Object.fromEntries(
-    Object.entries(row)
+export const documentOf = (row, fields) =>
+  shapedObject(row, new Map(fields.map(({ name, type }) => [name, type])), '')
+
+/**
+ * @param {object} object
+ * @param {Map<string, string>} types
+ * @param {string} prefix of its fields
+ * @param {boolean} [isListed] whether it is one of a list: each holds one value, and the field a list
+ * @returns {Record<string, unknown>}
+ */
+const shapedObject = (object, types, prefix, isListed = false) =>
+  Object.fromEntries(
+    Object.entries(object)
       .filter(([, value]) => !isEmpty(value))
-      .map(([name, value]) => [name, typeof value === 'string' ? cell(value, types.get(name)) : value]),
+      .map(([name, value]) => {
+        const type = types.get(prefix + name)
+        const own = isListed && !Array.isArray(value) ? type?.replace(/\[\]$/, '') : type
+        return [name, shaped(value, own, types, `${prefix}${name}.`, isListed)]
+      }),
   )
+
+/**
+ * @param {unknown} value
+ * @param {string | undefined} type of its field
+ * @param {Map<string, string>} types
+ * @param {string} prefix of the fields in it
+ * @param {boolean} [isListed]
+ * @returns {unknown}
+ */
+function shaped(value, type, types, prefix, isListed = type === 'object[]') {
+  const item = type?.replace(/\[\]$/, '')
+  if (Array.isArray(value) && type !== 'string')
+    return value
+      .filter((each) => !isEmpty(each))
+      .map((each) => shaped(each, item, types, prefix, isListed || item === 'object'))
+  if (typeof value === 'string') return cell(value, type)
+  if (type === undefined || value === null) return value
+  const made =
+    item === 'string'
+      ? typeof value === 'object'
+        ? JSON.stringify(value)
+        : String(value)
+      : typeof value === 'object'
+        ? shapedObject(value, types, prefix, isListed || type === 'object[]')
+        : value
+  return item === type ? made : [made]
 }
 
 /** @param {string} text @param {string | undefined} type */

@@ -21,8 +21,9 @@
  */
 
 /**
- * What a file holds. `indexed` is false for a page that asks search engines to leave it out.
- * @typedef {{ article: Article, indexed?: false } | Table} Content
+ * What a file holds. `indexed` is false for a page that asks search engines to leave it out. `hidden` names what the file marks
+ * as hidden, which is not read.
+ * @typedef {({ article: Article, indexed?: false } | Table) & { hidden?: string[] }} Content
  */
 
 /**

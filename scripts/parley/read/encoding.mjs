@@ -56,11 +56,11 @@ const SIGNS = '€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008DŽ\u008F\u0090‘’�
 /**
  * @param {Uint8Array} bytes
  * @param {string} [named] the encoding that the text or its server names
- * @returns {string} without a byte order mark
+ * @returns {string} without a byte order mark; each line ends with \n, whatever it ended with
  */
 export function decodeText(bytes, named) {
   const encoding = named ?? encodingOf(bytes)
-  const text = new TextDecoder(encoding).decode(bytes)
+  const text = new TextDecoder(encoding).decode(bytes).replace(/\r\n?/g, '\n')
   if (nameOf(encoding) !== WESTERN) return text
   return text.replace(/[\u0080-\u009F]/g, (sign) => SIGNS[sign.charCodeAt(0) - 0x80] ?? sign)
 }

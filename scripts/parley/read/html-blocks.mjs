@@ -3,7 +3,7 @@
  * takes them for something else.
  */
 
-import { LANGUAGE, NUMBERS } from './html-code.mjs'
+import { isNumbers, LANGUAGE } from './html-code.mjs'
 
 /** Longer terms are signatures or sentences of their own. */
 const LONGEST_TERM = 200
@@ -13,8 +13,132 @@ const NOTES = '.note, .tip, .warning, .caution, .important, .admonitionblock'
 const SOURCE = /^\s*\[(source|src)\]\s*$/i
 const INLINE = 'span, em, strong, b, i, a, code, kbd, samp, tt, var, abbr, small, mark'
 
+/** Tabs, and what each of them shows, as generators write them. Those that write each panel behind its label need nothing. */
+const TABS = [
+  ['[role="tablist"]', '[role="tab"]', '[role="tabpanel"], .tab-pane, .tabcontent'],
+  ['.tabbed-labels', 'label', '.tabbed-block'],
+  ['.vp-code-group > .tabs', 'label', '.blocks > div'],
+]
+const PANELS = '[role="tabpanel"], .tab-pane, .tabcontent, .tabbed-block, details'
+const HIDDEN =
+  'template, dialog:not([open]), [hidden]:not([hidden="until-found"]), [style*="display"], [style*="visibility"]'
+/** Maths that a library shows, with what it was made of in it. */
+const MATHS = '.katex, mjx-container, .MathJax, .MathJax_Display, .mwe-math-element'
+
+/**
+ * Removes what a page never shows. What a reader can unfold stays, such as the panels of tabs.
+ * @param {Document} document
+ */
+export function removeHidden(document) {
+  plainMaths(document)
+  const shown = new Set(
+    [...document.querySelectorAll('[aria-controls], [data-target], [data-bs-target], [href^="#"]')].flatMap(
+      (each) =>
+        ['aria-controls', 'data-target', 'data-bs-target', 'href'].flatMap((name) =>
+          (each.getAttribute(name) ?? '').replaceAll('#', '').split(/\s+/),
+        ),
+    ),
+  )
+  for (const each of document.querySelectorAll(HIDDEN)) {
+    const style = each.getAttribute('style') ?? ''
+    if (
+      !each.matches('template, dialog, [hidden]') &&
+      !/(?:display\s*:\s*none|visibility\s*:\s*hidden)/i.test(style)
+    )
+      continue
+    const isDialog = each.matches('dialog, [role="dialog"], .modal')
+    const unfolds = each.matches(PANELS) || shown.has(each.getAttribute('id') ?? ' ')
+    if ((!unfolds || isDialog) && each !== document.body) each.remove()
+    else {
+      each.removeAttribute('hidden')
+      each.removeAttribute('style')
+    }
+  }
+}
+
+/**
+ * Leaves of each formula what it was written in, which a library sets twice and more: for the eye, and for readers of the page aloud.
+ * @param {Document} document
+ */
+function plainMaths(document) {
+  const scripts = document.querySelectorAll('script[type^="math/tex"]')
+  if (scripts.length > 0)
+    for (const each of document.querySelectorAll('.MathJax, .MathJax_Display, .MathJax_Preview'))
+      each.remove()
+  for (const script of scripts) {
+    const math = document.createElement('math')
+    math.setAttribute('alttext', script.textContent ?? '')
+    math.append(script.textContent ?? '')
+    script.replaceWith(math)
+  }
+  for (const each of document.querySelectorAll(MATHS)) {
+    const math = each.querySelector('math')
+    if (math) each.replaceWith(math)
+  }
+}
+
+/** What a formula says, in TeX where it has that. @param {Element} math */
+export function mathsIn(math) {
+  const tex = math.querySelector('annotation[encoding*="tex"]')?.textContent ?? math.getAttribute('alttext')
+  const said = tex?.replace(/^\s*\{\\displaystyle\s*([\s\S]*)\}\s*$/, '$1') ?? linear(math)
+  return said.trim() === '' ? '' : `$${clean(said)}$`
+}
+
+/** @param {Element} math @returns {string} */
+function linear(math) {
+  if (/^annotation/i.test(math.nodeName)) return ''
+  const parts = Array.from(math.children).map(linear)
+  const [first = '', ...rest] = parts
+  const name = math.nodeName.toLowerCase()
+  const sign = { msup: '^', msub: '_', mfrac: '/' }[name]
+  if (sign) return `${first}${sign}${rest.join('')}`
+  if (name === 'msubsup') return `${first}_${rest.join('^')}`
+  if (name === 'msqrt') return `√(${parts.join('')})`
+  return parts.length > 0 ? parts.join('') : clean(math.textContent)
+}
+
+/**
+ * Puts the label of each tab before what it shows.
+ * @param {Document} document
+ */
+function labelTabs(document) {
+  for (const [lists = '', labels = '', shows = ''] of TABS) {
+    for (const list of document.querySelectorAll(lists)) {
+      const tabs = [...list.querySelectorAll(labels)]
+      /** @type {Element[]} */
+      let panels = []
+      for (
+        let around = list.parentElement;
+        around && panels.length < tabs.length;
+        around = around.parentElement
+      ) {
+        const inside = [...around.querySelectorAll(shows)]
+        panels = inside.filter((each) => !inside.some((other) => other !== each && other.contains(each)))
+      }
+      if (tabs.length === 0 || panels.length === 0) continue
+      for (const [at, tab] of tabs.entries()) {
+        const link = tab.querySelector('[aria-controls], [href^="#"], [data-bs-target]') ?? tab
+        const id = ['aria-controls', 'href', 'data-bs-target', 'data-target']
+          .map((name) => link.getAttribute(name)?.replace('#', ''))
+          .find((name) => name)
+        const panel = panels.find((each) => id !== undefined && each.getAttribute('id') === id) ?? panels[at]
+        const label = document.createElement('p')
+        label.append(strong(document, clean(tab.textContent)))
+        panel?.prepend(label)
+      }
+      list.remove()
+    }
+  }
+}
+
+/** What a page offers beside code. */
+const COPY = /^(?:copy|copied!?|copy (?:code|to clipboard)|copy page)$/i
+
 /** @param {Document} document */
 export function plainBlocks(document) {
+  labelTabs(document)
+  for (const each of document.querySelectorAll('[class*="copy" i], [class*="clipboard" i], clipboard-copy'))
+    if (COPY.test(clean(each.textContent))) each.remove()
   for (const note of document.querySelectorAll(NOTES)) unwrapNote(note)
   // Sphinx and Javadoc link each name to its source.
   for (const link of document.querySelectorAll('dt a')) if (SOURCE.test(link.textContent ?? '')) link.remove()
@@ -26,8 +150,7 @@ export function plainBlocks(document) {
   // It also removes comments, which highlighted code has.
   for (const code of document.querySelectorAll('pre')) {
     code.setAttribute('class', LANGUAGE.exec(code.getAttribute('class') ?? '')?.[0] ?? '')
-    for (const each of code.querySelectorAll('span'))
-      if (!each.matches(NUMBERS)) each.removeAttribute('class')
+    for (const each of code.querySelectorAll('span')) if (!isNumbers(each)) each.removeAttribute('class')
   }
 }
 

@@ -8,9 +8,16 @@
 export const LANGUAGE = /(?:^|\s)(?:lang(?:uage)?-|highlight-(?:source-)?|brush:\s*|sourceCode\s+)([\w+#.-]+)/
 /** Names for code of no language, and for shells that show a prompt. */
 const NO_LANGUAGE = /^(none|default|text|plain|plaintext|txt|nohighlight)$/i
-/** Cells and elements that hold line numbers. */
-export const NUMBERS =
-  '.linenos, .linenodiv, .lineno, .source-line-no, .gutter, .line-numbers-rows, .hljs-ln-numbers, .rouge-gutter'
+/** What cells and elements that hold line numbers are called. */
+const NUMBERS =
+  /(?:^|[\s_-])(?:linenos|linenodiv|line-?no(?:s|div)?|source-line-no|gutter|gl|line-?numbers?(?:-rows)?|hljs-ln-(?:numbers|n)|rouge-gutter|lnt?|blob-num)(?=$|[\s_-])/i
+
+/** Whether an element holds nothing but the numbers of lines. @param {Element} element */
+export const isNumbers = (element) =>
+  /^[\s\d]*$/.test(element.textContent ?? '') &&
+  (NUMBERS.test(element.getAttribute('class') ?? '') ||
+    (element.nodeName === 'PRE' && element.closest('tr')?.querySelectorAll('pre').length === 2))
+
 const MOST_IN_PROSE = 0.6
 const WORDS_OF_PROSE = 8
 
@@ -31,14 +38,12 @@ export function codeRules(turndown) {
   // The numbers and the code are two cells of one row, and there is nothing else.
   turndown.addRule('numbered code', {
     filter: (node) =>
-      node.nodeName === 'TABLE' &&
-      Boolean(node.querySelector(NUMBERS)) &&
-      Boolean(node.querySelector('pre')) &&
-      hasOnlyCode(/** @type {Element} */ (/** @type {unknown} */ (node))),
+      node.nodeName === 'TABLE' && isCode(/** @type {Element} */ (/** @type {unknown} */ (node))),
     replacement: (_, node) => {
       const element = /** @type {Element} */ (/** @type {unknown} */ (node))
-      const blocks = Array.from(element.querySelectorAll('pre')).filter((each) => !each.closest(NUMBERS))
-      const code = blocks.map(codeIn).join('\n')
+      // A block, or a row for each line of it.
+      const blocks = Array.from(element.querySelectorAll('pre')).filter((each) => !isNumbers(each))
+      const code = blocks.length > 0 ? blocks.map(codeIn).join('\n') : codeIn(element)
       return fenced(code, languageOf(blocks[0] ?? element))
     },
   })
@@ -53,9 +58,26 @@ export function codeRules(turndown) {
 }
 
 /** Whether a table holds code and its numbers, and no other word. @param {Element} table */
-function hasOnlyCode(table) {
-  const rest = /** @type {Element} */ (table.cloneNode(true))
-  for (const part of Array.from(rest.querySelectorAll(`pre, ${NUMBERS}`))) part.remove()
+function isCode(table) {
+  if (table.querySelector('th')) return false
+  const all = Array.from(table.querySelectorAll('*'))
+  if (!all.some(isNumbers)) return false
+  const isInCode = /(?:^|\s)(?:blob-code|hljs-ln-code|code)(?=$|[\s-])/
+  const words = Array.from(table.querySelectorAll('td')).filter(
+    (cell) =>
+      (cell.textContent ?? '').trim() !== '' &&
+      !isNumbers(cell) &&
+      !Array.from(cell.querySelectorAll('*')).some(isNumbers),
+  )
+  return words.every(
+    (cell) => isInCode.test(cell.getAttribute('class') ?? '') || (cell.querySelector('pre') && onlyPre(cell)),
+  )
+}
+
+/** @param {Element} cell */
+function onlyPre(cell) {
+  const rest = /** @type {Element} */ (cell.cloneNode(true))
+  for (const each of Array.from(rest.querySelectorAll('pre, button'))) each.remove()
   return (rest.textContent ?? '').trim() === ''
 }
 
@@ -92,7 +114,7 @@ function* linesOf(node) {
     if (child.nodeType !== 1) continue
     const element = /** @type {Element} */ (child)
     if (element.nodeName === 'BR') yield '\n'
-    else if (element.nodeName === 'BUTTON' || element.matches(NUMBERS)) continue
+    else if (element.nodeName === 'BUTTON' || isNumbers(element)) continue
     else {
       const inside = [...linesOf(element)].join('')
       yield inside

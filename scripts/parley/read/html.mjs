@@ -1,13 +1,14 @@
 /** A web page: what people read of it, as Markdown, and where it leads. */
-import { gfm } from '@joplin/turndown-plugin-gfm'
+import { strikethrough, taskListItems } from '@joplin/turndown-plugin-gfm'
 import { Readability } from '@mozilla/readability'
 import sniff from 'html-encoding-sniffer'
 import { parseHTML } from 'linkedom'
 import Turndown from 'turndown'
 import { titleOfPath } from './article.mjs'
 import { decodeText } from './encoding.mjs'
-import { plainBlocks } from './html-blocks.mjs'
+import { mathsIn, plainBlocks, removeHidden } from './html-blocks.mjs'
 import { codeRules } from './html-code.mjs'
+import { tableRules } from './html-tables.mjs'
 
 /** Less text than this is a sign that the main content was not found. */
 const FEW_CHARACTERS = 140
@@ -52,11 +53,44 @@ function isMark(link) {
 }
 
 const turndown = new Turndown({ headingStyle: 'atx', codeBlockStyle: 'fenced', bulletListMarker: '-' })
-turndown.use([gfm, codeRules])
+turndown.use([strikethrough, taskListItems, tableRules, codeRules])
 turndown.remove(['script', 'style', 'noscript', 'iframe', 'button', 'form', 'template', 'nav'])
 turndown.addRule('images', {
   filter: 'img',
   replacement: (_, node) => /** @type {any} */ (node).getAttribute('alt') ?? '',
+})
+
+/** Where words of a line stand: a raised number behind one would be read as a part of it. @param {Node} node */
+const before = (node) => node.previousSibling?.textContent?.at(-1) ?? ''
+turndown.addRule('raised', {
+  filter: 'sup',
+  replacement: (content, node) =>
+    raised(before(/** @type {Node} */ (/** @type {unknown} */ (node))), content) + content,
+})
+turndown.addRule('lowered', {
+  filter: 'sub',
+  replacement: (content, node) =>
+    lowered(before(/** @type {Node} */ (/** @type {unknown} */ (node))), content) + content,
+})
+
+/** 10<sup>6</sup> is no 106; 1<sup>st</sup> is 1st, and a note stays beside its word. @param {string} before @param {string} content */
+export const raised = (before, content) =>
+  /[\p{L}\p{N})\]]/u.test(before) &&
+  !/^(?:st|nd|rd|th|e|er|ère|ème|o|a|tm|sm|®|™)$/i.test(content.trim()) &&
+  /^[\p{L}\p{N}+−-]/u.test(content)
+    ? '^'
+    : ''
+
+/** CO<sub>2</sub> is CO2; x<sub>i</sub> and 10<sub>2</sub> are no xi and 102. @param {string} before @param {string} content */
+export const lowered = (before, content) =>
+  (/\p{L}/u.test(before) && /^\p{L}/u.test(content)) || (/\p{N}/u.test(before) && /^\p{N}/u.test(content))
+    ? '_'
+    : ''
+
+// Maths as it was written for TeX, whatever else a library made of it.
+turndown.addRule('maths', {
+  filter: (node) => /^math$/i.test(node.nodeName),
+  replacement: (_, node) => mathsIn(/** @type {Element} */ (/** @type {unknown} */ (node))),
 })
 
 // Site generators put a link to itself into or beside each heading, as a sign or around its words. The number of a footnote
@@ -146,7 +180,6 @@ export function readPage(html, address) {
     .map((link) => resolve(link.getAttribute('href'), base))
     .filter((link) => link !== undefined)
   const canonical = resolve(document.querySelector('link[rel="canonical"]')?.getAttribute('href'), base)
-  const robots = document.querySelector('meta[name="robots" i]')?.getAttribute('content') ?? ''
   const forward = resolve(refreshOf(document), base)
   const leads = forward !== undefined && forward !== resolve(address, base)
   if (leads) links.push(forward)
@@ -155,6 +188,7 @@ export function readPage(html, address) {
     link.setAttribute('href', linkFrom(href, base, address))
     link.removeAttribute('title')
   }
+  removeHidden(document)
   const title = titleOf(document) || titleOfPath(new URL(address).pathname)
   plainBlocks(document)
   const text = mainContent(document)
@@ -166,9 +200,21 @@ export function readPage(html, address) {
     },
     links,
     ...(canonical && { canonical }),
-    indexed: !leads && !/\b(noindex|none)\b/i.test(robots),
+    indexed: !leads && !asksToBeLeftOut(document),
   }
 }
+
+/** Robots that the word of a page is for: all of them, and those that read pages for others to search. */
+const ROBOTS = /^(?:robots|googlebot|bingbot|parleyimporter)$/i
+
+/** Whether words of a page or its server for robots ask them to leave it out. @param {string} said */
+export const saysNoIndex = (said) => /(?:^|[\s,:])(?:noindex|none)(?=$|[\s,])/i.test(said)
+
+/** @param {Document} document */
+const asksToBeLeftOut = (document) =>
+  [...document.querySelectorAll('meta[name][content]')].some(
+    (meta) => ROBOTS.test(meta.getAttribute('name') ?? '') && saysNoIndex(meta.getAttribute('content') ?? ''),
+  )
 
 /**
  * A whole document as Markdown, without looking for its main part.
@@ -176,6 +222,7 @@ export function readPage(html, address) {
  */
 export function bodyToMarkdown(html) {
   const document = documentOf(html)
+  removeHidden(document)
   plainBlocks(document)
   return htmlToMarkdown(document.body.innerHTML)
 }

@@ -3,7 +3,7 @@
  * only in pairs: all else, such as `<your-key>` or `a<b`, is text and stays.
  */
 import { isBadgeAddress, isDecoration } from './badges.mjs'
-import { htmlToMarkdown } from './html.mjs'
+import { htmlToMarkdown, lowered, raised } from './html.mjs'
 
 /** Longer HTML stays as it is: what looks for its tags may take the square of its length. In UTF-16 units. */
 const LONGEST_HTML = 65_536
@@ -196,20 +196,6 @@ const altOf = (html) => {
     : ''
 }
 
-/** 10<sup>6</sup> is no 106; 1<sup>st</sup> is 1st, and a note stays beside its word. @param {string} before @param {string} content */
-const raised = (before, content) =>
-  /[\p{L}\p{N})\]]/u.test(before) &&
-  !/^(?:st|nd|rd|th|e|er|ère|ème|o|a|tm|sm|®|™)$/i.test(content.trim()) &&
-  /^[\p{L}\p{N}+−-]/u.test(content)
-    ? '^'
-    : ''
-
-/** CO<sub>2</sub> is CO2; x<sub>i</sub> and 10<sub>2</sub> are no xi and 102. @param {string} before @param {string} content */
-const lowered = (before, content) =>
-  (/\p{L}/u.test(before) && /^\p{L}/u.test(content)) || (/\p{N}/u.test(before) && /^\p{N}/u.test(content))
-    ? '_'
-    : ''
-
 /** @param {string} source @param {Edit[]} edits without an overlap */
 export function withEdits(source, edits) {
   const pieces = []
@@ -349,14 +335,7 @@ function protectedHtml(html) {
     return tag.name === 'img' && isBadgeAddress(tag.attributes.get('src') ?? '') ? '' : token
   })
   // Turndown takes only this for a block of code.
-  const coded = kept.replace(
-    /(<pre\b[^>]*>)(?!\s*<code\b)(?:\r?\n)?([\s\S]*?)(<\/pre>)/gi,
-    '$1<code>$2</code>$3',
-  )
-  return coded.replace(/<su([pb])\b[^>]*>([^<]*)<\/su\1>/gi, (_, kind, content, at) => {
-    const mark = (kind.toLowerCase() === 'p' ? raised : lowered)(coded[at - 1] ?? '', content)
-    return mark + content
-  })
+  return kept.replace(/(<pre\b[^>]*>)(?!\s*<code\b)(?:\r?\n)?([\s\S]*?)(<\/pre>)/gi, '$1<code>$2</code>$3')
 }
 
 /** Text without the indent that its lines share. @param {string} part */

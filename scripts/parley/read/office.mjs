@@ -3,6 +3,7 @@ import { all, openArchive, targetsOf, textOf, within, xmlIn } from './archive.mj
 import { firstHeading, titleOfPath } from './article.mjs'
 import { bodyToMarkdown } from './html.mjs'
 import { fenced } from './html-code.mjs'
+import { writtenTable } from './html-tables.mjs'
 import { columnNames, freeName } from './table.mjs'
 
 /** @typedef {import('./article.mjs').Content} Content */
@@ -30,26 +31,47 @@ const MOST_ROWS = 1_048_576
  * @throws Error if it is no workbook, or too large a one
  */
 export async function readXlsx(bytes) {
-  await checkExtent(bytes)
+  const layouts = await layoutsOf(bytes)
   const { default: readSheets } = await import('read-excel-file/universal')
   const sheets = await readSheets(bytes.slice().buffer)
-  const tables = sheets
-    .map(({ sheet, data }) => ({ sheet, ...tableIn(data) }))
+  const shown = sheets.filter(({ sheet }) => !layouts.get(sheet)?.isHidden)
+  const hidden = [...layouts].flatMap(([name, { isHidden, hides }]) =>
+    isHidden ? [`the sheet "${name}"`] : hides ? [`rows or columns of the sheet "${name}"`] : [],
+  )
+  const tables = shown
+    .map(({ sheet, data }) => ({ sheet, ...tableIn(data, layouts.get(sheet)) }))
     .filter(({ rows }) => rows.length > 0)
-  if (tables.length === 0) throw new Error('it has no table: a first row of names and rows below it')
-  if (tables.length === 1) return { rows: tables.flatMap(({ rows }) => rows) }
+  if (tables.length === 0)
+    throw new Error(
+      `it has no table${hidden.length > 0 ? ' that is not hidden' : ''}: a first row of names and rows below it`,
+    )
+  const without = hidden.length > 0 ? { hidden } : {}
+  if (tables.length === 1) return { rows: tables.flatMap(({ rows }) => rows), ...without }
   const sheetField = freeName('sheet', new Set(tables.flatMap(({ names }) => names)))
   return {
     rows: tables.flatMap(({ sheet, rows }) => rows.map((row) => ({ ...row, [sheetField]: sheet }))),
     sheetField,
+    ...without,
   }
 }
 
 /**
- * Refuses a workbook that would take more memory than there is. One filled cell far from the others is enough for that.
- * @param {Uint8Array} bytes
+ * What a sheet says beside the values of its cells. Indexes count from 0.
+ * @typedef {object} Layout
+ * @property {boolean} isHidden
+ * @property {boolean} hides whether some of its rows or columns are hidden
+ * @property {Set<number>} rows hidden ones. What a filter hides comes back with the next one, and is no secret
+ * @property {[from: number, to: number][]} columns hidden ones
+ * @property {{ top: number, left: number, bottom: number, right: number }[]} merged rectangles of cells that are one
  */
-async function checkExtent(bytes) {
+
+/**
+ * The layouts of sheets, by their names. A workbook that would take more memory than there is is refused: one filled cell far
+ * from the others is enough for that.
+ * @param {Uint8Array} bytes
+ * @returns {Promise<Map<string, Layout>>}
+ */
+async function layoutsOf(bytes) {
   const archive = await openArchive(bytes, MOST_OF_WORKBOOK)
   if (archive.size > MOST_OF_WORKBOOK) {
     throw new Error(
@@ -58,19 +80,54 @@ async function checkExtent(bytes) {
   }
   const main = 'xl/workbook.xml'
   const sheets = all(await xmlIn(archive, main), 'sheet')
+  /** @type {Map<string, Layout>} */
+  const layouts = new Map()
   let cells = 0
   for (const [id, { type, path }] of await targetsOf(archive, main)) {
     if (!type.endsWith('/worksheet') || !archive.has(path)) continue
-    const { rows, columns, farthest } = extentOf(await archive.text(path, 'utf-8'))
+    const xml = await archive.text(path, 'utf-8')
+    const { rows, columns, farthest } = extentOf(xml)
     cells += rows * columns
-    if (rows <= MOST_ROWS && cells <= MOST_CELLS) continue
-    const name = sheets.find((sheet) => sheet.getAttribute('r:id') === id)?.getAttribute('name') ?? path
-    throw new Error(
-      `its sheet "${name}" reaches to the cell ${farthest}, and more than ${MOST_CELLS.toLocaleString('en')} cells are too many: ` +
-        'delete the columns and rows beyond the table, or save the sheet as CSV',
-    )
+    const sheet = sheets.find((each) => each.getAttribute('r:id') === id)
+    const name = sheet?.getAttribute('name') ?? path
+    if (rows > MOST_ROWS || cells > MOST_CELLS) {
+      throw new Error(
+        `its sheet "${name}" reaches to the cell ${farthest}, and more than ${MOST_CELLS.toLocaleString('en')} cells are too many: ` +
+          'delete the columns and rows beyond the table, or save the sheet as CSV',
+      )
+    }
+    layouts.set(name, layoutOf(xml, /hidden$/i.test(sheet?.getAttribute('state') ?? '')))
   }
+  return layouts
 }
+
+/** @param {string} xml @param {boolean} isHidden @returns {Layout} */
+function layoutOf(xml, isHidden) {
+  const isFiltered = /<(?:\w+:)?filterColumn[\s>]/.test(xml)
+  const numberIn = (/** @type {string} */ attributes, /** @type {string} */ name) =>
+    Number(new RegExp(`(?:^|\\s)${name}="(\\d+)"`).exec(attributes)?.[1]) - 1
+  const hidden = [...xml.matchAll(/<(?:\w+:)?(row|col)\s([^>]*\bhidden="(?:1|true)"[^>]*)>/g)]
+  const rows = hidden.flatMap(([, tag, its = '']) =>
+    tag === 'row' && !isFiltered ? [numberIn(its, 'r')] : [],
+  )
+  /** @type {[number, number][]} */
+  const columns = hidden.flatMap(([, tag, its = '']) =>
+    tag === 'col' ? [[numberIn(its, 'min'), numberIn(its, 'max')]] : [],
+  )
+  const merged = [
+    ...xml.matchAll(/<(?:\w+:)?mergeCell\s[^>]*\bref="\$?([A-Z]+)\$?(\d+):\$?([A-Z]+)\$?(\d+)"/g),
+  ].map(([, left = '', top, right = '', bottom]) => ({
+    top: Number(top) - 1,
+    left: columnOf(left) - 1,
+    bottom: Number(bottom) - 1,
+    right: columnOf(right) - 1,
+  }))
+  return { isHidden, hides: rows.length + columns.length > 0, rows: new Set(rows), columns, merged }
+}
+
+/** The number of a column, from 1. @param {string} letters */
+const columnOf = (letters) =>
+  Array.from(letters).reduce((sum, letter) => sum * 26 + letter.charCodeAt(0) - 64, 0)
 
 /**
  * The rectangle of a sheet that holds all its filled cells. The library drops cells that have a format alone.
@@ -89,36 +146,96 @@ function extentOf(xml) {
     if (letters.length > widest.length || (letters.length === widest.length && letters > widest))
       widest = letters
   }
-  const columns = Array.from(widest).reduce((sum, letter) => sum * 26 + letter.charCodeAt(0) - 64, 0)
-  return { rows, columns, farthest: `${widest}${rows}` }
+  return { rows, columns: columnOf(widest), farthest: `${widest}${rows}` }
 }
+
+/** @param {unknown} cell */
+const isFilled = (cell) => cell !== null && cell !== undefined && cell !== ''
 
 /**
  * The names of a table's columns, and its rows.
  * @param {unknown[][]} cells
+ * @param {Layout} [layout]
  * @returns {{ names: string[], rows: Row[] }}
  */
-function tableIn(cells) {
-  const isFilled = (/** @type {unknown} */ cell) => cell !== null && cell !== undefined && cell !== ''
+function tableIn(cells, layout) {
   // Above a table often stands what it is called. A sheet can have more rows than a call takes arguments.
   const most = cells.reduce((widest, row) => Math.max(widest, row.filter(isFilled).length), 0)
-  const head = cells.findIndex((row) => row.filter(isFilled).length > most / 2)
-  const names = columnNames(cells[head] ?? [])
+  const above = cells.findIndex((row) => row.filter(isFilled).length > most / 2)
+  const merged = (layout?.merged ?? []).filter((each) => fillMerged(cells, each))
+  // Names in two rows: one over several columns, and theirs below it.
+  const inHead = merged.filter(({ top, bottom }) => top <= above && bottom >= above)
+  const head = Math.min(above, ...inHead.map(({ top }) => top))
+  const last = Math.max(
+    above,
+    ...inHead.map(({ bottom, left, right }) =>
+      right > left &&
+      bottom === head &&
+      (cells[head + 1] ?? []).every((cell) => !cell || typeof cell === 'string')
+        ? head + 1
+        : bottom,
+    ),
+  )
+  const heads = cells.slice(head, last + 1)
+  const width = Math.max(0, ...heads.map((row) => row.length))
+  const names = columnNames(
+    Array.from({ length: width }, (_, at) =>
+      [
+        ...new Set(
+          heads
+            .map((row) => row[at])
+            .filter(isFilled)
+            .map(cellValue),
+        ),
+      ].join(' '),
+    ),
+  )
+  const isShown = (/** @type {number} */ at) => !layout?.columns.some(([from, to]) => from <= at && at <= to)
   const rows = cells
-    .slice(head + 1)
-    .filter((row) => row.some(isFilled))
+    .filter((row, at) => at > last && row.some(isFilled) && !layout?.rows.has(at))
     .map((row) =>
       Object.fromEntries(
         row.flatMap((cell, at) =>
-          isFilled(cell) ? [[names[at] ?? `column_${at + 1}`, cellValue(cell)]] : [],
+          isFilled(cell) && isShown(at) ? [[names[at] ?? `column_${at + 1}`, cellValue(cell)]] : [],
         ),
       ),
     )
   return { names, rows }
 }
 
-/** Days as people write them. @param {unknown} cell */
-const cellValue = (cell) => (cell instanceof Date ? cell.toISOString().replace(/T00:00:00\.000Z$/, '') : cell)
+/**
+ * Puts what merged cells say into each of them, unless it stands over the others of its row, as a title does.
+ * @param {unknown[][]} cells
+ * @param {Layout['merged'][number]} rectangle
+ * @returns {boolean} whether it did
+ */
+function fillMerged(cells, { top, left, bottom, right }) {
+  const first = cells[top]
+  const value = first?.[left]
+  if (!isFilled(value)) return false
+  if (top === bottom && !first?.some((cell, at) => isFilled(cell) && (at < left || at > right))) return false
+  for (const row of cells.slice(top, bottom + 1))
+    for (let at = left; at <= right && at < row.length; at += 1) row[at] = value
+  return true
+}
+
+const DAY_MS = 86_400_000
+/** Spreadsheets count days from here. */
+const FIRST_DAY = Date.UTC(1899, 11, 30)
+
+/**
+ * Days and times as people write them. A time of day is a part of the first day, and a longer one a duration.
+ * @param {unknown} cell
+ */
+function cellValue(cell) {
+  if (!(cell instanceof Date)) return cell
+  const rounded = new Date(Math.round(cell.getTime() / 1000) * 1000)
+  const [day = '', time = ''] = rounded.toISOString().split(/[T.]/)
+  const past = rounded.getTime() - FIRST_DAY
+  const hours = `${String(Math.floor(past / 3_600_000)).padStart(2, '0')}${time.slice(2)}`.replace(/:00$/, '')
+  if (past >= 0 && past < 2 * DAY_MS) return past % DAY_MS === 0 && past > 0 ? day : hours
+  return time === '00:00:00' ? day : `${day} ${time.replace(/:00$/, '')}`
+}
 
 /**
  * Slides (ECMA-376, PresentationML) in their order, each under its title, with the speaker's notes.
@@ -133,9 +250,13 @@ export async function readPptx(bytes, path) {
   const targets = await targetsOf(archive, main)
   const ids = all(await xmlIn(archive, main), 'p:sldId').map((slide) => slide.getAttribute('r:id') ?? '')
   const parts = []
-  for (const id of ids) {
+  const hidden = []
+  for (const [at, id] of ids.entries()) {
     const slide = targets.get(id)?.path
-    if (slide !== undefined) parts.push(await slideOf(archive, slide))
+    if (slide === undefined) continue
+    const part = await slideOf(archive, slide)
+    if (part.isHidden) hidden.push(`slide ${at + 1}`)
+    else parts.push(part)
   }
   const text = parts
     .filter(({ markdown }) => markdown !== '')
@@ -145,7 +266,7 @@ export async function readPptx(bytes, path) {
   const named = core && textOf(all(core, 'dc:title')[0])
   // What PowerPoint calls a presentation that nobody has named.
   const title = named && !/^powerpoint/i.test(named) ? named : parts.find((part) => part.title)?.title
-  return { article: { title: title || titleOfPath(path), text } }
+  return { article: { title: title || titleOfPath(path), text }, ...(hidden.length > 0 && { hidden }) }
 }
 
 /**
@@ -175,7 +296,8 @@ async function slideOf(archive, path) {
         .flatMap(linesOf)
     : []
   const parts = [title && `## ${title}`, ...said, ...tables, ...spoken]
-  return { title, markdown: parts.filter(Boolean).join('\n\n') }
+  const isHidden = /^(?:0|false)$/.test(all(slide, 'p:sld')[0]?.getAttribute('show') ?? '')
+  return { title, isHidden, markdown: parts.filter(Boolean).join('\n\n') }
 }
 
 /** The paragraphs of a shape, without a slide's number or date. @param {Element} shape */
@@ -196,12 +318,22 @@ const paragraph = (element) =>
 
 /** @param {Element} table */
 function tableOf(table) {
-  const rows = all(table, 'a:tr').map((row) =>
-    all(row, 'a:tc').map((cell) => all(cell, 'a:p').map(paragraph).join(' ').replaceAll('|', '\\|')),
-  )
-  const line = (/** @type {string[]} */ cells) => `| ${cells.join(' | ')} |`
-  const [head = [], ...rest] = rows
-  return [line(head), line(head.map(() => '---')), ...rest.map(line)].join('\n')
+  /** @type {string[][]} */
+  const rows = []
+  for (const row of all(table, 'a:tr')) {
+    /** @type {string[]} */
+    const line = []
+    for (const cell of all(row, 'a:tc')) {
+      // A cell that is a part of another one says the same.
+      const isPart = (/** @type {string} */ name) => /^(?:1|true)$/.test(cell.getAttribute(name) ?? '')
+      line.push(
+        (isPart('hMerge') ? line.at(-1) : isPart('vMerge') ? rows.at(-1)?.[line.length] : undefined) ??
+          all(cell, 'a:p').map(paragraph).join(' ').trim(),
+      )
+    }
+    rows.push(line)
+  }
+  return writtenTable(rows)
 }
 
 /**

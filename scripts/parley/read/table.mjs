@@ -8,8 +8,10 @@ import { parse } from 'csv-parse/sync'
  * @throws Error saying what is wrong, with a line where one can be named
  */
 export function readCsv(text, path) {
-  const delimiter = /\.tsv$/i.test(path) ? '\t' : delimiterOf(text)
-  const records = parse(text, {
+  // Excel writes its separator into a line of its own.
+  const [said = '', named] = /^\uFEFF?"?sep=(.)"?[ \t]*\n/i.exec(text) ?? []
+  const delimiter = named ?? (/\.tsv$/i.test(path) ? '\t' : delimiterOf(text))
+  const records = parse(text.slice(said.length), {
     bom: true,
     info: true,
     delimiter,
@@ -33,7 +35,7 @@ export function readCsv(text, path) {
     rows: found.map(({ record }) =>
       Object.fromEntries(names.slice(0, record.length).map((name, at) => [name, record[at] ?? ''])),
     ),
-    lines: found.map(({ record, info }) => info.lines - lineBreaksIn(record)),
+    lines: found.map(({ record, info }) => info.lines - lineBreaksIn(record) + (said === '' ? 0 : 1)),
     ...(faults.length > 0 && { faults: new Map(faults) }),
   }
 }
@@ -65,7 +67,11 @@ const lineBreaksIn = (cells) => cells.reduce((sum, cell) => sum + cell.split('\n
 
 /** Spreadsheets of many countries separate with semicolons. @param {string} text */
 function delimiterOf(text) {
-  const [head = ''] = text.split('\n', 1)
+  // In quotes they separate nothing.
+  const [head = ''] = text
+    .replace(/"[^"]*"/g, '')
+    .trimStart()
+    .split('\n', 1)
   const counts = [',', ';', '\t', '|'].map((mark) => ({ mark, times: head.split(mark).length - 1 }))
   return counts.reduce((best, each) => (each.times > best.times ? each : best)).mark
 }
@@ -80,6 +86,8 @@ export function readJson(text) {
   const value = JSON.parse(text.replace(/^\uFEFF/, ''))
   if (Array.isArray(value)) return { rows: value.map((each, at) => objectOf(each, `item ${at + 1}`)) }
   const object = objectOf(value, 'the file')
+  // What has a name of its own is no wrapper.
+  if (['id', '_id', 'name', 'title'].some((name) => name in object)) return { rows: [object] }
   const lists = Object.values(object).filter(
     (each) =>
       Array.isArray(each) && each.length > 0 && each.every((item) => typeof item === 'object' && item),

@@ -187,3 +187,118 @@ test('a page without a body is read', () => {
     text: SAID,
   })
 })
+
+const ROWS = '<tr><td rowspan="2">Pro</td><td>Month</td><td>9</td></tr><tr><td>Year</td><td>90</td></tr>'
+
+test.each([
+  [
+    'spans rows',
+    `<tr><th>Plan</th><th>Period</th><th>Price</th></tr>${ROWS}`,
+    '| Plan | Period | Price |\n| --- | --- | --- |\n| Pro | Month | 9 |\n| Pro | Year | 90 |',
+  ],
+  [
+    'spans the rest of its part of the table',
+    '<tbody><tr><th>A</th><th>B</th></tr></tbody><tbody><tr><td rowspan="0">x</td><td>1</td></tr><tr><td>2</td></tr></tbody><tbody><tr><td>y</td><td>3</td></tr></tbody>',
+    '| A | B |\n| --- | --- |\n| x | 1 |\n| x | 2 |\n| y | 3 |',
+  ],
+  [
+    'spans columns of the head',
+    '<tr><th colspan="2">Size</th><th>Weight</th></tr><tr><td>1</td><td>2</td><td>3</td></tr>',
+    '| Size | Size | Weight |\n| --- | --- | --- |\n| 1 | 2 | 3 |',
+  ],
+  [
+    'is in a head of two rows',
+    '<thead><tr><th rowspan="2">Plan</th><th colspan="2">Price</th></tr><tr><th>Month</th><th>Year</th></tr></thead><tr><td>Pro</td><td>9</td><td>90</td></tr>',
+    '| Plan | Price Month | Price Year |\n| --- | --- | --- |\n| Pro | 9 | 90 |',
+  ],
+  [
+    'heads a part of the rows',
+    '<caption>Fares</caption><tr><th>To</th><th>Fare</th></tr><tr><td colspan="2">Europe</td></tr><tr><td>Bern</td><td>5</td></tr>',
+    'Fares\n\n| To | Fare |\n| --- | --- |\n| Europe | |\n| Bern | 5 |',
+  ],
+  [
+    'holds a list, lines and bars',
+    '<tr><th>Plan</th><th>Parts</th></tr><tr><td>a<br>b | c</td><td><ul><li>lamp</li><li>rope</li></ul></td></tr>',
+    '| Plan | Parts |\n| --- | --- |\n| a b \\| c | lamp; rope |',
+  ],
+  [
+    'is bold in a first row without marks',
+    '<tr><td><b>Name</b></td><td><b>Value</b></td></tr><tr><td>Depth</td><td>wide</td></tr>',
+    '| Name | Value |\n| --- | --- |\n| Depth | wide |',
+  ],
+  [
+    'is one of names and values',
+    '<tr><th>Depth</th><td>12 metres</td></tr><tr><th>Width</th><td>3 metres</td></tr>',
+    '| | |\n| --- | --- |\n| Depth | 12 metres |\n| Width | 3 metres |',
+  ],
+  [
+    'holds code',
+    '<tr><th>Call</th><th>Code</th></tr><tr><td>list</td><td>Run:<pre>ls -l\nls -a</pre></td></tr>',
+    '**Call:** list\n\n**Code:** Run:\n\n```\nls -l\nls -a\n```',
+  ],
+  [
+    'is there for the layout',
+    '<tr><td><p>Left</p></td><td><table><tr><th>a</th></tr><tr><td>1</td></tr></table></td></tr>',
+    'Left\n\n| a |\n| --- |\n| 1 |',
+  ],
+])('a cell of a table %s', (_, rows, markdown) => {
+  expect(read(`<table>${rows}</table>`)).toContain(`\n\n${markdown}`)
+  expect(htmlToMarkdown(`<table>${rows}</table>`)).toBe(markdown)
+})
+
+test.each([
+  ['10<sup>6</sup> and 1<sup>st</sup> of CO<sub>2</sub>, x<sub>i</sub>', '10^6 and 1st of CO2, x_i'],
+  [
+    'As <span class="katex"><span class="katex-mathml"><math><semantics><mi>E</mi><annotation encoding="application/x-tex">E_1=m*c*d</annotation></semantics></math></span><span class="katex-html" aria-hidden="true">E=m</span></span> says',
+    'As $E_1=m*c*d$ says',
+  ],
+  [
+    'As <span class="mwe-math-element"><span style="display: none;"><math alttext="{\\displaystyle x^{2}}"><mi>x</mi></math></span><img alt="x2" src="x.svg"></span> says',
+    'As $x^{2}$ says',
+  ],
+  ['As <span class="MathJax">E=m</span><script type="math/tex">E=m</script> says', 'As $E=m$ says'],
+  ['As <math><mfrac><mi>a</mi><msup><mi>b</mi><mn>2</mn></msup></mfrac></math> says', 'As $a/b^2$ says'],
+])('raised numbers and formulas say once what they mean: %s', (html, text) => {
+  expect(read(`<p>${html}</p>`)).toContain(text)
+})
+
+test('what a page never shows is not read, and what unfolds is, under its label', () => {
+  const text = read(
+    '<div style="display:none">Junk</div><p hidden>Junk</p><template><p>Junk</p></template><div style="visibility: hidden">Junk</div>' +
+      '<button data-target="#m">More</button><div id="m" class="modal" style="display: none">Junk</div>' +
+      '<button aria-controls="faq">Cost?</button><div id="faq" style="display: none"><p>It is free.</p></div>' +
+      '<div class="tabs"><ul role="tablist"><li role="tab">macOS</li><li role="tab">Windows</li></ul><div><div role="tabpanel"><p>Use brew.</p></div><div role="tabpanel" hidden><p>Use choco.</p></div></div></div>' +
+      '<ul role="tablist"><li><button role="tab" data-bs-target="#b">B</button></li><li><a role="tab" href="#a">A</a></li></ul><div class="tab-pane" id="a">Of A.</div><div class="tab-pane" id="b" style="display:none">Of B.</div>' +
+      '<div class="tabbed-set"><input><div class="tabbed-labels"><label>Py</label></div><div><div class="tabbed-block"><p>Use pip.</p></div></div></div>',
+  )
+  expect(text).not.toContain('Junk')
+  expect(text).toContain('It is free.')
+  expect(text.slice(text.indexOf('**macOS'))).toBe(
+    '**macOS**\n\nUse brew.\n\n**Windows**\n\nUse choco.\n\n**A**\n\nOf A.\n\n**B**\n\nOf B.\n\n**Py**\n\nUse pip.',
+  )
+})
+
+test.each([
+  [
+    'Chroma',
+    '<table class="lntable"><tr><td class="lntd"><pre><code><span class="lnt">1\n</span><span class="lnt">2\n</span></code></pre></td><td class="lntd"><pre><code class="language-yaml"><span class="line">a: 1\n</span><span class="line">  b: 2\n</span></code></pre></td></tr></table>',
+    '```yaml\na: 1\n  b: 2\n```',
+  ],
+  [
+    'a table of two blocks',
+    '<table><tr><td><pre>1\n2</pre></td><td><pre class="language-yaml">a: 1\n  b: 2</pre></td></tr></table>',
+    '```yaml\na: 1\n  b: 2\n```',
+  ],
+  [
+    'a row a line',
+    '<table><tr><td class="blob-num" data-line-number="1"></td><td class="blob-code">a: 1</td></tr><tr><td class="blob-num">2</td><td class="blob-code">b: 2</td></tr></table>',
+    '```\na: 1\nb: 2\n```',
+  ],
+  [
+    'a number in each line',
+    '<pre><button>Copy</button><code class="language-sh"><span class="ln">1</span>npm i\n<span class="line-number">2</span>npm t\n</code></pre><div class="copy-btn">Copy</div>',
+    '```sh\nnpm i\nnpm t\n```',
+  ],
+])('numbers of lines and buttons are no code: %s', (_, html, markdown) => {
+  expect(read(html)).toBe(`${SAID}\n\n${markdown}`)
+})

@@ -20,8 +20,51 @@ test('a sheet is a table, below what stands above its columns', async () => {
   expect(await readContent(bytes, 'prices.xlsx')).toEqual({
     rows: [
       { Article: 'Tent', Price: 249.9, 'In stock': true, Since: '2025-03-01', column_5: 'folds' },
-      { Article: 'Rope', 'In stock': false, Since: '2025-03-01T12:00:00.000Z' },
+      { Article: 'Rope', 'In stock': false, Since: '2025-03-01 12:00' },
     ],
+  })
+})
+
+test('times are times, merged cells say the same in each row, and what is hidden is named and left out', async () => {
+  const bytes = workbook({
+    Hours: [
+      ['Plan', 'Price', null, 'Opens', 'Secret'],
+      [null, 'Month', 'Year', null, null],
+      ['Pro', 9, 90, new Date('1899-12-30T09:30:00Z'), 'x'],
+      [null, 8, 80, new Date('1899-12-31T02:15:07Z'), 'x'],
+      ['Gone', 1, 1, null, 'x'],
+    ],
+    Salaries: [['Name'], ['Ann']],
+  })
+  const marked = changed(bytes, {
+    'xl/workbook.xml': (xml) => xml.replace('name="Salaries"', '$& state="veryHidden"'),
+    'xl/worksheets/sheet0.xml': (xml) =>
+      xml
+        .replace('<sheetData>', '<cols><col min="5" max="5" hidden="1"/></cols><sheetData>')
+        .replace('<row r="5"', '$& hidden="1"')
+        .replace(
+          '</sheetData>',
+          '$&<mergeCells><mergeCell ref="A1:A2"/><mergeCell ref="B1:C1"/><mergeCell ref="A3:A4"/></mergeCells>',
+        ),
+  })
+  const content = await readContent(await marked, 'hours.xlsx')
+  expect(content).toEqual({
+    rows: [
+      { Plan: 'Pro', 'Price Month': 9, 'Price Year': 90, Opens: '09:30' },
+      { Plan: 'Pro', 'Price Month': 8, 'Price Year': 80, Opens: '26:15:07' },
+    ],
+    hidden: ['rows or columns of the sheet "Hours"', 'the sheet "Salaries"'],
+  })
+  const read = newRead()
+  addContent(read, { id: 'a.xlsx', name: 'a.xlsx', source: 'a.xlsx' }, content)
+  expect(read.hidden[1]).toBe('the sheet "Salaries" of a.xlsx')
+  const shown = changed(slides(), {
+    'ppt/slides/slide1.xml': (xml) => xml.replace('<p:sld ', '<p:sld show="0" '),
+  })
+  const talk = await readContent(await shown, 'talk.pptx')
+  expect(talk).toMatchObject({
+    hidden: ['slide 2'],
+    article: { text: expect.not.stringContaining('Who to call') },
   })
 })
 

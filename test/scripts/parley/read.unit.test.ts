@@ -291,6 +291,14 @@ test('CSV: quotes, semicolons, a byte-order mark', async () => {
   })
 })
 
+test.each([
+  ['Excel names its separator', 'sep=;\r\nname;note\r\nReef;a, b\r\n', { name: 'Reef', note: 'a, b' }, 3],
+  ['lines end as on old machines', 'name;note\rReef;a, b\r', { name: 'Reef', note: 'a, b' }, 2],
+  ['names hold the marks of others', '"a;b;c",d\n1,2\n', { 'a;b;c': '1', d: '2' }, 2],
+])('CSV: %s', async (_, text, row, line) => {
+  expect(await read('x.csv', text)).toEqual({ rows: [row], lines: [line] })
+})
+
 test('CSV: rows that are too long have a fault, short ones and empty ends have none; a second name gets a number', async () => {
   expect(await read('x.csv', 'a,,a\n\n1,2,3\n1,2,3,4\n1\n1,2,3,,\n')).toEqual({
     rows: [
@@ -308,6 +316,8 @@ test('JSON: a list, an object with a list in it, lines', async () => {
   const rows = [{ a: 1 }, { a: 2 }]
   expect(await read('x.json', JSON.stringify(rows))).toEqual({ rows })
   expect(await read('x.json', JSON.stringify({ items: rows, total: 2 }))).toEqual({ rows })
+  const order = { id: 7, items: rows }
+  expect(await read('x.json', JSON.stringify(order))).toEqual({ rows: [order] })
   expect(await read('x.jsonl', rows.map((row) => JSON.stringify(row)).join('\n'))).toEqual({
     rows,
     lines: [1, 2],

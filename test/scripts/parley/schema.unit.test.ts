@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { documentOf, rowFields } from '../../../scripts/parley/import/schema.mjs'
+import { collectionOf, documentOf, rowFields } from '../../../scripts/parley/import/schema.mjs'
 
 const typesOf = (rows: Record<string, unknown>[], wanted = {}) =>
   Object.fromEntries(rowFields(rows, 'local/hash', wanted).map(({ name, type }) => [name, type]))
@@ -60,4 +60,65 @@ test('cells become what their fields are; empty ones go', () => {
     id: '7',
   })
   expect(documentOf({ year: '1712345678901234567' }, fields)).toEqual({ year: '1712345678901234567' })
+})
+
+test('objects have fields of their own, and a column of several kinds is written as text', () => {
+  const rows = [
+    {
+      id: 'a',
+      size: 38,
+      sizes: [38, 'M'],
+      tags: 'new',
+      address: { city: 'Bern', at: [1, 2] },
+      parts: [{ no: 1 }],
+    },
+    {
+      id: 'b',
+      size: 'M',
+      sizes: [40],
+      tags: ['old', 7],
+      address: { city: 3000 },
+      parts: [{ no: 2.5 }, { no: 3 }],
+    },
+    { id: 'c', size: { wide: 1 }, grid: [[1, 2], [3]], address: null, parts: { no: 4 }, note: {} },
+  ]
+  const fields = rowFields(rows, 'local/hash')
+  expect(Object.fromEntries(fields.map(({ name, type }) => [name, type]))).toMatchObject({
+    size: 'string',
+    sizes: 'string[]',
+    tags: 'string[]',
+    grid: 'string[]',
+    address: 'object',
+    'address.city': 'string',
+    'address.at': 'int64[]',
+    parts: 'object[]',
+    'parts.no': 'float[]',
+  })
+  expect(rows.map((row) => documentOf(row, fields))).toEqual([
+    {
+      id: 'a',
+      size: '38',
+      sizes: ['38', 'M'],
+      tags: ['new'],
+      address: { city: 'Bern', at: [1, 2] },
+      parts: [{ no: 1 }],
+    },
+    {
+      id: 'b',
+      size: 'M',
+      sizes: ['40'],
+      tags: ['old', '7'],
+      address: { city: '3000' },
+      parts: [{ no: 2.5 }, { no: 3 }],
+    },
+    { id: 'c', size: '{"wide":1}', grid: ['[1,2]', '[3]'], parts: [{ no: 4 }], note: {} },
+  ])
+  expect(collectionOf('shops', fields)).toEqual({ name: 'shops', fields, enable_nested_fields: true })
+  expect(collectionOf('shops', [])).toEqual({ name: 'shops', fields: [] })
+})
+
+test('a row needs no text for a vector', () => {
+  expect(rowFields([{ note: 'x' }], 'local/hash').find(({ name }) => name === 'embedding')?.optional).toBe(
+    true,
+  )
 })

@@ -79,6 +79,7 @@ export function Preview({ runner, content, title, unreadable, into, again }: Pre
       source,
       error: 'left out, since a table is a collection of its own: import it by itself',
     })),
+    ...content.read.hidden.map((source) => ({ source, error: 'left out, since it is hidden' })),
     ...content.unindexed.map((source) => ({
       source,
       error: 'left out, since it redirects or asks not to be indexed (noindex)',

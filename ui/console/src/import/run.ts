@@ -14,7 +14,7 @@ import {
   sourcesOf,
   storedBy,
 } from '../../../../scripts/parley/import/plan.mjs'
-import { type Field, SOURCE } from '../../../../scripts/parley/import/schema.mjs'
+import { collectionOf, type Field, SOURCE } from '../../../../scripts/parley/import/schema.mjs'
 import { type Rejected, removeDocuments, sendDocuments } from '../../../../scripts/parley/import/send.mjs'
 import { readContent } from '../../../../scripts/parley/read/index.mjs'
 import type { Chosen } from './files'
@@ -85,7 +85,7 @@ export async function send(
   prune: boolean,
   onSent: (count: number) => void,
 ): Promise<Rejected[]> {
-  if (!exists) await server.call('POST', '/collections', { body: { name: collection, fields } })
+  if (!exists) await server.call('POST', '/collections', { body: collectionOf(collection, fields) })
   const rejected = await sendDocuments(server as never, collection, plan.changed, onSent)
   if (prune && plan.gone.length > 0) await removeDocuments(server as never, collection, plan.gone)
   return rejected
