@@ -15,9 +15,13 @@ const ANSWER = `Make a key that is **bound to an assistant**. It may ask that as
 <parley-chat></parley-chat>
 \`\`\`
 
-| limit | what it does |
-| --- | --- |
-| origins | pages |
+3. Say hello.
+
+0) From nought.
+
+| limit | what it does | at most | by default |
+| --- | :--- | ---: | :---: |
+| origins | pages | 20 | none |
 
 See [the guide](https://docs.example.com/keys).`
 
@@ -53,10 +57,22 @@ describe.runIf(CHROMIUM)('the widget', () => {
     stage.writer.go()
     const answer = await answered(page)
     expect(await answer.locator('strong').textContent()).toBe('bound to an assistant')
-    expect(await answer.locator('ol > li').count()).toBe(2)
+    const lists = await answer.locator('ol').evaluateAll((all) => all.map((list) => Object(list).start))
+    expect(lists).toEqual([1, 3, 0])
+    expect(await answer.locator('ol > li').count()).toBe(4)
     expect(await answer.locator('pre code').textContent()).toContain('<parley-chat>')
     expect(await answer.locator('.language').textContent()).toBe('html')
-    expect(await answer.locator('td').allTextContents()).toEqual(['origins', 'pages'])
+    const cells = await answer
+      .locator('td')
+      .evaluateAll((all) =>
+        all.map((cell) => [cell.textContent, Object(globalThis).getComputedStyle(cell).textAlign]),
+      )
+    expect(cells).toEqual([
+      ['origins', 'start'],
+      ['pages', 'start'],
+      ['20', 'end'],
+      ['none', 'center'],
+    ])
     const link = answer.getByRole('link', { name: 'the guide' })
     expect(await link.getAttribute('rel')).toContain('noopener')
     expect(await answer.textContent()).not.toContain('keys.txt')

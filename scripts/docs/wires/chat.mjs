@@ -143,6 +143,10 @@ const aiChat = {
       route('GET', `${prefix}/auth_setup`, 'That nobody has to sign in there.', {
         send: `${prefix.replace(':assistant', 'default')}/auth_setup`,
       }),
+      route('POST', `${prefix}/ask`, 'The same as `/chat`, where front ends of the demo ask one question.', {
+        send: `${prefix.replace(':assistant', 'default')}/ask`,
+        body: { messages: MESSAGES },
+      }),
     ]),
     route('GET', '/content/:label{.+}', 'The text of a document that an answer cites.', {
       send: '/content/how-does-parley-store-history.txt',

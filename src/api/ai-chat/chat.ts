@@ -7,8 +7,8 @@ import { deliver } from '../edge/deliver'
 import { enter } from '../edge/front-door'
 import { admitAsker, openAssistant } from '../edge/open-assistant'
 import type { RequestRecord } from '../edge/request-log'
-import { canRerank } from '../edge/retrieval'
-import { askAssistant, type Changes } from '../turn/assistant'
+import { canRerank, searchesBy } from '../edge/retrieval'
+import { type AssistantAnswering, askAssistant, type Changes } from '../turn/assistant'
 import { requireOwn } from '../turn/foreign'
 import { overrideRights, planOverrides } from '../turn/overrides'
 import { chatReader } from '../turn/read'
@@ -59,11 +59,15 @@ export const refuse = (call: ChatCall, error: unknown): Response =>
 const formOf = ({ request }: ChatCall, signals: Signals): ErrorForm =>
   errorFormOf(signals, new URL(request.url).searchParams.get('error_format'))
 
-/** The overrides that need a reranking model. */
-const rankingOf = ({ rerank, minimumRerankScore }: Changes): string[] => [
-  ...(rerank ? ['semantic_ranker'] : []),
-  ...(minimumRerankScore === undefined ? [] : ['minimum_reranker_score']),
-]
+/** The overrides that had no effect on the searches: those that need a reranking model, and an unknown field of vectors. */
+function idleOf(env: Cloudflare.Env, changes: Changes, { retrievals }: AssistantAnswering): string[] {
+  const { rerank, minimumRerankScore, vectorField } = changes
+  return [
+    ...(rerank && !canRerank(env) ? ['semantic_ranker'] : []),
+    ...(minimumRerankScore !== undefined && !canRerank(env) ? ['minimum_reranker_score'] : []),
+    ...(vectorField !== undefined && !searchesBy(vectorField, retrievals) ? ['vector_fields'] : []),
+  ]
+}
 
 /** @param signals gets the body as soon as it is read, so that errors have the right form */
 async function converse(call: ChatCall, streaming: boolean, signals: Signals): Promise<Response> {
@@ -137,7 +141,7 @@ async function converse(call: ChatCall, streaming: boolean, signals: Signals): P
     ...(citationField !== undefined && { citationField }),
     ...(urlField !== undefined && { urlField }),
     modes: answering.retrievals.map(({ mode }) => mode),
-    ignored: [...ignored, ...answering.dropped, ...(canRerank(env) ? [] : rankingOf(changes))],
+    ignored: [...new Set([...ignored, ...answering.dropped, ...idleOf(env, changes, answering)])],
     unknown,
   }
   const read = chatReader(answering.events, answering.resume, answering.words)

@@ -1,6 +1,7 @@
 /**
  * The AI Chat Protocol: `/chat` asks the assistant `default`. The path can name another assistant, and a version. Clients
- * append `/stream` to the URL that they are given, and drop its query.
+ * append `/stream` to the URL that they are given, and drop its query. `/ask` is where front ends of the Azure Search demos
+ * send questions of one turn.
  */
 import { ApiError } from '../../errors'
 import { discardBody } from '../edge/body'
@@ -21,6 +22,8 @@ export function mountAiChat(app: App): void {
       { method: 'GET', path: `${prefix}/config`, open: true, handle: frontConfig },
       { method: 'GET', path: `${prefix}/auth_setup`, open: true, handle: authSetup },
     ])
+    // Not the other methods: `ask` may be an index of OpenSearch's.
+    mount(app, 'POST', `${prefix}/ask`, (call) => chat(call, false), 'POST')
   }
   for (const prefix of PREFIXES) {
     mount(app, 'POST', `${prefix}/chat`, (call) => chat(call, false))
@@ -29,8 +32,14 @@ export function mountAiChat(app: App): void {
   }
 }
 
-function mount(app: App, method: 'GET' | 'POST', path: string, handle: Handler): void {
-  addRoute(app, 'ALL', path, async (context) => {
+function mount(
+  app: App,
+  method: 'GET' | 'POST',
+  path: string,
+  handle: Handler,
+  takes: 'ALL' | 'POST' = 'ALL',
+): void {
+  addRoute(app, takes, path, async (context) => {
     const request = context.req.raw
     const record = context.get('record') ?? newRecord(request)
     record.route = path

@@ -37,6 +37,13 @@ export function readChat(json: unknown, dialect: Dialect): ChatRequest {
   const body = json as Record<string, unknown>
   const context = optionalObject(body.context, 'context')
   const nested = optionalObject(context.overrides, 'context.overrides')
+  const old = ['history', 'question', 'approach'].find((name) => name in body)
+  if (body.messages === undefined && old !== undefined) {
+    throw wrong(
+      'messages',
+      `\`${old}\` is of front ends before the AI Chat Protocol. Take a version of 2024 or later, which sends \`messages\`.`,
+    )
+  }
   const messages = messagesIn(body.messages)
   const session = sessionOf(body, context)
   const user = typeof context.userId === 'string' ? context.userId : ''

@@ -65,7 +65,7 @@ export async function planRetrieval(
     requirePossible(
       all.map(({ outline }) => outline),
       changes,
-      categoryField,
+      assistant,
     )
   }
   const missing = found.flatMap(({ outline }) =>
@@ -109,12 +109,19 @@ export async function planRetrieval(
 /** The reranker on Workers AI. It reads fifty hits, as Azure's does. */
 const RERANKING = { rerank_model: 'cloudflare/@cf/baai/bge-reranker-base', rerank_top: '50' }
 
+/** Whether one of the searches is by vectors of this field. */
+export const searchesBy = (field: string, retrievals: readonly AssistantRetrieval[]): boolean =>
+  retrievals.some(({ search }) => listed(search.params.query_by).includes(field))
+
 /** Whether there is a reranking model. */
 export const canRerank = (env: Pick<Cloudflare.Env, 'AI_BACKEND'>): boolean => env.AI_BACKEND === 'workers-ai'
 
 /** Shares `top` documents among the searches as evenly as possible; the first ones get the rest. */
 const share = (top: number, searches: number): number[] =>
   Array.from({ length: searches }, (_, index) => Math.floor((top + searches - 1 - index) / searches))
+
+/** The field that front ends of the AI Chat Protocol name with each question, whatever the collections have. */
+const USUAL_VECTORS = 'embedding'
 
 /** A change that none of the assistant's collections supports. */
 export class ImpossibleChange extends ApiError {
@@ -127,7 +134,11 @@ export class ImpossibleChange extends ApiError {
 }
 
 /** @throws ImpossibleChange if no collection has what the change needs */
-function requirePossible(outlines: Outline[], changes: SearchChanges, categoryField: string): void {
+function requirePossible(
+  outlines: Outline[],
+  changes: SearchChanges,
+  { category_field: categoryField, strict }: Assistant,
+): void {
   const { mode, vectorField, includeCategory, excludeCategory } = changes
   if (mode === 'vectors' && !outlines.every(({ embeddings }) => embeddings.length > 0)) {
     throw new ImpossibleChange(
@@ -135,7 +146,9 @@ function requirePossible(outlines: Outline[], changes: SearchChanges, categoryFi
       'A search by vectors alone needs an embedding field in every collection.',
     )
   }
-  if (vectorField !== undefined && !outlines.some(({ embeddings }) => embeddings.includes(vectorField))) {
+  const fields = outlines.flatMap(({ embeddings }) => embeddings)
+  const matters = strict || (fields.length > 0 && vectorField !== USUAL_VECTORS)
+  if (vectorField !== undefined && matters && !fields.includes(vectorField)) {
     throw new ImpossibleChange('vectorField', `No collection has an embedding field \`${vectorField}\`.`)
   }
   const byCategory = includeCategory !== undefined || excludeCategory !== undefined

@@ -218,8 +218,14 @@ async function root(call: OpenCall): Promise<Response> {
 /** Mounted last, so that the first word of another API's path is never taken for an index. */
 export function mountOpenSearch(app: App): void {
   const others = app.routes.length
+  // `POST /ask` is no address of an index.
   const reserved = once(
-    () => new Set(app.routes.slice(0, others).map(({ path }) => path.split('/')[1] ?? '')),
+    () =>
+      new Set(
+        app.routes
+          .slice(0, others)
+          .flatMap(({ path }) => (path === '/ask' ? [] : (path.split('/')[1] ?? ''))),
+      ),
   )
   register(app, [{ method: 'GET', path: '/', open: true, handle: root }])
   registerAll(app, [...memoryRoutes, ...mlRoutes, ...routes], reserved)

@@ -46,8 +46,8 @@ interface Rule {
   what: string
   /** absent: no effect */
   apply?(plan: OverridePlan, value: never): void
-  /** whether a value asks for nothing beside what else was asked */
-  isIdle?(plan: OverridePlan, value: never): boolean
+  /** why a value asks for nothing beside what else was asked, if it does */
+  idleSince?(plan: OverridePlan, value: never): string | undefined
   /** whether `false` asks for something */
   takesFalse?: boolean
 }
@@ -108,14 +108,19 @@ const setModel =
 
 /** In some versions of the protocol, these values select what to search, instead of naming fields. */
 const TEXT_VECTORS = ['textEmbeddingOnly']
-const IMAGE_VECTORS = ['imageEmbedding', 'imageEmbeddingOnly', 'textAndImageEmbeddings']
+const IMAGE_VECTORS = ['imageEmbedding', 'imageEmbeddingOnly']
+const TEXT_AND_IMAGES = 'textAndImageEmbeddings'
 
-function setVectorField({ changes }: OverridePlan, value: string | string[]): void {
-  const fields = [value].flat().filter((name) => name !== '' && !TEXT_VECTORS.includes(name))
-  if (fields.some((name) => IMAGE_VECTORS.includes(name))) {
+/** Of texts and images, texts are searched. Images alone are refused: something else would be searched instead. */
+function setVectorField({ changes, ignored }: OverridePlan, value: string | string[]): void {
+  const names = [value].flat().filter((name) => name !== '')
+  const others = names.filter((name) => !IMAGE_VECTORS.includes(name))
+  if (names.length > 0 && others.length === 0) {
     throw unsupported('vector_fields', 'there are no images to search')
   }
+  const fields = others.filter((name) => ![...TEXT_VECTORS, TEXT_AND_IMAGES].includes(name))
   if (fields.length > 1) throw unsupported('vector_fields', 'a search takes one embedding field')
+  if (others.length < names.length || others.includes(TEXT_AND_IMAGES)) ignored.push('vector_fields')
   if (fields[0] !== undefined) changes.vectorField = fields[0]
 }
 
@@ -139,10 +144,17 @@ const rulesOf = once((): Record<string, Rule> & Record<Override, Rule> => ({
   retrieval_mode: oneOf(['text', 'vectors', 'hybrid'], ({ changes }, mode) => {
     changes.mode = mode as 'text'
   }),
+  search_text_embeddings: whenFalse((changes) => {
+    if (changes.mode === 'vectors') {
+      throw unsupported('search_text_embeddings', 'cannot be false where `retrieval_mode` is vectors')
+    }
+    changes.mode = 'text'
+  }),
   vector_fields: {
     holds: (value) => [value].flat().every(isText),
     what: 'the name of an embedding field',
     apply: setVectorField,
+    idleSince: ({ changes }) => (changes.mode === 'text' ? 'the search is by words alone' : undefined),
   },
   include_category: text(({ changes }, category) => {
     changes.includeCategory = category
@@ -191,7 +203,7 @@ const rulesOf = once((): Record<string, Rule> & Record<Override, Rule> => ({
     ...number(0, Number.POSITIVE_INFINITY, ({ changes }, score) => {
       if (score > 0) changes.minimumRerankScore = score
     }),
-    isIdle: ({ changes }, score) => score > 0 && !changes.rerank,
+    idleSince: ({ changes }, score) => (score > 0 && !changes.rerank ? 'semantic_ranker is off' : undefined),
   },
 
   // Never have an effect.
@@ -200,15 +212,10 @@ const rulesOf = once((): Record<string, Rule> & Record<Override, Rule> => ({
   approach: { holds: isText, what: 'a text' },
   retrieval_reasoning_effort: { holds: isText, what: 'a text' },
   results_merge_strategy: { holds: isText, what: 'a text' },
-  gpt4v_input: oneOf(['text']),
+  // Says what `use_gpt4v` is to read. Front ends send it with that off, and with that on they are refused.
+  gpt4v_input: { holds: isText, what: 'a text' },
   send_text_sources: whenFalse((changes) => {
     changes.top = 0
-  }),
-  search_text_embeddings: whenFalse((changes) => {
-    if (changes.mode === 'vectors') {
-      throw unsupported('search_text_embeddings', 'cannot be false where `retrieval_mode` is vectors')
-    }
-    changes.mode = 'text'
   }),
 }))
 
@@ -272,9 +279,9 @@ function applyOne(plan: OverridePlan, name: string, value: unknown, rights: Over
   }
   if (!rule.holds(value)) throw new OverrideError(name, 'invalid_override', `is not ${rule.what}.`)
   const isAllowed = !(OVERRIDES as readonly string[]).includes(name) || rights.allowed.includes(name)
-  const isIdle = rule.isIdle?.(plan, value as never) === true
-  if (isIdle && rights.strict) throw unsupported(name, 'semantic_ranker is off')
-  if (isAllowed && rule.apply && !isIdle) {
+  const idle = rule.idleSince?.(plan, value as never)
+  if (idle !== undefined && rights.strict) throw unsupported(name, idle)
+  if (isAllowed && rule.apply && idle === undefined) {
     rule.apply(plan, value as never)
   } else if (isAllowed || !(rights.strict || NEVER_PASSED_OVER.includes(name))) {
     // An override that switches off what does not happen anyway needs no note.

@@ -5,6 +5,7 @@ import { planRetrieval } from '../../../src/api/edge/retrieval'
 import { ADMIN } from '../../../src/auth/access'
 import { findAssistant, searchesOf } from '../../../src/registry/assistants'
 import { makeKey, QUESTION } from '../parley/stage'
+import { call } from '../typesense/api'
 import { ask, lines, override, setChatStage, user } from './stage'
 
 beforeAll(setChatStage)
@@ -159,6 +160,40 @@ describe('an override', () => {
     })
   })
 
+  // What the Azure Search demo sends with each question, in versions of May 2024, February 2025 and May 2025.
+  const DEMO = {
+    top: 3,
+    temperature: 0.3,
+    minimum_reranker_score: 0,
+    minimum_search_score: 0,
+    retrieval_mode: 'hybrid',
+    semantic_ranker: true,
+    semantic_captions: false,
+    suggest_followup_questions: false,
+    use_oid_security_filter: false,
+    use_groups_security_filter: false,
+    vector_fields: ['embedding'],
+    use_gpt4v: false,
+    gpt4v_input: 'textAndImages',
+  }
+  it.each([
+    ['May 2024', DEMO],
+    ['February 2025', { ...DEMO, query_rewriting: false, reasoning_effort: '', language: 'en' }],
+    ['May 2025', { ...DEMO, minimum_reranker_score: 1.9, vector_fields: 'textAndImageEmbeddings' }],
+  ])("answers the demo's usual body of %s", async (_, overrides) => {
+    const key = await makeKey({ actions: ['documents:search'] })
+    for (const path of ['/chat', '/a/vectors/chat', '/ask', '/a/vectors/ask']) {
+      const [status, { context }] = await ask({ context: { overrides }, session_state: null }, { key }, path)
+      expect([path, status]).toEqual([path, 200])
+      const { ignored, retrieval_mode } = context.thoughts[1].props
+      expect([ignored.includes('gpt4v_input'), ignored.includes('vector_fields')]).toEqual([
+        true,
+        !(path.includes('vectors') && overrides.vector_fields !== 'textAndImageEmbeddings'),
+      ])
+      expect(retrieval_mode).toBe(path.includes('vectors') ? 'hybrid' : 'text')
+    }
+  })
+
   it('may rewrite the prompt for the admin key alone, as may system messages', async () => {
     const key = await makeKey({ actions: ['documents:search'] })
     expect((await override({ prompt_template: 'x' }))[0]).toBe(200)
@@ -170,6 +205,14 @@ describe('an override', () => {
       { code: 'forbidden_role', field: 'messages' },
     ])
   })
+})
+
+it('`/ask` is asked by POST alone, and may be an index', async () => {
+  const body = { mappings: { properties: { text: { type: 'text' } } } }
+  const headers = { 'content-type': 'application/json' }
+  expect(await call('PUT', '/ask', { body, headers })).toMatchObject([200, { index: 'ask' }])
+  expect((await call('GET', '/ask/_search'))[0]).toBe(200)
+  expect((await call('GET', '/ask'))[1]).toHaveProperty('ask')
 })
 
 describe('a dialect', () => {

@@ -64,6 +64,11 @@ describe('a request', () => {
     }
   })
 
+  it.each([{ history: [{ user: 'Hi' }], approach: 'rrr' }, { question: 'Hi' }, { approach: 'rtr' }])(
+    'of before the protocol is told which version asks: %j',
+    (body) => expect(() => chat(body)).toThrow('Take a version of 2024 or later'),
+  )
+
   it.each([
     ['', [], undefined],
     ['', 'hi', undefined],

@@ -108,6 +108,25 @@ describe('an override without effect', () => {
     expect(planOverrides({ minimum_reranker_score: 0, minimum_search_score: 0 }, ALL).unknown).toEqual([])
   })
 
+  it.each([
+    ['textAndImageEmbeddings', {}, {}],
+    [['textEmbeddingOnly', 'imageEmbedding'], {}, {}],
+    [['embedding', 'imageEmbedding'], {}, { vectorField: 'embedding' }],
+    ['imageEmbeddingOnly', { retrieval_mode: 'text' }, { mode: 'text' }],
+    [['a', 'b'], { search_text_embeddings: false }, { mode: 'text' }],
+  ])('is vector_fields, where there is nothing else to search: %j with %j', (fields, more, expected) => {
+    const asked = { vector_fields: fields, ...more }
+    expect(planOverrides(asked, ALL)).toEqual({ changes: expected, ignored: ['vector_fields'], unknown: [] })
+  })
+
+  it.each(['text', 'texts', 'images', 'textAndImages'])('is gpt4v_input without use_gpt4v: %s', (input) =>
+    expect(planOverrides({ use_gpt4v: false, gpt4v_input: input }, ALL)).toEqual({
+      changes: {},
+      ignored: ['gpt4v_input'],
+      unknown: [],
+    }),
+  )
+
   it('is unknown where nobody knows it, a property of objects too', () => {
     expect(planOverrides({ colour: 'red', toString: 1, constructor: 1 }, ALL).unknown).toEqual([
       'colour',
@@ -141,7 +160,8 @@ describe('an override that is refused', () => {
     [{ vector_fields: 'imageEmbedding' }, 'vector_fields', 'unsupported_override'],
     [{ vector_fields: ['imageEmbeddingOnly'] }, 'vector_fields', 'unsupported_override'],
     [{ vector_fields: 5 }, 'vector_fields', 'invalid_override'],
-    [{ gpt4v_input: 'textAndImages' }, 'gpt4v_input', 'invalid_override'],
+    [{ gpt4v_input: 5 }, 'gpt4v_input', 'invalid_override'],
+    [{ use_gpt4v: true, gpt4v_input: 'textAndImages' }, 'use_gpt4v', 'unsupported_override'],
     [{ use_gpt4v: true }, 'use_gpt4v', 'unsupported_override'],
     [{ use_oid_security_filter: true }, 'use_oid_security_filter', 'unsupported_override'],
     [{ use_groups_security_filter: 'true' }, 'use_groups_security_filter', 'unsupported_override'],

@@ -30,6 +30,8 @@ const CLEAN = {
       ' ',
     ),
   ALLOWED_ATTR: ['href', 'start', 'align'],
+  // The others are no addresses, and are not to be tested as such.
+  ADD_URI_SAFE_ATTR: ['start', 'align'],
   ALLOWED_URI_REGEXP: /^(?:https?:|mailto:)/i,
   ALLOW_DATA_ATTR: false,
   ALLOW_ARIA_ATTR: false,
@@ -64,6 +66,7 @@ export function render({ token }: Block, links: TokensList['links'] = {}): Docum
     ...CLEAN,
     ALLOWED_TAGS: [...CLEAN.ALLOWED_TAGS],
     ALLOWED_ATTR: [...CLEAN.ALLOWED_ATTR],
+    ADD_URI_SAFE_ATTR: [...CLEAN.ADD_URI_SAFE_ATTR],
   })
   for (const link of fragment.querySelectorAll('a')) {
     if (link.hasAttribute('href')) {
