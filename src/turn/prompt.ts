@@ -34,7 +34,8 @@ export const defaultPromptOf = (model: { model_name: string; system_prompt?: str
  * JSON in which no text can pass for a marker of the prompt. Line breaks are escaped in JSON, so that no text begins a line;
  * here tags are, too.
  */
-const fenced = (json: string): string => json.replace(/<(?=[\s/]{0,8}(?:data|question|answer)\b)/gi, '\\u003c')
+const fenced = (json: string): string =>
+  json.replace(/<(?=[\s/]{0,8}(?:data|question|answer)\b)/gi, '\\u003c')
 
 /** A document as the prompt of an assistant has it, to count its bytes. */
 export const promptText = (source: Pick<Source, 'document' | 'label'>): string =>

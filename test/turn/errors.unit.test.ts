@@ -4,8 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { ApiError, attempt, coded, unwrap } from '../../src/errors'
 import { ProviderError } from '../../src/models/provider-error'
-import { codeOf, errorOf, interrupted, retryOf, searchFailed, stopped, } from '../../src/turn/errors'
-
+import { codeOf, errorOf, interrupted, retryOf, searchFailed, stopped } from '../../src/turn/errors'
 
 describe('the code of a failure', () => {
   it.each([
