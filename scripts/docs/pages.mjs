@@ -63,6 +63,13 @@ export const GROUPS = [
       'benchmarks',
     ],
   },
+  {
+    title: 'Decisions',
+    about: 'Why it is as it is, and what was rejected.',
+    names: readdirSync(`${FOLDER}decisions`)
+      .map((file) => `decisions/${file.replace(/\.md$/, '')}`)
+      .sort(),
+  },
 ]
 
 /** Names in the navigation, where a page's own title is long. @type {Record<string, string>} */

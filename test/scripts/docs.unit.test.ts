@@ -50,11 +50,11 @@ describe('the site', () => {
     }
   })
 
-  test('begins with tutorials, then guides, then the reference', () => {
+  test('begins with tutorials, then guides, then the reference, then the decisions', () => {
     const headings = [...pages.get('/docs/')!.document.querySelectorAll('#menu h2')].map(
       (each) => each.textContent,
     )
-    expect(headings).toEqual(['Tutorials', 'Guides', 'Reference', 'API'])
+    expect(headings).toEqual(['Tutorials', 'Guides', 'Reference', 'Decisions', 'API'])
   })
 
   test('links to pages and headings that are there', () => {
