@@ -3,6 +3,12 @@ import { join } from 'node:path'
 import { cloudflareTest, readD1Migrations } from '@cloudflare/vitest-pool-workers'
 import { defineConfig } from 'vitest/config'
 
+if (Number(process.versions.node.split('.')[0]) < 22) {
+  throw new Error(
+    `This is Node ${process.versions.node}, and the tests want 22 or newer. Run them with npm (npm test -- PATH), or with node_modules/.bin/node.`,
+  )
+}
+
 // Five kinds of test, each where its subject really runs:
 //   unit      pure functions, in Node
 //   worker    Durable Objects, D1 and routes, inside workerd

@@ -1,5 +1,5 @@
 /**
- * Runs before the project's programs: says to run `npm ci` where that was forgotten. It imports no package. Programs
+ * Runs before the project's programs: says to run `npm ci` where that was forgotten, and says so of a Node that is too old. It imports no package. Programs
  * cannot check by themselves, because Node resolves all of their imports before it runs their first line.
  */
 import { existsSync, readFileSync } from 'node:fs'
@@ -14,5 +14,12 @@ if (missing.length > 0) {
     ? `These packages are not installed: ${missing.slice(0, 5).join(', ')}${missing.length > 5 ? ' and others' : ''}.`
     : 'The packages that Parley needs are not installed.'
   console.error(`${what} Run \`npm ci\` in ${decodeURIComponent(folder.pathname)}, and then this again.`)
+  process.exit(1)
+}
+// npm finds the project's own Node first; whoever runs a program by hand may have another.
+if (Number(process.versions.node.split('.')[0]) < 22) {
+  console.error(
+    `This is Node ${process.versions.node}, and Parley's programs want 22 or newer. Run them with npm (\`npm start\`, \`npm test\`), or with node_modules/.bin/node.`,
+  )
   process.exit(1)
 }
