@@ -30,23 +30,8 @@ async function readDocx(bytes, path) {
   return { article: { title: firstHeading(text) ?? titleOfPath(path), text } }
 }
 
-/**
- * Sphinx has directives that the parser does not know. Such a file is read as plain text, which loses nothing but form.
- * @param {string} text @param {string} path @returns {Promise<Content>}
- */
-async function readRst(text, path) {
-  const { RstToHtmlCompiler } = await import('rst-compiler')
-  try {
-    const { body } = new RstToHtmlCompiler().compile(text)
-    const markdown = htmlToMarkdown(body)
-    if (markdown !== '') {
-      return { article: { title: firstHeading(markdown) ?? titleOfPath(path), text: markdown } }
-    }
-  } catch {
-    // read as plain text, below
-  }
-  return readText(text.replace(/^(\S.*)\n([=\-~^"'#*+])\2{2,}[ \t]*$/gm, '## $1'), path)
-}
+/** @param {string} text @param {string} path */
+const readAsciiDoc = async (text, path) => (await import('./rst.mjs')).readAdoc(text, path)
 
 const office = () => import('./office.mjs')
 
@@ -57,7 +42,9 @@ const READERS = {
   '.markdown': ofText(readMarkdown),
   '.html': readHtml,
   '.htm': readHtml,
-  '.rst': ofText(readRst),
+  '.rst': ofText(async (text, path) => (await import('./rst.mjs')).readRst(text, path)),
+  '.adoc': ofText(readAsciiDoc),
+  '.asciidoc': ofText(readAsciiDoc),
   '.txt': ofText(readText),
   '.text': ofText(readText),
   '.csv': ofText(readCsv),
@@ -78,7 +65,7 @@ export const READABLE = Object.keys(READERS)
 
 /** Endings of other files in which people keep text. */
 const UNREAD = new Set(
-  '.doc .odt .rtf .ppt .odp .xls .ods .pages .key .numbers .eml .msg .adoc .org .tex'.split(' '),
+  '.doc .odt .rtf .ppt .odp .xls .ods .pages .key .numbers .eml .msg .org .tex'.split(' '),
 )
 
 /** The ending of a file's name, with its dot, in small letters; '' where it has none. @param {string} path */

@@ -1,13 +1,13 @@
 /** Markdown and MDX, with front matter. */
 import remarkGfm from 'remark-gfm'
-import remarkMdx from 'remark-mdx'
 import remarkParse from 'remark-parse'
-import remarkStringify from 'remark-stringify'
+import { parse as parseToml } from 'smol-toml'
 import { unified } from 'unified'
 import { parse as parseYaml } from 'yaml'
 import { titleOfPath } from './article.mjs'
 import { isBadgeAddress, isDecoration } from './badges.mjs'
 import { htmlBlock, tagEdits, tagOf, withEdits } from './markdown-html.mjs'
+import { withoutMarks } from './markdown-marks.mjs'
 
 /**
  * @param {string} text
@@ -16,10 +16,11 @@ import { htmlBlock, tagEdits, tagOf, withEdits } from './markdown-html.mjs'
  */
 export function readMarkdown(text, path) {
   const { data, body } = splitFrontMatter(text)
-  const { text: markdown, heading } = withoutHtml(/\.mdx$/i.test(path) ? withoutJsx(body) : body)
+  const { text: markdown, heading } = withoutHtml(isTooLong(body) ? body : withoutMarks(body, path))
   const title = stringOf(data.title) ?? titleOf(heading, path) ?? titleOfPath(path)
   const url = stringOf(data.url) ?? stringOf(data.permalink) ?? stringOf(data.canonical_url)
-  const tags = [data.tags, data.keywords].flat().filter((tag) => typeof tag === 'string')
+  const { taxonomies } = /** @type {{ taxonomies?: { tags?: unknown } }} */ (data)
+  const tags = [data.tags, data.keywords, taxonomies?.tags].flat().filter((tag) => typeof tag === 'string')
   const description = stringOf(data.description)
   // A description stands nowhere else in the page, and is often the best answer to "what is it?".
   const lead = description && !markdown.includes(description) ? `${description}\n\n` : ''
@@ -34,25 +35,54 @@ export function readMarkdown(text, path) {
   }
 }
 
+/** Front matter: YAML, TOML or JSON (Hugo). */
+const FRONT =
+  /^(?:(---)[ \t]*\r?\n([\s\S]*?)\r?\n---[ \t]*|(\+\+\+)[ \t]*\r?\n([\s\S]*?)\r?\n\+\+\+[ \t]*|(\{\r?\n[\s\S]*?\r?\n\})[ \t]*)(?:\r?\n|$)/
+
 /**
  * @param {string} text
- * @returns {{ data: Record<string, unknown>, body: string }} no data where the front matter is no YAML object
+ * @returns {{ data: Record<string, unknown>, body: string }} no data where there is no front matter
  */
 function splitFrontMatter(text) {
   const source = text.replace(/^\uFEFF/, '')
-  const found = /^---[ \t]*\r?\n([\s\S]*?)\r?\n---[ \t]*(?:\r?\n|$)/.exec(source)
-  if (!found) return { data: {}, body: source }
+  const [whole, , yaml = '', isToml, toml = '', json] = FRONT.exec(source) ?? []
+  if (whole === undefined) return { data: {}, body: source }
+  const data =
+    parsed(() =>
+      json ? JSON.parse(json) : isToml ? parseToml(toml) : parseYaml(yaml, { logLevel: 'error' }),
+    ) ?? pairsIn(yaml || toml)
+  return data ? { data, body: source.slice(whole.length) } : { data: {}, body: source }
+}
+
+/** @param {() => any} parse @returns {Record<string, unknown> | undefined} nothing for what is no object */
+function parsed(parse) {
   try {
-    const data = parseYaml(found[1] ?? '')
-    if (typeof data !== 'object' || data === null || Array.isArray(data)) return { data: {}, body: source }
-    return { data, body: source.slice(found[0].length) }
+    const data = parse()
+    return typeof data === 'object' && data !== null && !Array.isArray(data) ? data : undefined
   } catch {
-    return { data: {}, body: source }
+    return undefined
   }
 }
 
+/**
+ * Names and values line by line, for what only looks like YAML or TOML: `title: Guide: First steps`.
+ * @param {string} text
+ * @returns {Record<string, string> | undefined} nothing for text
+ */
+function pairsIn(text) {
+  const lines = text.split(/\r?\n/).filter((line) => /^[^\s#]/.test(line) && !/^-(?:\s|$)/.test(line))
+  const pairs = lines.map((line) => /^["']?([\w.-]+)["']?\s*[:=](?:\s+|$)(.*)$/.exec(line))
+  if (pairs.length === 0 || pairs.some((pair) => pair === null)) return undefined
+  return Object.fromEntries(
+    pairs.map((pair) => [pair?.[1] ?? '', (pair?.[2] ?? '').trim().replace(/^(["'])(.*)\1$/, '$2')]),
+  )
+}
+
 /** @param {unknown} value */
-const stringOf = (value) => (typeof value === 'string' && value.trim() !== '' ? value.trim() : undefined)
+const stringOf = (value) =>
+  (typeof value === 'string' || typeof value === 'number') && String(value).trim() !== ''
+    ? String(value).trim()
+    : undefined
 
 const parser = unified().use(remarkParse).use(remarkGfm)
 
@@ -298,40 +328,4 @@ class Page {
     blank.lastIndex = end
     this.edits.push({ start: line, end: end + (blank.exec(this.source)?.[0].length ?? 0), text })
   }
-}
-
-/**
- * MDX as Markdown: imports, exports and expressions go, components leave their content behind.
- * @param {string} mdx
- * @returns {string} as it is where it cannot be parsed
- */
-function withoutJsx(mdx) {
-  if (isTooLong(mdx)) return mdx
-  try {
-    return String(
-      unified()
-        .use(remarkParse)
-        .use(remarkGfm)
-        .use(remarkMdx)
-        .use(unwrapJsx)
-        .use(remarkStringify)
-        .processSync(mdx),
-    )
-  } catch {
-    return mdx
-  }
-}
-
-const GONE = new Set(['mdxjsEsm', 'mdxFlowExpression', 'mdxTextExpression'])
-
-const unwrapJsx = () => unwrap
-
-/** @param {any} node of mdast */
-function unwrap(node) {
-  if (!node.children) return
-  for (const child of node.children) unwrap(child)
-  node.children = node.children.flatMap((/** @type {any} */ child) => {
-    if (GONE.has(child.type)) return []
-    return child.type.startsWith('mdxJsx') ? child.children : [child]
-  })
 }

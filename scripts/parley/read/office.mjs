@@ -1,9 +1,10 @@
 /** Files of many parts in one archive: spreadsheets, slides and books. */
 import { all, openArchive, targetsOf, textOf, within, xmlIn } from './archive.mjs'
-import { firstHeading, titleOfPath } from './article.mjs'
+import { titleOfPath } from './article.mjs'
 import { bodyToMarkdown } from './html.mjs'
 import { fenced } from './html-code.mjs'
 import { writtenTable } from './html-tables.mjs'
+import { readMarkdown } from './markdown.mjs'
 import { columnNames, freeName } from './table.mjs'
 
 /** @typedef {import('./article.mjs').Content} Content */
@@ -362,26 +363,22 @@ export async function readEpub(bytes, path) {
 }
 
 /**
- * A notebook (nbformat 4): its text, and its code between.
+ * A notebook (nbformat 4, and 3 with its worksheets): its text, and its code between.
  * @param {string} text
  * @param {string} path
  * @returns {Content}
  * @throws Error if it is none
  */
 export function readNotebook(text, path) {
-  const { cells, metadata } = JSON.parse(text)
-  if (!Array.isArray(cells)) throw new Error('it has no cells')
+  const { cells, worksheets, metadata } = JSON.parse(text)
+  const all = cells ?? worksheets?.flatMap((/** @type {{ cells: unknown }} */ sheet) => sheet.cells)
+  if (!Array.isArray(all)) throw new Error('it has no cells')
   const language = metadata?.language_info?.name ?? metadata?.kernelspec?.language ?? ''
-  /** @type {{ kind: unknown, said: string }[]} */
-  const parts = cells.map(({ cell_type: kind, source }) => ({
-    kind,
-    said: (Array.isArray(source) ? source.join('') : String(source ?? '')).trim(),
-  }))
-  const markdown = parts
-    .map(({ kind, said }) => (kind === 'code' ? fenced(said, language).trim() : said))
-    .filter(Boolean)
-    .join('\n\n')
-  // In code, a line that begins with # is a comment.
-  const headings = parts.map(({ kind, said }) => (kind === 'markdown' ? firstHeading(said) : undefined))
-  return { article: { title: headings.find(Boolean) ?? titleOfPath(path), text: markdown } }
+  const parts = all.map(({ cell_type: kind, source, input, level }) => {
+    const lines = source ?? input ?? ''
+    const said = (Array.isArray(lines) ? lines.join('') : String(lines)).trim()
+    if (kind === 'code') return fenced(said, language).trim()
+    return kind === 'heading' ? `${'#'.repeat(level)} ${said}` : said
+  })
+  return readMarkdown(parts.filter(Boolean).join('\n\n'), path)
 }

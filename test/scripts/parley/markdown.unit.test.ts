@@ -194,3 +194,107 @@ test('no word is lost, glued to another or out of its order, and code is the sam
     { numRuns: 300 },
   )
 })
+
+test.each([
+  ['TOML', '+++\ntitle = "Keys"\ndate = 2023-04-20\n[taxonomies]\ntags = ["a"]\n+++\n\nText.', 'Keys', ['a']],
+  ['JSON', '{\n  "title": "Keys",\n  "tags": ["a"]\n}\n\nText.', 'Keys', ['a']],
+  [
+    'YAML with a colon in a value',
+    '---\nlayout: doc\ntitle: Guide: First keys\n---\n\nText.',
+    'Guide: First keys',
+    undefined,
+  ],
+  [
+    'YAML with a template',
+    '---\nurl: {{ site.x }}\ntitle: "Keys"\nitems:\n  - a\n---\nText.',
+    'Keys',
+    undefined,
+  ],
+  ['YAML with a number', '---\ntitle: 2024\n---\nText.', '2024', undefined],
+])('front matter is read: %s', (_, page, title, tags) => {
+  expect(read(page)).toEqual({ title, text: 'Text.', ...(tags && { tags }) })
+})
+
+test.each([
+  ['a place to link to', '# Setup {#setup}\n\n## More { #more .wide }', '# Setup\n\n## More'],
+  [
+    'a component, with the words in its attributes',
+    '<Steps>\n<Step title="Plug in">\nUse the red cable.\n</Step>\n</Steps>\n\n<ParamField query="limit" type="int" />',
+    '**Plug in**\n\nUse the red cable.\n\n**limit, int**',
+  ],
+  [
+    'an indent, code in it too',
+    '<Tabs>\n  <TabItem label="X">\n    Inner.\n\n    ```sh\n    a\n      b\n    ```\n  </TabItem>\n</Tabs>',
+    '**X**\n\nInner.\n\n```sh\na\n  b\n```',
+  ],
+  [
+    'an attribute of code',
+    '<Card items={["a", {b: 1}]} title={\'Home\'} go={() => f({a: 1})}>In.</Card> <br/><div style={{color: "red"}}>red</div>',
+    '**Home**\nIn.   red',
+  ],
+  [
+    'a component in a list',
+    '1. One\n\n   <Tab label="X">\n     Inner.\n   </Tab>\n\n2. Two',
+    /1\. One\n\n {3}\*\*X\*\*\n\n {3}Inner\.\n\n2\. Two/,
+  ],
+  [
+    'literals',
+    'It{" "}stops {"<name>"} {`make all`} {42}{/* note */} {value}.',
+    'It stops <name> make all 42 .',
+  ],
+  [
+    'what MDX refuses',
+    'If a < b, see <http://x.example> {.\n\n<!-- note -->\n\nAfter {#x.',
+    'If a < b, see <http://x.example> {.\n\nAfter {#x.',
+  ],
+  [
+    'modules',
+    'import A, { b } from "./a"\nimport {\n  c,\n} from "c"\nexport const meta = {\n\n  a: 1,\n}\n\nWe import the data.',
+    'We import the data.',
+  ],
+  [
+    'code',
+    '`<Tab>` and `{x}`\n\n```jsx\nimport A from "a"\n<Tab>{x}</Tab>\n```',
+    '`<Tab>` and `{x}`\n\n```jsx\nimport A from "a"\n<Tab>{x}</Tab>\n```',
+  ],
+])('MDX loses %s', (_, page, text) => {
+  const made = read(page, 'x/keys.mdx').text
+  if (typeof text === 'string') expect(made).toBe(text)
+  else expect(made).toMatch(text)
+  if (!page.includes('{')) expect(read(`import A from 'a'\n\n${page}`).text).toBe(made)
+})
+
+test.each([
+  [
+    'of scripts and styles',
+    '<script setup lang="ts">\nimport a from "a"\n\nconst b = 0\n</script>\n\nText.\n\n<style module>\n.a { b: c }\n\n.d {}\n</style>',
+    'Text.',
+  ],
+  [
+    'of notes',
+    ':::tip[Mind]\n\nThe gap.\n\n:::\n\n::: warning\nHot.\n:::\n\n!!! note "Read"\n    Words.\n\n    More.\n\nAfter.\n\n> [!TIP]\n> Said.\n\n```{warning} Deep\n:class: x\nWater\n```',
+    '**Mind**\n\nThe gap.\n\n**Warning**\n\nHot.\n\n**Read**\n\nWords.\n\nMore.\n\nAfter.\n\n> **Tip**\n> Said.\n\n**Deep**\n\nWater',
+  ],
+  [
+    'of tabs',
+    '=== "Py"\n\n    ```py\n    x\n    ```\n\n=== "JS"\n\n    Use npm.',
+    '**Py**\n\n```py\nx\n```\n\n**JS**\n\nUse npm.',
+  ],
+  [
+    'of Hugo',
+    '{{< callout type="warning" >}}\nCut it.\n{{< /callout >}}\n\n{{% tab "Windows" %}}\nRun it.\n{{% /tab %}}\n\nSee [x]({{< ref "/a.md" >}}). {{/* note */}}\n\n{{< highlight go >}}\na()\n{{< /highlight >}}',
+    'Cut it.\n\n**Windows** \nRun it.\n\nSee [x](/a.md). \n\n```go\na()\n```',
+  ],
+  [
+    'of Jekyll',
+    'A{% comment %}note{% endcomment %}\n\n{% highlight sh %}\napt install\n{% endhighlight %}\n{: .code}\n\n{% if x %}B{% endif %} {{ site.name }}',
+    'A\n\n```sh\napt install\n```\n\nB ',
+  ],
+  [
+    'but no text',
+    'Use <Name>, {name}, {{ value }} and `{% if %}`.\n\n```\n{{< tab >}}\n:::tip\n```',
+    'Use <Name>, {name}, {{ value }} and `{% if %}`.\n\n```\n{{< tab >}}\n:::tip\n```',
+  ],
+])('Markdown loses the marks %s', (_, page, text) => {
+  expect(read(page).text).toBe(text.trimEnd())
+})

@@ -300,6 +300,29 @@ test('a comment in code is no title of a notebook, and a fence in code does not 
   })
 })
 
+test('Markdown of a notebook is read as in a file', async () => {
+  const cells = [
+    { cell_type: 'raw', source: '---\ntitle: Loads\n---' },
+    { cell_type: 'markdown', source: ['# Notes\n', '\n', '<div class="alert">Mind the gap</div>'] },
+    { cell_type: 'code', source: '# <b>' },
+  ]
+  const text = '# Notes\n\nMind the gap\n\n```\n# <b>\n```'
+  const old = {
+    worksheets: [
+      {
+        cells: [
+          { cell_type: 'heading', level: 1, source: 'Notes' },
+          { cell_type: 'code', input: ['a'] },
+        ],
+      },
+    ],
+  }
+  const read = (notebook: object) =>
+    readContent(new TextEncoder().encode(JSON.stringify(notebook)), 'load.ipynb')
+  expect(await read({ cells })).toEqual({ article: { title: 'Loads', text } })
+  expect(await read(old)).toEqual({ article: { title: 'Notes', text: '# Notes\n\n```\na\n```' } })
+})
+
 test.each(['x.xlsx', 'x.pptx', 'x.epub', 'x.ipynb'])('what is no %s is refused', async (path) => {
   await expect(readContent(new TextEncoder().encode('words'), path)).rejects.toThrow(Error)
   const other = await (path.endsWith('xlsx') ? book() : workbook({ A: [['a']] }))

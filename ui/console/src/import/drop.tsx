@@ -23,8 +23,8 @@ export function Drop({ start }: { start: (choose: () => Promise<Chosen>) => void
       </span>
       <p class="drop-title">Drop a folder or files here</p>
       <p class="soft">
-        Markdown, HTML, PDF, DOCX, PPTX, EPUB, XLSX, CSV, JSON, JSON Lines, notebooks, reStructuredText and
-        plain text
+        Markdown, HTML, PDF, DOCX, PPTX, EPUB, XLSX, CSV, JSON, JSON Lines, notebooks, reStructuredText,
+        AsciiDoc and plain text
       </p>
       <div class="drop-buttons">
         <button type="button" class="button primary" onClick={() => folder.current?.click()}>

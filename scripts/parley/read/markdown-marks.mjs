@@ -1,0 +1,287 @@
+/**
+ * What site generators add to Markdown, as Markdown: components and code of MDX, notes and tabs, templates of Hugo and Jekyll. Their
+ * marks go, the words in them stay, and code stays as it is. Nothing is refused: what is none of them is text.
+ */
+
+/** Code is set aside as a sign of the private use area, its number, and another one. */
+const [OPEN, CLOSE] = ['\uE000', '\uE001']
+const ASIDE = new RegExp(`${OPEN}(\\d+)${CLOSE}`, 'g')
+const SET_ASIDE = new RegExp(`^([^\\n]*?)${OPEN}(\\d+)${CLOSE}`, 'gm')
+const FENCE =
+  /^([ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?)(`{3,}|~{3,})([^\n]*)\n(?:((?:[^\n]*\n)*?)[ \t>]*\2[`~]*[ \t]*$|([\s\S]*))/gm
+const INLINE_CODE = /(?<![`\\])(`+)(?!`)(?:[^\n]*?[^`\n])??\1(?!`)/g
+
+/** Notes by the names that generators have for them. */
+const NOTE =
+  /^(?:note|tip|info|warning|danger|caution|important|hint|attention|error|success|question|faq|example|abstract|seealso|admonition|todo|bug|failure|quote|details|dropdown|deprecated|versionadded|versionchanged)$/i
+/** Attributes of components whose words people read. */
+const WORDS =
+  /^(?:title|label|heading|header|headline|summary|caption|question|description|text|alt|tooltip)$/i
+/** Components that describe a parameter name it in an attribute of its place. */
+const FIELD = /(?:Field|Param|Prop|Property)$/
+
+/**
+ * @param {string} source
+ * @param {string} path
+ * @returns {string}
+ */
+export function withoutMarks(source, path) {
+  /** @type {{ code: string, indent: number }[]} */
+  const aside = []
+  const keep = (/** @type {string} */ code, indent = 0) =>
+    `${OPEN}${aside.push({ code, indent }) - 1}${CLOSE}`
+  const withFences = source.replace(FENCE, (whole, before, marks, info, code, rest) => {
+    const [, name = '', words = ''] = /^\{([\w:-]+)\}[ \t]*(.*)$/.exec(info) ?? []
+    if (name === '') return before + keep(whole.slice(before.length), before.length)
+    // MyST (Sphinx): what a directive holds.
+    const content = (code ?? rest ?? '').replace(/^(?:[ \t]*:[\w-]+:[^\n]*\n)+/, '')
+    if (/^code/.test(name)) return before + keep(`${marks}${words}\n${content}${marks}`, before.length)
+    if (/toctree|contents|eval-rst|include/.test(name)) return ''
+    return `${titled(NOTE.test(name) ? words || called(name) : words)}${withoutMarks(content, path)}`
+  })
+  const isMdx =
+    /\.mdx$/i.test(path) ||
+    (/^import\s[^\n]*['"][^'"\n]+['"];?[ \t]*$/m.test(withFences) && /<[A-Z]/.test(withFences))
+  const literals = isMdx ? withFences.replace(/\{\s*`((?:[^`\\$]|\\.|\$(?!\{))*)`\s*\}/g, '$1') : withFences
+  const masked = literals.replace(INLINE_CODE, (code) => keep(code))
+  const text = withoutTemplates(masked)
+    .replace(/^ {0,3}<(script|style)\b[^>]*>[\s\S]*?<\/\1\s*>[ \t]*$/gim, '')
+    // The names of places to link to.
+    .replace(/^([ \t>]*#{1,6}[ \t][^\n]*?)[ \t]*\{:?[ \t]*[#.][^}\n]*\}[ \t]*$/gm, '$1')
+    .replace(
+      /^([ \t]*>[ \t]*)\[!([\w-]+)\][-+]?[ \t]*(.*)$/gm,
+      (_, quote, name, title) => quote + strong(title || called(name)),
+    )
+  const made = withoutTags(withoutIndents(isMdx ? withoutModules(text) : text), isMdx)
+  const plain = made === masked ? made : made.replace(/\n(?:[ \t]*\n){2,}/g, '\n\n')
+  return plain
+    .replace(SET_ASIDE, (_, before, number) => {
+      const { code, indent } = aside[Number(number)] ?? { code: '', indent: 0 }
+      // Where the block lost its indent, so do the lines of code.
+      const less = indent - before.length
+      return before + (less > 0 ? code.replace(new RegExp(`\\n[ \\t]{1,${less}}`, 'g'), '\n') : code)
+    })
+    .replace(ASIDE, (_, number) => aside[Number(number)]?.code ?? '')
+}
+
+/** @param {string} words */
+const strong = (words) => (words === '' ? '' : `**${words}**`)
+
+/** What a kind of note is called. @param {string} kind */
+const called = (kind) => kind.charAt(0).toUpperCase() + kind.slice(1).toLowerCase()
+
+/** A paragraph of its own that says what the next ones are. @param {string} words */
+const titled = (words) => (words.trim() === '' ? '' : `${strong(words.trim())}\n\n`)
+
+/** Imports and exports of MDX, up to the line on which their brackets are closed. @param {string} text */
+function withoutModules(text) {
+  let depth = 0
+  return text
+    .split('\n')
+    .filter((line) => {
+      const begins =
+        /^import\s+(?:(?:type\s+)?[\w*{},\s$]*\{?$|(?:[\w*{},\s$]+\s+from\s+)?['"])/.test(line) ||
+        /^export\s+(?:default|const|let|var|function|async|class|type|interface|\{|\*)/.test(line)
+      if (depth === 0 && !begins) return true
+      depth = Math.max(0, depth + (line.match(/[([{]/g)?.length ?? 0) - (line.match(/[)\]}]/g)?.length ?? 0))
+      return false
+    })
+    .join('\n')
+}
+
+/** Templates that Hugo and Jekyll (Liquid) fill in. @param {string} text */
+function withoutTemplates(text) {
+  if (!/\{[{%:]|\[toc\]/i.test(text)) return text
+  return text
+    .replace(/\{%-?\s*comment\s*-?%\}[\s\S]*?\{%-?\s*endcomment\s*-?%\}|\{\{\s*\/\*[\s\S]*?\*\/\s*\}\}/g, '')
+    .replace(
+      /\{(?:\{<|\{%|%)-?\s*highlight\s+([\w+#.-]+)[^\n]*?(?:>\}|%\}|%)\}[ \t]*\n?([\s\S]*?)\n?\{(?:\{<|\{%|%)-?\s*(?:end|\/\s*)highlight\s*-?(?:>\}|%\}|%)\}/g,
+      (_, language, code) => `\`\`\`${language}\n${code}\n\`\`\``,
+    )
+    .replace(
+      /\{\{[<%]\s*(\/?)\s*([\w-]+)([^\n]*?)\s*\/?[>%]\}\}|\{%-?\s*()([\w-]+)([^\n]*?)-?%\}/g,
+      (_, end, hugo, its, __, liquid, more) => {
+        const [name, attributes = ''] = [hugo ?? liquid, its ?? more]
+        if (end) return ''
+        const said = [...attributes.matchAll(/(?:([\w-]+)\s*=\s*)?"([^"]*)"|(?:([\w-]+)\s*=\s*)?'([^']*)'/g)]
+        const first = said[0]?.[2] ?? said[0]?.[4] ?? ''
+        if (/^(?:ref|relref)$/.test(name)) return first
+        if (/^(?:link|post_url)$/.test(name)) return attributes.trim()
+        const isNamed =
+          /tab|detail|expand|collapse|callout|note|alert|hint|accordion|spoiler|panel|card|button|step/i.test(
+            name,
+          )
+        return said
+          .filter(
+            ([, key, , other]) =>
+              WORDS.test(key ?? other ?? '') ||
+              (key ?? other) === (isNamed ? 'name' : '') ||
+              ((key ?? other) === undefined && isNamed),
+          )
+          .map(([, , words, others]) => `${strong(words ?? others ?? '')} `)
+          .join('')
+      },
+    )
+    .replace(/\{\{-?\s*(?:site|page|include|layout)\.[^{}\n]*\}\}/g, '')
+    .replace(/^[ \t]*\{:[^}\n]*\}[ \t]*\n?|\{:\s*[.#][^}\n]*\}/gm, '')
+    .replace(/^\[\[?_?toc_?\]\]?[ \t]*$/gim, '')
+}
+
+const NOTE_LINE = /^([ \t]*)(?:!!!|\?\?\?\+?)[ \t]+([\w-]+)(?:[ \t]+[\w-]+)*(?:[ \t]+"([^"]*)")?[ \t]*$/
+const TAB_LINE = /^([ \t]*)===[+!]?[ \t]+"([^"]+)"[ \t]*$/
+const COLONS =
+  /^([ \t]*):{3,}[ \t]*(?:\{\.?([\w-]+)[^}\n]*\}|([\w-]+)?(?:\[([^\]\n]*)\]|[ \t]+([^{\n]+?))?[ \t]*(?:\{([^}\n]*)\})?)[ \t]*$/
+const BLOCK_TAG = /^[ \t]*<(\/?)([A-Z][\w.]*)/
+
+/**
+ * Blocks that other lines mark, and the indent of what stands in them, which would make code of it: components, notes and tabs.
+ * @param {string} text
+ */
+function withoutIndents(text) {
+  if (!/^[ \t]*(?:<[A-Z]|!!!|\?\?\?|===[+!]? "|:::)/m.test(text)) return text
+  /** @type {{ name: string, indent: number, base?: number }[]} */
+  const open = []
+  /** @type {string[]} */
+  const lines = []
+  let colons = 0
+  for (const line of text.split('\n')) {
+    const indent = /^[ \t]*/.exec(line)?.[0].replaceAll('\t', '    ').length ?? 0
+    const isBlank = line.trim() === ''
+    // A note ends where its indent does.
+    while (!isBlank && open.at(-1)?.name === '' && indent <= (open.at(-1)?.indent ?? 0)) open.pop()
+    const [, end, name = ''] = BLOCK_TAG.exec(line) ?? []
+    if (end === '/') {
+      const at = open.findLastIndex((each) => each.name === name)
+      if (at >= 0) open.splice(at)
+    }
+    const inner = open.at(-1)
+    if (inner && !isBlank) inner.base ??= Math.max(0, indent - (open[0]?.indent ?? 0))
+    const strip = Math.min(indent, inner?.base ?? 0)
+    const rest = line.replaceAll(/^[ \t]+/g, (space) => space.replaceAll('\t', '    ').slice(strip))
+    const note = NOTE_LINE.exec(line)
+    const tab = TAB_LINE.exec(line)
+    const fence = COLONS.exec(line)
+    const margin = rest.slice(0, rest.length - rest.trimStart().length)
+    if (note || tab) {
+      const words = tab ? tab[2] : (note?.[3] ?? called(note?.[2] ?? ''))
+      lines.push('', margin + strong(words ?? ''), '')
+      open.push({ name: '', indent })
+    } else if (fence && (fence[2] ?? fence[3]) !== undefined) {
+      const kind = fence[2] ?? fence[3] ?? ''
+      const title = fence[4] ?? fence[5] ?? /title="([^"]*)"/.exec(fence[6] ?? '')?.[1]
+      lines.push('', margin + strong(title ?? (NOTE.test(kind) ? called(kind) : '')), '')
+      colons += 1
+    } else if (fence && colons > 0) {
+      lines.push('')
+      colons -= 1
+    } else {
+      lines.push(rest)
+      if (
+        end === '' &&
+        name !== '' &&
+        !line.includes(`</${name}>`) &&
+        !/\/>\s*$/.test(line) &&
+        text.includes(`</${name}>`)
+      )
+        open.push({ name, indent })
+    }
+  }
+  return lines.join('\n').replace(/\n{3,}/g, '\n\n')
+}
+
+const TAG = /\\[{<]|\{|<(\/?)([A-Za-z][\w.-]*)?(?=[\s/>])/g
+const ATTRIBUTE = /\s*(?:(\/?>)|(\{)|([\w:@.-]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|(\{)))?)/y
+/** So long may be what stands in braces, in UTF-16 units. */
+const LONGEST_EXPRESSION = 8_192
+
+/**
+ * Tags of components, and in MDX what stands in braces. A tag that nothing closes, such as `<Name>` in a sentence, is text.
+ * @param {string} text
+ * @param {boolean} isMdx
+ */
+function withoutTags(text, isMdx) {
+  if (!(isMdx ? /[{<]/ : /<\/?[A-Z]/).test(text)) return text
+  let out = ''
+  let at = 0
+  TAG.lastIndex = 0
+  for (let found = TAG.exec(text); found; found = TAG.exec(text)) {
+    const [mark, end, name = ''] = found
+    const put = (/** @type {string} */ words, /** @type {number} */ to) => {
+      out += text.slice(at, found.index) + words
+      at = to
+      TAG.lastIndex = to
+    }
+    if (mark === '{' && isMdx) {
+      const close = closeOf(text, found.index)
+      if (close > 0) put(literal(text.slice(found.index + 1, close)) ?? '', close + 1)
+    } else if (mark.startsWith('<')) {
+      const tag = tagAt(text, TAG.lastIndex)
+      const isComponent = /^[A-Z]/.test(name) || (name === '' && isMdx)
+      if (!tag) continue
+      if (isComponent && (isMdx || tag.isEmpty || text.includes(`</${name}>`))) {
+        const isBlock = /(?:^|\n)[ \t]*$/.test(out + text.slice(at, found.index))
+        const words = end ? '' : wordsOf(name, tag.attributes)
+        put(words === '' || !isBlock ? words : `${strong(words)}\n`, tag.to)
+      } else if (isMdx && tag.hasBraces) put(`<${name}>`, tag.to)
+    }
+  }
+  return out + text.slice(at)
+}
+
+/**
+ * The rest of a tag.
+ * @param {string} text
+ * @param {number} from behind its name
+ */
+function tagAt(text, from) {
+  /** @type {Map<string, string>} */
+  const attributes = new Map()
+  let hasBraces = false
+  ATTRIBUTE.lastIndex = from
+  for (let found = ATTRIBUTE.exec(text); found; found = ATTRIBUTE.exec(text)) {
+    const [, end, spread, name = '', double, single, brace] = found
+    if (end) return { attributes, hasBraces, isEmpty: end === '/>', to: ATTRIBUTE.lastIndex }
+    let value = double ?? single
+    if (spread ?? brace) {
+      const start = ATTRIBUTE.lastIndex - 1
+      const close = closeOf(text, start)
+      if (close < 0) return undefined
+      value = literal(text.slice(start + 1, close))
+      hasBraces = true
+      ATTRIBUTE.lastIndex = close + 1
+    }
+    if (value !== undefined) attributes.set(name, value)
+  }
+  return undefined
+}
+
+/** @param {string} name @param {Map<string, string>} attributes */
+const wordsOf = (name, attributes) =>
+  [...attributes]
+    .filter(([key, value]) => value.trim() !== '' && (WORDS.test(key) || FIELD.test(name)))
+    .map(([, value]) => value.trim())
+    .join(', ')
+
+/** Where the brace that opens somewhere is closed; -1 if it is not. @param {string} text @param {number} from */
+function closeOf(text, from) {
+  let depth = 0
+  const end = Math.min(text.length, from + LONGEST_EXPRESSION)
+  for (let at = from; at < end; at += 1) {
+    const sign = text[at] ?? ''
+    if (sign === '{') depth += 1
+    else if (sign === '}' && --depth === 0) return at
+    else if (sign === '"' || sign === "'") {
+      const close = text.indexOf(sign, at + 1)
+      if (close > 0 && close < end && !text.slice(at, close).includes('\n')) at = close
+    }
+  }
+  return -1
+}
+
+/** The text of an expression that is only that. @param {string} expression */
+function literal(expression) {
+  const [, , text, template] = /^\s*(?:(["'])((?:\\.|(?!\1)[^\\])*)\1|`([^`$]*)`)\s*$/s.exec(expression) ?? []
+  if (text !== undefined || template !== undefined)
+    return (text ?? template ?? '').replace(/\\(.)/g, (_, sign) => (sign === 'n' ? '\n' : sign))
+  return /^\s*[\d.]+\s*$/.test(expression) ? expression.trim() : undefined
+}
