@@ -128,7 +128,7 @@ export const searches = [
   { name: 'parameters', method: 'GET', path: `${PATH}?size=2&from=1&sort=year:desc&_source_includes=title` },
   { name: 'size as a word', method: 'GET', path: `${PATH}?size=x` },
   { name: 'rest_total_hits_as_int', method: 'GET', path: `${PATH}?size=0&rest_total_hits_as_int=true` },
-  { name: 'filter_path', method: 'GET', path: `${PATH}?size=0&filter_path=hits.total`, why: 'filterPath' },
+  { name: 'filter_path', method: 'GET', path: `${PATH}?size=0&filter_path=hits.total` },
   { name: 'trailing slash', method: 'GET', path: `${PATH}/?size=0` },
   {
     name: 'msearch',

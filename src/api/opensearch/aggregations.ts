@@ -7,7 +7,7 @@ import type { FacetCounts } from '../../search/types'
 import { illegalArgument, parsingError, shardError, unsupported } from './errors'
 import type { Fields, Target } from './fields'
 import { type Filter, plain, same } from './filter'
-import { isObject, type Json } from './route'
+import { isObject, isOn, type Json } from './route'
 
 const METRICS = ['stats', 'min', 'max', 'avg', 'sum', 'value_count', 'cardinality']
 
@@ -115,21 +115,36 @@ export const FACET_VALUES = String(MOST_VALUES)
 export const innerSearches = (aggregations: readonly Aggregation[]): number =>
   aggregations.reduce((sum, { inner, size }) => sum + (inner.length > 0 ? size : 0), 0)
 
-/** Builds the reply's `aggregations`. @param search for the aggregations inside of terms */
+/** The type of an aggregation's reply, as `typed_keys` writes it before the name. */
+function typeOf({ type, target }: Aggregation): string {
+  if (type !== 'terms') return type
+  if (target === undefined) return 'umterms'
+  if (target.kind === 'boolean') return 'lterms'
+  return target.kind !== 'number' ? 'sterms' : target.field.type.startsWith('float') ? 'dterms' : 'lterms'
+}
+
+/**
+ * Builds the reply's `aggregations`.
+ * @param search for the aggregations inside of terms
+ * @param query the parameters; with `typed_keys`, names have their types before them
+ */
 export async function aggregate(
   aggregations: readonly Aggregation[],
   facets: readonly FacetCounts[],
-  fields: Fields,
   search: FacetSearch,
+  query: Record<string, string>,
 ): Promise<Json> {
   const entries: [string, unknown][] = []
   for (const aggregation of aggregations) {
     const facet = facets.find(({ field_name }) => field_name === aggregation.target?.name)
     const value =
       aggregation.type === 'terms'
-        ? await terms(aggregation, facet, fields, search)
+        ? await terms(aggregation, facet, search, query)
         : figures(aggregation, facet)
-    entries.push([aggregation.name, value])
+    entries.push([
+      isOn(query.typed_keys) ? `${typeOf(aggregation)}#${aggregation.name}` : aggregation.name,
+      value,
+    ])
   }
   return Object.fromEntries(entries)
 }
@@ -137,8 +152,8 @@ export async function aggregate(
 async function terms(
   { name, target, size, order: [by, direction], inner }: Aggregation,
   facet: FacetCounts | undefined,
-  fields: Fields,
   search: FacetSearch,
+  query: Record<string, string>,
 ): Promise<Json> {
   const all = facet?.counts ?? []
   if (facet !== undefined && facet.stats.total_values > all.length) {
@@ -160,7 +175,7 @@ async function terms(
         target!.kind === 'keyword' ? same(target!.name, [text], false) : plain(target!.name, text, false)
       const facetBy = facetsOf(inner)
       const found = facetBy === undefined ? [] : await search(filter, facetBy)
-      Object.assign(bucket, await aggregate(inner, found, fields, search))
+      Object.assign(bucket, await aggregate(inner, found, search, query))
     }
     buckets.push(bucket)
   }

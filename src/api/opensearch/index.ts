@@ -39,7 +39,23 @@ const INDEX = '/:collection'
 const PIPELINES = '/_search/pipeline'
 const DOCUMENT = `${INDEX}/_doc/:id`
 const SEE = ['debug:list']
-const READ_SOURCE = ['_source', '_source_includes', '_source_excludes', 'routing', 'refresh']
+/** The cluster is always green, and waits for nothing. */
+const WAITS = [
+  'wait_for_status',
+  'wait_for_nodes',
+  'wait_for_events',
+  'wait_for_no_relocating_shards',
+  'wait_for_no_initializing_shards',
+]
+const READ_SOURCE = [
+  '_source',
+  '_source_includes',
+  '_source_excludes',
+  'routing',
+  'refresh',
+  'preference',
+  'realtime',
+]
 const SCROLL = ['scroll', 'scroll_id', 'rest_total_hits_as_int']
 const WRITE = ['refresh', 'routing', 'op_type']
 /** Writes are visible at once. So any key that can read or write may ask for a refresh. */
@@ -51,8 +67,8 @@ const both = (path: string, route: Omit<OpenSearchRoute, 'path'>): OpenSearchRou
 ]
 
 const routes: OpenSearchRoute[] = [
-  { methods: ['GET'], path: '/_cluster/health', actions: SEE, handle: health },
-  { methods: ['GET'], path: '/_cluster/health/:collection', actions: SEE, handle: health },
+  { methods: ['GET'], path: '/_cluster/health', actions: SEE, params: WAITS, handle: health },
+  { methods: ['GET'], path: '/_cluster/health/:collection', actions: SEE, params: WAITS, handle: health },
   {
     methods: ['GET'],
     path: '/_cluster/settings',
@@ -107,7 +123,12 @@ const routes: OpenSearchRoute[] = [
     params: READ_SOURCE,
     handle: multiGet,
   }),
-  ...both('/_msearch', { methods: ['GET', 'POST'], actions: ['documents:search'], handle: multiSearch }),
+  ...both('/_msearch', {
+    methods: ['GET', 'POST'],
+    actions: ['documents:search'],
+    params: ['typed_keys', 'rest_total_hits_as_int', 'search_type', 'max_concurrent_searches'],
+    handle: multiSearch,
+  }),
   {
     methods: ['GET', 'POST'],
     path: `${INDEX}/_search`,
@@ -124,7 +145,7 @@ const routes: OpenSearchRoute[] = [
     methods: ['GET', 'POST'],
     path: `${INDEX}/_count`,
     actions: ['documents:search'],
-    params: ['q', 'df', 'default_operator'],
+    params: ['q', 'df', 'default_operator', 'preference', 'routing'],
     handle: count,
   },
   {

@@ -28,6 +28,8 @@ import {
   unsupported,
 } from './errors'
 
+import { pathFilter } from './source'
+
 export type Method = Route['method']
 
 /** A route. Its result is a Response, or a value that is written as JSON with status 200. */
@@ -44,8 +46,24 @@ export interface OpenSearchRoute {
   handle(call: Call): Promise<unknown> | unknown
 }
 
-/** Parameters of every route: the format of the reply, and the key. */
-const COMMON = ['pretty', 'human', 'error_trace', 'x-typesense-api-key']
+/**
+ * Parameters of every route: the format of the reply, the key, and those that clients send unasked and that change no answer here,
+ * since an index has one name, one shard and one node, and nothing waits.
+ */
+const COMMON = [
+  'pretty',
+  'human',
+  'error_trace',
+  'filter_path',
+  'x-typesense-api-key',
+  'ignore_unavailable',
+  'allow_no_indices',
+  'expand_wildcards',
+  'timeout',
+  'master_timeout',
+  'cluster_manager_timeout',
+  'wait_for_active_shards',
+]
 
 /** Registers routes, and the reply to methods they do not take. @param reserved first words of other APIs' paths */
 export function registerAll(app: App, routes: OpenSearchRoute[], reserved: () => ReadonlySet<string>): void {
@@ -93,13 +111,26 @@ function routeOf(route: OpenSearchRoute, method: Method, reserved: () => Readonl
         const access = await admitCaller(call, route.actions)
         checkParameters(call, route.params ?? [])
         const value = await route.handle({ ...call, access })
-        if (value instanceof Response) return value
-        return answer(value, 200, isOn(call.query.pretty) ? 2 : undefined)
+        const indent = isOn(call.query.pretty) ? 2 : undefined
+        const response = value instanceof Response ? value : answer(value, 200, indent)
+        const { filter_path: shown } = call.query
+        return shown === undefined ? response : await filtered(response, shown, indent)
       } catch (error) {
         return openSearchError(error, call.record, acceptsPage(call.request))
       }
     },
   }
+}
+
+/** An answer with what `filter_path` shows of it. */
+async function filtered(response: Response, shown: string, indent: number | undefined): Promise<Response> {
+  if (response.body === null) return response
+  if (!(response.headers.get('content-type') ?? '').includes('json')) {
+    await response.body.cancel()
+    throw unsupported('[filter_path] of an answer that is not JSON')
+  }
+  const value = pathFilter(shown)(parseExact(await response.text()))
+  return new Response(JSON.stringify(value, null, indent), response)
 }
 
 export const acceptsPage = ({ headers }: Request): boolean =>

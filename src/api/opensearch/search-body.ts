@@ -30,6 +30,7 @@ const KEYS = [
   'aggregations',
   'track_total_hits',
   'min_score',
+  'timeout',
 ]
 
 /** The keys accepted in a search over a list of objects. */
@@ -42,6 +43,7 @@ export const SEARCH_KEYS_OF_LISTS = [
   'track_total_hits',
   'version',
   'seq_no_primary_term',
+  'timeout',
 ]
 
 /** Query parameters of a search. */
@@ -58,6 +60,17 @@ export const SEARCH_PARAMETERS = [
   'track_total_hits',
   'rest_total_hits_as_int',
   'search_pipeline',
+  'typed_keys',
+  // They change no answer of one shard that is searched anew each time.
+  'preference',
+  'request_cache',
+  'routing',
+  'search_type',
+  'allow_partial_search_results',
+  'batched_reduce_size',
+  'ccs_minimize_roundtrips',
+  'max_concurrent_shard_requests',
+  'pre_filter_shard_size',
 ]
 
 /** @throws ApiError 400 that names what is unknown */

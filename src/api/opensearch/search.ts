@@ -253,7 +253,7 @@ export async function execute(
       hits: shownHits,
     },
     ...(aggregations.length > 0 && {
-      aggregations: await aggregate(aggregations, first.facet_counts, fields, facetSearch),
+      aggregations: await aggregate(aggregations, first.facet_counts, facetSearch, query),
     }),
   }
 }
@@ -348,7 +348,7 @@ export async function count(call: Call): Promise<unknown> {
 /** Reads a header line and a body line for each search. */
 export async function multiSearch(call: Call): Promise<unknown> {
   const started = Date.now()
-  const { access, record, path } = call
+  const { env, access, record, path, query } = call
   const text = await readBody(call.request)
   const lines = text.split(/\r?\n/)
   if (lines.pop() !== '') throw illegalArgument('The msearch request must be terminated by a newline [\n]')
@@ -376,7 +376,7 @@ export async function multiSearch(call: Call): Promise<unknown> {
     const responses = await mapFew(wanted, AT_ONCE, async ({ name, body }): Promise<Json> => {
       try {
         return {
-          ...(await execute(caller, await open(caller, name), await withOwnModels(call.env, body), {})),
+          ...(await execute(caller, await open(caller, name), await withOwnModels(env, body), query)),
           status: 200,
         }
       } catch (error) {

@@ -5,7 +5,9 @@
 import type { Document } from '../../search/types'
 import { illegalArgument } from './errors'
 import { starPattern } from './pattern'
-import type { Json } from './route'
+
+// Not that of route.ts, which reads this file.
+type Json = Record<string, unknown>
 
 /** The field that stores a source's own `id`. No source may use this name. */
 const OWN_ID = '_source_id'
@@ -66,6 +68,14 @@ export function sourceFilter(given: unknown, query: Record<string, string> = {})
   const included = includes.map(patternOf)
   const excluded = excludes.map(patternOf)
   return (source) => select(source, '', included, excluded) ?? {}
+}
+
+/** What `filter_path` shows of an answer: paths, and with `-` before them what is left out. @throws ApiError 400 */
+export function pathFilter(text: string): (answer: unknown) => unknown {
+  const paths = text.split(',').filter((path) => path !== '')
+  const included = paths.filter((path) => !path.startsWith('-')).map(patternOf)
+  const excluded = paths.filter((path) => path.startsWith('-')).map((path) => patternOf(path.slice(1)))
+  return (answer) => below(answer, '', included, excluded) ?? {}
 }
 
 function names(list: unknown[]): string[] {

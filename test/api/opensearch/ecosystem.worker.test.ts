@@ -1,4 +1,4 @@
-/** What LangChain, LlamaIndex and Haystack send to OpenSearch by default. */
+/** What LangChain, LlamaIndex, Haystack and OpenSearch's own clients send by default. */
 import { beforeAll, describe, expect, it } from 'vitest'
 import { call } from '../typesense/api'
 import { ask, fill, idsOf, indexName } from './api'
@@ -292,5 +292,53 @@ describe('_delete_by_query', () => {
     expect(await statusWith(['documents:delete'], [index])).toBe(200)
     const [status] = await ask('POST', `/${indexName()}/_delete_by_query`, { query: { match_all: {} } })
     expect(status).toBe(404)
+  })
+})
+
+describe('parameters of clients', () => {
+  const index = indexName('books')
+
+  beforeAll(() => fill(index, { a: { pages: 120 }, b: { pages: 80 }, c: { pages: 80 } }))
+
+  it('takes what clients send unasked and what changes no answer', async () => {
+    const common = 'ignore_unavailable=true&allow_no_indices=true&expand_wildcards=open'
+    const own = 'preference=_local&request_cache=true&batched_reduce_size=5&ccs_minimize_roundtrips=true'
+    const path = `/${index}/_search?${common}&${own}&search_type=query_then_fetch`
+    const [, plain] = await ask('POST', `/${index}/_search`, {})
+    expect((await ask('POST', path, { timeout: '10s' }))[1].hits).toEqual(plain.hits)
+    expect((await ask('GET', `/${index}/_count?${common}`))[0]).toBe(200)
+    const health = '/_cluster/health?wait_for_status=yellow&timeout=5s&master_timeout=5s'
+    expect(await ask('GET', health)).toMatchObject([200, { status: 'green' }])
+  })
+
+  it.each<[string, (found: Record<string, unknown>) => unknown]>([
+    ['hits.hits._id', ({ ids }) => ({ hits: { hits: ids } })],
+    ['hits.hits._id,took,-took', ({ ids }) => ({ hits: { hits: ids } })],
+    ['**._id', ({ ids }) => ({ hits: { hits: ids } })],
+    ['timed_out,hits.to*', ({ total }) => ({ timed_out: false, hits: { total } })],
+    ['-hits.hits,-took,-_shards,-hits.max_score', ({ total }) => ({ timed_out: false, hits: { total } })],
+    ['nothing', () => ({})],
+  ])('shows what `filter_path=%s` asks for', async (shown, expected) => {
+    const [, { hits }] = await ask('POST', `/${index}/_search`, {})
+    const ids = hits.hits.map(({ _id }: { _id: string }) => ({ _id }))
+    const found = await ask('POST', `/${index}/_search?filter_path=${shown}`, {})
+    expect(found).toEqual([200, expected({ ids, total: hits.total })])
+    const [, listed] = await ask('GET', `/_cat/indices/${index}?format=json&filter_path=index`)
+    expect(listed).toEqual([{ index }])
+    expect((await ask('GET', `/_cat/indices?filter_path=index`))[0]).toBe(400)
+  })
+
+  it('names the types of aggregations for `typed_keys`', async () => {
+    const aggs = { pages: { terms: { field: 'pages' }, aggs: { most: { max: { field: 'pages' } } } } }
+    const body = { size: 0, aggs: { ...aggs, none: { terms: { field: 'nowhere' } } } }
+    const [, plain] = await ask('POST', `/${index}/_search`, body)
+    const [, typed] = await ask('POST', `/${index}/_search?typed_keys=true`, body)
+    expect(Object.keys(typed.aggregations)).toEqual(['lterms#pages', 'umterms#none'])
+    const names = (text: string) => text.replace(/"(?:lterms|umterms|max)#/g, '"')
+    expect(JSON.parse(names(JSON.stringify(typed.aggregations)))).toEqual(plain.aggregations)
+    expect(typed.aggregations['lterms#pages'].buckets[0]).toHaveProperty('max#most')
+    const lines = [{ index }, body]
+    const [, many] = await ask('POST', '/_msearch?typed_keys=true', lines)
+    expect(many.responses[0].aggregations).toEqual(typed.aggregations)
   })
 })

@@ -186,8 +186,8 @@ describe('what it has no way to do', () => {
   })
 
   it('refuses a parameter that it does not know, and an index that there is not', async () => {
-    const [, { error }] = await ask('GET', `/${index}/_search?preference=_local`)
-    expect(error.reason).toBe(`request [/${index}/_search] contains unrecognized parameter: [preference]`)
+    const [, { error }] = await ask('GET', `/${index}/_search?explain=true`)
+    expect(error.reason).toBe(`request [/${index}/_search] contains unrecognized parameter: [explain]`)
     expect(await ask('GET', '/no-such-index/_search')).toEqual([
       404,
       expect.objectContaining({
