@@ -128,3 +128,28 @@ it('lets others in while it prepares many values and compares pinned documents, 
     expect(await asked(pinned, 100, 2)).toEqual([2, 499])
   })
 })
+
+it('lets others in while it loads vectors', async () => {
+  const documents = Array.from({ length: 4_100 }, (_, n) => ({ title: 'x', v: [Math.cos(n), Math.sin(n)] }))
+  const fields = [
+    { name: 'title', type: 'string' },
+    { name: 'v', type: 'float[]', num_dim: 2 },
+  ]
+  const things = await makeCollection(fields, documents)
+  const stub = env.COLLECTION.get(env.COLLECTION.idFromName(things.objectId))
+  await runInDurableObject(stub, async (_, { storage }: DurableObjectState) => {
+    const around = { storage, env, objectId: things.objectId, alarm: new Alarm(storage) }
+    const { context } = openCollection(around, readSchema(storage.sql)!)
+    const asked = async () => {
+      const others = new LongSearches({ ms: 1e9, rows: 20_000, width: 1e9 })
+      const turn = vi.spyOn(others, 'turn')
+      const params = { q: '*', vector_query: 'v:([1, 0], k: 3)' }
+      const { hits } = await executeSearch(context, params, {}, { others })
+      return { turns: turn.mock.calls.length, found: hits!.map(({ document }) => document.id) }
+    }
+    const first = await asked()
+    const second = await asked()
+    expect(first.turns - second.turns).toBe(2)
+    expect(second.found).toEqual(first.found)
+  })
+})
