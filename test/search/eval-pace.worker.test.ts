@@ -81,3 +81,75 @@ it('ends when it is abandoned while it waits for a join, and so does the join', 
     expect(abandoned).toEqual([asked[0]!.ticket])
   })
 })
+
+it('lets others in while it prepares many values and compares pinned documents, and ends there when its caller leaves', async () => {
+  const documents = Array.from({ length: 40 }, (_, n) => ({ id: `${n}`, uid: `u${n}`, other: 'y' }))
+  const fields = ['uid', 'other'].map((name) => ({ name, type: 'string' }))
+  const things = await makeCollection(fields, documents)
+  const stub = env.COLLECTION.get(env.COLLECTION.idFromName(things.objectId))
+  await runInDurableObject(stub, async (_, { storage }: DurableObjectState) => {
+    const around = { storage, env, objectId: things.objectId, alarm: new Alarm(storage) }
+    const { context } = openCollection(around, readSchema(storage.sql)!)
+    const asked = async (params: object, rows: number, leavesAt = Number.POSITIVE_INFINITY) => {
+      const others = new LongSearches({ ms: 1e9, rows, width: 1e9 })
+      const turn = vi.spyOn(others, 'turn')
+      const { turn: original } = LongSearches.prototype
+      turn.mockImplementation(() => {
+        if (turn.mock.calls.length === leavesAt) others.abandon('it')
+        return original.call(others)
+      })
+      const result = await executeSearch(context, { q: '*', ...params }, {}, { others, ticket: 'it' }).catch(
+        ({ status }) => ({ found: status }),
+      )
+      return [turn.mock.calls.length, result.found]
+    }
+    for (const [number, before, after] of [
+      [1, 'uid:[', ']'],
+      [2, 'other:x || uid:[', ']'],
+      [3, 'other:y && (uid:!=[z, ', '] || uid:u1)'],
+    ] as const) {
+      const listed = (count: number) =>
+        `${before}${Array.from({ length: count }, (_, n) => `u${n + 30}`).join(',')}${after}`
+      const found = number === 3 ? 30 : 10
+      expect(await asked({ filter_by: listed(1_999) }, 30_000)).toEqual([0, found])
+      expect(await asked({ filter_by: listed(20_000 + number) }, 30_000)).toEqual([10, found])
+      expect(await asked({ sort_by: `_eval(${listed(20_000 + number * 10)}):desc` }, 30_000)).toEqual([
+        10, 40,
+      ])
+      expect(await asked({ filter_by: listed(21_000 + number) }, 30_000, 2)).toEqual([2, 499])
+    }
+    const pinned = {
+      filter_by: 'other:x || uid:u1*',
+      filter_curated_hits: 'true',
+      pinned_hits: documents.map(({ id }, n) => `${id}:${n + 1}`).join(','),
+    }
+    expect(await asked(pinned, 1e9)).toEqual([0, 11])
+    expect((await asked(pinned, 100))[0]).toBeGreaterThan(4)
+    expect(await asked(pinned, 100, 2)).toEqual([2, 499])
+  })
+})
+
+it('lets others in while it loads vectors', async () => {
+  const documents = Array.from({ length: 4_100 }, (_, n) => ({ title: 'x', v: [Math.cos(n), Math.sin(n)] }))
+  const fields = [
+    { name: 'title', type: 'string' },
+    { name: 'v', type: 'float[]', num_dim: 2 },
+  ]
+  const things = await makeCollection(fields, documents)
+  const stub = env.COLLECTION.get(env.COLLECTION.idFromName(things.objectId))
+  await runInDurableObject(stub, async (_, { storage }: DurableObjectState) => {
+    const around = { storage, env, objectId: things.objectId, alarm: new Alarm(storage) }
+    const { context } = openCollection(around, readSchema(storage.sql)!)
+    const asked = async () => {
+      const others = new LongSearches({ ms: 1e9, rows: 20_000, width: 1e9 })
+      const turn = vi.spyOn(others, 'turn')
+      const params = { q: '*', vector_query: 'v:([1, 0], k: 3)' }
+      const { hits } = await executeSearch(context, params, {}, { others })
+      return { turns: turn.mock.calls.length, found: hits!.map(({ document }) => document.id) }
+    }
+    const first = await asked()
+    const second = await asked()
+    expect(first.turns - second.turns).toBe(2)
+    expect(second.found).toEqual(first.found)
+  })
+})

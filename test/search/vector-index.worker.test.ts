@@ -71,6 +71,33 @@ describe('a vector index', () => {
     })
   })
 
+  it('loads in steps, and finds what is written between them', async () => {
+    await withTable((sql) => {
+      const vectors = randomVectors(4_100, 64)
+      const before = createVectorIndex(sql, 'vectors_1', 'cosine')
+      for (const [at, vector] of vectors.entries()) before.put(at * 2, vector)
+      const index = createVectorIndex(sql, 'vectors_1', 'cosine')
+      const [query, near] = randomVectors(4_102, 64).slice(-2) as [Float32Array, Float32Array]
+      expect(index.load!()).toBe(2_000)
+      // Of the rows that are loaded, and of those that are not.
+      for (const seq of [20, 8_000]) index.remove(seq)
+      for (const seq of [1, 40, 7_001, 8_040]) index.put(seq, near)
+      const others = [1, 40, 7_001, 8_040, 20, 8_000]
+      expect([index.load!(), index.load!(), index.load!()]).toEqual([2_000, 0, 0])
+      const expected = order([
+        ...[1, 40, 7_001, 8_040].map((seq) => ({ seq, distance: cosine(near, near) })),
+        ...vectors
+          .map((vector, at) => ({ seq: at * 2, distance: cosine(near, vector) }))
+          .filter(({ seq }) => !others.includes(seq)),
+      ])
+      const seqs = (found: Neighbour[]) => found.map(({ seq }) => seq)
+      expect(seqs(index.nearest(near, 30))).toEqual(seqs(expected).slice(0, 30))
+      const fresh = createVectorIndex(sql, 'vectors_1', 'cosine')
+      expect(fresh.nearest(query, 30)).toEqual(index.nearest(query, 30))
+      expect(createVectorIndex(sql, 'vectors_1', 'cosine', 0).load!()).toBe(0)
+    })
+  })
+
   it('makes room for others in the isolate, and finds the same afterwards', async () => {
     await withTable((sql) => {
       sql.exec('CREATE TABLE vectors_2 (seq INTEGER PRIMARY KEY, vector BLOB NOT NULL)')

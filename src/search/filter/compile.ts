@@ -10,12 +10,15 @@
  */
 import { balanced, not, oneOf, type SqlFragment } from '../fragment'
 import { EVERYWHERE, type Range } from '../range'
-import type { StoredSchema } from '../schema/layout'
+import { findField } from '../schema/find-field'
+import { isString, type StoredSchema } from '../schema/layout'
+import { rulesOf } from '../text/rules'
 import { clauseSql } from './clause'
 import { type FilterContext, type JoinedDocuments, joinedBy, type OnRead } from './context'
 import { isLight } from './cost'
 import { evaluated } from './evaluate'
 import { type FilterGroup, type FilterJoin, type FilterNode, parseFilter } from './parse'
+import { preparePatterns } from './string'
 
 // The search around a filter also needs bindings, text and depth. So a filter gets only part of each limit.
 const MAX_BINDINGS = 40
@@ -66,6 +69,32 @@ export function rangedFilter(
   return (range) => {
     const compiled = compileNode({ sql, schema, range, joins, onRead, evaluations }, tree)
     return { where: compiled.sql, bindings: compiled.bindings }
+  }
+}
+
+/**
+ * Prepares the long lists of filters in small steps, for `rangedFilter`, which cannot rest.
+ * @param rest lets others be served, after so many values
+ * @throws ApiError 400 for a filter that does not parse, and what `rest` throws
+ */
+export async function prepareFilters(
+  schema: StoredSchema,
+  filters: readonly string[],
+  rest: (values: number) => Promise<unknown>,
+): Promise<void> {
+  const prepare = async (node: FilterNode, within = ''): Promise<void> => {
+    if (node.kind === 'object') return prepare(node.child, `${within}${node.field}.`)
+    if (node.kind === 'and' || node.kind === 'or') {
+      for (const child of node.children) await prepare(child, within)
+    } else if (node.kind === 'clause') {
+      const field = findField(schema, within + node.field)
+      if (field !== undefined && isString(field))
+        await preparePatterns(node, rulesOf(schema, field), field.locale, rest)
+    }
+  }
+  for (const filter of filters) {
+    const tree = parseFilter(filter)
+    if (tree !== undefined) await prepare(tree)
   }
 }
 

@@ -123,6 +123,9 @@ export const fieldsOf = (node: FilterNode): string[] => {
   return node.children.flatMap(fieldsOf)
 }
 
+/** Characters of a value that end nothing and begin nothing. */
+const PLAIN = /[^`(),\]{}&|\\]*/y
+
 interface Subtree {
   node: FilterNode
   depth: number
@@ -325,8 +328,10 @@ class FilterParser {
       }
       if (character === '(') open++
       if (character === ')') open--
-      text += character
-      this.#position++
+      PLAIN.lastIndex = this.#position + 1
+      const [further] = PLAIN.exec(this.text)!
+      text += character + further
+      this.#position += 1 + further.length
     }
     if (open > 0) throw new ApiError(400, UNBALANCED)
     return unescaped(text.trim())

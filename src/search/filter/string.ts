@@ -42,9 +42,47 @@ const MAX_INDEX_WORDS = 16
 const MOST_BEGINNINGS = 2
 
 /** The values of a clause, as words. @param locale of the field. Where it has one, runs of a script without spaces are parted */
-export function patternsOf(clause: FilterClause, rules: TokenRules, locale: string): Pattern[] {
-  const isWhole = comparesWhole(clause)
-  return clause.values.map(({ text: given, quoted, phrase }) => {
+export function patternsOf(clause: FilterClause, rules: TokenRules, locale: string): readonly Pattern[] {
+  const known = PREPARED.get(clause)
+  if (known?.rules === rules && known.locale === locale) return known.patterns
+  return clause.values.map(patternOf(comparesWhole(clause), rules, locale))
+}
+
+/** Values whose patterns are made between rests, and that a clause has at least if they are made beforehand. */
+const AT_ONCE = 2_000
+/** Patterns that are kept, over all clauses. */
+const MOST_PREPARED = 100_000
+
+/** The latest clauses of many values: a search asks for their patterns several times, and to make them takes long. */
+const PREPARED = new Map<FilterClause, { rules: TokenRules; locale: string; patterns: Pattern[] }>()
+
+/** Makes the patterns of a clause, so that `patternsOf` finds those of many values. @param rest lets others be served */
+export async function preparePatterns(
+  clause: FilterClause,
+  rules: TokenRules,
+  locale: string,
+  rest: (values: number) => Promise<unknown>,
+): Promise<void> {
+  const { values } = clause
+  if (values.length <= AT_ONCE || PREPARED.has(clause)) return
+  const patterns: Pattern[] = []
+  const make = patternOf(comparesWhole(clause), rules, locale)
+  for (const value of values) {
+    if (patterns.push(make(value)) % AT_ONCE === 0) await rest(AT_ONCE)
+  }
+  PREPARED.set(clause, { rules, locale, patterns })
+  let kept = 0
+  for (const { patterns } of PREPARED.values()) kept += patterns.length
+  for (const [oldest, { patterns }] of PREPARED) {
+    if (kept <= MOST_PREPARED || oldest === clause) break
+    PREPARED.delete(oldest)
+    kept -= patterns.length
+  }
+}
+
+const patternOf =
+  (isWhole: boolean, rules: TokenRules, locale: string) =>
+  ({ text: given, quoted, phrase }: FilterClause['values'][number]): Pattern => {
     const open = !quoted && !phrase && given.endsWith('*')
     const bare = phrase ? given.slice(1, -1) : open ? given.slice(0, -1) : given
     const whole = isWhole && !phrase
@@ -60,8 +98,7 @@ export function patternsOf(clause: FilterClause, rules: TokenRules, locale: stri
       prefix,
       ...(phrase && { phrase }),
     }
-  })
-}
+  }
 
 /**
  * The words of a value as word_index has them, for a field with stems.

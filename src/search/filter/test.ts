@@ -183,12 +183,16 @@ function patternsTest(patterns: readonly Pattern[], whole: boolean): (form: stri
     .map((pattern) => ({ pattern, words: wholeWords(pattern) }))
   const open = within.filter(({ words }) => words.length === 0).map(({ pattern }) => pattern)
   const openings = new Beginnings(open, ({ tokens }) => tokens[0]!)
-  const inside = byRarest(within.filter(({ words }) => words.length > 0))
+  // A pattern of one word alone is found by it, and need not be compared.
+  const isOne = ({ pattern, words }: (typeof within)[number]) => words.length === 1 && !pattern.prefix
+  const single = new Set(within.filter(isOne).map(({ words }) => words[0]!))
+  const inside = byRarest(within.filter((one) => one.words.length > 0 && !isOne(one)))
   return (form) => {
     if (equal.has(form) || beginnings.begin(form)) return true
     if (within.length === 0) return false
     return form.split(' ').some((word) => {
       const found = inside.get(word)
+      if (single.has(word)) return true
       return openings.begin(word) || (found?.some((pattern) => matches(form, pattern, whole)) ?? false)
     })
   }

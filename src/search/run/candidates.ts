@@ -77,14 +77,21 @@ export const where = (relation: SqlFragment, filter: SqlFragment): SqlFragment =
 export const both = (one: SqlFragment, other: SqlFragment): SqlFragment =>
   one.sql === '1' ? other : join([fragment('('), one, fragment(') AND ('), other, fragment(')')], '')
 
+/** Words of an expression that take no longer than few. */
+const FEW_WORDS = 40
+
+/** How many times as long as for a few words FTS5 takes for a document: it looks at each word of an expression, in quotes. */
+export const weightOfWords = (match: string): number => Math.max(1, match.split('"').length / 2 / FEW_WORDS)
+
 /** @param isAtOnce whether one statement finds all matches */
 export const inRanges = (
   sql: SqlStorage,
   relationOf: (range: Range) => SqlFragment,
   isAtOnce: (pace: Pace) => boolean = () => false,
+  weight = 1,
 ): Candidates['parts'] =>
   async function* (pace, width = FIRST_WIDTH) {
-    const division = { atOnce: isAtOnce(pace) }
+    const division = { atOnce: isAtOnce(pace), weight }
     for await (const range of ranges(sql, pace, width, division)) yield { range, relation: relationOf(range) }
   }
 
@@ -141,6 +148,7 @@ export const textMatches = (
     sql,
     (range) => textMatchesIn(match, filter(range), range),
     () => atOnce,
+    weightOfWords(match.match),
   )
 
 /**
@@ -167,7 +175,8 @@ export const unscoredMatches = (
   match: Pick<TextMatch, 'match' | 'table'>,
   filter: RangedFilter,
   atOnce: (pace: Pace) => boolean = () => false,
-): Candidates['parts'] => inRanges(sql, (range) => where(unscoredIn(match, range), filter(range)), atOnce)
+): Candidates['parts'] =>
+  inRanges(sql, (range) => where(unscoredIn(match, range), filter(range)), atOnce, weightOfWords(match.match))
 
 /** Counts the matches, up to where the search is cut off. */
 export async function countOf(sql: SqlStorage, parts: Candidates['parts'], pace: Pace): Promise<number> {

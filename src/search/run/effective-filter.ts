@@ -1,7 +1,10 @@
 /** The condition that every hit of a search meets. */
 import { rangedFilter } from '../filter/compile'
+import { costOf } from '../filter/cost'
+import { parseFilter } from '../filter/parse'
 import { balanced, fragment, not, oneOf, type SqlFragment } from '../fragment'
 import type { SearchRequest } from '../request/request'
+import type { StoredSchema } from '../schema/layout'
 import type { ParsedQuery } from '../text/query'
 import type { RangedFilter } from './candidates'
 import type { SearchContext } from './context'
@@ -43,3 +46,15 @@ export function effectiveFilter(
   filter.set = match === undefined ? passing : setWithout(context, passing, match)
   return filter
 }
+
+/** The filters of a search: its own and those of its order. */
+export const filtersOf = ({ filterBy, sort = [] }: SearchRequest): string[] => [
+  filterBy,
+  ...sort.flatMap((key) => (key.kind === 'eval' ? key.cases.map(({ filter }) => filter) : [])),
+]
+
+/** What the conditions of a search cost for each document, in rows. */
+export const costOfConditions = (schema: StoredSchema, request: SearchRequest): number =>
+  filtersOf(request)
+    .map((filter) => costOf(schema, parseFilter(filter)))
+    .reduce((sum, cost) => sum + cost, 0)

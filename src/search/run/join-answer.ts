@@ -2,7 +2,7 @@
 import { ApiError, coded } from '../../errors'
 import { keysIn } from '../documents/join-keys'
 import { isProjected, project } from '../documents/projection'
-import { rangedFilter } from '../filter/compile'
+import { prepareFilters, rangedFilter } from '../filter/compile'
 import { costOf } from '../filter/cost'
 import { type FilterNode, fieldsOf, joinsOf, parseFilter } from '../filter/parse'
 import { printFilter } from '../filter/print'
@@ -28,7 +28,7 @@ import { attachJoins } from './join-attach'
 import { amongSeqs, asJoined, joinedRequest } from './join-facets'
 import { rankedBy } from './join-order'
 import { bracketed, Joins, referring } from './joins'
-import { type LongSearches, Pace } from './pace'
+import { type LongSearches, Pace, restOf } from './pace'
 
 /** Documents that one statement filters. */
 const AT_ONCE = 4_096
@@ -74,6 +74,7 @@ async function answerFor(
   const pace = new Pace(others, question.cutoffMs, cost, undefined, caller)
   try {
     const documents = joined.joins?.documents
+    await prepareFilters(context.schema, [filterBy], restOf(pace))
     const compiled = rangedFilter(context.sql, context.schema, filterBy, documents, pace.countDocuments)
     const filter: RangedFilter = (range) => {
       const { where, bindings } = compiled(range)

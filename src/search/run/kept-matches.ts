@@ -7,7 +7,7 @@ import { BLOCK, type Offsets } from '../schema/block'
 import { type KeptMatches, type Packed, packed, unpacked } from '../schema/match-memory'
 import { STEMS, WORDS } from '../text/analyzer'
 import { type Expression, parseExpression, wordsIn } from '../text/expression'
-import { type RangedFilter, type TextMatch, unscoredIn } from './candidates'
+import { type RangedFilter, type TextMatch, unscoredIn, weightOfWords } from './candidates'
 import type { SearchContext } from './context'
 import { type MatchSet, setOf } from './match-set'
 import type { Pace } from './pace'
@@ -56,6 +56,8 @@ export interface Asked {
   relation: (range: Range) => SqlFragment
   /** FTS5 collects words first, so each statement takes long before its first match */
   collects: boolean
+  /** of a document (scan.ts) */
+  weight?: number
   /** the same as single words, if it has only such. They are read without FTS5 */
   words?: WordMatch | undefined
 }
@@ -75,6 +77,7 @@ export function wordsOf({ match, table }: TextMatch, filter: RangedFilter): Aske
     },
     relation: (range) => unscoredIn({ match, table }, range),
     collects: match.includes('*'),
+    weight: weightOfWords(match),
     get words() {
       const expression = read()
       if (expression === undefined) return undefined
@@ -148,14 +151,14 @@ async function readInto(
   blocks: Map<number, Packed>,
   context: SearchContext,
   kept: KeptMatches,
-  { relation, collects }: Asked,
+  { relation, collects, weight = 1 }: Asked,
   missing: Range,
   pace: Pace,
 ): Promise<void> {
   const { sql, columns } = context
   /** the part of a block that the previous range contained */
   let upper: { number: number; offsets: Offsets; writes: number } | undefined
-  for await (const range of ranges(sql, pace, FIRST_WIDTH, { within: missing, atOnce: collects })) {
+  for await (const range of ranges(sql, pace, FIRST_WIDTH, { within: missing, atOnce: collects, weight })) {
     const { writes } = columns.matches
     const found = setOf(listOf(sql, relation, range, pace))
     for (const number of numbersIn(range)) {

@@ -178,14 +178,23 @@ export async function nearestNeighbours(
 ): Promise<Neighbour[]> {
   const allowed = await allowedBy(context.sql, filter, pace, candidates)
   const index = context.vectors(search.field)
+  for (let read = 1; read > 0; ) {
+    read = index.load?.() ?? 0
+    pace.countDocuments(read / VECTORS_A_DOCUMENT)
+    if (!(await pace.rest())) break
+  }
   const more = search.except === undefined ? 0 : 1
   const found = index
     .nearest(search.vector, k + more, allowed)
     .filter(({ seq }) => seq !== search.except)
     .slice(0, k)
+  await pace.rest()
   const threshold = search.distanceThreshold
   return threshold === undefined ? found : found.filter(({ distance }) => distance <= threshold)
 }
+
+/** To load so many vectors takes as long as to read a document. */
+const VECTORS_A_DOCUMENT = 4
 
 /** Documents that are measured before other searches get a turn. */
 const AT_ONCE = 2_000

@@ -7,6 +7,7 @@ import type { Candidates } from './candidates'
 import type { SearchContext } from './context'
 import type { HitRow } from './hits'
 import { withSeqs } from './match-set'
+import type { Pace } from './pace'
 
 /** A pinned document. Positions begin with 1. */
 export interface Pinned {
@@ -14,20 +15,30 @@ export interface Pinned {
   position: number
 }
 
-/** The documents that a search pins, by position. Of two at one position, the one named first comes first. */
-export function pinnedDocuments({ sql, schema, joins }: SearchContext, request: SearchRequest): Pinned[] {
+/**
+ * The documents that a search pins, by position. Of two at one position, the one named first comes first. One that has not been
+ * compared with the filter when the search is cut off is left out.
+ */
+export async function pinnedDocuments(
+  { sql, schema, joins }: SearchContext,
+  request: SearchRequest,
+  pace: Pace,
+): Promise<Pinned[]> {
   if (request.pinnedHits.length === 0) return []
-  const seqs = sequenceNumbers(
+  let seqs = sequenceNumbers(
     sql,
     request.pinnedHits.map(({ id }) => id),
   )
   if (request.filterPinned) {
-    const compiled = rangedFilter(sql, schema, request.filterBy, joins?.documents)
+    const passing: typeof seqs = new Map()
+    const compiled = rangedFilter(sql, schema, request.filterBy, joins?.documents, pace.countDocuments)
     for (const [id, seq] of seqs) {
       const { where, bindings } = compiled({ low: seq, high: seq })
-      const passes = sql.exec(`SELECT 1 FROM documents d WHERE d.seq = ? AND (${where})`, seq, ...bindings)
-      if (passes.toArray().length === 0) seqs.delete(id)
+      const found = `SELECT 1 FROM documents d WHERE d.seq = ? AND (${where})`
+      if (pace.query(sql, fragment(found, seq, ...bindings)).length > 0) passing.set(id, seq)
+      if (!(await pace.rest())) break
     }
+    seqs = passing
   }
   return request.pinnedHits
     .filter(({ id }) => seqs.has(id) && !request.hiddenHits.includes(id))

@@ -11,6 +11,8 @@ const LEAST_WIDTH = 4
 const LAST_WIDTH = 1_024
 /** An estimate from two ranges holds for ranges up to this factor wider. */
 const MOST_WIDENING = 4
+/** The same where documents take long as well: a wrong estimate costs others more there. */
+const HEAVY_WIDENING = 2
 /** Two ranges allow an estimate only if one is less than this share of the other. */
 const LESS = 0.9
 /** If a slice uses less than this part of its time, the next one is wider. */
@@ -23,6 +25,8 @@ interface Division {
   within?: Range
   /** One statement returns so little that no slices are needed, however many documents it looks at. */
   atOnce?: boolean
+  /** how many times as long as usual a statement takes for a document; above 1, slices are needed in any case */
+  weight?: number
 }
 
 /**
@@ -33,12 +37,12 @@ export async function* ranges(
   sql: SqlStorage,
   pace: Pace,
   first: number,
-  { within, atOnce = false }: Division = {},
+  { within, atOnce = false, weight = 1 }: Division = {},
 ): AsyncGenerator<Range> {
   const { low: lowest, high: highest } = within ?? pace.ends(sql)
   // After a cutoff only the newest documents are read.
-  let width = Math.ceil(Math.min(pace.cutoff ? LAST_WIDTH : first, pace.slice.width) / pace.weight)
-  if (atOnce && !pace.cutoff) width = Math.max(width, highest - lowest + 1)
+  let width = Math.ceil(Math.min(pace.cutoff ? LAST_WIDTH : first, pace.slice.width) / (pace.weight * weight))
+  if (atOnce && weight === 1 && !pace.cutoff) width = Math.max(width, highest - lowest + 1)
   let least = LEAST_WIDTH
   let last: Read | undefined
   for (let high = highest; high >= lowest; ) {
@@ -50,7 +54,8 @@ export async function* ranges(
     if (high < lowest) return
     const cost = pace.used - before
     const read = { width, cost }
-    if (last !== undefined && cost > 1) least = leastWidth(read, last) ?? least
+    if (last !== undefined && cost > 1)
+      least = leastWidth(read, last, weight > 1 ? HEAVY_WIDENING : MOST_WIDENING) ?? least
     last = read
     const wanted = Math.min(pace.slice.width, Math.floor(width * widening(cost)))
     const next = Math.max(least, wanted)
@@ -71,12 +76,12 @@ interface Read {
  * million documents, a hundred times.
  * @returns undefined if the ranges are too much alike to tell
  */
-function leastWidth(one: Read, other: Read): number | undefined {
+function leastWidth(one: Read, other: Read, widening: number): number | undefined {
   const [narrow, wide] = one.width < other.width ? [one, other] : [other, one]
   if (narrow.width > wide.width * LESS) return undefined
   const aDocument = (wide.cost - narrow.cost) / (wide.width - narrow.width)
   const aStatement = narrow.cost - narrow.width * aDocument
-  const most = wide.width * MOST_WIDENING
+  const most = wide.width * widening
   return aDocument * most <= aStatement ? most : Math.max(LEAST_WIDTH, Math.floor(aStatement / aDocument))
 }
 

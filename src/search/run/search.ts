@@ -8,10 +8,8 @@
 import { ApiError } from '../../errors'
 import type { PassageReader } from '../../models/static-embedder/reader'
 import { logFault, type Origin } from '../fault-log'
-import { compileFilter } from '../filter/compile'
+import { compileFilter, prepareFilters } from '../filter/compile'
 import { impliedConditions } from '../filter/conditions'
-import { costOf } from '../filter/cost'
-import { parseFilter } from '../filter/parse'
 import { fragment, splitOutside } from '../fragment'
 import { EVERYWHERE, NOWHERE } from '../range'
 import { diversifying } from '../request/diversity'
@@ -22,7 +20,7 @@ import type { SearchParameters, SearchResult, SearchScope } from '../types'
 import { type Candidates, VectorsUnavailable } from '../vectors/vector-index'
 import { everything, type RangedFilter, textMatches } from './candidates'
 import type { SearchContext } from './context'
-import { effectiveFilter } from './effective-filter'
+import { costOfConditions, effectiveFilter, filtersOf } from './effective-filter'
 import { countFacets } from './facets'
 import { fuseScores } from './fusion'
 import { fuse, type Gathered, neighboursGathered } from './gathered'
@@ -40,7 +38,7 @@ import {
   seekNeighbours,
   type VectorSearch,
 } from './nearest'
-import { LongSearches, Pace } from './pace'
+import { LongSearches, Pace, type Pacing, pacing, restOf } from './pace'
 import { bestMatches, type Found, makePage } from './page'
 import { besidePinned, includingPinned, pinnedDocuments } from './pinned'
 import { contextFits, hasContext, questionWords } from './question-words'
@@ -98,8 +96,9 @@ async function searchFor(
   await others.firstTurn()
   plain.requireOpen()
   const context = await searchJoins(plain, params, scope, { started, caller })
+  const preparing = pacing(others, () => context.requireOpen(), caller)
   for (let beginning = 1; ; beginning++) {
-    const prepared = await prepare(context, params, scope)
+    const prepared = await prepare(context, params, scope, preparing)
     const byChance = prepared.request.sort?.some(({ kind }) => kind === 'random')
     if (byChance || prepared.candidates === 'unavailable') passing?.()
     const { schema } = context
@@ -125,12 +124,6 @@ async function searchFor(
     }
   }
 }
-
-/** What the conditions of a search cost for each document, in rows. */
-const costOfConditions = (schema: StoredSchema, { filterBy, sort = [] }: SearchRequest): number =>
-  [filterBy, ...sort.flatMap((key) => (key.kind === 'eval' ? key.cases.map(({ filter }) => filter) : []))]
-    .map((filter) => costOf(schema, parseFilter(filter)))
-    .reduce((sum, cost) => sum + cost, 0)
 
 async function run(
   context: SearchContext,
@@ -204,6 +197,7 @@ async function prepare(
   context: SearchContext,
   given: SearchParameters,
   scope: SearchScope,
+  preparing: Pacing,
 ): Promise<Prepared> {
   const sets = await readNamedSets(context, given)
   const { schema } = context
@@ -219,6 +213,7 @@ async function prepare(
   }
   const found = diversity ? diversifying(request, diversity, schema) : request
   const wide = reranked ? widened(found, reranked) : found
+  await preparing((pace) => prepareFilters(schema, filtersOf(wide), restOf(pace)))
   // Check the filter before paying for an embedding. Its matches are read after the wait.
   if (request.vectorQuery !== undefined || request.embeddingField !== undefined) {
     compileFilter(context.sql, context.schema, request.filterBy, NOWHERE, context.joins?.documents)
@@ -232,9 +227,10 @@ async function prepare(
   }
   const sortVectors = await resolveSortVectors(context, request, hasWords, scope)
   const reader = vector === undefined && hasWords ? await readerFor(context, wide, scope) : undefined
-  if (isOutdated(context, params, schema, vector)) return prepare(context, given, scope)
-  const candidates = vector && (await seek(context, wide, query, vector, { hasWords, origin: scope }))
-  if (isOutdated(context, params, schema, vector)) return prepare(context, given, scope)
+  if (isOutdated(context, params, schema, vector)) return prepare(context, given, scope, preparing)
+  const candidates =
+    vector && (await seek(context, wide, query, vector, { hasWords, origin: scope, preparing }))
+  if (isOutdated(context, params, schema, vector)) return prepare(context, given, scope, preparing)
   const asked = { q: given.q ?? curated.request.q, metadata }
   return { ...asked, request, wide, query, vector, reader, sortVectors, candidates, reranking, reranked }
 }
@@ -276,9 +272,10 @@ async function seek(
   request: SearchRequest,
   query: ParsedQuery,
   vector: VectorSearch,
-  { hasWords, origin }: { hasWords: boolean; origin: Origin },
+  { hasWords, origin, preparing }: { hasWords: boolean; origin: Origin; preparing: Pacing },
 ): Promise<Candidates | 'unavailable' | undefined> {
-  const passes = effectiveFilter(context, request, query, pinnedDocuments(context, request))
+  const pinned = await preparing((pace) => pinnedDocuments(context, request, pace))
+  const passes = effectiveFilter(context, request, query, pinned)
   const among = {
     get filter() {
       return passes(EVERYWHERE)
@@ -310,7 +307,7 @@ async function find(
   const { sql } = context
   const { vector, seeking, reader } = asked
   let query = await withInfix(context, request, asked.query, request.infix.always, pace)
-  const pinned = pinnedDocuments(context, request)
+  const pinned = await pinnedDocuments(context, request, pace)
   const filter = effectiveFilter(context, request, query, pinned, pace)
   const top = vector === undefined ? topWanted(context, request) : undefined
   if (vector === undefined && isPlain(request)) {

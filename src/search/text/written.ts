@@ -140,6 +140,7 @@ export class WrittenWords {
    * script without spaces for itself.
    */
   compared(text: string): WrittenWord[] {
+    if (this.#isPlainWord(text)) return [wordAt(text.toLowerCase(), 0, text.length)]
     const words: WrittenWord[] = []
     for (const { 0: found, index: start } of text.matchAll(this.#word)) {
       const isPicture = !ASCII.test(found) && IS_PICTURE().test(found)

@@ -51,6 +51,11 @@ export interface VectorIndex {
   clear(): void
   has(seq: number): boolean
   get(seq: number): Float32Array | undefined
+  /**
+   * Loads some of what `nearest` needs into memory, so that others can be served in between.
+   * @returns rows that were read, 0 if nothing is missing. Absent where nothing is loaded
+   */
+  load?(): number
   /** @param allowed restricts the candidates @returns nearest first; among equals, newest first */
   nearest(query: Float32Array, k: number, allowed?: ReadonlySet<number>): Neighbour[]
   /**
@@ -107,6 +112,8 @@ export const embeddedIndexes = (sql: SqlStorage): VectorIndexes => ({
 const oversampled = (k: number): number => 2 * k + 100
 
 const READ_BATCH = 500
+/** Rows that are loaded into memory between rests. */
+const LOADED_AT_ONCE = 2_000
 
 /** of this isolate */
 const matrices = new MemoryBudget(MAX_MATRIX_BYTES)
@@ -125,6 +132,8 @@ export class ScannedIndex implements VectorIndex {
   #measure: Measure
   #budget: MemoryBudget
   #matrix: Int8Matrix | undefined
+  /** a matrix of the rows up to `last`, while it is loaded */
+  #loading: { matrix: Int8Matrix; last: number } | undefined
   /** cached: counting the rows of a large table takes as long as a search */
   #size: number | undefined
 
@@ -141,7 +150,8 @@ export class ScannedIndex implements VectorIndex {
     const size = this.size
     this.#sql.exec(`INSERT OR REPLACE INTO ${this.#table} (seq, vector) VALUES (?, ?)`, seq, toBlob(vector))
     if (this.#matrix !== undefined) this.#budget.use(this, this.memory(size + added))
-    this.#matrix?.put(seq, vector)
+    const matrix = this.#matrix ?? this.#loading?.matrix
+    matrix?.put(seq, vector)
     this.#size = size + added
   }
 
@@ -150,6 +160,7 @@ export class ScannedIndex implements VectorIndex {
     const size = this.size
     this.#sql.exec(`DELETE FROM ${this.#table} WHERE seq = ?`, seq)
     this.#matrix?.remove(seq)
+    this.#loading?.matrix.remove(seq)
     this.#size = size - 1
   }
 
@@ -176,6 +187,7 @@ export class ScannedIndex implements VectorIndex {
 
   #forget(): void {
     this.evict()
+    this.#loading = undefined
     this.#budget.release(this)
     this.#size = undefined
   }
@@ -199,7 +211,7 @@ export class ScannedIndex implements VectorIndex {
       return this.#measured(query, [...allowed]).slice(0, k)
     }
     if (!fits) return this.#scanned(query, k)
-    const candidates = this.#load().nearest(query, sample, this.#measure.distance, allowed)
+    const candidates = this.#loaded().nearest(query, sample, this.#measure.distance, allowed)
     return this.#measured(query, candidates).slice(0, k)
   }
 
@@ -235,13 +247,38 @@ export class ScannedIndex implements VectorIndex {
     return (vector) => cosineDistance(query, queryNorm, vector)
   }
 
-  #load(): Int8Matrix {
+  load(): number {
+    if (this.#matrix !== undefined) {
+      this.#budget.use(this, this.memory(this.size))
+      return 0
+    }
+    if (this.memory(this.size) > this.#measure.matrixBytes) return 0
+    this.#loading ??= {
+      matrix: new Int8Matrix(this.#measure.distance === 'l2' ? this.#mean() : undefined),
+      last: Number.MIN_SAFE_INTEGER,
+    }
+    const { matrix, last } = this.#loading
+    const rows = this.#sql.exec<{ seq: number; vector: ArrayBuffer }>(
+      `SELECT seq, vector FROM ${this.#table} WHERE seq > ? ORDER BY seq LIMIT ${LOADED_AT_ONCE}`,
+      last,
+    )
+    let read = 0
+    for (const { seq, vector } of rows) {
+      matrix.put(seq, fromBlob(vector))
+      this.#loading.last = seq
+      read++
+    }
+    if (read === LOADED_AT_ONCE) return read
+    // Not before: two that are loaded in turns would evict each other for ever.
     this.#budget.use(this, this.memory(this.size))
-    if (this.#matrix !== undefined) return this.#matrix
-    const matrix = new Int8Matrix(this.#measure.distance === 'l2' ? this.#mean() : undefined)
-    for (const { seq, vector } of this.#rows()) matrix.put(seq, fromBlob(vector))
     this.#matrix = matrix
-    return matrix
+    this.#loading = undefined
+    return 0
+  }
+
+  #loaded(): Int8Matrix {
+    for (let read = 1; read > 0; ) read = this.load()
+    return this.#matrix!
   }
 
   #mean(): Float32Array {
