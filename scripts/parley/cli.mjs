@@ -38,7 +38,9 @@ const positive = (text) => {
 /** @param {string} text @param {string[]} [before] */
 const several = (text, before = []) => [...before, text]
 
+const { version } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8'))
 const program = new Command('parley')
+  .version(version)
   .description('Documents in, questions asked, answers looked into.')
   .option('--url <address>', 'the server (PARLEY_URL; http://localhost:8108)')
   .option('--key <key>', 'an API key (PARLEY_API_KEY; xyz)')

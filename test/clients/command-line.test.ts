@@ -20,6 +20,7 @@ const parley = (...args: string[]) => runParley(folder, args)
 const write = (path: string, text: string | Uint8Array) => writeIn(folder, path, text)
 
 test('a folder is imported by one command, and asked by the next', async () => {
+  expect((await parley('--version')).out).toMatch(/^\d+\.\d+\.\d+\n$/)
   const into = unique('guide')
   write('guide/index.md', '# The guide\n\nHow the aquarium is run.')
   write(
