@@ -198,7 +198,8 @@ async function readSite(from, { maxPages, rate, json, source: named }, say) {
     ...newRead(),
     articles,
     unread,
-    complete: !found.cut && unread.length === 0,
+    // A page that the site does not have any more can be removed.
+    complete: !found.cut && found.pages.every(({ error, isGone }) => error === undefined || isGone),
   }
 }
 

@@ -3,7 +3,7 @@
  * address that was named.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { decodeHtml, readPage } from '../read/html.mjs'
+import { asksRobots, decodeHtml, readPage } from '../read/html.mjs'
 import { readContent } from '../read/index.mjs'
 import { reasonOf } from '../server.mjs'
 import { pagesInSitemaps, robotsOf } from './robots.mjs'
@@ -13,6 +13,11 @@ export const AGENT = 'ParleyImporter'
 const TIMEOUT_MS = 30_000
 const LONGEST_PAGE = 20 << 20
 const AT_ONCE = 4
+/** What a server answers that has no time now: too many requests, or a part of it that is down. */
+const BUSY = new Set([429, 502, 503, 504])
+const ATTEMPTS = 3
+const FIRST_WAIT_MS = 500
+const LONGEST_WAIT_MS = 60_000
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/
 
 /** Files that a page may link to and that hold text. */
@@ -23,6 +28,7 @@ const FILES = { 'application/pdf': '.pdf', 'text/plain': '.txt', 'text/markdown'
  * @property {string} url
  * @property {import('../read/article.mjs').Article} [article]
  * @property {string} [error] why there is none
+ * @property {true} [isGone] whether there is none any more
  */
 
 /**
@@ -141,15 +147,25 @@ const folderOf = (url) => url.replace(/#.*$/, '').replace(/\/index\.x?html?$/, '
  */
 async function read(url, fetchPage) {
   try {
-    const { status, type, charset, bytes, address } = await fetchPage.get(url)
-    if (status >= 400) return { page: { error: `answered with ${status}` }, links: [], address: url }
+    const { status, type, charset, bytes, address, robots } = await fetchPage.get(url)
+    if (status >= 400) {
+      const isGone = status === 404 || status === 410
+      return {
+        page: { error: `answered with ${status}`, ...(isGone && { isGone }) },
+        links: [],
+        address: url,
+      }
+    }
+    const isAsked = asksRobots(robots, 'noindex')
     if (type === 'text/html' || type === 'application/xhtml+xml') {
-      const { article, links, canonical, indexed } = readPage(decodeHtml(bytes, charset), address)
+      const { article, links: all, canonical, indexed } = readPage(decodeHtml(bytes, charset), address)
+      const links = asksRobots(robots, 'nofollow') ? [] : all
       const own = canonical && new URL(canonical).origin === new URL(address).origin ? canonical : address
-      if (!indexed) return { links, address: own, isLeftOut: true }
+      if (!indexed || isAsked) return { links, address: own, isLeftOut: true }
       if (article.text === '') return { page: { error: 'holds no text' }, links, address: own }
       return { page: { article: { ...article, url: own } }, links, address: own }
     }
+    if (isAsked) return { links: [], address, isLeftOut: true }
     const ending = FILES[/** @type {keyof typeof FILES} */ (type)]
     if (!ending) return { links: [], address }
     const content = await readContent(bytes, new URL(address).pathname.replace(/(\.[a-z0-9]+)?$/i, ending))
@@ -194,25 +210,46 @@ function paced(rate) {
     },
     /** @param {string} url */
     async get(url) {
-      const now = Date.now()
-      const at = Math.max(now, next)
-      next = at + 1000 / rate
-      if (at > now) await sleep(at - now)
-      const response = await fetch(url, {
-        headers: { 'user-agent': AGENT, accept: 'text/html, application/xhtml+xml, */*;q=0.5' },
-        signal: AbortSignal.timeout(TIMEOUT_MS),
-      })
-      const [type = '', ...parameters] = (response.headers.get('content-type') ?? 'text/html').split(';')
-      const charset = /charset=["']?([\w-]+)/i.exec(parameters.join(';'))?.[1]
-      return {
-        status: response.status,
-        type: type.trim().toLowerCase(),
-        charset,
-        bytes: await bytesOf(response),
-        address: normal(response.url || url) ?? url,
+      for (let attempt = 1; ; attempt += 1) {
+        const now = Date.now()
+        const at = Math.max(now, next)
+        next = at + 1000 / rate
+        if (at > now) await sleep(at - now)
+        const response = await fetch(url, {
+          headers: { 'user-agent': AGENT, accept: 'text/html, application/xhtml+xml, */*;q=0.5' },
+          signal: AbortSignal.timeout(TIMEOUT_MS),
+        })
+        if (BUSY.has(response.status) && attempt < ATTEMPTS) {
+          await response.body?.cancel()
+          // All requests wait, since the server has no time for any of them.
+          next = Math.max(next, Date.now() + waitOf(response.headers.get('retry-after'), attempt))
+          continue
+        }
+        const [type = '', ...parameters] = (response.headers.get('content-type') ?? 'text/html').split(';')
+        const charset = /charset=["']?([\w-]+)/i.exec(parameters.join(';'))?.[1]
+        return {
+          status: response.status,
+          type: type.trim().toLowerCase(),
+          charset,
+          bytes: await bytesOf(response),
+          address: normal(response.url || url) ?? url,
+          robots: response.headers.get('x-robots-tag') ?? '',
+        }
       }
     },
   }
+}
+
+/**
+ * How long a server wants to be left alone, in milliseconds (RFC 9110, 10.2.3, "Retry-After").
+ * @param {string | null} after seconds, or a date
+ * @param {number} attempt from 1
+ */
+function waitOf(after, attempt) {
+  const named =
+    after === null ? Number.NaN : /^\d+$/.test(after) ? Number(after) * 1000 : Date.parse(after) - Date.now()
+  const wait = Number.isNaN(named) ? FIRST_WAIT_MS * 2 ** (attempt - 1) : named
+  return Math.min(Math.max(0, wait), LONGEST_WAIT_MS)
 }
 
 /** @param {Response} response @throws Error when it is too long */

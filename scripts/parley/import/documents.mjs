@@ -1,4 +1,5 @@
 /** From what was read to documents. The command line imports with this, and so does the console, in a browser. */
+import { firstHeading, titleOfPath } from '../read/article.mjs'
 import { marked } from './plan.mjs'
 import { articleFields, documentOf, rowFields } from './schema.mjs'
 
@@ -142,7 +143,12 @@ function rowId(row, field) {
  */
 export async function asDocuments({ articles, rows }, { embedding, baseUrl, types = {}, fields: given }) {
   if (articles.length > 0) {
-    const documents = articles.map(({ id, from, path = '', section, article }) => {
+    const shared = sharedTitles(articles.map(({ article }) => article.title))
+    const documents = articles.map(({ id, from, path = '', section, article: read }) => {
+      const heading = firstHeading(read.text)
+      const article = !shared.has(read.title)
+        ? read
+        : { ...read, title: heading && !shared.has(heading) ? heading : titleOfPath(path || id) }
       const url = article.url ?? urlOf(path, baseUrl)
       return marked(
         { id, ...article, ...(url !== undefined && { url }), ...(section !== '' && { section }) },
@@ -160,6 +166,19 @@ export async function asDocuments({ articles, rows }, { embedding, baseUrl, type
     )
   const documents = rows.map(({ id, from, row }) => marked({ ...documentOf(row, fields), id }, from))
   return { fields, documents: await Promise.all(documents) }
+}
+
+/** Pages that are called the same, in most of an import, are so many. */
+const FEWEST_SHARED = 3
+
+/** The titles that most pages have, such as that of their site: they tell none of them from the others. @param {string[]} titles */
+function sharedTitles(titles) {
+  /** @type {Map<string, number>} */
+  const counts = new Map()
+  for (const title of titles) counts.set(title, (counts.get(title) ?? 0) + 1)
+  const isShared = (/** @type {[string, number]} */ [, count]) =>
+    count >= FEWEST_SHARED && count * 2 > titles.length
+  return new Set([...counts].filter(isShared).map(([title]) => title))
 }
 
 /**

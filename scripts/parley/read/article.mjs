@@ -43,6 +43,14 @@ export function firstHeading(markdown) {
   return undefined
 }
 
+/** What programs call a document that nobody has named, in a few languages, and the names of files. */
+const PLACEHOLDER =
+  /^[(<[]?(?:anonymous|unnamed|unknown|untitled|no title|none|null|title|titel|titre|document|dokument|presentation|präsentation|présentation|slides?|folie|diapositive|layout|template|print|output|scan(?:ned document)?|blank|unbenannt|ohne titel|sans titre|sin título|senza titolo|naamloos|about:blank)(?: ?(?:document|presentation))?[)>\]]?[\s\d_-]*$|^(?:microsoft )?powerpoint|powerpoint$|\.(?:docx?|pptx?|xlsx?|odt|rtf|tex|dvi|indd|pdf|html?|qxd|pages|md|ps|ai)$|^(?:https?|file):/i
+
+/** A title that says what a document is about. @param {string | undefined} title @returns {string | undefined} */
+export const ownTitle = (title) =>
+  title === undefined || title === '' || PLACEHOLDER.test(title) ? undefined : title
+
 /**
  * A name for what has no title of its own: the last part of a path, in words.
  * @param {string} path

@@ -176,7 +176,9 @@ function documentOf(html) {
 export function readPage(html, address) {
   const document = documentOf(html)
   const base = resolve(document.querySelector('base[href]')?.getAttribute('href'), address) ?? address
-  const links = [...document.querySelectorAll('a[href]')]
+  const said = forRobots(document)
+  const isFollowed = !asksRobots(said, 'nofollow')
+  const links = [...(isFollowed ? document.querySelectorAll('a[href]') : [])]
     .map((link) => resolve(link.getAttribute('href'), base))
     .filter((link) => link !== undefined)
   const canonical = resolve(document.querySelector('link[rel="canonical"]')?.getAttribute('href'), base)
@@ -200,21 +202,34 @@ export function readPage(html, address) {
     },
     links,
     ...(canonical && { canonical }),
-    indexed: !leads && !asksToBeLeftOut(document),
+    indexed: !leads && !asksRobots(said, 'noindex'),
   }
 }
 
 /** Robots that the word of a page is for: all of them, and those that read pages for others to search. */
 const ROBOTS = /^(?:robots|googlebot|bingbot|parleyimporter)$/i
 
-/** Whether words of a page or its server for robots ask them to leave it out. @param {string} said */
-export const saysNoIndex = (said) => /(?:^|[\s,:])(?:noindex|none)(?=$|[\s,])/i.test(said)
+/**
+ * Whether words for robots, of a page or its server, say something: `noindex`, or `nofollow`. Those behind the name of a robot
+ * are for that one.
+ * @param {string} said
+ * @param {'noindex' | 'nofollow'} what
+ */
+export function asksRobots(said, what) {
+  let isForAll = true
+  return said.split(',').some((part) => {
+    const [, name, rest = part] = /^\s*(?!unavailable_after|max-)([\w-]+)\s*:(.*)$/i.exec(part) ?? []
+    if (name !== undefined) isForAll = ROBOTS.test(name)
+    return isForAll && [what, 'none'].includes(rest.trim().toLowerCase())
+  })
+}
 
-/** @param {Document} document */
-const asksToBeLeftOut = (document) =>
-  [...document.querySelectorAll('meta[name][content]')].some(
-    (meta) => ROBOTS.test(meta.getAttribute('name') ?? '') && saysNoIndex(meta.getAttribute('content') ?? ''),
-  )
+/** What a page says to robots. @param {Document} document */
+const forRobots = (document) =>
+  [...document.querySelectorAll('meta[name][content]')]
+    .filter((meta) => ROBOTS.test(meta.getAttribute('name') ?? ''))
+    .map((meta) => (meta.getAttribute('content') ?? '').replace(/\s+(?=no)/gi, ','))
+    .join(',')
 
 /**
  * A whole document as Markdown, without looking for its main part.

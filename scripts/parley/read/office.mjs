@@ -1,6 +1,6 @@
 /** Files of many parts in one archive: spreadsheets, slides and books. */
 import { all, openArchive, targetsOf, textOf, within, xmlIn } from './archive.mjs'
-import { titleOfPath } from './article.mjs'
+import { ownTitle, titleOfPath } from './article.mjs'
 import { bodyToMarkdown } from './html.mjs'
 import { fenced } from './html-code.mjs'
 import { writtenTable } from './html-tables.mjs'
@@ -265,8 +265,7 @@ export async function readPptx(bytes, path) {
     .join('\n\n')
   const core = archive.has('docProps/core.xml') ? await xmlIn(archive, 'docProps/core.xml') : undefined
   const named = core && textOf(all(core, 'dc:title')[0])
-  // What PowerPoint calls a presentation that nobody has named.
-  const title = named && !/^powerpoint/i.test(named) ? named : parts.find((part) => part.title)?.title
+  const title = ownTitle(named) ?? parts.find((part) => part.title)?.title
   return { article: { title: title || titleOfPath(path), text }, ...(hidden.length > 0 && { hidden }) }
 }
 

@@ -40,6 +40,8 @@ import { BROKEN, joined, knownWords, WIDE } from './pdf-words.mjs'
 const PARAGRAPH_GAP = 1.35
 /** Spaces of justified text are narrower, as a part of its size. */
 const WIDE_SPACE = 0.5
+/** And so wide is none. */
+const FAR = 1.5
 const BULLET = /^[•◦▪‣●○■·∙–*-]\s+/
 const NUMBERED = /^\(?\d{1,2}[.)]\s+/
 /**
@@ -114,7 +116,9 @@ function continues(block, line, { page, at, level, gap }) {
   // A page or a column is full in the middle of a sentence.
   if (before === undefined || down <= 0) return goesOn(block.text, line.text)
   if (down > Math.max(gap, line.size * 1.1) * PARAGRAPH_GAP) return false
-  if (areRows(before, line) && isShort(before, page.lines)) return false
+  if (areRows(before, line, WIDE_SPACE) && isShort(before, page.lines)) return false
+  // No text is set that far apart.
+  if (areRows(before, line, FAR)) return false
   return BROKEN.test(before.text) || !hadRoom(before, line, page.lines, at)
 }
 
@@ -122,12 +126,11 @@ function continues(block, line, { page, at, level, gap }) {
  * Whether two lines are rows of one table: something in them begins at the same place.
  * @param {Line} a
  * @param {Line} b
+ * @param {number} space before it in one of them, as a part of the size
  */
-const areRows = (a, b) =>
+const areRows = (a, b, space) =>
   a.columns.some((one) =>
-    b.columns.some(
-      (other) => Math.abs(one.left - other.left) < 1 && Math.max(one.gap, other.gap) > WIDE_SPACE,
-    ),
+    b.columns.some((other) => Math.abs(one.left - other.left) < 1 && Math.max(one.gap, other.gap) > space),
   )
 
 /** @param {Line} line @param {Line[]} lines of its page */

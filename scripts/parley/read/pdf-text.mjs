@@ -16,7 +16,55 @@ const FUNCTION =
  * @returns {Line[]} in the order in which they are read
  */
 export function linesOf({ items, styles }) {
-  const rows = rowsOf(items, styles)
+  const upright = angleOf(items)
+  const isTurned = (/** @type {Item | { type: string }} */ item) =>
+    'str' in item && item.str.trim() !== '' && turnOf(item) !== upright
+  const lines = linesOfRows(
+    rowsOf(
+      items.filter((item) => !isTurned(item)),
+      styles,
+      upright,
+    ),
+  )
+  const usual = lines.toSorted((a, b) => b.text.length - a.text.length)[0]?.size ?? 0
+  const turned = items.filter(isTurned)
+  const angles = new Set(turned.map((item) => turnOf(/** @type {Item} */ (item))))
+  // What is turned is no heading of the page, and a slanted word over its text no part of it.
+  const others = [...angles].flatMap((angle) =>
+    linesOfRows(
+      rowsOf(
+        turned.filter((item) => turnOf(/** @type {Item} */ (item)) === angle),
+        styles,
+        angle,
+      ),
+    )
+      .filter(({ text }) => (angle - upright) % 90 === 0 || text.length > LONGEST_MARK)
+      .map((line) => ({ ...line, size: Math.min(line.size, usual) })),
+  )
+  return [...lines, ...others]
+}
+
+/** A watermark is no longer, in letters. */
+const LONGEST_MARK = 40
+
+/** By how many degrees a text is turned. @param {Item} item */
+const turnOf = ({ transform: [a = 1, b = 0] }) => Math.round((Math.atan2(b, a) * 180) / Math.PI / 5) * 5
+
+/** How most letters of a page are turned. @param {(Item | { type: string })[]} items */
+function angleOf(items) {
+  /** @type {Map<number, number>} */
+  const letters = new Map()
+  for (const item of items) {
+    if (!('str' in item)) continue
+    const angle = turnOf(item)
+    letters.set(angle, (letters.get(angle) ?? 0) + item.str.trim().length)
+  }
+  return [...letters].toSorted((a, b) => b[1] - a[1])[0]?.[0] ?? 0
+}
+
+/** @param {Part[][]} found @returns {Line[]} */
+function linesOfRows(found) {
+  const rows = columnwise(found)
   const notes = footnotesOf(rows)
   return rows.flatMap((parts) => {
     const text = parts
@@ -43,12 +91,108 @@ export function linesOf({ items, styles }) {
   })
 }
 
+/** Of a size: so far apart are columns, at least. */
+const GUTTER = 1.2
+/** So many lines have a text beside them in a page of columns, and so many letters, in the middle. */
+const FEWEST_BESIDE = 4
+const LINE_OF_COLUMN = 18
+/** Of a size: a line that is farther below the one before begins something else. */
+const FARTHEST_BELOW = 2.5
+/** Points; what begins at one place does so within these. */
+const ALIGNED = 3
+
 /**
- * @param {(Item | { type: string })[]} items
+ * Rows of a page that is set in columns as the lines of each column, in whatever order they are drawn. Cells of a table are no
+ * columns: hardly any of them goes on in the next row.
+ * @param {Part[][]} rows
+ * @returns {Part[][]}
+ */
+function columnwise(rows) {
+  /** @type {Part[][]} */
+  const made = []
+  /** @type {{ left: Part[][], right: Part[][], from: number, all: Part[][] } | undefined} */
+  let run
+  const end = () => {
+    if (run) {
+      const { left, right, all } = run
+      const isColumns =
+        right.length >= FEWEST_BESIDE && left.length >= FEWEST_BESIDE && [left, right].every(goesOn)
+      made.push(...(isColumns ? [...left, ...right] : all))
+    }
+    run = undefined
+  }
+  for (const parts of rows) {
+    const above = run?.all.at(-1)?.[0]
+    if (above && above.base - (parts[0]?.base ?? 0) > above.size * FARTHEST_BELOW) end()
+    const sides = sidesOf(parts)
+    const [first, second] = sides
+    const start = leftOf(second ?? first ?? [])
+    if (first && second && sides.length === 2 && (!run || Math.abs(run.from - start) < ALIGNED)) {
+      run ??= { left: [], right: [], from: start, all: [] }
+      run.left.push(first)
+      run.right.push(second)
+    } else if (
+      run &&
+      sides.length === 1 &&
+      first &&
+      (start >= run.from - ALIGNED || rightOf(first) < run.from)
+    ) {
+      ;(start >= run.from - ALIGNED ? run.right : run.left).push(first)
+    } else {
+      end()
+      if (!(first && second && sides.length === 2)) {
+        made.push(parts)
+        continue
+      }
+      run = { left: [first], right: [second], from: start, all: [] }
+    }
+    run.all.push(parts)
+  }
+  end()
+  return made
+}
+
+/** @param {Part[]} parts */
+const leftOf = (parts) => Math.min(...parts.map(({ left }) => left))
+/** @param {Part[]} parts */
+const rightOf = (parts) => Math.max(...parts.map(({ right }) => right))
+
+/** The texts of a row, apart from each other. @param {Part[]} parts */
+function sidesOf(parts) {
+  /** @type {Part[][]} */
+  const sides = []
+  for (const part of parts.filter(({ str }) => str.trim() !== '')) {
+    const side = sides.at(-1)
+    if (side && part.left - rightOf(side) <= part.size * GUTTER) side.push(part)
+    else sides.push([part])
+  }
+  return sides
+}
+
+/** Whether lines are those of a text: they are long, and many of them go on in the next one. @param {Part[][]} lines */
+function goesOn(lines) {
+  const texts = lines.map((parts) =>
+    parts
+      .map(({ str }) => str)
+      .join('')
+      .trim(),
+  )
+  const middle =
+    texts.map(({ length }) => length).toSorted((a, b) => a - b)[Math.floor(texts.length / 2)] ?? 0
+  const next = texts
+    .slice(1)
+    .filter((text, at) => /^[\p{Ll}\p{Lo}(,]/u.test(text) && !/[.!?:;]$/.test(texts[at] ?? ''))
+  return middle >= LINE_OF_COLUMN && next.length * 3 >= texts.length - 1
+}
+
+/**
+ * @param {(Item | { type: string })[]} items that are turned alike
  * @param {Record<string, { fontFamily: string }>} styles
+ * @param {number} angle
  * @returns {Part[][]} the parts of each line
  */
-function rowsOf(items, styles) {
+function rowsOf(items, styles, angle) {
+  const [cos, sin] = [Math.cos((angle * Math.PI) / 180), Math.sin((angle * Math.PI) / 180)]
   /** @type {Part[][]} */
   const rows = []
   /** @type {Part[]} */
@@ -59,7 +203,8 @@ function rowsOf(items, styles) {
   }
   for (const item of items) {
     if (!('str' in item)) continue
-    const [, , shear = 0, height = 0, left = 0, base = 0] = item.transform
+    const [, , shear = 0, height = 0, x = 0, y = 0] = item.transform
+    const [left, base] = angle === 0 ? [x, y] : [x * cos + y * sin, y * cos - x * sin]
     const size = Math.hypot(shear, height)
     // Exponents stand a little higher, and titles far from what is below them.
     const last = parts.at(-1)
@@ -69,7 +214,22 @@ function rowsOf(items, styles) {
     if (item.hasEOL) end()
   }
   end()
-  return rows
+  // What is drawn beside a line, behind a space of its own, is a part of its row.
+  /** @type {Part[][]} */
+  const joined = []
+  for (const row of rows) {
+    const before = joined.at(-1)
+    const [last, first] = [before?.at(-1), row[0]]
+    if (
+      last &&
+      first &&
+      Math.abs(last.base - first.base) < first.size * 0.2 &&
+      first.left > last.right + first.size
+    )
+      before?.push({ ...first, str: ' ', right: first.left }, ...row)
+    else joined.push(row)
+  }
+  return joined
 }
 
 /**

@@ -1,5 +1,5 @@
 /** Reads a PDF: its lines and bookmarks with pdf.js, its paragraphs and headings by `pdf-lines.mjs`. */
-import { titleOfPath } from './article.mjs'
+import { ownTitle, titleOfPath } from './article.mjs'
 import { markdownOf, printedTitle } from './pdf-lines.mjs'
 import { linesOf } from './pdf-text.mjs'
 
@@ -60,9 +60,7 @@ async function opened(bytes) {
  */
 function givenTitle(info) {
   const title = 'Title' in info && typeof info.Title === 'string' ? info.Title.trim() : ''
-  const name = title.replace(/^Microsoft (?:Word|PowerPoint|Excel) - /, '')
-  const isOfFile = /\.(?:docx?|pptx?|xlsx?|odt|rtf|tex|dvi|indd|pdf|html?|qxd|pages)$/i.test(name)
-  return name === '' || isOfFile || /^(?:untitled|document\d*|title)$/i.test(name) ? undefined : name
+  return ownTitle(title.replace(/^Microsoft (?:Word|PowerPoint|Excel) - /, ''))
 }
 
 /**

@@ -9,7 +9,16 @@ const page = (title: string, body = '', head = '') =>
 
 type Pages = Record<
   string,
-  string | { status?: number; type?: string; body?: string | Uint8Array; location?: string }
+  | string
+  | {
+      status?: number
+      type?: string
+      body?: string | Uint8Array
+      location?: string
+      headers?: Record<string, string>
+      /** what it answers first, once for each */
+      first?: { status: number; headers?: Record<string, string> }[]
+    }
 >
 
 /** A site of these pages, and what was asked of it. */
@@ -20,13 +29,16 @@ async function site(pages: (origin: string) => Pages) {
     asked.push(request.url ?? '')
     const found = all[request.url ?? '']
     if (found === undefined) return void response.writeHead(404, { 'content-type': 'text/html' }).end('gone')
+    const early = typeof found === 'string' ? undefined : found.first?.shift()
+    if (early) return void response.writeHead(early.status, early.headers).end()
     const {
       status = 200,
       type = 'text/html',
       body = '',
       location,
+      headers,
     } = typeof found === 'string' ? { body: found } : found
-    response.writeHead(status, { 'content-type': type, ...(location && { location }) }).end(body)
+    response.writeHead(status, { 'content-type': type, ...headers, ...(location && { location }) }).end(body)
   })
   all = pages(served.url)
   return { ...served, asked }
@@ -90,6 +102,58 @@ test('robots.txt is obeyed, and so are pages that ask not to be indexed', async 
   expect(found.leftOut).toEqual([`${url}/hidden`])
   expect(found.disallowed).toEqual([`${url}/private/x`])
   expect(asked).not.toContain('/private/x')
+  await stop()
+})
+
+test('a page or its server may ask in other ways, and for other robots', async () => {
+  const asks = (robots: string, body = '') => ({
+    body: page(robots, body),
+    headers: { 'x-robots-tag': robots },
+  })
+  const { url, stop } = await site(() => ({
+    '/': page('Home', [...'abcdef'].map((name) => `<a href="/${name}">${name}</a>`).join(' ')),
+    '/a': asks('noindex, nofollow', '<a href="/unseen">u</a>'),
+    '/b': asks('otherbot: noindex, nofollow'),
+    '/c': asks('unavailable_after: 25 Jun 2035 15:00:00 PST, NONE'),
+    '/d': { body: 'Words.', type: 'text/plain', headers: { 'x-robots-tag': 'noindex' } },
+    '/e': page(
+      'E',
+      '',
+      '<meta name="robots" content="max-snippet:-1"><meta name="googlebot" content="noindex">',
+    ),
+    '/f': page('F', '<a href="/unseen">u</a>', '<meta name="robots" content="index nofollow">'),
+    '/unseen': page('Unseen'),
+  }))
+  const found = await crawl(`${url}/`, { most: 100 })
+  expect(paths(found)).toEqual(['/', '/b', '/f'])
+  expect(found.leftOut.map((each) => new URL(each).pathname).sort()).toEqual(['/a', '/c', '/d', '/e'])
+  await stop()
+})
+
+test('a server that has no time is asked again, and a page that is gone is told apart', async () => {
+  const { url, stop, asked } = await site(() => ({
+    '/': page(
+      'Home',
+      '<a href="/busy">b</a> <a href="/down">d</a> <a href="/never">n</a> <a href="/gone">g</a>',
+    ),
+    '/busy': {
+      body: page('Busy'),
+      first: [
+        { status: 429, headers: { 'retry-after': '0' } },
+        { status: 503, headers: { 'retry-after': 'Wed, 21 Oct 2015 07:28:00 GMT' } },
+      ],
+    },
+    '/down': { body: page('Down'), first: [{ status: 502 }] },
+    '/never': { status: 429, headers: { 'retry-after': '0' } },
+    '/gone': { status: 410 },
+  }))
+  const found = await crawl(`${url}/`, { most: 100 })
+  expect(paths(found)).toEqual(['/', '/busy', '/down'])
+  expect(found.pages.filter(({ error }) => error).sort((a, b) => (a.url < b.url ? -1 : 1))).toEqual([
+    { url: `${url}/gone`, error: 'answered with 410', isGone: true },
+    { url: `${url}/never`, error: 'answered with 429' },
+  ])
+  expect(asked.filter((path) => path === '/never')).toHaveLength(3)
   await stop()
 })
 

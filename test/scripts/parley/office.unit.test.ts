@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest'
 import { addContent, asDocuments, newRead } from '../../../scripts/parley/import/documents.mjs'
 import { openArchive } from '../../../scripts/parley/read/archive.mjs'
+import { ownTitle } from '../../../scripts/parley/read/article.mjs'
 import { readContent } from '../../../scripts/parley/read/index.mjs'
 import { book, changed, slides, stating, workbook, workbookOf } from './files'
 
@@ -298,6 +299,23 @@ test('a comment in code is no title of a notebook, and a fence in code does not 
         '````\ntext = """\n```\n# in\n```\n"""\n````',
     },
   })
+})
+
+test('a title that a program made up is none', () => {
+  for (const title of [
+    '(anonymous)',
+    'Untitled-1',
+    'PowerPoint Presentation',
+    'Présentation PowerPoint',
+    'Microsoft Word - a.doc',
+    'Scanned Document',
+    'Slide 1',
+    'https://x.example/a',
+    'Document2',
+  ])
+    expect(ownTitle(title), title).toBeUndefined()
+  for (const title of ['Heron guide', 'Slides of the talk', 'Presentation skills', 'Title insurance'])
+    expect(ownTitle(title)).toBe(title)
 })
 
 test('Markdown of a notebook is read as in a file', async () => {

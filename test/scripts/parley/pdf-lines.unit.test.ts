@@ -273,6 +273,62 @@ describe('no text of a PDF is lost:', () => {
     expect(texts(raised('allowed', '2', ' today'))[0]).toBe('allowed^2 today')
   })
 
+  test('columns are read one after the other however they are drawn, and rows of a table stay rows', () => {
+    const styles = { f: { fontFamily: 'serif' } }
+    const item = (str: string, left: number, base: number, hasEOL: boolean, [a, b] = [10, 0]) => ({
+      str,
+      transform: [a, b, -b, a, left, base],
+      width: str.length * 5,
+      fontName: 'f',
+      hasEOL,
+    })
+    const left = [
+      'Herons are large birds that',
+      'hunt fish in shallow water',
+      'near the coast. They',
+      'nest in large colonies.',
+    ]
+    const right = [
+      'In winter herons move south',
+      'if the lakes freeze, which',
+      'happens late. A bird from',
+      'the north was 35 years old.',
+    ]
+    const rows = (one: string[], other: string[], hasEnd: boolean) =>
+      one.flatMap((text, at) => [
+        item(text, 50, 700 - 12 * at, hasEnd),
+        item(other[at] ?? '', 300, 700 - 12 * at, true),
+      ])
+    const heading = item(
+      'A line over both of the columns, which is as wide as the two of them are together',
+      50,
+      730,
+      true,
+    )
+    const whole = [heading.str, ...left, ...right]
+    for (const hasEnd of [true, false])
+      expect(
+        linesOf({ items: [heading, ...rows(left, right, hasEnd)], styles }).map(({ text }) => text),
+      ).toEqual(whole)
+    const table = [
+      ['Plan', 'Small', 'Large', 'Huge', 'Endless'],
+      ['Monthly', '5 euros', '9 euros', '12 euros', '15 euros'],
+    ] as const
+    const lines = linesOf({ items: [heading, ...rows([...table[0]], [...table[1]], true)], styles })
+    expect(markdownOf([page('1', lines)])).toContain('Plan Monthly\n\nSmall 5 euros\n\nLarge 9 euros\n\n')
+    // A page on its side is read like others, and a slanted word over a text is none of its words.
+    const turned = left.map((text, at) => item(text, 100 + 12 * at, 50, true, [0, 10]))
+    expect(linesOf({ items: turned, styles }).map(({ text }) => text)).toEqual(left)
+    const marked = [
+      ...rows(left, [], true),
+      item('DRAFT', 200, 300, true, [42, 42]),
+      item('Fig. 1', 20, 90, true, [0, 40]),
+    ]
+    expect(linesOf({ items: marked, styles }).map(({ text, size }) => [text, size])).toEqual(
+      [...left, 'Fig. 1'].map((text) => [text, 10]),
+    )
+  })
+
   test('every word of every line is in the Markdown, or a rule names its line', () => {
     const word = fc.constantFrom(
       ...'soup bread Room 1 2 3 120 ii Page of Contents ..... . Windows 11 3.5. # - • (a) café 朝は'.split(

@@ -1,5 +1,6 @@
 /** What an import does with what an earlier one left. */
 import { expect, test } from 'vitest'
+import { asDocuments } from '../../../scripts/parley/import/documents.mjs'
 import {
   type Document,
   marked,
@@ -72,4 +73,17 @@ test.each([
   ['a place, of which nothing is stored', {}, undefined, OTHER, 'there', 'here'],
 ])('an import from %s', async (_, before, from, now, place, expected) => {
   expect(whence('docs', await folder(now, place), left(await folder(before, from)))).toBe(expected)
+})
+
+test('pages that share the title of their site are called by their own headings', async () => {
+  const articles = ['## Keys', '## Locks', 'Text.'].map((text, at) => ({
+    id: `x.example/docs/part-${at}`,
+    from: { source: 'x' },
+    section: 'docs',
+    article: { title: 'Handbook', text },
+  }))
+  const titles = async (some: typeof articles) =>
+    (await asDocuments({ articles: some, rows: [] }, { embedding: 'm' })).documents.map(({ title }) => title)
+  expect(await titles(articles)).toEqual(['Keys', 'Locks', 'Part 2'])
+  expect(await titles(articles.slice(1))).toEqual(['Handbook', 'Handbook'])
 })
