@@ -141,6 +141,22 @@ describe("the SDK's client", () => {
     await client.close()
   })
 
+  test('may leave arguments empty, and write a number as text', async () => {
+    const client = await connect()
+    const call = (name: string, given: Record<string, unknown>) =>
+      client.callTool({ name, arguments: given }).then(({ isError, content }) => isError && content)
+    expect(await call('search', { query: 'crew', limit: '3' })).toBeFalsy()
+    expect(await call('search', { query: 'crew', limit: null })).toBeFalsy()
+    expect(await call('ask', { question: unique('who'), conversation_id: '' })).toBeFalsy()
+    expect(await call('list_conversations', { q: '', limit: '', cursor: null })).toBeFalsy()
+    for (const limit of ['three', '0', '3.5', '51', [3]]) {
+      const refused = await client.callTool({ name: 'search', arguments: { query: 'crew', limit } })
+      expect(textIn(refused)).toContain('`limit`')
+    }
+    expect(textIn(await client.callTool({ name: 'search', arguments: { query: null } }))).toContain('`query`')
+    await client.close()
+  })
+
   test('reads in a result what went wrong', async () => {
     const client = await connect()
     const bad = await client.callTool({ name: 'search', arguments: { query: 'x', limit: 1000 } })
@@ -211,6 +227,7 @@ describe('the wire', () => {
   test('takes notifications, replies and batches', async () => {
     expect((await post(notification('notifications/initialized'))).status).toBe(202)
     expect((await post({ jsonrpc: '2.0', id: 7, result: {} })).status).toBe(202)
+    expect((await post({ jsonrpc: '2.0', id: 8, method: 'tools/list', params: null })).status).toBe(200)
     const { json } = await post([rpc('ping'), notification('notifications/cancelled'), rpc('x', {}, 2)])
     expect(json).toEqual([
       { jsonrpc: '2.0', id: 1, result: {} },

@@ -37,7 +37,8 @@ const Message = once(() =>
     jsonrpc: v.literal('2.0'),
     id: v.optional(v.union([v.string(), v.number()])),
     method: v.optional(v.string()),
-    params: v.optional(v.record(v.string(), v.unknown())),
+    // Some clients write null where there are none.
+    params: v.nullish(v.record(v.string(), v.unknown())),
   }),
 )
 
@@ -52,12 +53,12 @@ export function readMessage(body: unknown): RpcRequest | undefined {
     const [issue] = parsed.issues
     throw new RpcError(INVALID_REQUEST, `\`${v.getDotPath(issue) ?? 'body'}\`: ${issue.message}`)
   }
-  const { id, method, params = {} } = parsed.output
+  const { id, method, params } = parsed.output
   if (method === undefined) {
     if ('result' in parsed.output || 'error' in parsed.output) return undefined
     throw new RpcError(INVALID_REQUEST, '`method` is missing.')
   }
-  return { ...(id !== undefined && { id }), method, params }
+  return { ...(id !== undefined && { id }), method, params: params ?? {} }
 }
 
 export const rpcResult = (id: RpcId, result: unknown) => ({ jsonrpc: '2.0', id, result })

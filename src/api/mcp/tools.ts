@@ -21,11 +21,31 @@ const USUAL_RESULTS = 10
 
 const text = (longest: number) => v.pipe(v.string(), v.nonEmpty(), v.maxLength(longest))
 
+/** Models also write a number as text. */
+const limit = (most: number) =>
+  v.optional(
+    v.pipe(
+      v.union([v.number(), v.pipe(v.string(), v.regex(/^\d{1,9}$/), v.transform(Number))]),
+      v.integer(),
+      v.minValue(1),
+      v.maxValue(most),
+    ),
+  )
+
+/** Arguments as a model wrote them, without those that it left empty. */
+const written = (given: unknown): unknown =>
+  isRecord(given)
+    ? Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null && value !== ''))
+    : (given ?? {})
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
 /** The inputs of the tools. The JSON schemas of schemas.ts describe the same to clients. */
 export const INPUTS = once(() => ({
   search: v.strictObject({
     query: text(LONGEST_QUESTION),
-    limit: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(MOST_RESULTS))),
+    limit: limit(MOST_RESULTS),
   }),
   fetch: v.strictObject({ id: text(2_000) }),
   ask: v.strictObject({
@@ -34,7 +54,7 @@ export const INPUTS = once(() => ({
   }),
   list_conversations: v.strictObject({
     q: v.optional(text(1_000)),
-    limit: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(100))),
+    limit: limit(100),
     cursor: v.optional(text(512)),
   }),
 }))
@@ -53,7 +73,7 @@ export const listTools = (session: Session) =>
 export async function callTool(session: Session, params: Record<string, unknown>): Promise<ToolResult> {
   const name = toolName(params)
   try {
-    return await run(session, name, params.arguments ?? {})
+    return await run(session, name, written(params.arguments))
   } catch (error) {
     return failedResult(error, session.call.record)
   }
@@ -63,7 +83,7 @@ export async function callTool(session: Session, params: Record<string, unknown>
 export async function streamTool(session: Session, { id, method, params }: RpcRequest) {
   const streams = session.request.headers.get('accept')?.includes('text/event-stream')
   if (method !== 'tools/call' || params.name !== 'ask' || !streams) return undefined
-  const input = v.safeParse(INPUTS().ask, params.arguments ?? {})
+  const input = v.safeParse(INPUTS().ask, written(params.arguments))
   if (!input.success) return undefined
   const token = v.safeParse(Progress(), params._meta)
   try {
@@ -82,7 +102,7 @@ export async function streamTool(session: Session, { id, method, params }: RpcRe
 /** The conversation that a message asks in, if it names one. */
 export function conversationIn(body: unknown): string | undefined {
   const { params } = readMessage(body) ?? {}
-  const input = v.safeParse(INPUTS().ask, params?.name === 'ask' ? params.arguments : undefined)
+  const input = v.safeParse(INPUTS().ask, params?.name === 'ask' ? written(params.arguments) : undefined)
   return input.success ? input.output.conversation_id : undefined
 }
 

@@ -12,7 +12,7 @@ import type { PlannedSearch } from '../../turn/request'
 import { asParameters, fill, override, searchParametersOf } from '../edge/parameters'
 import { orMissing, planForQuestion } from '../edge/plan'
 import { operations } from './operations'
-import type { Ask } from './schemas'
+import { Ask } from './schemas'
 
 type AskBody = InferOutput<ReturnType<typeof Ask>>
 
@@ -28,17 +28,10 @@ export async function planSearches(
   env: Cloudflare.Env,
   access: Access,
   note: Note,
-  {
-    question: _q,
-    conversation_id: _c,
-    model: _m,
-    stream: _s,
-    followups: _f,
-    collections,
-    searches,
-    ...common
-  }: AskBody,
+  { collections, searches, ...rest }: AskBody,
 ): Promise<PlannedSearch[]> {
+  const { entries } = Ask()
+  const common = Object.fromEntries(Object.entries(rest).filter(([name]) => !Object.hasOwn(entries, name)))
   const wanted = searches ?? (collections ?? []).map((collection) => ({ collection }))
   const embedded = searchParametersOf(access.embedded)
   requireFewSearches(access, wanted.length)

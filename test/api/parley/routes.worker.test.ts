@@ -1,7 +1,10 @@
 /** Parley's own routes inside workerd: asking, and who may do what. */
+import { env } from 'cloudflare:workers'
 import { parse } from 'valibot'
 import { beforeAll, describe, expect, it } from 'vitest'
 import * as schemas from '../../../src/api/parley/response-schemas'
+import { planSearches } from '../../../src/api/parley/searches'
+import { ADMIN } from '../../../src/auth/access'
 import { call, FORBIDDEN, MAY_NOT, noCollection, send } from '../typesense/api'
 import { ASK, ask, makeKey, NOT_FOUND, QUESTION, setStage, UUID } from './stage'
 
@@ -57,6 +60,20 @@ describe('asking', () => {
     expect(events.at(-1)?.event).toBe('done')
     const text_ = events.filter(({ event }) => event === 'delta').map(({ data }) => data.text)
     expect(text_.join('')).toBe(events.at(-1)?.data.answer)
+  })
+
+  it('takes nothing of itself for a search parameter', async () => {
+    const all = { ...ASK, conversation_id: 'c', replaces: 1, files: [], followups: true, stream: true }
+    const planned = await planSearches(env, ADMIN, { address: '' }, {
+      ...all,
+      filter_by: 'city:Paris',
+    } as never)
+    const plain = await planSearches(env, ADMIN, { address: '' }, {
+      ...ASK,
+      filter_by: 'city:Paris',
+    } as never)
+    expect(planned).toEqual(plain)
+    expect(Object.keys(plain[0]!.params)).not.toContain('question')
   })
 
   it('lets the body overrule Accept', async () => {
