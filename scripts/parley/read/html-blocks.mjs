@@ -131,14 +131,21 @@ function labelTabs(document) {
   }
 }
 
-/** What a page offers beside code. */
+/** What a page shows beside code: its language, numbers of lines, and what copies it. */
+const BESIDE_CODE =
+  '[class*="copy" i], [class*="clipboard" i], clipboard-copy, [class*="line-number" i], [class*="lineno" i], [class*="gutter" i], [class*="language-"] > .lang'
 const COPY = /^(?:copy|copied!?|copy (?:code|to clipboard)|copy page)$/i
 
 /** @param {Document} document */
 export function plainBlocks(document) {
   labelTabs(document)
-  for (const each of document.querySelectorAll('[class*="copy" i], [class*="clipboard" i], clipboard-copy'))
-    if (COPY.test(clean(each.textContent))) each.remove()
+  for (const each of document.querySelectorAll(BESIDE_CODE))
+    if (
+      each.matches('.lang') ||
+      COPY.test(clean(each.textContent)) ||
+      (isNumbers(each) && !each.closest('pre, table'))
+    )
+      each.remove()
   for (const note of document.querySelectorAll(NOTES)) unwrapNote(note)
   // Sphinx and Javadoc link each name to its source.
   for (const link of document.querySelectorAll('dt a')) if (SOURCE.test(link.textContent ?? '')) link.remove()

@@ -17,17 +17,42 @@ const readText = (text, path) => ({
   article: { title: firstHeading(text) ?? titleOfPath(path), text: text.replace(/^\uFEFF/, '').trim() },
 })
 
+/**
+ * A document without the text that it marks as hidden (ECMA-376, part 1, 17.3.2.41), which the library reads like any other.
+ * @param {Uint8Array} bytes
+ * @returns {Promise<Uint8Array | undefined>} nothing where there is none
+ */
+async function withoutHiddenText(bytes) {
+  const { default: JSZip } = await import('jszip')
+  const zip = await JSZip.loadAsync(bytes)
+  const part = zip.file('word/document.xml')
+  const xml = (await part?.async('string')) ?? ''
+  const shown = xml.replace(
+    /<w:r[ >](?:(?!<\/w:r>)[\s\S])*?<w:vanish(?: w:val="(?:1|true|on)")?\s*\/>[\s\S]*?<\/w:r>/g,
+    '',
+  )
+  if (shown === xml) return undefined
+  zip.file('word/document.xml', shown)
+  return zip.generateAsync({ type: 'uint8array' })
+}
+
 /** @param {Uint8Array} bytes @param {string} path @returns {Promise<Content>} */
 async function readDocx(bytes, path) {
   const { default: mammoth } = await import('mammoth')
+  const shown = await withoutHiddenText(bytes)
   // In Node the library takes a Buffer, in a browser an ArrayBuffer.
   const given =
-    typeof Buffer === 'function' ? { buffer: Buffer.from(bytes) } : { arrayBuffer: bytes.slice().buffer }
+    typeof Buffer === 'function'
+      ? { buffer: Buffer.from(shown ?? bytes) }
+      : { arrayBuffer: (shown ?? bytes).slice().buffer }
   const { value } = await mammoth.convertToHtml(given, { styleMap: [`p[style-name='Title'] => h1:fresh`] })
   // Word marks no row as the head of a table, and Markdown has no table without one.
   const html = value.replace(/<table><tr>.*?<\/tr>/gs, (head) => head.replace(/<(\/?)td\b/g, '<$1th'))
   const text = htmlToMarkdown(html)
-  return { article: { title: firstHeading(text) ?? titleOfPath(path), text } }
+  return {
+    article: { title: firstHeading(text) ?? titleOfPath(path), text },
+    ...(shown && { hidden: ['hidden text'] }),
+  }
 }
 
 /** @param {string} text @param {string} path */

@@ -221,8 +221,13 @@ function withoutTags(text, isMdx) {
       if (isComponent && (isMdx || tag.isEmpty || text.includes(`</${name}>`))) {
         const isBlock = /(?:^|\n)[ \t]*$/.test(out + text.slice(at, found.index))
         const words = end ? '' : wordsOf(name, tag.attributes)
-        put(words === '' || !isBlock ? words : `${strong(words)}\n`, tag.to)
-      } else if (isMdx && tag.hasBraces) put(`<${name}>`, tag.to)
+        const inText = tag.isEmpty ? words : ` ${strong(words)} `
+        put(words === '' ? '' : isBlock ? `${strong(words)}\n` : inText, tag.to)
+      } else if (isMdx && tag.hasBraces)
+        put(
+          `<${name}${[...tag.attributes].map(([key, value]) => ` ${key}="${value.replaceAll('"', '&quot;')}"`).join('')}>`,
+          tag.to,
+        )
     }
   }
   return out + text.slice(at)

@@ -220,22 +220,26 @@ function fillMerged(cells, { top, left, bottom, right }) {
   return true
 }
 
-const DAY_MS = 86_400_000
-/** Spreadsheets count days from here. */
-const FIRST_DAY = Date.UTC(1899, 11, 30)
+const HOUR_MS = 3_600_000
+/** Spreadsheets count days from here, and some of old Macs from there. */
+const FIRST_DAYS = [Date.UTC(1904, 0, 1), Date.UTC(1899, 11, 30)]
+/** No longer duration is told from a day. */
+const LONGEST_MS = 60 * 24 * HOUR_MS
 
 /**
- * Days and times as people write them. A time of day is a part of the first day, and a longer one a duration.
+ * Days and times as people write them. A time without a day is a part of the first ones, and a longer one a duration.
  * @param {unknown} cell
  */
 function cellValue(cell) {
   if (!(cell instanceof Date)) return cell
-  const rounded = new Date(Math.round(cell.getTime() / 1000) * 1000)
-  const [day = '', time = ''] = rounded.toISOString().split(/[T.]/)
-  const past = rounded.getTime() - FIRST_DAY
-  const hours = `${String(Math.floor(past / 3_600_000)).padStart(2, '0')}${time.slice(2)}`.replace(/:00$/, '')
-  if (past >= 0 && past < 2 * DAY_MS) return past % DAY_MS === 0 && past > 0 ? day : hours
-  return time === '00:00:00' ? day : `${day} ${time.replace(/:00$/, '')}`
+  const rounded = Math.round(cell.getTime() / 1000) * 1000
+  const [day = '', time = ''] = new Date(rounded).toISOString().split(/[T.]/)
+  const short = time.replace(/:00$/, '')
+  const past = FIRST_DAYS.map((first) => rounded - first).find((each) => each >= 0 && each < LONGEST_MS)
+  if (past === 0 && day.startsWith('1899')) return short
+  if (short === '00:00') return day
+  if (past === undefined) return `${day} ${short}`
+  return `${String(Math.floor(past / HOUR_MS)).padStart(2, '0')}${short.slice(2)}`
 }
 
 /**

@@ -299,6 +299,11 @@ test.each([
     '<pre><button>Copy</button><code class="language-sh"><span class="ln">1</span>npm i\n<span class="line-number">2</span>npm t\n</code></pre><div class="copy-btn">Copy</div>',
     '```sh\nnpm i\nnpm t\n```',
   ],
+  [
+    'VitePress',
+    '<div class="language-js line-numbers-mode"><button class="copy"></button><span class="lang">js</span><pre><code><span class="line">a()</span>\n<span class="line">b()</span></code></pre><div class="line-numbers-wrapper"><span class="line-number">1</span><br><span class="line-number">2</span></div></div>',
+    '```js\na()\nb()\n```',
+  ],
 ])('numbers of lines and buttons are no code: %s', (_, html, markdown) => {
   expect(read(html)).toBe(`${SAID}\n\n${markdown}`)
 })

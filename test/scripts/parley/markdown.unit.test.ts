@@ -243,6 +243,11 @@ test.each([
     'It stops <name> make all 42 .',
   ],
   [
+    'components in a line',
+    '<Tabs><Tab title="A">In a.</Tab><Tab title="B">In b.</Tab></Tabs>\n\n<img src={a} alt="The plan" />',
+    '**A**\nIn a. **B** In b.\n\nThe plan',
+  ],
+  [
     'what MDX refuses',
     'If a < b, see <http://x.example> {.\n\n<!-- note -->\n\nAfter {#x.',
     'If a < b, see <http://x.example> {.\n\nAfter {#x.',

@@ -4,7 +4,7 @@ import { marked } from 'marked'
 import { expect, test } from 'vitest'
 import { htmlToMarkdown } from '../../../scripts/parley/read/html.mjs'
 import { readContent } from '../../../scripts/parley/read/index.mjs'
-import { handbookDocx, onePagePdf, oneParagraphDocx } from './files'
+import { changed, handbookDocx, onePagePdf, oneParagraphDocx } from './files'
 
 const read = (path: string, text: string | Uint8Array) =>
   readContent(typeof text === 'string' ? new TextEncoder().encode(text) : text, path)
@@ -273,48 +273,6 @@ test('HTML in an old encoding is read as its own words say', async () => {
   expect(await read('x.html', new Uint8Array(bytes))).toMatchObject({ article: { title: 'Café' } })
 })
 
-test('reStructuredText becomes Markdown; one that cannot be parsed is read as text', async () => {
-  const { article } = (await read('x.rst', 'Keys\n====\n\nA *key* opens::\n\n  curl x\n')) as {
-    article: { title: string; text: string }
-  }
-  expect(article.title).toBe('Keys')
-  expect(article.text).toContain('curl x')
-  expect(await read('y.rst', 'Keys\n====\n\n.. automodule:: keys\n   :members:\n\nText.\n')).toMatchObject({
-    article: { title: 'Keys', text: expect.stringContaining('Text.') },
-  })
-})
-
-test.each([
-  [
-    'roles, directives and names that only Sphinx knows',
-    'Title\n=====\n\nSee :doc:`/birds`, :ref:`the table <tab>` and :py:class:`~a.Heron` [1]_ of |ver|.\n\n.. toctree::\n   :maxdepth: 2\n\n   a\n\n.. only:: html\n\n   Storks nest.\n\n   .. tab-set::\n\n      .. tab-item:: Apple\n\n         Green, of :math:`x`.\n\n.. versionadded:: 3.2\n   As said.\n\n.. py:function:: foo(a)\n   :noindex:\n\n   Does it.\n',
-    'See /birds, the table and Heron of ver.\n\nStorks nest.\n\nApple\n\nGreen, of $x$.\n\nadded 3.2\n\nAs said.\n\nfoo(a)\n\nDoes it.',
-  ],
-  [
-    'code as it is',
-    'Title\n=====\n\n.. code-block:: rst\n\n   .. only:: html\n\n      :doc:`x`\n\nRun::\n\n  a :ref:`b`\n',
-    '```\n.. only:: html\n\n   :doc:`x`\n```\n\nRun:\n\n```\na :ref:`b`\n```',
-  ],
-  [
-    'tables, with any ends of lines',
-    'Title\r\n=====\r\n\r\n.. list-table::\r\n   :header-rows: 1\r\n\r\n   * - Plan\r\n     - Price\r\n   * - Small\r\n     - 5\r\n',
-    '| Plan | Price |\n| --- | --- |\n| Small | 5 |',
-  ],
-])('reStructuredText keeps %s', async (_, page, text) => {
-  expect(await read('x.rst', page)).toEqual({ article: { title: 'Title', text: `# Title\n\n${text}` } })
-})
-
-test('AsciiDoc becomes Markdown, and reads no other file', async () => {
-  const page =
-    '= Herons\n\nA heron *waits*.\n\nNOTE: Fish only.\n\n|===\n|Plan |Price\n\n.2+|Big\n|6\n|7\n|===\n\n[source,sh]\n----\nrun\n----\n\ninclude::/etc/passwd[]\n'
-  const { article } = (await read('x.adoc', page)) as { article: { title: string; text: string } }
-  expect(article.title).toBe('Herons')
-  expect(article.text).toContain(
-    'A heron **waits**.\n\n**Note:** Fish only.\n\n| Plan | Price |\n| --- | --- |\n| Big | 6 |\n| Big | 7 |\n\n```sh\nrun\n```',
-  )
-  expect(article.text).not.toContain('root:')
-})
-
 test('CSV: quotes, semicolons, a byte-order mark', async () => {
   expect(await read('x.csv', '\uFEFFname;note\nReef;"a; b\nc"\n')).toEqual({
     rows: [{ name: 'Reef', note: 'a; b\nc' }],
@@ -422,6 +380,21 @@ test('a Word document keeps its title, its chapters and the heads of its tables'
       title: 'Staff handbook',
       text: '# Staff handbook\n\n# Holidays\n\nEveryone has 28 days a year.\n\n| Role | Notice |\n| --- | --- |\n| Intern | 2 weeks |',
     },
+  })
+})
+
+test('text that a Word document hides is left out', async () => {
+  const run = (text: string, hidden = '') => `<w:r><w:rPr><w:b/>${hidden}</w:rPr><w:t>${text}</w:t></w:r>`
+  const bytes = changed(oneParagraphDocx('Sharks sleep.'), {
+    'word/document.xml': (xml) =>
+      xml.replace(
+        /<w:r>.*<\/w:r>/,
+        `${run('Sharks ')}${run('never ', '<w:vanish/>')}${run('sleep.', '<w:vanish w:val="0"/>')}`,
+      ),
+  })
+  expect(await read('guide.docx', await bytes)).toEqual({
+    article: { title: 'Guide', text: '**Sharks sleep.**' },
+    hidden: ['hidden text'],
   })
 })
 

@@ -1,0 +1,47 @@
+/** reStructuredText and AsciiDoc. */
+import { expect, test } from 'vitest'
+import { readContent } from '../../../scripts/parley/read/index.mjs'
+
+const read = (path: string, text: string) => readContent(new TextEncoder().encode(text), path)
+
+test('reStructuredText becomes Markdown; one that cannot be parsed is read as text', async () => {
+  const { article } = (await read('x.rst', 'Keys\n====\n\nA *key* opens::\n\n  curl x\n')) as {
+    article: { title: string; text: string }
+  }
+  expect(article.title).toBe('Keys')
+  expect(article.text).toContain('curl x')
+  expect(await read('y.rst', 'Keys\n====\n\n.. automodule:: keys\n   :members:\n\nText.\n')).toMatchObject({
+    article: { title: 'Keys', text: expect.stringContaining('Text.') },
+  })
+})
+
+test.each([
+  [
+    'roles, directives and names that only Sphinx knows',
+    'Title\n=====\n\nSee :doc:`/birds`, :ref:`the table <tab>` and :py:class:`~a.Heron` [1]_ of |ver|.\n\n.. toctree::\n   :maxdepth: 2\n\n   a\n\n.. only:: html\n\n   Storks nest.\n\n   .. tab-set::\n\n      .. tab-item:: Apple\n\n         Green, of :math:`x`.\n\n.. versionadded:: 3.2\n   As said.\n\n.. py:function:: foo(a)\n   :noindex:\n\n   Does it.\n',
+    'See /birds, the table and Heron of ver.\n\nStorks nest.\n\nApple\n\nGreen, of $x$.\n\nadded 3.2\n\nAs said.\n\nfoo(a)\n\nDoes it.',
+  ],
+  [
+    'code as it is',
+    'Title\n=====\n\n.. code-block:: rst\n\n   .. only:: html\n\n      :doc:`x`\n\nRun::\n\n  a :ref:`b`\n',
+    '```\n.. only:: html\n\n   :doc:`x`\n```\n\nRun:\n\n```\na :ref:`b`\n```',
+  ],
+  [
+    'tables, with any ends of lines',
+    'Title\r\n=====\r\n\r\n.. list-table::\r\n   :header-rows: 1\r\n\r\n   * - Plan\r\n     - Price\r\n   * - Small\r\n     - 5\r\n',
+    '| Plan | Price |\n| --- | --- |\n| Small | 5 |',
+  ],
+])('reStructuredText keeps %s', async (_, page, text) => {
+  expect(await read('x.rst', page)).toEqual({ article: { title: 'Title', text: `# Title\n\n${text}` } })
+})
+
+test('AsciiDoc becomes Markdown, and reads no other file', async () => {
+  const page =
+    '= Herons\n\nA heron *waits*.\n\nNOTE: Fish only.\n\n|===\n|Plan |Price\n\n.2+|Big\n|6\n|7\n|===\n\n[source,sh]\n----\nrun\n----\n\ninclude::/etc/passwd[]\n'
+  const { article } = (await read('x.adoc', page)) as { article: { title: string; text: string } }
+  expect(article.title).toBe('Herons')
+  expect(article.text).toContain(
+    'A heron **waits**.\n\n**Note:** Fish only.\n\n| Plan | Price |\n| --- | --- |\n| Big | 6 |\n| Big | 7 |\n\n```sh\nrun\n```',
+  )
+  expect(article.text).not.toContain('root:')
+})
