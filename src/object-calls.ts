@@ -7,7 +7,7 @@
  * broken, so each attempt after a failure gets a new one.
  */
 import { backoff, jittered } from './backoff'
-import { ApiError, storageFull } from './errors'
+import { ApiError, logFailure, reasonOf, storageFull } from './errors'
 
 /** Whether to retry a call that may already have run. `once`: a second run would do or return something else. */
 export type Repetition = 'repeat' | 'once'
@@ -42,6 +42,10 @@ export function objectCalls<Rpc extends object>(connect: () => Rpc, methods: Rep
         const { retryable, overloaded } = faultOf(error)
         const full = storageFull(error)
         if (full) throw full
+        if (OUT_OF_MEMORY.test(reasonOf(error))) {
+          logFailure(`an object ran out of memory in ${name}`, error)
+          throw outOfMemory()
+        }
         if (overloaded) throw busy()
         if (!retryable) throw error
         if (methods[name] === 'once') throw unsure()
@@ -59,11 +63,21 @@ export function objectCalls<Rpc extends object>(connect: () => Rpc, methods: Rep
   })
 }
 
+/** How the platform says that it reset an object for the memory that it took. It marks that as an overload. */
+const OUT_OF_MEMORY = /exceeded (?:its |the )?(?:isolate )?memory/i
+
 const faultOf = (error: unknown): { retryable?: boolean; overloaded?: boolean } =>
   typeof error === 'object' && error !== null ? error : {}
 
 const busy = (): ApiError =>
   new ApiError(503, 'Too many requests at once for this data. Try again later.', OVERLOADED_SECONDS)
+
+const outOfMemory = (): ApiError =>
+  new ApiError(
+    503,
+    'This needed more memory than the object of this data has, which was started anew; nothing that was stored is lost. Ask for less at once: smaller pages and imports, fewer facets. If it comes again, divide the collection (docs/limits.md).',
+    LOST_SECONDS,
+  )
 
 const lost = (): ApiError =>
   new ApiError(503, 'The server was interrupted. Send the request again.', LOST_SECONDS)

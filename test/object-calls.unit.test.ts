@@ -59,6 +59,30 @@ test('an object with too much to do is left alone', async () => {
   expect(calls).toHaveLength(1)
 })
 
+test.each([
+  'Durable Object exceeded its memory limit and was reset.',
+  "Durable Object's isolate exceeded its memory limit due to overflowing the memory limit.",
+  'Worker exceeded memory limit.',
+])('one that was reset for its memory is told so, and is in the log: %s', async (message) => {
+  const log = vi.spyOn(console, 'error').mockReturnValue()
+  for (const marks of [
+    { overloaded: true },
+    { overloaded: true, retryable: true },
+    { retryable: true },
+    {},
+  ]) {
+    const { object, calls } = failing(Object.assign(new Error(message), marks))
+    await expect(object.read('a')).rejects.toMatchObject({
+      status: 503,
+      message: expect.stringMatching(/more memory .* Ask for less at once/),
+    })
+    expect(calls).toHaveLength(1)
+  }
+  expect(log).toHaveBeenCalledTimes(4)
+  expect(String(log.mock.calls[0])).toContain('out of memory in read')
+  log.mockRestore()
+})
+
 test.each([new Error('a bug'), 'a text', undefined, null])('%s is passed on as it is', async (fault) => {
   const object = objectCalls(
     (): Rpc => ({ read: () => Promise.reject(fault), write: () => Promise.reject(fault) }),

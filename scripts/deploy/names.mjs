@@ -69,6 +69,8 @@ export function inEnvironment(raw, environment) {
     ...own,
     name: own.name ?? `${base.name ?? BASE}-${environment}`,
     vars: { ...base.vars, ...own.vars },
+    // An environment that sets one of these keeps traces and invocation logs off.
+    ...(base.observability && { observability: { ...base.observability, ...own.observability } }),
   }
 }
 

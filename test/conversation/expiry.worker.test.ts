@@ -131,7 +131,7 @@ describe('the sweep', () => {
       timersBefore.push(timers.mock.calls.length)
       return expire.call(this, ids)
     })
-    await sweepExpired(env, NOW, { batch: 1 })
+    await sweepExpired(env, NOW, { batch: 1, calls: 800 })
     expect(timersBefore).toHaveLength(12)
     expect(new Set(timersBefore).size).toBe(12)
   })
@@ -196,6 +196,25 @@ describe('the sweep', () => {
     expect(await left(conversationId)).toHaveLength(2)
     await sweepExpired(env, NOW)
     expect(await left(conversationId)).toEqual([])
+  })
+
+  it('makes few enough queries for the Free plan, and comes to every model within minutes', async () => {
+    const models = Array.from({ length: 12 }, (_, n) => `m${n}`)
+    const said = new Map<string, string>()
+    for (const [n, model] of models.entries()) {
+      await makeModel(model, 10)
+      // The first ones have more than all these sweeps can do.
+      said.set(model, await say(model, Array(n < 6 ? 40 : 1).fill(3_000)))
+    }
+    for (let minute = 0; minute < models.length; minute++) {
+      const prepare = vi.spyOn(env.DB, 'prepare')
+      await sweepExpired(env, NOW + minute * 60, { batch: 1 })
+      expect(prepare.mock.calls.length).toBeLessThanOrEqual(45)
+      prepare.mockRestore()
+    }
+    for (const model of models.slice(6)) expect(await left(said.get(model)!)).toEqual([])
+    expect(await left(said.get('m0')!)).not.toEqual([])
+    await sweepExpired(env, NOW, { calls: 400 })
   })
 
   it('comes to every model, though one alone has more than a sweep can do', async () => {

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { inWords, WORDS } from '../../ui/console/src/chat/words'
 import type { TurnFault } from '../../ui/widget/src/wire'
+import { ENGLISH, FAULTS } from '../../ui/widget/src/words'
 
 interface Turn {
   state: string
@@ -60,5 +61,16 @@ describe('a turn', () => {
     expect(inWords({ status: 400, message: 'Collection not found', code: 'bad_request' })).toBe(
       'Collection not found',
     )
+  })
+
+  test('that met a limit is explained by which one it is', () => {
+    const inConsole = (code?: string) =>
+      inWords({ status: 429, message: 'The budget renews at 00:00 UTC.', code })
+    expect(inConsole('over_budget')).toBe('The budget renews at 00:00 UTC.')
+    expect(inConsole('too_many_waiting')).toBe('The budget renews at 00:00 UTC.')
+    for (const code of ['rate_limited', undefined])
+      expect(inConsole(code)).toMatch(/^Too many questions at once/)
+    const said = ['over_budget', 'too_many_waiting', 'rate_limited', 'too_long', 'unknown_conversation']
+    expect(new Set(said.map((code) => ENGLISH[FAULTS[code]!])).size).toBe(said.length)
   })
 })

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { inEnvironment } from '../../../scripts/deploy/names.mjs'
 import { readDeployOptions } from '../../../scripts/deploy/options.mjs'
 import { action, type Found, NOTHING, plan } from '../../../scripts/deploy/plan.mjs'
 import { JURISDICTIONS, REGIONS, settle } from '../../../scripts/deploy/settings.mjs'
@@ -15,6 +16,18 @@ const deployed = (...records: Found['records']): Found => ({
   deployed: true,
   records,
 })
+
+test.each([undefined, 'staging'])(
+  'traces are off, and no call goes past the front door of its zone: %s',
+  (name) => {
+    const { config } = wanted(name)
+    expect(config.compatibility_flags).toEqual(['enable_request_signal', 'global_fetch_strictly_public'])
+    const off = { traces: { enabled: false }, logs: { invocation_logs: false } }
+    expect(config.observability).toMatchObject(off)
+    const own = { ...config, env: { staging: { observability: { head_sampling_rate: 0.5 } } } }
+    expect(inEnvironment(own, 'staging').observability).toMatchObject({ ...off, head_sampling_rate: 0.5 })
+  },
+)
 
 const region = fc.option(fc.constantFrom(...Object.keys(REGIONS)), { nil: undefined })
 const jurisdiction = fc.option(fc.constantFrom(...Object.keys(JURISDICTIONS)), { nil: undefined })

@@ -6,7 +6,7 @@ import type { Markdown } from './markdown'
 import type { Turn } from './session'
 import { markAnswer, type Source, shownPart, withMarks, withoutMarks } from './sources'
 import type { TurnFault } from './wire'
-import type { Words } from './words'
+import { FAULTS, type Words } from './words'
 
 /** What a turn asks of the widget. */
 export interface TurnHost extends Partial<Pick<FeedbackHost, 'rate'>> {
@@ -223,9 +223,10 @@ export class TurnView {
     const { words } = this.#host
     if (state === 'stopped') return words.stopped
     if (status === 0) return words.offline
+    const said = FAULTS[code ?? '']
+    if (said) return words[said]
     if (status === 401 || status === 403) return words.refused
     if (status === 429) return words.busy
-    if (code === 'too_long') return words.tooLong
     return message ? `${words.failed} ${message}` : words.failed
   }
 

@@ -55,6 +55,20 @@ export const ENGLISH = {
   fileLimits: 'Text files only: up to {files}, together {size}.',
   notAttached: 'Not attached: {name}.',
   tooLong: 'This question is too long. Make it shorter.',
+  spent: 'No more questions can be answered for now. Try again later.',
+  waiting: 'Earlier questions are still being answered. Try again in a moment.',
+  gone: 'This conversation has expired. Start a new chat.',
 }
 
 export type Words = typeof ENGLISH
+
+/** What is said of a fault, by the server's code. All others have the server's own words. */
+export const FAULTS: Record<string, keyof Words> = {
+  over_budget: 'spent',
+  too_many_waiting: 'waiting',
+  rate_limited: 'busy',
+  too_long: 'tooLong',
+  unknown_conversation: 'gone',
+  unauthorized: 'refused',
+  forbidden: 'refused',
+}

@@ -24,8 +24,12 @@ const FAULTS: Record<string, string> = {
   stopped: WORDS.stopped,
 }
 
+/** Limits that the server says more of: which it is, and when to ask again. */
+const OF_LIMITS = ['over_budget', 'too_many_waiting']
+
 /** @param message the server's own @param code of an `error` event, or of a refused request */
 export function inWords({ status, message, code }: TurnFault): string {
-  if (status === 429) return 'Too many questions at once. Wait a moment and ask again.'
+  if (status === 429 && !(code !== undefined && OF_LIMITS.includes(code)))
+    return 'Too many questions at once. Wait a moment and ask again.'
   return FAULTS[code ?? ''] ?? (message || `The server answered with status ${status}.`)
 }
