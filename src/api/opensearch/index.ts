@@ -24,10 +24,11 @@ import {
 } from './indices'
 import { memoryRoutes } from './memory/routes'
 import { mlRoutes } from './ml/routes'
+import { multiSearch } from './multi-search'
 import { deletePipelines, getPipelines, putPipeline } from './pipelines'
 import { acceptsPage, admitCaller, isOn, keyOf, type OpenSearchRoute, registerAll } from './route'
 import { clearScroll, nextPage, searchOrScroll } from './scroll'
-import { count, multiSearch } from './search'
+import { count } from './search'
 import { SEARCH_PARAMETERS } from './search-body'
 import { putSettings, settings } from './settings'
 

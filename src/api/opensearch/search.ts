@@ -1,11 +1,11 @@
 /** `_search`, `_count` and `_msearch`: converts OpenSearch's body to the collection's search, and its hits back. */
 
 import type { Access } from '../../auth/access'
-import { requireCollections } from '../../auth/admit'
 import { countSearches, requireFewSearches } from '../../auth/searches'
 import { ApiError, unwrap } from '../../errors'
 import { mapFew } from '../../few'
 import type { Hit, SearchParameters, SearchResult } from '../../search/types'
+import type { PlannedSearch } from '../../turn/request'
 import { override } from '../edge/parameters'
 import { ofRequest, planSearch, runSearch } from '../edge/plan'
 import { forbidden } from '../edge/response'
@@ -23,13 +23,12 @@ import { readSearchAhead } from './ahead'
 import { answerSearch } from './answered'
 import { askAhead } from './ask-ahead'
 import type { Compiled } from './compiled'
-import { errorEnvelope, illegalArgument, OpenSearchError, parsingError, unsupported } from './errors'
+import { illegalArgument, parsingError, unsupported } from './errors'
 import { Fields } from './fields'
 import { and, type Filter, filterBy } from './filter'
 import { highlightOf, highlightParameters } from './highlight'
 import { combine, depthOf, hybridQueries } from './hybrid'
 import { keptOf } from './mapping'
-import { withOwnModels } from './ml/own-models'
 import { searchParameters, setOf } from './parameters'
 import { type Normalization, pipelineOf } from './pipelines'
 import { compileQuery } from './query'
@@ -48,10 +47,12 @@ const SCORE_UNIT = 1e12
 export type Caller = Pick<Call, 'env' | 'access' | 'record'> & {
   /** aborts when nobody waits any more */
   gone?: AbortSignal
+  /** counts the conditions of a search with those of others of the request. @throws ApiError 400 for too many */
+  counts?: (planned: PlannedSearch) => void
 }
 
 /** Searches of one request that run at once. */
-const AT_ONCE = 4
+export const AT_ONCE = 4
 
 export async function search(call: Call): Promise<unknown> {
   const { path, query } = call
@@ -135,7 +136,7 @@ export function compile({ record }: Caller, query: unknown, fields: Fields): Com
 }
 
 /** Counts the searches that a request makes beyond its first. @throws ApiError 400, 429 */
-async function countMore({ env, access }: Caller, more: number): Promise<void> {
+export async function countMore({ env, access }: Caller, more: number): Promise<void> {
   if (more === 0) return
   requireFewSearches(access, more + 1)
   await countSearches(env, Array(more).fill(access) as Access[])
@@ -260,11 +261,12 @@ export async function execute(
 
 /** @throws ApiError as the search does */
 async function runOne(
-  { env, access, gone, record }: Caller,
+  { env, access, gone, record, counts }: Caller,
   name: string,
   parameters: SearchParameters,
 ): Promise<SearchResult> {
   const planned = await planSearch(env, access, name, override(parameters, access.embedded))
+  counts?.(planned)
   const reply = await runSearch(env, ofRequest(planned, record), gone)
   if ('error' in reply) throw new ApiError(reply.code, reply.error)
   return reply.result
@@ -343,58 +345,4 @@ export async function count(call: Call): Promise<unknown> {
     const { found } = await runOne({ ...call, gone }, index.name, parameters)
     return { count: found, _shards: SHARDS }
   })
-}
-
-/** Reads a header line and a body line for each search. */
-export async function multiSearch(call: Call): Promise<unknown> {
-  const started = Date.now()
-  const { env, access, record, path, query } = call
-  const text = await readBody(call.request)
-  const lines = text.split(/\r?\n/)
-  if (lines.pop() !== '') throw illegalArgument('The msearch request must be terminated by a newline [\n]')
-  if (text.trim() === '') throw new OpenSearchError(400, 'parse_exception', 'request body is required')
-  if (lines.length % 2 !== 0) {
-    throw new OpenSearchError(
-      400,
-      'action_request_validation_exception',
-      'Validation Failed: 1: no requests added;',
-    )
-  }
-  const wanted: { name: string; body: Json }[] = []
-  for (let line = 0; line < lines.length; line += 2) {
-    wanted.push({ name: indexOf(lines[line]!, path.collection), body: parseObject(lines[line + 1]!) })
-  }
-  requireCollections(
-    access,
-    record.action!,
-    wanted.map(({ name }) => name),
-    record,
-  )
-  await countMore(call, wanted.length - 1)
-  return paced(call, async (gone) => {
-    const caller = { ...call, gone }
-    const responses = await mapFew(wanted, AT_ONCE, async ({ name, body }): Promise<Json> => {
-      try {
-        return {
-          ...(await execute(caller, await open(caller, name), await withOwnModels(env, body), query)),
-          status: 200,
-        }
-      } catch (error) {
-        return errorEnvelope(error, record).body
-      }
-    })
-    return { took: Date.now() - started, responses }
-  })
-}
-
-/** The index of a header line. @throws ApiError 400 */
-function indexOf(line: string, otherwise: string | undefined): string {
-  const header = line.trim() === '' ? {} : parseObject(line)
-  const unknown = Object.keys(header).find((key) => key !== 'index')
-  if (unknown !== undefined)
-    throw illegalArgument(`key [${unknown}] is not supported in the metadata section`)
-  const given = Array.isArray(header.index) && header.index.length === 1 ? header.index[0] : header.index
-  const name = given ?? otherwise
-  if (typeof name !== 'string' || name === '') throw unsupported('A search that names no index')
-  return name
 }

@@ -53,3 +53,24 @@ describe('a key', () => {
     }
   })
 })
+
+it('counts the conditions of all searches of a request together', async () => {
+  const terms = (field: string, count: number) => ({
+    query: { terms: { [field]: Array.from({ length: count }, (_, n) => `k${n}`) } },
+  })
+  const statuses = async (...bodies: object[]) => {
+    const [status, { responses }] = await ask(
+      'POST',
+      `/${index}/_msearch`,
+      bodies.flatMap((body) => [{}, body]),
+    )
+    expect(status).toBe(200)
+    const refused = responses.filter((one: { status: number }) => one.status === 400)
+    for (const { error } of refused) expect(error.reason).toContain('at most 100000 are allowed')
+    return responses.map((one: { status: number }) => one.status).sort()
+  }
+  expect(await statuses(terms('kind', 40_000), terms('kind', 40_000))).toEqual([200, 200])
+  // One that takes several searches counts once, and one that is refused not at all.
+  const paged = { ...terms('kind', 45_000), size: 600, aggs: { kinds: { terms: { field: 'kind' } } } }
+  expect(await statuses(paged, terms('kind', 60_000), terms('kind', 40_000))).toEqual([200, 200, 400])
+})
