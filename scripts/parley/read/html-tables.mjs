@@ -5,8 +5,10 @@
 
 /** A longer text is said once, in the first of the cells that it spans. */
 const LONGEST_REPEATED = 200
-/** Columns that a table can have, as browsers allow a cell to span (HTML, 4.9.11). */
-const MOST_COLUMNS = 1000
+/** Columns that a table can have. */
+const MOST_COLUMNS = 200
+/** Cells that say again what another one says: more of them are left empty. */
+const MOST_REPEATED = 20_000
 const BLOCKS = 'table, pre, h1, h2, h3, h4, h5, h6, blockquote, dl'
 
 /**
@@ -49,7 +51,7 @@ export function tableRules(turndown) {
     replacement: (content, node) => {
       const table = /** @type {Element} */ (/** @type {unknown} */ (node))
       const own = (/** @type {string} */ names) =>
-        Array.from(table.querySelectorAll(names)).filter((each) => each.closest('table') === table)
+        Array.from(table.querySelectorAll(names)).filter((each) => tableOf(each) === table)
       const caption = own('caption').map((each) => said.get(each) ?? '')
       const { cells, heads } = gridOf(own('tr'), (cell) => said.get(cell) ?? '')
       const parts = isLayout(table, cells)
@@ -62,6 +64,13 @@ export function tableRules(turndown) {
   })
 }
 
+/** The table that a part is of. @param {Element} part */
+function tableOf(part) {
+  let table = part
+  while (table.parentElement && table.nodeName !== 'TABLE') table = table.parentElement
+  return table
+}
+
 /**
  * The cells of a table, a text for each place, and how many rows are its head.
  * @param {Element[]} rows
@@ -71,6 +80,7 @@ function gridOf(rows, textOf) {
   /** @type {string[][]} */
   const cells = rows.map(() => [])
   let heads = 0
+  let repeated = 0
   for (const [at, row] of rows.entries()) {
     const own = Array.from(row.children).filter(({ nodeName }) => /^T[DH]$/.test(nodeName))
     const line = cells[at] ?? []
@@ -88,9 +98,12 @@ function gridOf(rows, textOf) {
         // A row does not go on in another part of its table.
         if (rows[y]?.parentNode !== row.parentNode) break
         for (let x = column; x < right; x += 1) {
-          const isRepeated = (x > column && isSection) || text.length > LONGEST_REPEATED
           const filled = cells[y] ?? []
-          filled[x] ??= (y === at && x === column) || !isRepeated ? text : ''
+          const isFirst = y === at && x === column
+          const isSaid = isFirst || !((x > column && isSection) || text.length > LONGEST_REPEATED)
+          if (filled[x] !== undefined) continue
+          filled[x] = isSaid && repeated <= MOST_REPEATED ? text : ''
+          if (!isFirst) repeated += 1
         }
       }
       column = right

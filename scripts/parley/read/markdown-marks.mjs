@@ -45,9 +45,9 @@ export function withoutMarks(source, path) {
   const literals = isMdx ? withFences.replace(/\{\s*`((?:[^`\\$]|\\.|\$(?!\{))*)`\s*\}/g, '$1') : withFences
   const masked = literals.replace(INLINE_CODE, (code) => keep(code))
   const text = withoutTemplates(masked)
-    .replace(/^ {0,3}<(script|style)\b[^>]*>[\s\S]*?<\/\1\s*>[ \t]*$/gim, '')
+    .replace(/^ {0,3}<(script|style)\b[^>]*>[\s\S]{0,32768}?<\/\1\s*>[ \t]*$/gim, '')
     // The names of places to link to.
-    .replace(/^([ \t>]*#{1,6}[ \t][^\n]*?)[ \t]*\{:?[ \t]*[#.][^}\n]*\}[ \t]*$/gm, '$1')
+    .replace(/^([ \t>]*#{1,6}[ \t][^\n]{0,300}?)[ \t]*\{:?[ \t]*[#.][^}\n]{0,100}\}[ \t]*$/gm, '$1')
     .replace(
       /^([ \t]*>[ \t]*)\[!([\w-]+)\][-+]?[ \t]*(.*)$/gm,
       (_, quote, name, title) => quote + strong(title || called(name)),
@@ -93,13 +93,16 @@ function withoutModules(text) {
 function withoutTemplates(text) {
   if (!/\{[{%:]|\[toc\]/i.test(text)) return text
   return text
-    .replace(/\{%-?\s*comment\s*-?%\}[\s\S]*?\{%-?\s*endcomment\s*-?%\}|\{\{\s*\/\*[\s\S]*?\*\/\s*\}\}/g, '')
     .replace(
-      /\{(?:\{<|\{%|%)-?\s*highlight\s+([\w+#.-]+)[^\n]*?(?:>\}|%\}|%)\}[ \t]*\n?([\s\S]*?)\n?\{(?:\{<|\{%|%)-?\s*(?:end|\/\s*)highlight\s*-?(?:>\}|%\}|%)\}/g,
+      /\{%-?\s*comment\s*-?%\}[\s\S]{0,16384}?\{%-?\s*endcomment\s*-?%\}|\{\{\s*\/\*[\s\S]{0,16384}?\*\/\s*\}\}/g,
+      '',
+    )
+    .replace(
+      /\{(?:\{<|\{%|%)-?\s*highlight\s+([\w+#.-]+)[^\n]{0,200}?(?:>\}|%\}|%)\}[ \t]*\n?([\s\S]{0,16384}?)\n?\{(?:\{<|\{%|%)-?\s*(?:end|\/\s*)highlight\s*-?(?:>\}|%\}|%)\}/g,
       (_, language, code) => `\`\`\`${language}\n${code}\n\`\`\``,
     )
     .replace(
-      /\{\{[<%]\s*(\/?)\s*([\w-]+)([^\n]*?)\s*\/?[>%]\}\}|\{%-?\s*()([\w-]+)([^\n]*?)-?%\}/g,
+      /\{\{[<%]\s*(\/?)\s*([\w-]+)([^\n]{0,500}?)\s*\/?[>%]\}\}|\{%-?\s*()([\w-]+)([^\n]{0,500}?)-?%\}/g,
       (_, end, hugo, its, __, liquid, more) => {
         const [name, attributes = ''] = [hugo ?? liquid, its ?? more]
         if (end) return ''
@@ -143,6 +146,7 @@ function withoutIndents(text) {
   const open = []
   /** @type {string[]} */
   const lines = []
+  const closed = closedIn(text)
   let colons = 0
   for (const line of text.split('\n')) {
     const indent = /^[ \t]*/.exec(line)?.[0].replaceAll('\t', '    ').length ?? 0
@@ -181,7 +185,7 @@ function withoutIndents(text) {
         name !== '' &&
         !line.includes(`</${name}>`) &&
         !/\/>\s*$/.test(line) &&
-        text.includes(`</${name}>`)
+        closed.has(name)
       )
         open.push({ name, indent })
     }
@@ -189,10 +193,16 @@ function withoutIndents(text) {
   return lines.join('\n').replace(/\n{3,}/g, '\n\n')
 }
 
+/** So far before a tag a line is looked at. */
+const LONGEST_LEAD = 500
+
+/** The components that end somewhere. @param {string} text */
+const closedIn = (text) => new Set([...text.matchAll(/<\/([A-Z][\w.]*)/g)].map(([, name]) => name))
+
 const TAG = /\\[{<]|\{|<(\/?)([A-Za-z][\w.-]*)?(?=[\s/>])/g
 const ATTRIBUTE = /\s*(?:(\/?>)|(\{)|([\w:@.-]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|(\{)))?)/y
 /** So long may be what stands in braces, in UTF-16 units. */
-const LONGEST_EXPRESSION = 8_192
+const LONGEST_EXPRESSION = 4_096
 
 /**
  * Tags of components, and in MDX what stands in braces. A tag that nothing closes, such as `<Name>` in a sentence, is text.
@@ -201,6 +211,7 @@ const LONGEST_EXPRESSION = 8_192
  */
 function withoutTags(text, isMdx) {
   if (!(isMdx ? /[{<]/ : /<\/?[A-Z]/).test(text)) return text
+  const closed = closedIn(text)
   let out = ''
   let at = 0
   TAG.lastIndex = 0
@@ -218,8 +229,12 @@ function withoutTags(text, isMdx) {
       const tag = tagAt(text, TAG.lastIndex)
       const isComponent = /^[A-Z]/.test(name) || (name === '' && isMdx)
       if (!tag) continue
-      if (isComponent && (isMdx || tag.isEmpty || text.includes(`</${name}>`))) {
-        const isBlock = /(?:^|\n)[ \t]*$/.test(out + text.slice(at, found.index))
+      if (isComponent && (isMdx || tag.isEmpty || closed.has(name))) {
+        const line = text.slice(
+          Math.max(text.lastIndexOf('\n', found.index - 1) + 1, found.index - LONGEST_LEAD),
+          found.index,
+        )
+        const isBlock = line.replace(/<[^<>]*>/g, '').trim() === ''
         const words = end ? '' : wordsOf(name, tag.attributes)
         const inText = tag.isEmpty ? words : ` ${strong(words)} `
         put(words === '' ? '' : isBlock ? `${strong(words)}\n` : inText, tag.to)
