@@ -37,6 +37,16 @@ const cite = (answer: string, sentence: string, id: string) => {
 }
 
 describe('citations', () => {
+  test('leaves no full stop alone behind a label', () => {
+    const shown = (answer: string) => readable(withMarks(answer, SOURCES))
+    const ended = 'A. [keys.txt]. **B.** [keys.txt] [widget.txt]. C? [keys.txt].'
+    expect(shown(ended)).toBe(shown('A. [keys.txt] **B.** [keys.txt] [widget.txt] C? [keys.txt]'))
+    expect(withoutMarks('A. [keys.txt]. B [keys.txt].', SOURCES)).toBe('A. B.')
+    expect(shown('A. [keys.txt]... B')).toContain('... B')
+    expect(shown('A [keys.txt]. B')).toContain('. B')
+    expect(shown('A. [other.txt]. B')).toBe('A. [other.txt]. B')
+  })
+
   test('are digits where the model wrote labels, alone or several at once', () => {
     expect(
       readable(withMarks('A [keys.txt]. B [keys.txt, widget.txt] C [other.txt] [keys.txt](x).', SOURCES)),

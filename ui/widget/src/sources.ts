@@ -90,6 +90,9 @@ const encode = (name: string, unsafe: RegExp): string =>
     (character) => `%${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`,
   )
 
+/** A sentence that has ended, before labels that follow it. */
+const ENDED = /[.!?…][*_"'”’)]{0,4}(?:[ \t]*\[[^[\]]+\])*$/
+
 /**
  * An answer with the labels of its sources made marks.
  * @param write what stands for a source; absent: a mark
@@ -100,11 +103,17 @@ export function withMarks(
   write = ({ number }: Source): string => `${OPEN}${number}${CLOSE}`,
 ): string {
   const byLabel = new Map(sources.map((source) => [source.label, source]))
-  return answer.replace(/[ \t]*\[([^[\]]+)\](?!\()/g, (whole, inside: string) => {
-    const named = [inside, ...(byLabel.has(inside.trim()) ? [] : inside.split(/[,;]/))]
-    const cited = (named.length > 1 ? named.slice(1) : named).map((name) => byLabel.get(name.trim()))
-    return cited.every((source) => source !== undefined) ? cited.map(write).join('') : whole
-  })
+  return answer.replace(
+    /[ \t]*\[([^[\]]+)\](?!\()(\.(?!\S))?/g,
+    (whole, inside: string, dot = '', at: number) => {
+      const named = [inside, ...(byLabel.has(inside.trim()) ? [] : inside.split(/[,;]/))]
+      const cited = (named.length > 1 ? named.slice(1) : named).map((name) => byLabel.get(name.trim()))
+      if (!cited.every((source) => source !== undefined)) return whole
+      // A model that ends its sentence before the label and after it has ended it once.
+      const isEnded = ENDED.test(answer.slice(Math.max(0, at - 200), at))
+      return cited.map(write).join('') + (isEnded ? '' : dot)
+    },
+  )
 }
 
 /** What of an answer can be shown while it is written: a bracket that may become a mark waits for its end. */
