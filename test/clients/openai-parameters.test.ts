@@ -1,7 +1,7 @@
 /** Parameters of OpenAI's own client: each has an effect, is named as passed over, or is refused by its name. */
 import OpenAI from 'openai'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { createAssistant, createModel, createShows, KEY, request, unique, url } from './harness'
+import { createAssistant, createModel, createShows, KEY, request, url } from './harness'
 import { type Llm, startLlm } from './llm'
 
 let llm: Llm
@@ -114,7 +114,7 @@ test('a strict assistant refuses what only the admin key may do', async () => {
   await openai(KEY).chat.completions.create(own)
   expect(sent()).toMatchObject({ max_tokens: 50, reasoning_effort: 'low' })
   const named = {
-    metadata: { conversation_id: unique('conversation') },
+    metadata: { conversation_id: crypto.randomUUID() },
     stream_options: { include_usage: true },
   }
   await complete(strict, { ...named, stream: true, user: 'ann', store: true })

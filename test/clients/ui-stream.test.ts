@@ -102,7 +102,7 @@ function conversations(version: Version): void {
 
   test('resumes an answer after its connection broke', async () => {
     const api = await pacedApi(500, 5)
-    const id = unique('a chat')
+    const id = crypto.randomUUID()
     const { fetch, breakOff } = breakable()
     const cut = chatOf({ api, id, fetch })
     const asked = ask(cut)
@@ -121,7 +121,7 @@ function conversations(version: Version): void {
 
   test('has nothing to resume when nothing is running', async () => {
     const api = await pacedApi(3, 1)
-    const id = unique('a chat')
+    const id = crypto.randomUUID()
     await ask(chatOf({ api, id }))
     for (const name of [id, unique('nobody')]) {
       const chat = chatOf({ api, id: name, messages: [QUESTION] })
@@ -132,7 +132,7 @@ function conversations(version: Version): void {
 
   test('sees an answer end that another reader stops', async () => {
     const api = await pacedApi(2_000, 5)
-    const id = unique('a chat')
+    const id = crypto.randomUUID()
     const chat = chatOf({ api, id })
     const before = paced.abandoned
     const asked = ask(chat)
@@ -184,7 +184,7 @@ function conversations(version: Version): void {
 
   test('shares its chats with no other key', async () => {
     const api = await pacedApi(500, 5)
-    const id = unique('a chat')
+    const id = crypto.randomUUID()
     const own = chatOf({ api, id, key: await searchKey() })
     const asked = ask(own)
     await begun(own)
