@@ -104,8 +104,10 @@ export function cut(name, markdown) {
  */
 export function passages(url) {
   const seen = new Set()
-  // Tutorials and guides come last: they repeat what the other pages are about.
-  const names = written().sort((a, b) => a.split('/').length - b.split('/').length)
+  // Decisions are for who changes Parley. Tutorials and guides come last: they repeat what the other pages are about.
+  const names = written()
+    .filter((name) => !name.startsWith('decisions/'))
+    .sort((a, b) => a.split('/').length - b.split('/').length)
   return names
     .flatMap((name) => cut(name, read(name)))
     .map(({ at, ...passage }) => {

@@ -61,6 +61,8 @@ const SEEING = ['GET /debug', 'GET /_cluster/health', 'GET /_cluster/health/x', 
 const ASKING = [
   'GET /a/x',
   'POST /a/x/conversations',
+  'POST /ask',
+  'POST /a/x/ask',
   'POST /ui/x',
   'GET /ui/x',
   'GET /ui/x/x/stream',

@@ -95,11 +95,11 @@ describe.each(PROVIDERS)('%s', (_, name, model, nothing) => {
   it('that goes on with content is alive', async () => {
     raw.respond = async (response) => {
       begin(response)
-      await drip(response, wire.chunk('and '), 20)
+      await drip(response, wire.chunk('and '), 60)
       for (const piece of wire.end) response.write(piece)
       response.end()
     }
-    expect(textOf(await ask({ ...model(), timeout: 0.3 }))).toBe(`Half ${'and '.repeat(20)}`)
+    expect(textOf(await ask({ ...model(), timeout: 1 }))).toBe(`Half ${'and '.repeat(60)}`)
   })
 
   it('that keeps the connection open after the end has answered', async () => {

@@ -6,7 +6,7 @@
  * allows.
  */
 import { waitUntil } from 'cloudflare:workers'
-import { jsonText } from './response'
+import { type FailedRequest, failureOf, jsonText } from './response'
 
 /** An answer within this time can still be an error with its own status. */
 const MOMENT_MS = 500
@@ -29,12 +29,14 @@ const HEADERS = {
 /**
  * @param work makes the content. Its signal aborts when nobody waits any more; `hasBegun` says whether the status is sent
  * @param write the content as JSON
- * @throws what `work` throws within a moment. A later error breaks the answer off
+ * @param late what is written for a later error: the status has been sent by then, and a body that breaks off is no JSON
+ * @throws what `work` throws within a moment
  */
 export async function slowAnswer<Content>(
-  request: Request,
+  { request, record }: { request: Request; record: FailedRequest },
   work: (gone: AbortSignal, hasBegun: () => boolean) => Promise<Content>,
   write: (content: Content) => string = JSON.stringify,
+  late: (error: unknown) => object = (error) => lateFailure(error, record),
 ): Promise<Response> {
   const gone = new AbortController()
   const leave = () => gone.abort()
@@ -43,7 +45,19 @@ export async function slowAnswer<Content>(
   const content = work(gone.signal, () => begun)
   if (await isQuick(content)) return jsonText(write(await content))
   begun = true
-  return slowly(content.then(write), leave)
+  return slowly(
+    content.then(write, (error) => JSON.stringify(late(error))),
+    leave,
+  )
+}
+
+/** An error as the fields of an answer that has begun with another status. */
+export function lateFailure(
+  error: unknown,
+  record: FailedRequest,
+): { code: number; error: string; message: string } {
+  const { status, message } = failureOf(error, record)
+  return { code: status, error: message, message }
 }
 
 /** Waits for content that may come soon enough for an error to have its own status. */

@@ -23,7 +23,7 @@ import { readSearchAhead } from './ahead'
 import { answerSearch } from './answered'
 import { askAhead } from './ask-ahead'
 import type { Compiled } from './compiled'
-import { illegalArgument, parsingError, unsupported } from './errors'
+import { errorEnvelope, illegalArgument, parsingError, unsupported } from './errors'
 import { Fields } from './fields'
 import { and, type Filter, filterBy } from './filter'
 import { highlightOf, highlightParameters } from './highlight'
@@ -104,7 +104,12 @@ function checkExtras(ext: unknown, stream: unknown): void {
 export async function paced(call: Call, work: (gone: AbortSignal) => Promise<Json>): Promise<unknown> {
   // A reply with line breaks is for people.
   const indent = isOn(call.query.pretty) ? 2 : undefined
-  return slowAnswer(call.request, work, (reply) => JSON.stringify(reply, null, indent))
+  return slowAnswer(
+    call,
+    work,
+    (reply) => JSON.stringify(reply, null, indent),
+    (error) => errorEnvelope(error, call.record).body,
+  )
 }
 
 export interface Opened {

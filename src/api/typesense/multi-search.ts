@@ -77,7 +77,7 @@ async function multiSearch(call: OpenCall): Promise<Response> {
   }
   const searched = planned.map((search) => ofRequest(search, record))
   if (isUnion) {
-    return slowAnswer(request, (gone) =>
+    return slowAnswer(call, (gone) =>
       unite(env, searched, override(query, fixedPages(accesses)), removeDuplicates !== false, gone),
     )
   }
@@ -93,7 +93,7 @@ async function multiSearch(call: OpenCall): Promise<Response> {
     if (timeout && 'error' in timeout && !hasBegun()) throw new ApiError(408, timeout.error)
     return replies
   }
-  return slowAnswer(request, search, (replies) => `{"results":[${replies.map(textOf).join(',')}]}`)
+  return slowAnswer(call, search, (replies) => `{"results":[${replies.map(textOf).join(',')}]}`)
 }
 
 /** A result, or why there is none, as JSON. */

@@ -8,7 +8,7 @@ import { isTrue, override } from '../edge/parameters'
 import { ofRequest, planSearch } from '../edge/plan'
 import { forbidden } from '../edge/response'
 import type { Call, Route } from '../edge/route'
-import { slowAnswer } from '../edge/slow-answer'
+import { lateFailure, slowAnswer } from '../edge/slow-answer'
 import { converseOnce, isConversing } from './conversations'
 import { runAsked } from './nl/search'
 
@@ -41,20 +41,27 @@ async function search(call: Call): Promise<Response> {
     const searcher = { env, access, named: namedUser(request, asked), address: call.record.address }
     capture([{ search: planned, reply, searcher }])
     if (!('error' in reply)) return reply.text ?? JSON.stringify(reply.result)
-    if (reply.code === 408 && hasBegun()) return JSON.stringify(nothingInTime(name, planned.params))
+    if (reply.code === 408 && hasBegun()) {
+      return JSON.stringify({ ...nothingFound(name, planned.params), search_cutoff: true })
+    }
     throw new ApiError(reply.code, reply.error, reply.retryAfter)
   }
-  return slowAnswer(request, found, (text) => text)
+  return slowAnswer(
+    call,
+    found,
+    (text) => text,
+    (error) => ({ ...nothingFound(name, planned.params), ...lateFailure(error, call.record) }),
+  )
 }
 
-/** What a search found that was cut off before it had found anything, if it is too late for a status of 408. */
-const nothingInTime = (name: string, { q = '', page = '1' }: SearchParameters): SearchResult => ({
+/** What a search found that failed, or was cut off before it had found anything, too late for a status of its own. */
+const nothingFound = (name: string, { q = '', page = '1' }: SearchParameters): SearchResult => ({
   facet_counts: [],
   found: 0,
   hits: [],
   page: Number(page),
   request_params: { collection_name: name, first_q: q, per_page: 0, q },
-  search_cutoff: true,
+  search_cutoff: false,
 })
 
 export const searchRoutes: Route[] = [
