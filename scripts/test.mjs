@@ -164,9 +164,9 @@ function allParts() {
   const [worker, ...moreWorker] = halves('worker')
   const [clients, ...moreClients] = halves('clients')
   return [
+    { name: 'browser', projects: ['browser'] },
     { name: 'commands', projects: ['commands'] },
     ...[worker, clients, ...moreWorker, ...moreClients],
-    { name: 'browser', projects: ['browser'] },
     /** @type {const} */ ('check'),
     { name: 'unit', projects: ['unit'] },
   ]

@@ -37,7 +37,7 @@ const PAIRED: Family[] = [
   { opening: ['<seed:think>'], closing: ['</seed:think>'] },
   // In lower case it may be a link.
   { opening: ['[THINK]'], closing: ['[/THINK]'] },
-  { opening: ['◁think▷'], closing: ['◁/think▷'] },
+  { opening: ['\u25c1think\u25b7'], closing: ['\u25c1/think\u25b7'] },
   { opening: ['<|begin_of_thought|>'], closing: ['<|end_of_thought|>'] },
   { opening: ['<|start_thinking|>'], closing: ['<|end_thinking|>'] },
 ]
@@ -52,9 +52,9 @@ const MOST_HELD = 500_000
 
 const SPACE = /^\s$/
 /** Text that can neither begin a tag nor change whether it is code. */
-const PLAIN = /[^<[◁`~\s]+/y
+const PLAIN = /[^<[\u25c1`~\s]+/y
 /** How tags begin. */
-const FIRST = ['<', '[', '◁']
+const FIRST = ['<', '[', '\u25c1']
 
 export class ThoughtFilter {
   #mode: 'held' | 'answer' | 'thoughts'

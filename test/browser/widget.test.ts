@@ -220,7 +220,7 @@ describe.runIf(CHROMIUM)('the widget', () => {
     await page.locator('.turn[aria-busy="true"] .prose', { hasText: 'bound to an' }).waitFor()
     stage.writer.go()
     const answer = await answered(page)
-    expect(await answer.locator('td').count()).toBe(2)
+    expect(await answer.locator('td').count()).toBe(4)
     await page.reload()
     await page.locator('.chip', { hasText: 'API keys' }).waitFor()
     await (await answered(page)).locator('.cite').first().click()
@@ -257,7 +257,7 @@ describe.runIf(CHROMIUM)('the widget', () => {
     stage.line.mend()
     const answer = await answered(page)
     expect(await answer.locator('strong').count()).toBe(1)
-    expect(await answer.locator('td').count()).toBe(2)
+    expect(await answer.locator('td').count()).toBe(4)
     expect(stage.writer.begun).toBe(before + 1)
     // The browser says itself which requests it could not make.
     const net = stage.faults.filter((fault) => /net::ERR/.test(fault))

@@ -13,7 +13,7 @@ import {
 } from '../import/documents.mjs'
 import { localFiles } from '../import/folder.mjs'
 import { planImport, sourcesOf, storedBy, whence } from '../import/plan.mjs'
-import { collectionOf } from '../import/schema.mjs'
+import { collectionOf, storedTypes } from '../import/schema.mjs'
 import { removeDocuments, sendDocuments } from '../import/send.mjs'
 import { progress } from '../progress.mjs'
 import { quoted } from '../quoted.mjs'
@@ -57,9 +57,11 @@ export async function importInto(server, from, options, say) {
     : await readFiles(from, options, say)
   const { unread } = read
   const given = options.schema === undefined ? undefined : await fieldsIn(options.schema)
+  const path = `/collections/${encodeURIComponent(options.into)}`
+  const present = await server.find(path)
   const { fields, documents } = await asDocuments(read, {
     embedding: options.embedding,
-    types: typesIn(options.field ?? []),
+    types: { ...storedTypes(present?.fields), ...typesIn(options.field ?? []) },
     ...(options.baseUrl !== undefined && { baseUrl: options.baseUrl }),
     ...(given && { fields: given }),
   })
@@ -67,8 +69,6 @@ export async function importInto(server, from, options, say) {
   const source = some(sources)
   const shown = fields.map(({ name, type, facet }) => `${name}: ${type}${facet ? ' (facet)' : ''}`)
 
-  const path = `/collections/${encodeURIComponent(options.into)}`
-  const present = await server.find(path)
   if (present?.metadata?.sample !== undefined) {
     throw new Failure(
       EXIT.usage,

@@ -111,6 +111,18 @@ export const collectionOf = (name, fields) => ({
   ...(fields.some(({ type }) => /^object/.test(type)) && { enable_nested_fields: true }),
 })
 
+/**
+ * The types that a collection's fields have, so that rows for it are read as they want them, not as the rows look.
+ * @param {Field[]} [fields] of the collection, if it is there
+ * @returns {Record<string, string>} by name
+ */
+export const storedTypes = (fields = []) =>
+  Object.fromEntries(
+    fields
+      .filter(({ name, type, embed }) => embed === undefined && !/\*/.test(name + type) && type !== 'auto')
+      .map(({ name, type }) => [name, type]),
+  )
+
 /** @param {unknown} value */
 export const isEmpty = (value) => value === null || value === undefined || value === ''
 

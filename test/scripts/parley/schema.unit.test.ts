@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { collectionOf, documentOf, rowFields } from '../../../scripts/parley/import/schema.mjs'
+import { collectionOf, documentOf, rowFields, storedTypes } from '../../../scripts/parley/import/schema.mjs'
 
 const typesOf = (rows: Record<string, unknown>[], wanted = {}) =>
   Object.fromEntries(rowFields(rows, 'local/hash', wanted).map(({ name, type }) => [name, type]))
@@ -121,4 +121,17 @@ test('a row needs no text for a vector', () => {
   expect(rowFields([{ note: 'x' }], 'local/hash').find(({ name }) => name === 'embedding')?.optional).toBe(
     true,
   )
+})
+
+test('rows for a collection that is there are read as its fields want them', () => {
+  const rows = [{ n: 1 }, { n: 'none' }, { n: '3' }]
+  const own = storedTypes([
+    { name: 'n', type: 'int32' },
+    { name: 'any_.*', type: 'auto' },
+    { name: 'embedding', type: 'float[]', embed: {} },
+  ])
+  expect(own).toEqual({ n: 'int32' })
+  const fields = rowFields(rows, 'local/hash', own)
+  expect(rows.map((row) => documentOf(row, fields).n)).toEqual([1, 'none', 3])
+  expect(rows.map((row) => documentOf(row, rowFields(rows, 'local/hash')).n)).toEqual(['1', 'none', '3'])
 })

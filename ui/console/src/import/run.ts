@@ -14,7 +14,7 @@ import {
   sourcesOf,
   storedBy,
 } from '../../../../scripts/parley/import/plan.mjs'
-import { collectionOf, type Field, SOURCE } from '../../../../scripts/parley/import/schema.mjs'
+import { collectionOf, type Field, SOURCE, storedTypes } from '../../../../scripts/parley/import/schema.mjs'
 import { type Rejected, removeDocuments, sendDocuments } from '../../../../scripts/parley/import/send.mjs'
 import { readContent } from '../../../../scripts/parley/read/index.mjs'
 import type { Chosen } from './files'
@@ -68,7 +68,7 @@ export async function readFiles({ files }: Chosen, onRead: (count: number) => vo
 /** Compares what was read with what earlier imports of the same source left. @throws Refusal */
 export async function prepare({ read }: Gathered, collection: string, embedding: string): Promise<Prepared> {
   const present = await server.find(`/collections/${encodeURIComponent(collection)}`)
-  const { fields, documents } = await asDocuments(read, { embedding })
+  const { fields, documents } = await asDocuments(read, { embedding, types: storedTypes(present?.fields) })
   // A collection that no import has made has no list of what one left.
   const isOurs = present?.fields?.some(({ name }) => name === SOURCE) ?? false
   const stored = isOurs ? await storedBy(server as never, collection, sourcesOf(documents)) : new Map()

@@ -1,4 +1,5 @@
 /** Parley as the command line's import calls it. */
+import type { Field } from '../../../../scripts/parley/import/schema.mjs'
 import { call } from '../api'
 
 type Options = { body?: string | object }
@@ -26,5 +27,5 @@ export const server = {
 interface Named {
   name?: string
   id?: string
-  fields?: { name: string }[]
+  fields?: Field[]
 }
