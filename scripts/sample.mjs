@@ -74,10 +74,12 @@ export function cut(name, markdown) {
   const anchorOf = anchors()
   /** @type {{ heading: string, at: string, lines: string[] }[]} */
   const parts = []
-  let inCode = false
+  let fence = ''
   for (const line of markdown.split('\n')) {
-    if (line.startsWith('```')) inCode = !inCode
-    const heading = inCode ? null : /^#{1,3} (.+)$/.exec(line)
+    const mark = /^`{3,}/.exec(line)?.[0] ?? ''
+    if (fence === '') fence = mark
+    else if (mark.startsWith(fence)) fence = ''
+    const heading = fence !== '' ? null : /^#{1,3} (.+)$/.exec(line)
     if (heading?.[1] !== undefined) {
       const text = heading[1].replaceAll('`', '')
       const at = anchorOf(text)

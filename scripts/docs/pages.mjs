@@ -30,6 +30,7 @@ export const GROUPS = [
       'guides/website',
       'guides/csv',
       'command-line',
+      'formats',
       'engines',
       'console',
       'widget',

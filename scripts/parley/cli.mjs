@@ -3,7 +3,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import { isBucket } from './backup/bucket.mjs'
-import { ask, search, sourceLines } from './commands/ask.mjs'
+import { ask, nameOf, search, sourceLines } from './commands/ask.mjs'
 import { backup } from './commands/backup.mjs'
 import { backupToBucket, restoreFromBucket } from './commands/bucket.mjs'
 import { connect } from './commands/connect.mjs'
@@ -52,6 +52,9 @@ const program = new Command('parley')
 /** Who answers and from what, as far as it was named: a conversation goes on with the same. @param {any} options */
 const picked = ({ assistant, collection, model }) => ({ assistant, collection, model })
 
+/** How this command is typed: `parley` is on nobody's path, unless it was linked. */
+const COMMAND = process.env.npm_lifecycle_event === 'parley' ? 'npm run parley --' : 'parley'
+
 /**
  * A command to type next, which reaches the same server. The key is left out: a terminal keeps what it shows.
  * @param {{ url?: string }} options those of the command that suggests it
@@ -59,7 +62,7 @@ const picked = ({ assistant, collection, model }) => ({ assistant, collection, m
  * @param {Record<string, unknown>} flags undefined ones are left out
  */
 const commandAs = ({ url }, name, flags) =>
-  ['parley', name]
+  [COMMAND, name]
     .concat(
       Object.entries({ url, ...flags }).flatMap(([flag, value]) =>
         value === undefined ? [] : [`--${flag}`, quoted(String(value))],
@@ -96,7 +99,7 @@ program
       const made = await init(server, { ...options, ...(apiKey !== undefined && { apiKey }) }, say)
       if (json) return print(made)
       if (made.snippet !== undefined) print(`\nOn a page:\n\n${made.snippet}\n`)
-      print(`Next: parley import <folder | file... | website> --into ${made.name}`)
+      print(`Next: ${COMMAND} import <folder | file... | website> --into ${made.name}`)
     }),
   )
 
@@ -116,6 +119,7 @@ program
   .option('--field <name:type>', 'the type of a column, in the place of the guessed one', several)
   .option('--schema <file>', 'JSON with `fields`, in the place of guessed ones')
   .option('--id-field <column>', 'the column with the id of a row (default: id, else its line)')
+  .option('--whole', 'make one document of each page, in the place of passages', false)
   .option('--prune', 'remove what is gone since the last import', false)
   .option('--dry-run', 'show what would be done', false)
   .option('--no-wait', 'do not wait for vectors: words are found at once')
@@ -172,12 +176,12 @@ program
   .addOption(new Option('--limit <n>', 'hits').argParser(positive).default(10))
   .action(
     action(async ({ server, json, options }, words) => {
-      const reply = await search(server, words.join(' '), options)
+      const reply = await search(server, words.join(' '), { ...options, byPage: !json })
       if (json) return print(reply)
       print(`${reply.found} found in ${reply.search_time_ms} ms`)
-      for (const { document, highlights = [] } of reply.hits) {
-        const { title, heading, url } = document
-        print(`\n${[title, heading].filter(Boolean).join(' > ') || document.id}${url ? `  ${url}` : ''}`)
+      const first = reply.grouped_hits?.map((/** @type {any} */ { hits: [hit] }) => hit)
+      for (const { document, highlights = [] } of first ?? reply.hits) {
+        print(`\n${nameOf(document)}${document.url ? `  ${document.url}` : ''}`)
         const snippet = highlights[0]?.snippet ?? highlights[0]?.snippets?.[0]
         if (snippet) print(`  ${snippet.replace(/<\/?mark>/g, '').replace(/\s+/g, ' ')}`)
       }

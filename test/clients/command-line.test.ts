@@ -153,7 +153,7 @@ test('what is unchanged is not sent; what is gone goes with --prune, and no othe
   write('again/a.md', '# A\n\nOne, changed.')
   rmSync(join(folder, 'again/b.md'))
   const kept = await parley('import', 'again', '--into', into)
-  expect(kept.err).toContain('--prune removes them')
+  expect(kept.err).toContain('--prune removes it')
   expect((await exported(into)).map(({ id }) => id)).toEqual(['again/a.md', 'again/b.md', 'own'])
   expect((await parley('import', 'again', '--into', into, '--prune', '--json')).json).toMatchObject({
     gone: 1,
@@ -215,6 +215,7 @@ test('an import that was killed goes on where it stopped', async () => {
     proxy.url,
     '--json',
     '--no-wait',
+    '--whole',
   )
   await proxy.stop()
   expect(batches).toBeGreaterThan(2)

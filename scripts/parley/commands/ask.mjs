@@ -1,6 +1,7 @@
 /** `parley ask` and `parley search`. */
 import { createParser } from 'eventsource-parser'
 import { EXIT, Failure } from '../failure.mjs'
+import { PAGE } from '../import/schema.mjs'
 import { refusal } from '../server.mjs'
 import { DEFAULT_NAME } from './init.mjs'
 
@@ -104,25 +105,33 @@ export function sourceLines({ replies = [], sources = [], citations }, server) {
     cited.has(`${each.collection}/${each.document_id}`),
   )
   return shown.map((/** @type {any} */ { collection, document_id: id }, /** @type {number} */ at) => {
-    const { title, heading, url = '' } = found.get(id) ?? {}
+    const document = found.get(id) ?? {}
+    const { url = '' } = document
     const name = encodeURIComponent(id)
     // Earlier imports gave documents the page of the server that took them.
     const isPage = url.includes('/document#') && url.endsWith(`/${name}`)
     const address =
       url === '' || isPage ? `${server}/document#${encodeURIComponent(collection)}/${name}` : url
-    return `[${at + 1}] ${[title, heading].filter(Boolean).join(' > ') || id}  ${address}`
+    return `[${at + 1}] ${nameOf({ ...document, id })}  ${address}`
   })
 }
+
+/**
+ * What a document is called: a passage by the headings that lead to it.
+ * @param {Record<string, any>} document
+ */
+export const nameOf = ({ id, title, heading }) =>
+  (title && heading?.startsWith(title) ? heading : [title, heading].filter(Boolean).join(' > ')) || id
 
 /**
  * Searches a collection with all that it has.
  * @param {import('../server.mjs').Server} server
  * @param {string} words
- * @param {{ collection: string, filter?: string, limit: number }} options
+ * @param {{ collection: string, filter?: string, limit: number, byPage: boolean }} options `byPage`: one passage of each page
  * @returns {Promise<any>} Typesense's reply
  * @throws Failure
  */
-export async function search(server, words, { collection, filter, limit }) {
+export async function search(server, words, { collection, filter, limit, byPage }) {
   const { fields } = await server.call('GET', `/collections/${encodeURIComponent(collection)}`)
   const searched = fields.filter(
     (/** @type {any} */ { name, type, index, embed }) =>
@@ -136,6 +145,8 @@ export async function search(server, words, { collection, filter, limit }) {
       .map((/** @type {any} */ { name }) => name)
       .join(','),
     per_page: String(limit),
+    ...(byPage &&
+      fields.some((/** @type {any} */ { name }) => name === PAGE) && { group_by: PAGE, group_limit: '1' }),
     ...(filter !== undefined && { filter_by: filter }),
   })
   return server.call('GET', `/collections/${encodeURIComponent(collection)}/documents/search?${query}`)

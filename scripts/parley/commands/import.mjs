@@ -10,10 +10,11 @@ import {
   leaveOutUnindexed,
   newRead,
   sectionOf,
+  tablesAsPages,
 } from '../import/documents.mjs'
 import { localFiles } from '../import/folder.mjs'
 import { planImport, sourcesOf, storedBy, whence } from '../import/plan.mjs'
-import { collectionOf, storedTypes } from '../import/schema.mjs'
+import { collectionOf, PAGE, SOURCE, storedTypes } from '../import/schema.mjs'
 import { removeDocuments, sendDocuments } from '../import/send.mjs'
 import { progress } from '../progress.mjs'
 import { quoted } from '../quoted.mjs'
@@ -31,6 +32,7 @@ import { assistantNameFor, makeAssistant } from './init.mjs'
  * @property {string[]} [field] `name:type`
  * @property {string} [schema] a file with fields
  * @property {string} embedding the model that makes the vectors
+ * @property {boolean} whole whether each page is one document
  * @property {boolean} prune
  * @property {boolean} dryRun
  * @property {boolean} json
@@ -59,8 +61,13 @@ export async function importInto(server, from, options, say) {
   const given = options.schema === undefined ? undefined : await fieldsIn(options.schema)
   const path = `/collections/${encodeURIComponent(options.into)}`
   const present = await server.find(path)
+  // What an import with --whole left stays as it is.
+  const isWhole = present?.fields.some(isNamed(SOURCE)) && !present.fields.some(isNamed(PAGE))
+  if (isWhole && !options.whole && read.articles.length > 0)
+    say(`Collection ${options.into} holds whole pages, so these are imported whole.`)
   const { fields, documents } = await asDocuments(read, {
     embedding: options.embedding,
+    whole: options.whole || isWhole,
     types: { ...storedTypes(present?.fields), ...typesIn(options.field ?? []) },
     ...(options.baseUrl !== undefined && { baseUrl: options.baseUrl }),
     ...(given && { fields: given }),
@@ -82,8 +89,10 @@ export async function importInto(server, from, options, say) {
   // What could not be read today may still be there: only what is known to be gone is removed.
   const gone = read.complete ? plan.gone : []
   if (!present) say(`Collection ${options.into} will be made with ${shown.join(', ')}`)
+  const pages = read.articles.length
+  const made = pages > 0 && pages < documents.length ? `${pages} pages in ` : ''
   say(
-    `${documents.length} documents: ${plan.added} new, ${plan.changed.length - plan.added} changed, ` +
+    `${made}${counted(documents.length)}: ${plan.added} new, ${plan.changed.length - plan.added} changed, ` +
       `${plan.unchanged} unchanged, ${gone.length} gone`,
   )
   const summary = {
@@ -104,12 +113,20 @@ export async function importInto(server, from, options, say) {
   if (!present) await server.call('POST', '/collections', { body: collectionOf(options.into, fields) })
   const assistant = options.assistant ? await assistantNameFor(server, options.into) : undefined
   if (assistant !== undefined)
-    await makeAssistant(server, { name: assistant, collection: options.into, model: options.model })
+    await makeAssistant(server, {
+      name: assistant,
+      collection: options.into,
+      model: options.model,
+      titleField: fields.some(isNamed('heading')) ? 'heading' : 'title',
+    })
   const bar = progress('Importing', plan.changed.length, 'documents', options.json)
   const rejected = await sendDocuments(server, options.into, plan.changed, bar.to).finally(bar.stop)
-  const removed = options.prune && gone.length > 0 ? await removeDocuments(server, options.into, gone) : 0
+  const ended = [...plan.former, ...(options.prune ? gone : [])]
+  const removed = ended.length > 0 ? await removeDocuments(server, options.into, ended) : 0
   if (!options.prune && gone.length > 0)
-    say(`${gone.length} documents are gone from ${source}: --prune removes them.`)
+    say(
+      `${counted(gone.length)} ${gone.length === 1 ? 'is' : 'are'} gone from ${source}: --prune removes ${gone.length === 1 ? 'it' : 'them'}.`,
+    )
 
   const failures = [...unread, ...rejected.map(({ id, error }) => ({ source: id, error }))]
   if (failures.length > 0) {
@@ -148,6 +165,12 @@ function requireSame(source, from, collection, say) {
   if (from === 'moved')
     say(`"${source}" was imported from another place before, with much the same documents: they are updated.`)
 }
+
+/** @param {number} count */
+const counted = (count) => `${count} ${count === 1 ? 'document' : 'documents'}`
+
+/** @param {string} name */
+const isNamed = (name) => (/** @type {import('../import/schema.mjs').Field} */ field) => field.name === name
 
 /** @param {number} began */
 const secondsSince = (began) => Math.round((Date.now() - began) / 100) / 10
@@ -212,13 +235,10 @@ async function readSite(from, { maxPages, rate, json, source: named }, say) {
 async function readFiles(from, { idField, json, source }, say) {
   const { files, unreadable } = await localFiles(from, source)
   const read = newRead()
-  /** @type {string[]} */
-  const tables = []
   const bar = progress('Reading', files.length, 'files', json)
   for (const [at, file] of files.entries()) {
     try {
       const content = await readContent(await readFile(file.path), file.name)
-      if ('rows' in content) tables.push(file.name)
       addContent(read, file, content, idField)
     } catch (error) {
       read.unread.push({ source: file.name, error: /** @type {Error} */ (error).message })
@@ -233,11 +253,9 @@ async function readFiles(from, { idField, json, source }, say) {
   if (unreadable.length > 0) {
     say(`Left out: ${some(unreadable)}. Save such files as PDF, DOCX, XLSX or HTML, which can be read.`)
   }
-  if (read.articles.length > 0 && read.rows.length > 0) {
-    // Pages and rows have no fields in common.
-    say(`Left out, since a table is a collection of its own: ${tables.join(', ')}`)
-    read.rows = []
-  }
+  const data = tablesAsPages(read)
+  if (data.length > 0)
+    say(`Left out beside pages, since they are data: ${some(data)}. Import them by themselves.`)
   if (read.articles.length + read.rows.length === 0) {
     throw new Failure(
       EXIT.partial,

@@ -46,13 +46,14 @@ export async function init(server, { name, embedding, origin = [], ...options },
 /**
  * Makes an assistant for a collection, with its model and history, unless there is one.
  * @param {import('../server.mjs').Server} server
- * @param {{ name: string, collection: string, model: string, apiKey?: string }} options
+ * @param {{ name: string, collection: string, model: string, apiKey?: string, titleField?: string }} options `titleField`: of
+ *   sources
  * @param {Ensure} [ensure]
  * @throws Failure
  */
 export async function makeAssistant(
   server,
-  { name, collection, model, apiKey },
+  { name, collection, model, apiKey, titleField = 'heading' },
   ensure = ensuring(server, [], () => {}),
 ) {
   requireName(name)
@@ -78,7 +79,7 @@ export async function makeAssistant(
       body: {
         model: name,
         collections: [collection],
-        title_field: 'title',
+        title_field: titleField,
         url_field: 'url',
         category_field: 'section',
         followups: true,

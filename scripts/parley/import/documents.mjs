@@ -1,7 +1,9 @@
 /** From what was read to documents. The command line imports with this, and so does the console, in a browser. */
+import { anchor as anchorOf } from '../../docs/anchors.mjs'
 import { firstHeading, titleOfPath } from '../read/article.mjs'
+import { passagesOf, withoutPlaces } from './passages.mjs'
 import { marked } from './plan.mjs'
-import { articleFields, documentOf, rowFields } from './schema.mjs'
+import { articleFields, documentOf, PAGE, PART, rowFields } from './schema.mjs'
 
 /** @typedef {import('./plan.mjs').Document} Document */
 /** @typedef {import('./schema.mjs').Field} Field */
@@ -22,7 +24,8 @@ import { articleFields, documentOf, rowFields } from './schema.mjs'
  * @typedef {object} Read
  * @property {{ id: string, from: Origin, path?: string, section: string, article: import('../read/article.mjs').Article, indexed?: false }[]} articles
  *   `path`: of the file within the import
- * @property {{ id: string, from: Origin, at: string, row: Record<string, unknown> }[]} rows `at`: the file and line, to name it
+ * @property {{ id: string, from: Origin, file: Pick<File, 'id' | 'name'>, at: string, row: Record<string, unknown> }[]} rows `at`: the
+ *   file and line, to name it
  * @property {{ source: string, error: string }[]} unread
  * @property {string[]} hidden what files mark as hidden, which is left out
  * @property {boolean} complete whether all that there is was seen: what is missing is gone
@@ -55,7 +58,7 @@ export function addContent(read, { id, name, source, place }, { hidden = [], ...
       const at = `${name}, ${line === undefined ? `row ${index + 1}` : `line ${line}`}`
       const error = faults?.get(index)
       if (error !== undefined) read.unread.push({ source: at, error })
-      else read.rows.push({ id: unique ?? `${id}/${index + 1}`, from, at, row })
+      else read.rows.push({ id: unique ?? `${id}/${index + 1}`, from, file: { id, name }, at, row })
     }
   } else if (content.article.text === '') {
     // A redirect needs no text.
@@ -96,6 +99,59 @@ export function leaveOutCopies(read) {
   read.rows = [...byId.values()]
 }
 
+/** Files of tables that people read, and not only programs. */
+const SHEET = /\.(?:csv|tsv|xlsx)$/i
+/** A table with more columns is told row by row. */
+const MOST_COLUMNS = 8
+
+/**
+ * Makes pages of the tables that lie beside pages: rows and pages have no fields in common. Data of programs, such as
+ * package.json, is left out.
+ * @param {Read} read
+ * @returns {string[]} the files that are left out
+ */
+export function tablesAsPages(read) {
+  if (read.articles.length === 0 || read.rows.length === 0) return []
+  const files = Map.groupBy(read.rows, ({ file }) => file.name)
+  read.rows = []
+  for (const [name, rows] of files) {
+    const [first] = rows
+    if (!first || !SHEET.test(name)) continue
+    const text = textOfRows(rows.map(({ row }) => row))
+    const { from, file } = first
+    files.delete(name)
+    read.articles.push({
+      id: file.id,
+      from,
+      path: name,
+      section: sectionOf(name),
+      article: { title: titleOfPath(name), text },
+    })
+  }
+  return [...files.keys()]
+}
+
+/** @param {Record<string, unknown>[]} rows @returns {string} Markdown */
+function textOfRows(rows) {
+  const columns = [...new Set(rows.flatMap(Object.keys))]
+  const cell = (/** @type {unknown} */ value) =>
+    (typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value ?? ''))
+      .replace(/\s*\n\s*/g, ' ')
+      .trim()
+  if (columns.length > MOST_COLUMNS) {
+    const told = (/** @type {Record<string, unknown>} */ row) =>
+      columns.flatMap((column) => (cell(row[column]) === '' ? [] : [`${column}: ${cell(row[column])}`]))
+    return rows.map((row) => told(row).join('; ')).join('\n\n')
+  }
+  const line = (/** @type {string[]} */ cells) =>
+    `| ${cells.map((each) => each.replaceAll('|', '\\|')).join(' | ')} |`
+  return [
+    line(columns),
+    line(columns.map(() => '---')),
+    ...rows.map((row) => line(columns.map((column) => cell(row[column])))),
+  ].join('\n')
+}
+
 /** @param {string} name a path @returns {string} its folder; '' for none */
 export const sectionOf = (name) => {
   const path = name.replace(/\/+$/, '')
@@ -134,6 +190,7 @@ function rowId(row, field) {
  *   that of the server which happens to take the import leads nowhere from the next one, and visitors cannot open it
  * @property {Record<string, string>} [types] of fields, by name
  * @property {Field[]} [fields] those that the collection has, or is to have
+ * @property {boolean} [whole] whether each page is one document, and not one for each passage
  */
 
 /**
@@ -141,19 +198,23 @@ function rowId(row, field) {
  * @param {Making} making
  * @returns {Promise<{ fields: Field[], documents: Document[] }>}
  */
-export async function asDocuments({ articles, rows }, { embedding, baseUrl, types = {}, fields: given }) {
+export async function asDocuments(
+  { articles, rows },
+  { embedding, baseUrl, types = {}, fields: given, whole = false },
+) {
   if (articles.length > 0) {
     const shared = sharedTitles(articles.map(({ article }) => article.title))
-    const documents = articles.map(({ id, from, path = '', section, article: read }) => {
+    const documents = articles.flatMap(({ id, from, path = '', section, article: read }) => {
       const heading = firstHeading(read.text)
-      const article = !shared.has(read.title)
-        ? read
-        : { ...read, title: heading && !shared.has(heading) ? heading : titleOfPath(path || id) }
-      const url = article.url ?? urlOf(path, baseUrl)
-      return marked(
-        { id, ...article, ...(url !== undefined && { url }), ...(section !== '' && { section }) },
-        from,
-      )
+      const title = !shared.has(read.title)
+        ? read.title
+        : heading && !shared.has(heading)
+          ? heading
+          : titleOfPath(path || id)
+      const url = read.url ?? urlOf(path, baseUrl)
+      const page = { id, ...read, title, url, ...(section !== '' && { section }) }
+      const made = whole ? [{ ...page, text: withoutPlaces(page.text) }] : cut(page, MARKDOWN.test(path))
+      return made.map((document) => marked(withoutAbsent(document), from))
     })
     return { fields: given ?? articleFields(embedding), documents: await Promise.all(documents) }
   }
@@ -168,6 +229,57 @@ export async function asDocuments({ articles, rows }, { embedding, baseUrl, type
   return { fields, documents: await Promise.all(documents) }
 }
 
+/**
+ * The passages of a page as documents. The first one has the page's id, and each of the others one that stays the same as long
+ * as its heading does.
+ * @param {Document & { title: string, text: string, url: string | undefined }} page
+ * @param {boolean} slugs whether a heading without a name has the anchor that GitHub and site generators make of its words
+ * @returns {Document[]}
+ */
+function cut(page, slugs) {
+  const { id, title, text, url, ...rest } = page
+  const name = names()
+  return passagesOf(text, { slugs }).map(({ path, text, anchor }, at) => {
+    const own = name(anchor ?? anchorOf(path.at(-1) ?? ''))
+    return {
+      id: at === 0 ? id : `${id}~${own}`,
+      title,
+      heading: [title, ...path.filter((heading, at) => at > 0 || heading !== title)]
+        .map(withoutPage)
+        .join(' > '),
+      text,
+      url:
+        url === undefined || at === 0 || anchor === undefined
+          ? url
+          : `${url.replace(/#.*$/, '')}#${encodeURI(anchor)}`,
+      ...rest,
+      [PAGE]: id,
+      [PART]: at + 1,
+    }
+  })
+}
+
+/** The page of a PDF is said once, behind the last heading. @param {string} heading @param {number} at @param {string[]} path */
+const withoutPage = (heading, at, path) =>
+  at === path.length - 1 ? heading : heading.replace(/ \(page \S+\)$/, '')
+
+/** Makes names that none before has. */
+function names() {
+  /** @type {Map<string, number>} */
+  const seen = new Map()
+  return (/** @type {string} */ name) => {
+    const times = (seen.get(name) ?? 0) + 1
+    seen.set(name, times)
+    return times === 1 && name !== '' ? name : `${name}~${times}`
+  }
+}
+
+/** @param {Document} document @returns {Document} */
+const withoutAbsent = (document) =>
+  /** @type {Document} */ (
+    Object.fromEntries(Object.entries(document).filter(([, value]) => value !== undefined))
+  )
+
 /** Pages that are called the same, in most of an import, are so many. */
 const FEWEST_SHARED = 3
 
@@ -181,13 +293,19 @@ function sharedTitles(titles) {
   return new Set([...counts].filter(isShared).map(([title]) => title))
 }
 
+/** Files whose headings name their places only where they differ from their words. */
+const MARKDOWN = /\.(?:mdx?|markdown)$/i
+
+/** Files that sites serve as pages, without their ending. */
+const PAGE_FILE = /\.(?:mdx?|markdown|html?|rst|adoc|asciidoc|ipynb)$/i
+
 /**
- * The address of a file on the web: without its ending, and a folder's for its index.
+ * The address of a file on the web: a page's without its ending, and a folder's for its index.
  * @param {string} path
  * @param {string | undefined} base
  */
 function urlOf(path, base) {
   if (base === undefined) return undefined
-  const page = path.replace(/\.[a-z0-9]+$/i, '').replace(/(^|\/)(index|readme)$/i, '$1')
+  const page = path.replace(PAGE_FILE, '').replace(/(^|\/)(index|readme)$/i, '$1')
   return `${base.replace(/\/+$/, '')}/${encodeURI(page)}`
 }

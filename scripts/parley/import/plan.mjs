@@ -1,5 +1,5 @@
 /** What an import has to send and to remove, so that the collection holds what the source holds now. */
-import { HASH, SOURCE } from './schema.mjs'
+import { HASH, PAGE, SOURCE } from './schema.mjs'
 
 /** @typedef {Record<string, unknown> & { id: string }} Document */
 
@@ -9,6 +9,7 @@ import { HASH, SOURCE } from './schema.mjs'
  * @property {number} added how many of them are new
  * @property {number} unchanged
  * @property {string[]} gone ids that its sources had at an earlier import and do not have now
+ * @property {string[]} former ids of passages that their pages, which are still there, do not have now
  */
 
 /**
@@ -16,6 +17,7 @@ import { HASH, SOURCE } from './schema.mjs'
  * @typedef {object} Stored
  * @property {string} source
  * @property {string} hash of what the document says
+ * @property {string} [page] that it is a passage of
  * @property {string} [place] where its source was (folder.mjs, `placeOf`); absent where that is not known
  */
 
@@ -46,11 +48,15 @@ export async function marked(document, { source, place }) {
 export function planImport(documents, stored) {
   const changed = documents.filter((document) => !isUnchanged(document, stored))
   const ids = new Set(documents.map(({ id }) => id))
+  const pages = new Set(documents.map((document) => document[PAGE]))
+  const missing = [...stored].filter(([id]) => !ids.has(id))
+  const isFormer = (/** @type {[string, Stored]} */ [, { page }]) => page !== undefined && pages.has(page)
   return {
     changed,
     added: changed.filter(({ id }) => !stored.has(id)).length,
     unchanged: documents.length - changed.length,
-    gone: [...stored.keys()].filter((id) => !ids.has(id)),
+    gone: missing.filter((each) => !isFormer(each)).map(([id]) => id),
+    former: missing.filter(isFormer).map(([id]) => id),
   }
 }
 
@@ -97,7 +103,7 @@ export async function storedBy(server, collection, sources) {
     const some = sources.slice(at, at + SOURCES_AT_ONCE).map((source) => `\`${source.replaceAll('`', '')}\``)
     const query = new URLSearchParams({
       filter_by: `${SOURCE}:=[${some.join(',')}]`,
-      include_fields: `id,${SOURCE},${HASH}`,
+      include_fields: `id,${SOURCE},${HASH},${PAGE}`,
     })
     const response = await server.send(
       'GET',
@@ -111,7 +117,12 @@ export async function storedBy(server, collection, sources) {
     for (const line of (await response.text()).split('\n')) {
       if (line === '') continue
       const document = JSON.parse(line)
-      stored.set(document.id, { source: document[SOURCE], ...partsOf(document[HASH]) })
+      const page = document[PAGE]
+      stored.set(document.id, {
+        source: document[SOURCE],
+        ...partsOf(document[HASH]),
+        ...(page !== undefined && { page }),
+      })
     }
   }
   return stored

@@ -3,6 +3,9 @@
 /** What tells an import's documents apart from others of the collection, and a changed one from one that is not. */
 export const SOURCE = 'parley_source'
 export const HASH = 'parley_hash'
+/** The page that a passage is of: the id of its first one. Passages of a page have numbers from 1. */
+export const PAGE = 'parley_page'
+export const PART = 'parley_part'
 
 /**
  * @typedef {{ name: string, type: string, facet?: boolean, optional?: boolean, index?: boolean, embed?: object }} Field
@@ -27,12 +30,15 @@ const bookkeeping = () => [
  */
 export const articleFields = (model) => [
   { name: 'title', type: 'string' },
+  { name: 'heading', type: 'string', optional: true },
   { name: 'text', type: 'string' },
   { name: 'url', type: 'string', index: false, optional: true },
   { name: 'section', type: 'string', facet: true, optional: true },
   { name: 'tags', type: 'string[]', facet: true, optional: true },
   ...bookkeeping(),
-  embedding(['title', 'text'], model),
+  { name: PAGE, type: 'string', facet: true, optional: true },
+  { name: PART, type: 'int32', optional: true },
+  embedding(['title', 'heading', 'text'], model),
 ]
 
 /** A string with fewer different values than this, and seen this often on average, is worth counting. */

@@ -1,10 +1,10 @@
 /** What readers make of files and pages. */
 
 /**
- * A page to read: one document of its collection.
+ * A page to read.
  * @typedef {object} Article
  * @property {string} title
- * @property {string} text Markdown
+ * @property {string} text Markdown. A heading may end with the name of its place, `{#install}`, and so may a paragraph be one
  * @property {string} [url] where people read it
  * @property {string[]} [tags]
  */
@@ -63,8 +63,8 @@ export const titleOfPath = (path) => {
   return words === '' ? path : words.charAt(0).toUpperCase() + words.slice(1)
 }
 
-/** @param {string} text */
-const decodeSafely = (text) => {
+/** What an address says, unless it is no encoding of anything. @param {string} text */
+export const decodeSafely = (text) => {
   try {
     return decodeURIComponent(text)
   } catch {

@@ -3,6 +3,7 @@
  * takes them for something else.
  */
 
+import { decodeSafely } from './article.mjs'
 import { isNumbers, LANGUAGE } from './html-code.mjs'
 
 /** Longer terms are signatures or sentences of their own. */
@@ -268,3 +269,27 @@ function trimmed(term) {
 
 /** @param {string | null} text */
 const clean = (text) => (text ?? '').replace(/\s+/g, ' ').trim()
+
+/** Elements around a heading that generators give its name, if they begin with it. */
+const AROUND_HEADING = 'section, div, hgroup, header'
+
+/**
+ * Gives each heading the name of its place: its own, that of a link in it or before it, or that of the section it begins.
+ * @param {Document} document
+ */
+export function namePlaces(document) {
+  for (const heading of document.querySelectorAll('h1, h2, h3, h4, h5, h6')) {
+    const before = heading.previousElementSibling
+    const around = heading.parentElement
+    const begins = around?.matches(AROUND_HEADING) && around.firstElementChild === heading
+    const named = [
+      heading,
+      heading.querySelector('[id], a[name]'),
+      before?.matches('a[id], a[name], span[id]') && before.textContent?.trim() === '' ? before : null,
+      begins ? around : null,
+    ].find((each) => each?.id || each?.getAttribute('name'))
+    const link = heading.querySelector('a[href^="#"]')
+    const place = named?.id || named?.getAttribute('name') || link?.getAttribute('href')?.slice(1)
+    if (place) heading.id = decodeSafely(place)
+  }
+}

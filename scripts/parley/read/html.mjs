@@ -6,7 +6,7 @@ import { parseHTML } from 'linkedom'
 import Turndown from 'turndown'
 import { titleOfPath } from './article.mjs'
 import { decodeText } from './encoding.mjs'
-import { mathsIn, plainBlocks, removeHidden } from './html-blocks.mjs'
+import { mathsIn, namePlaces, plainBlocks, removeHidden } from './html-blocks.mjs'
 import { codeRules } from './html-code.mjs'
 import { tableRules } from './html-tables.mjs'
 
@@ -55,6 +55,16 @@ function isMark(link) {
 const turndown = new Turndown({ headingStyle: 'atx', codeBlockStyle: 'fenced', bulletListMarker: '-' })
 turndown.use([strikethrough, taskListItems, tableRules, codeRules])
 turndown.remove(['script', 'style', 'noscript', 'iframe', 'button', 'form', 'template', 'nav'])
+// A citation opens the place that it quotes (namePlaces).
+turndown.addRule('headings', {
+  filter: ['h1', 'h2', 'h3', 'h4', 'h5', 'h6'],
+  replacement: (content, node) => {
+    const { nodeName, id } = /** @type {HTMLElement} */ (node)
+    const words = content.replace(/\s+/g, ' ').trim()
+    const place = /^[^\s{}]+$/.test(id) ? ` {#${id}}` : ''
+    return words === '' ? '' : `\n\n${'#'.repeat(Number(nodeName[1]))} ${words}${place}\n\n`
+  },
+})
 turndown.addRule('images', {
   filter: 'img',
   replacement: (_, node) => /** @type {any} */ (node).getAttribute('alt') ?? '',
@@ -191,6 +201,7 @@ export function readPage(html, address) {
     link.removeAttribute('title')
   }
   removeHidden(document)
+  namePlaces(document)
   const title = titleOf(document) || titleOfPath(new URL(address).pathname)
   plainBlocks(document)
   const text = mainContent(document)
@@ -238,6 +249,7 @@ const forRobots = (document) =>
 export function bodyToMarkdown(html) {
   const document = documentOf(html)
   removeHidden(document)
+  namePlaces(document)
   plainBlocks(document)
   return htmlToMarkdown(document.body.innerHTML)
 }
@@ -282,7 +294,7 @@ function refreshOf(document) {
  * @param {string} title
  */
 const withoutTitle = (markdown, title) =>
-  markdown.replace(/^#{1,6} (.+)(?:\n+|$)/, (line, heading) => (heading === title ? '' : line))
+  markdown.replace(/^#{1,6} (.+?)(?: \{#\S+\})?(?:\n+|$)/, (line, heading) => (heading === title ? '' : line))
 
 /**
  * What a page marks as its main part. Articles are that if no heading of the page stands outside: one, or a list of posts.

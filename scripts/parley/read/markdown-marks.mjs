@@ -44,10 +44,17 @@ export function withoutMarks(source, path) {
     (/^import\s[^\n]*['"][^'"\n]+['"];?[ \t]*$/m.test(withFences) && /<[A-Z]/.test(withFences))
   const literals = isMdx ? withFences.replace(/\{\s*`((?:[^`\\$]|\\.|\$(?!\{))*)`\s*\}/g, '$1') : withFences
   const masked = literals.replace(INLINE_CODE, (code) => keep(code))
-  const text = withoutTemplates(masked)
+  const placed = masked
+    // The names of places to link to. Attributes of other kinds go.
+    .replace(
+      /^([ \t>]*#{1,6}[ \t][^\n]{0,300}?)[ \t]*(?:\{:?[ \t]*([#.][^}\n]{0,100})\}|\{\/\*[ \t]*(#[\w-]{1,100})[ \t]*\*\/\})[ \t]*$/gm,
+      (_, heading, attributes, comment) => {
+        const name = /#([^\s#]+)/.exec(attributes ?? comment)?.[1]
+        return name === undefined ? heading : heading + keep(` {#${name}}`)
+      },
+    )
+  const text = withoutTemplates(placed)
     .replace(/^ {0,3}<(script|style)\b[^>]*>[\s\S]{0,32768}?<\/\1\s*>[ \t]*$/gim, '')
-    // The names of places to link to.
-    .replace(/^([ \t>]*#{1,6}[ \t][^\n]{0,300}?)[ \t]*\{:?[ \t]*[#.][^}\n]{0,100}\}[ \t]*$/gm, '$1')
     .replace(
       /^([ \t]*>[ \t]*)\[!([\w-]+)\][-+]?[ \t]*(.*)$/gm,
       (_, quote, name, title) => quote + strong(title || called(name)),

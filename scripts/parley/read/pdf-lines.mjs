@@ -23,6 +23,7 @@ import { BROKEN, joined, knownWords, WIDE } from './pdf-words.mjs'
 /**
  * @typedef {object} Page
  * @property {string} label what its number is in print
+ * @property {number} [number] by which an address opens it, from 1
  * @property {Line[]} lines in the order in which they are read
  * @property {{ title: string, level: number }[]} outline the bookmarks that lead to it; level 1 is a chapter
  */
@@ -58,14 +59,14 @@ export function markdownOf(pages) {
   const gap = usualGap(read, size)
   const levels = levelsOf(read, size)
   const words = knownWords(read)
-  /** @type {(Block & { page: string })[]} */
+  /** @type {(Block & { page: Page })[]} */
   const blocks = []
   for (const page of read) {
     for (const [at, line] of page.lines.entries()) {
       const block = blocks.at(-1)
       const level = levels.get(line) ?? 0
       if (block && continues(block, line, { page, at, level, gap })) append(block, line, gap, words)
-      else blocks.push({ ...begun(line, level), page: page.label })
+      else blocks.push({ ...begun(line, level), page })
     }
   }
   return written(blocks, read)
@@ -182,23 +183,28 @@ function append(block, line, gap, words) {
 }
 
 /**
- * @param {(Block & { page: string })[]} blocks
+ * @param {(Block & { page: Page })[]} blocks
  * @param {Page[]} pages
  */
 function written(blocks, pages) {
   const hasHeadings = blocks.filter(({ kind }) => kind === 'heading').length * 8 >= pages.length
   /** @type {string[]} */
   const parts = []
-  let page = ''
+  /** @type {Page | undefined} */
+  let page
   for (const [at, block] of blocks.entries()) {
-    if (!hasHeadings && block.page !== page) parts.push(`## Page ${block.page}`)
+    const { label, number } = block.page
+    const place = number === undefined ? '' : `{#page=${number}}`
+    const isNew = block.page !== page
     page = block.page
+    if (isNew && !hasHeadings) parts.push(`## Page ${label} ${place}`.trimEnd())
+    else if (isNew && block.kind !== 'heading' && place !== '') parts.push(place)
     if (block.kind === 'heading') {
       const marks = '#'.repeat(Math.min(6, block.level + (hasHeadings ? 1 : 2)))
-      parts.push(`${marks} ${block.text}${hasHeadings ? ` (page ${block.page})` : ''}`)
+      parts.push(`${marks} ${block.text}${hasHeadings ? ` (page ${label})` : ''} ${place}`.trimEnd())
     } else if (block.kind === 'code') parts.push(`\`\`\`\n${block.text}\n\`\`\``)
     else if (block.kind === 'item') {
-      if (blocks[at - 1]?.kind === 'item') parts.push(`${parts.pop()}\n- ${block.text}`)
+      if (blocks[at - 1]?.kind === 'item' && !isNew) parts.push(`${parts.pop()}\n- ${block.text}`)
       else parts.push(`- ${block.text}`)
     } else parts.push(block.text.replace(/^(?=#)/, '\\'))
   }

@@ -25,6 +25,7 @@ export async function readPdf(bytes, path) {
     const label = labels?.[at - 1] || String(at)
     pages.push({
       label,
+      number: at,
       lines: linesOf(await page.getTextContent()),
       outline: outline.flatMap(({ page, ...entry }) => (page === at ? [entry] : [])),
     })

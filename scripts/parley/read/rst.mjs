@@ -114,7 +114,7 @@ export async function readAdoc(text, path) {
   const { default: asciidoctor } = await import('@asciidoctor/core')
   const document = asciidoctor().load(text, {
     safe: 'secure',
-    attributes: { showtitle: true, 'icons!': '', 'sectids!': '' },
+    attributes: { showtitle: true, 'icons!': '' },
   })
   const title = document.getDocumentTitle()
   const markdown = bodyToMarkdown(String(document.convert()))

@@ -33,6 +33,29 @@ const KEYS = [
   'timeout',
 ]
 
+/** Keys that ask for something that is not served, unless their value says that nothing is wanted: clients send those by default. */
+const OPTIONAL = [
+  'explain',
+  'profile',
+  'version',
+  'seq_no_primary_term',
+  'track_scores',
+  'terminate_after',
+  'stored_fields',
+  'docvalue_fields',
+  'script_fields',
+  'fields',
+  'indices_boost',
+  'rescore',
+  'ext',
+  'stats',
+]
+
+const asksNothing = (value: unknown): boolean =>
+  value === false ||
+  value === 0 ||
+  (typeof value === 'object' && (value === null || Object.keys(value).length === 0))
+
 /** The keys accepted in a search over a list of objects. */
 export const SEARCH_KEYS_OF_LISTS = [
   'query',
@@ -75,7 +98,8 @@ export const SEARCH_PARAMETERS = [
 
 /** @throws ApiError 400 that names what is unknown */
 export function parseSearchBody(body: Json, query: Record<string, string>): SearchBody {
-  const unknown = Object.keys(body).find((key) => !KEYS.includes(key))
+  const isKnown = (key: string) => KEYS.includes(key) || (OPTIONAL.includes(key) && asksNothing(body[key]))
+  const unknown = Object.keys(body).find((key) => !isKnown(key))
   if (unknown !== undefined)
     throw parsingError(`Unknown key for a ${tokenOf(body[unknown])} in [${unknown}].`)
   const from = count('from', query.from, body.from, 0)

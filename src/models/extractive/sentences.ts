@@ -54,13 +54,22 @@ export function titleOf(document: Record<string, unknown>): string {
   return asked !== undefined && texts.some((value) => value !== asked && isProse(value)) ? asked : ''
 }
 
-/** Short texts that name a document or a part of it. */
-export const namesOf = (document: Record<string, unknown>): string[] =>
-  Object.entries(document).flatMap(([key, value]) =>
-    TITLES.includes(key.toLowerCase()) && typeof value === 'string' && value.length <= LONGEST_FACT
-      ? [value]
-      : [],
-  )
+const isNaming = (key: string): boolean => TITLES.includes(key.toLowerCase())
+
+/** The headings of a passage that an import cut from a page: "Server > Options > bodyLimit". */
+const HEADINGS = 'heading'
+const BELOW = ' > '
+
+/** Short texts that name a document or a part of it, and the headings above it, outermost first. */
+export const namesOf = (document: Record<string, unknown>): string[] => [
+  ...new Set(
+    Object.entries(document).flatMap(([key, value]) =>
+      isNaming(key) && typeof value === 'string'
+        ? (key === HEADINGS ? value.split(BELOW) : [value]).filter((name) => name.length <= LONGEST_FACT)
+        : [],
+    ),
+  ),
+]
 
 /** Returns every sentence of a document: those of its texts, and one that reads out its short fields. */
 export function sentencesOf(document: Record<string, unknown>): Sentence[] {
@@ -73,7 +82,7 @@ export function sentencesOf(document: Record<string, unknown>): Sentence[] {
   let prose = 0
   let above: string | undefined
   for (const [path, value] of leaves(document)) {
-    if (path === 'id' || names.includes(value)) continue
+    if (path === 'id' || names.includes(value) || path === HEADINGS) continue
     if (isProse(value)) {
       prose += value.length
       for (const block of blocksOf(value)) {

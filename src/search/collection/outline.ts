@@ -41,16 +41,17 @@ function isCalled({ embed }: Field): boolean {
 }
 
 /** What `parley import` notes in each document for itself (scripts/parley/import/schema.mjs). */
-const [SOURCE, HASH] = ['parley_source', 'parley_hash']
+const SOURCE = 'parley_source'
+const NOTES = [SOURCE, 'parley_hash', 'parley_page', 'parley_part']
 
 /** Fields that no answer is made of, and that nobody reads unless a search names them. */
 export const hiddenFields = ({ vectors, indexed }: Outline): string[] =>
-  indexed.includes(SOURCE) ? [...vectors, SOURCE, HASH] : vectors
+  indexed.includes(SOURCE) ? [...vectors, ...NOTES] : vectors
 
 /**
  * The default query_by: one embedding field, if there is any, and all text. A search takes only one embedding field.
  */
 export const searchableFields = ({ embeddings, texts }: Outline): string[] => [
   ...embeddings.slice(0, 1),
-  ...texts.filter((name) => name !== SOURCE),
+  ...texts.filter((name) => !NOTES.includes(name)),
 ]

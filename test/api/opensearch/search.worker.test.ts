@@ -186,6 +186,17 @@ describe('what it has no way to do', () => {
   })
 
   it('refuses a parameter that it does not know, and an index that there is not', async () => {
+    const nothing = {
+      explain: false,
+      profile: false,
+      track_scores: false,
+      terminate_after: 0,
+      stored_fields: [],
+      rescore: {},
+    }
+    expect((await ask('POST', `/${index}/_search`, nothing))[0]).toBe(200)
+    for (const key of ['explain', 'profile', 'version'])
+      expect((await ask('POST', `/${index}/_search`, { [key]: true }))[0]).toBe(400)
     const [, { error }] = await ask('GET', `/${index}/_search?explain=true`)
     expect(error.reason).toBe(`request [/${index}/_search] contains unrecognized parameter: [explain]`)
     expect(await ask('GET', '/no-such-index/_search')).toEqual([

@@ -109,7 +109,7 @@ test('links are whole, those within the page are words, and footnotes and links 
       '<h2>Safe copies<a class="headerlink" href="#safe">¶</a></h2><dl><dt>keep(<em>lazy</em><em>=False</em>)<a href="_modules/keep.html"><span class="viewcode-link">[source]</span></a></dt><dd>Keeps it.</dd></dl>',
   )
   expect(text).toContain('See [questions](https://docs.example.com/faq.html#disk), safe copies and old ones.')
-  expect(text).toContain('## Safe copies\n')
+  expect(text).toContain('## Safe copies {#safe}\n')
   expect(text).toContain('**keep(_lazy__=False_)**: Keeps it.')
 })
 

@@ -216,7 +216,12 @@ test.each([
 })
 
 test.each([
-  ['a place to link to', '# Setup {#setup}\n\n## More { #more .wide }', '# Setup\n\n## More'],
+  [
+    'what is no place',
+    '# Setup {: #set-up}\n\n## More { #more .wide }\n\n## Less {.wide}',
+    '# Setup {#set-up}\n\n## More {#more}\n\n## Less',
+  ],
+  ['a comment around a place', '# Setup {/* #set-up */}', '# Setup {#set-up}'],
   [
     'a component, with the words in its attributes',
     '<Steps>\n<Step title="Plug in">\nUse the red cable.\n</Step>\n</Steps>\n\n<ParamField query="limit" type="int" />',

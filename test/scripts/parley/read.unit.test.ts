@@ -211,7 +211,7 @@ test('what surrounds the content of an HTML page is not read', async () => {
     <h3>More<a class="headerlink" href="#more" title="Link to this heading">¶</a></h3><p>See <a href="/locks">locks</a>.</p>
     <nav><a href="/before" title="Previous chapter"><i></i></a></nav><a rel="next" href="/next"><i></i></a></main></body></html>`
   const { article } = (await read('keys.html', page)) as { article: { text: string } }
-  expect(article.text).toMatch(/^A key opens[^#]+### More\n\nSee \[locks\]\(\/locks\)\.$/)
+  expect(article.text).toMatch(/^A key opens[^#]+### More {#more}\n\nSee \[locks\]\(\/locks\)\.$/)
 })
 
 test.each([
@@ -365,7 +365,7 @@ test('PDF and DOCX give up their text', async () => {
   // Node reads files as a Buffer, and a browser as plain bytes.
   for (const bytes of [file, Buffer.from(file)]) {
     expect(await read('guide.pdf', bytes)).toEqual({
-      article: { title: 'Guide', text: '## Page 1\n\nSharks sleep in caves.' },
+      article: { title: 'Guide', text: '## Page 1 {#page=1}\n\nSharks sleep in caves.' },
     })
   }
   const { article: docx } = (await read('guide.docx', await oneParagraphDocx('Sharks sleep in caves.'))) as {

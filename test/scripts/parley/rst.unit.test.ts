@@ -32,7 +32,9 @@ test.each([
     '| Plan | Price |\n| --- | --- |\n| Small | 5 |',
   ],
 ])('reStructuredText keeps %s', async (_, page, text) => {
-  expect(await read('x.rst', page)).toEqual({ article: { title: 'Title', text: `# Title\n\n${text}` } })
+  expect(await read('x.rst', page)).toEqual({
+    article: { title: 'Title', text: `# Title {#title}\n\n${text}` },
+  })
 })
 
 test('AsciiDoc becomes Markdown, and reads no other file', async () => {

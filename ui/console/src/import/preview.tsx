@@ -77,7 +77,7 @@ export function Preview({ runner, content, title, unreadable, into, again }: Pre
     ...content.read.unread,
     ...content.leftOut.map((source) => ({
       source,
-      error: 'left out, since a table is a collection of its own: import it by itself',
+      error: 'left out beside pages, since it is data: import it by itself',
     })),
     ...content.read.hidden.map((source) => ({ source, error: 'left out, since it is hidden' })),
     ...content.unindexed.map((source) => ({

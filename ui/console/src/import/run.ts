@@ -6,6 +6,7 @@ import {
   leaveOutUnindexed,
   newRead,
   type Read,
+  tablesAsPages,
 } from '../../../../scripts/parley/import/documents.mjs'
 import {
   type Document,
@@ -14,7 +15,13 @@ import {
   sourcesOf,
   storedBy,
 } from '../../../../scripts/parley/import/plan.mjs'
-import { collectionOf, type Field, SOURCE, storedTypes } from '../../../../scripts/parley/import/schema.mjs'
+import {
+  collectionOf,
+  type Field,
+  PAGE,
+  SOURCE,
+  storedTypes,
+} from '../../../../scripts/parley/import/schema.mjs'
 import { type Rejected, removeDocuments, sendDocuments } from '../../../../scripts/parley/import/send.mjs'
 import { readContent } from '../../../../scripts/parley/read/index.mjs'
 import type { Chosen } from './files'
@@ -34,7 +41,7 @@ export interface Prepared {
 /** What the files hold. */
 export interface Gathered {
   read: Read
-  /** tables that are left out beside pages: rows and pages have no fields in common */
+  /** data that is left out beside pages: rows and pages have no fields in common */
   leftOut: string[]
   /** pages that redirect, or ask not to be indexed */
   unindexed: string[]
@@ -43,12 +50,10 @@ export interface Gathered {
 /** Reads files, and says at each how far it is. What cannot be read is in `unread`. */
 export async function readFiles({ files }: Chosen, onRead: (count: number) => void): Promise<Gathered> {
   const read = newRead()
-  const tables: string[] = []
   for (const [at, { name, source, file }] of files.entries()) {
     const id = name === source ? name : `${source}/${name}`
     try {
       const content = await readContent(new Uint8Array(await file.arrayBuffer()), name)
-      if ('rows' in content) tables.push(name)
       addContent(read, { id, name, source }, content)
     } catch (error) {
       read.unread.push({ source: name, error: error instanceof Error ? error.message : String(error) })
@@ -59,18 +64,23 @@ export async function readFiles({ files }: Chosen, onRead: (count: number) => vo
   }
   leaveOutCopies(read)
   const unindexed = leaveOutUnindexed(read)
-  const mixed = read.articles.length > 0 && read.rows.length > 0
-  if (mixed) read.rows = []
+  const leftOut = tablesAsPages(read)
   read.complete = read.unread.length === 0
-  return { read, unindexed, leftOut: mixed ? tables : [] }
+  return { read, unindexed, leftOut }
 }
 
 /** Compares what was read with what earlier imports of the same source left. @throws Refusal */
 export async function prepare({ read }: Gathered, collection: string, embedding: string): Promise<Prepared> {
   const present = await server.find(`/collections/${encodeURIComponent(collection)}`)
-  const { fields, documents } = await asDocuments(read, { embedding, types: storedTypes(present?.fields) })
+  const has = (field: string) => present?.fields?.some(({ name }) => name === field) ?? false
   // A collection that no import has made has no list of what one left.
-  const isOurs = present?.fields?.some(({ name }) => name === SOURCE) ?? false
+  const isOurs = has(SOURCE)
+  const { fields, documents } = await asDocuments(read, {
+    embedding,
+    types: storedTypes(present?.fields),
+    // What an import with --whole left stays as it is.
+    whole: isOurs && !has(PAGE),
+  })
   const stored = isOurs ? await storedBy(server as never, collection, sourcesOf(documents)) : new Map()
   const plan = planImport(documents, stored)
   // What could not be read today may still be there: only what is known to be gone is removed.
@@ -87,6 +97,7 @@ export async function send(
 ): Promise<Rejected[]> {
   if (!exists) await server.call('POST', '/collections', { body: collectionOf(collection, fields) })
   const rejected = await sendDocuments(server as never, collection, plan.changed, onSent)
-  if (prune && plan.gone.length > 0) await removeDocuments(server as never, collection, plan.gone)
+  const ended = [...plan.former, ...(prune ? plan.gone : [])]
+  if (ended.length > 0) await removeDocuments(server as never, collection, ended)
   return rejected
 }
