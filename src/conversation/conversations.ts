@@ -17,11 +17,19 @@ import { markErased } from '../db/erasures'
 import { ratingsOf } from '../db/feedback'
 import { findTurn, latestTraces, latestTurns, type StoredTurn, type TracedRow } from '../db/turns'
 import { ApiError, unwrap } from '../errors'
+import { contentOf } from '../parts'
 import type { Origin } from '../search/fault-log'
 import { splitWords } from '../search/text/words'
 import { readStored } from '../stored-json'
 import { unknownConversation, unknownTurn } from '../turn/errors'
-import type { RecordedTurn, TracedTurn, TurnTrace } from '../turn/fold'
+import {
+  emptyTurn,
+  type RecordedTurn,
+  recordOf,
+  type TracedTurn,
+  type Turn,
+  type TurnTrace,
+} from '../turn/fold'
 import type { Asker } from '../turn/request'
 import { conversationObject } from './conversation-object'
 import {
@@ -34,7 +42,8 @@ import {
 } from './feedback'
 import { openRow, requireConversationId } from './open-row'
 import { mayOpen, type Scope, scopeOf } from './ownership'
-import { citationsShape, stringsShape, timingsShape, traceShape, usageShape } from './stored'
+import { traceShape } from './stored'
+import { restoreTurn } from './turn-row'
 
 /** A conversation in a list. Times are in milliseconds since 1970. */
 export interface ConversationSummary {
@@ -149,13 +158,42 @@ export async function getConversation(
   }
 }
 
-/** One answered turn as it is recorded. The caller has opened its conversation. */
-export async function getTurn(
+/**
+ * The latest answered turns of a conversation as `fold` gave them, oldest first.
+ * @throws ApiError 404
+ */
+export async function answeredTurns(env: Cloudflare.Env, asker: Asker, id: string): Promise<Turn[]> {
+  await readable(env, asker, id)
+  const rows = await latestTurns(database(env), id, { limit: TURNS_A_PAGE, now: Date.now() })
+  return rows.reverse().map(restoreTurn)
+}
+
+/**
+ * A turn that has ended: answered, as D1 keeps it, or failed, as long as its log is kept. The caller has opened its conversation.
+ * @returns undefined for one that runs or never was. `created`: when it ended, in milliseconds since 1970
+ */
+export async function endedTurn(
   env: Cloudflare.Env,
+  asker: Asker,
   { conversation, turn }: { conversation: string; turn: number },
-): Promise<RecordedTurn | undefined> {
+): Promise<{ turn: Turn; created: number } | undefined> {
   const row = await findTurn(database(env), conversation, turn, Date.now())
-  return row && recordedTurn(row)
+  if (row) return { turn: restoreTurn(row), created: row.createdAt }
+  const [failed] = unwrap(await conversationObject(env, conversation).unanswered(asker, turn))
+  if (!failed) return undefined
+  const { question, error, trace, created_at: created } = failed
+  return {
+    turn: {
+      ...emptyTurn(),
+      conversationId: conversation,
+      turn,
+      status: 'failed',
+      question: contentOf(question),
+      ...(error && { error }),
+      ...(trace.assistant !== undefined && { assistant: trace.assistant }),
+    },
+    created,
+  }
 }
 
 /**
@@ -320,21 +358,7 @@ const summaryOf = (row: ConversationRow): ConversationSummary => ({
   ...(row.failedAt !== null && { failed_at: row.failedAt }),
 })
 
-function recordedTurn(row: StoredTurn): RecordedTurn {
-  const followups = row.followups === null ? [] : readStored(stringsShape(), row.followups)
-  return {
-    turn: row.turn,
-    question: row.question,
-    ...(row.standalone !== null && { standalone: row.standalone }),
-    answer: row.answer,
-    citations: readStored(citationsShape(), row.citations),
-    ...(followups.length > 0 && { followups }),
-    usage: readStored(usageShape(), row.usage),
-    timings: readStored(timingsShape(), row.timings),
-    finish_reason: row.finishReason,
-    created_at: row.createdAt,
-  }
-}
+const recordedTurn = (row: StoredTurn): RecordedTurn => recordOf(restoreTurn(row), row.createdAt)
 
 /** The trace also holds the details of OpenSearch's messages. Only OpenSearch's API shows those. */
 function tracedTurn(row: TracedRow): TracedTurn {

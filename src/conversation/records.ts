@@ -243,6 +243,7 @@ export function fitRecord(record: TurnRecord): TurnRecord {
         standalone: turn.standalone === null ? null : clip(turn.standalone, longest),
         answer: clip(turn.answer, 2 * longest),
         citations: longest < 20_000 ? '[]' : turn.citations,
+        passages: '[]',
       },
     }
     if (fits(least)) return least
@@ -257,6 +258,7 @@ export function fitRecord(record: TurnRecord): TurnRecord {
       citations: '[]',
       trace: '{}',
       followups: '[]',
+      passages: '[]',
     },
   }
 }

@@ -8,7 +8,7 @@ import type { ConversationEntry, FailedConversation } from '../db/conversations'
 import type { Cost, Spent, TurnRecord } from '../db/turns'
 import { once } from '../once'
 import type { StoredContent } from '../parts'
-import type { Citation, HistoryMessage, Timings, Usage } from '../turn/events'
+import type { Citation, HistoryMessage, Passage, Timings, Usage } from '../turn/events'
 import type { TurnTrace } from '../turn/fold'
 import type { Owner } from './ownership'
 
@@ -119,6 +119,9 @@ const rowShape: () => v.GenericSchema<TurnRecord['turn']> = once(() =>
     expiresAt: v.number(),
     // Records from before migration 0011 have no such column.
     followups: v.exactOptional(v.nullable(v.string())),
+    // And those from before 0014 not these.
+    assistant: v.exactOptional(v.nullable(v.string())),
+    passages: v.exactOptional(v.nullable(v.string())),
   }),
 )
 
@@ -186,6 +189,21 @@ export const citationsShape: () => v.GenericSchema<Citation[]> = once(() =>
       start: v.number(),
       end: v.number(),
       quote: v.exactOptional(v.string()),
+    }),
+  ),
+)
+
+/** The documents of a turn's prompt, without their texts. */
+export type KeptPassage = Pick<Passage, 'collection' | 'id' | 'title' | 'url' | 'fields'>
+
+export const passagesShape: () => v.GenericSchema<KeptPassage[]> = once(() =>
+  v.array(
+    v.object({
+      collection: v.string(),
+      id: v.string(),
+      title: v.exactOptional(v.string()),
+      url: v.exactOptional(v.string()),
+      fields: v.record(v.string(), v.string()),
     }),
   ),
 )

@@ -169,6 +169,8 @@ async function say(
       createdAt: now,
       expiresAt: conversation.expiresAt,
       followups: '[]',
+      assistant: null,
+      passages: '[]',
     },
     usage: { day: dayOf(now), owner: ownerOf(asker).owner, modelId, inputTokens: 0, outputTokens: 0 },
     // This message cost nothing.

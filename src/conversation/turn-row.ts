@@ -1,20 +1,32 @@
-/** A turn as D1 keeps it. */
+/** A turn as D1 keeps it, and back. */
 import type { ConversationEntry } from '../db/conversations'
-import type { TurnRecord } from '../db/turns'
-import type { recordOf, traceOf } from '../turn/fold'
+import type { StoredTurn, TurnRecord } from '../db/turns'
+import { contentOf } from '../parts'
+import { readStored } from '../stored-json'
+import type { Passage } from '../turn/events'
+import { emptyTurn, recordOf, type Turn, type TurnTrace } from '../turn/fold'
+import {
+  citationsShape,
+  type KeptPassage,
+  passagesShape,
+  stringsShape,
+  timingsShape,
+  usageShape,
+} from './stored'
 
 /**
- * @param record of the turn
- * @param trace of the turn
+ * @param turn one that is done @param trace of it
  * @param now when it ended, in milliseconds since 1970
- * @param conversation whose row the turn's row belongs to, and expires with
+ * @param conversation whose row the turn's row belongs to, and expires with @param model the one that was asked
  */
 export function turnRow(
-  { standalone, answer, followups = [], ...recorded }: ReturnType<typeof recordOf>,
-  trace: ReturnType<typeof traceOf>,
+  turn: Turn,
+  trace: TurnTrace,
   now: number,
   { id, expiresAt }: ConversationEntry,
+  model: string,
 ): TurnRecord['turn'] {
+  const { standalone, answer, followups = [], ...recorded } = recordOf(turn, now, model)
   return {
     conversationId: id,
     turn: recorded.turn,
@@ -29,5 +41,58 @@ export function turnRow(
     createdAt: now,
     expiresAt,
     followups: JSON.stringify(followups),
+    assistant: turn.assistant ?? null,
+    passages: JSON.stringify(keptOf(turn.passages)),
+  }
+}
+
+/** A title, an address or a name is no longer, in UTF-16 units. */
+const LONGEST_FIELD = 256
+/** UTF-16 units of all fields of a turn's documents. Documents after that keep their titles and addresses. */
+const MOST_OF_FIELDS = 8_192
+
+/** What protocols show of a document beside the answer: which field has its title, its address or its name, assistants say. */
+function keptOf(passages: readonly Passage[]): KeptPassage[] {
+  let room = MOST_OF_FIELDS
+  return passages.map(({ collection, id, title, url, fields }) => {
+    const short: Record<string, string> = {}
+    for (const [name, value] of Object.entries(fields)) {
+      if (typeof value !== 'string' || value.length > LONGEST_FIELD) continue
+      room -= name.length + value.length
+      if (room < 0) break
+      short[name] = value
+    }
+    return {
+      collection,
+      id,
+      ...(title !== undefined && { title }),
+      ...(url !== undefined && { url }),
+      fields: short,
+    }
+  })
+}
+
+/**
+ * The turn that a row was made of, for the encoders of all protocols. Texts of documents, steps and searches are not in it: traces
+ * have those.
+ */
+export function restoreTurn(row: StoredTurn): Turn {
+  const suggestions = row.followups === null ? [] : readStored(stringsShape(), row.followups)
+  const kept = row.passages === null ? [] : readStored(passagesShape(), row.passages)
+  return {
+    ...emptyTurn(),
+    conversationId: row.conversationId,
+    turn: row.turn,
+    status: 'done',
+    question: contentOf(row.question),
+    ...(row.standalone !== null && { standalone: row.standalone }),
+    passages: kept.map((passage, at) => ({ ...passage, rank: at + 1, score: 0, text: '' })),
+    citations: readStored(citationsShape(), row.citations),
+    ...(suggestions.length > 0 && { suggestions }),
+    usage: readStored(usageShape(), row.usage),
+    timings: readStored(timingsShape(), row.timings),
+    answer: contentOf(row.answer),
+    finishReason: row.finishReason,
+    ...(row.assistant !== null && { assistant: row.assistant }),
   }
 }

@@ -11,7 +11,7 @@ import { historyStore } from '../registry/engines'
 import type { RecentMessages } from '../search/types'
 import { errorOf, stopped, unknownConversation } from '../turn/errors'
 import { type DoneEvent, isTerminal, type LogEventBody } from '../turn/events'
-import { emptyTurn, foldBody, messagesOf, recordOf, type Turn, traceOf } from '../turn/fold'
+import { emptyTurn, foldBody, messagesOf, type Turn, traceOf } from '../turn/fold'
 import type { TurnPorts } from '../turn/ports'
 import { errorEvent, runTurn } from '../turn/run'
 import { isNothing, type Spending, spendingOf } from '../turn/spending'
@@ -375,7 +375,7 @@ export class TurnRun {
     const conversation = this.#entry(memory, now)
     return {
       conversation,
-      turn: turnRow(recordOf(turn, now, model.model_name), trace, now, conversation),
+      turn: turnRow(turn, trace, now, conversation, model.model_name),
       ...this.#cost(now, spendingOf(trace.calls, model.id)),
       ...(this.#replaced.length > 0 && { replaced: this.#replaced }),
     }

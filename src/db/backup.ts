@@ -102,7 +102,7 @@ const SOURCES = once(
       table: turns,
       key: ['conversation_id', 'turn'],
       without: [],
-      json: ['citations', 'usage', 'timings', 'trace', 'followups'],
+      json: ['citations', 'usage', 'timings', 'trace', 'followups', 'passages'],
       page: TURNS_A_PAGE,
     },
     usage: { table: usage, key: ['day', 'owner', 'model_id'], without: [], page: PAGE },

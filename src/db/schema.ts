@@ -175,6 +175,10 @@ export const turns = sqliteTable(
     expiresAt: integer('expires_at').notNull(),
     /** JSON: the suggested next questions. Null in rows from before migration 0011, which have them in `trace` alone */
     followups: text('followups'),
+    /** the assistant that was asked; null: none */
+    assistant: text('assistant'),
+    /** JSON: the documents of its prompt, as readers need them (conversation/turn-row.ts) */
+    passages: text('passages'),
   },
   (table) => [
     primaryKey({ columns: [table.conversationId, table.turn] }),

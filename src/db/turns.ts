@@ -23,10 +23,12 @@ export interface Cost {
   turns?: 0 | -1
 }
 
+type Later = 'followups' | 'assistant' | 'passages'
+
 export interface TurnRecord extends Cost {
   conversation: ConversationEntry
-  /** without `followups` if the record is from before migration 0011 */
-  turn: Omit<TurnRow, 'followups'> & Partial<Pick<TurnRow, 'followups'>>
+  /** without columns that came later than the record */
+  turn: Omit<TurnRow, Later> & Partial<Pick<TurnRow, Later>>
   /** numbers of the turns that it replaces */
   replaced?: number[]
 }
@@ -52,7 +54,7 @@ export async function recordTurn(
       .values(turn)
       .onConflictDoUpdate({
         target: [turns.conversationId, turns.turn],
-        set: { followups: null, ...turn },
+        set: { followups: null, assistant: null, passages: null, ...turn },
         setWhere: ne(turns.createdAt, turn.createdAt),
       }),
     ...costs.map((row) =>

@@ -18,6 +18,8 @@ import type {
   SearchTrace,
   Timings,
   TurnError,
+  TurnEvent,
+  TurnEventBody,
   Usage,
 } from './events'
 
@@ -209,6 +211,27 @@ export function foldTurn(events: Iterable<LogEvent>): Turn {
   const turn = emptyTurn()
   for (const event of events) fold(turn, event)
   return turn
+}
+
+/** Events that fold to a turn that has ended: what its encoders would have written stands again. */
+export function eventsOf(turn: Turn): TurnEvent[] {
+  const { question, standalone, passages, summaries, citations, suggestions, usage, timings, answer, error } =
+    turn
+  const bodies: TurnEventBody[] = [
+    { type: 'question', question, ...(standalone !== undefined && { standalone }) },
+    { type: 'retrieval', passages, searches: summaries },
+    ...answer.map(
+      (part): TurnEventBody =>
+        part.type === 'text' ? { type: 'delta', text: part.text } : { type: 'part', part },
+    ),
+    ...citations.map((citation): TurnEventBody => ({ type: 'citation', ...citation })),
+    ...(suggestions ? [{ type: 'followups' as const, questions: suggestions }] : []),
+    ...(usage ? [{ type: 'usage' as const, usage, timings: timings ?? {} }] : []),
+    error
+      ? { type: 'error', ...error }
+      : { type: 'done', finish_reason: turn.finishReason ?? 'stop', answer },
+  ]
+  return bodies.map((body, seq) => ({ ...body, conversation_id: turn.conversationId, turn: turn.turn, seq }))
 }
 
 /** Whether every search failed. Such a turn has results but no answer. */

@@ -16,7 +16,7 @@ export const task = (contextId: string, id: string, state: string, more: Record<
   ...more,
 })
 
-export const artifact = (text: string, metadata?: Record<string, unknown>) => ({
+const artifact = (text: string, metadata?: Record<string, unknown>) => ({
   artifactId: 'answer',
   parts: [{ text }],
   ...(metadata && { metadata }),
@@ -27,11 +27,21 @@ const metadataOf = ({ passages, suggestions }: Turn, fields: SourceFields) => ({
   ...(suggestions && { followups: suggestions }),
 })
 
-/** @param turn one that is done @param context the id of its conversation, as the client knows it */
-export const finishedTask = (turn: Turn, fields: SourceFields, context: string) =>
-  task(context, taskId(context, turn), 'TASK_STATE_COMPLETED', {
+/** @param turn one that has ended @param context the id of its conversation, as the client knows it */
+export function endedTask(turn: Turn, fields: SourceFields, context: string) {
+  const id = taskId(context, turn)
+  if (turn.error) return { id, contextId: context, status: failureOf(id, turn.error) }
+  return task(context, id, 'TASK_STATE_COMPLETED', {
     artifacts: [artifact(textOf(turn.answer), metadataOf(turn, fields))],
   })
+}
+
+/** The status of a task without an answer. */
+function failureOf(id: string, { code, message }: Failure) {
+  if (code === 'stopped') return { state: 'TASK_STATE_CANCELED' }
+  const said = { messageId: `${id}.error`, role: 'ROLE_AGENT', parts: [{ text: message }] }
+  return { state: 'TASK_STATE_FAILED', message: said }
+}
 
 export class TaskEncoder implements TurnEncoder {
   readonly #id: RpcId
@@ -61,21 +71,14 @@ export class TaskEncoder implements TurnEncoder {
       case 'delta':
         return this.#piece(event.text)
       case 'done':
-        return this.#last() + this.#status('TASK_STATE_COMPLETED')
+        return this.#last() + this.#status({ state: 'TASK_STATE_COMPLETED' })
       default:
         return ''
     }
   }
 
-  fail({ code, message }: Failure): string {
-    if (code === 'stopped') return this.#status('TASK_STATE_CANCELED')
-    return this.#status('TASK_STATE_FAILED', {
-      message: {
-        messageId: `${taskId(this.#context, this.#turn)}.error`,
-        role: 'ROLE_AGENT',
-        parts: [{ text: message }],
-      },
-    })
+  fail(failure: Failure): string {
+    return this.#status(failureOf(taskId(this.#context, this.#turn), failure))
   }
 
   /** Prepares the text that all pieces but the first have in common. */
@@ -107,8 +110,8 @@ export class TaskEncoder implements TurnEncoder {
     })
   }
 
-  #status(state: string, more: Record<string, unknown> = {}): string {
-    return this.#frame({ statusUpdate: { ...this.#place(), status: { state, ...more } } })
+  #status(status: Record<string, unknown>): string {
+    return this.#frame({ statusUpdate: { ...this.#place(), status } })
   }
 
   #place() {

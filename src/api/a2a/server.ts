@@ -21,11 +21,11 @@ import {
 import { json } from '../edge/response'
 import type { OpenCall } from '../edge/route'
 import { type AssistantQuestion, askAssistant } from '../turn/assistant'
-import { runningTurn, stopChat, turnsOf } from '../turn/chats'
+import { endedTurnOf, runningTurn, stopChat } from '../turn/chats'
 import { requireOwn } from '../turn/foreign'
 import { chatReader } from '../turn/read'
 import { streamTurn, wholeTurn } from '../turn/stream'
-import { artifact, finishedTask, TaskEncoder, task } from './encoder'
+import { endedTask, TaskEncoder, task } from './encoder'
 
 /** A2A's numbers for its own errors. */
 const TASK_NOT_FOUND = -32001
@@ -90,7 +90,7 @@ async function dispatch(
     case 'SendMessage': {
       const { events, resume, conversationId } = await ask(parties, params, bodyText)
       const turn = await wholeTurn(chatReader(events, resume))
-      return { task: finishedTask(turn, parties.assistant, await handleOf(parties.env, conversationId)) }
+      return { task: endedTask(turn, parties.assistant, await handleOf(parties.env, conversationId)) }
     }
     case 'SendStreamingMessage': {
       const { events, resume, conversationId } = await ask(parties, params, bodyText)
@@ -173,18 +173,14 @@ async function runningIn(parties: ChatParties, context: string): Promise<number 
   }
 }
 
-/** @throws RpcError for a task that does not exist, that is not the caller's, or that has no record */
+/** @throws RpcError for a task that does not exist or is not the caller's */
 async function readTask(parties: ChatParties, params: Record<string, unknown>) {
   const { context, turn } = placeOf(params)
   const id = String(params.id)
   if ((await runningIn(parties, context)) === turn) return task(context, id, 'TASK_STATE_WORKING')
-  const { turns } = await turnsOf(parties, context)
-  const found = turns.find((each) => each.turn === turn)
-  if (!found) throw noTask()
-  const state = found.finish_reason === 'error' ? 'TASK_STATE_FAILED' : 'TASK_STATE_COMPLETED'
-  return task(context, id, state, {
-    ...(found.answer !== '' && { artifacts: [artifact(found.answer)] }),
-  })
+  const ended = await endedTurnOf(parties, context, turn)
+  if (!ended) throw noTask()
+  return endedTask(ended, parties.assistant, context)
 }
 
 /** The running answer of a task, from its beginning. @throws RpcError for a task that is unknown or has ended */

@@ -1,4 +1,5 @@
 /** Requests of CopilotKit's client to its runtime, other than runs. */
+import { textOf } from '../../parts'
 import { listAssistants } from '../../registry/assistants'
 import { readJson } from '../edge/body'
 import { openParties } from '../edge/chat-parties'
@@ -34,10 +35,10 @@ export async function connect(call: OpenCall): Promise<Response> {
   }
   const { conversationId, turns } = await turnsOf(parties, asked.thread)
   const messages = turns
-    .filter(({ answer }) => answer !== '')
+    .filter(({ answer }) => answer.length > 0)
     .flatMap(({ turn, question, answer }) => [
-      { id: `${messageId(conversationId, turn)}.question`, role: 'user', content: question },
-      { id: messageId(conversationId, turn), role: 'assistant', content: answer },
+      { id: `${messageId(conversationId, turn)}.question`, role: 'user', content: textOf(question) },
+      { id: messageId(conversationId, turn), role: 'assistant', content: textOf(answer) },
     ])
   return new Response(replay(asked, messages), { headers: { 'content-type': 'text/event-stream' } })
 }

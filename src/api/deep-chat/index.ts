@@ -1,6 +1,7 @@
 /** deep-chat in its own format (contract 3.4). */
 
 import { inFull } from '../../errors'
+import { textOf } from '../../parts'
 import { openParties } from '../edge/chat-parties'
 import { deliver } from '../edge/deliver'
 import { type FailedRequest, failureOf, json } from '../edge/response'
@@ -35,13 +36,14 @@ async function ask(call: OpenCall): Promise<Response> {
 
 /** The earlier messages, for the page's `loadHistory`. */
 async function history(call: OpenCall): Promise<Response> {
-  const { turns } = await turnsOf(await openParties(call), call.path.chat ?? '')
+  const parties = await openParties(call)
+  const { turns } = await turnsOf(parties, call.path.chat ?? '')
   return json(
     turns
-      .filter(({ answer }) => answer !== '')
-      .flatMap(({ question, answer }) => [
-        { role: 'user', text: question },
-        { role: 'ai', text: answer },
+      .filter(({ answer }) => answer.length > 0)
+      .flatMap((turn) => [
+        { role: 'user', text: textOf(turn.question) },
+        { role: 'ai', ...messageOf(turn, parties.assistant) },
       ]),
   )
 }

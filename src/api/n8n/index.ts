@@ -1,6 +1,7 @@
 /** n8n's chat widget, with Parley instead of a workflow's webhook. */
 import * as v from 'valibot'
 import { once } from '../../once'
+import { textOf } from '../../parts'
 import type { ChatParties } from '../edge/chat-names'
 import { deliver } from '../edge/deliver'
 import { json } from '../edge/response'
@@ -66,8 +67,11 @@ async function previous(parties: ChatParties, session: string): Promise<Response
   })
   return json({
     data: turns
-      .filter(({ answer }) => answer !== '')
-      .flatMap(({ question, answer }) => [message('HumanMessage', question), message('AIMessage', answer)]),
+      .filter(({ answer }) => answer.length > 0)
+      .flatMap((turn) => [
+        message('HumanMessage', textOf(turn.question)),
+        message('AIMessage', linkedAnswer(turn, parties.assistant)),
+      ]),
   })
 }
 

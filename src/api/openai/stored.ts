@@ -1,17 +1,17 @@
 /** `/v1/responses/ID`: responses that were made before. Each is a turn of a conversation. */
 import { conversationObject } from '../../conversation/conversation-object'
-import { getTurn } from '../../conversation/conversations'
+import { endedTurn } from '../../conversation/conversations'
 import { deleteTurnOf } from '../../conversation/items'
 import type { MemoryRow } from '../../conversation/memories'
 import { handleOf } from '../../conversation/sealed-id'
 import { ApiError, type Failure, unwrap } from '../../errors'
-import { contentOf, textOf } from '../../parts'
-import { isTerminal } from '../../turn/events'
+import { textOf } from '../../parts'
+import { findAssistant } from '../../registry/assistants'
 import { emptyTurn, fold, type Turn } from '../../turn/fold'
 import type { Asker } from '../../turn/request'
 import { json } from '../edge/response'
 import type { OpenCall } from '../edge/route'
-import { chatReader } from '../turn/read'
+import { chatReader, endedReader } from '../turn/read'
 import { streamTurn } from '../turn/stream'
 import { callerOf, openConversationRow } from './caller'
 import { errorBody } from './errors'
@@ -32,14 +32,22 @@ export async function getResponse(call: OpenCall): Promise<Response> {
       'starting_after',
     )
   }
+  const ended = await endedTurn(env, asker, place)
+  const shape = await shapeOf(
+    env,
+    row,
+    ended?.turn ?? { ...emptyTurn(), turn: place.turn },
+    handle,
+    ended?.created,
+  )
+  const encoder = new ResponseEncoder(shape)
+  const streaming = { headers: {}, opensAt: 'once' } as const
+  if (ended) return streamTurn(endedReader(ended.turn), encoder, streaming)
   const resume = (after = { turn: place.turn, seq: -1 }) =>
     conversationObject(env, place.conversation).events(asker, after).then(unwrap)
   const events = await resume().catch(expired(place))
   if (!events) throw responseNotFound(place)
-  return streamTurn(chatReader(events, resume), new ResponseEncoder(shapeOf(row, place, handle)), {
-    headers: {},
-    opensAt: 'once',
-  })
+  return streamTurn(chatReader(events, resume), encoder, streaming)
 }
 
 export async function deleteResponse(call: OpenCall): Promise<Response> {
@@ -56,19 +64,20 @@ export async function cancelResponse(call: OpenCall): Promise<Response> {
   const { place, row, handle } = await openResponse(call, asker)
   const running = await runningTurn(env, asker, place.conversation)
   if (running?.turn !== place.turn || running.status !== 'running') {
-    await readTurn(env, asker, place, row)
+    await readTurn(env, asker, place)
     throw new InvalidParameter('This response has ended, so it cannot be cancelled.', null)
   }
   unwrap(await conversationObject(env, place.conversation).stop(asker))
-  return json({ ...frameOf(running, shapeOf(row, place, handle), 'cancelled'), output: [] })
+  const { turn, created } = (await endedTurn(env, asker, place)) ?? { turn: running }
+  return json({ ...frameOf(turn, await shapeOf(env, row, turn, handle, created), 'cancelled'), output: [] })
 }
 
 /** The question. What was said before it belongs to earlier responses. */
 export async function listInputItems(call: OpenCall): Promise<Response> {
   const { env, query } = call
   const { asker } = await callerOf(call, 'get')
-  const { place, row } = await openResponse(call, asker)
-  const { question } = await readTurn(env, asker, place, row)
+  const { place } = await openResponse(call, asker)
+  const { question } = (await readTurn(env, asker, place)).turn
   const { conversation, turn } = place
   const id = itemId(conversation, { turn, role: 'user' })
   const item = messageItem({ role: 'user', text: textOf(question) }, id)
@@ -100,19 +109,22 @@ const expired = (place: Place) => (error: unknown) => {
   throw error instanceof ApiError && error.status === 404 ? responseNotFound(place) : error
 }
 
-/** Which assistant was asked is not recorded: `model` is the conversation model that answered. */
-const shapeOf = (
+/** As the response was made: by the assistant that was asked. A running turn does not tell it, so its conversation's model stands there. */
+async function shapeOf(
+  env: Cloudflare.Env,
   row: MemoryRow,
-  { turn }: Place,
+  { turn, assistant }: Turn,
   handle: string,
   created = row.updatedAt,
-): ResponseShape => ({
-  model: row.modelId,
-  created: Math.floor(created / 1000),
-  fields: {},
-  previous: turn > 1 ? responseId(handle, turn - 1) : null,
-  handle,
-})
+): Promise<ResponseShape> {
+  return {
+    model: assistant ?? row.modelId,
+    created: Math.floor(created / 1000),
+    fields: (assistant !== undefined && (await findAssistant(env, assistant))) || {},
+    previous: turn > 1 ? responseId(handle, turn - 1) : null,
+    handle,
+  }
+}
 
 async function storedResponse(
   env: Cloudflare.Env,
@@ -121,14 +133,15 @@ async function storedResponse(
   place: Place,
   handle: string,
 ) {
-  const turn = await readTurn(env, asker, place, row)
-  const shape = shapeOf(row, place, handle, turn.created)
+  const { turn, created } = await readTurn(env, asker, place)
+  const shape = await shapeOf(env, row, turn, handle, created)
   if (turn.status === 'done') return responseOf(turn, shape)
-  const state = turn.error ? 'failed' : 'in_progress'
+  const { error } = turn
+  const state = error?.code === 'stopped' ? 'cancelled' : error ? 'failed' : 'in_progress'
   return {
     ...frameOf(turn, shape, state),
     output: [],
-    ...(turn.error && { error: failureIn(turn.error) }),
+    ...(state === 'failed' && error && { error: failureIn(error) }),
   }
 }
 
@@ -137,46 +150,17 @@ const failureIn = (failure: Failure) => {
   return { code: code ?? type, message }
 }
 
-/** @returns the turn so far, and when it was recorded in milliseconds since 1970 @throws InvalidParameter 404 */
+/** @returns the turn so far, and when it ended in milliseconds since 1970 @throws InvalidParameter 404 */
 async function readTurn(
   env: Cloudflare.Env,
   asker: Asker,
   place: Place,
-  row: MemoryRow,
-): Promise<Turn & { created?: number }> {
-  const recorded = await getTurn(env, place)
-  if (recorded) {
-    const { answer, question, citations, usage, finish_reason, created_at: created } = recorded
-    const logged = await loggedTurn(env, asker, place)
-    return {
-      ...(logged ?? { ...emptyTurn(), conversationId: row.id, turn: place.turn }),
-      status: 'done',
-      question: contentOf(question),
-      answer: contentOf(answer),
-      citations,
-      usage,
-      finishReason: finish_reason,
-      created,
-    }
-  }
-  const object = conversationObject(env, place.conversation)
-  const [failed] = unwrap(await object.unanswered(asker, place.turn))
-  if (failed) {
-    const { question, error, created_at: created } = failed
-    return {
-      ...emptyTurn(),
-      conversationId: row.id,
-      turn: place.turn,
-      status: 'failed',
-      question: contentOf(question),
-      ...(error && { error }),
-      created,
-    }
-  }
+): Promise<{ turn: Turn; created?: number }> {
+  const ended = await endedTurn(env, asker, place)
+  if (ended) return ended
   const running = await runningTurn(env, asker, place.conversation)
-  const turn = running?.turn === place.turn ? running : await loggedTurn(env, asker, place)
-  if (!turn) throw responseNotFound(place)
-  return turn
+  if (running?.turn !== place.turn) throw responseNotFound(place)
+  return { turn: running }
 }
 
 /** The running turn, folded from its first events. */
@@ -190,25 +174,4 @@ async function runningTurn(env: Cloudflare.Env, asker: Asker, id: string): Promi
   for (const event of (await read()) ?? []) fold(turn, event)
   await read.stop()
   return turn
-}
-
-/** A finished turn from its log; undefined if the log has expired. */
-async function loggedTurn(env: Cloudflare.Env, asker: Asker, { conversation, turn }: Place) {
-  const object = conversationObject(env, conversation)
-  const outcome = await object.events(asker, { turn, seq: -1 })
-  if (!outcome.ok && outcome.error.status === 404) return undefined
-  const events = unwrap(outcome)
-  if (!events) return undefined
-  const read = chatReader(events)
-  const whole = emptyTurn()
-  for (;;) {
-    const batch = await read()
-    if (!batch) return undefined
-    for (const event of batch) {
-      fold(whole, event)
-      if (!isTerminal(event)) continue
-      await read.stop()
-      return event.type === 'done' ? whole : undefined
-    }
-  }
 }

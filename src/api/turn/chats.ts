@@ -1,10 +1,11 @@
 /** Shared by protocols whose clients choose the ids of their chats (edge/chat-names.ts). */
 import type { Access } from '../../auth/access'
 import { conversationObject } from '../../conversation/conversation-object'
-import { deleteConversation, getConversation } from '../../conversation/conversations'
+import { answeredTurns, deleteConversation, endedTurn } from '../../conversation/conversations'
+import { openRow } from '../../conversation/open-row'
 import { ApiError, type Outcome, unwrap } from '../../errors'
 import { once } from '../../once'
-import type { RecordedTurn } from '../../turn/fold'
+import type { Turn } from '../../turn/fold'
 import type { Asker } from '../../turn/request'
 import { askerOf } from '../edge/asker'
 import { parseJson, readText } from '../edge/body'
@@ -95,20 +96,37 @@ export async function stopChat(parties: ChatParties, chat: string): Promise<bool
   return stopped ?? false
 }
 
-/** The last hundred turns of a chat, oldest first, for a client that reopens it. @returns none for an unknown chat */
+/** The last hundred answered turns of a chat, oldest first, for a client that reopens it. @returns none for an unknown chat */
 export async function turnsOf(
   parties: ChatParties,
   chat: string,
-): Promise<{ conversationId: string; turns: RecordedTurn[] }> {
+): Promise<{ conversationId: string; turns: Turn[] }> {
   const { asker, ids } = await chatIds(parties, chat)
   for (const id of ids) {
     try {
-      return { conversationId: id, turns: (await getConversation(parties.env, asker, id)).turns }
+      return { conversationId: id, turns: await answeredTurns(parties.env, asker, id) }
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== 404) throw error
     }
   }
   return { conversationId: '', turns: [] }
+}
+
+/** A turn of a chat that has ended, answered or not. @returns undefined for an unknown one */
+export async function endedTurnOf(
+  parties: ChatParties,
+  chat: string,
+  turn: number,
+): Promise<Turn | undefined> {
+  const { env } = parties
+  const { asker, ids } = await chatIds(parties, chat)
+  for (const id of ids) {
+    const row = await openRow(env, asker, id)
+    const ended =
+      typeof row === 'string' ? undefined : await endedTurn(env, asker, { conversation: row.id, turn })
+    if (ended) return ended.turn
+  }
+  return undefined
 }
 
 /** Calls the conversation of a chat. @returns undefined if there is none, or if it returns nothing */

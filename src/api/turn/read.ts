@@ -2,7 +2,7 @@
 import { errorOf, interrupted, searchFailed } from '../../turn/errors'
 import { readEvent } from '../../turn/event-line'
 import { isForReaders, isNumbered, isTerminal, type Position, type TurnEvent } from '../../turn/events'
-import { allFailed } from '../../turn/fold'
+import { allFailed, eventsOf, type Turn } from '../../turn/fold'
 
 export interface EventReader {
   /** The events of the next network read that completes at least one; undefined at the end. */
@@ -12,6 +12,12 @@ export interface EventReader {
   readonly words?: ReadableStream<Uint8Array> | undefined
   /** whether the stream broke off, and its rest was asked for */
   wasResumed?(): boolean
+}
+
+/** Reads a turn that has ended as if it were written now. */
+export function endedReader(turn: Turn): EventReader {
+  const batches = [eventsOf(turn)]
+  return Object.assign(async () => batches.shift(), { stop: async () => {} })
 }
 
 /** Asks for the events after a position, or for all if none was read; null if there are none. */

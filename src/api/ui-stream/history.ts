@@ -1,13 +1,17 @@
 /** GET /ui/ASSISTANT/CHAT/messages: the chat so far, as the client's own messages. */
-import type { RecordedTurn } from '../../turn/fold'
+import * as v from 'valibot'
+import { once } from '../../once'
+import { textOf } from '../../parts'
+import { eventsOf, type Turn } from '../../turn/fold'
 import type { ChatParties } from '../edge/chat-names'
 import { openParties } from '../edge/chat-parties'
 import { json } from '../edge/response'
 import type { OpenCall } from '../edge/route'
 import { turnsOf } from '../turn/chats'
-import { citationOf } from './encoder'
+import { UiStreamEncoder, type UiStreamShape } from './encoder'
 import { messageId } from './message-id'
 import { chatName } from './request'
+import { type Citations, citationsOf } from './routes'
 
 /**
  * Answers with a list for `messages` of `useChat`, oldest first: the last 100 answered turns. An unknown chat has none. The
@@ -16,40 +20,55 @@ import { chatName } from './request'
 export async function history(call: OpenCall): Promise<Response> {
   const parties = await openParties(call)
   const name = chatName(call.path.chat)
-  return json(name === undefined ? [] : await messagesOfChat(parties, name))
+  return json(name === undefined ? [] : await messagesOfChat(parties, name, citationsOf(call)))
 }
 
 /** @returns none for an unknown chat */
-export async function messagesOfChat(parties: ChatParties, name: string) {
-  const { conversationId, turns } = await turnsOf(parties, name)
-  return turns.flatMap((turn) => messagesOf(conversationId, turn))
+export async function messagesOfChat(parties: ChatParties, name: string, citations: Citations = 'parts') {
+  const { turns } = await turnsOf(parties, name)
+  return turns.flatMap((turn) => [
+    ...questionOf(turn),
+    ...(turn.answer.length === 0 ? [] : [answerOf(turn, { fields: parties.assistant, citations })]),
+  ])
 }
 
-/** A question and its answer. Only the stream has the parts of an answer; here it is text. */
-function messagesOf(id: string, turn: RecordedTurn) {
-  const { question, answer, citations, followups = [], usage, timings, finish_reason, turn: number } = turn
-  const place = { conversation_id: id, turn: number }
-  const text = (said: string) => ({ type: 'text', text: said })
-  const metadata = { ...place, finish_reason, usage, timings, citations: citations.map(citationOf) }
-  return [
-    ...(question === ''
-      ? []
-      : [{ id: `${messageId(place)}.q`, role: 'user', metadata: place, parts: [text(question)] }]),
-    ...(answer === ''
-      ? []
-      : [
-          {
-            id: messageId(place),
-            role: 'assistant',
-            metadata,
-            parts: [
-              { type: 'step-start' },
-              { ...text(answer), state: 'done' },
-              ...(followups.length > 0
-                ? [{ type: 'data-suggestions', data: { suggestions: followups } }]
-                : []),
-            ],
-          },
-        ]),
-  ]
+function questionOf({ conversationId: conversation_id, turn, question }: Turn) {
+  const place = { conversation_id, turn }
+  const text = textOf(question)
+  if (text === '') return []
+  return [{ id: `${messageId(place)}.q`, role: 'user', metadata: place, parts: [{ type: 'text', text }] }]
+}
+
+const StreamPart = once(() =>
+  v.looseObject({
+    type: v.string(),
+    messageId: v.optional(v.string()),
+    messageMetadata: v.optional(v.record(v.string(), v.unknown())),
+    delta: v.optional(v.string()),
+  }),
+)
+
+/** The message that a client makes of a turn's stream (AI SDK, "UI message stream"). */
+function answerOf(turn: Turn, shape: UiStreamShape) {
+  const encoder = new UiStreamEncoder(shape)
+  const stream = eventsOf(turn)
+    .map((event) => encoder.encode(event))
+    .join('')
+  const parts: Record<string, unknown>[] = []
+  let metadata: Record<string, unknown> = {}
+  let id = ''
+  const text = (more = '') => {
+    const part = parts.at(-1)
+    if (part) part.text = String(part.text) + more
+  }
+  for (const frame of stream.split('\n\n').filter((each) => each.startsWith('data: {'))) {
+    const { type, ...content } = v.parse(StreamPart(), JSON.parse(frame.slice('data: '.length)))
+    metadata = { ...metadata, ...content.messageMetadata }
+    if (type === 'start') id = content.messageId ?? ''
+    else if (type === 'start-step') parts.push({ type: 'step-start' })
+    else if (type === 'text-start') parts.push({ type: 'text', text: '', state: 'done' })
+    else if (type === 'text-delta') text(content.delta)
+    else if (/^(?:source|data)-/.test(type)) parts.push({ type, ...content })
+  }
+  return { id, role: 'assistant', metadata, parts }
 }

@@ -121,10 +121,10 @@ function placeOfHeld(held: string | undefined) {
 const TEXT = 'text/plain; charset=utf-8'
 
 const CITATIONS = ['parts', 'markdown'] as const
-type Citations = (typeof CITATIONS)[number]
+export type Citations = (typeof CITATIONS)[number]
 
 /** The header is for clients that change the URL when they resume. @throws ApiError 400 */
-function citationsOf({ request, query }: OpenCall): Citations {
+export function citationsOf({ request, query }: OpenCall): Citations {
   const asked = request.headers.get('x-parley-citations') ?? query.citations ?? 'parts'
   const known = CITATIONS.find((each) => each === asked)
   if (known === undefined) throw new ApiError(400, '`citations` must be `parts` or `markdown`.')

@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { finishedTask, TaskEncoder } from '../../../src/api/a2a/encoder'
+import { endedTask, TaskEncoder } from '../../../src/api/a2a/encoder'
 import { AgUiEncoder } from '../../../src/api/agui/encoder'
 import { encodeAnswer, LineEncoder, type Writing } from '../../../src/api/ai-chat/encoder'
 import { WORDS } from '../../../src/api/ai-chat/words'
@@ -222,7 +222,7 @@ export const protocols: Record<string, Protocol> = {
       }
     },
     whole: (turn) => {
-      const { id, contextId, status, artifacts } = json(finishedTask(turn, {}, 'c')) as {
+      const { id, contextId, status, artifacts } = json(endedTask(turn, {}, 'c')) as {
         id: string
         contextId: string
         status: unknown
