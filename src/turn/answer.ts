@@ -1,5 +1,6 @@
 /** The model call that answers the question: its prompt, and its text as readers see it. */
 import type { ChatMessage, Source } from '../models/language-model'
+import { textOf } from '../parts'
 import { requireForm } from './form'
 import { type Generated, malformedBy } from './generate'
 import { enumeratedPrompt } from './given'
@@ -54,7 +55,7 @@ export async function answerQuestion(
             suggests ? suggesting(cited) : cited,
             sources.map(promptDocument),
             question,
-            request.assistant !== undefined,
+            request.assistant === undefined ? undefined : { before, asked: textOf(request.question) },
           ),
       question,
       sources,

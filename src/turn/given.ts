@@ -34,7 +34,7 @@ export interface Given {
   details?: MessageDetails
 }
 
-/** Share of `max_bytes` that earlier turns may take. */
+/** Share of `max_bytes` that earlier turns may take, unless another is named. */
 const HISTORY_SHARE = 0.5
 
 const INSTRUCTION =
@@ -43,21 +43,30 @@ const INSTRUCTION =
   'steps of a procedure. Say so where the search results hold no answer.'
 
 /** The latest answered turns, oldest first, within their share of the budget. */
-export function latestTurns(history: HistoryMessage[], turns: number, maxBytes: number): ChatMessage[] {
+export function latestTurns(
+  history: HistoryMessage[],
+  turns: number,
+  maxBytes: number,
+  share = HISTORY_SHARE,
+): ChatMessage[] {
   const pairs: ChatMessage[][] = []
   for (const [at, said] of history.entries()) {
     const asked = history[at - 1]
     if (said.role === 'assistant' && asked?.role === 'user') pairs.push([toChat(asked), toChat(said)])
   }
   const kept: ChatMessage[][] = []
-  let room = maxBytes * HISTORY_SHARE
+  let room = maxBytes * share
   for (const pair of pairs.slice(-turns).reverse()) {
-    room -= pair.reduce((sum, { content }) => sum + byteLength(content), 0)
+    room -= saidBytes(pair)
     if (room < 0) break
     kept.unshift(pair)
   }
   return kept.flat()
 }
+
+/** Bytes of what was said. */
+export const saidBytes = (history: readonly ChatMessage[]): number =>
+  history.reduce((sum, { content }) => sum + byteLength(content), 0)
 
 /**
  * The passages that fit into the prompt, labelled by number. @throws ApiError 400 if the question is too long
@@ -75,8 +84,7 @@ export function fitPassages(
       label: String(at + 1),
     }),
   )
-  const said = history.reduce((sum, { content }) => sum + byteLength(content), 0)
-  return fitSources([sources], question, model.max_bytes - said, familyOf(model.model_name))
+  return fitSources([sources], question, model.max_bytes - saidBytes(history), familyOf(model.model_name))
 }
 
 /** Builds the prompt. User and assistant messages alternate, because every provider accepts that. */

@@ -43,25 +43,32 @@ export const promptText = (source: Pick<Source, 'document' | 'label'>): string =
 
 /**
  * The prompt for the answer: the system prompt, if there is one, and one message with documents and question.
- * @param isFenced whether to escape what may be taken for a marker in a document
+ * @param ofAssistant absent for a model of Typesense's wire, whose prompt holds nothing else. `before`: the latest turns, oldest
+ *   first; `asked`: the question as it was asked, where it was rewritten. What may be taken for a marker in a document is escaped
  */
 export function answerPrompt(
   family: PromptFamily,
   systemPrompt: string | undefined,
   documents: unknown[],
-  question: string,
-  isFenced: boolean,
+  standalone: string,
+  ofAssistant?: { before: ChatMessage[]; asked: string },
 ): ChatMessage[] {
   const json = serialise(documents)
-  const data = isFenced ? fenced(json) : json
+  const data = ofAssistant ? fenced(json) : json
+  const { before = [], asked = standalone } = ofAssistant ?? {}
+  const question = asked === standalone ? standalone : `${standalone}\n(${ASKED_AS}: ${asked})`
   const content =
     family === 'tags'
       ? `<Data>\n${data}\n\n<Question>\n${question}\n\n<Answer>`
       : `Context information is below.\n---------------------\n${data}\n` +
         'Answer the query from this context alone, which is JSON, and say so when it holds no answer.\n' +
         `Query: ${question}\nAnswer: `
-  return [...system(systemPrompt), { role: 'user', content }]
+  return [...system(systemPrompt), ...before, { role: 'user', content }]
 }
+
+const ASKED_AS = 'asked as'
+/** Bytes of the question as it was asked, beside the rewritten one, without its own. */
+export const ASKED_BYTES = ASKED_AS.length + 5
 
 /** A document as the prompt holds it. It carries its label if the answer is to cite it. */
 export const promptDocument = ({ document, label }: Pick<Source, 'document' | 'label'>): unknown =>
@@ -100,13 +107,22 @@ const INSTRUCTION =
   'Rewrite the follow-up question on top of a human-assistant conversation history as a standalone question ' +
   'that encompasses all pertinent context.'
 
-/** The prompt for a standalone question: one user message, no system prompt. */
+/** Models answer the question instead, or explain their wording. */
+const QUESTION_ALONE =
+  ' Reply with that question alone, in the language of the follow-up: no answer, no list and no explanation. Repeat a question that stands alone already.'
+
+/**
+ * The prompt for a standalone question: one user message, no system prompt.
+ * @param ofAssistant whether to ask for the question alone; a model of Typesense's wire gets its prompt as it is (contract 1.9)
+ */
 export function standalonePrompt(
   family: PromptFamily,
   history: ChatMessage[],
   question: string,
+  ofAssistant = false,
 ): ChatMessage[] {
-  const cap = family === 'context' ? ' Use at most 1024 characters.' : ''
+  const cap =
+    (ofAssistant ? QUESTION_ALONE : '') + (family === 'context' ? ' Use at most 1024 characters.' : '')
   const messages = history.map(({ role, content }) => `${serialise({ [role]: content })}\n`).join('')
   const content =
     `\n            ${INSTRUCTION}${cap}\n        ` +

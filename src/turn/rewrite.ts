@@ -57,7 +57,7 @@ export async function rewriteAndRetrieve(
   const writing = ports.generate(
     {
       purpose: 'standalone',
-      messages: standalonePrompt(family, kept, question),
+      messages: standalonePrompt(family, kept, question, request.assistant !== undefined),
       question,
       sources: [],
       history: kept,
@@ -76,7 +76,8 @@ export async function rewriteAndRetrieve(
   )
   const first = await Promise.race([hopeless, written]).finally(() => needless.abort())
   if (Array.isArray(first)) return { question, retrieved: first }
-  const standalone = first && isWhole(first) ? first.text : question
+  const reply = first && isWhole(first) ? first.text : question
+  const standalone = request.assistant === undefined ? reply : questionIn(reply, question, said)
   onRewritten(standalone)
   const retrieved = await (standalone === question ? unchanged : retrieve(searches, standalone, ports, said))
   return { question: standalone, retrieved, ...(first && { generated: first }) }
@@ -86,6 +87,27 @@ export async function rewriteAndRetrieve(
 function saidBefore(history: HistoryMessage[], question: string): string | undefined {
   const said = saidIn(history)
   return said && `${said} ${question}`
+}
+
+/** A rewritten question may be so many times as long as what it was made of, in UTF-16 units, and this much longer. */
+const MOST_TIMES = 3
+const MORE = 60
+
+/**
+ * The question in a model's reply. A reply that is none would search for something else than was asked: a list, an answer in
+ * sentences, or much more than the question and the one before it.
+ * @param context the question, behind the one before it
+ */
+export function questionIn(reply: string, question: string, context = question): string {
+  const said = reply
+    .trim()
+    .replace(/^(?:<[\w /-]{1,40}>|\**(?:rewritten |standalone )?question\**:?\**)\s*/i, '')
+    .replace(/^["“„«']([^"“”„«»]+)["”“»']$/, '$1')
+    .trim()
+  const isLong = said.length > MOST_TIMES * context.length + MORE
+  const isList = /\n/.test(said)
+  const isAnswer = !/[?？؟]/.test(said) && /[.!。！]\s*\S/.test(said)
+  return said === '' || isLong || isList || isAnswer ? question : said
 }
 
 /** A question that was cut off would search for something else than was asked. */

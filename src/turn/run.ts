@@ -7,7 +7,8 @@
 
 import { ApiError, coded, logFailure, storageFull, unwrap } from '../errors'
 import { silenceOf } from '../models/call'
-import type { Source } from '../models/language-model'
+import type { ChatMessage, Source } from '../models/language-model'
+import { namespaceOf } from '../models/providers'
 import { overallLimit } from '../models/silence'
 import { contentOf, filesOf, lasting, textOf, withoutFileTexts } from '../parts'
 import { isShort } from '../search/text/query'
@@ -19,15 +20,16 @@ import { errorOf, stopped, unknownConversation } from './errors'
 import type { DoneEvent, ErrorEvent, HistoryMessage, Timings, Usage } from './events'
 import { fitSources } from './fit'
 import { addUsage, type Generated } from './generate'
-import { fitPassages, latestTurns } from './given'
+import { fitPassages, latestTurns, saidBytes } from './given'
 import { hasGuardrail, judge } from './judge'
 import { type History, historyOf, questionBefore, readHistory, saidIn } from './look-back'
 import { passagesOf } from './passage'
 import type { TurnPorts } from './ports'
-import { familyOf } from './prompt'
+import { ASKED_BYTES, familyOf } from './prompt'
 import type { AskRequest } from './request'
 import { allFailed, fatalError, orderOf, type Retrieved, retrieve, sourcesOf } from './retrieve'
 import { type Rewritten, rewriteAndRetrieve } from './rewrite'
+import { byteLength } from './serialise'
 import type { Spending } from './spending'
 import { type Suggestions, suggest, suggestsAside } from './suggest'
 import { type TracedPorts, Tracer } from './trace'
@@ -131,7 +133,7 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
   aside.catch(() => {})
   const { given } = request
   if (given?.rewritten) tracer.add(given.rewritten.call)
-  const before = given ? latestTurns(history.messages, given.turns, request.model.max_bytes) : []
+  const before = saidBefore(request, history.messages)
   const { question, retrieved, generated } = await find(request, history.messages, ports, signal, {
     raw,
     onRewritten: (standalone) => {
@@ -164,7 +166,11 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
     : fitSources(
         sourcesOf(retrieved, request.labels),
         question,
-        request.model.max_bytes - attachedBytes(attached) - formBytes(request.form),
+        request.model.max_bytes -
+          attachedBytes(attached) -
+          formBytes(request.form) -
+          saidBytes(before) -
+          askedBytes(request, question),
         family,
         orderOf(request.searches),
       )
@@ -192,6 +198,27 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
     timings: { ...timings, finished: elapsed() },
     suggesting,
   })
+}
+
+/** Turns that the prompt of an assistant's answer holds, and their share of its bytes. */
+const LATEST = { turns: 3, share: 0.2 }
+
+/** What the prompt for the answer holds of earlier turns, oldest first. The built-in model reads none. */
+function saidBefore(
+  { given, assistant, model, question }: AskRequest,
+  history: HistoryMessage[],
+): ChatMessage[] {
+  if (given) return latestTurns(history, given.turns, model.max_bytes)
+  // A question that fills half of the prompt leaves no room for more than documents.
+  const isLong = byteLength(textOf(question)) * 2 > model.max_bytes
+  const reads = assistant !== undefined && !isLong && namespaceOf(model.model_name) !== 'local'
+  return reads ? latestTurns(history, LATEST.turns, model.max_bytes, LATEST.share) : []
+}
+
+/** Bytes that the prompt of an assistant's answer takes for the question as it was asked. */
+function askedBytes({ assistant, question }: AskRequest, standalone: string): number {
+  const asked = textOf(question)
+  return assistant === undefined || asked === standalone ? 0 : ASKED_BYTES + byteLength(asked)
 }
 
 /**
