@@ -88,18 +88,28 @@ const action =
 program
   .command('init')
   .description('make a collection, its history, a model, an assistant and a key for pages')
-  .option('--name <name>', 'what all of them are called', DEFAULT_NAME)
+  .option('--name <name>', `what all of them are called (default: as the collection, else ${DEFAULT_NAME})`)
+  .option('--collection <collection>', 'what it answers from (default: the one of its name, or the only one)')
   .option('--model <model>', 'the language model that answers', MODEL)
+  .option(
+    '--model-url <address>',
+    "its server, if it speaks OpenAI's API: Ollama, LM Studio, vLLM and others",
+  )
   .option('--model-key <key>', "the model provider's API key (PARLEY_MODEL_KEY)")
   .option('--embedding <model>', 'the model that makes vectors', EMBEDDING)
   .option('--origin <origin>', 'an origin whose pages may use the key, as https://example.com', several)
   .action(
     action(async ({ server, json, options }) => {
       const apiKey = options.modelKey ?? process.env.PARLEY_MODEL_KEY
-      const made = await init(server, { ...options, ...(apiKey !== undefined && { apiKey }) }, say)
+      const chosen = { isModelChosen: options.model !== MODEL, ...(apiKey !== undefined && { apiKey }) }
+      const made = await init(server, { ...options, ...chosen }, say)
       if (json) return print(made)
       if (made.snippet !== undefined) print(`\nOn a page:\n\n${made.snippet}\n`)
-      print(`Next: ${COMMAND} import <folder | file... | website> --into ${made.name}`)
+      print(
+        made.documents === 0
+          ? `Next: ${COMMAND} import <folder | file... | website> --into ${quoted(String(made.collection))}`
+          : `Ask: ${commandAs(options, 'ask', { assistant: made.name })} ...`,
+      )
     }),
   )
 

@@ -250,26 +250,6 @@ test('a website is crawled, imported and asked', async () => {
   expect(asked.json.answer).toContain('Nurse17x')
 })
 
-test('init makes all that a page needs, once; its key asks that assistant and nothing else', async () => {
-  const name = unique('shop')
-  const made = await parley('init', '--name', name, '--json')
-  expect(made.code).toBe(0)
-  expect(made.json.snippet).toContain(`<parley-chat assistant="${name}" key="${made.json.page_key}">`)
-  await request('POST', `/collections/${name}/documents`, {
-    title: 'Returns',
-    text: 'Returns are free for thirty days.',
-  })
-  const answer = await request(
-    'POST',
-    '/v1/chat/completions',
-    { model: name, messages: [{ role: 'user', content: 'How long are returns free?' }] },
-    made.json.page_key,
-  )
-  expect(answer.body.choices[0].message.content).toContain('thirty days')
-  expect((await request('GET', '/collections', undefined, made.json.page_key)).status).toBe(401)
-  expect((await parley('init', '--name', name, '--json')).json).toMatchObject({ made: [] })
-})
-
 test('a question set is measured, saved and compared', async () => {
   const into = unique('set')
   write('set/reef.md', '# The reef\n\nThe reef was filmed for five years.')

@@ -1,6 +1,7 @@
 /** `parley init`: all that a chat over documents takes, in one step. What is there already is left as it is. */
 import { EXIT, Failure } from '../failure.mjs'
-import { articleFields } from '../import/schema.mjs'
+import { articleFields, collectionOf } from '../import/schema.mjs'
+import { reasonOf } from '../server.mjs'
 
 const HISTORY = [
   { name: 'conversation_id', type: 'string' },
@@ -21,39 +22,179 @@ export const DEFAULT_NAME = 'content'
 /** @typedef {(line: string) => void} Say */
 
 /**
- * Makes what is missing of a chat over documents.
+ * @typedef {object} InitOptions
+ * @property {string} [name] what all of it is called; absent: as the collection
+ * @property {string} [collection] that the assistant answers from; absent: the one of its name, or the only one there is
+ * @property {string} model the language model
+ * @property {boolean} [isModelChosen] whether somebody named it
+ * @property {string} [modelUrl] of a server that speaks OpenAI's API
+ * @property {string} [apiKey] the model provider's
+ * @property {string} embedding
+ * @property {string[]} [origin] origins whose pages may use the page's key
+ */
+
+/**
+ * Makes what is missing of a chat over documents. If a step fails, what was made before it is removed.
  * @param {import('../server.mjs').Server} server
- * @param {{ name: string, model: string, apiKey?: string, embedding: string, origin?: string[] }} options
- *   `apiKey`: the model provider's; `origin`: origins whose pages may use the page's key
+ * @param {InitOptions} options
  * @param {Say} say
  * @returns {Promise<Record<string, unknown>>} what was made; the page's key and a snippet with it where the key is new
  * @throws Failure
  */
-export async function init(server, { name, embedding, origin = [], ...options }, say) {
+export async function init(server, { embedding, origin = [], ...options }, say) {
+  const collection = options.collection ?? options.name ?? (await chosenCollection(server))
+  const name = options.name ?? (await assistantNameFor(server, collection))
   requireName(name)
-  /** @type {string[]} */
+  const model = await chosenModel(options)
+  /** @type {{ what: string, path: string }[]} */
   const made = []
   const ensure = ensuring(server, made, say)
-  await ensure(`collection ${name}`, `/collections/${name}`, () =>
-    server.call('POST', '/collections', { body: { name, fields: articleFields(embedding) } }),
+  try {
+    if (
+      options.collection !== undefined &&
+      !(await server.find(`/collections/${encodeURIComponent(collection)}`))
+    )
+      throw new Failure(EXIT.usage, `There is no collection ${collection}. ${await named(server)}`)
+    await ensure(`collection ${collection}`, `/collections/${encodeURIComponent(collection)}`, () =>
+      server.call('POST', '/collections', { body: collectionOf(collection, articleFields(embedding)) }),
+    )
+    await makeAssistant(server, { ...model, name, collection }, ensure)
+    const { num_documents: count } = await server.call(
+      'GET',
+      `/collections/${encodeURIComponent(collection)}`,
+    )
+    if (count === 0)
+      say(
+        `Collection ${collection} is empty: the chat can answer nothing until you import. ${await named(server)}`.trim(),
+      )
+    const key = await makePageKey(server, name, origin, say)
+    const all = made.map(({ what }) => what)
+    const shown = { name, collection, documents: count }
+    if (key === undefined) return { ...shown, made: all }
+    return { ...shown, made: [...all, 'page key'], page_key: key, snippet: snippet(server.url, name, key) }
+  } catch (error) {
+    for (const { what, path } of made.reverse()) {
+      const response = await server.send('DELETE', path).catch(() => undefined)
+      await response?.body?.cancel()
+      say(response?.ok ? `  removed   ${what}` : `  left      ${what}: it could not be removed`)
+    }
+    throw error
+  }
+}
+
+/**
+ * Collections that somebody imported, and no history or sample.
+ * @param {import('../server.mjs').Server} server
+ * @returns {Promise<{ name: string, num_documents: number }[]>}
+ */
+async function contentCollections(server) {
+  const [all, models] = [
+    await server.call('GET', '/collections'),
+    await server.call('GET', '/conversations/models'),
+  ]
+  const histories = new Set(models.map((/** @type {any} */ each) => each.history_collection))
+  return all.filter(
+    (/** @type {any} */ { name, metadata, fields }) =>
+      metadata?.sample === undefined &&
+      !histories.has(name) &&
+      !fields.some((/** @type {any} */ field) => field.name === 'conversation_id'),
   )
-  await makeAssistant(server, { ...options, name, collection: name }, ensure)
-  const key = await makePageKey(server, name, origin, say)
-  if (key === undefined) return { name, made }
-  return { name, made: [...made, 'page key'], page_key: key, snippet: snippet(server.url, name, key) }
+}
+
+/** @param {{ name: string, num_documents: number }[]} collections */
+const listed = (collections) =>
+  collections
+    .map(({ name, num_documents: count }) => `${name} (${count} ${count === 1 ? 'document' : 'documents'})`)
+    .join(', ')
+
+/** The collections that there are, in a sentence; '' for none. @param {import('../server.mjs').Server} server */
+async function named(server) {
+  const others = (await contentCollections(server)).filter((each) => each.num_documents > 0)
+  return others.length === 0 ? '' : `With --collection it answers from one that is there: ${listed(others)}.`
+}
+
+/**
+ * @param {import('../server.mjs').Server} server
+ * @returns {Promise<string>} the only one, or that of the default name
+ * @throws Failure where there are several
+ */
+async function chosenCollection(server) {
+  const all = await contentCollections(server)
+  const [only] = all
+  if (!only || all.some(({ name }) => name === DEFAULT_NAME)) return DEFAULT_NAME
+  if (all.length === 1) return only.name
+  throw new Failure(
+    EXIT.usage,
+    `Which collection is the chat to answer from? Name one with --collection: ${listed(all)}.`,
+  )
+}
+
+/** How long a server may take to list its models, in milliseconds. */
+const LISTING_MS = 10_000
+
+/**
+ * The language model, at the address of its server where one is named: Ollama, LM Studio, vLLM and others speak OpenAI's API.
+ * @param {Pick<InitOptions, 'model' | 'isModelChosen' | 'modelUrl' | 'apiKey'>} options
+ * @returns {Promise<{ model: string, apiKey?: string, address?: Record<string, string> }>}
+ * @throws Failure where the server does not answer, or offers several models and none was named
+ */
+async function chosenModel({ model, isModelChosen, modelUrl, apiKey }) {
+  const key = apiKey === undefined ? {} : { apiKey }
+  if (modelUrl === undefined) return { model, ...key }
+  if (!/^https?:/.test(modelUrl) || !URL.canParse(modelUrl))
+    throw new Failure(
+      EXIT.usage,
+      `--model-url takes an address such as http://localhost:11434, not "${modelUrl}".`,
+    )
+  const base = modelUrl.replace(/\/+$/, '').replace(/\/v1(?:\/chat\/completions)?$/, '')
+  // Servers of one's own take no key, and a model of this namespace needs none.
+  const kind = apiKey === undefined ? 'vllm' : 'openai'
+  const as = (/** @type {string} */ id) => ({
+    model: `${kind}/${id.startsWith(`${kind}/`) ? id.slice(kind.length + 1) : id}`,
+    ...key,
+    address: { [`${kind}_url`]: base },
+  })
+  if (isModelChosen) return as(model)
+  const offered = await offeredBy(base, apiKey)
+  const [only] = offered
+  if (only !== undefined && offered.length === 1) return as(only)
+  throw new Failure(
+    EXIT.usage,
+    only === undefined
+      ? `${base} offers no model. Load one there, or name it with --model.`
+      : `${base} offers several models. Name one with --model: ${offered.join(', ')}.`,
+  )
+}
+
+/** @param {string} base @param {string} [apiKey] @returns {Promise<string[]>} @throws Failure */
+async function offeredBy(base, apiKey) {
+  try {
+    const response = await fetch(`${base}/v1/models`, {
+      signal: AbortSignal.timeout(LISTING_MS),
+      ...(apiKey !== undefined && { headers: { authorization: `Bearer ${apiKey}` } }),
+    })
+    if (!response.ok) throw new Error(`it answered with ${response.status}`)
+    const { data } = await response.json()
+    return data.map((/** @type {{ id: string }} */ { id }) => id)
+  } catch (error) {
+    throw new Failure(
+      EXIT.unreachable,
+      `The models of ${base} could not be listed (${reasonOf(error)}). Start that server, or name another with --model-url.`,
+    )
+  }
 }
 
 /**
  * Makes an assistant for a collection, with its model and history, unless there is one.
  * @param {import('../server.mjs').Server} server
- * @param {{ name: string, collection: string, model: string, apiKey?: string, titleField?: string }} options `titleField`: of
- *   sources
+ * @param {{ name: string, collection: string, model: string, apiKey?: string, address?: Record<string, string>, titleField?: string }} options
+ *   `address`: the model's property with its server's address; `titleField`: of sources
  * @param {Ensure} [ensure]
  * @throws Failure
  */
 export async function makeAssistant(
   server,
-  { name, collection, model, apiKey, titleField = 'heading' },
+  { name, collection, model, apiKey, address = {}, titleField = 'heading' },
   ensure = ensuring(server, [], () => {}),
 ) {
   requireName(name)
@@ -67,6 +208,7 @@ export async function makeAssistant(
         id: name,
         model_name: model,
         ...(apiKey !== undefined && { api_key: apiKey }),
+        ...address,
         history_collection: history,
         max_bytes: MAX_BYTES,
         max_tokens: MAX_TOKENS,
@@ -90,11 +232,11 @@ export async function makeAssistant(
 
 /** @typedef {(what: string, path: string, make: () => Promise<unknown>) => Promise<void>} Ensure */
 
-/** @param {import('../server.mjs').Server} server @param {string[]} made @param {Say} say @returns {Ensure} */
+/** @param {import('../server.mjs').Server} server @param {{ what: string, path: string }[]} made @param {Say} say @returns {Ensure} */
 const ensuring = (server, made, say) => async (what, path, make) => {
   if (await server.find(path)) return say(`  is there  ${what}`)
   await make()
-  made.push(what)
+  made.push({ what, path })
   say(`  made      ${what}`)
 }
 
