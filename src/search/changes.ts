@@ -10,22 +10,6 @@ const REFORMED = new WeakMap<SqlStorage, number>()
 export const writesOf = (sql: SqlStorage): number =>
   sql.exec<{ changes: number }>('SELECT total_changes() AS changes').one().changes
 
-/** What `writesOf` and `changesOf` return at one time. */
-export interface Written {
-  writes: number
-  changes: number
-}
-
-/** @param writes what `writesOf` returns now */
-export const writtenBy = (sql: SqlStorage, writes: number): Written => ({
-  writes,
-  changes: writes - reformedIn(sql),
-})
-
-/** Whether no row of `reform` was written since. Other rows must be known not to be. */
-export const isUnreformed = (sql: SqlStorage, { writes, changes }: Written): boolean =>
-  writes - changes === reformedIn(sql)
-
 const reformedIn = (sql: SqlStorage): number => REFORMED.get(sql) ?? 0
 
 /** `writesOf` without the rows of `reform`: while it stays the same, every search finds the same. */

@@ -1,7 +1,7 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { expect, it } from 'vitest'
-import { countOf, textMatches, unscoredMatches } from '../../src/search/run/candidates'
+import { countOf, textMatches } from '../../src/search/run/candidates'
 import { fuse, Gathered, neighboursGathered } from '../../src/search/run/gathered'
 import { LongSearches, Pace } from '../../src/search/run/pace'
 import { makeCollection } from './make-collection'
@@ -57,13 +57,11 @@ it('reads the matches of very many words in several statements, and finds the sa
   )
   const stub = env.COLLECTION.get(env.COLLECTION.idFromName(things.objectId))
   await runInDurableObject(stub, async (_, { storage: { sql } }) => {
-    const read = async (words: number, atOnce: boolean, isScored: boolean) => {
+    const read = async (words: number, atOnce: boolean) => {
       const match = Array.from({ length: words }, (_, n) => `"x${n * 2}"`).join(' OR ')
       const asked = { match, table: 'word_index', rank: 'bm25(1.0)' } as const
       const pass = () => ({ sql: '1', bindings: [] })
-      const parts = isScored
-        ? textMatches(sql, asked, pass, atOnce)
-        : unscoredMatches(sql, asked, pass, () => atOnce)
+      const parts = textMatches(sql, asked, pass, atOnce)
       const pace = new Pace(new LongSearches({ ms: 1e9, rows: 1e9, width: 400 }))
       let statements = 0
       let found = 0
@@ -73,13 +71,11 @@ it('reads the matches of very many words in several statements, and finds the sa
       }
       return { statements, found }
     }
-    for (const isScored of [true, false]) {
-      for (const atOnce of [true, false]) {
-        expect(await read(30, atOnce, isScored)).toEqual({ statements: 1, found: 30 })
-        const { statements, found } = await read(200, atOnce, isScored)
-        expect(found).toBe(200)
-        expect(statements).toBeGreaterThan(1)
-      }
+    for (const atOnce of [true, false]) {
+      expect(await read(30, atOnce)).toEqual({ statements: 1, found: 30 })
+      const { statements, found } = await read(200, atOnce)
+      expect(found).toBe(200)
+      expect(statements).toBeGreaterThan(1)
     }
   })
 })

@@ -12,7 +12,6 @@ import { removeAll } from '../../src/search/documents/bulk'
 import { fragment } from '../../src/search/fragment'
 import { writeMeta } from '../../src/search/meta'
 import { parseRequest } from '../../src/search/request/request'
-import { wordsOf } from '../../src/search/run/kept-matches'
 import { queryOf } from '../../src/search/run/keyword'
 import { LongSearches, Pace } from '../../src/search/run/pace'
 import { DocumentScorer } from '../../src/search/run/ranking/documents'
@@ -375,7 +374,9 @@ it('orders and groups by score around a write during a pause, and keeps nothing 
         most = Math.max(most, pauses)
         expect(during.found).toBe(before.found)
         expect(new Set(during.ids).size).toBe(during.ids.length)
-        const unchanged = ({ ids }: typeof before) => ids.filter((id) => id !== 'd7').slice(0, 18)
+        // In each list it may have come before the last of the others.
+        const unchanged = ({ shown }: typeof before) =>
+          shown.map((some) => some.flatMap(([id]) => (id === 'd7' ? [] : id)).slice(0, 9))
         expect(unchanged(during)).toEqual(unchanged(before))
         const kept = await search(params)
         context.columns.evict()
@@ -388,9 +389,3 @@ it('orders and groups by score around a write during a pause, and keeps nothing 
   })
   expect(pauses).toBeGreaterThan(3)
 }, 600_000)
-
-it('keeps no matches of a filter', () => {
-  const match = { match: '{t0} : ("star")', table: 'word_index', rank: 'bm25(1.0)' } as const
-  expect(wordsOf(match, () => ({ sql: 'd.seq > 5', bindings: [] }))).toBeUndefined()
-  expect(wordsOf(match, () => ({ sql: '1', bindings: [] }))?.key).toContain('star')
-})

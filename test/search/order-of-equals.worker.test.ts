@@ -1,6 +1,6 @@
 /** What comes first where the words fit equally well, and stars in lists of fields to highlight. */
-import { expect, it } from 'vitest'
-import { idsOf, makeCollection } from './make-collection'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { idsOf, makeCollection, type TestCollection } from './make-collection'
 
 const DOCUMENTS = [
   { id: 'long', title: 'A lamp for the desk in the hall upstairs', n: 5 },
@@ -93,4 +93,90 @@ it('highlights the fields that a star stands for', async () => {
     ['title', undefined],
     ['user.city', '<mark>Rome</mark>'],
   ])
+})
+
+describe('however many documents match', () => {
+  const COUNT = 420
+  const TITLES = ['film', 'cling film', 'films', 'a filmed play', 'filmography', 'plays', 'the last film']
+  const documents = Array.from({ length: COUNT }, (_, n) => ({
+    id: `d${n}`,
+    n,
+    title: TITLES[(n * 5) % TITLES.length]!,
+    text: TITLES[(n * 5) % TITLES.length] === 'plays' ? 'a film about it' : 'x',
+    points: n % 3,
+    reviews: (n * 37) % COUNT,
+    kind: `k${n % 4}`,
+  }))
+  const words = { q: 'film', query_by: 'title,text', num_typos: '0' }
+  let films: TestCollection
+  /** Of each document how well it fits, as few matches tell it. */
+  const scores = new Map<string, bigint>()
+
+  beforeAll(async () => {
+    const numbers = ['n', 'points', 'reviews'].map((name) => ({ name, type: 'int32' }))
+    const texts = ['title', 'text'].map((name) => ({ name, type: 'string' }))
+    films = await makeCollection(
+      [...texts, ...numbers, { name: 'kind', type: 'string', facet: true }],
+      documents,
+    )
+    for (let from = 0; from < COUNT; from += 60) {
+      const filter = `n:>=${from} && n:<${from + 60}`
+      const { hits } = await films.search({ ...words, filter_by: filter, per_page: '60' })
+      for (const { document, text_match_info: info } of hits!) {
+        scores.set(document.id as string, BigInt(String(info!.score)))
+      }
+    }
+    expect(scores.size).toBe(COUNT)
+  })
+
+  type Row = (typeof documents)[number]
+  const better = (a: Row, b: Row) => Number(scores.get(b.id)! - scores.get(a.id)!)
+  const newest = (a: Row, b: Row) => b.n - a.n
+  const more = (key: 'points' | 'reviews') => (a: Row, b: Row) => b[key] - a[key]
+
+  it.each<[string, ((a: Row, b: Row) => number)[]]>([
+    ['points:desc', [more('points'), better]],
+    ['points:asc,_text_match:desc,reviews:desc', [(a, b) => a.points - b.points, better, more('reviews')]],
+    ['points:desc,_text_match:asc', [more('points'), (a, b) => better(b, a)]],
+    ['reviews:desc', [more('reviews')]],
+    ['_text_match:desc,reviews:desc', [better, more('reviews')]],
+    ['_text_match:asc,reviews:desc', [(a, b) => better(b, a), more('reviews')]],
+  ])('orders them all, and tells of each how well it fits: %s', async (sort, keys) => {
+    const expected = documents.toSorted((a, b) =>
+      [...keys, newest].reduce((order, key) => order || key(a, b), 0),
+    )
+    for (const per of [10, 70, 250]) {
+      for (let page = 1; page * per - per < COUNT; page++) {
+        const { hits, found } = await films.search({
+          ...words,
+          sort_by: sort,
+          page: `${page}`,
+          per_page: `${per}`,
+        })
+        expect(found).toBe(COUNT)
+        const shown = hits!.map(({ document, text_match_info: info }) => [document.id, BigInt(String(info!.score))])
+        const wanted = expected.slice(page * per - per, page * per)
+        expect(shown).toEqual(wanted.map(({ id }) => [id, scores.get(id)]))
+      }
+    }
+  })
+
+  it('shows the best of each group', async () => {
+    const order = '_text_match:desc,reviews:desc'
+    const { grouped_hits: groups } = await films.search({
+      ...words,
+      sort_by: order,
+      group_by: 'kind',
+      group_limit: '5',
+    })
+    for (const {
+      group_key: [kind],
+      hits,
+    } of groups!) {
+      const own = documents.filter((each) => each.kind === kind)
+      const best = own.toSorted((a, b) => better(a, b) || more('reviews')(a, b)).slice(0, 5)
+      expect(hits.map(({ document }) => document.id)).toEqual(best.map(({ id }) => id))
+    }
+    expect(groups).toHaveLength(4)
+  })
 })

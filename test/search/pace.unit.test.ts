@@ -1,7 +1,6 @@
-/** How a search waits for another one, and how long its steps are. */
+/** How a search waits for another one, and when it takes a turn. */
 import { expect, it } from 'vitest'
 import { LongSearches, Pace } from '../../src/search/run/pace'
-import { eachFewBlocks } from '../../src/search/run/word-sets'
 
 it('is cut off if what it waits for takes longer than it may', async () => {
   const pace = new Pace(new LongSearches(), 0)
@@ -29,35 +28,4 @@ it('takes a turn before a step for which the slice does not suffice', async () =
   await pace.rest(5)
   expect(pace.pauses).toBe(1)
   pace.end()
-})
-
-/** What is read between two pauses at most, where a block takes so many rows. */
-async function longestStep(rowsOf: (number: number) => number): Promise<number> {
-  const pace = new Pace(new LongSearches(SLICE))
-  const read: number[] = []
-  const steps = new Map<number, number>()
-  await eachFewBlocks(
-    Array.from({ length: 300 }, (_, at) => 300 - at),
-    pace,
-    (some) => {
-      for (const number of some) {
-        read.push(number)
-        pace.countRows(rowsOf(number))
-        steps.set(pace.pauses, (steps.get(pace.pauses) ?? 0) + rowsOf(number))
-      }
-      return true
-    },
-  )
-  pace.end()
-  expect(read).toHaveLength(300)
-  return Math.max(...steps.values())
-}
-
-it.each([1, 20, 60, 150, 240, 700])('reads blocks of %d rows by the slice', async (rows) => {
-  expect(await longestStep(() => rows)).toBeLessThanOrEqual(1_400)
-})
-
-it('reads fewer blocks at a time as soon as they take longer', async () => {
-  // Newer documents cost less.
-  expect(await longestStep((number) => 600 - 2 * number)).toBeLessThanOrEqual(1_600)
 })

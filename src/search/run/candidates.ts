@@ -12,15 +12,26 @@
 import { fragment, join, limited, type SqlFragment } from '../fragment'
 import { type Range, ROWID_IN_RANGE } from '../range'
 import type { Order } from '../request/order'
+import type { SortKey } from '../request/sort'
 import type { TextIndex } from '../text/analyzer'
 import type { Pace } from './pace'
 import { FIRST_WIDTH, ranges } from './scan'
 
-/** Matches in memory, and the scores of each block's documents. */
-export interface ScoredSet {
-  set: ReadonlyMap<number, Uint16Array>
-  /** By offset: the score of a document, until another block is asked for (block-scores.ts). @throws Unreadable */
-  scores: { of(number: number, isAlone?: boolean): (at: number) => number }
+/** Of each block, the scores of its documents by offset. As of FTS5, lower is better. */
+export type Scores = (number: number) => (at: number) => number
+
+/** How well matches of words fit, for those who need to know. */
+export interface Fit {
+  /** the scores of all matches */
+  all(pace: Pace): Promise<Scores>
+  /** the scores of some documents, which are read. Deleted ones are missing */
+  of(seqs: readonly number[]): ReadonlyMap<number, number>
+  /** a window of some of the matches, those that fit best first, and then by the keys of an order */
+  first(
+    set: ReadonlyMap<number, Uint16Array>,
+    keys: readonly SortKey[],
+    window: { offset: number; limit: number },
+  ): Promise<OrderedMatch[]>
 }
 
 /** A part of the matches. */
@@ -40,10 +51,8 @@ export interface Candidates {
   found: number | undefined
   /** The same matches in memory, where that is possible (match-set.ts). Resolves to undefined if it turns out not to be. */
   set?: ((pace: Pace) => Promise<ReadonlyMap<number, Uint16Array> | undefined>) | undefined
-  /** the same for matches with scores. The set lacks the scores, so it only serves to count */
-  unscored?: ((pace: Pace) => Promise<ReadonlyMap<number, Uint16Array> | undefined>) | undefined
-  /** the matches of words with their scores in memory (block-scores.ts), where those can order the page or its groups */
-  scored?: ((pace: Pace) => Promise<ScoredSet | undefined>) | undefined
+  /** of matches of words that a plain search has found, whose `set` lacks the scores */
+  fit?: Fit
   /** The matches that can be among the best `count`, where all are in memory. */
   leading?: ((count: number) => Candidates['parts']) | undefined
 }
@@ -165,18 +174,6 @@ export const unscoredIn = (
     low,
     high,
   )
-
-/**
- * @param atOnce whether one statement finds all matches, because few are wanted or because a statement takes long for
- *   any range
- */
-export const unscoredMatches = (
-  sql: SqlStorage,
-  match: Pick<TextMatch, 'match' | 'table'>,
-  filter: RangedFilter,
-  atOnce: (pace: Pace) => boolean = () => false,
-): Candidates['parts'] =>
-  inRanges(sql, (range) => where(unscoredIn(match, range), filter(range)), atOnce, weightOfWords(match.match))
 
 /** Counts the matches, up to where the search is cut off. */
 export async function countOf(sql: SqlStorage, parts: Candidates['parts'], pace: Pace): Promise<number> {

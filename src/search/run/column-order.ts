@@ -4,7 +4,7 @@ import { BLOCK, type Offsets } from '../schema/block'
 import type { Block, Column } from '../schema/column'
 import { isString } from '../schema/layout'
 import type { Field } from '../types'
-import type { ScoredSet } from './candidates'
+import type { Scores } from './candidates'
 import { compare } from './facet-values'
 import type { Columns, MatchSet } from './match-set'
 import { eachBlock } from './match-set'
@@ -63,7 +63,7 @@ type KeyOrder = (number: number) => { part: Part; atLeast: BlockOrder['atLeast']
 export async function goodnessOf(
   sort: readonly SortKey[],
   columns: Columns,
-  { set, scores }: { set: MatchSet; scores?: ScoredSet['scores'] | undefined },
+  { set, scores }: { set: MatchSet; scores?: Scores | undefined },
   pace: Pace,
 ): Promise<Goodness> {
   const keys: KeyOrder[] = []
@@ -102,11 +102,11 @@ const equal: KeyOrder = () => ({
 
 /** Scores are better when lower. They are only read of documents that are equal by all keys before. */
 const byScore =
-  (scores: ScoredSet['scores'], sign: number): KeyOrder =>
+  (scores: Scores, sign: number): KeyOrder =>
   (number) => {
     let scoreOf: Part | undefined
     const part = (at: number) => {
-      scoreOf ??= scores.of(number)
+      scoreOf ??= scores(number)
       return -sign * scoreOf(at)
     }
     return { part, atLeast: (offsets, least) => offsets.filter((at) => part(at) >= least) }

@@ -10,7 +10,7 @@ import type { SearchContext } from './context'
 import { SeenInGroups } from './facet-groups'
 import type { Values } from './facet-values'
 import { columnsOf, eachBlock, ifKept, isWorthKeeping, type MatchSet } from './match-set'
-import { groupsOfBlocks, NO_GROUP } from './memory-page'
+import { groupsOfBlocks, NO_GROUP } from './memory-groups'
 import type { Pace } from './pace'
 
 /** Whether a facet can be counted in memory. Ranges, and orders by another field, are left to SQL. */

@@ -95,10 +95,11 @@ async function matchesOf(
     candidates.set !== undefined ||
     facets.length > 1 ||
     facets.some((facet) => isCountable(facet, undefined))
-  const unscored = needsSet ? await candidates.unscored?.(pace) : undefined
   const gathered = () => candidates.set ?? gatheredSet(sql, candidates.parts)
-  const set = unscored ? async () => unscored : needsSet ? gathered() : undefined
-  const { parts } = await listed({ ...candidates, set }, pace)
+  // Nobody counts scores.
+  const counted = { ...candidates, text: false, set: needsSet ? gathered() : undefined }
+  const { parts } = await listed(counted, pace)
+  const { set } = counted
   const found = { set: await set?.(pace), parts }
   FOUND.set(candidates, found)
   return found

@@ -3,14 +3,13 @@
  * evaluated in memory, or by SQL for the matches alone. FTS5 would look for the words anew in each slice.
  */
 
-import { fragment } from '../fragment'
 import { NOWHERE, type Range } from '../range'
-import { BLOCK, type Offsets } from '../schema/block'
-import { bitsOf, packed, unpacked } from '../schema/match-memory'
+import { BLOCK } from '../schema/block'
+import { packed, unpacked } from '../schema/match-memory'
 import { type Candidates, type RangedFilter, type TextMatch, where } from './candidates'
 import type { SearchContext } from './context'
 import { allMatches, listOf, Matches, wordsOf } from './kept-matches'
-import { eachBlock, type MatchSet, once, setOf } from './match-set'
+import { eachBlock, type MatchSet, minus, once, setOf } from './match-set'
 import type { Pace } from './pace'
 import { FIRST_WIDTH, ranges } from './scan'
 
@@ -22,22 +21,20 @@ const MOST_BY_SQL = 64
 /** Of each filter of a search: the matches that pass it, by expression. */
 const KNOWN = new WeakMap<RangedFilter, Map<string, Matches>>()
 
-/** @returns undefined if FTS5 has to find the words */
+/** The matches that pass a filter, found once for each filter. */
 export async function filteredMatches(
   context: SearchContext,
   match: TextMatch,
   filter: RangedFilter,
   pace: Pace,
-): Promise<Matches | undefined> {
-  const words = wordsOf(match, () => fragment('1'))
+): Promise<Matches> {
+  const words = wordsOf(match)
   if (filter(NOWHERE).sql === '1') return allMatches(context, words, pace)
-  if (words?.words === undefined) return undefined
   const of = KNOWN.get(filter) ?? new Map<string, Matches>()
   KNOWN.set(filter, of)
   const known = of.get(words.key)
   if (known !== undefined) return known
   const all = await allMatches(context, words, pace)
-  if (all === undefined) return undefined
   const { writes } = context.columns.matches
   const set = (all.size > MOST_BY_SQL && (await filter.set?.(pace))) || undefined
   const passed = set ? await bothOf(all, set, pace) : await passing(context, all, filter, pace)
@@ -81,7 +78,6 @@ async function passing(
 
 /**
  * The documents of a set without those that match an expression.
- * @param all of a large collection
  * @returns resolves to undefined if SQL has to find them
  */
 export const setWithout = (
@@ -90,16 +86,8 @@ export const setWithout = (
   match: TextMatch,
 ): NonNullable<Candidates['set']> =>
   once(async (pace) => {
-    const matches = await filteredMatches(context, match, () => fragment('1'), pace)
-    const set = matches && (await all?.(pace))
+    const matches = await allMatches(context, wordsOf(match), pace)
+    const set = await all?.(pace)
     if (set === undefined) return undefined
-    const left = new Map<number, Offsets>()
-    const blocks = new Map(matches!.blocks)
-    await eachBlock(set, pace, (number, offsets) => {
-      const block = blocks.get(number)
-      const bits = block && bitsOf(block)
-      const others = bits ? offsets.filter((at) => (bits[at >> 3]! & (1 << (at & 7))) === 0) : offsets
-      if (others.length > 0) left.set(number, others)
-    })
-    return left
+    return minus(set, matches.set)
   })

@@ -2,17 +2,14 @@
 
 import { readColumn } from '../../stored-json'
 import { fragment, join, limited, type SqlFragment } from '../fragment'
-import { NOWHERE, type Range } from '../range'
+import type { Range } from '../range'
 import { BLOCK, type Offsets } from '../schema/block'
 import { type KeptMatches, type Packed, packed, unpacked } from '../schema/match-memory'
-import { STEMS, WORDS } from '../text/analyzer'
-import { type Expression, parseExpression, wordsIn } from '../text/expression'
-import { type RangedFilter, type TextMatch, unscoredIn, weightOfWords } from './candidates'
+import { type TextMatch, unscoredIn, weightOfWords } from './candidates'
 import type { SearchContext } from './context'
-import { type MatchSet, setOf } from './match-set'
+import { type MatchSet, seqsOf, setOf } from './match-set'
 import type { Pace } from './pace'
 import { FIRST_WIDTH, ranges } from './scan'
-import { keyOfWord, readWords, type WordMatch } from './word-sets'
 
 /** The matches of an expression. */
 export class Matches {
@@ -26,7 +23,7 @@ export class Matches {
   }
 
   get seqs(): number[] {
-    return [...this.set].flatMap(([number, offsets]) => Array.from(offsets, (at) => number * BLOCK + at))
+    return seqsOf(this.set)
   }
 
   /** Those of a range, as a relation. */
@@ -43,13 +40,6 @@ export class Matches {
   }
 }
 
-/** All matches, if there are at most `most`. */
-export const atMost = (most: number, matches: Matches): number[] | undefined =>
-  matches.size <= most ? matches.seqs : undefined
-
-/** Expressions of more different words are left to FTS5: reading and ranking takes half a megabyte a word. */
-export const MOST_WORDS = 40
-
 /** A question to the index: a relation of the sequence numbers that match, and a key that identifies it. */
 export interface Asked {
   key: string
@@ -58,69 +48,19 @@ export interface Asked {
   collects: boolean
   /** of a document (scan.ts) */
   weight?: number
-  /** the same as single words, if it has only such. They are read without FTS5 */
-  words?: WordMatch | undefined
 }
 
-/** The documents that have the words of an expression. @returns undefined if there is a filter */
-export function wordsOf({ match, table }: TextMatch, filter: RangedFilter): Asked | undefined {
-  if (filter(NOWHERE).sql !== '1') return undefined
-  let parsed: { expression: Expression | undefined } | undefined
-  const read = () => {
-    parsed ??= { expression: parseExpression(match, table === STEMS.table ? STEMS : WORDS) }
-    return parsed.expression
-  }
-  return {
-    get key() {
-      const expression = read()
-      return expression?.kind === 'word' ? keyOfWord(table, expression) : JSON.stringify([table, match])
-    },
-    relation: (range) => unscoredIn({ match, table }, range),
-    collects: match.includes('*'),
-    weight: weightOfWords(match),
-    get words() {
-      const expression = read()
-      if (expression === undefined) return undefined
-      const words = new Set(wordsIn(expression).map((word) => keyOfWord(table, word)))
-      return words.size <= MOST_WORDS ? { table, expression } : undefined
-    },
-  }
-}
+/** The documents that an expression matches. */
+export const wordsOf = ({ match, table }: Pick<TextMatch, 'match' | 'table'>): Asked => ({
+  key: JSON.stringify([table, match]),
+  relation: (range) => unscoredIn({ match, table }, range),
+  collects: match.includes('*'),
+  weight: weightOfWords(match),
+})
 
-/** The matches, if all of them are in memory. */
-export function knownMatches(
-  context: SearchContext,
-  asked: Asked | undefined,
-  pace: Pace,
-): Matches | undefined {
-  const kept = asked && context.columns.matches.find(asked.key)
-  if (kept === undefined) return undefined
-  const blocks: [number, Packed][] = []
-  for (const number of numbersIn(pace.ends(context.sql))) {
-    const block = kept.block(number)
-    if (block === undefined) return undefined
-    blocks.push([number, block])
-  }
-  return new Matches(blocks)
-}
-
-/**
- * Reads the matches that are not in memory. When the search is cut off, the oldest are missing.
- * @param most if there are more, the oldest may be missing too
- * @returns undefined if there is a filter
- */
-export async function allMatches(
-  context: SearchContext,
-  asked: Asked | undefined,
-  pace: Pace,
-  most = Number.POSITIVE_INFINITY,
-): Promise<Matches | undefined> {
-  if (asked === undefined) return undefined
+/** Reads the matches that are not in memory. When the search is cut off, the oldest are missing. */
+export async function allMatches(context: SearchContext, asked: Asked, pace: Pace): Promise<Matches> {
   const ends = pace.ends(context.sql)
-  if (asked.words !== undefined) {
-    const blocks = await readWords(context, asked.key, asked.words, [...numbersIn(ends)], most, pace)
-    if (blocks !== undefined) return new Matches(blocks)
-  }
   const kept = context.columns.matches.open(asked.key)
   const blocks = new Map<number, Packed>()
   let missing: Range | undefined

@@ -9,7 +9,6 @@ import { parseFilter } from '../filter/parse'
 import { fragment, join } from '../fragment'
 import { BLOCK, type Offsets } from '../schema/block'
 import { type Block, type Column, NotKept } from '../schema/column'
-import { Unreadable } from '../text/fts5-format'
 import type { Field } from '../types'
 import type { Candidates } from './candidates'
 import type { SearchContext } from './context'
@@ -77,7 +76,7 @@ export async function ifKept<Result>(work: () => Promise<Result>): Promise<Resul
   try {
     return await work()
   } catch (error) {
-    if (error instanceof NotKept || error instanceof Unreadable) return undefined
+    if (error instanceof NotKept) return undefined
     throw error
   }
 }
@@ -155,8 +154,7 @@ export function setOf(seqs: readonly number[]): MatchSet {
 }
 
 /** The same matches and further ones. */
-export function withSeqs(set: MatchSet | undefined, seqs: readonly number[]): MatchSet | undefined {
-  if (set === undefined) return undefined
+export function withSeqs(set: MatchSet, seqs: readonly number[]): MatchSet {
   const all = new Map(set)
   for (const [number, further] of setOf(seqs)) {
     all.set(number, Uint16Array.from(new Set([...(all.get(number) ?? []), ...further])).sort())
@@ -164,41 +162,65 @@ export function withSeqs(set: MatchSet | undefined, seqs: readonly number[]): Ma
   return new Map([...all].sort(([a], [b]) => b - a))
 }
 
-/** The same matches without some. */
-export function withoutSeqs(set: MatchSet, seqs: readonly number[]): MatchSet {
-  const left = new Map(set)
-  for (const [number, some] of setOf([...new Set(seqs)])) {
-    const offsets = left.get(number)?.filter((at) => !some.includes(at))
-    if (offsets === undefined) continue
-    if (offsets.length > 0) left.set(number, offsets)
-    else left.delete(number)
+/** The same matches without others. */
+export function minus(set: MatchSet, others: MatchSet): MatchSet {
+  if (others.size === 0) return set
+  const left = new Map<number, Offsets>()
+  for (const [number, offsets] of set) {
+    const own = others.get(number)
+    const rest = own === undefined ? offsets : without(offsets, own)
+    if (rest.length > 0) left.set(number, rest)
   }
   return left
 }
 
-/** Matches as relations without scores. */
+/** The matches that are in both sets. */
+export const common = (set: MatchSet, others: MatchSet): MatchSet => minus(set, minus(set, others))
+
+/** @param others sorted, as the offsets are */
+function without(offsets: Offsets, others: Offsets): Offsets {
+  let next = 0
+  return offsets.filter((at) => {
+    while (next < others.length && others[next]! < at) next++
+    return others[next] !== at
+  })
+}
+
+/** The sequence numbers of a set, block by block. */
+export const seqsOf = (set: MatchSet): number[] =>
+  [...set].flatMap(([number, offsets]) => Array.from(offsets, (at) => number * BLOCK + at))
+
+/** Matches as relations without scores, so many blocks together that they have about as many documents as one. */
 export const partsOf = (set: MatchSet): Candidates['parts'] =>
   async function* (pace) {
+    let seqs: number[] = []
+    const part = () => ({
+      relation: fragment(
+        'SELECT value AS seq, NULL AS score, NULL AS distance, NULL AS fused FROM json_each(?)',
+        JSON.stringify(seqs),
+      ),
+      range: {
+        low: Math.floor(seqs.at(-1)! / BLOCK) * BLOCK,
+        high: Math.floor(seqs[0]! / BLOCK) * BLOCK + BLOCK - 1,
+      },
+    })
     for (const [number, offsets] of set) {
-      const low = number * BLOCK
-      yield {
-        relation: fragment(
-          'SELECT value AS seq, NULL AS score, NULL AS distance, NULL AS fused FROM json_each(?)',
-          `[${Array.from(offsets, (at) => low + at).join(',')}]`,
-        ),
-        range: { low, high: low + BLOCK - 1 },
-      }
+      for (const at of offsets) seqs.push(number * BLOCK + at)
+      if (seqs.length < BLOCK / 2) continue
+      yield part()
+      seqs = []
       if (!(await pace.rest())) return
     }
+    if (seqs.length > 0) yield part()
   }
 
 /** Up to this many matches, SQL reads them from a list instead of finding them again. */
 const MOST_LISTED = 16_384
 
-/** The same candidates for SQL, as a list if their set is known to be small. */
+/** The same candidates for SQL, as a list if their set is known to be small, and has no scores. */
 export async function listed(candidates: Candidates, pace: Pace): Promise<Candidates> {
-  const set = await candidates.set?.(pace)
-  if (set === undefined || sizeOf(set) > MOST_LISTED) return candidates
+  const set = candidates.text ? undefined : await candidates.set?.(pace)
+  if (set === undefined || (candidates.fit === undefined && sizeOf(set) > MOST_LISTED)) return candidates
   return { ...candidates, parts: partsOf(set), found: candidates.found ?? sizeOf(set) }
 }
 

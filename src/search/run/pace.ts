@@ -8,7 +8,6 @@
  */
 import { ApiError } from '../../errors'
 import { settlesWithin } from '../../settles'
-import { isUnreformed, type Written, writtenBy } from '../changes'
 import type { SqlFragment } from '../fragment'
 import { CUTOFF_MS } from '../limits'
 import type { Range } from '../range'
@@ -186,7 +185,7 @@ export class Pace {
   #since = this.#started
   #rows = 0
   #isLong = false
-  #known: { ends: Range; written: Written } | undefined
+  #ends: Range | undefined
   /** how much more a document costs than in a search without conditions */
   readonly weight: number
 
@@ -236,31 +235,14 @@ export class Pace {
 
   /** The sequence numbers of the oldest and the newest document, as of the last pause. */
   ends(sql: SqlStorage): Range {
-    return this.#state(sql).ends
-  }
-
-  /** What had been written at the last pause, and rows of `reform` since. Searches write no others. */
-  written(sql: SqlStorage): Written {
-    const { written } = this.#state(sql)
-    if (isUnreformed(sql, written)) return written
-    this.#known = undefined
-    return this.#state(sql).written
-  }
-
-  /** One statement reads all: a search asks for all of them. */
-  #state(sql: SqlStorage): { ends: Range; written: Written } {
-    if (this.#known === undefined) {
-      const [row] = this.query<{ low: number | null; high: number | null; writes: number }>(sql, {
-        sql: `SELECT (SELECT min(seq) FROM documents) AS low, (SELECT max(seq) FROM documents) AS high,
-            total_changes() AS writes`,
+    if (this.#ends === undefined) {
+      const [row] = this.query<{ low: number | null; high: number | null }>(sql, {
+        sql: 'SELECT (SELECT min(seq) FROM documents) AS low, (SELECT max(seq) FROM documents) AS high',
         bindings: [],
       })
-      this.#known = {
-        ends: { low: row!.low ?? 1, high: row!.high ?? 0 },
-        written: writtenBy(sql, row!.writes),
-      }
+      this.#ends = { low: row!.low ?? 1, high: row!.high ?? 0 }
     }
-    return this.#known
+    return this.#ends
   }
 
   /** Counts documents that were read and parsed outside of `query`. */
@@ -292,7 +274,7 @@ export class Pace {
       this.cutoff = !this.#isLong
     }
     await this.#others.turn()
-    this.#known = undefined
+    this.#ends = undefined
     this.pauses++
     if (this.#caller?.aborted) throw new Gone()
     this.#check()
@@ -309,7 +291,7 @@ export class Pace {
   async away<Result>(work: Promise<Result>): Promise<Result> {
     this.end()
     const result = await work
-    this.#known = undefined
+    this.#ends = undefined
     this.pauses++
     if (this.#caller?.aborted) throw new Gone()
     this.#check()

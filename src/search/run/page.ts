@@ -7,7 +7,6 @@ import { completeSort, distanceColumn, orderBy, type SortKey } from '../request/
 import type { TextIndex } from '../text/analyzer'
 import type { Term } from '../text/query'
 import type { SearchResult } from '../types'
-import { withScores } from './block-scores'
 import {
   type Candidates,
   countedWindow,
@@ -24,7 +23,8 @@ import { type GroupRow, type Groups, groupHits, groupValues } from './grouping'
 import { buildHits, type HitContext, type HitRow } from './hits'
 import { addRanks } from './join-order'
 import { listed, sizeOf } from './match-set'
-import { groupsInMemory, windowInMemory } from './memory-page'
+import { groupsInMemory } from './memory-groups'
+import { windowInMemory } from './memory-window'
 import { distancesTo, type VectorSearch } from './nearest'
 import type { Pace } from './pace'
 import { besidePinned, type Pinned, withPinned } from './pinned'
@@ -100,9 +100,13 @@ export async function makePage(
     (pinned.length > 0
       ? await arrange(sql, candidates, pinned, page, pace)
       : await countedWindow(sql, leadingOf(candidates, sort, page), page, pace))
-  const rows = quick ? window.rows : await withScores(window.rows, candidates, pace)
-  return shownPage(context, request, { ...window, rows }, hitContext, pace)
+  if (quick === undefined) readTexts(candidates, window.rows)
+  return shownPage(context, request, window, hitContext, pace)
 }
+
+/** Reads how well the documents of a page fit, for those who see it. */
+const readTexts = ({ fit }: Candidates, rows: readonly HitRow[]): void =>
+  void fit?.of(rows.filter(({ score }) => score !== null).map(({ seq }) => seq))
 
 /** The hits of a window of rows. */
 async function shownPage(
@@ -127,7 +131,6 @@ async function pageInMemory(
   sort: SortKey[],
   pace: Pace,
 ): Promise<{ groups?: Groups; window?: Windowed } | undefined> {
-  if (candidates.set === undefined && candidates.scored === undefined) return undefined
   if (request.groupBy.length > 0) {
     if (pinned.length > 0) return undefined
     const groups = await groupsInMemory(context, request, candidates, sort, pace)
@@ -138,8 +141,8 @@ async function pageInMemory(
   return others && { window: withPinned(others, pinned, page) }
 }
 
-async function sizeInMemory({ set, unscored }: Candidates, pace: Pace): Promise<number | undefined> {
-  const found = await (set ?? unscored)?.(pace)
+async function sizeInMemory({ set }: Candidates, pace: Pace): Promise<number | undefined> {
+  const found = await set?.(pace)
   return found && sizeOf(found)
 }
 
@@ -165,7 +168,6 @@ export async function bestMatches(
     ...candidates,
     found: rows.length,
     set: undefined,
-    unscored: undefined,
     async *parts() {
       yield { relation, range: EVERYWHERE }
     },
@@ -236,8 +238,8 @@ async function groupedPage(
     (pinned.length > 0
       ? await groupsWithPinned(context, request, candidates, { order, pinned }, pace)
       : await groupHits(context, request, candidates, order, pace))
-  const rows = known ? groups.rows : await withScores(groups.rows, candidates, pace)
-  const hits = await buildHits(context, request, rows, hitContext, pace)
+  if (known === undefined) readTexts(candidates, groups.rows)
+  const hits = await buildHits(context, request, groups.rows, hitContext, pace)
   const grouped: NonNullable<SearchResult['grouped_hits']> = []
   let key: GroupRow['group_key'] | undefined
   for (const row of groups.rows) {

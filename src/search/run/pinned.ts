@@ -104,12 +104,16 @@ export const pinnedRow = (seq: number): HitRow => ({
 export function includingPinned(candidates: Candidates, pinned: readonly Pinned[]): Candidates {
   if (pinned.length === 0) return candidates
   const seqs = pinned.map(({ seq }) => seq)
-  const { parts, set, unscored } = candidates
+  const { parts, set } = candidates
   return {
     ...candidates,
     found: undefined,
-    set: set && (async (pace) => withSeqs(await set(pace), seqs)),
-    unscored: unscored && (async (pace) => withSeqs(await unscored(pace), seqs)),
+    set:
+      set &&
+      (async (pace) => {
+        const others = await set(pace)
+        return others && withSeqs(others, seqs)
+      }),
     async *parts(pace, width) {
       yield* parts(pace, width)
       yield {

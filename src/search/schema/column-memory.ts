@@ -13,7 +13,6 @@
 import { fragment, type Read } from '../fragment'
 import { MAX_COLUMN_BYTES } from '../limits'
 import { MemoryBudget } from '../memory-budget'
-import { STEMS, type TextIndex, WORDS } from '../text/analyzer'
 import type { Field } from '../types'
 import { BLOCK, type Offsets } from './block'
 import { type Block, Column, isKept, NotKept, offsetsIn, SPAN, type Span } from './column'
@@ -34,8 +33,6 @@ export class ColumnMemory {
   /** slots of fields that cannot be kept */
   readonly #refused = new Set<number>()
   readonly #present = new Map<number, Offsets>()
-  /** by block and full-text index */
-  readonly #lengths = new Map<string, Uint32Array>()
   #presentTable: string | undefined
   #clock = 0
   /** cached matches of expressions */
@@ -60,7 +57,6 @@ export class ColumnMemory {
     const number = Math.floor(seq / BLOCK)
     this.matches.forget(number)
     this.#present.delete(number)
-    for (const { table } of [STEMS, WORDS]) this.#lengths.delete(`${number} ${table}`)
     for (const column of this.#columns.values()) this.#drop(column, number)
   }
 
@@ -78,7 +74,6 @@ export class ColumnMemory {
     for (const column of this.#columns.values()) column.blocks.clear()
     this.#columns.clear()
     this.#present.clear()
-    this.#lengths.clear()
     this.matches.clear()
   }
 
@@ -93,7 +88,6 @@ export class ColumnMemory {
   /** Bytes that are in use. */
   get bytes(): number {
     let bytes = this.#present.size * BLOCK * Uint16Array.BYTES_PER_ELEMENT + this.matches.bytes
-    bytes += this.#lengths.size * BLOCK * Uint32Array.BYTES_PER_ELEMENT
     for (const column of this.#columns.values()) bytes += column.bytes
     return bytes
   }
@@ -156,7 +150,6 @@ export class ColumnMemory {
   #makeRoom(column: Column, number: number): void {
     // Values have priority over matches.
     this.matches.makeRoom(Math.max(0, this.limit - (this.bytes - this.matches.bytes)))
-    if (this.bytes > this.limit) this.#lengths.clear()
     while (this.bytes > this.limit) {
       const [oldest] = [...this.#columns]
         .filter(([, { used }]) => used !== column.used)
@@ -170,22 +163,6 @@ export class ColumnMemory {
       // A search may still hold it.
       dropped.blocks.clear()
     }
-  }
-
-  /**
-   * How many words the documents of a block have in a full-text index, by their offsets.
-   * @param read reads them; without it, they are not read
-   * @returns undefined if they are not in memory
-   */
-  lengths(table: TextIndex['table'], number: number, read?: () => Uint32Array): Uint32Array | undefined {
-    const key = `${number} ${table}`
-    const known = this.#lengths.get(key) ?? read?.()
-    if (known === undefined || this.#lengths.has(key)) return known
-    this.matches.makeRoom(Math.max(0, this.limit - (this.bytes - this.matches.bytes) - known.byteLength))
-    if (this.bytes + known.byteLength > this.limit) return known
-    this.#lengths.set(key, known)
-    this.budget.use(this, this.bytes)
-    return known
   }
 
   /**

@@ -10,7 +10,7 @@ import { BLOCK, type Offsets } from './block'
 
 /** Bytes of a block besides its matches, roughly. */
 const BLOCK_BYTES = 120
-export const BITMAP_BYTES = BLOCK / 8
+const BITMAP_BYTES = BLOCK / 8
 
 /** The matches of a block. */
 export interface Packed {
@@ -31,14 +31,11 @@ export function packed(offsets: Offsets, writes: number): Packed {
   return { writes, size, bytes, isBitmap: true }
 }
 
-/** 32 bits at a time: workerd runs on little-endian machines alone. */
-export const wide = ({ buffer, byteOffset, byteLength }: Uint8Array): Uint32Array =>
-  new Uint32Array(buffer, byteOffset, byteLength / Uint32Array.BYTES_PER_ELEMENT)
-
 function offsetsOf(bits: Uint8Array, size: number): Uint16Array<ArrayBuffer> {
   const offsets = new Uint16Array(size)
   let count = 0
-  for (const [index, some] of wide(bits).entries()) {
+  // 32 bits at a time: workerd runs on little-endian machines alone.
+  for (const [index, some] of new Uint32Array(bits.buffer).entries()) {
     for (let left = some; left !== 0; left &= left - 1) {
       offsets[count++] = index * 32 + 31 - Math.clz32(left & -left)
     }
@@ -48,37 +45,6 @@ function offsetsOf(bits: Uint8Array, size: number): Uint16Array<ArrayBuffer> {
 
 export const unpacked = ({ size, bytes, isBitmap }: Packed): Offsets =>
   isBitmap ? offsetsOf(bytes, size) : new Uint16Array(bytes.buffer)
-
-/** The matches of a block, a bit each. */
-export function bitsOf(block: Packed): Uint8Array {
-  if (block.isBitmap) return block.bytes
-  const bits = new Uint8Array(BITMAP_BYTES)
-  addBits(bits, block)
-  return bits
-}
-
-/** Adds the matches of a block to others. */
-export function addBits(bits: Uint8Array, { bytes, isBitmap }: Packed): void {
-  if (!isBitmap) for (const at of new Uint16Array(bytes.buffer)) bits[at >> 3]! |= 1 << (at & 7)
-  else for (let at = 0; at < bytes.length; at++) bits[at]! |= bytes[at]!
-}
-
-/** How many bits of 32 are set: counted in pairs, in fours, and then all at once. */
-function bitsIn(bits: number): number {
-  const pairs = bits - ((bits >>> 1) & 0x55555555)
-  const fours = (pairs & 0x33333333) + ((pairs >>> 2) & 0x33333333)
-  return Math.imul((fours + (fours >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24
-}
-
-/** @param bits of a block, at a multiple of four bytes; they are copied */
-export function packedBits(bits: Uint8Array, writes: number): Packed {
-  let size = 0
-  for (const some of wide(bits)) if (some !== 0) size += bitsIn(some)
-  if (size * Uint16Array.BYTES_PER_ELEMENT > BITMAP_BYTES) {
-    return { writes, size, bytes: bits.slice(), isBitmap: true }
-  }
-  return { writes, size, bytes: new Uint8Array(offsetsOf(bits, size).buffer), isBitmap: false }
-}
 
 /** The cached matches of one expression. */
 export class KeptMatches {
@@ -100,10 +66,7 @@ export class KeptMatches {
 
   /** @param writes the `writes` of the memory before the block was read */
   keep(number: number, offsets: Offsets, writes: number): Packed {
-    return this.keepPacked(number, packed(offsets, writes))
-  }
-
-  keepPacked(number: number, block: Packed): Packed {
+    const block = packed(offsets, writes)
     const before = this.#blocks.get(number)
     const freed = before === undefined ? 0 : BLOCK_BYTES + before.bytes.byteLength
     const more = BLOCK_BYTES + block.bytes.byteLength - freed
@@ -122,9 +85,7 @@ export class MatchMemory {
   readonly #written = new Map<number, number>()
   /** how many writes there were */
   writes = 0
-  /** SQLite's count of writes when the full-text indexes last flushed their memory */
-  flushed = -1
-  /** of all kept expressions. Counted as they grow: there may be thousands of words */
+  /** of all kept expressions */
   bytes = 0
 
   /** @param limit bytes */

@@ -33,10 +33,8 @@ const WORDS = [
   'oak',
 ]
 const KINDS = ['fish', 'bird', 'tree']
-/** Matches that are read without asking which are the best. */
+/** Matches that are all read. Of each tier, so many are. */
 const FEW = 64
-/** The same for a single word. */
-const FEW_OF_A_WORD = 160
 
 interface Row {
   seq: number
@@ -155,46 +153,40 @@ class Query {
   }
 
   /** What decides in turn which matches a search with many of them reads. */
-  tiers(all: string): { match: string; tied: boolean }[] {
+  tiers(all: string): string[] {
     const quoted = this.words.map((word) => `"${word}"`)
     const both = (inside: string) => `{t0 t1} : ${inside}`
-    const tier = (match: string, tied = false) => ({ match, tied })
     if (quoted.length > 1) {
       const near = both(`NEAR(${quoted.join(' ')}, 9)`)
       const phrase = both(`"${this.words.join(' ')}"`)
-      if (!this.prefix) return [tier(phrase), tier(near), tier(all)]
+      if (!this.prefix) return [phrase, near, all]
       const begun = `^ "${this.words.join(' ')}" *`
       return [
-        tier(phrase),
-        tier(`(${phrase}) OR ({t0} : ${begun})`, true),
-        tier(`(${near}) OR (${both(begun)})`),
-        tier(`(${near}) OR (${phrase} *)`),
-        tier(all),
+        phrase,
+        `(${phrase}) OR ({t0} : ${begun})`,
+        `(${near}) OR (${both(begun)})`,
+        `(${near}) OR (${phrase} *)`,
+        all,
       ]
     }
     const [word] = quoted
-    const title = tier(`{t0} : (${word})`, true)
-    if (!this.prefix) return [title, tier(all)]
-    return [title, tier(both(`(${word})`)), tier(`(${both(`(${word})`)}) OR ({t0} : (${word}*))`), tier(all)]
+    const title = `{t0} : (${word})`
+    if (!this.prefix) return [title, all]
+    return [title, both(`(${word})`), `(${both(`(${word})`)}) OR ({t0} : (${word}*))`, all]
   }
 }
 
-interface Ranked {
-  seq: number
-  score: number
-}
-
-/** What an expression matches, by BM25. */
-const ranked = ({ objectId }: TestCollection, match: string): Promise<Ranked[]> =>
-  runInDurableObject(env.COLLECTION.get(env.COLLECTION.idFromName(objectId)), (_, { storage }) =>
-    storage.sql
-      .exec<{ seq: number; score: number }>(
-        `SELECT rowid AS seq, rank AS score FROM word_index
-          WHERE word_index MATCH ? AND rank MATCH 'bm25(2.0, 1.0)'`,
-        match,
-      )
-      .toArray(),
-  )
+/** What an expression matches. */
+const matched = ({ objectId }: TestCollection, match: string): Promise<Set<number>> =>
+  runInDurableObject(env.COLLECTION.get(env.COLLECTION.idFromName(objectId)), (_, { storage }) => {
+    const query = 'SELECT rowid AS seq FROM word_index WHERE word_index MATCH ?'
+    return new Set(
+      storage.sql
+        .exec<{ seq: number }>(query, match)
+        .toArray()
+        .map(({ seq }) => seq),
+    )
+  })
 
 /** All matches in order. */
 async function inOrder(
@@ -208,9 +200,9 @@ async function inOrder(
   const needed = [words]
   const drops = [...words.keys()].slice(1).map((count) => words.slice(0, words.length - count))
   drops.push(...[...words.keys()].slice(1).map((count) => words.slice(count)))
-  const found = () => passing.filter((row) => needed.some((some) => query.matches(row, some)))
+  const passed = () => passing.filter((row) => needed.some((some) => query.matches(row, some)))
   for (const kept of drops) {
-    if (found().length > 0) break
+    if (passed().length > 0) break
     needed.push(kept)
   }
   const direction = asked.sort === '' ? -1 : 1
@@ -220,26 +212,24 @@ async function inOrder(
     const [one, other] = [scores.get(a.seq)!, scores.get(b.seq)!]
     return other.rank - one.rank || byPoints(a, b) || b.seq - a.seq
   }
-  const matching = found()
-  if (matching.length <= (words.length === 1 ? FEW_OF_A_WORD : FEW))
-    return { rows: matching.toSorted(byFit), needed }
+  const matching = passed()
+  if (matching.length <= FEW) return { rows: matching.toSorted(byFit), needed }
 
   const expression = (some: string[]) =>
     some.map((word) => `"${word}"${query.prefix && word === words.at(-1) ? '*' : ''}`).join(' AND ')
   const all = needed.map((some) => `({t0 t1} : (${expression(some)}))`).join(' OR ')
-  const tiers = needed.length === 1 ? query.tiers(all) : [{ match: all, tied: false }]
-  const passes = new Set(passing.map(({ seq }) => seq))
-  const matched = await Promise.all(
-    tiers.map(async ({ match, tied }) => {
-      const those = (await ranked(things, match)).filter(({ seq }) => passes.has(seq))
-      return { tied, scores: new Map(those.map(({ seq, score }) => [seq, score])) }
+  const tiers = needed.length === 1 ? query.tiers(all) : [all]
+  const found = await Promise.all(
+    tiers.map(async (match) => {
+      const seqs = await matched(things, match)
+      return passing.filter(({ seq }) => seqs.has(seq))
     }),
   )
-  expect(new Set(matched.at(-1)!.scores.keys())).toEqual(new Set(matching.map(({ seq }) => seq)))
+  expect(new Set(found.at(-1))).toEqual(new Set(matching))
 
-  let first = matched.length - 1
-  while (first > 0 && (first === matched.length - 1 || matched[first]!.scores.size > FEW)) first--
-  const isFew = first < matched.length - 1 && matched[first]!.scores.size <= FEW
+  let first = found.length - 1
+  while (first > 0 && (first === found.length - 1 || found[first]!.length > FEW)) first--
+  const isFew = first < found.length - 1 && found[first]!.length <= FEW
   const order: Row[] = []
   const taken = new Set<number>()
   const take = (some: Row[]) => {
@@ -254,26 +244,12 @@ async function inOrder(
     const initial = passing.filter((row) => begins(row) && isShort(row))
     if (initial.length <= FEW) take(initial.filter(({ seq }) => scores.get(seq)!.whole).toSorted(byFit))
   }
-  const isUnfinished = query.prefix && words.length > 1
-  for (const [index, { tied, scores: bm25 }] of matched.entries()) {
-    if (index < first) continue
-    const isLast = index === matched.length - 1
-    const byScore = (a: Row, b: Row) => bm25.get(a.seq)! - bm25.get(b.seq)!
-    const byAll = (a: Row, b: Row) =>
-      (tied ? byPoints(a, b) : byScore(a, b) || byPoints(a, b)) || b.seq - a.seq
-    const here = passing.filter(({ seq }) => bm25.has(seq))
-    const left = here.filter(({ seq }) => !taken.has(seq))
-    if (index === first && isFew) {
-      take(left.toSorted(byFit))
-      continue
-    }
-    // The last tier is looked at as a whole if those before it were read as a whole.
-    const isWhole = isLast && isUnfinished && (isFew ? first === matched.length - 2 : tiers.length === 1)
-    const best = isWhole
-      ? here.toSorted((a, b) => byScore(a, b) || b.seq - a.seq).slice(0, FEW)
-      : left.toSorted(byAll).slice(0, FEW)
-    take(best.filter(({ seq }) => !taken.has(seq)).toSorted(byFit))
-    take(left.filter(({ seq }) => !taken.has(seq)).toSorted(byAll))
+  // Those that are read are the first by the other keys, in each tier.
+  const byKeys = (a: Row, b: Row) => byPoints(a, b) || b.seq - a.seq
+  for (const here of found.slice(first)) {
+    const left = here.filter(({ seq }) => !taken.has(seq)).toSorted(byKeys)
+    take(left.slice(0, FEW).toSorted(byFit))
+    take(left.slice(FEW))
   }
   return { rows: order, needed }
 }

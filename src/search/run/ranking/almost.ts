@@ -6,21 +6,22 @@
  * field differs from the query by one letter count as well. They come after matches of the typed words, which cost
  * less.
  */
-import { fragment, join } from '../../fragment'
+import { fragment, type SqlFragment } from '../../fragment'
 import type { SearchRequest } from '../../request/request'
 import { stringsAt } from '../../schema/values'
 import { informativeWords, matchExpression, type ParsedQuery, type Term, typed } from '../../text/query'
 import { wordsAlike } from '../../text/similar'
 import { typosAllowed } from '../../text/typo'
 import { wordDistance } from '../../text/word-distance'
-import { type RangedFilter, type TextMatch, where } from '../candidates'
+import { type RangedFilter, where } from '../candidates'
 import type { SearchContext } from '../context'
-import { allMatches, wordsOf } from '../kept-matches'
+import { filteredMatches } from '../filtered-matches'
+import type { Matches } from '../kept-matches'
 import { columnsOf } from '../keyword'
+import { partsOf } from '../match-set'
 import type { Pace } from '../pace'
-import { FIRST_WIDTH, ranges } from '../scan'
 import { vocabularyFor } from '../vocabulary'
-import { fewMatches, hasLength, listOf, wordsIn } from './matches'
+import { hasLength, wordsIn } from './matches'
 
 /** A query that finds this many documents is not checked. */
 export const ENOUGH_AS_TYPED = 10
@@ -28,9 +29,6 @@ export const ENOUGH_AS_TYPED = 10
 const MOST_WORDS = 10
 /** The most documents to compare with the query. If there are more, none is compared. */
 const MOST_COMPARED = 64
-
-/** The lengths of so many matches are read by one statement. */
-const FEW_AT_ONCE = 1_000
 
 export interface AlmostWhole {
   /** ascending */
@@ -76,17 +74,9 @@ export async function almostWhole(
     if (phrases.length > 0) expressions.push(`{${column.column}} : (${phrases.join(' OR ')})`)
   }
   if (expressions.length === 0) return undefined
-  const isAsLong: RangedFilter = (range) =>
-    join(
-      [
-        fragment('('),
-        filter(range),
-        fragment(`) AND ${wordsIn(index.table, column.column)} = CAST(char(?) AS BLOB)`, terms.length),
-      ],
-      '',
-    )
+  const isAsLong = fragment(`${wordsIn(index.table, column.column)} = CAST(char(?) AS BLOB)`, terms.length)
   const match = { match: expressions.join(' OR '), table: index.table, rank: '' }
-  const seqs = await fewAsLong(context, match, isAsLong, pace)
+  const seqs = await fewOf(context, await filteredMatches(context, match, filter, pace), isAsLong, pace)
   if (seqs === undefined || seqs.length === 0) return undefined
   pace.countDocuments(seqs.length)
   const found: number[] = []
@@ -107,25 +97,19 @@ export async function almostWhole(
     : { seqs: [...new Set(found)].sort((a, b) => a - b), terms: corrected }
 }
 
-/**
- * The matches of a length, if they are few. FTS5 would look for the words of the expression anew in each slice of a large
- * collection, which takes a hundred milliseconds for eight words. So there they are found first.
- */
-async function fewAsLong(
+/** Those matches that a test passes, if they are few. */
+async function fewOf(
   context: SearchContext,
-  match: TextMatch,
-  isAsLong: RangedFilter,
+  { set }: Matches,
+  test: SqlFragment,
   pace: Pace,
 ): Promise<number[] | undefined> {
-  const words = wordsOf(match, () => fragment('1'))
-  const all = words?.words && (await allMatches(context, words, pace))
-  if (all === undefined) return fewMatches(context, match, isAsLong, MOST_COMPARED, pace)
   const seqs: number[] = []
-  for await (const range of ranges(context.sql, pace, FIRST_WIDTH, { atOnce: all.size <= FEW_AT_ONCE })) {
-    seqs.push(...listOf(context.sql, where(all.within(range), isAsLong(range)), pace))
+  for await (const { relation } of partsOf(set)(pace)) {
+    seqs.push(...pace.query<{ seq: number }>(context.sql, where(relation, test)).map(({ seq }) => seq))
     if (seqs.length > MOST_COMPARED) return undefined
   }
-  return seqs.sort((a, b) => a - b)
+  return seqs
 }
 
 /** Which word is mistyped; undefined if none is, or more than one. */

@@ -1,26 +1,32 @@
 /** Plain searches: what is typed into a search box, without vectors and without a conversation around it. */
+import { fragment } from '../../fragment'
 import type { SearchRequest } from '../../request/request'
-import { completeSort } from '../../request/sort'
+import { completeSort, type SortKey } from '../../request/sort'
+import { BLOCK } from '../../schema/block'
 import type { ParsedQuery } from '../../text/query'
-import { scoredMatches } from '../block-scores'
-import type { Candidates, RangedFilter, Top } from '../candidates'
+import {
+  type Candidates,
+  type Fit,
+  type OrderedMatch,
+  type RangedFilter,
+  type Scores,
+  type Top,
+  textMatches,
+} from '../candidates'
 import type { SearchContext } from '../context'
-import { filteredMatches } from '../filtered-matches'
-import { Gathered } from '../gathered'
-import type { HitRow } from '../hits'
-import { setOf } from '../match-set'
+import { type MatchSet, sizeOf } from '../match-set'
 import type { Pace } from '../pace'
 import type { Found } from '../page'
 import { besidePinned, withPinned } from '../pinned'
 import { DocumentScorer } from './documents'
-import { FEW } from './matches'
+import { BY_TEXT } from './matches'
 import { planPlainSearch } from './plain'
-import { rankedPage } from './window'
+import type { Ranking } from './ranking'
+import type { TextScore } from './score'
+import { rankedPage, scoresOfAll, type Tiered } from './window'
 
-/** Groups, buckets and orders with the worst text match first read this many matches. */
+/** Where all matches need scores, as for groups, so many are read one by one. */
 const FEW_AS_A_WHOLE = 250
-/** Reading this many matches of a single word costs less than asking FTS5 which come first. */
-const FEW_OF_A_WORD = 160
 
 /** From this `drop_tokens_threshold` on, any informative word is always enough: the search is for a question. */
 const ANY_WORD = 1_000_000
@@ -41,54 +47,88 @@ export async function findPlain(
 ): Promise<Found | undefined> {
   const { query, filter, pinned } = asked
   const top = asked.top && besidePinned(asked.top, pinned)
-  const paged = (others: { rows: HitRow[]; found: number } | undefined) =>
-    asked.top && others && withPinned(others, pinned, asked.top)
-  const { schema } = context
-  const sort = completeSort(request.sort, schema, { text: true, vector: false })
-  const isWhole = request.groupBy.length > 0 || sort[0]!.kind === 'text_match'
-  const few = query.terms.length === 1 ? FEW_OF_A_WORD : FEW
-  const most = top === undefined && isWhole ? FEW_AS_A_WHOLE : few
-  const plain = await planPlainSearch(context, request, query, filter, { most, top }, pace)
+  const paged = (rows: OrderedMatch[], found: number) =>
+    asked.top && withPinned({ rows, found }, pinned, asked.top)
+  const plain = await planPlainSearch(context, request, query, filter, top, pace)
   if (plain === undefined) return undefined
-  const { terms, match, seqs, tiers, index } = plain
+  const { terms, match, matches: set, tiers: tiersOf, index } = plain
   const candidates: Found['candidates'] = {
-    ...(plain.isListed ? { parts: listed(seqs!) } : scoredMatches(context, match, filter)),
+    parts: textMatches(context.sql, match, filter),
     text: true,
     vector: false,
-    found: seqs?.length,
-    unscored: async (pace) =>
-      seqs ? setOf(seqs) : (await filteredMatches(context, match, filter, pace))?.set,
+    found: sizeOf(set),
+    set: async () => set,
   }
-  if (tiers === undefined) {
-    return {
-      candidates: { ...candidates, found: plain.top?.found },
-      terms,
-      index,
-      pinned,
-      top: paged(plain.top),
-    }
+  if (tiersOf === undefined) {
+    return { candidates, terms, index, pinned, top: plain.top && paged(plain.top.rows, plain.top.found) }
   }
+  const sort = completeSort(request.sort, context.schema, { text: true, vector: false })
   const scorer = new DocumentScorer(context, request, terms)
-  if (top !== undefined) {
-    const ranking = { context, request, scorer, filter, sort, pace }
-    // Read matches that an expression could not find again, even if they are a few more.
-    const all = seqs !== undefined && (plain.isListed || seqs.length <= few) ? seqs : undefined
-    const page = await rankedPage(ranking, { seqs: all, found: plain.found, count: plain.count }, tiers, top)
-    const first = (limit: number) => rankedPage(ranking, { seqs: all }, tiers, { offset: 0, limit })
-    const { found, texts } = page
-    return { candidates: { ...candidates, found }, terms, pinned, top: paged(page), texts, first }
+  const ranking = { context, request, scorer, filter, sort, pace }
+  const found = { set, tiersOf }
+  const texts = new Map<number, TextScore>()
+  const fit = fitOf(ranking, found, texts)
+  const fitting = { ...candidates, fit, parts: scoredParts(set, fit) }
+  if (top === undefined) return { candidates: fitting, terms, pinned, texts }
+  const page = await rankedPage(ranking, found, top)
+  return {
+    candidates: fitting,
+    terms,
+    pinned,
+    top: paged(page.rows, sizeOf(set)),
+    texts: page.texts,
+    first: (limit: number) => rankedPage(ranking, found, { offset: 0, limit }),
   }
-  if (seqs === undefined || seqs.length > most || request.perPage === 0) return { candidates, terms, pinned }
-  const gathered = new Gathered()
-  const scored = scorer.scoreAll(seqs)
-  for (const { seq, text } of scored) gathered.add(seq, -text.rank, Number.NaN, Number.NaN)
-  const texts = new Map(scored.map(({ seq, text }) => [seq, text]))
-  return { candidates: { ...candidates, parts: gathered.parts, scored: undefined }, terms, pinned, texts }
 }
 
-/** Documents as parts of the matches. Their scores are not known. */
-function listed(seqs: readonly number[]): Candidates['parts'] {
-  const gathered = new Gathered()
-  for (const seq of seqs) gathered.add(seq, Number.NaN, Number.NaN, Number.NaN)
-  return gathered.parts
+/** Where an order has no other keys, BM25 does not choose what is read: the newest of equals come first. */
+const NEWEST: SortKey = { kind: 'seq', direction: 'DESC' }
+
+/** @param texts gets how well the documents fit that are read one by one */
+function fitOf(ranking: Ranking, found: Tiered, texts: Map<number, TextScore>): Fit {
+  let scores: Promise<Scores> | undefined
+  const keep = (read: Iterable<readonly [number, TextScore]>) => {
+    for (const [seq, text] of read) texts.set(seq, text)
+  }
+  return {
+    all: () => {
+      const keys = ranking.sort.filter(({ kind }) => kind === 'field')
+      scores ??= scoresOfAll({ ...ranking, sort: [BY_TEXT, ...keys, NEWEST] }, found, FEW_AS_A_WHOLE)
+      return scores
+    },
+    of: (seqs) => {
+      const read = ranking.scorer.scoreAll(seqs)
+      keep(read.map(({ seq, text }) => [seq, text]))
+      return new Map(read.map(({ seq, text }) => [seq, -text.rank]))
+    },
+    first: async (some, keys, window) => {
+      const own = { ...ranking, sort: [BY_TEXT, ...keys, NEWEST] }
+      const page = await rankedPage(own, { ...found, set: some }, window)
+      keep(page.texts)
+      return page.rows
+    },
+  }
 }
+
+const SCORED =
+  'SELECT value ->> 0 AS seq, value ->> 1 AS score, NULL AS distance, NULL AS fused FROM json_each(?)'
+/** Matches that come as one relation. */
+const A_PART = 1_024
+
+/** Matches with their scores as relations. */
+const scoredParts = (set: MatchSet, fit: Fit): Candidates['parts'] =>
+  async function* (pace) {
+    const scores = await fit.all(pace)
+    for (const [number, offsets] of set) {
+      const scoreOf = scores(number)
+      for (let from = 0; from < offsets.length; from += A_PART) {
+        const some = Array.from(offsets.subarray(from, from + A_PART), (at) => [
+          number * BLOCK + at,
+          scoreOf(at),
+        ])
+        const range = { low: some[0]![0]!, high: some.at(-1)![0]! }
+        yield { relation: fragment(SCORED, JSON.stringify(some)), range }
+        if (!(await pace.rest())) return
+      }
+    }
+  }

@@ -3,17 +3,13 @@ import { reform } from '../../changes'
 import { fragment, type SqlFragment } from '../../fragment'
 import type { SearchRequest } from '../../request/request'
 import { WORDS } from '../../text/analyzer'
-import { Unreadable } from '../../text/fts5-format'
 import { type Term, typed } from '../../text/query'
 import { hasSynonyms } from '../../text/synonyms'
 import { TERMS } from '../../text/terms'
 import type { SearchContext } from '../context'
 import { columnsOf } from '../keyword'
-import { OpenPostings } from '../open-postings'
 import type { Pace } from '../pace'
 
-/** All words that begin with another one come before that one with this letter behind it. */
-export const LAST_LETTER = '\u{10ffff}'
 /** Longer words that begin with a word, which is bound twice. */
 const LONGER = 'WHERE term >= ? || char(1) AND term <= ? || char(1114111) LIMIT 1'
 
@@ -39,7 +35,6 @@ export function withLongest(
     return !code && text === word && analyzer.completions(word).length === 0
   })
   if (!isSame || hasSynonyms(terms)) return terms
-  if (!mayBeLonger(context, word, pace)) return terms.with(-1, { ...last, longest: word })
   const isNone = (rows: readonly object[]) => rows.length === 0
   // The table of terms is quick to ask, but it may have words that no document has any more, and lacks very long ones.
   const isLongest =
@@ -49,23 +44,10 @@ export function withLongest(
 }
 
 /**
- * Whether the index may have a longer word. FTS5 goes through all places of a word before it comes to the
- * next one.
- */
-function mayBeLonger(context: SearchContext, word: string, pace: Pace): boolean {
-  try {
-    return new OpenPostings(context, WORDS.table, pace).now.hasLonger(word)
-  } catch (error) {
-    if (error instanceof Unreadable) return true
-    throw error
-  }
-}
-
-/**
  * Queries the places of words. Their table is made on first use: to ask for it each time would count as a write. It shows the index
  * in another form, so replies that were kept stay valid.
  */
-export function readPlaces<Row extends object>(sql: SqlStorage, query: SqlFragment, pace: Pace): Row[] {
+function readPlaces<Row extends object>(sql: SqlStorage, query: SqlFragment, pace: Pace): Row[] {
   const read = () => pace.query<Row>(sql, query)
   try {
     return read()

@@ -11,17 +11,20 @@
  * `drop_tokens_mode` turns that off.
  */
 import type { SearchRequest } from '../../request/request'
-import { completeSort, orderBy, type SortKey } from '../../request/sort'
+import { completeSort, type SortKey } from '../../request/sort'
 import { STEMS, type TextIndex } from '../../text/analyzer'
 import { informativeWords, matchExpression, type ParsedQuery, relax, type Term } from '../../text/query'
-import type { OrderedMatch, RangedFilter, TextMatch, Top } from '../candidates'
+import type { RangedFilter, TextMatch, Top } from '../candidates'
 import type { SearchContext } from '../context'
+import { filteredMatches } from '../filtered-matches'
+import type { Matches } from '../kept-matches'
 import { areKnown, columnsOf, rankOf, withSimilar, withSpacing } from '../keyword'
+import { type MatchSet, sizeOf, withSeqs } from '../match-set'
 import type { Pace } from '../pace'
 import { splitsAndJoins } from '../split-join'
 import { almostWhole, ENOUGH_AS_TYPED } from './almost'
 import { withLongest } from './longer-words'
-import { BY_TEXT, bestMatches, bestOfQuestion, type Counted, countedMatches, fewMatches } from './matches'
+import { bestOfQuestion, type Counted } from './matches'
 import { type Tier, tiersOf } from './tiers'
 
 /** With this many informative words, a query counts as a question. */
@@ -37,25 +40,17 @@ export interface PlainSearch {
   /** the words of the query, with the words that are searched for instead */
   terms: Term[]
   match: TextMatch
-  /** all matches, if they are few */
-  seqs: number[] | undefined
-  /** `seqs` has documents that `match` has not */
-  isListed?: boolean
-  /** the number of all matches, if known */
-  found?: number
-  /** reads the best matches by BM25 and the number of all */
-  count?: () => Promise<Counted>
+  matches: MatchSet
   /** the index that was searched, if it is not the request's */
   index?: TextIndex
   /** where to look first; undefined if any word is enough, and BM25 ranks */
   tiers: (() => Tier[]) | undefined
   /** the best matches, if BM25 ranks and they were asked for */
-  top?: { rows: OrderedMatch[]; found: number }
+  top?: Counted
 }
 
 /**
  * Chooses the query for the index, by counting matches.
- * @param most so many matches come along, if there are no more
  * @param top the best matches to bring along, where BM25 ranks
  * @returns undefined when the query has no word to look for
  */
@@ -64,29 +59,18 @@ export async function planPlainSearch(
   request: SearchRequest,
   query: ParsedQuery,
   filter: RangedFilter,
-  { most, top }: { most: number; top: Top | undefined },
+  top: Top | undefined,
   pace: Pace,
 ): Promise<PlainSearch | undefined> {
   if (query.terms.length === 0 || request.queryFields.length === 0) return undefined
-  const { sql } = context
   const { table } = request.index
   const columns = columnsOf(context, request)
   const rank = rankOf(context, request)
   const expression = (terms: Term[], operator: 'AND' | 'OR' = 'AND') =>
     matchExpression(terms, query.excluded, columns, operator)
-  const isUnfinished = top !== undefined && query.terms.length > 1 && query.terms.at(-1)!.prefix
-  // Matches up to this number are enough to compare with the thresholds.
-  const asked = Math.max(most, request.typoTokensThreshold, request.dropTokensThreshold)
-  const limit = Math.min(MOST_COUNTED, asked)
-  const attempt = async (words: string): Promise<Pick<PlainSearch, 'match' | 'seqs' | 'found' | 'count'>> => {
+  const attempt = async (words: string): Promise<{ match: TextMatch; matches: Matches }> => {
     const match = { match: words, table, rank }
-    if (!isUnfinished) return { match, seqs: await fewMatches(context, match, filter, limit, pace) }
-    const { seqs, found } = await countedMatches(context, match, filter, limit, pace)
-    const count = async () => {
-      const order = orderBy([BY_TEXT], sql, context.schema, false)
-      return bestMatches(context, match, filter, { found }, { offset: 0, limit, order, byScore: true }, pace)
-    }
-    return { match, seqs, found, count }
+    return { match, matches: await filteredMatches(context, match, filter, pace) }
   }
 
   let terms = withLongest(context, request, query.terms, pace)
@@ -105,7 +89,8 @@ export async function planPlainSearch(
     }
     const ranked = await bestOfQuestion(context, match, filter, top, pace)
     if (ranked.found <= found) return undefined
-    return { terms: any, match, seqs: undefined, tiers: undefined, index: STEMS, ...(top && { top: ranked }) }
+    const { set } = await filteredMatches(context, match, filter, pace)
+    return { terms: any, match, matches: set, tiers: undefined, index: STEMS, ...(top && { top: ranked }) }
   }
   // A sentence without a mistyped word is not corrected.
   if (isTooLittle() && isAsked && areKnown(context, request, query.terms)) {
@@ -129,10 +114,10 @@ export async function planPlainSearch(
       ? await almostWhole(context, request, { ...query, terms }, filter, pace)
       : undefined
   if (almost !== undefined) {
-    const seqs = [...new Set([...search.seqs!, ...almost.seqs])]
+    const set = withSeqs(search.matches.set, almost.seqs)
     // With this many matches, no word needs to be dropped.
-    if (seqs.length >= request.dropTokensThreshold && !isBothSides(terms, request)) {
-      return { terms: almost.terms, match: search.match, seqs, isListed: true, tiers: () => [] }
+    if (sizeOf(set) >= request.dropTokensThreshold && !isBothSides(terms, request)) {
+      return { terms: almost.terms, match: search.match, matches: set, tiers: () => [] }
     }
   }
   if (isTooLittle() && isAsked) {
@@ -149,10 +134,17 @@ export async function planPlainSearch(
   }
   const weighed = columns.map((column, index) => ({ ...column, rank: request.queryFields[index]!.rank }))
   const whole = needed.length === 1 ? terms : []
-  return { terms, ...search, tiers: () => tiersOf(search.match, whole, query.excluded, weighed, isLast) }
+  const { match, matches } = search
+  return {
+    terms,
+    match,
+    matches: matches.set,
+    tiers: () => tiersOf(match, whole, query.excluded, weighed, isLast),
+  }
 }
 
-const foundBy = ({ seqs }: { seqs: number[] | undefined }): number => seqs?.length ?? Number.POSITIVE_INFINITY
+const foundBy = ({ matches: { size } }: { matches: Matches }): number =>
+  size > MOST_COUNTED ? Number.POSITIVE_INFINITY : size
 
 function isQuestion(
   { dropTokensThreshold, dropTokensMode }: SearchRequest,

@@ -21,8 +21,6 @@ import { hasLength } from './matches'
 
 export interface Tier {
   match: TextMatch
-  /** its documents fit equally well, so the other keys of the sort decide which of them are read */
-  tied: boolean
   /** without other keys, the documents whose text in this column is shortest are read */
   shortest?: string
   /** fields that begin with the query; the first tier has it */
@@ -52,16 +50,13 @@ export function tiersOf(
   columns: readonly Column[],
   isLast: boolean,
 ): Tier[] {
-  const all = { match: whole, tied: false }
+  const all = { match: whole }
   if (terms.length === 0 || terms.length > MOST_NEAR || hasSynonyms(terms)) return [all]
   const unwanted =
     excluded.length === 0 ? '' : ` NOT (${matchExpression([], [...excluded], [...columns], 'AND')})`
-  const tier = (match: string, tied: boolean): Tier => ({
-    match: { ...whole, match: match + unwanted },
-    tied,
-  })
+  const tier = (match: string): Tier => ({ match: { ...whole, match: match + unwanted } })
   const own = terms.map((term) => ({ ...term, prefix: false, corrections: [] }))
-  const initial = tier(together(own, columns, 'initial'), false).match
+  const initial = tier(together(own, columns, 'initial')).match
   const isTyping = isOpen(terms.at(-1)!)
   const isExact = !isTyping && terms.every(({ corrections }) => corrections.length === 0)
   const heaviest = Math.max(...columns.map(({ rank }) => rank))
@@ -74,36 +69,36 @@ export function tiersOf(
   if (terms.length > 1) {
     const near = together(own, columns, 'near')
     const phrase = together(own, columns, 'phrase')
-    const tiers: Tier[] = [{ ...tier(phrase, false), initial }]
+    const tiers: Tier[] = [{ ...tier(phrase), initial }]
     if (isTyping) {
-      tiers.push({ ...tier(either(phrase, typed(best)), true), ...shortest })
-      tiers.push(tier(either(near, typed(columns)), false))
-    } else tiers.push(tier(near, false))
+      tiers.push({ ...tier(either(phrase, typed(best))), ...shortest })
+      tiers.push(tier(either(near, typed(columns))))
+    } else tiers.push(tier(near))
     if (!isExact && waysOf(terms) <= MOST_WAYS) {
-      tiers.push(tier(either(near, together(terms, columns, 'phrase')), false))
+      tiers.push(tier(either(near, together(terms, columns, 'phrase'))))
     }
     return [...tiers, all]
   }
   if (isLast && best.length < columns.length) {
     const exact = matchExpression(own, [], [...columns], 'AND')
     const tiers: Tier[] = [
-      { ...tier(together(own, best, 'initial'), true), ...shortest, initial },
-      tier(matchExpression(own, [], best, 'AND'), true),
+      { ...tier(together(own, best, 'initial')), ...shortest, initial },
+      tier(matchExpression(own, [], best, 'AND')),
     ]
     if (isExact) return [...tiers, all]
-    tiers.push(tier(exact, false))
-    if (isTyping) tiers.push({ ...tier(either(exact, typed(best)), true), ...shortest })
-    return [...tiers, tier(either(exact, matchExpression([...terms], [], best, 'AND')), false), all]
+    tiers.push(tier(exact))
+    if (isTyping) tiers.push({ ...tier(either(exact, typed(best))), ...shortest })
+    return [...tiers, tier(either(exact, matchExpression([...terms], [], best, 'AND'))), all]
   }
   if (best.length === columns.length) {
-    const only = { ...tier(matchExpression(own, [], best, 'AND'), true), initial }
-    return isExact ? [{ ...all, tied: true, initial }] : [only, all]
+    const only = { ...tier(matchExpression(own, [], best, 'AND')), initial }
+    return isExact ? [{ ...all, initial }] : [only, all]
   }
-  const first = { ...tier(matchExpression(own, [], best, 'AND'), true), initial }
+  const first = { ...tier(matchExpression(own, [], best, 'AND')), initial }
   if (isExact) return [first, all]
   const exact = matchExpression(own, [], [...columns], 'AND')
   const inBest = matchExpression([...terms], [], best, 'AND')
-  return [first, tier(exact, false), tier(either(exact, inBest), false), all]
+  return [first, tier(exact), tier(either(exact, inBest)), all]
 }
 
 const either = (one: string, other: string): string => `((${one}) OR (${other}))`

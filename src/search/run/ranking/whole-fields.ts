@@ -1,12 +1,10 @@
 /** Documents with a field that equals the query. They come first, however low their BM25 is. */
-import { fragment } from '../../fragment'
-import type { Range } from '../../range'
+import { fragment, join } from '../../fragment'
 import { isArray } from '../../schema/layout'
-import { wordsIn } from '../../text/expression'
-import { both, type RangedFilter, where } from '../candidates'
-import { allMatches, atMost, numbersIn, wordsOf } from '../kept-matches'
+import { filteredMatches } from '../filtered-matches'
 import { columnsOf } from '../keyword'
-import { FEW, fewMatches, hasLength, wordsIn as lengthIn } from './matches'
+import { partsOf } from '../match-set'
+import { FEW, hasLength, wordsIn as lengthIn } from './matches'
 import type { Ranking } from './ranking'
 import type { Tier } from './tiers'
 
@@ -14,9 +12,6 @@ import type { Tier } from './tiers'
 const MOST_SIGNS = 1
 /** Up to this many paths are read one by one, in a third of the time. */
 const MOST_PATHS = 16
-/** Up to this many texts that begin with the query are read by one statement. */
-const FEW_BEGUN = 1_000
-
 /** The highest count of words that FTS5 writes as one byte. */
 const MOST_COUNTED = 127
 const hex = (byte: number): string => byte.toString(16).padStart(2, '0')
@@ -48,35 +43,26 @@ export async function wholeFields(ranking: Ranking, { initial }: Tier): Promise<
     `EXISTS (SELECT 1 FROM documents x${before} x.seq = d.seq AND (${short}))`,
     ...after,
   )
-  const words = wordsOf(initial, filter)
-  const { matches } = context.columns
-  const since = matches.writes
-  const begun = words?.words ? await allMatches(context, words, pace) : undefined
-  // Reading pauses. What was written meanwhile, or what a cutoff left out, may be missing.
-  const isCurrent = (range: Range) =>
-    !pace.cutoff && [...numbersIn(range)].every((number) => matches.lastWrite(number) <= since)
+  const begun = await filteredMatches(context, initial, filter, pace)
   const columns = columnsOf(context, request)
   // A text that equals the query has as many words as it. FTS5 stores how many a text has. A symbol in the text may
   // part a word in two.
-  const mostWords = begun && words?.words ? 2 * wordsIn(words.words.expression).length + 1 : 0
-  const isCounted = begun && mostWords <= MOST_COUNTED && columns.every(hasLength) && !fields.some(isArray)
+  const mostWords = 2 * initial.match.split(' ').length + 1
+  const isCounted = mostWords <= MOST_COUNTED && columns.every(hasLength) && !fields.some(isArray)
   const counts = columns.map(({ column }) => `${lengthIn(initial.table, column)} <= x'${hex(mostWords)}'`)
   // Counts are read first, and most texts have too many words. With AND, SQLite would join all the documents, which takes
   // longer, and then read the counts.
   const test = isCounted
     ? fragment(`iif(${counts.join(' OR ')}, ${isShort.sql}, 0)`, ...isShort.bindings)
     : isShort
-  const passes: RangedFilter = (range) => both(filter(range), test)
-  const asked = words && {
-    collects: begun === undefined ? words.collects : begun.size <= FEW_BEGUN,
-    key: JSON.stringify([words.key, most, paths]),
-    relation: (range: Range) =>
-      where(begun && isCurrent(range) ? begun.within(range) : words.relation(range), passes(range)),
+  const seqs: number[] = []
+  for await (const { relation } of partsOf(begun.set)(pace)) {
+    const query = join([fragment('SELECT d.seq FROM ('), relation, fragment(') d WHERE '), test], '')
+    for (const { seq } of pace.query<{ seq: number }>(context.sql, query)) seqs.push(seq)
+    if (seqs.length > FEW) return []
   }
-  const all = await allMatches(context, asked, pace)
-  const few = all === undefined ? await fewMatches(context, initial, passes, FEW, pace) : atMost(FEW, all)
   return scorer
-    .scoreAll(few ?? [])
+    .scoreAll(seqs)
     .filter(({ text }) => text.best?.order === 2)
     .map(({ seq }) => seq)
 }

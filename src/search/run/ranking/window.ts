@@ -1,39 +1,23 @@
 /**
- * The page of a plain search: matches by how well they fit (score.ts), then by the other keys of the sort.
+ * The order of a plain search: matches by how well they fit (score.ts), then by the other keys of the sort.
  *
- * If there are few matches, all of them are read. Otherwise tiers.ts decides which to read first. Of each tier the
- * best are read, and the rest follow in the order of BM25. The order depends only on the query and not on the page,
- * so no document is on two pages or on none.
+ * If there are few matches, all of them are read. Otherwise tiers.ts decides which to read first. Of each tier the first by
+ * the other keys are read, or without other keys the best by BM25, and the rest follow in that order. The order depends only on
+ * the query and not on the page, so no document is on two pages or on none.
  */
 
 import { readColumn } from '../../../stored-json'
-import { fragment, join, type SqlFragment } from '../../fragment'
-import { ROWID_IN_RANGE } from '../../range'
+import { fragment, join } from '../../fragment'
 import { orderBy } from '../../request/sort'
-import {
-  both,
-  type OrderedMatch,
-  type RangedFilter,
-  type TextMatch,
-  ordered as withColumns,
-} from '../candidates'
+import { BLOCK } from '../../schema/block'
+import { type OrderedMatch, type Scores, ordered as withColumns } from '../candidates'
 import { filteredMatches } from '../filtered-matches'
-import { withoutSeqs } from '../match-set'
-import { windowInMemory } from '../memory-page'
+import { common, eachBlock, type MatchSet, minus, seqsOf, setOf, sizeOf } from '../match-set'
+import { windowInMemory } from '../memory-window'
 import type { Scored } from './documents'
-import {
-  bestMatches,
-  type Counted,
-  countMatches,
-  FEW,
-  fewMatches,
-  firstMatches,
-  lacking,
-  wordsIn,
-} from './matches'
+import { bestMatches, FEW, firstBySql, wordsIn } from './matches'
 import type { Ranking } from './ranking'
 import type { TextScore } from './score'
-import { scoresOfWord } from './single-word'
 import type { Tier } from './tiers'
 import { wholeFields } from './whole-fields'
 
@@ -41,7 +25,17 @@ export interface RankedPage {
   rows: OrderedMatch[]
   /** by sequence number */
   texts: Map<number, TextScore>
-  found: number
+}
+
+/** What a search has found or a part of it, and where to look first. The last tier has all matches; without tiers, all are read. */
+export interface Tiered {
+  set: MatchSet
+  tiersOf: () => readonly Tier[]
+}
+
+interface Window {
+  offset: number
+  limit: number
 }
 
 /** Up to this many matches, there are hardly ever too many with the words in a row to read all of those. */
@@ -53,186 +47,138 @@ const READING = 0.5
 /** A tier without the ones before it. */
 interface Segment {
   tier: Tier
-  filter: RangedFilter
-  /** the documents that its filter excludes; undefined if it excludes more than a list of documents */
-  lacks: readonly number[] | undefined
-  /** its documents, if they are few */
-  seqs: number[] | undefined
-  /** it certainly has more than a few documents */
-  isLarge?: boolean
+  set: MatchSet
+  size: number
 }
 
 /**
- * The matches of a window, in order, and the number of all.
- * @param seqs all matches, if they are few
- * @param found the number of all matches, if known
- * @param count reads the first of all matches and counts them, where the last tier is not read without the others
- * @param tiersOf where to look first. The last tier has all matches
+ * The matches of a window, in order.
+ * @param most so many matches are all read
  */
 export async function rankedPage(
   ranking: Ranking,
-  {
-    seqs,
-    found,
-    count,
-  }: {
-    seqs: number[] | undefined
-    found?: number | undefined
-    count?: (() => Promise<Counted>) | undefined
-  },
-  tiersOf: () => readonly Tier[],
-  { offset, limit }: { offset: number; limit: number },
+  { set, tiersOf }: Tiered,
+  { offset, limit }: Window,
+  most = FEW,
 ): Promise<RankedPage> {
-  const page: RankedPage = { rows: [], texts: new Map(), found: seqs?.length ?? 0 }
-  if (seqs !== undefined) {
+  const page: RankedPage = { rows: [], texts: new Map() }
+  const tiers = sizeOf(set) <= most ? [] : tiersOf()
+  if (tiers.length === 0) {
     await ranking.pace.rest(READING)
-    let read = scoresOfWord(ranking, seqs) ?? ranking.scorer.scoreAll(seqs)
-    // If they are too long to be read, those that fit best are read first.
-    if (count && ranking.scorer.hasUnread) {
-      read = ranking.scorer.scoreAll((await count()).rows.map(({ seq }) => seq))
-    }
-    append(page, ordered(ranking, read, offset, limit))
+    append(page, ordered(ranking, ranking.scorer.scoreAll(seqsOf(set)), offset, limit))
     return page
   }
-  const tiers = tiersOf()
-  const whole = tiers.at(-1)!
   const end = offset + limit
   let passed = 0
-  const segments = await segmentsOf(ranking, tiers, found)
-  for (const segment of segments) {
+  for await (const segment of segmentsOf(ranking, set, tiers)) {
     const from = Math.max(0, offset - passed)
     const left = end - Math.max(offset, passed)
-    if (left <= 0) break
-    const isEnough = segment.isLarge === true && from + left <= FEW
-    const isLast = segment === segments.at(-1)
-    const { size, ranked } =
-      (isLast && count && (await othersOf(count, segments.slice(0, -1)))) ||
-      (await sizeOf(ranking, segment, isEnough, isLast || (from === 0 && !isEnough && !segment.tier.tied)))
-    if (ranked !== undefined) {
-      await addRanked(ranking, page, segment, { size, from, left, known: ranked })
-    } else if (segment.seqs !== undefined) {
-      append(page, ordered(ranking, scoresOf(ranking, segment.seqs), from, left))
-    } else if (from < size) {
-      await addRanked(ranking, page, segment, { size, from, left, known: undefined })
-    }
-    passed += size
-    if (isLast) page.found = passed
-  }
-  if (page.found === 0) {
-    // The page is empty, so nothing was ranked: only count the matches.
-    page.found = found ?? (await countMatches(ranking.context, whole.match, ranking.filter, ranking.pace))
+    if (from < segment.size) await addRanked(ranking, page, segment, { offset: from, limit: left })
+    passed += segment.size
+    if (passed >= end) break
   }
   lower(page)
   return page
 }
 
 /**
- * Starts from the widest tier that has few matches. If all have many, it starts from the first; then fields that
- * equal the query come before it, since they may not be among the best by BM25.
+ * The scores of all matches. Those that are not read have the worst score of those that are of their tier, so that all orders
+ * agree with that of `rankedPage`.
  */
-async function segmentsOf(
-  ranking: Ranking,
-  tiers: readonly Tier[],
-  found: number | undefined,
-): Promise<Segment[]> {
+export async function scoresOfAll(ranking: Ranking, { set, tiersOf }: Tiered, most: number): Promise<Scores> {
+  const { pace, scorer } = ranking
+  const blocks = new Map<number, Float64Array>()
+  for (const number of set.keys()) blocks.set(number, new Float64Array(BLOCK))
+  let least = Number.POSITIVE_INFINITY
+  const add = async (seqs: readonly number[], others: MatchSet) => {
+    await pace.rest(READING)
+    const read = scorer.scoreAll(seqs)
+    const before = least
+    for (const { text } of read) least = Math.min(least, text.rank)
+    await eachBlock(others, pace, (number, offsets) => {
+      const scores = blocks.get(number)!
+      for (const at of offsets) scores[at] = -least
+    })
+    for (const { seq, text } of read) {
+      const number = Math.floor(seq / BLOCK)
+      blocks.get(number)![seq - number * BLOCK] = -Math.min(before, text.rank)
+    }
+  }
+  const tiers = sizeOf(set) <= most ? [] : tiersOf()
+  if (tiers.length === 0) await add(seqsOf(set), new Map())
+  for await (const segment of segmentsOf(ranking, set, tiers)) {
+    await add(await firstOf(ranking, segment), segment.set)
+  }
+  return (number) => {
+    const scores = blocks.get(number)
+    return (at) => scores?.[at] ?? 0
+  }
+}
+
+/**
+ * Starts from the widest tier that has few matches. If all have many, it starts from the first; then fields that
+ * equal the query come before it, since they may not be among those that are read.
+ */
+async function* segmentsOf(ranking: Ranking, set: MatchSet, tiers: readonly Tier[]): AsyncGenerator<Segment> {
+  if (tiers.length === 0) return
   const { context, filter, pace } = ranking
-  const segments: Segment[] = []
-  const few = (at: number) => fewMatches(context, tiers[at]!.match, filter, FEW, pace, found)
+  const last = tiers.length - 1
+  const matching = async (at: number): Promise<MatchSet> =>
+    at === last ? set : common(set, (await filteredMatches(context, tiers[at]!.match, filter, pace)).set)
+  const isFew = async (at: number) => sizeOf(await matching(at)) <= FEW
   let first = 0
-  let seqs: number[] | undefined
+  let few = false
   const widestFirst = [...tiers.keys()].slice(0, -1).reverse()
   // If the narrowest tier has many matches, so have the others. With few matches in all, it seldom has many, so do
   // not check it first.
-  const isNarrowFirst = found === undefined || found > HARDLY_CROWDED
+  const isNarrowFirst = sizeOf(set) > HARDLY_CROWDED
   for (const at of isNarrowFirst && tiers.length > 1 ? [0, ...widestFirst.slice(0, -1)] : widestFirst) {
-    const some = await few(at)
-    if (some !== undefined) [first, seqs] = [at, some]
-    if (at === 0 ? some === undefined : some !== undefined) break
+    const own = await isFew(at)
+    if (own) [first, few] = [at, true]
+    if (at === 0 ? !own : own) break
   }
-  const whole = seqs === undefined ? await wholeFields(ranking, tiers[0]!) : []
-  const others = lacking(filter, whole)
-  if (whole.length > 0) segments.push({ tier: tiers[0]!, filter, lacks: [], seqs: whole })
-  const isLarge = seqs === undefined && whole.length === 0
-  let among = others
-  let lacks: readonly number[] | undefined = whole
-  for (const [number, tier] of tiers.slice(first).entries()) {
-    segments.push({ tier, filter: among, lacks, seqs, isLarge: isLarge && number === 0 })
-    among = seqs === undefined ? without(others, tier.match) : lacking(others, seqs)
-    lacks = seqs && [...whole, ...seqs]
-    seqs = undefined
+  const equal = few ? new Map() : common(setOf(await wholeFields(ranking, tiers[0]!)), set)
+  if (equal.size > 0) yield { tier: tiers[0]!, set: equal, size: sizeOf(equal) }
+  let before: MatchSet = new Map()
+  for (const [at, tier] of tiers.entries()) {
+    if (at < first) continue
+    const own = await matching(at)
+    const others = minus(minus(own, before), equal)
+    before = own
+    const size = sizeOf(others)
+    if (size > 0) yield { tier, set: others, size }
   }
-  return segments
 }
 
-/**
- * The count without the earlier segments: how many, and the first few. Undefined if the documents of those segments
- * are not known.
- */
-async function othersOf(
-  count: () => Promise<Counted>,
-  before: readonly Segment[],
-): Promise<{ size: number; ranked: OrderedMatch[] } | undefined> {
-  if (before.some(({ seqs }) => seqs === undefined)) return undefined
-  const { rows, found } = await count()
-  const known = new Set(before.flatMap(({ seqs }) => seqs!))
-  return { size: found - known.size, ranked: rows.filter(({ seq }) => !known.has(seq)).slice(0, FEW) }
-}
-
-/**
- * How many documents a segment has; a lower bound if the window certainly lies in it.
- * @param ranks whether one statement counts and ranks them
- */
-async function sizeOf(
-  ranking: Ranking,
-  segment: Segment,
-  isEnough: boolean,
-  ranks: boolean,
-): Promise<{ size: number; ranked: OrderedMatch[] | undefined }> {
-  if (segment.seqs !== undefined) return { size: segment.seqs.length, ranked: undefined }
-  if (ranks) {
-    const { rows, found } = await bestBy(ranking, segment, [], { offset: 0, limit: FEW })
-    return { size: found, ranked: rows }
-  }
-  if (isEnough) return { size: FEW, ranked: undefined }
-  const size = await countMatches(ranking.context, segment.tier.match, segment.filter, ranking.pace)
-  return { size, ranked: undefined }
-}
+/** The documents of a segment that are read: all, if they are few. */
+const firstOf = async (ranking: Ranking, segment: Segment): Promise<readonly number[]> =>
+  segment.size <= FEW
+    ? seqsOf(segment.set)
+    : (await others(ranking, segment, [], { offset: 0, limit: FEW })).map(({ seq }) => seq)
 
 /** Adds the matches of a segment that are in the window: first those that are read, then the others. */
 async function addRanked(
   ranking: Ranking,
   page: RankedPage,
   segment: Segment,
-  {
-    size,
-    from,
-    left,
-    known,
-  }: { size: number; from: number; left: number; known: OrderedMatch[] | undefined },
+  { offset, limit }: Window,
 ): Promise<void> {
-  const best = (without: readonly number[], offset: number, limit: number) =>
-    bestOf(ranking, segment, without, { offset, limit }, size)
-  const first = known ?? (await best([], 0, FEW))
+  const first = await firstOf(ranking, segment)
   await ranking.pace.rest(READING)
-  const read = scoresOf(
-    ranking,
-    first.map(({ seq }) => seq),
-  )
-  const taken = Math.max(0, Math.min(read.length, from + left) - from)
-  if (taken > 0) append(page, ordered(ranking, read, from, taken))
-  const missing = Math.min(left, size - from) - taken
+  const { scorer } = ranking
+  const read = scorer.scoreAll(first)
+  const taken = Math.max(0, Math.min(read.length, offset + limit) - offset)
+  if (taken > 0) append(page, ordered(ranking, read, offset, taken))
+  const missing = Math.min(limit, segment.size - offset) - taken
   if (missing <= 0) return
-  const readSeqs = read.map(({ seq }) => seq)
-  const rest = await best(readSeqs, Math.max(0, from - read.length), missing)
+  const known = read.map(({ seq }) => seq)
+  const window = { offset: Math.max(0, offset - read.length), limit: missing }
+  const rest = await others(ranking, segment, known, window)
   const least = read.reduce<TextScore | undefined>(
     (low, { text }) => (low === undefined || text.rank < low.rank ? text : low),
     undefined,
   )
-  const others = scoresOf(
-    ranking,
-    rest.map(({ seq }) => seq),
-  )
-  const texts = new Map(others.map(({ seq, text }) => [seq, text]))
+  const texts = new Map(scorer.scoreAll(rest.map(({ seq }) => seq)).map(({ seq, text }) => [seq, text]))
   for (const row of rest) {
     const text = texts.get(row.seq)
     if (text === undefined) continue
@@ -241,50 +187,32 @@ async function addRanked(
   }
 }
 
-const scoresOf = (ranking: Ranking, seqs: readonly number[]): Scored[] => ranking.scorer.scoreAll(seqs)
-
-/** The matches of a segment in the order in which they are read, without some documents: a window of them. */
-async function bestOf(
+/** A window of a segment without some documents, in the order in which they are read. */
+async function others(
   ranking: Ranking,
-  segment: Segment,
-  without: readonly number[],
-  { offset, limit }: { offset: number; limit: number },
-  size: number,
+  { tier, set: all }: Segment,
+  known: readonly number[],
+  window: Window,
 ): Promise<OrderedMatch[]> {
   const { context, sort, pace } = ranking
-  const { tier, lacks } = segment
-  if (tier.tied && sort.length > 1 && lacks !== undefined) {
-    const all = await filteredMatches(context, tier.match, ranking.filter, pace)
-    const set = all && withoutSeqs(all.set, [...lacks, ...without])
+  const { sql, schema } = context
+  const set = minus(all, setOf(known))
+  const [, ...keys] = sort
+  if (keys.length > 0) {
     const equals = { parts: noParts, text: false, vector: false, found: undefined, set: async () => set }
-    const window = set && (await windowInMemory(context, equals, sort.slice(1), { offset, limit }, pace))
-    if (window !== undefined) return window.rows
+    const found = await windowInMemory(context, equals, keys, window, pace)
+    return found?.rows ?? firstBySql(context, set, orderBy(keys, sql, schema, false), window, pace)
   }
-  if (tier.shortest !== undefined && sort.length === 1 && lacks !== undefined) {
-    const by = { by: tier.shortest, order: orderOf(ranking, tier), lacks: [...lacks, ...without] }
-    const rows = await firstMatches(context, tier.match, ranking.filter, by, { offset, limit }, pace)
-    if (rows !== undefined) return rows
+  if (tier.shortest !== undefined) {
+    const length = [fragment(wordsIn(tier.match.table, tier.shortest))]
+    return firstBySql(context, set, orderBy([], sql, schema, false, length), window, pace)
   }
-  const { rows } = await bestBy(ranking, segment, without, { offset, limit }, size)
-  return rows
+  const matching = await filteredMatches(context, tier.match, EVERY, pace)
+  const top = { ...window, order: orderBy(sort, sql, schema, false) }
+  return bestMatches(context, tier.match, matching.set, set, top, pace)
 }
 
-/** @param size how many the segment has, if that is known */
-function bestBy(
-  ranking: Ranking,
-  { tier, filter, lacks }: Segment,
-  without: readonly number[],
-  window: { offset: number; limit: number },
-  size?: number,
-): Promise<Counted> {
-  const { context, filter: all, sort, pace } = ranking
-  const top = { ...window, order: orderOf(ranking, tier), byScore: !tier.tied }
-  const isScored = !tier.tied || (sort.length === 1 && tier.shortest === undefined)
-  const known = { found: size, isScored }
-  return lacks === undefined
-    ? bestMatches(context, tier.match, filter, { ...known, lacks: without }, top, pace)
-    : bestMatches(context, tier.match, all, { ...known, lacks: [...lacks, ...without] }, top, pace)
-}
+const EVERY = () => fragment('1')
 
 async function* noParts() {}
 
@@ -369,26 +297,3 @@ function byOtherKeys({ context, sort, pace }: Ranking, tied: readonly Scored[]):
   )
   return readColumn<number>(row!.list)
 }
-
-/** The order in which documents of a tier are read. */
-const orderOf = ({ context, sort }: Ranking, tier: Tier) =>
-  tier.tied
-    ? orderBy(sort.slice(1), context.sql, context.schema, false, sort.length > 1 ? [] : [lastKeyOf(tier)])
-    : orderBy(sort, context.sql, context.schema, false)
-
-const lastKeyOf = ({ match, shortest }: Tier): SqlFragment =>
-  fragment(shortest === undefined ? 'd.score' : wordsIn(match.table, shortest))
-
-/** The documents that pass a filter and do not match an expression. */
-const without =
-  (filter: RangedFilter, { match, table }: TextMatch): RangedFilter =>
-  (range) =>
-    both(
-      filter(range),
-      fragment(
-        `d.seq NOT IN (SELECT rowid FROM ${table} WHERE ${table} MATCH ? AND ${ROWID_IN_RANGE})`,
-        match,
-        range.low,
-        range.high,
-      ),
-    )

@@ -1,91 +1,24 @@
-/** Orders and groups the matches of a search in memory (schema/column-memory.ts), where all keys of the order are there. */
+/** Groups the matches of a search in memory (schema/column-memory.ts), where all keys of the order are there. */
 import { MAX_DISTINCT } from '../limits'
 import type { SearchRequest } from '../request/request'
 import type { SortKey } from '../request/sort'
 import { BLOCK } from '../schema/block'
 import type { Column } from '../schema/column'
 import { findField } from '../schema/find-field'
-import type { Field } from '../types'
-import { withScores } from './block-scores'
-import type { Candidates, OrderedMatch, ScoredSet } from './candidates'
-import { First, fieldsOfOrder, firstOf, type Goodness, goodnessOf, type Placed } from './column-order'
+import type { Candidates } from './candidates'
+import { First, fieldsOfOrder, type Goodness, goodnessOf, type Placed } from './column-order'
 import type { SearchContext } from './context'
 import { type GroupRow, type Groups, tooManyGroups } from './grouping'
-import {
-  type Columns,
-  columnsOf,
-  eachBlock,
-  ifKept,
-  isWorthKeeping,
-  type MatchSet,
-  sizeOf,
-} from './match-set'
+import { type Columns, columnsOf, eachBlock, ifKept, isWorthKeeping, type MatchSet } from './match-set'
 import type { Pace } from './pace'
 
-interface Window {
-  offset: number
-  limit: number
-}
+/** The place of the text match among the keys of an order; -1 if nothing depends on it. */
+export const textKey = ({ text }: Candidates, sort: readonly SortKey[]): number =>
+  text ? sort.findIndex(({ kind }) => kind === 'text_match') : -1
 
-type Matches = Partial<Pick<ScoredSet, 'scores'>> & { set: MatchSet }
-
-/** Matches for an order in memory; those of words need scores. */
-async function matchesOf(
-  { text, vector, set, scored }: Candidates,
-  pace: Pace,
-): Promise<Matches | undefined> {
-  if (text || vector) return scored?.(pace)
-  const matches = await set?.(pace)
-  return matches && { set: matches }
-}
-
-const canOrder = ({ text, vector, set, scored }: Candidates): boolean =>
-  (text || vector ? scored : set) !== undefined
-
-/** From so many matches on, it pays to keep the fields. */
-const MANY = 16_384
-
-/** Rows of placed matches, with their scores. Those may be one of the keys. */
-async function rowsOf(
-  placed: readonly Placed[],
-  sort: readonly SortKey[],
-  candidates: Candidates,
-  pace: Pace,
-): Promise<OrderedMatch[]> {
-  const place = sort.findIndex(({ kind }) => kind === 'text_match')
-  const sign = sort[place]?.direction === 'ASC' ? 1 : -1
-  const rows = placed.map(({ seq, keys }) => {
-    const score = candidates.text ? sign * (keys[place] ?? 0) : null
-    return { seq, score, distance: null, fused: null }
-  })
-  return place === -1 ? withScores(rows, candidates, pace) : rows
-}
-
-/** Whether to load the fields that an order needs. Where scores are in memory, SQL would have to be given every match. */
-const isKept = (context: SearchContext, { set, scores }: Matches, fields: readonly Field[]): boolean =>
-  (scores !== undefined && sizeOf(set) > MANY) || isWorthKeeping(context, set, fields)
-
-/** A window of the matches, and how many there are. @returns undefined if SQL has to find it */
-export async function windowInMemory(
-  context: SearchContext,
-  candidates: Candidates,
-  sort: readonly SortKey[],
-  { offset, limit }: Window,
-  pace: Pace,
-): Promise<{ rows: OrderedMatch[]; found: number } | undefined> {
-  const fields = canOrder(candidates) ? fieldsOfOrder(sort) : undefined
-  const columns = fields && columnsOf(context, fields)
-  const matches = columns && (await matchesOf(candidates, pace))
-  if (matches === undefined || !isKept(context, matches, fields!)) return undefined
-  const { set } = matches
-  const found = candidates.found ?? sizeOf(set)
-  if (limit <= 0) return { rows: [], found }
-  return ifKept(async () => {
-    const goodness = await goodnessOf(sort, columns!, matches, pace)
-    const first = await firstOf(set, goodness, offset + limit, pace)
-    return { rows: await rowsOf(first.slice(offset), sort, candidates, pace), found }
-  })
-}
+/** Whether memory can order the matches. */
+export const canOrder = ({ text, vector, set, fit }: Candidates): boolean =>
+  set !== undefined && !vector && (!text || fit !== undefined)
 
 /** A group: its best match, how many it has, and its key. */
 interface Group extends Placed {
@@ -120,11 +53,12 @@ export async function groupsInMemory(
   if (ordered === undefined || fields.length > MOST_FIELDS) return undefined
   const columns = columnsOf(context, [...fields, ...ordered])
   if (columns === undefined || fields.some((field) => columns.of(field).isList)) return undefined
-  const matches = await matchesOf(candidates, pace)
-  if (matches === undefined || !isKept(context, matches, [...fields, ...ordered])) return undefined
-  const { set } = matches
+  const set = await candidates.set!(pace)
+  if (set === undefined || !(candidates.text || isWorthKeeping(context, set, [...fields, ...ordered])))
+    return undefined
   return ifKept(async () => {
-    const goodness = await goodnessOf(sort, columns, matches, pace)
+    const scores = textKey(candidates, sort) === -1 ? undefined : await candidates.fit!.all(pace)
+    const goodness = await goodnessOf(sort, columns, { set, scores }, pace)
     const grouping = new Grouping(
       fields.map((field) => columns.of(field)),
       columns,
@@ -135,9 +69,12 @@ export async function groupsInMemory(
     const heads = grouping.heads(groups, alone, sort, wanted).slice(request.offset)
     const rows = groupLimit > 1 ? await grouping.members(set, goodness, heads, groupLimit, pace) : heads
     const found = groups.size + alone.length
-    const shown = await rowsOf(rows, sort, candidates, pace)
+    const known = candidates.fit?.of(rows.map(({ seq }) => seq))
     return {
-      rows: shown.map((row, at) => ({ ...row, group_key: rows[at]!.key, group_found: rows[at]!.size })),
+      rows: rows.map(({ seq, key, size }) => ({
+        ...{ seq, score: known?.get(seq) ?? null, distance: null, fused: null },
+        ...{ group_key: key, group_found: size },
+      })),
       found,
     }
   })

@@ -1,0 +1,119 @@
+/** A window of the matches of a search, in memory (schema/column-memory.ts), where all keys of the order are there. */
+import type { SortKey } from '../request/sort'
+import { BLOCK } from '../schema/block'
+import type { Candidates, Fit, OrderedMatch } from './candidates'
+import { fieldsOfOrder, firstOf, type Goodness, goodnessOf, type Placed, place } from './column-order'
+import type { SearchContext } from './context'
+import { columnsOf, eachBlock, ifKept, isWorthKeeping, type MatchSet, setOf, sizeOf } from './match-set'
+import { canOrder, textKey } from './memory-groups'
+import type { Pace } from './pace'
+
+interface Window {
+  offset: number
+  limit: number
+}
+
+/** The part of a slice that reading documents takes. */
+const READING = 0.5
+
+/** So many matches that are equal by all keys before the text match are read one by one. */
+const MOST_TIED = 64
+
+/** A window of the matches, and how many there are. @returns undefined if SQL has to find it */
+export async function windowInMemory(
+  context: SearchContext,
+  candidates: Candidates,
+  sort: readonly SortKey[],
+  { offset, limit }: Window,
+  pace: Pace,
+): Promise<{ rows: OrderedMatch[]; found: number } | undefined> {
+  const fields = canOrder(candidates) ? fieldsOfOrder(sort) : undefined
+  const columns = fields && columnsOf(context, fields)
+  const set = columns && (await candidates.set!(pace))
+  if (set === undefined || !(candidates.text || isWorthKeeping(context, set, fields!))) return undefined
+  const found = candidates.found ?? sizeOf(set)
+  if (limit <= 0) return { rows: [], found }
+  const key = textKey(candidates, sort)
+  const isLast = key > 0 && sort[key]!.direction === 'DESC'
+  return ifKept(async () => {
+    const scores = key === -1 || isLast ? undefined : await candidates.fit!.all(pace)
+    const goodness = await goodnessOf(sort, columns!, { set, scores }, pace)
+    const first = await firstOf(set, goodness, offset + limit, pace)
+    const rows = isLast
+      ? await withTies(candidates.fit!, set, goodness, { first, offset, sort, key }, pace)
+      : first.slice(offset).map(({ seq }) => seq)
+    const known = candidates.fit?.of(rows)
+    return {
+      rows: rows.map((seq) => ({ seq, score: known?.get(seq) ?? null, distance: null, fused: null })),
+      found,
+    }
+  })
+}
+
+/**
+ * Orders a window where keys before the text match leave documents equal. Few of them are read; of many, those that fit best are
+ * found as in a search for them alone.
+ * @param first the first documents without regard to how well they fit, up to the end of the window
+ * @param key the place of the text match in the order
+ */
+async function withTies(
+  fit: Fit,
+  set: MatchSet,
+  goodness: Goodness,
+  {
+    first,
+    offset,
+    sort,
+    key,
+  }: { first: readonly Placed[]; offset: number; sort: readonly SortKey[]; key: number },
+  pace: Pace,
+): Promise<number[]> {
+  const ties: Placed[][] = []
+  const isEqual = (a: Placed, b: Placed) => a.keys.slice(0, key).every((value, at) => value === b.keys[at])
+  for (const placed of first) {
+    const before = ties.at(-1)
+    if (before !== undefined && isEqual(before[0]!, placed)) before.push(placed)
+    else ties.push([placed])
+  }
+  const last = ties.at(-1)
+  // Others may be as good as the last one.
+  if (last !== undefined && first.length < sizeOf(set)) ties.splice(-1, 1, await equalTo(last[0]!, key))
+  const seqs: number[] = []
+  let from = 0
+  for (const some of ties) {
+    const window = { offset: Math.max(0, offset - from), limit: 0 }
+    const taken = Math.min(some.length, first.length - from)
+    window.limit = taken - window.offset
+    from += taken
+    if (window.limit > 0) seqs.push(...(await ordered(some, window)))
+  }
+  return seqs
+
+  async function equalTo(one: Placed, count: number): Promise<Placed[]> {
+    const equals: Placed[] = []
+    await eachBlock(set, pace, (number, offsets) => {
+      const { parts, atLeast } = goodness(number)
+      for (const at of atLeast(offsets, one.keys[0]!)) {
+        const keys = parts.map((part) => part(at))
+        if (keys.slice(0, count).every((value, index) => value === one.keys[index])) {
+          equals.push({ seq: number * BLOCK + at, keys })
+        }
+      }
+    })
+    return equals
+  }
+
+  async function ordered(some: readonly Placed[], window: Window): Promise<number[]> {
+    const all = some.map(({ seq }) => seq)
+    if (some.length > MOST_TIED) {
+      return (await fit.first(setOf(all), sort.slice(key + 1), window)).map(({ seq }) => seq)
+    }
+    if (some.length > 1) {
+      await pace.rest(READING)
+      const scores = fit.of(all)
+      for (const { seq, keys } of some) keys[key] = -(scores.get(seq) ?? 0)
+    }
+    const inOrder = some.toSorted(place).map(({ seq }) => seq)
+    return inOrder.slice(window.offset, window.offset + window.limit)
+  }
+}
