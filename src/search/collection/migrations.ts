@@ -2,8 +2,8 @@ import * as v from 'valibot'
 import { ApiError } from '../../errors'
 import { readMeta, writeMeta } from '../meta'
 
-/** What `version` in `meta` says of storage format 1, the first that is kept readable: it had twelve steps before it. */
-const FORMAT_1 = 12
+/** What `version` in `meta` says of storage format 1, the first that is kept readable: it had thirteen steps before it. */
+const FORMAT_1 = 13
 
 /** The tables that every collection has, whatever its schema. */
 const TABLES: readonly string[] = [

@@ -175,6 +175,7 @@ export class Store {
   flush(): void {
     this.#rows.flush()
     for (const entries of this.#texts) if (entries.flush()) this.onTexts()
+    this.vectorFields.flush()
   }
 
   /** Reloads the state in memory, after a rollback. */

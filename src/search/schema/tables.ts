@@ -20,6 +20,7 @@ import {
   isString,
   isVector,
   normColumn,
+  packedTable,
   type StoredSchema,
   scalarColumn,
   valuesTable,
@@ -153,6 +154,9 @@ export function addField(sql: SqlStorage, schema: StoredSchema, field: Field, te
 
 export function createVectorsTable(sql: SqlStorage, slot: FieldSlot): void {
   sql.exec(`CREATE TABLE ${vectorsTable(slot)} (seq INTEGER PRIMARY KEY, vector BLOB NOT NULL)`)
+  sql.exec(
+    `CREATE TABLE ${packedTable(slot)} (seq INTEGER PRIMARY KEY, count INTEGER NOT NULL, vectors BLOB NOT NULL)`,
+  )
 }
 
 function affinity(field: Field): string {
