@@ -11,6 +11,7 @@
  *     columns(seq, s3, s4, n4, ...)             typed scalars: what filters, sorts and facets read; a row a document
  *     columns_1(seq, s47, ...)                  the same for slots 45 to 89, and so on: SQLite allows 100 columns a table
  *     values_5(seq, pos, value, norm)           a table for each array field that is filtered or faceted
+ *     packed_columns(block, slot, packed)       values of 4,096 documents in one row, once they were read (packed-columns.ts)
  *     vectors_7(seq, vector)                    a table for each vector field: little-endian float32
  *     packed_7(seq, count, vectors)             the same as int8, in blocks (vectors/packed-vectors.ts)
  *     infix_words_9(id, word), infix_9(word)    tables for each field with `infix` (infix-index.ts)

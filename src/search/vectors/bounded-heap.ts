@@ -35,10 +35,9 @@ export class BoundedHeap {
     order.sort((a, b) => this.#scores[b]! - this.#scores[a]! || this.#items[b]! - this.#items[a]!)
     const last = order[Math.min(count, order.length) - 1]
     if (last === undefined) return []
-    const least = this.#scores[last]! - this.#slacks[last]!
-    return order
-      .filter((at, place) => place < count + more || this.#scores[at]! + this.#slacks[at]! >= least)
-      .map((at) => this.#items[at]!)
+    const isLikely = (at: number) =>
+      this.#scores[last]! - this.#scores[at]! <= Math.hypot(this.#slacks[last]!, this.#slacks[at]!)
+    return order.filter((at, place) => place < count + more || isLikely(at)).map((at) => this.#items[at]!)
   }
 
   #set(at: number, score: number, item: number, slack: number): void {

@@ -90,7 +90,7 @@ function quantized(vector: Float32Array, stride: number, centre: Float32Array | 
 }
 
 /** How far off a product may be, in standard deviations of the rounding. */
-const DEVIATIONS = 6
+const DEVIATIONS = 4
 
 /** What a block's vectors are compared with. */
 export class Query {
