@@ -1,5 +1,5 @@
 /**
- * `npm run bench [import|embedding|search|busy|growth|mixed|memory|stream|encoders|adapters|history|listings|sweep|load|engines|hostile|hostile-models|quality|ranking|start|free|widget]`:
+ * `npm run bench [import|embedding|search|busy|growth|mixed|waking|memory|stream|encoders|adapters|history|listings|sweep|load|engines|hostile|hostile-models|quality|ranking|start|free|widget]`:
  * all without a name. Prints ratios and a table.
  */
 import { benchAdapters } from './adapters.mjs'
@@ -24,6 +24,7 @@ import { startServer } from './server.mjs'
 import { benchStart } from './start.mjs'
 import { benchStream } from './stream.mjs'
 import { benchSweep } from './sweep.mjs'
+import { benchWaking } from './waking.mjs'
 import { benchWidget, buildPages } from './widget.mjs'
 
 const benches = {
@@ -33,6 +34,7 @@ const benches = {
   busy: benchSearchDuringImport,
   growth: benchGrowth,
   mixed: benchMixed,
+  waking: benchWaking,
   memory: benchMemory,
   stream: benchStream,
   encoders: benchEncoders,
@@ -52,7 +54,7 @@ const benches = {
 }
 
 /** They start servers themselves: that is part of what they measure, or another version is. */
-const OWN_SERVERS = ['start', 'free', 'memory', 'mixed', 'engines']
+const OWN_SERVERS = ['start', 'free', 'memory', 'mixed', 'waking', 'engines']
 
 const wanted = process.argv.slice(2)
 const unknown = wanted.find((name) => !(name in benches))

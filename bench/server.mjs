@@ -60,6 +60,13 @@ const workerdMemory = () =>
     return sum + Number(kilobytes ?? 0) / 1024
   }, 0)
 
+/** Bytes that workerd has read so far: of storage, and a little of sockets. */
+const workerdBytes = () =>
+  workerds().reduce((sum, { pid }) => {
+    const [, bytes] = /^rchar: (\d+)/m.exec(readFileSync(`/proc/${pid}/io`, 'utf8')) ?? []
+    return sum + Number(bytes ?? 0)
+  }, 0)
+
 const COMPATIBILITY_DATE = '2026-08-15'
 const BINDINGS = {
   AI_BACKEND: 'local',
@@ -143,6 +150,7 @@ export async function startServer({
     url,
     cpu: workerdCpu,
     memory: workerdMemory,
+    bytesRead: workerdBytes,
     db,
     /** What a Worker alone is made of. */
     options: {

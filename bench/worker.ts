@@ -12,8 +12,56 @@ import { makeDocument } from './documents.mjs'
 
 export { Conversation } from '../src/conversation/conversation'
 
+/** What a statement has read since its object woke. */
+interface Statement {
+  text: string
+  cursors: SqlStorageCursor<Record<string, SqlStorageValue>>[]
+  rows: number
+}
+
+/** Rows of cursors that are read to their end: they may go. */
+function settle(statement: Statement): void {
+  for (const { rowsRead } of statement.cursors) statement.rows += rowsRead
+  statement.cursors = []
+}
+
+/** The state of an object, which notes what its statements read. */
+function noting(ctx: DurableObjectState, statements: Map<string, Statement>): DurableObjectState {
+  const { sql } = ctx.storage
+  const exec = sql.exec.bind(sql)
+  sql.exec = ((text: string, ...bindings: SqlStorageValue[]) => {
+    const statement = statements.get(text) ?? { text, cursors: [], rows: 0 }
+    statements.set(text, statement)
+    // The latest one may not be read yet.
+    if (statement.cursors.length > 100) settle(statement)
+    const cursor = exec(text, ...bindings)
+    statement.cursors.push(cursor)
+    return cursor
+  }) as typeof sql.exec
+  return ctx
+}
+
 /** Parley's Collection with one door more: the bare FTS5 query over the very index that searches use. */
 export class Collection extends ParleyCollection {
+  readonly #statements: Map<string, Statement>
+
+  constructor(ctx: DurableObjectState, env: Cloudflare.Env) {
+    const statements = new Map<string, Statement>()
+    super(noting(ctx, statements), env)
+    this.#statements = statements
+  }
+
+  /** The rows that SQLite has read since the object woke, and the statements that read most of them. */
+  reads(): { rows: number; statements: [rows: number, text: string][] } {
+    const all = [...this.#statements.values()]
+    for (const statement of all) settle(statement)
+    all.sort((a, b) => b.rows - a.rows)
+    return {
+      rows: all.reduce((sum, { rows }) => sum + rows, 0),
+      statements: all.slice(0, 8).map(({ rows, text }) => [rows, text]),
+    }
+  }
+
   rawQuery(match: string): number {
     return this.ctx.storage.sql
       .exec('SELECT rowid FROM word_index WHERE word_index MATCH ? ORDER BY rank LIMIT 10', match)
@@ -157,6 +205,10 @@ export default {
       case '/__bench/sql': {
         const target = await collection(env, url.searchParams.get('collection')!)
         return Response.json(await target.rawSql(await request.json<[string, ...SqlStorageValue[]]>()))
+      }
+      case '/__bench/reads': {
+        const target = await collection(env, url.searchParams.get('collection')!)
+        return Response.json(await target.reads())
       }
       case '/__bench/columns': {
         const target = await collection(env, url.searchParams.get('collection')!)

@@ -36,9 +36,12 @@ export const MAX_GROUPED_HITS = 2_500
 /** Fields of `group_by`: SQLite gives a function at most 100 arguments. */
 export const MAX_GROUP_FIELDS = 32
 
+/** Bytes that all collections of an isolate keep in memory: half of the isolate. */
+export const MAX_KEPT_BYTES = 64 << 20
+
 /**
- * Bytes of memory for the vectors of one collection as int8, and of all in an isolate together: half of the isolate.
- * Enough for 61,680 vectors of 1024 dimensions, or 149,796 of 384.
+ * Bytes of the vectors of one collection as int8, which a search compares with its own: 61,680 vectors of 1024 dimensions, or
+ * 149,796 of 384.
  */
 export const MAX_MATRIX_BYTES = 64 << 20
 

@@ -28,7 +28,7 @@ import {
   worstDayTable,
 } from '../../scripts/costs/table.mjs'
 
-import { matrixBytes } from '../../src/search/vectors/int8-matrix'
+import { vectorBytes } from '../../src/search/vectors/packed-vectors'
 import { BYTES } from '../../src/search/vectors/vectorize/vectorize-index'
 
 const read = (name: string) => readFileSync(join(import.meta.dirname, '../..', name), 'utf8')
@@ -44,7 +44,7 @@ test('the page on costs and the README show what comes out: node scripts/costs.m
 
 test('a thousand conversations cost less than $0.40 without the model, on a collection that Vectorize is not asked for', () => {
   expect(platformCosts(1_000).reduce((total, { cost }) => total + cost, 0)).toBeLessThan(0.4)
-  expect(HELD_VECTORS).toBe(Math.floor(BYTES.held / matrixBytes(1, DIMENSIONS)))
+  expect(HELD_VECTORS).toBe(Math.floor(BYTES.held / vectorBytes(1, DIMENSIONS)))
   expect(STORED_VECTORS).toBeLessThan(HELD_VECTORS)
   expect(MANY_VECTORS).toBeGreaterThan(HELD_VECTORS)
 })

@@ -5,9 +5,9 @@ import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
 import { Alarm } from '../../src/alarm'
 import { unwrap } from '../../src/errors'
-import { Merging } from '../../src/search/collection/merging'
 import { openCollection } from '../../src/search/collection/open'
 import type { CollectionRpc } from '../../src/search/collection/rpc'
+import { Tidying } from '../../src/search/collection/tidying'
 import { Gathered } from '../../src/search/run/gathered'
 import { LongSearches, Pace } from '../../src/search/run/pace'
 import { RecentQuestions } from '../../src/search/run/recent-questions'
@@ -135,7 +135,7 @@ describe('the segments of the full-text indexes', () => {
       try {
         const alarm = new Alarm(storage)
         const open = openCollection({ storage, env, objectId: String(id), alarm }, readSchema(storage.sql)!)
-        const merging = new Merging(storage, open.store)
+        const tidying = new Tidying(storage, open.store)
         open.store.onTexts = () => {}
         for (let n = 0; n < 14; n++) {
           open.writer.write([{ document: { id: `${n}`, title: `wolf number ${n}` }, action: 'create' }])
@@ -152,23 +152,23 @@ describe('the segments of the full-text indexes', () => {
         ]
         const pace = new Pace(new LongSearches())
         await questions.read(storage.sql, question, pace, async () => new Gathered())
-        merging.wrote()
-        const rests = merging.step()
+        tidying.wrote()
+        const rests = tidying.step()
         vi.setSystemTime(Date.now() + 1_000)
         // A search that goes on meets a step only once it has taken long.
         const meets: unknown[] = []
-        await merging.during(async () => {
-          meets.push(merging.step(), segments(storage.sql))
+        await tidying.during(async () => {
+          meets.push(tidying.step(), segments(storage.sql))
           vi.setSystemTime(Date.now() + 250)
-          meets.push(merging.step())
+          meets.push(tidying.step())
         })
         vi.setSystemTime(Date.now() + 1_000)
         let steps = 1
-        while (merging.step() !== undefined) steps++
+        while (tidying.step() !== undefined) steps++
         const isKept = questions.find(storage.sql, question) !== undefined
         const after = found()
         open.store.closed = true
-        const last = merging.step()
+        const last = tidying.step()
         return { rests, meets, many, few: segments(storage.sql), steps, before, after, isKept, last }
       } finally {
         vi.useRealTimers()

@@ -1,22 +1,26 @@
 /** What memory keeps of a collection's values, and what it leaves to SQL. */
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
+import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { Alarm } from '../../src/alarm'
 import { type Open, openCollection } from '../../src/search/collection/open'
+import { removeAll } from '../../src/search/documents/bulk'
 import type { SqlFragment } from '../../src/search/fragment'
 import { MemoryBudget } from '../../src/search/memory-budget'
+import { writeMeta } from '../../src/search/meta'
 import { LongSearches } from '../../src/search/run/pace'
 import { executeSearch } from '../../src/search/run/search'
 import { BLOCK } from '../../src/search/schema/block'
 import { ColumnMemory } from '../../src/search/schema/column-memory'
+import { PackedColumns } from '../../src/search/schema/packed-columns'
 import { readSchema } from '../../src/search/schema/stored'
 import { idsOf, makeCollection } from './make-collection'
 
 async function inside<Result>(
   fields: Record<string, unknown>[],
   documents: Record<string, unknown>[],
-  run: (open: Open) => Promise<Result>,
+  run: (open: Open, storage: DurableObjectStorage) => Promise<Result>,
 ): Promise<Result> {
   const { objectId } = await makeCollection(fields, documents)
   return runInDurableObject(
@@ -27,6 +31,7 @@ async function inside<Result>(
           { storage, env, objectId: String(id), alarm: new Alarm(storage) },
           readSchema(storage.sql)!,
         ),
+        storage,
       ),
   )
 }
@@ -209,6 +214,102 @@ it('keeps a field again when the strings that were too many are gone', async () 
     await executeSearch(open.context, asked)
     await executeSearch(open.context, asked)
     expect(columns.bytes).toBeGreaterThan(BLOCK * 4)
+  })
+})
+
+it('finds after any writes and sleeps what the rows have', async () => {
+  const fields = [
+    ...FIELDS,
+    { name: 'tags', type: 'string[]', facet: true, optional: true },
+    { name: 'price', type: 'float', optional: true },
+  ]
+  const make = (n: number) => ({
+    ...{ id: `d${n}`, kind: `k${n % 7}`, points: n % 50 },
+    ...(n % 3 > 0 && { tags: Array.from({ length: n % 4 }, (_, at) => `t${(n + at) % 9}`), price: n / 8 }),
+  })
+  const asked = fc.record({
+    q: fc.constant('*'),
+    facet_by: fc.constantFrom('kind,tags', 'tags', ''),
+    filter_by: fc.constantFrom('points:>25', 'tags:=t3 || kind:k1', 'price:<20', ''),
+    sort_by: fc.constantFrom('points:desc', 'price:asc', 'points:asc,price:desc'),
+  })
+  const kinds = fc.constantFrom('put', 'remove', 'grow', 'refuse', 'sleep', 'tidy')
+  const steps = fc.array(fc.record({ kind: kinds, n: fc.nat(320) }), { maxLength: 6 })
+  const documents = Array.from({ length: 300 }, (_, n) => make(n))
+  await inside(fields, documents, async ({ context, store, writer }, storage) => {
+    const { columns } = store
+    const item = (n: number, id: number) => ({
+      document: { ...make(n), id: `d${id}` },
+      action: 'upsert' as const,
+    })
+    const change = (kind: string, n: number) => {
+      if (kind === 'put') writer.write([item(n + 1, n)])
+      const seq = store.find([`d${n}`]).get(`d${n}`)
+      if (kind === 'remove' && seq !== undefined) removeAll(storage, store, [[seq, `d${n}`]])
+      if (kind === 'refuse') {
+        const items = [item(n + 2, n), { ...item(n, n), document: { points: 'none' } }]
+        expect(() =>
+          writer.writeTogether(
+            items,
+            () => true,
+            () => {},
+          ),
+        ).toThrow()
+      }
+      if (kind === 'grow') {
+        // The next document is in another block.
+        writeMeta(storage.sql, 'counters', { nextSeq: store.nextSeq + 3_000, count: store.count })
+        store.reset()
+        writer.write([item(n, store.nextSeq)])
+      }
+      if (kind === 'tidy') columns.leaveWritten()
+      if (kind === 'tidy' || kind === 'sleep')
+        for (; columns.pack(storage.sql, store.readable, store.count); );
+      if (kind === 'sleep') columns.evict()
+    }
+    const run = async (of: ColumnMemory, params: Record<string, string>) => {
+      const other = Object.create(context, { columns: { value: of } })
+      return { ...(await executeSearch(other, { ...params, per_page: '250' })), search_time_ms: 0 }
+    }
+    await fc.assert(
+      fc.asyncProperty(steps, asked, async (all, params) => {
+        for (const { kind, n } of all) change(kind, n)
+        expect(await run(columns, params)).toEqual(await run(new ColumnMemory(), params))
+      }),
+      { numRuns: 100, endOnFailure: true },
+    )
+    const packed = storage.sql.exec('SELECT DISTINCT block FROM packed_columns').toArray()
+    expect(packed.length).toBeGreaterThan(3)
+  })
+})
+
+it('reads one row of a block for each field, once a search has read the documents', async () => {
+  const documents = numbered(300, (n) => ({ kind: `k${n % 3}`, points: n % 10 }))
+  await inside(FIELDS, documents, async ({ context, store }, { sql }) => {
+    const first = await executeSearch(context, ALL)
+    while (store.columns.pack(sql, store.readable, store.count)) {}
+    store.columns.evict()
+    let rows = 0
+    const counted = {
+      exec: (...asked: Parameters<SqlStorage['exec']>) => {
+        const cursor = sql.exec(...asked)
+        const all = cursor.toArray()
+        rows += cursor.rowsRead
+        return {
+          toArray: () => all,
+          one: () => all[0],
+          rowsRead: cursor.rowsRead,
+          [Symbol.iterator]: () => all.values(),
+        }
+      },
+    }
+    const stored = new PackedColumns(counted as never)
+    const columns = new ColumnMemory(undefined, undefined, stored)
+    const again = Object.create(context, { columns: { value: columns }, sql: { value: counted } })
+    const { search_time_ms: _, ...found } = await executeSearch(again, ALL)
+    expect(first).toMatchObject(found)
+    // Three rows of the block, those of ten hits, and where the collection begins and ends.
+    expect(rows).toBeLessThan(3 + 4 * 10)
   })
 })
 

@@ -19,7 +19,7 @@ it('a collection from before format 1 is refused, and opens again where its vers
         .toArray(),
     )
   const before = await dump()
-  await mark(11)
+  await mark(13)
   await abortAllDurableObjects()
   const search = () => collectionObject(env, things.objectId).search({ q: 'wolf', query_by: 'title' })
   expect(await search()).toMatchObject({
@@ -27,7 +27,7 @@ it('a collection from before format 1 is refused, and opens again where its vers
     error: { status: 500, message: expect.stringContaining('before storage format 1') },
   })
   expect(await dump()).toEqual(before)
-  await mark(12)
+  await mark(14)
   await abortAllDurableObjects()
   const found = await search()
   expect(found.ok && idsOf(found.value as never)).toEqual(['a'])

@@ -2,26 +2,27 @@ import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { MemoryBudget } from '../../src/search/memory-budget'
+import { Memory } from '../../src/search/memory'
+import { createVectorsTable } from '../../src/search/schema/tables'
 import type { VectorDistance } from '../../src/search/types'
 import { type Neighbour, ScannedIndex, type VectorIndex } from '../../src/search/vectors/vector-index'
 
-/** Runs in an object of its own, with an empty table for vectors. */
+/** Runs in an object of its own, with empty tables for vectors. */
 async function withTable(work: (sql: SqlStorage) => void): Promise<void> {
   const namespace = env.COLLECTION as DurableObjectNamespace
   await runInDurableObject(namespace.getByName(crypto.randomUUID()), (_object, state) => {
     const { sql } = state.storage
-    sql.exec('CREATE TABLE vectors_1 (seq INTEGER PRIMARY KEY, vector BLOB NOT NULL)')
+    createVectorsTable(sql, SLOT)
     work(sql)
   })
 }
 
-const createVectorIndex = (
-  sql: SqlStorage,
-  table: string,
-  distance: VectorDistance,
-  matrixBytes = 1 << 20,
-): VectorIndex => new ScannedIndex(sql, table, { distance, dimensions: 64, matrixBytes })
+const SLOT = { slot: 1 }
+/** Room for a block of 256 vectors of 64 dimensions, and for no second one. */
+const LITTLE = 30_000
+
+const createVectorIndex = (sql: SqlStorage, distance: VectorDistance, most = 1 << 20): VectorIndex =>
+  new ScannedIndex(sql, SLOT, { distance, dimensions: 64 }, new Memory(most))
 
 const cosine = (a: Float32Array, b: Float32Array): number => {
   const dot = (x: Float32Array, y: Float32Array) => x.reduce((sum, value, i) => sum + value * y[i]!, 0)
@@ -46,11 +47,12 @@ function randomVectors(count: number, dimensions: number): Float32Array[] {
 
 describe('a vector index', () => {
   it.each([
-    ['with a matrix', 1 << 20],
-    ['without one', 0],
-  ])('finds the exact nearest of thousands %s', async (_, matrixBytes) => {
+    ['in memory', 1 << 20],
+    ['with little memory', LITTLE],
+    ['without memory', 0],
+  ])('finds the exact nearest of thousands %s', async (_, most) => {
     await withTable((sql) => {
-      const index = createVectorIndex(sql, 'vectors_1', 'cosine', matrixBytes)
+      const index = createVectorIndex(sql, 'cosine', most)
       const vectors = randomVectors(3000, 64)
       for (const [seq, vector] of vectors.entries()) index.put(seq, vector)
       for (const query of randomVectors(10, 64)) {
@@ -71,73 +73,79 @@ describe('a vector index', () => {
     })
   })
 
-  it('loads in steps, and finds what is written between them', async () => {
+  it('reads in steps, few rows, and finds what is written between them', async () => {
     await withTable((sql) => {
       const vectors = randomVectors(4_100, 64)
-      const before = createVectorIndex(sql, 'vectors_1', 'cosine')
+      const before = createVectorIndex(sql, 'cosine')
       for (const [at, vector] of vectors.entries()) before.put(at * 2, vector)
-      const index = createVectorIndex(sql, 'vectors_1', 'cosine')
-      const [query, near] = randomVectors(4_102, 64).slice(-2) as [Float32Array, Float32Array]
-      expect(index.load!()).toBe(2_000)
-      // Of the rows that are loaded, and of those that are not.
-      for (const seq of [20, 8_000]) index.remove(seq)
-      for (const seq of [1, 40, 7_001, 8_040]) index.put(seq, near)
-      const others = [1, 40, 7_001, 8_040, 20, 8_000]
-      expect([index.load!(), index.load!(), index.load!()]).toEqual([2_000, 0, 0])
+      before.flush()
+      const index = createVectorIndex(sql, 'cosine')
+      const [near] = randomVectors(4_101, 64).slice(-1) as [Float32Array]
+      const steps = index.search(near, 30)
+      for (let step = 0; step < 5; step++) expect(steps.next().value).toMatchObject({ read: 128 * 73 })
+      // Of the blocks that are read, of those that are not, and of new ones.
+      const [removed, put] = [
+        [20, 8_000],
+        [1, 40, 7_001, 8_040, 9_000],
+      ]
+      for (const seq of removed) index.remove(seq)
+      for (const seq of put) index.put(seq, near)
+      index.flush()
+      let found = steps.next()
+      while (!found.done) found = steps.next()
+      expect(found.value.slice(0, 3).map(({ seq }) => seq)).toEqual([9_000, 8_040, 7_001])
       const expected = order([
-        ...[1, 40, 7_001, 8_040].map((seq) => ({ seq, distance: cosine(near, near) })),
+        ...put.map((seq) => ({ seq, distance: cosine(near, near) })),
         ...vectors
           .map((vector, at) => ({ seq: at * 2, distance: cosine(near, vector) }))
-          .filter(({ seq }) => !others.includes(seq)),
+          .filter(({ seq }) => ![...put, ...removed].includes(seq)),
       ])
-      const seqs = (found: Neighbour[]) => found.map(({ seq }) => seq)
-      expect(seqs(index.nearest(near, 30))).toEqual(seqs(expected).slice(0, 30))
-      const fresh = createVectorIndex(sql, 'vectors_1', 'cosine')
-      expect(fresh.nearest(query, 30)).toEqual(index.nearest(query, 30))
-      expect(createVectorIndex(sql, 'vectors_1', 'cosine', 0).load!()).toBe(0)
+      const fresh = createVectorIndex(sql, 'cosine')
+      for (const each of [index, fresh]) {
+        expect(each.nearest(near, 30).map(({ seq }) => seq)).toEqual(
+          expected.slice(0, 30).map(({ seq }) => seq),
+        )
+        expect(each.size).toBe(4_101)
+      }
+      const blocks = (of: VectorIndex) =>
+        [...of.search(near, 30)].filter(({ compared, read }) => compared > 0 && read > 0).length
+      expect([blocks(fresh), blocks(createVectorIndex(sql, 'cosine'))]).toEqual([0, 34])
     })
   })
 
-  it('makes room for others in the isolate, and finds the same afterwards', async () => {
+  it('writes each block once a batch, and none for what is put and removed again', async () => {
     await withTable((sql) => {
-      sql.exec('CREATE TABLE vectors_2 (seq INTEGER PRIMARY KEY, vector BLOB NOT NULL)')
-      const measure = { distance: 'cosine', dimensions: 64, matrixBytes: 1 << 20 } as const
-      // Room for one of the two.
-      const budget = new MemoryBudget(300 * (64 + 64))
-      const evicted: string[] = []
-      class Watched extends ScannedIndex {
-        readonly table: string
-        constructor(table: string) {
-          super(sql, table, measure, budget)
-          this.table = table
-        }
-        override evict(): void {
-          evicted.push(this.table)
-          super.evict()
-        }
+      const index = createVectorIndex(sql, 'cosine')
+      const packed = () => [...sql.exec('SELECT seq, count FROM packed_1').raw()]
+      const written = (work: () => void) => {
+        const before = sql.exec<{ changes: number }>('SELECT total_changes() AS changes').one().changes
+        work()
+        return sql.exec<{ changes: number }>('SELECT total_changes() AS changes').one().changes - before
       }
-      const [one, two] = [new Watched('vectors_1'), new Watched('vectors_2')]
-      const vectors = randomVectors(200, 64)
-      for (const [seq, vector] of vectors.entries()) {
-        one.put(seq, vector)
-        two.put(seq + 1_000, vector)
-      }
-      expect(evicted).toEqual([])
-      const [query] = randomVectors(1, 64)
-      const found = one.nearest(query!, 1)
-      expect(two.nearest(query!, 1)).toEqual([{ ...found[0], seq: found[0]!.seq + 1_000 }])
-      expect(one.nearest(query!, 1)).toEqual(found)
-      expect(evicted).toEqual(['vectors_1', 'vectors_2'])
-      // One that grows past the room makes the other give way, too.
-      two.nearest(query!, 1)
-      for (const [seq, vector] of vectors.entries()) two.put(seq + 2_000, vector)
-      expect(evicted).toEqual(['vectors_1', 'vectors_2', 'vectors_1'])
+      for (const [seq, vector] of randomVectors(300, 64).entries()) index.put(seq, vector)
+      expect(written(() => index.flush())).toBe(2)
+      expect(packed()).toEqual([
+        [0, 256],
+        [256, 44],
+      ])
+      for (const seq of [3, 4, 5]) index.remove(seq)
+      index.put(4, Float32Array.of(1))
+      expect(written(() => index.flush())).toBe(1)
+      expect(packed()[0]).toEqual([0, 254])
+      for (let seq = 256; seq < 300; seq++) index.remove(seq)
+      index.flush()
+      expect(packed()).toEqual([[0, 254]])
+      // After a rollback, what was put is not packed later.
+      index.put(500, Float32Array.of(1))
+      index.reset()
+      index.flush()
+      expect(packed()).toEqual([[0, 254]])
     })
   })
 
   it('measures inner products for ip', async () => {
     await withTable((sql) => {
-      const index = createVectorIndex(sql, 'vectors_1', 'ip')
+      const index = createVectorIndex(sql, 'ip')
       index.put(1, Float32Array.of(1, 0))
       index.put(2, Float32Array.of(3, 0))
       index.put(3, Float32Array.of(0, 9))
@@ -150,13 +158,14 @@ describe('a vector index', () => {
   })
 
   it.each([
-    ['with a matrix', 1 << 20],
-    ['without one', 0],
-  ])('measures Euclidean distances of vectors of all lengths %s', async (_, matrixBytes) => {
+    ['in memory', 1 << 20],
+    ['with little memory', LITTLE],
+    ['without memory', 0],
+  ])('measures Euclidean distances of vectors of all lengths %s', async (_, most) => {
     const squared = (a: Float32Array, b: Float32Array) =>
       a.reduce((sum, value, i) => sum + (value - b[i]!) ** 2, 0)
     await withTable((sql) => {
-      const index = createVectorIndex(sql, 'vectors_1', 'l2', matrixBytes)
+      const index = createVectorIndex(sql, 'l2', most)
       const vectors = randomVectors(3000, 64).map((vector, n) => vector.map((part) => part * (1 + (n % 7))))
       for (const [seq, vector] of vectors.entries()) index.put(seq, vector)
       for (const query of [
@@ -175,7 +184,7 @@ describe('a vector index', () => {
 
   it('tells vectors apart that are close together, and far from zero', async () => {
     await withTable((sql) => {
-      const index = createVectorIndex(sql, 'vectors_1', 'l2')
+      const index = createVectorIndex(sql, 'l2')
       const far = randomVectors(3000, 64).map((vector) => vector.map((part) => 100 + part))
       const [query, ...vectors] = far
       for (const [seq, vector] of vectors.entries()) index.put(seq, vector)
@@ -191,7 +200,7 @@ describe('a vector index', () => {
 
   it('restricts to what is allowed, puts the newest first among equals, and survives zeros', async () => {
     await withTable((sql) => {
-      const index = createVectorIndex(sql, 'vectors_1', 'cosine')
+      const index = createVectorIndex(sql, 'cosine')
       for (const seq of [1, 2, 3]) index.put(seq, Float32Array.of(2, 0))
       index.put(4, Float32Array.of(0, 0))
       const query = Float32Array.of(1, 0)
@@ -200,9 +209,8 @@ describe('a vector index', () => {
       expect(index.nearest(query, 0)).toEqual([])
       expect(index.nearest(query, 5, new Set())).toEqual([])
       expect(index.nearest(Float32Array.of(0, 0), 1)).toEqual([{ seq: 4, distance: 1 }])
-      expect(createVectorIndex(sql, 'vectors_1', 'cosine').nearest(query, 1)).toEqual([
-        { seq: 3, distance: 0 },
-      ])
+      index.flush()
+      expect(createVectorIndex(sql, 'cosine').nearest(query, 1)).toEqual([{ seq: 3, distance: 0 }])
     })
   })
 
@@ -210,22 +218,28 @@ describe('a vector index', () => {
     const step = fc.oneof(
       fc.record({ kind: fc.constant('put' as const), seq: fc.nat(12), x: fc.integer({ min: -9, max: 9 }) }),
       fc.record({ kind: fc.constant('remove' as const), seq: fc.nat(12), x: fc.constant(0) }),
-      fc.record({ kind: fc.constant('clear' as const), seq: fc.constant(0), x: fc.constant(0) }),
+      fc.record({
+        kind: fc.constantFrom('clear' as const, 'flush' as const),
+        seq: fc.constant(0),
+        x: fc.constant(0),
+      }),
     )
     await withTable((sql) => {
       const query = Float32Array.of(1, 1)
       const all = (index: VectorIndex) => index.nearest(query, 20)
       fc.assert(
         fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
-          sql.exec('DELETE FROM vectors_1')
-          const index = createVectorIndex(sql, 'vectors_1', 'cosine')
+          for (const table of ['vectors_1', 'packed_1']) sql.exec(`DELETE FROM ${table}`)
+          const index = createVectorIndex(sql, 'cosine')
           all(index)
           for (const { kind, seq, x } of steps) {
             if (kind === 'put') index.put(seq, Float32Array.of(x, 1))
             if (kind === 'remove') index.remove(seq)
             if (kind === 'clear') index.clear()
+            if (kind === 'flush') index.flush()
           }
-          const fresh = createVectorIndex(sql, 'vectors_1', 'cosine')
+          index.flush()
+          const fresh = createVectorIndex(sql, 'cosine')
           expect(all(index)).toEqual(all(fresh))
           expect(index.size).toBe(fresh.size)
         }),
@@ -236,7 +250,7 @@ describe('a vector index', () => {
 
   it('gives back the vector that was put', async () => {
     await withTable((sql) => {
-      const index = createVectorIndex(sql, 'vectors_1', 'cosine')
+      const index = createVectorIndex(sql, 'cosine')
       index.put(5, Float32Array.of(0.1, -2.5))
       expect(index.get(5)).toEqual(Float32Array.of(0.1, -2.5))
       expect(index.get(6)).toBeUndefined()

@@ -6,7 +6,7 @@ import { unwrap } from '../../src/errors'
 import { collectionObject } from '../../src/search/collection/handle'
 import type { CollectionRpc } from '../../src/search/collection/rpc'
 import { MAX_MATRIX_BYTES } from '../../src/search/limits'
-import { matrixBytes } from '../../src/search/vectors/int8-matrix'
+import { vectorBytes } from '../../src/search/vectors/packed-vectors'
 import { drained, embedding, found, Provider, summaryOf } from './embedding-stage'
 import { importAll, newObject } from './object'
 
@@ -25,15 +25,14 @@ async function almostFull(model: string): Promise<CollectionRpc> {
     { id: 'b', title: 'second title' },
   ])
   await drained(object)
-  const room = Math.floor(MAX_MATRIX_BYTES / matrixBytes(1, 384))
+  const room = Math.floor(MAX_MATRIX_BYTES / vectorBytes(1, 384))
   await runInDurableObject(
     env.COLLECTION.get(env.COLLECTION.idFromName(objectId)),
     (_object, { storage }) => {
       // How many there are is what counts; nothing asks for what is in them.
       storage.sql.exec(
-        `INSERT INTO vectors_1 (seq, vector)
-         WITH RECURSIVE n (seq) AS (SELECT 1000 UNION ALL SELECT seq + 1 FROM n LIMIT ?)
-         SELECT seq, zeroblob(4) FROM n`,
+        'INSERT INTO packed_1 (seq, count, vectors) VALUES (?, ?, zeroblob(0))',
+        256 * 1_000,
         room - 3,
       )
     },
@@ -44,7 +43,7 @@ async function almostFull(model: string): Promise<CollectionRpc> {
 }
 
 it('is counted with the zeros that fill a row', () => {
-  expect([1, 16, 17, 1_024].map((dimensions) => matrixBytes(2, dimensions))).toEqual([160, 160, 192, 2_176])
+  expect([1, 16, 17, 1_024].map((dimensions) => vectorBytes(2, dimensions))).toEqual([160, 160, 192, 2_176])
 })
 
 it('a document past it is refused in its own line, and those that are there can be changed', async () => {

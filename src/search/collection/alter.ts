@@ -4,12 +4,19 @@ import { ApiError, collectionGone } from '../../errors'
 import { matches } from '../documents/detect'
 import { coerceDocument, FieldFault } from '../documents/document'
 import type { Store } from '../documents/store'
-import { beginReplacement, cancelReplacement, discardVectors } from '../embedding/replacement'
+import { beginReplacement, cancelReplacement, discard, discardVectors } from '../embedding/replacement'
 import { openWhatOpens, sealFields } from '../schema/embedding-secrets'
 import { checkEmbedSources, checkFields, isDynamic, parseField } from '../schema/field'
 import { fillAgain } from '../schema/filling'
 import { beginFormer, formerOf, freeTexts } from '../schema/former'
-import { isSearchable, isVector, replacementOf, type StoredSchema, vectorsTable } from '../schema/layout'
+import {
+  isSearchable,
+  isVector,
+  packedTable,
+  replacementOf,
+  type StoredSchema,
+  vectorsTable,
+} from '../schema/layout'
 import { planOf } from '../schema/plan'
 import { checkReferences, maskField } from '../schema/schema'
 import { takeStemWords } from '../schema/stem-words'
@@ -271,8 +278,12 @@ export function applyAlteration(
     cancelReplacement(store, schema, name)
     if (slot !== undefined && isVector(field)) {
       // A model can make its vectors again. Vectors that came with the documents must not be lost.
-      if (field.embed === undefined) carried.push({ name, table: vectorsTable(slot) })
-      else discardVectors(store, slot)
+      if (field.embed === undefined) {
+        carried.push({ name, table: vectorsTable(slot) })
+        discard(store.sql, [packedTable(slot)])
+      } else {
+        discardVectors(store, slot)
+      }
       store.vectorFields.retire(slot)
     }
     removeField(store.sql, schema, field)

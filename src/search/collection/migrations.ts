@@ -2,8 +2,8 @@ import * as v from 'valibot'
 import { ApiError } from '../../errors'
 import { readMeta, writeMeta } from '../meta'
 
-/** What `version` in `meta` says of storage format 1, the first that is kept readable: it had twelve steps before it. */
-const FORMAT_1 = 12
+/** What `version` in `meta` says of storage format 1, the first that is kept readable: it had fourteen steps before it. */
+const FORMAT_1 = 14
 
 /** The tables that every collection has, whatever its schema. */
 const TABLES: readonly string[] = [
@@ -43,6 +43,9 @@ const TABLES: readonly string[] = [
   'CREATE INDEX join_keys_by_seq ON join_keys (seq, field)',
   // Keys of deleted documents that other collections still refer to (documents/cascade.ts).
   'CREATE TABLE cascades (field TEXT NOT NULL, key NOT NULL, PRIMARY KEY (field, key)) WITHOUT ROWID',
+  // Values of a field in a block of documents (schema/packed-columns.ts).
+  `CREATE TABLE packed_columns (block INTEGER NOT NULL, slot INTEGER NOT NULL, packed BLOB NOT NULL,
+    PRIMARY KEY (block, slot)) WITHOUT ROWID`,
   // The words that documents have (text/terms.ts).
   'CREATE TABLE terms (term TEXT PRIMARY KEY) WITHOUT ROWID',
 ]

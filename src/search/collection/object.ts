@@ -295,10 +295,10 @@ export class Collection extends CountingObject implements CollectionRpc {
   ): Promise<Outcome<SearchResult | string>> {
     this.#searchedAt = Date.now()
     return this.#answer('search', scope, async () => {
-      const { context, store, merging, mirror } = this.#life.existing()
+      const { context, store, tidying, mirror } = this.#life.existing()
       if (!scope.history && (mirror !== undefined || isHistoryShaped(store.schema))) throw forbidden()
       const sharing = { others: this.#longSearches, ticket }
-      const reply = await merging.during(() => search(context, params, scope, sharing))
+      const reply = await tidying.during(() => search(context, params, scope, sharing))
       return asText ? (reply.text ?? written(reply.result)) : reply.result
     })
   }

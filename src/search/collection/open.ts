@@ -31,9 +31,9 @@ import { VectorMirror } from '../vectors/vectorize/vector-mirror'
 import type { Background, Surroundings } from '../work'
 import { BackgroundWorks } from './background'
 import { cascading, joinPort } from './links'
-import { Merging } from './merging'
 import { isOutdated, outlining } from './outlining'
 import { Reindex } from './reindex'
+import { Tidying } from './tidying'
 
 export interface Open {
   store: Store
@@ -54,7 +54,7 @@ export interface Open {
   ledger: Ledger
   /** keeps the outline in the registry up to date */
   outline: Background
-  merging: Merging
+  tidying: Tidying
   /** only in a history collection */
   mirror: HistoryMirror | undefined
 }
@@ -105,8 +105,8 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
   store.onSchema = () => {
     if (isOutdated(store)) background.kick(outline)
   }
-  const merging = new Merging(storage, store)
-  store.onTexts = () => merging.wrote()
+  const tidying = new Tidying(storage, store)
+  store.onTexts = () => tidying.wrote()
   const ledger: Ledger = new Ledger(storage, { store, writer, embedders }, () =>
     background.kick(ledger.work, true),
   )
@@ -151,7 +151,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     cascade,
     ledger,
     outline,
-    merging,
+    tidying,
     mirror: undefined,
   }
   if (hasMeta(sql, 'history')) mirrorHistory(open, around)

@@ -97,10 +97,8 @@ export class DocumentRows {
 
   /** Writes typed values. Lists must not be there yet. */
   write(all: readonly Values[]): void {
-    for (const { seq, keys } of all) {
-      this.#columns.forget(seq)
-      this.writeKeys(seq, keys)
-    }
+    this.#columns.forget(all.map(({ seq }) => seq))
+    for (const { seq, keys } of all) this.writeKeys(seq, keys)
     for (const [number, insert] of this.#statements.insertColumns.entries()) {
       insert.write(
         this.#sql,

@@ -16,6 +16,7 @@ import { ColumnMemory } from '../schema/column-memory'
 import { readable } from '../schema/filling'
 import { completeFormer, discardFormer, type Former, readFormer, withFormer } from '../schema/former'
 import { type FieldSlot, type StoredSchema, valuesTable } from '../schema/layout'
+import { PackedColumns } from '../schema/packed-columns'
 import { type FieldPlan, type Plan, planOf } from '../schema/plan'
 import { readSchema, writeSchema } from '../schema/stored'
 import { NEXT } from '../schema/tables'
@@ -59,7 +60,7 @@ export class Store {
 
   readonly pending: PendingEmbeddings
   readonly vectorFields: VectorFields
-  readonly columns = new ColumnMemory()
+  readonly columns: ColumnMemory
 
   /** Set when the collection is gone. Code that still holds the store must not write. */
   closed = false
@@ -88,6 +89,7 @@ export class Store {
   ) {
     this.vectorFields = new VectorFields(vectorIndexes)
     this.#sql = sql
+    this.columns = new ColumnMemory(undefined, undefined, new PackedColumns(sql))
     this.#adopt(schema)
     this.#counters = this.#readCounters()
     this.pending = new PendingEmbeddings(sql)
@@ -175,6 +177,7 @@ export class Store {
   flush(): void {
     this.#rows.flush()
     for (const entries of this.#texts) if (entries.flush()) this.onTexts()
+    this.vectorFields.flush()
   }
 
   /** Reloads the state in memory, after a rollback. */
@@ -304,7 +307,7 @@ export class Store {
 
   remove(seq: number, id: string): void {
     this.flush()
-    this.columns.forget(seq)
+    this.columns.forget([seq])
     for (const entries of this.#texts) entries.remove(seq)
     this.#removeLists(seq)
     for (const { table } of this.#plan.columns) this.#sql.exec(`DELETE FROM ${table} WHERE seq = ?`, seq)
@@ -330,7 +333,7 @@ export class Store {
     for (const { slot } of this.#plan.lists) this.#sql.exec(`DELETE FROM ${valuesTable(slot as FieldSlot)}`)
     for (const plan of [...this.#plan.vectors, ...this.#plan.replacing]) this.indexOf(plan).clear()
     this.pending.clear()
-    this.columns.clear()
+    this.columns.removeAll()
     noteRemoved(this.#sql, this.#schema)
     this.#sql.exec('DELETE FROM join_keys')
     this.#sql.exec('DELETE FROM unstored')

@@ -241,6 +241,7 @@ export class EmbeddingQueue implements Background {
             this.#put(plan, seq, typeof vectors === 'string' ? vectors : vectors[number]!)
           }
         }
+        store.flush()
       })
     } catch (error) {
       store.reset()

@@ -11,7 +11,7 @@ import * as v from 'valibot'
 import { once } from '../../once'
 import type { Store } from '../documents/store'
 import { readMeta, writeMeta } from '../meta'
-import { type FieldSlot, replacementOf, type StoredSchema, vectorsTable } from '../schema/layout'
+import { type FieldSlot, packedTable, replacementOf, type StoredSchema, vectorsTable } from '../schema/layout'
 import { createVectorsTable } from '../schema/tables'
 import type { Field } from '../types'
 import type { Background } from '../work'
@@ -67,15 +67,18 @@ const tables = once(() => v.array(v.string()))
  * large as the rest of the collection.
  */
 export function discardVectors(store: Store, slot: FieldSlot): void {
-  const table = vectorsTable(slot)
   store.pending.forgetSlot(slot)
   writeMeta(store.sql, stallKey(slot), undefined)
   store.vectorFields.retire(slot)
-  writeMeta(store.sql, 'discarded', [...(readMeta(store.sql, 'discarded', tables()) ?? []), table])
+  discard(store.sql, [vectorsTable(slot), packedTable(slot)])
 }
 
-/** Rows deleted in a step: 3 MB at 1,536 dimensions. */
-const DISCARD_ROWS = 500
+/** Marks tables whose rows have a `seq` to be dropped. */
+export const discard = (sql: SqlStorage, names: readonly string[]): void =>
+  writeMeta(sql, 'discarded', [...(readMeta(sql, 'discarded', tables()) ?? []), ...names])
+
+/** Vectors deleted in a step, and blocks of vectors: 3 MB at 1,536 dimensions, and at 384. */
+const [DISCARD_ROWS, DISCARD_BLOCKS] = [500, 32]
 
 /** Drops discarded tables, a piece at a time. */
 export const discarding = (storage: DurableObjectStorage): Background => ({
@@ -85,7 +88,8 @@ export const discarding = (storage: DurableObjectStorage): Background => ({
     const [table, ...others] = readMeta(sql, 'discarded', tables()) ?? []
     if (table === undefined) return undefined
     storage.transactionSync(() => {
-      sql.exec(`DELETE FROM ${table} WHERE seq IN (SELECT seq FROM ${table} LIMIT ${DISCARD_ROWS})`)
+      const rows = table.startsWith('packed') ? DISCARD_BLOCKS : DISCARD_ROWS
+      sql.exec(`DELETE FROM ${table} WHERE seq IN (SELECT seq FROM ${table} LIMIT ${rows})`)
       if (sql.exec(`SELECT 1 FROM ${table} LIMIT 1`).toArray().length > 0) return
       sql.exec(`DROP TABLE ${table}`)
       writeMeta(sql, 'discarded', others.length === 0 ? undefined : others)

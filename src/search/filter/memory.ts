@@ -3,8 +3,8 @@
  * words of the full-text index, places, ids, objects and other collections are left to SQL.
  */
 
-import { BLOCK, type Offsets } from '../schema/block'
-import { type Block, type Column, isKept } from '../schema/column'
+import { BLOCK, type Block, type Offsets } from '../schema/block'
+import { type Column, isKept } from '../schema/column'
 import { findField } from '../schema/find-field'
 import { isBool, type StoredSchema } from '../schema/layout'
 import { rulesOf } from '../text/rules'

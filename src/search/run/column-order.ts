@@ -1,7 +1,7 @@
 /** Orders matches by values in memory (schema/column-memory.ts), as the SQL of request/sort.ts does. */
 import type { SortKey } from '../request/sort'
-import { BLOCK, type Offsets } from '../schema/block'
-import type { Block, Column } from '../schema/column'
+import { BLOCK, type Block, type Offsets } from '../schema/block'
+import type { Column } from '../schema/column'
 import { isString } from '../schema/layout'
 import type { Field } from '../types'
 import type { Scores } from './candidates'

@@ -1,8 +1,8 @@
 /** Counts facet values in memory (schema/column-memory.ts). */
 import type { FacetQuery, FacetRequest } from '../request/facet-request'
 import type { SearchRequest } from '../request/request'
-import type { Offsets } from '../schema/block'
-import { type Block, type Column, isKept } from '../schema/column'
+import type { Block, Offsets } from '../schema/block'
+import { type Column, isKept } from '../schema/column'
 import { isString } from '../schema/layout'
 import { beginning } from '../text/compared'
 import { rulesOf } from '../text/rules'

@@ -7,7 +7,7 @@ import { EVERYWHERE, NOWHERE } from '../range'
 import type { SearchRequest } from '../request/request'
 import type { VectorQuery } from '../request/vector-query'
 import type { EmbedConfig, Field, SearchScope } from '../types'
-import type { Candidates, Neighbour, Report, Restriction, Wanted } from '../vectors/vector-index'
+import type { Candidates, Neighbour, Report, Restriction, VectorIndex, Wanted } from '../vectors/vector-index'
 import { everything, type Candidates as Found, type RangedFilter } from './candidates'
 import type { SearchContext } from './context'
 import type { Pace } from './pace'
@@ -177,24 +177,25 @@ export async function nearestNeighbours(
   candidates?: Candidates,
 ): Promise<Neighbour[]> {
   const allowed = await allowedBy(context.sql, filter, pace, candidates)
-  const index = context.vectors(search.field)
-  for (let read = 1; read > 0; ) {
-    read = index.load?.() ?? 0
-    pace.countDocuments(read / VECTORS_A_DOCUMENT)
-    if (!(await pace.rest())) break
-  }
   const more = search.except === undefined ? 0 : 1
-  const found = index
-    .nearest(search.vector, k + more, allowed)
-    .filter(({ seq }) => seq !== search.except)
-    .slice(0, k)
-  await pace.rest()
+  const all = await paced(context.vectors(search.field).search(search.vector, k + more, allowed), pace)
+  const found = all.filter(({ seq }) => seq !== search.except).slice(0, k)
   const threshold = search.distanceThreshold
   return threshold === undefined ? found : found.filter(({ distance }) => distance <= threshold)
 }
 
-/** To load so many vectors takes as long as to read a document. */
-const VECTORS_A_DOCUMENT = 4
+/** Bytes of vectors that take as long as to read a row: to read them, and to compare those that are in memory. */
+const [READ_A_ROW, COMPARED_A_ROW] = [512, 2_048]
+
+/** Runs the search of an index, and gives others a turn between its steps. */
+async function paced(search: ReturnType<VectorIndex['search']>, pace: Pace): Promise<Neighbour[]> {
+  for (;;) {
+    const { done, value } = search.next()
+    if (!done) pace.countRows(value.read / READ_A_ROW + value.compared / COMPARED_A_ROW)
+    await pace.rest()
+    if (done) return value
+  }
+}
 
 /** Documents that are measured before other searches get a turn. */
 const AT_ONCE = 2_000

@@ -2,25 +2,32 @@
  * Caches typed values in memory, for filters, facets, groups and orders, which look at every match of a search.
  * SQLite takes up to a microsecond for a value, this cache some nanoseconds.
  *
- * Values are kept in blocks of 4,096 sequence numbers, read when a search first needs them. A write forgets the block
- * of its document, so nothing here is ever written back, and a rollback does no harm. Strings are numbers of a
+ * Values are kept in blocks of 4,096 sequence numbers, read when a search first needs them: from packed rows if there are any
+ * (packed-columns.ts). A write forgets the block of its document, and a rollback everything. Strings are numbers of a
  * dictionary, 2 bytes a document; numbers and booleans take 8 bytes.
  *
  * Some fields cannot be kept: those with too many different strings, with long strings or lists, and those with numbers
  * that a double would round or that are infinite. Then SQL reads them, as it does whenever memory is short.
  */
 
-import { fragment, type Read } from '../fragment'
+import { fragment, type Read, type SqlFragment } from '../fragment'
 import { MAX_COLUMN_BYTES } from '../limits'
 import { MemoryBudget } from '../memory-budget'
 import type { Field } from '../types'
-import { BLOCK, type Offsets } from './block'
-import { type Block, Column, isKept, NotKept, offsetsIn, SPAN, type Span } from './column'
+import { BLOCK, type Block, type Offsets } from './block'
+import { Column, isKept, NotKept, offsetsIn, SPAN, type Span } from './column'
 import { columnsTable, hasValues, isArray, isString, type StoredSchema } from './layout'
 import { MatchMemory } from './match-memory'
+import { type PackedColumns, PRESENT } from './packed-columns'
+
+/** In a collection of fewer documents, reading their rows takes less than packing them. */
+const FEWEST_PACKED = 256
 
 /** Matches take up to one part in this many of the memory. */
 const MATCHES_PART = 3
+
+const readAll: Read = <Row extends object>(sql: SqlStorage, { sql: text, bindings }: SqlFragment) =>
+  sql.exec<Row & Record<string, SqlStorageValue>>(text, ...bindings).toArray()
 
 const bytesOf = ({ values, starts }: Block): number => values.byteLength + (starts?.byteLength ?? 0)
 
@@ -35,13 +42,22 @@ export class ColumnMemory {
   readonly #present = new Map<number, Offsets>()
   #presentTable: string | undefined
   #clock = 0
+  /** by block: slots that a search had to read from rows of documents */
+  readonly #unpacked = new Map<number, Set<number>>()
+  /** blocks with a write, and the slots that were packed */
+  readonly #written = new Set<number>()
+  readonly #wanted = new Set<number>()
   /** cached matches of expressions */
   readonly matches: MatchMemory
 
-  /** @param budget that all collections share */
+  /**
+   * @param budget that all collections share
+   * @param stored absent: nothing is packed
+   */
   constructor(
     readonly limit = MAX_COLUMN_BYTES,
     readonly budget = values,
+    readonly stored?: PackedColumns,
   ) {
     this.matches = new MatchMemory(limit / MATCHES_PART)
   }
@@ -52,12 +68,16 @@ export class ColumnMemory {
     this.budget.use(this, this.bytes)
   }
 
-  /** Drops the block of a document. */
-  forget(seq: number): void {
-    const number = Math.floor(seq / BLOCK)
-    this.matches.forget(number)
-    this.#present.delete(number)
-    for (const column of this.#columns.values()) this.#drop(column, number)
+  /** Drops the blocks of documents. Belongs in the transaction that writes them. */
+  forget(seqs: readonly number[]): void {
+    for (const number of new Set(seqs.map((seq) => Math.floor(seq / BLOCK)))) {
+      for (const slot of this.stored?.remove(number) ?? []) this.#wanted.add(slot)
+      this.#unpacked.delete(number)
+      this.#written.add(number)
+      this.matches.forget(number)
+      this.#present.delete(number)
+      for (const column of this.#columns.values()) this.#drop(column, number)
+    }
   }
 
   /** Forgets everything: the schema has changed, or there are no more documents. */
@@ -66,6 +86,13 @@ export class ColumnMemory {
     this.budget.release(this)
     this.#refused.clear()
     this.#presentTable = undefined
+    for (const kept of [this.#unpacked, this.#written, this.#wanted]) kept.clear()
+  }
+
+  /** Forgets everything, and removes what is packed: there are no more documents. */
+  removeAll(): void {
+    this.clear()
+    this.stored?.removeAll()
   }
 
   /** Frees the memory. Searches read again what they need. */
@@ -126,7 +153,9 @@ export class ColumnMemory {
     const { slot } = column.schema.slots[column.field.name]!
     let block: Block
     try {
-      block = column.read(sql, number, read)
+      const stored = this.stored?.read(number, slot)
+      block = stored === undefined ? column.read(sql, number, read) : column.unpacked(stored)
+      if (stored === undefined) this.#leave(number, slot)
     } catch (error) {
       if (!(error instanceof NotKept)) throw error
       this.#columns.delete(slot)
@@ -165,6 +194,65 @@ export class ColumnMemory {
     }
   }
 
+  /** Leaves a block to be packed. */
+  #leave(number: number, slot: number): void {
+    if (this.stored === undefined) return
+    this.#wanted.add(slot)
+    const slots = this.#unpacked.get(number) ?? new Set()
+    this.#unpacked.set(number, slots.add(slot))
+  }
+
+  /** Leaves all blocks with a write to be packed, as far as they were. */
+  leaveWritten(): void {
+    for (const number of this.#written) for (const slot of this.#wanted) this.#leave(number, slot)
+    this.#written.clear()
+  }
+
+  /** Whether there are blocks to be packed. */
+  get hasUnpacked(): boolean {
+    return this.#unpacked.size > 0
+  }
+
+  /**
+   * Packs the values of a field in one block, or the documents that it has.
+   * @param count documents of the collection; with fewer than `fewest`, nothing is packed
+   * @returns whether there is more to do
+   */
+  pack(sql: SqlStorage, schema: StoredSchema, count: number, fewest = FEWEST_PACKED): boolean {
+    const [next] = this.#unpacked
+    if (next === undefined || this.stored === undefined) return false
+    const [number, slots] = next
+    const [slot] = slots
+    if (slot === undefined || count < fewest) this.#unpacked.delete(number)
+    else {
+      const bytes = this.#packed(sql, schema, count, number, slot)
+      if (bytes !== undefined) this.stored.write(number, slot, bytes)
+      slots.delete(slot)
+    }
+    return this.hasUnpacked
+  }
+
+  /** Reads the rows again: what is in memory may be of another transaction. */
+  #packed(
+    sql: SqlStorage,
+    schema: StoredSchema,
+    count: number,
+    number: number,
+    slot: number,
+  ): ArrayBuffer | undefined {
+    if (slot === PRESENT) return this.#readPresent(sql, schema, count, number, readAll).slice().buffer
+    const [name] = Object.entries(schema.slots).find(([, each]) => each.slot === slot) ?? []
+    const field = schema.fields.find((each) => each.name === name)
+    if (field === undefined) return undefined
+    const column = new Column(field, schema)
+    try {
+      return column.packed(column.read(sql, number, readAll))
+    } catch (error) {
+      if (error instanceof NotKept) return undefined
+      throw error
+    }
+  }
+
   /**
    * The documents of a block.
    * @param count documents of the collection
@@ -172,6 +260,15 @@ export class ColumnMemory {
   present(sql: SqlStorage, schema: StoredSchema, count: number, number: number, read: Read): Offsets {
     const known = this.#present.get(number)
     if (known !== undefined) return known
+    const stored = this.stored?.read(number, PRESENT)
+    if (stored === undefined) this.#leave(number, PRESENT)
+    const offsets =
+      stored === undefined ? this.#readPresent(sql, schema, count, number, read) : new Uint16Array(stored)
+    this.#present.set(number, offsets)
+    return offsets
+  }
+
+  #readPresent(sql: SqlStorage, schema: StoredSchema, count: number, number: number, read: Read): Offsets {
     const low = number * BLOCK
     this.#presentTable ??= smallestTable(sql, schema, count)
     const [span] = read<Span>(
@@ -182,9 +279,7 @@ export class ColumnMemory {
         low + BLOCK - 1,
       ),
     )
-    const offsets = offsetsIn(sql, this.#presentTable, low, span!, read)
-    this.#present.set(number, offsets)
-    return offsets
+    return offsetsIn(sql, this.#presentTable, low, span!, read)
   }
 }
 

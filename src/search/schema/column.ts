@@ -10,7 +10,7 @@ import { fragment, type Read } from '../fragment'
 import { normalForm } from '../text/compared'
 import { rulesOf } from '../text/rules'
 import type { Field } from '../types'
-import { BLOCK, type Offsets } from './block'
+import { BLOCK, type Block, type Offsets } from './block'
 import {
   columnsTable,
   hasValues,
@@ -22,6 +22,7 @@ import {
   scalarColumn,
   valuesTable,
 } from './layout'
+import { packed, unpacked } from './packed-columns'
 
 /** Different strings of a field: an id has 16 bits, and 0 stands for no value. */
 const MOST_WORDS = 65_535
@@ -36,14 +37,6 @@ const SHORT_BYTES = 64
 const OFFSET_BYTES = 5
 /** Bytes in memory of each distinct string besides its characters, and of a character in both of its forms. */
 const [WORD_BYTES, CHARACTER_BYTES] = [150, 4]
-
-/** A field's values in a block. */
-export interface Block {
-  /** by offset: ids of strings with 0 for none, or numbers with NaN for none. Of a list, one value after the other */
-  values: Uint16Array | Float64Array
-  /** of a list: where each document's values begin, and where the last one's end */
-  starts: Uint16Array | Uint32Array | undefined
-}
 
 /** A field cannot be kept in memory: SQL has to read it. */
 export class NotKept extends Error {}
@@ -161,6 +154,16 @@ export class Column {
     for (const at of ats) starts[at + 1]!++
     for (let at = 0; at < BLOCK; at++) starts[at + 1]! += starts[at]!
     return { values, starts }
+  }
+
+  /** A block for storage (packed-columns.ts). */
+  packed(block: Block): ArrayBuffer {
+    return packed(block, this.isText ? this.words : undefined)
+  }
+
+  /** @throws NotKept */
+  unpacked(bytes: ArrayBuffer): Block {
+    return unpacked(bytes, (word) => this.#idOf(word))
   }
 
   /** @throws NotKept */

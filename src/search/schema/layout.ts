@@ -11,7 +11,9 @@
  *     columns(seq, s3, s4, n4, ...)             typed scalars: what filters, sorts and facets read; a row a document
  *     columns_1(seq, s47, ...)                  the same for slots 45 to 89, and so on: SQLite allows 100 columns a table
  *     values_5(seq, pos, value, norm)           a table for each array field that is filtered or faceted
+ *     packed_columns(block, slot, packed)       values of 4,096 documents in one row, once they were read (packed-columns.ts)
  *     vectors_7(seq, vector)                    a table for each vector field: little-endian float32
+ *     packed_7(seq, count, vectors)             the same as int8, in blocks (vectors/packed-vectors.ts)
  *     infix_words_9(id, word), infix_9(word)    tables for each field with `infix` (infix-index.ts)
  *     pending_embeddings(slot, seq)             vectors that are still to be made
  *     refused_embeddings(slot, seq, error)      vectors that a model would not make
@@ -28,7 +30,7 @@ import type { CollectionSchema, Field } from '../types'
 
 /** Where a field's values are stored. */
 export interface FieldSlot {
-  /** names s<slot>, n<slot>, values_<slot> and vectors_<slot> */
+  /** names s<slot>, n<slot>, values_<slot>, vectors_<slot> and packed_<slot> */
   slot: number
   /** number of its text in text_index and word_index, 0 to 89 that of its column; only for indexed string fields */
   text?: number
@@ -142,3 +144,4 @@ export const normColumn = (slot: FieldSlot): string => `n${slot.slot}`
 export const valuesTable = (slot: FieldSlot): string => `values_${slot.slot}`
 
 export const vectorsTable = (slot: FieldSlot): string => `vectors_${slot.slot}`
+export const packedTable = (slot: FieldSlot): string => `packed_${slot.slot}`

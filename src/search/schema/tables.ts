@@ -20,6 +20,7 @@ import {
   isString,
   isVector,
   normColumn,
+  packedTable,
   type StoredSchema,
   scalarColumn,
   valuesTable,
@@ -93,7 +94,7 @@ function createFullText(sql: SqlStorage, table: string, textColumns: number, tok
 
 /**
  * Makes FTS5 hold a whole batch in memory before it writes a segment, and gather more segments before it merges them: each
- * merge writes all of their words again. `collection/merging.ts` merges what is left when an import is over.
+ * merge writes all of their words again. `collection/tidying.ts` merges what is left when an import is over.
  */
 export function prepareForImports(sql: SqlStorage, table: string): void {
   sql.exec(`INSERT INTO ${table} (${table}, rank) VALUES ('hashsize', ${HASH_BYTES})`)
@@ -153,6 +154,9 @@ export function addField(sql: SqlStorage, schema: StoredSchema, field: Field, te
 
 export function createVectorsTable(sql: SqlStorage, slot: FieldSlot): void {
   sql.exec(`CREATE TABLE ${vectorsTable(slot)} (seq INTEGER PRIMARY KEY, vector BLOB NOT NULL)`)
+  sql.exec(
+    `CREATE TABLE ${packedTable(slot)} (seq INTEGER PRIMARY KEY, count INTEGER NOT NULL, vectors BLOB NOT NULL)`,
+  )
 }
 
 function affinity(field: Field): string {
@@ -194,6 +198,7 @@ export function dropValues(sql: SqlStorage, field: Field, slot: FieldSlot): void
   if (slot.infix) dropInfixIndex(sql, slot)
   if (isVector(field)) return
   if (hasValues(field)) {
+    sql.exec('DELETE FROM packed_columns WHERE slot = ?', slot.slot)
     if (isArray(field)) {
       sql.exec(`DROP TABLE IF EXISTS ${valuesTable(slot)}`)
     } else {

@@ -1,33 +1,61 @@
-/** Keeps the items with the highest scores: a binary heap with the lowest of them on top. */
+/** Keeps the items with the highest scores, the later ones among equals: a binary heap with the lowest of them on top. */
 export class BoundedHeap {
   #limit: number
   #scores: number[] = []
   #items: number[] = []
+  #slacks: number[] = []
 
   constructor(limit: number) {
     this.#limit = limit
   }
 
-  offer(score: number, item: number): void {
-    if (this.#items.length < this.#limit) {
-      this.#scores.push(score)
-      this.#items.push(item)
-      this.#up(this.#items.length - 1)
-    } else if (this.#limit > 0 && score > this.#scores[0]!) {
-      this.#scores[0] = score
-      this.#items[0] = item
+  /** Lower scores are not kept. */
+  get least(): number {
+    return this.#items.length < this.#limit ? Number.NEGATIVE_INFINITY : this.#scores[0]!
+  }
+
+  /** @param slack how far off the score may be */
+  offer(score: number, item: number, slack = 0): void {
+    const size = this.#items.length
+    if (size < this.#limit) {
+      this.#set(size, score, item, slack)
+      this.#up(size)
+    } else if (
+      size > 0 &&
+      (score > this.#scores[0]! || (score === this.#scores[0]! && item > this.#items[0]!))
+    ) {
+      this.#set(0, score, item, slack)
       this.#down(0)
     }
   }
 
-  items(): number[] {
-    return this.#items
+  /** The items that may be among the best `count` by their true scores, and some more, best first. @param more at least */
+  likely(count: number, more = 0): number[] {
+    const order = this.#items.map((_, at) => at)
+    order.sort((a, b) => this.#scores[b]! - this.#scores[a]! || this.#items[b]! - this.#items[a]!)
+    const last = order[Math.min(count, order.length) - 1]
+    if (last === undefined) return []
+    const isLikely = (at: number) =>
+      this.#scores[last]! - this.#scores[at]! <= Math.hypot(this.#slacks[last]!, this.#slacks[at]!)
+    return order.filter((at, place) => place < count + more || isLikely(at)).map((at) => this.#items[at]!)
+  }
+
+  #set(at: number, score: number, item: number, slack: number): void {
+    this.#scores[at] = score
+    this.#items[at] = item
+    this.#slacks[at] = slack
+  }
+
+  /** Whether the item in one place goes before that in another. */
+  #isLower(a: number, b: number): boolean {
+    const [one, other] = [this.#scores[a]!, this.#scores[b]!]
+    return one < other || (one === other && this.#items[a]! < this.#items[b]!)
   }
 
   #up(start: number): void {
     for (let at = start; at > 0; ) {
       const parent = (at - 1) >> 1
-      if (this.#scores[parent]! <= this.#scores[at]!) return
+      if (!this.#isLower(at, parent)) return
       this.#swap(at, parent)
       at = parent
     }
@@ -38,19 +66,16 @@ export class BoundedHeap {
       const left = 2 * at + 1
       if (left >= this.#items.length) return
       const right = left + 1
-      const least = right < this.#items.length && this.#scores[right]! < this.#scores[left]! ? right : left
-      if (this.#scores[at]! <= this.#scores[least]!) return
+      const least = right < this.#items.length && this.#isLower(right, left) ? right : left
+      if (!this.#isLower(least, at)) return
       this.#swap(at, least)
       at = least
     }
   }
 
   #swap(a: number, b: number): void {
-    const score = this.#scores[a]!
-    const item = this.#items[a]!
-    this.#scores[a] = this.#scores[b]!
-    this.#items[a] = this.#items[b]!
-    this.#scores[b] = score
-    this.#items[b] = item
+    const [score, item, slack] = [this.#scores[a]!, this.#items[a]!, this.#slacks[a]!]
+    this.#set(a, this.#scores[b]!, this.#items[b]!, this.#slacks[b]!)
+    this.#set(b, score, item, slack)
   }
 }

@@ -26,6 +26,7 @@ export class VectorFields {
   /** Call this when the vectors of a slot are no longer needed, before their table is dropped. */
   retire({ slot }: FieldSlot): void {
     this.#from.retire(slot)
+    this.#indexes.get(slot)?.reset()
     this.#indexes.delete(slot)
   }
 
@@ -39,13 +40,19 @@ export class VectorFields {
     this.#from.rewrite(seq, write)
   }
 
+  /** Packs what was written. Belongs in the transaction. */
+  flush(): void {
+    for (const index of this.#indexes.values()) index.flush()
+  }
+
   /** Forgets what is in memory: a transaction was rolled back, and a slot that it gave may be given to another field. */
   reset(): void {
+    for (const index of this.#indexes.values()) index.reset()
     this.#indexes.clear()
   }
 
   /**
-   * Whether memory has room for more vectors.
+   * Whether a search can compare more vectors.
    * @param filled fields that a document has vectors for
    * @param seq the document, undefined for a new one
    * @throws ApiError 422

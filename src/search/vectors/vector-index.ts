@@ -1,24 +1,30 @@
 /**
- * Exact nearest neighbours over a `vectors_<slot>` table.
+ * Exact nearest neighbours of a field's vectors.
  *
- * The rows are the truth: little-endian float32, one blob a document. An int8 matrix in memory, loaded at the first
- * search, has a quarter of the size and multiplies fast: 10,000 vectors of 384 dimensions take 3.8 MB and a few
- * milliseconds. It yields more candidates than asked for. Those are measured again from the rows, so distances and
- * order are exact. If the matrix would take too much memory, the rows are read one by one: slower, and equally exact.
+ * The rows of `vectors_<slot>` are the truth: little-endian float32, one blob a document. `packed_<slot>` has the same as int8,
+ * up to 256 vectors in a row, a quarter of the size: 10,000 vectors are 40 rows. A search reads these rows, or finds them in
+ * memory, and has more candidates than asked for. Those are measured again from the vectors themselves, so distances and order
+ * are exact.
  */
 import type { Condition } from '../filter/conditions'
 import type { SqlFragment } from '../fragment'
-import { MAX_MATRIX_BYTES } from '../limits'
-import { MemoryBudget } from '../memory-budget'
-import { type FieldSlot, type StoredSchema, vectorsTable } from '../schema/layout'
-import type { Field, VectorDistance } from '../types'
-import { Int8Matrix, matrixBytes } from './int8-matrix'
+import { Kept, type Memory } from '../memory'
+import { type FieldSlot, packedTable, type StoredSchema, vectorsTable } from '../schema/layout'
+import type { Field } from '../types'
+import { BoundedHeap } from './bounded-heap'
+import { type Measure, PackedVectors, Query, spanOf, vectorBytes } from './packed-vectors'
 import { cosineDistance, dot, fromBlob, norm, squaredDistance, toBlob } from './vector-math'
 
 export interface Neighbour {
   seq: number
   /** cosine distance 0..2; for `ip` 1 minus the inner product; for `l2` the squared Euclidean distance */
   distance: number
+}
+
+/** Bytes of a step of a search. */
+export interface Compared {
+  compared: number
+  read: number
 }
 
 /** Documents that include the nearest ones, found by an outside index. */
@@ -44,20 +50,21 @@ export interface Restriction {
 export type Report = (error: unknown) => void
 
 export interface VectorIndex {
-  /** Stores a document's vector, in the table and in memory. */
+  /** Stores a document's vector. Call `flush` at the end of the transaction. */
   put(seq: number, vector: Float32Array): void
   remove(seq: number): void
+  /** Packs what was put and removed. */
+  flush(): void
+  /** Forgets what is in memory, after a rollback. */
+  reset(): void
   /** Removes every vector. */
   clear(): void
   has(seq: number): boolean
   get(seq: number): Float32Array | undefined
-  /**
-   * Loads some of what `nearest` needs into memory, so that others can be served in between.
-   * @returns rows that were read, 0 if nothing is missing. Absent where nothing is loaded
-   */
-  load?(): number
   /** @param allowed restricts the candidates @returns nearest first; among equals, newest first */
   nearest(query: Float32Array, k: number, allowed?: ReadonlySet<number>): Neighbour[]
+  /** The same in steps, so that others can be served in between. Yields how many bytes a step has read, and compared. */
+  search(query: Float32Array, k: number, allowed?: ReadonlySet<number>): Generator<Compared, Neighbour[]>
   /**
    * Asks an outside index which documents may be the nearest. Absent where the index is in the object.
    * @param report gets what an outside index refuses or fails with, even if the search succeeds without it
@@ -94,10 +101,9 @@ export interface VectorIndexes {
 
 /** An index that is only in the object. */
 export const embeddedIndex = (sql: SqlStorage, field: Field, slot: FieldSlot): VectorIndex =>
-  new ScannedIndex(sql, vectorsTable(slot), {
+  new ScannedIndex(sql, slot, {
     distance: field.vec_dist ?? 'cosine',
     dimensions: field.num_dim as number,
-    matrixBytes: MAX_MATRIX_BYTES,
   })
 
 export const embeddedIndexes = (sql: SqlStorage): VectorIndexes => ({
@@ -107,137 +113,213 @@ export const embeddedIndexes = (sql: SqlStorage): VectorIndexes => ({
   rewrite: (_, write) => write(),
 })
 
-// The order by quantised vectors is slightly off, so this many candidates are measured exactly. On MTRAG, 1.2 k + 20 already
-// find the same neighbours.
+/** As many candidates are kept, and as many more than asked for are measured at least: the order by int8 is slightly off. */
 const oversampled = (k: number): number => 2 * k + 100
+const MORE = 20
 
 const READ_BATCH = 500
-/** Rows that are loaded into memory between rests. */
-const LOADED_AT_ONCE = 2_000
-
-/** of this isolate */
-const matrices = new MemoryBudget(MAX_MATRIX_BYTES)
-
-export interface Measure {
-  /** `vec_dist` of the field */
-  distance: VectorDistance
-  dimensions: number
-  /** the largest matrix to hold in memory, in bytes */
-  matrixBytes: number
-}
+/** To compare a block takes as long as to measure so many vectors, whether it is in memory or has to be read. */
+const [KEPT_BLOCK, READ_BLOCK] = [3, 16]
 
 export class ScannedIndex implements VectorIndex {
-  #sql: SqlStorage
-  #table: string
-  #measure: Measure
-  #budget: MemoryBudget
-  #matrix: Int8Matrix | undefined
-  /** a matrix of the rows up to `last`, while it is loaded */
-  #loading: { matrix: Int8Matrix; last: number } | undefined
+  readonly #sql: SqlStorage
+  readonly #vectors: string
+  readonly #packed: string
+  readonly #measure: Measure
+  /** sequence numbers of a block */
+  readonly #span: number
+  /** by the number of a block */
+  readonly #blocks: Kept<number, PackedVectors>
+  /** the numbers of all blocks in order, once a search has read them */
+  #numbers: number[] | undefined
+  /** the search that reads them now */
+  #listing: object | undefined
+  /** what is not packed yet */
+  #changes = new Map<number, Float32Array | null>()
   /** cached: counting the rows of a large table takes as long as a search */
   #size: number | undefined
 
-  /** @param budget that all matrices share */
-  constructor(sql: SqlStorage, table: string, measure: Measure, budget = matrices) {
+  constructor(sql: SqlStorage, slot: FieldSlot, measure: Measure, memory?: Memory) {
     this.#sql = sql
-    this.#table = table
+    this.#vectors = vectorsTable(slot)
+    this.#packed = packedTable(slot)
     this.#measure = measure
-    this.#budget = budget
+    this.#span = spanOf(measure)
+    this.#blocks = new Kept(memory)
   }
 
   put(seq: number, vector: Float32Array): void {
     const added = this.has(seq) ? 0 : 1
     const size = this.size
-    this.#sql.exec(`INSERT OR REPLACE INTO ${this.#table} (seq, vector) VALUES (?, ?)`, seq, toBlob(vector))
-    if (this.#matrix !== undefined) this.#budget.use(this, this.memory(size + added))
-    const matrix = this.#matrix ?? this.#loading?.matrix
-    matrix?.put(seq, vector)
+    this.#sql.exec(`INSERT OR REPLACE INTO ${this.#vectors} (seq, vector) VALUES (?, ?)`, seq, toBlob(vector))
+    this.#changes.set(seq, vector)
     this.#size = size + added
   }
 
   remove(seq: number): void {
     if (!this.has(seq)) return
     const size = this.size
-    this.#sql.exec(`DELETE FROM ${this.#table} WHERE seq = ?`, seq)
-    this.#matrix?.remove(seq)
-    this.#loading?.matrix.remove(seq)
+    this.#sql.exec(`DELETE FROM ${this.#vectors} WHERE seq = ?`, seq)
+    this.#changes.set(seq, null)
     this.#size = size - 1
   }
 
+  flush(): void {
+    if (this.#changes.size === 0) return
+    const byBlock = Map.groupBy(this.#changes, ([seq]) => Math.floor(seq / this.#span))
+    this.#changes = new Map()
+    for (const [number, changes] of byBlock) {
+      const before = this.#read(number)
+      const first = number * this.#span
+      const block = PackedVectors.with(before, first, new Map(changes), this.#measure)
+      if (block === undefined) {
+        this.#sql.exec(`DELETE FROM ${this.#packed} WHERE seq = ?`, first)
+        this.#blocks.delete(number)
+      } else {
+        this.#sql.exec(
+          `INSERT OR REPLACE INTO ${this.#packed} (seq, count, vectors) VALUES (?, ?, ?)`,
+          first,
+          block.count,
+          block.bytes,
+        )
+        if (this.#blocks.has(number)) this.#keep(number, block)
+      }
+      // They are listed again.
+      if ((before === undefined) !== (block === undefined)) this.#numbers = this.#listing = undefined
+    }
+  }
+
   clear(): void {
-    this.#sql.exec(`DELETE FROM ${this.#table}`)
-    this.#forget()
+    this.reset()
+    this.#sql.exec(`DELETE FROM ${this.#vectors}`)
+    this.#sql.exec(`DELETE FROM ${this.#packed}`)
+  }
+
+  reset(): void {
+    this.#blocks.clear()
+    this.#numbers = this.#listing = undefined
+    this.#changes.clear()
+    this.#size = undefined
   }
 
   has(seq: number): boolean {
-    return this.#sql.exec(`SELECT 1 FROM ${this.#table} WHERE seq = ?`, seq).toArray().length > 0
+    return this.#sql.exec(`SELECT 1 FROM ${this.#vectors} WHERE seq = ?`, seq).toArray().length > 0
   }
 
   get(seq: number): Float32Array | undefined {
     const [row] = this.#sql
-      .exec<{ vector: ArrayBuffer }>(`SELECT vector FROM ${this.#table} WHERE seq = ?`, seq)
+      .exec<{ vector: ArrayBuffer }>(`SELECT vector FROM ${this.#vectors} WHERE seq = ?`, seq)
       .toArray()
     return row && fromBlob(row.vector)
   }
 
-  /** Frees memory. The next search loads the matrix again. */
-  evict(): void {
-    this.#matrix = undefined
-  }
-
-  #forget(): void {
-    this.evict()
-    this.#loading = undefined
-    this.#budget.release(this)
-    this.#size = undefined
-  }
-
   get size(): number {
-    this.#size ??= this.#sql
-      .exec<{ count: number }>(`SELECT count(*) AS count FROM ${this.#table}`)
-      .one().count
+    if (this.#size === undefined) {
+      this.flush()
+      this.#size = this.#sql
+        .exec<{ count: number }>(`SELECT total(count) AS count FROM ${this.#packed}`)
+        .one().count
+    }
     return this.#size
   }
 
   memory(vectors: number): number {
-    return matrixBytes(vectors, this.#measure.dimensions)
+    return vectorBytes(vectors, this.#measure.dimensions)
   }
 
   nearest(query: Float32Array, k: number, allowed?: ReadonlySet<number>): Neighbour[] {
-    if (k <= 0 || allowed?.size === 0) return []
-    const sample = oversampled(k)
-    const fits = this.memory(this.size) <= this.#measure.matrixBytes
-    if (allowed !== undefined && (allowed.size <= sample || !fits)) {
-      return this.#measured(query, [...allowed]).slice(0, k)
+    const steps = this.search(query, k, allowed)
+    for (;;) {
+      const { done, value } = steps.next()
+      if (done) return value
     }
-    if (!fits) return this.#scanned(query, k)
-    const candidates = this.#loaded().nearest(query, sample, this.#measure.distance, allowed)
-    return this.#measured(query, candidates).slice(0, k)
+  }
+
+  *search(query: Float32Array, k: number, allowed?: ReadonlySet<number>): Generator<Compared, Neighbour[]> {
+    if (k <= 0 || allowed?.size === 0) return []
+    this.flush()
+    const sample = oversampled(k)
+    const wanted = allowed && [...new Set(Array.from(allowed, (seq) => Math.floor(seq / this.#span)))]
+    if (allowed !== undefined && allowed.size <= Math.max(sample, this.#costOf(wanted!))) {
+      return (yield* this.#measured(query, [...allowed])).slice(0, k)
+    }
+    const best = new BoundedHeap(sample)
+    const packed = new Query(query, this.#measure)
+    for (const { block, isRead } of this.#all(wanted)) {
+      block.offer(packed, best, allowed)
+      const { byteLength } = block.bytes
+      yield { compared: byteLength, read: isRead ? byteLength : 0 }
+    }
+    return (yield* this.#measured(query, best.likely(k, MORE))).slice(0, k)
+  }
+
+  /** How many vectors are measured in the time that it takes to compare these blocks. */
+  #costOf(numbers: readonly number[]): number {
+    return numbers.reduce((sum, number) => sum + (this.#blocks.has(number) ? KEPT_BLOCK : READ_BLOCK), 0)
+  }
+
+  /** All blocks in order. @param wanted the numbers of those that are needed; undefined for all */
+  *#all(wanted: readonly number[] | undefined): Generator<{ block: PackedVectors; isRead: boolean }> {
+    const numbers = wanted ?? this.#numbers
+    if (numbers === undefined) return yield* this.#walk()
+    for (const number of numbers) {
+      const known = this.#blocks.get(number)
+      const block = known ?? this.#read(number)
+      if (block === undefined) continue
+      if (known === undefined) this.#keep(number, block)
+      yield { block, isRead: known === undefined }
+    }
+  }
+
+  /** Reads all blocks. Then they are listed. */
+  *#walk(): Generator<{ block: PackedVectors; isRead: true }> {
+    const numbers: number[] = []
+    const listing = {}
+    this.#listing = listing
+    for (let after = -1; ; ) {
+      const block = this.#readWhere('seq > ? ORDER BY seq LIMIT 1', after)
+      if (block === undefined) break
+      const number = block.first / this.#span
+      numbers.push(number)
+      this.#keep(number, block)
+      after = block.first
+      yield { block, isRead: true }
+    }
+    if (this.#listing === listing) this.#numbers = numbers
+  }
+
+  #read(number: number): PackedVectors | undefined {
+    return this.#readWhere('seq = ?', number * this.#span)
+  }
+
+  #readWhere(condition: string, seq: number): PackedVectors | undefined {
+    const [row] = this.#sql
+      .exec<{ seq: number; vectors: ArrayBuffer }>(
+        `SELECT seq, vectors FROM ${this.#packed} WHERE ${condition}`,
+        seq,
+      )
+      .toArray()
+    return row && new PackedVectors(row.seq, row.vectors, this.#measure)
+  }
+
+  #keep(number: number, block: PackedVectors): void {
+    this.#blocks.set(number, block, block.bytes.byteLength)
   }
 
   /** Exact distances of the candidates that have a vector, nearest first. */
-  #measured(query: Float32Array, candidates: number[]): Neighbour[] {
+  *#measured(query: Float32Array, candidates: number[]): Generator<Compared, Neighbour[]> {
     const neighbours: Neighbour[] = []
     const distance = this.#distanceTo(query)
     for (let start = 0; start < candidates.length; start += READ_BATCH) {
-      const rows = this.#sql.exec<{ seq: number; vector: ArrayBuffer }>(
-        `SELECT seq, vector FROM ${this.#table} WHERE seq IN (SELECT value FROM json_each(?))`,
-        JSON.stringify(candidates.slice(start, start + READ_BATCH)),
-      )
-      for (const { seq, vector } of rows) neighbours.push({ seq, distance: distance(fromBlob(vector)) })
+      const some = candidates.slice(start, start + READ_BATCH)
+      // One by one: with a list, SQLite reads three rows for each.
+      for (const seq of some) {
+        const vector = this.get(seq)
+        if (vector !== undefined) neighbours.push({ seq, distance: distance(vector) })
+      }
+      yield { compared: 0, read: some.length * query.byteLength }
     }
     return neighbours.sort(byDistance)
-  }
-
-  /** The nearest of all rows, read one by one. */
-  #scanned(query: Float32Array, k: number): Neighbour[] {
-    const distance = this.#distanceTo(query)
-    let best: Neighbour[] = []
-    for (const { seq, vector } of this.#rows()) {
-      best.push({ seq, distance: distance(fromBlob(vector)) })
-      if (best.length >= 2 * k + READ_BATCH) best = best.sort(byDistance).slice(0, k)
-    }
-    return best.sort(byDistance).slice(0, k)
   }
 
   #distanceTo(query: Float32Array): (vector: Float32Array) => number {
@@ -245,54 +327,6 @@ export class ScannedIndex implements VectorIndex {
     if (this.#measure.distance === 'l2') return (vector) => squaredDistance(query, vector)
     const queryNorm = norm(query)
     return (vector) => cosineDistance(query, queryNorm, vector)
-  }
-
-  load(): number {
-    if (this.#matrix !== undefined) {
-      this.#budget.use(this, this.memory(this.size))
-      return 0
-    }
-    if (this.memory(this.size) > this.#measure.matrixBytes) return 0
-    this.#loading ??= {
-      matrix: new Int8Matrix(this.#measure.distance === 'l2' ? this.#mean() : undefined),
-      last: Number.MIN_SAFE_INTEGER,
-    }
-    const { matrix, last } = this.#loading
-    const rows = this.#sql.exec<{ seq: number; vector: ArrayBuffer }>(
-      `SELECT seq, vector FROM ${this.#table} WHERE seq > ? ORDER BY seq LIMIT ${LOADED_AT_ONCE}`,
-      last,
-    )
-    let read = 0
-    for (const { seq, vector } of rows) {
-      matrix.put(seq, fromBlob(vector))
-      this.#loading.last = seq
-      read++
-    }
-    if (read === LOADED_AT_ONCE) return read
-    // Not before: two that are loaded in turns would evict each other for ever.
-    this.#budget.use(this, this.memory(this.size))
-    this.#matrix = matrix
-    this.#loading = undefined
-    return 0
-  }
-
-  #loaded(): Int8Matrix {
-    for (let read = 1; read > 0; ) read = this.load()
-    return this.#matrix!
-  }
-
-  #mean(): Float32Array {
-    const sums = new Float64Array(this.#measure.dimensions)
-    let count = 0
-    for (const { vector } of this.#rows()) {
-      for (const [at, value] of fromBlob(vector).entries()) sums[at]! += value
-      count++
-    }
-    return Float32Array.from(sums, (sum) => (count === 0 ? 0 : sum / count))
-  }
-
-  #rows() {
-    return this.#sql.exec<{ seq: number; vector: ArrayBuffer }>(`SELECT seq, vector FROM ${this.#table}`)
   }
 }
 

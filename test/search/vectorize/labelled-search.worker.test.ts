@@ -31,10 +31,10 @@ const fill = (collection: LabelledCollection, count = COUNT): void =>
 
 /** How many vectors searches have read at most in one go. */
 function countReads(): () => number {
-  const nearest = vi.spyOn(ScannedIndex.prototype, 'nearest')
-  nearest.mockClear()
+  const searched = vi.spyOn(ScannedIndex.prototype, 'search')
+  searched.mockClear()
   return () =>
-    Math.max(...nearest.mock.calls.map(([, , allowed]) => allowed?.size ?? Number.POSITIVE_INFINITY))
+    Math.max(...searched.mock.calls.map(([, , allowed]) => allowed?.size ?? Number.POSITIVE_INFINITY))
 }
 
 async function expectExact(collection: LabelledCollection, filterBy: string): Promise<void> {

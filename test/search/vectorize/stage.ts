@@ -4,6 +4,7 @@ import { env } from 'cloudflare:workers'
 import { Alarm } from '../../../src/alarm'
 import { migrate } from '../../../src/search/collection/migrations'
 import type { Store } from '../../../src/search/documents/store'
+import { createVectorsTable } from '../../../src/search/schema/tables'
 import type { VectorIndex } from '../../../src/search/vectors/vector-index'
 import { fromBlob } from '../../../src/search/vectors/vector-math'
 import { nothing, Reconciler, type Reconciliation } from '../../../src/search/vectors/vectorize/reconcile'
@@ -32,7 +33,7 @@ export class Stage {
   }
 
   addTable(slot: number): void {
-    this.sql.exec(`CREATE TABLE vectors_${slot} (seq INTEGER PRIMARY KEY, vector BLOB NOT NULL)`)
+    createVectorsTable(this.sql, { slot })
   }
 
   /** As the object does when it wakes: nothing but its storage is left. */

@@ -15,6 +15,7 @@ import { vectorsTable } from '../../schema/layout'
 import {
   byDistance,
   type Candidates,
+  type Compared,
   type Neighbour,
   type Report,
   type Restriction,
@@ -83,11 +84,7 @@ export class VectorizeIndex implements VectorIndex {
     this.#sql = sql
     this.#slot = field.slot
     this.#bytes = field.bytes
-    this.#rows = new ScannedIndex(sql, vectorsTable(field), {
-      distance: 'cosine',
-      dimensions: field.dimensions,
-      matrixBytes: field.bytes.held,
-    })
+    this.#rows = new ScannedIndex(sql, field, { distance: 'cosine', dimensions: field.dimensions })
     this.#outbox = outbox
     this.#remote = remote
     this.#onChange = onChange
@@ -117,6 +114,14 @@ export class VectorizeIndex implements VectorIndex {
     this.#onChange()
   }
 
+  flush(): void {
+    this.#rows.flush()
+  }
+
+  reset(): void {
+    this.#rows.reset()
+  }
+
   has(seq: number): boolean {
     return this.#rows.has(seq)
   }
@@ -136,6 +141,10 @@ export class VectorizeIndex implements VectorIndex {
 
   nearest(query: Float32Array, k: number, allowed?: ReadonlySet<number>): Neighbour[] {
     return this.#rows.nearest(query, k, allowed)
+  }
+
+  search(query: Float32Array, k: number, allowed?: ReadonlySet<number>): Generator<Compared, Neighbour[]> {
+    return this.#rows.search(query, k, allowed)
   }
 
   async seek(

@@ -1,7 +1,8 @@
 /**
- * Merges the segments that writing leaves in the full-text indexes, some pages at a time, once nobody writes. A
- * search looks a word up in each segment. All state is in FTS5's own tables, so merging can start and stop at any
- * time.
+ * Tidies up, a little at a time, once nobody writes. It can start and stop at any time.
+ *
+ * It merges the segments that writing leaves in the full-text indexes: a search looks a word up in each segment. And it packs the
+ * values that searches read (schema/packed-columns.ts).
  */
 import { logFailure } from '../../errors'
 import { reform } from '../changes'
@@ -24,7 +25,7 @@ const [BUSY_REST_MS, BUSY_MS] = [100, 1_000]
 /** A step waits for searches that go on, but no longer than this: there may always be one. */
 const PATIENCE_MS = 250
 
-export class Merging {
+export class Tidying {
   readonly #storage: DurableObjectStorage
   readonly #store: Store
   #isRunning = false
@@ -46,7 +47,11 @@ export class Merging {
   /** Counts a transaction that wrote texts. Starts to merge later, if there may be something. */
   wrote(): void {
     this.#wroteAt = Date.now()
-    if (++this.#writes < WRITES || this.#isRunning) return
+    if (++this.#writes >= WRITES) this.#start()
+  }
+
+  #start(): void {
+    if (this.#isRunning) return
     this.#isRunning = true
     this.#run()
       .catch((error) =>
@@ -68,19 +73,20 @@ export class Merging {
     } finally {
       this.#searches--
       this.#searchedAt = Date.now()
+      if (this.#store.columns.hasUnpacked) this.#start()
     }
   }
 
   // This needs no alarm: if the object dies, later writes start it again.
   async #run(): Promise<void> {
-    let wait: number | undefined = QUIET_MS
+    let wait: number | undefined = REST_MS
     while (wait !== undefined) {
       await scheduler.wait(wait)
       wait = this.step()
     }
   }
 
-  /** Merges a few pages. @returns milliseconds until the next step, undefined when nothing is left */
+  /** Merges a few pages, or packs a block. @returns milliseconds until the next step, undefined when nothing is left */
   step(): number | undefined {
     if (this.#store.closed) return undefined
     const now = Date.now()
@@ -91,8 +97,19 @@ export class Merging {
     this.#waitingFrom = undefined
     const rest = this.#searches > 0 || now - this.#searchedAt < BUSY_MS ? BUSY_REST_MS : REST_MS
     for (const { table } of [WORDS, STEMS]) if (this.#merge(table)) return rest
+    if (this.#writes >= WRITES) this.#store.columns.leaveWritten()
     this.#writes = 0
-    return undefined
+    return this.#pack() ? rest : undefined
+  }
+
+  /** @returns whether there is more to pack */
+  #pack(): boolean {
+    const { columns, readable, count } = this.#store
+    let more = false
+    reform(this.#storage.sql, () => {
+      more = columns.pack(this.#storage.sql, readable, count)
+    })
+    return more
   }
 
   /** Merges levels of four segments and more. @returns whether there was anything to merge */

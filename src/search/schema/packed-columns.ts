@@ -1,0 +1,121 @@
+/**
+ * The values of a field in a block of documents, packed into one row: what a filter, an order or a facet needs of 4,096
+ * documents. An object that wakes reads this row instead of theirs.
+ *
+ * A search that had to read the documents' rows leaves the block to be packed, and so does an import that has changed one. A
+ * write removes what was packed of its block, in the same transaction. So what is there is true, and what is missing is read.
+ */
+import { readColumn } from '../../stored-json'
+import type { Block } from './block'
+
+/** Takes the place of a slot for the documents that a block has. */
+export const PRESENT = -1
+
+/** The packed blocks of a collection. */
+export class PackedColumns {
+  readonly #sql: SqlStorage
+
+  constructor(sql: SqlStorage) {
+    this.#sql = sql
+  }
+
+  read(block: number, slot: number): ArrayBuffer | undefined {
+    const [row] = this.#sql
+      .exec<{ packed: ArrayBuffer }>(
+        'SELECT packed FROM packed_columns WHERE block = ? AND slot = ?',
+        block,
+        slot,
+      )
+      .toArray()
+    return row?.packed
+  }
+
+  write(block: number, slot: number, packed: ArrayBuffer): void {
+    this.#sql.exec(
+      'INSERT OR REPLACE INTO packed_columns (block, slot, packed) VALUES (?, ?, ?)',
+      block,
+      slot,
+      packed,
+    )
+  }
+
+  /** @returns the slots that were packed */
+  remove(block: number): number[] {
+    return this.#sql
+      .exec<{ slot: number }>('DELETE FROM packed_columns WHERE block = ? RETURNING slot', block)
+      .toArray()
+      .map(({ slot }) => slot)
+  }
+
+  removeAll(): void {
+    this.#sql.exec('DELETE FROM packed_columns')
+  }
+}
+
+/** Types of numbers, the narrowest first, and what stands for no value. */
+const NUMBERS = [
+  [Int8Array, -128],
+  [Int16Array, -32_768],
+  [Int32Array, -2_147_483_648],
+] as const
+
+/** Bytes of the head: the type of the values, the bytes of each part, and nothing. */
+const HEAD = 4 * Uint32Array.BYTES_PER_ELEMENT
+const [TEXT, FLOAT] = [100, 101]
+
+/** Numbers in the narrowest type that has all of them. */
+function narrowed(values: Float64Array): [type: number, values: ArrayBufferView] {
+  for (const [type, [Type, none]] of NUMBERS.entries()) {
+    const narrow = new Type(values.length)
+    let at = 0
+    for (; at < values.length; at++) {
+      const value = values[at]!
+      narrow[at] = Number.isNaN(value) ? none : value
+      // Also -0 is another number.
+      if (!Number.isNaN(value) && (value === none || !Object.is(narrow[at], value))) break
+    }
+    if (at === values.length) return [type, narrow]
+  }
+  return [FLOAT, values]
+}
+
+/** @param words of which `block` has the numbers, if it has strings */
+export function packed({ values, starts }: Block, words: readonly string[] | undefined): ArrayBuffer {
+  const own = new Map<number, number>([[0, 0]])
+  const [type, all] =
+    values instanceof Float64Array
+      ? narrowed(values)
+      : ([TEXT, values.map((id) => own.get(id) ?? own.set(id, own.size).size - 1)] as const)
+  const texts = new TextEncoder().encode(words ? JSON.stringify([...own.keys()].map((id) => words[id])) : '')
+  const parts = [starts ?? new Uint32Array(0), all, texts]
+  const head = new Uint32Array(HEAD / Uint32Array.BYTES_PER_ELEMENT)
+  head.set([type, ...parts.map(({ byteLength }) => byteLength)])
+  // Every part begins where its type needs it: the head and the starts have multiples of 4 bytes, the values of 8 at most.
+  const padding = (HEAD + parts[0]!.byteLength) % Float64Array.BYTES_PER_ELEMENT
+  const bytes = new Uint8Array(HEAD + padding + parts.reduce((sum, { byteLength }) => sum + byteLength, 0))
+  bytes.set(new Uint8Array(head.buffer))
+  let at = HEAD
+  for (const [number, { buffer, byteOffset, byteLength }] of parts.entries()) {
+    bytes.set(new Uint8Array(buffer, byteOffset, byteLength), at)
+    at += byteLength + (number === 0 ? padding : 0)
+  }
+  return bytes.buffer
+}
+
+/** @param idOf the number of a string; undefined if the block has numbers */
+export function unpacked(bytes: ArrayBuffer, idOf: (word: string) => number): Block {
+  const [type, startBytes, valueBytes, textBytes] = new Uint32Array(bytes, 0, 4)
+  const padding = (HEAD + startBytes!) % Float64Array.BYTES_PER_ELEMENT
+  const from = HEAD + startBytes! + padding
+  const starts = startBytes === 0 ? undefined : new Uint32Array(bytes, HEAD, startBytes! / 4)
+  if (type === TEXT) {
+    const words = readColumn<string>(
+      new TextDecoder().decode(new Uint8Array(bytes, from + valueBytes!, textBytes)),
+    )
+    const ids = words.map((word, own) => (own === 0 ? 0 : idOf(word)))
+    return { values: new Uint16Array(bytes, from, valueBytes! / 2).map((own) => ids[own]!), starts }
+  }
+  const [Type, none] = NUMBERS[type!] ?? [Float64Array, Number.NaN]
+  const stored = new Type(bytes, from, valueBytes! / Type.BYTES_PER_ELEMENT)
+  return { values: Float64Array.from(stored, (value) => (value === none ? Number.NaN : value)), starts }
+}
