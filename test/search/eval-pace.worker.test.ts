@@ -130,6 +130,7 @@ it('lets others in while it prepares many values and compares pinned documents, 
 })
 
 it('lets others in while it loads vectors', async () => {
+  // Two numbers each, so that a slice of few rows holds many of them.
   const documents = Array.from({ length: 4_100 }, (_, n) => ({ title: 'x', v: [Math.cos(n), Math.sin(n)] }))
   const fields = [
     { name: 'title', type: 'string' },
@@ -141,7 +142,7 @@ it('lets others in while it loads vectors', async () => {
     const around = { storage, env, objectId: things.objectId, alarm: new Alarm(storage) }
     const { context } = openCollection(around, readSchema(storage.sql)!)
     const asked = async () => {
-      const others = new LongSearches({ ms: 1e9, rows: 20_000, width: 1e9 })
+      const others = new LongSearches({ ms: 1e9, rows: 10, width: 1e9 })
       const turn = vi.spyOn(others, 'turn')
       const params = { q: '*', vector_query: 'v:([1, 0], k: 3)' }
       const { hits } = await executeSearch(context, params, {}, { others })
@@ -149,7 +150,8 @@ it('lets others in while it loads vectors', async () => {
     }
     const first = await asked()
     const second = await asked()
-    expect(first.turns - second.turns).toBe(2)
+    expect(first.turns).toBeGreaterThan(second.turns)
+    expect(second.turns).toBeGreaterThan(0)
     expect(second.found).toEqual(first.found)
   })
 })

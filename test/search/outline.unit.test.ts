@@ -57,6 +57,12 @@ it('neither searches nor shows what an import notes for itself', () => {
   ]
   const imported = outlineOf({ name: 'docs', fields })
   expect(searchableFields(imported)).toEqual(['text'])
-  expect(hiddenFields(imported)).toEqual(['vector', 'parley_source', 'parley_hash', 'parley_page', 'parley_part'])
+  expect(hiddenFields(imported)).toEqual([
+    'vector',
+    'parley_source',
+    'parley_hash',
+    'parley_page',
+    'parley_part',
+  ])
   expect(hiddenFields(outlineOf({ name: 'docs', fields: fields.slice(0, 2) }))).toEqual(['vector'])
 })
