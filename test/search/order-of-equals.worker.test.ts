@@ -154,7 +154,10 @@ describe('however many documents match', () => {
           per_page: `${per}`,
         })
         expect(found).toBe(COUNT)
-        const shown = hits!.map(({ document, text_match_info: info }) => [document.id, BigInt(String(info!.score))])
+        const shown = hits!.map(({ document, text_match_info: info }) => [
+          document.id,
+          BigInt(String(info!.score)),
+        ])
         const wanted = expected.slice(page * per - per, page * per)
         expect(shown).toEqual(wanted.map(({ id }) => [id, scores.get(id)]))
       }
