@@ -287,3 +287,40 @@ describe('bulk changes', () => {
     expect((await exportAll(object, 'points:>147')).map(({ id }) => id)).toEqual(['d148', 'd149'])
   })
 })
+
+describe('a collection that is imported again every night', () => {
+  const documents = Array.from({ length: 40 }, (_, n) => ({
+    id: `d${n}`,
+    title: `${['lamp for the desk', 'desk', 'an old lamp', 'a chair beside the old desk'][n % 4]} `.repeat(
+      1 + (n % 3),
+    ),
+    points: n,
+  }))
+  /** Searches that BM25 ranks. */
+  const ranked = async (object: CollectionRpc) => {
+    const replies = await Promise.all(
+      ['Which old lamp belongs beside the desk or chair upstairs', 'desk lamp'].map((q) =>
+        object.search({ q, query_by: 'title', per_page: '40', drop_tokens_threshold: '2000000' }),
+      ),
+    )
+    return replies.map((reply) =>
+      unwrap(reply).hits!.map(({ document, text_match: score }) => [document.id, score]),
+    )
+  }
+
+  it('ranks as one that was imported once', async () => {
+    const fresh = await newCollection(FIELDS)
+    await importAll(fresh, documents)
+    const expected = await ranked(fresh)
+    expect(expected.map(({ length }) => length)).toEqual([40, 40])
+    const replaced = await newCollection(FIELDS)
+    const emptied = await newCollection(FIELDS)
+    for (let night = 0; night < 20; night++) {
+      await importAll(replaced, documents, { action: 'upsert' })
+      for (const { id } of documents) if (night > 0) unwrap(await emptied.remove(id, false))
+      await importAll(emptied, documents)
+    }
+    expect(await ranked(replaced)).toEqual(expected)
+    expect(await ranked(emptied)).toEqual(expected)
+  })
+})

@@ -321,6 +321,8 @@ export class Store {
     this.#sql.exec('DELETE FROM documents WHERE seq = ?', seq)
     this.#counters.count--
     this.#countersChanged = true
+    // FTS5 never counts deleted documents off, and BM25 would weigh words by them for ever.
+    if (this.#counters.count === 0) for (const entries of this.#texts) entries.clear()
     this.onChange?.(id)
   }
 

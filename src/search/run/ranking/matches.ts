@@ -14,7 +14,7 @@ import {
 import type { SearchContext } from '../context'
 import { filteredMatches } from '../filtered-matches'
 import { Gathered } from '../gathered'
-import { type MatchSet, minus, partsOf, seqsOf, sizeOf } from '../match-set'
+import { common, type MatchSet, minus, partsOf, seqsOf, setOf, sizeOf } from '../match-set'
 import type { Pace } from '../pace'
 import { MOST_OF_PAGES } from '../recent-questions'
 
@@ -52,9 +52,12 @@ export async function bestMatches(
   return (await countedWindow(sql, { parts, found }, { ...top, byScore: true }, pace)).rows
 }
 
+/** With a filter that this part of a question's matches passes, enough of the best ones pass it. */
+const BROAD = 1 / 8
+
 /**
  * The best matches of a question by BM25, and the number of all. FTS5 takes long for the common words of a question.
- * So if there is no filter, the best are cached until the next write.
+ * So the best are cached until the next write, whatever the filter.
  */
 export async function bestOfQuestion(
   context: SearchContext,
@@ -67,14 +70,15 @@ export async function bestOfQuestion(
   const { set, size: found } = await filteredMatches(context, match, filter, pace)
   if (top === undefined) return { rows: [], found }
   const all = filter(NOWHERE).sql === '1' ? set : (await filteredMatches(context, match, EVERY, pace)).set
-  if (all !== set || questions === undefined) {
+  const count = sizeOf(all)
+  if (questions === undefined || found < count * BROAD) {
     return { rows: await bestMatches(context, match, all, set, top, pace), found }
   }
   const read = async () => {
     const order = orderBy([BY_TEXT], sql, context.schema, false)
     const first = { offset: 0, limit: MOST_OF_PAGES, order }
     const gathered = new Gathered()
-    for (const { seq, score } of await bestMatches(context, match, all, set, first, pace)) {
+    for (const { seq, score } of await bestMatches(context, match, all, all, first, pace)) {
       gathered.add(seq, score ?? Number.NaN, Number.NaN, Number.NaN)
     }
     return gathered
@@ -82,9 +86,13 @@ export async function bestOfQuestion(
   const best = await questions.findOrRead(sql, match, pace, read, MOST_OF_PAGES)
   const scores = new Map(best.seqs.map((seq, at) => [seq, best.scores[at]!]))
   const worst = Math.max(...best.scores)
-  const { rows } = await countedWindow(sql, { parts: best.parts, found }, top, pace)
+  const passing = new Gathered()
+  for (const seq of seqsOf(common(setOf(best.seqs), set))) {
+    passing.add(seq, scores.get(seq)!, Number.NaN, Number.NaN)
+  }
+  const { rows } = await countedWindow(sql, { parts: passing.parts, found }, top, pace)
   // If others are as good as the worst of these, the list is not complete for that score.
-  const isWhole = best.size === found || (rows.length === top.limit && rows.at(-1)!.score! < worst)
+  const isWhole = best.size === count || (rows.length === top.limit && rows.at(-1)!.score! < worst)
   // SQLite may not read a number from JSON to its last digit.
   return {
     rows: isWhole
