@@ -9,7 +9,7 @@
  * checked, and any other format makes the caller use FTS5 itself.
  */
 import { fragment, type Read } from '../fragment'
-import { type Holder, MemoryBudget } from '../memory-budget'
+import { Kept } from '../memory'
 import type { Range } from '../range'
 import type { TextIndex } from './analyzer'
 import {
@@ -44,10 +44,9 @@ const NEAR = 3
 /** Bytes that all indexes of an isolate remember together, and roughly what a list, a deleted document and a page take. */
 const MOST_BYTES = 8 << 20
 const [LIST_BYTES, GONE_BYTES, FIRST_BYTES] = [400, 16, 32]
-const budget = new MemoryBudget(MOST_BYTES)
 
 /** A snapshot of an index. After a write it must be opened again. */
-export class Postings implements Holder {
+export class Postings {
   #sql: SqlStorage
   #read: Read
   readonly #table: TextIndex['table']
@@ -56,6 +55,7 @@ export class Postings implements Holder {
   /** by word and whether it is a beginning */
   readonly #lists = new Map<string, List[] | 'too many'>()
   #bytes = 0
+  readonly #kept = new Kept<'all', true>(undefined, () => this.evict())
 
   /** @throws Unreadable */
   constructor(sql: SqlStorage, table: TextIndex['table'], read: Read) {
@@ -85,7 +85,7 @@ export class Postings implements Holder {
   #remember(bytes: number): void {
     if (this.#bytes + bytes > MOST_BYTES) this.evict()
     this.#bytes += bytes
-    budget.use(this, this.#bytes)
+    this.#kept.set('all', true, this.#bytes)
   }
 
   /** How many documents the index has, and how many words they have together: BM25 needs both. */
