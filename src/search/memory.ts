@@ -80,10 +80,13 @@ const shared = new Memory(MAX_KEPT_BYTES)
 export class Kept<Key, Value> {
   readonly #memory: Memory
   readonly #self = new WeakRef(this)
+  readonly #onForget: (key: Key) => void
   readonly #values = new Map<Key, { value: Value; entry: Entry }>()
 
-  constructor(memory = shared) {
+  /** @param onForget called when the memory has dropped an entry */
+  constructor(memory = shared, onForget: (key: Key) => void = () => {}) {
     this.#memory = memory
+    this.#onForget = onForget
   }
 
   get(key: Key): Value | undefined {
@@ -106,6 +109,7 @@ export class Kept<Key, Value> {
   /** The memory has dropped an entry. */
   forget(key: Key): void {
     this.#values.delete(key)
+    this.#onForget(key)
   }
 
   delete(key: Key): void {

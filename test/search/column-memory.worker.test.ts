@@ -7,7 +7,7 @@ import { Alarm } from '../../src/alarm'
 import { type Open, openCollection } from '../../src/search/collection/open'
 import { removeAll } from '../../src/search/documents/bulk'
 import type { SqlFragment } from '../../src/search/fragment'
-import { MemoryBudget } from '../../src/search/memory-budget'
+import { Memory } from '../../src/search/memory'
 import { writeMeta } from '../../src/search/meta'
 import { LongSearches } from '../../src/search/run/pace'
 import { executeSearch } from '../../src/search/run/search'
@@ -317,8 +317,8 @@ it('shares one budget with the other collections of the isolate', async () => {
   const documents = numbered(300, (n) => ({ kind: `k${n % 3}`, points: n % 10 }))
   await inside(FIELDS, documents, async (open) => {
     const limit = BLOCK * (2 + 8 + 2) + 1_000
-    const budget = new MemoryBudget(limit)
-    const memories = Array.from({ length: 3 }, () => new ColumnMemory(limit, budget))
+    const memory = new Memory(limit)
+    const memories = Array.from({ length: 3 }, () => new ColumnMemory(limit, memory))
     const alone = await executeSearch(open.context, ALL)
     for (const columns of [...memories, ...memories]) {
       const context = Object.create(open.context, { columns: { value: columns } })

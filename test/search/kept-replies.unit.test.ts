@@ -1,5 +1,6 @@
 /** The cache of whole replies: for how long, how many, and what empties it. */
 import { beforeEach, expect, test, vi } from 'vitest'
+import { Memory } from '../../src/search/memory'
 import { KeptReplies } from '../../src/search/run/kept-replies'
 
 let changes: number
@@ -8,7 +9,7 @@ const sql = { exec: () => ({ one: () => ({ changes }) }) } as never as SqlStorag
 let replies: KeptReplies
 beforeEach(() => {
   changes = 0
-  replies = new KeptReplies()
+  replies = new KeptReplies(new Memory(8 << 20))
 })
 const keep = (key: string, text: string, on: unknown[] = [], seconds = 60) =>
   replies.keep(sql, key, 0, { text, on, seconds })

@@ -5,6 +5,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { Alarm } from '../../src/alarm'
 import { unwrap } from '../../src/errors'
 import { openCollection } from '../../src/search/collection/open'
+import { Memory } from '../../src/search/memory'
 import type { SearchContext } from '../../src/search/run/context'
 import { RecentTexts, type Texts } from '../../src/search/run/recent-texts'
 import { executeSearch } from '../../src/search/run/search'
@@ -90,7 +91,7 @@ describe('texts that were ranked lately', () => {
   })
 
   it('take no more memory than they may: the ones used longest ago go first', () => {
-    const recent = new RecentTexts()
+    const recent = new RecentTexts(new Memory(8 << 20))
     const fields = [{ analyzer: analyzerOf(WORDS_INDEX, PLAIN), name: 'text', texts: ['я'.repeat(20_000)] }]
     const texts = (): Texts => ({ length: 20_000, fields })
     for (let seq = 0; seq < 1_000; seq++) {

@@ -3,6 +3,7 @@
  * avoids repeating a query of many common words.
  */
 import { changesOf } from '../changes'
+import { Kept, type Memory } from '../memory'
 import type { TextMatch } from './candidates'
 import { Gathered } from './gathered'
 import type { Pace } from './pace'
@@ -11,15 +12,19 @@ import type { Pace } from './pace'
 export const MOST_OF_CONTEXT = 1_000
 /** This many are cached for a plain search for a question: ranking more takes longer. */
 export const MOST_OF_PAGES = 250
-/** Questions that are cached. Each takes 32 KB at most. */
-const MOST_QUESTIONS = 32
+/** Bytes of a match. */
+const MATCH_BYTES = 32
 
 export class RecentQuestions {
-  /** by expression, the longest unused first */
-  #known = new Map<string, Gathered>()
+  /** by expression */
+  readonly #known: Kept<string, Gathered>
   #changes = -1
   /** by expression: searches that read its matches now, and what had been written when they began */
   #running = new Map<string, { changes: number; ended: Promise<void> }>()
+
+  constructor(memory?: Memory) {
+    this.#known = new Kept(memory)
+  }
 
   /**
    * The cached matches of a question without a filter, if nothing was written since.
@@ -27,12 +32,7 @@ export class RecentQuestions {
    */
   find(sql: SqlStorage, match: TextMatch, count = MOST_OF_CONTEXT): Gathered | undefined {
     this.#forgetStale(changesOf(sql))
-    const key = keyOf(match, count)
-    const found = this.#known.get(key)
-    if (found === undefined) return undefined
-    this.#known.delete(key)
-    this.#known.set(key, found)
-    return found
+    return this.#known.get(keyOf(match, count))
   }
 
   /**
@@ -53,9 +53,8 @@ export class RecentQuestions {
     this.#forgetStale(now)
     if (pace.cutoff || now !== changes) return matches
     const key = keyOf(match, count)
-    this.#known.delete(key)
-    this.#known.set(key, bestByScore(matches, count))
-    if (this.#known.size > MOST_QUESTIONS) this.#known.delete(this.#known.keys().next().value!)
+    const best = bestByScore(matches, count)
+    this.#known.set(key, best, key.length + best.size * MATCH_BYTES)
     return matches
   }
 

@@ -12,7 +12,7 @@
 
 import { fragment, type Read, type SqlFragment } from '../fragment'
 import { MAX_COLUMN_BYTES } from '../limits'
-import { MemoryBudget } from '../memory-budget'
+import { Kept, type Memory } from '../memory'
 import type { Field } from '../types'
 import { BLOCK, type Block, type Offsets } from './block'
 import { Column, isKept, NotKept, offsetsIn, SPAN, type Span } from './column'
@@ -31,9 +31,6 @@ const readAll: Read = <Row extends object>(sql: SqlStorage, { sql: text, binding
 
 const bytesOf = ({ values, starts }: Block): number => values.byteLength + (starts?.byteLength ?? 0)
 
-/** of this isolate */
-const values = new MemoryBudget(MAX_COLUMN_BYTES)
-
 /** The values of one collection. */
 export class ColumnMemory {
   readonly #columns = new Map<number, Column>()
@@ -49,23 +46,31 @@ export class ColumnMemory {
   readonly #wanted = new Set<number>()
   /** cached matches of expressions */
   readonly matches: MatchMemory
+  readonly #kept: Kept<'all', true>
 
   /**
-   * @param budget that all collections share
+   * @param limit of this collection, in bytes
    * @param stored absent: nothing is packed
    */
   constructor(
     readonly limit = MAX_COLUMN_BYTES,
-    readonly budget = values,
+    memory?: Memory,
     readonly stored?: PackedColumns,
   ) {
+    this.#kept = new Kept(memory, () => this.evict())
     this.matches = new MatchMemory(limit / MATCHES_PART)
+  }
+
+  /** Tells the isolate's memory what this collection takes. It may be too much. */
+  #use(): void {
+    this.#kept.set('all', true, this.bytes)
+    if (!this.#kept.has('all')) this.evict()
   }
 
   /** Call this when matches were added. */
   keptMatches(): void {
     this.matches.makeRoom(Math.min(this.matches.limit, this.limit - (this.bytes - this.matches.bytes)))
-    this.budget.use(this, this.bytes)
+    this.#use()
   }
 
   /** Drops the blocks of documents. Belongs in the transaction that writes them. */
@@ -83,7 +88,7 @@ export class ColumnMemory {
   /** Forgets everything: the schema has changed, or there are no more documents. */
   clear(): void {
     this.evict()
-    this.budget.release(this)
+    this.#kept.clear()
     this.#refused.clear()
     this.#presentTable = undefined
     for (const kept of [this.#unpacked, this.#written, this.#wanted]) kept.clear()
@@ -133,7 +138,7 @@ export class ColumnMemory {
     }
     if (needed > this.limit) return undefined
     this.#clock++
-    this.budget.use(this, this.bytes)
+    this.#use()
     return fields.map((field) => {
       const { slot } = schema.slots[field.name]!
       const column = this.#columns.get(slot) ?? new Column(field, schema)
@@ -168,7 +173,7 @@ export class ColumnMemory {
     column.blocks.set(number, block)
     column.bytes += bytesOf(block)
     this.#makeRoom(column, number)
-    this.budget.use(this, this.bytes)
+    this.#use()
     return block
   }
 

@@ -4,7 +4,7 @@
  */
 import { readColumn } from '../../stored-json'
 import { fragment, limited, type Read } from '../fragment'
-import { type Holder, MemoryBudget } from '../memory-budget'
+import { Kept, type Memory } from '../memory'
 import { LONGEST_TERM, TERMS, termWrites } from './terms'
 
 /** A table of more words is not read. */
@@ -12,40 +12,45 @@ const MOST_TERMS = 65_536
 /** To read the table takes about as long as this many searches in it. */
 const FIRST_LOOKUPS = 8
 const BYTES_A_TERM = 48
-/** Bytes that all collections of an isolate keep together. */
-const MOST_BYTES = 8 << 20
-const budget = new MemoryBudget(MOST_BYTES)
 
 const WIDTH = LONGEST_TERM + 4
 /** By letters read of a term: its distance from each beginning of the word, which has up to as many letters. */
 const rows = new Uint8Array(WIDTH * WIDTH)
 
-export class TermMemory implements Holder {
-  #terms: string[] | undefined
+interface Sorted {
+  terms: readonly string[]
   /** by term: how many letters it begins with as the one before it does */
-  #shared = new Uint8Array(0)
+  shared: Uint8Array
+}
+
+const NONE: Sorted = { terms: [], shared: new Uint8Array(0) }
+
+export class TermMemory {
+  readonly #kept: Kept<'terms', Sorted>
   #writes = -1
   #lookups = 0
   /** There are more words than are kept. Collections seldom lose words, so the table is not read again. */
   #isLarge = false
 
-  /** Call this before a look-up, with how to read the table. @returns whether the words are in memory */
+  constructor(memory?: Memory) {
+    this.#kept = new Kept(memory)
+  }
+
+  get #sorted(): Sorted {
+    return this.#kept.get('terms') ?? NONE
+  }
+
+  /** Call this right before a look-up, with how to read the table. @returns whether the words are in memory */
   begin(sql: SqlStorage, read: Read): boolean {
     const writes = termWrites(sql)
     if (writes !== this.#writes) {
-      this.evict()
-      budget.release(this)
+      this.#kept.clear()
+      this.#lookups = 0
     }
     this.#writes = writes
-    if (this.#terms === undefined && !this.#isLarge && ++this.#lookups === FIRST_LOOKUPS)
-      this.#load(sql, read)
-    if (this.#terms !== undefined) budget.use(this, this.#terms.length * BYTES_A_TERM)
-    return this.#terms !== undefined
-  }
-
-  evict(): void {
-    this.#terms = undefined
-    this.#lookups = 0
+    if (this.#kept.has('terms')) return true
+    if (!this.#isLarge && ++this.#lookups % FIRST_LOOKUPS === 0) this.#load(sql, read)
+    return this.#kept.has('terms')
   }
 
   #load(sql: SqlStorage, read: Read): void {
@@ -57,14 +62,14 @@ export class TermMemory implements Holder {
     const terms = readColumn<string>(row!.list)
     this.#isLarge = terms.length > MOST_TERMS
     if (this.#isLarge) return
-    this.#shared = new Uint8Array(terms.length)
-    for (let at = 1; at < terms.length; at++) this.#shared[at] = sharedBy(terms[at - 1]!, terms[at]!)
-    this.#terms = terms
+    const shared = new Uint8Array(terms.length)
+    for (let at = 1; at < terms.length; at++) shared[at] = sharedBy(terms[at - 1]!, terms[at]!)
+    this.#kept.set('terms', { terms, shared }, terms.length * BYTES_A_TERM)
   }
 
   /** @param word of ASCII: SQLite orders these words as JavaScript does */
   has(word: string): boolean {
-    const terms = this.#terms ?? []
+    const { terms } = this.#sorted
     let [low, high] = [0, terms.length]
     while (low < high) {
       const middle = (low + high) >> 1
@@ -80,8 +85,7 @@ export class TermMemory implements Holder {
    * @param half words with two typos in so many letters at the beginning may be left out; -1 for none
    */
   near(word: string, limit: number, byBeginning: boolean, half: number): string[] {
-    const terms = this.#terms ?? []
-    const shared = this.#shared
+    const { terms, shared } = this.#sorted
     const past = limit + 1
     const { length } = word
     const found: string[] = []

@@ -161,7 +161,6 @@ export class DocumentScorer {
       return this.#scoreRows(seqs, known, fields, rows)
     } finally {
       rows.return(undefined)
-      texts?.end()
     }
   }
 
