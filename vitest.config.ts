@@ -52,6 +52,7 @@ const served = (name: string, include: string, exclude: string[] = []) => ({
     include: [include],
     exclude: [...exclude, ...LEFT_OUT],
     environment: 'node' as const,
+    isolate: false,
     globalSetup: ['./test/clients/global-setup.ts'],
     setupFiles: ['./test/clients/connections.ts'],
     testTimeout: 30_000,

@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createAssistant, createModel, request, unique, url } from '../clients/harness'
-import { CHROMIUM, launch } from './chromium'
+import { CHROMIUM, sharedBrowser } from './chromium'
 
 const PACKAGES = join(import.meta.dirname, '../../node_modules')
 const SCRIPTS: Record<string, string> = {
@@ -86,10 +86,9 @@ describe.runIf(CHROMIUM)('on a page of another origin', () => {
       limits: { allowed_origins: [origin] },
     })
     key = body.value
-    browser = await launch()
+    browser = await sharedBrowser()
   })
   afterAll(async () => {
-    await browser.close()
     pages.close()
   })
 

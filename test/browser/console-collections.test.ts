@@ -11,7 +11,7 @@ import { KEY, request, unique, url } from '../clients/harness'
 import { book, handbookDocx, onePagePdf, slides, workbook } from '../scripts/parley/files'
 import { serve } from '../serve'
 import { CHROMIUM } from './chromium'
-import { ConsoleStage, expectSound, SIZES } from './console-stage'
+import { ConsoleStage, expectSound, LOOKS } from './console-stage'
 
 const CLI = join(import.meta.dirname, '../../scripts/parley/cli.mjs')
 const run = promisify(execFile)
@@ -46,7 +46,6 @@ describe.runIf(CHROMIUM)('collections in the console', () => {
     for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
   })
   afterAll(async () => {
-    await stage.strike()
     rmSync(folder, { recursive: true, force: true })
   })
   beforeEach(() => async () => expect(await stage.reset()).toEqual([]))
@@ -300,28 +299,26 @@ describe.runIf(CHROMIUM)('collections in the console', () => {
     expect((await request('GET', `/collections/${name}`)).status).toBe(404)
   })
 
-  for (const [size, options] of Object.entries(SIZES)) {
-    for (const colorScheme of ['light', 'dark'] as const) {
-      test(`have no fault that axe knows, on a ${size}, ${colorScheme}`, async () => {
-        const page = await stage.tab({ ...options, colorScheme }, '#/collections')
-        await page.getByRole('link', { name: 'docs', exact: true }).waitFor()
-        await expectSound(page, 'list')
-        for (const [state, address, shown] of [
-          ['search', '#/collections/docs?q=history', '.result'],
-          ['documents', '#/collections/docs/documents', '.row'],
-          ['schema', '#/collections/docs/schema', '.table'],
-          ['import', '#/import', '.drop'],
-        ] as const) {
-          await page.goto(`${url}/${address}`)
-          await page.locator(shown).first().waitFor()
-          await expectSound(page, state)
-        }
-        await page
-          .getByLabel('Files')
-          .setInputFiles({ name: 'a.md', mimeType: 'text/markdown', buffer: Buffer.from('# A\n\nText.') })
-        await page.getByText('The collection is made with').waitFor()
-        await expectSound(page, 'preview')
-      })
-    }
+  for (const { size, colorScheme, options } of LOOKS) {
+    test(`have no fault that axe knows, on a ${size}, ${colorScheme}`, async () => {
+      const page = await stage.tab(options, '#/collections')
+      await page.getByRole('link', { name: 'docs', exact: true }).waitFor()
+      await expectSound(page, 'list')
+      for (const [state, address, shown] of [
+        ['search', '#/collections/docs?q=history', '.result'],
+        ['documents', '#/collections/docs/documents', '.row'],
+        ['schema', '#/collections/docs/schema', '.table'],
+        ['import', '#/import', '.drop'],
+      ] as const) {
+        await page.goto(`${url}/${address}`)
+        await page.locator(shown).first().waitFor()
+        await expectSound(page, state)
+      }
+      await page
+        .getByLabel('Files')
+        .setInputFiles({ name: 'a.md', mimeType: 'text/markdown', buffer: Buffer.from('# A\n\nText.') })
+      await page.getByText('The collection is made with').waitFor()
+      await expectSound(page, 'preview')
+    })
   }
 })

@@ -2,12 +2,12 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { parseQuestions } from '../../scripts/parley/eval/outcomes.mjs'
 import { loadSample } from '../../scripts/sample.mjs'
 import { KEY, request, unique, url } from '../clients/harness'
 import { CHROMIUM } from './chromium'
-import { ConsoleStage, expectSound, SIZES } from './console-stage'
+import { ConsoleStage, expectSound, LOOKS, SIZES } from './console-stage'
 
 const QUESTION = 'How does Parley store history?'
 const RIGHT = 'docs/how-does-parley-store-history'
@@ -32,7 +32,6 @@ describe.runIf(CHROMIUM)('the console', () => {
     conversation = body.conversation_id
     stage = await ConsoleStage.set()
   })
-  afterAll(() => stage.strike())
   beforeEach(() => async () => expect(await stage.reset()).toEqual([]))
 
   const makeSet = async (page: Page, name: string) => {
@@ -52,51 +51,49 @@ describe.runIf(CHROMIUM)('the console', () => {
     await page.getByRole('button', { name: 'Ask 2 questions' }).waitFor()
   }
 
-  for (const [size, options] of Object.entries(SIZES)) {
-    for (const colorScheme of ['light', 'dark'] as const) {
-      test(`runs a set of questions, twice, and shows what changed, on a ${size}, ${colorScheme}`, async () => {
-        const name = unique('set')
-        const page = await stage.tab({ ...options, colorScheme }, '#/sets')
-        await page.getByRole('heading', { name: 'No question sets yet' }).waitFor()
-        await expectSound(page, 'no sets')
-        await makeSet(page, name)
-        await runSet(page, 1)
-        // The second run searches a field that cannot hold the answer.
-        await page.getByLabel('Fields to search').fill('title')
-        await page.getByLabel('Documents of a search, at most').fill('1')
-        await page.getByLabel('Filter', { exact: true }).fill('id:=nothing')
-        await runSet(page, 2)
-        await expectSound(page, 'set')
-        // What is kept outlasts a reload.
-        await page.reload()
-        await page
-          .getByRole('link', { name: /20\d\d/ })
-          .last()
-          .click()
-        await page.getByText('expected document at rank 1').waitFor()
-        await page.getByRole('heading', { name: 'What is the boiling point of zinc?' }).waitFor()
-        await expectSound(page, 'run')
-        await page.getByRole('link', { name }).click()
-        await expect.poll(() => page.locator('tbody input').count(), { timeout: 10_000 }).toBe(2)
-        for (const box of await page.locator('tbody input').all()) await box.check()
-        await page.getByRole('link', { name: 'Compare the two' }).click()
-        const outcome = page.locator('.outcomes > li', { hasText: QUESTION })
-        await outcome.getByText('no longer cites the right document').waitFor()
-        await outcome.getByText('expected document not found').waitFor()
-        expect(await page.locator('.outcomes > li').count()).toBe(1)
-        await expectSound(page, 'two runs')
-        const [file] = await Promise.all([
-          page.waitForEvent('download'),
-          page.getByRole('button', { name: 'JSON' }).click(),
-        ])
-        const exported = JSON.parse(readFileSync((await file.path())!, 'utf8'))
-        expect(exported.now.outcomes).toHaveLength(2)
-        expect(exported.before.outcomes[0]).toMatchObject({ question: QUESTION, rank: 1, cited_right: true })
-        expect(exported.questions[0].changes).toContain('declined now')
-        await outcome.getByRole('link', { name: 'How both came about' }).click()
-        await page.locator('.answer-side .waterfall').nth(1).waitFor()
-      })
-    }
+  for (const { size, colorScheme, options } of LOOKS) {
+    test(`runs a set of questions, twice, and shows what changed, on a ${size}, ${colorScheme}`, async () => {
+      const name = unique('set')
+      const page = await stage.tab(options, '#/sets')
+      await page.getByRole('heading', { name: 'No question sets yet' }).waitFor()
+      await expectSound(page, 'no sets')
+      await makeSet(page, name)
+      await runSet(page, 1)
+      // The second run searches a field that cannot hold the answer.
+      await page.getByLabel('Fields to search').fill('title')
+      await page.getByLabel('Documents of a search, at most').fill('1')
+      await page.getByLabel('Filter', { exact: true }).fill('id:=nothing')
+      await runSet(page, 2)
+      await expectSound(page, 'set')
+      // What is kept outlasts a reload.
+      await page.reload()
+      await page
+        .getByRole('link', { name: /20\d\d/ })
+        .last()
+        .click()
+      await page.getByText('expected document at rank 1').waitFor()
+      await page.getByRole('heading', { name: 'What is the boiling point of zinc?' }).waitFor()
+      await expectSound(page, 'run')
+      await page.getByRole('link', { name }).click()
+      await expect.poll(() => page.locator('tbody input').count(), { timeout: 10_000 }).toBe(2)
+      for (const box of await page.locator('tbody input').all()) await box.check()
+      await page.getByRole('link', { name: 'Compare the two' }).click()
+      const outcome = page.locator('.outcomes > li', { hasText: QUESTION })
+      await outcome.getByText('no longer cites the right document').waitFor()
+      await outcome.getByText('expected document not found').waitFor()
+      expect(await page.locator('.outcomes > li').count()).toBe(1)
+      await expectSound(page, 'two runs')
+      const [file] = await Promise.all([
+        page.waitForEvent('download'),
+        page.getByRole('button', { name: 'JSON' }).click(),
+      ])
+      const exported = JSON.parse(readFileSync((await file.path())!, 'utf8'))
+      expect(exported.now.outcomes).toHaveLength(2)
+      expect(exported.before.outcomes[0]).toMatchObject({ question: QUESTION, rank: 1, cited_right: true })
+      expect(exported.questions[0].changes).toContain('declined now')
+      await outcome.getByRole('link', { name: 'How both came about' }).click()
+      await page.locator('.answer-side .waterfall').nth(1).waitFor()
+    })
   }
 
   test('asks the same question again with other settings, beside the first answer', async () => {

@@ -13,7 +13,7 @@ import {
 } from '../clients/harness'
 import { Relay } from '../clients/relay'
 import { CHROMIUM } from './chromium'
-import { ConsoleStage, expectSound, SIZES } from './console-stage'
+import { ConsoleStage, expectSound, LOOKS } from './console-stage'
 
 describe.runIf(CHROMIUM)('clusters in the console', () => {
   let stage: ConsoleStage
@@ -27,7 +27,6 @@ describe.runIf(CHROMIUM)('clusters in the console', () => {
     for (let node = 0; node < 2; node++) nodes.push(await new Relay(url).open())
   })
   afterAll(async () => {
-    await stage.strike()
     await disconnect(connected)
     for (const node of nodes) await node.close()
   })
@@ -36,48 +35,43 @@ describe.runIf(CHROMIUM)('clusters in the console', () => {
     expect(await stage.reset()).toEqual([])
   })
 
-  for (const [size, options] of Object.entries(SIZES)) {
-    for (const colorScheme of ['light', 'dark'] as const) {
-      test(`are connected by a form, on a ${size}, ${colorScheme}`, { timeout: 60_000 }, async () => {
-        const name = unique('linked')
-        const page = await stage.tab({ ...options, colorScheme }, '#/collections')
-        await page.getByRole('link', { name: 'Connect a cluster' }).click()
-        const dialog = page.getByRole('dialog', { name: 'Connect a cluster' })
-        await dialog.getByLabel('Engine').waitFor()
-        await expectSound(page, 'form')
-        await dialog.getByLabel('Name in Parley').fill(name)
-        await dialog.getByLabel('Nodes').fill(nodes.map((node) => node.url).join('\n'))
-        await dialog.getByLabel('Collection there').fill(there)
-        // A wrong key is told in plain words, and what was typed stays.
-        await dialog.getByLabel('API key').fill('wrong')
-        await dialog.getByRole('button', { name: 'Connect' }).click()
-        await dialog
-          .getByRole('alert')
-          .getByText('refuses the credentials. Connect again with a key')
-          .waitFor()
-        const said = await dialog.getByRole('alert').textContent()
-        for (const forTheApi of ['PATCH', 'stored', 'Try again in a moment'])
-          expect(said).not.toContain(forTheApi)
-        expect(stage.faults.splice(0).every((fault) => fault.includes('400'))).toBe(true)
-        await expectSound(page, 'refused')
-        await dialog.getByLabel('API key').fill(KEY)
-        await dialog.getByRole('button', { name: 'Connect' }).click()
-        connected.push(name)
-        await dialog.getByText(`${name} is connected. The cluster has 5 documents`).waitFor()
-        await dialog.getByRole('rowheader', { name: 'overview' }).waitFor()
-        await expectSound(page, 'connected')
-        await dialog.getByRole('link', { name: `Search ${name}` }).click()
-        await page.getByText('Lives in Typesense as').waitFor()
-        await page.getByText('All 2 nodes answer').click()
-        for (const node of nodes) await page.getByText(node.url, { exact: true }).waitFor()
-        nodes[1]!.fault = 'cut'
-        await page.getByRole('button', { name: 'Ask again' }).click()
-        await page.getByText('1 of 2 nodes does not answer').waitFor()
-        await page.getByText('it could not be reached').waitFor()
-        await expectSound(page, 'nodes')
-        expect(await page.content()).not.toContain(`"${KEY}"`)
-      })
-    }
+  for (const { size, colorScheme, options } of LOOKS) {
+    test(`are connected by a form, on a ${size}, ${colorScheme}`, { timeout: 60_000 }, async () => {
+      const name = unique('linked')
+      const page = await stage.tab(options, '#/collections')
+      await page.getByRole('link', { name: 'Connect a cluster' }).click()
+      const dialog = page.getByRole('dialog', { name: 'Connect a cluster' })
+      await dialog.getByLabel('Engine').waitFor()
+      await expectSound(page, 'form')
+      await dialog.getByLabel('Name in Parley').fill(name)
+      await dialog.getByLabel('Nodes').fill(nodes.map((node) => node.url).join('\n'))
+      await dialog.getByLabel('Collection there').fill(there)
+      // A wrong key is told in plain words, and what was typed stays.
+      await dialog.getByLabel('API key').fill('wrong')
+      await dialog.getByRole('button', { name: 'Connect' }).click()
+      await dialog.getByRole('alert').getByText('refuses the credentials. Connect again with a key').waitFor()
+      const said = await dialog.getByRole('alert').textContent()
+      for (const forTheApi of ['PATCH', 'stored', 'Try again in a moment'])
+        expect(said).not.toContain(forTheApi)
+      expect(stage.faults.splice(0).every((fault) => fault.includes('400'))).toBe(true)
+      await expectSound(page, 'refused')
+      await dialog.getByLabel('API key').fill(KEY)
+      await dialog.getByRole('button', { name: 'Connect' }).click()
+      connected.push(name)
+      await dialog.getByText(`${name} is connected. The cluster has 5 documents`).waitFor()
+      await dialog.getByRole('rowheader', { name: 'overview' }).waitFor()
+      await expectSound(page, 'connected')
+      await dialog.getByRole('link', { name: `Search ${name}` }).click()
+      await page.getByText('Lives in Typesense as').waitFor()
+      await page.getByText('All 2 nodes answer').click()
+      for (const node of nodes) await page.getByText(node.url, { exact: true }).waitFor()
+      nodes[1]!.fault = 'cut'
+      await page.getByRole('button', { name: 'Ask again' }).click()
+      await page.getByText('1 of 2 nodes does not answer').waitFor()
+      await page.getByText('it could not be reached').waitFor()
+      await expectSound(page, 'nodes')
+      expect(await page.content()).not.toContain(`"${KEY}"`)
+    })
   }
 
   test('ask for what each engine needs', async () => {

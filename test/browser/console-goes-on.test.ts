@@ -1,6 +1,6 @@
 /** Conversations that began elsewhere, opened in the console: a follow-up goes to what they were asked with. */
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { loadSample } from '../../scripts/sample.mjs'
 import {
   createAssistant,
@@ -13,7 +13,7 @@ import {
   url,
 } from '../clients/harness'
 import { CHROMIUM } from './chromium'
-import { ConsoleStage, expectSound, SIZES } from './console-stage'
+import { ConsoleStage, expectSound, LOOKS } from './console-stage'
 
 const FIELDS = [
   { name: 'title', type: 'string' },
@@ -50,7 +50,6 @@ describe.runIf(CHROMIUM)('a conversation that is opened in the console', () => {
     page = await stage.tab()
     return async () => expect(await stage.reset()).toEqual([])
   })
-  afterAll(() => stage.strike())
 
   const asking = () => page.locator('.chat-foot .note')
   const open = async (id: string, asked: RegExp) => {
@@ -224,14 +223,12 @@ describe.runIf(CHROMIUM)('a conversation that is opened in the console', () => {
     expect((await stage.reset()).filter((fault) => !fault.includes('404'))).toEqual([])
   })
 
-  for (const [size, options] of Object.entries(SIZES)) {
-    for (const colorScheme of ['light', 'dark'] as const) {
-      test(`shows what a follow-up goes to, on a ${size}, ${colorScheme}`, async () => {
-        const id = await askDirectly({ collections: [shop, notes], filter_by: 'id:!=nothing' })
-        page = await stage.tab({ ...options, colorScheme }, `#${id}`)
-        await asking().getByText('Asking the collections').waitFor()
-        await expectSound(page, 'opened')
-      })
-    }
+  for (const { size, colorScheme, options } of LOOKS) {
+    test(`shows what a follow-up goes to, on a ${size}, ${colorScheme}`, async () => {
+      const id = await askDirectly({ collections: [shop, notes], filter_by: 'id:!=nothing' })
+      page = await stage.tab(options, `#${id}`)
+      await asking().getByText('Asking the collections').waitFor()
+      await expectSound(page, 'opened')
+    })
   }
 })

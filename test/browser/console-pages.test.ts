@@ -3,12 +3,12 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { loadSample } from '../../scripts/sample.mjs'
 import { createModel, KEY, request, unique, url } from '../clients/harness'
 import { startLlm } from '../clients/llm'
 import { CHROMIUM } from './chromium'
-import { ConsoleStage, expectSound, SIZES } from './console-stage'
+import { ConsoleStage, expectSound, LOOKS } from './console-stage'
 
 const QUESTION = 'How does Parley store history?'
 
@@ -29,7 +29,6 @@ describe.runIf(CHROMIUM)('the pages of the console', () => {
     await ask(QUESTION)
     stage = await ConsoleStage.set()
   })
-  afterAll(() => stage.strike())
   beforeEach(() => async () => expect(await stage.reset()).toEqual([]))
 
   const download = async (page: Page, name: string) => {
@@ -285,29 +284,27 @@ describe.runIf(CHROMIUM)('the pages of the console', () => {
     await page.locator('.question-text', { hasText: 'What makes the tides?' }).waitFor()
   })
 
-  for (const [size, options] of Object.entries(SIZES)) {
-    for (const colorScheme of ['light', 'dark'] as const) {
-      test(`have no fault that axe knows, on a ${size}, ${colorScheme}`, async () => {
-        const page = await stage.tab({ ...options, colorScheme }, '#/conversations')
-        for (const [address, shown] of [
-          ['conversations', '.row'],
-          ['models', '.item'],
-          ['assistants', '.item'],
-          ['assistants/default', 'parley-chat'],
-          ['usage', '.chart'],
-          ['keys', '.page-head'],
-          ['start', '.step'],
-        ] as const) {
-          await page.goto(`${url}/#/${address}`)
-          await page.locator(shown).first().waitFor()
-          await page.locator('.loading').waitFor({ state: 'detached' })
-          await expectSound(page, address)
-        }
-        await page.goto(`${url}/#/conversations`)
-        await page.locator('.row').first().click()
-        await page.locator('.read-turn').first().waitFor()
-        await expectSound(page, 'conversation')
-      })
-    }
+  for (const { size, colorScheme, options } of LOOKS) {
+    test(`have no fault that axe knows, on a ${size}, ${colorScheme}`, async () => {
+      const page = await stage.tab(options, '#/conversations')
+      for (const [address, shown] of [
+        ['conversations', '.row'],
+        ['models', '.item'],
+        ['assistants', '.item'],
+        ['assistants/default', 'parley-chat'],
+        ['usage', '.chart'],
+        ['keys', '.page-head'],
+        ['start', '.step'],
+      ] as const) {
+        await page.goto(`${url}/#/${address}`)
+        await page.locator(shown).first().waitFor()
+        await page.locator('.loading').waitFor({ state: 'detached' })
+        await expectSound(page, address)
+      }
+      await page.goto(`${url}/#/conversations`)
+      await page.locator('.row').first().click()
+      await page.locator('.read-turn').first().waitFor()
+      await expectSound(page, 'conversation')
+    })
   }
 })

@@ -1,11 +1,11 @@
 /** What the console shows of a collection: weights, passages, the state of its vectors, and lists in parts. */
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { loadSample } from '../../scripts/sample.mjs'
 import { KEY, request, unique, url } from '../clients/harness'
 import { CHROMIUM } from './chromium'
-import { ConsoleStage, expectSound, SIZES } from './console-stage'
+import { ConsoleStage, expectSound, LOOKS, SIZES } from './console-stage'
 
 const POISON = 'unspeakable'
 
@@ -41,49 +41,46 @@ describe.runIf(CHROMIUM)('a collection in the console', () => {
     await loadSample(url, KEY)
     stage = await ConsoleStage.set()
   })
-  afterAll(() => stage.strike())
   beforeEach(() => async () => expect(await stage.reset()).toEqual([]))
 
-  for (const [size, options] of Object.entries(SIZES)) {
-    for (const colorScheme of ['light', 'dark'] as const) {
-      test(`weighs its fields in a search, and says what the numbers mean, on a ${size}, ${colorScheme}`, async () => {
-        const name = unique('weighed')
-        const fields = ['title', 'text'].map((field) => ({ name: field, type: 'string' }))
-        await request('POST', '/collections', { name, fields })
-        await request('POST', `/collections/${name}/documents`, {
-          id: 'a',
-          title: 'Tides',
-          text: 'Of the sea',
-        })
-        await request('POST', `/collections/${name}/documents`, {
-          id: 'b',
-          title: 'Of the sea',
-          text: 'Tides',
-        })
-        const page = await stage.tab({ ...options, colorScheme }, `#/collections/${name}?q=tides`)
-        const first = page.locator('.result-title').first()
-        await page.locator('.result').nth(1).waitFor()
-        await page.getByText('Weights', { exact: true }).click()
-        await page.getByLabel('text', { exact: true }).fill('9')
-        await expect.poll(() => first.textContent()).toBe('Of the sea')
-        expect(decodeURIComponent(page.url())).toContain('weights=text:9')
-        await page.getByLabel('title', { exact: true }).fill('9')
-        await page.getByLabel('text', { exact: true }).fill('0')
-        await page.getByText('1 hit of 2').waitFor()
-        expect(await first.textContent()).toBe('Tides')
-        expect(await page.locator('.scores').first().textContent()).toContain('1 word matched in title')
-        await page.getByText('What do the numbers say?').click()
-        await page.getByText('as a share of the first hit').waitFor()
-        await expectSound(page, 'weights')
-        // The address says it all.
-        await page.reload()
-        await page.getByText('1 hit of 2').waitFor()
-        expect(await page.getByLabel('title', { exact: true }).inputValue()).toBe('9')
-        await page.getByRole('button', { name: 'Reset the weights' }).click()
-        await page.getByText('2 hits of 2').waitFor()
-        expect(new URL(page.url()).hash).toBe(`#/collections/${name}?q=tides`)
+  for (const { size, colorScheme, options } of LOOKS) {
+    test(`weighs its fields in a search, and says what the numbers mean, on a ${size}, ${colorScheme}`, async () => {
+      const name = unique('weighed')
+      const fields = ['title', 'text'].map((field) => ({ name: field, type: 'string' }))
+      await request('POST', '/collections', { name, fields })
+      await request('POST', `/collections/${name}/documents`, {
+        id: 'a',
+        title: 'Tides',
+        text: 'Of the sea',
       })
-    }
+      await request('POST', `/collections/${name}/documents`, {
+        id: 'b',
+        title: 'Of the sea',
+        text: 'Tides',
+      })
+      const page = await stage.tab(options, `#/collections/${name}?q=tides`)
+      const first = page.locator('.result-title').first()
+      await page.locator('.result').nth(1).waitFor()
+      await page.getByText('Weights', { exact: true }).click()
+      await page.getByLabel('text', { exact: true }).fill('9')
+      await expect.poll(() => first.textContent()).toBe('Of the sea')
+      expect(decodeURIComponent(page.url())).toContain('weights=text:9')
+      await page.getByLabel('title', { exact: true }).fill('9')
+      await page.getByLabel('text', { exact: true }).fill('0')
+      await page.getByText('1 hit of 2').waitFor()
+      expect(await first.textContent()).toBe('Tides')
+      expect(await page.locator('.scores').first().textContent()).toContain('1 word matched in title')
+      await page.getByText('What do the numbers say?').click()
+      await page.getByText('as a share of the first hit').waitFor()
+      await expectSound(page, 'weights')
+      // The address says it all.
+      await page.reload()
+      await page.getByText('1 hit of 2').waitFor()
+      expect(await page.getByLabel('title', { exact: true }).inputValue()).toBe('9')
+      await page.getByRole('button', { name: 'Reset the weights' }).click()
+      await page.getByText('2 hits of 2').waitFor()
+      expect(new URL(page.url()).hash).toBe(`#/collections/${name}?q=tides`)
+    })
   }
 
   test('weighs meaning against words', async () => {

@@ -3,12 +3,18 @@ import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playw
 import { expect } from 'vitest'
 import { url } from '../clients/harness'
 import { violations } from './axe'
-import { launch } from './chromium'
+import { sharedBrowser } from './chromium'
 
 export const SIZES: Record<string, BrowserContextOptions> = {
   desktop: { viewport: { width: 1360, height: 860 } },
   phone: { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true },
 }
+
+/** Each size and each scheme once: what a size breaks it breaks in both schemes, and colours are the same on both sizes. */
+export const LOOKS = [
+  { size: 'desktop', colorScheme: 'light', options: { ...SIZES.desktop, colorScheme: 'light' } },
+  { size: 'phone', colorScheme: 'dark', options: { ...SIZES.phone, colorScheme: 'dark' } },
+] as const
 
 export class ConsoleStage {
   readonly faults: string[] = []
@@ -17,7 +23,7 @@ export class ConsoleStage {
   private constructor(readonly browser: Browser) {}
 
   static async set(): Promise<ConsoleStage> {
-    return new ConsoleStage(await launch())
+    return new ConsoleStage(await sharedBrowser())
   }
 
   async tab(options: BrowserContextOptions = {}, address = ''): Promise<Page> {
@@ -27,7 +33,9 @@ export class ConsoleStage {
     page.setDefaultTimeout(15_000)
     page.on('pageerror', (error) => this.faults.push(String(error)))
     page.on('console', (message) => {
-      if (message.type() === 'error' || message.type() === 'warning') this.faults.push(message.text())
+      if (message.type() !== 'error' && message.type() !== 'warning') return
+      const { url: where } = message.location()
+      this.faults.push(`${message.text()} ${URL.canParse(where) ? new URL(where).pathname : ''}`)
     })
     await page.goto(`${url}/${address}`)
     return page
@@ -38,15 +46,11 @@ export class ConsoleStage {
     for (const context of this.#contexts.splice(0)) await context.close()
     return this.faults.splice(0)
   }
-
-  async strike(): Promise<void> {
-    await this.browser.close()
-  }
 }
 
-/** Whether a page has no fault that axe knows, and nothing of it sticks out. @param state what the page shows, for the report */
-export async function expectSound(page: Page, state: string): Promise<void> {
-  const found = await violations(page)
+/** Whether a page has no fault that axe knows, and nothing of it sticks out. @param state what the page shows, for the report @param rules axe's; none: all */
+export async function expectSound(page: Page, state: string, rules?: string[]): Promise<void> {
+  const found = await violations(page, rules)
   const tooWide = await page.evaluate('document.documentElement.scrollWidth - innerWidth')
   expect([state, found, tooWide]).toEqual([state, [], 0])
 }

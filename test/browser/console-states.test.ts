@@ -1,10 +1,10 @@
 /** What the console shows where there is nothing to show: nothing yet, nothing at this address, and a server that fails. */
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { loadSample } from '../../scripts/sample.mjs'
 import { KEY, url } from '../clients/harness'
 import { CHROMIUM } from './chromium'
-import { ConsoleStage, expectSound, SIZES } from './console-stage'
+import { ConsoleStage, expectSound, LOOKS } from './console-stage'
 
 /** What each list of the server says when it is empty. */
 const NOTHING: Record<string, unknown> = {
@@ -49,29 +49,26 @@ describe.runIf(CHROMIUM)('a page of the console', () => {
     await loadSample(url, KEY)
     stage = await ConsoleStage.set()
   })
-  afterAll(() => stage.strike())
   beforeEach(() => async () => expect(await stage.reset()).toEqual([]))
 
   const go = async (page: Page, address: string) => page.evaluate(`location.hash = '#/${address}'`)
 
-  for (const [size, options] of Object.entries(SIZES)) {
-    for (const colorScheme of ['light', 'dark'] as const) {
-      test(`says what to do where there is nothing yet, on a ${size}, ${colorScheme}`, async () => {
-        const page = await stage.tab({ ...options, colorScheme }, '#/nowhere')
-        await page.route(
-          ({ pathname }) => pathname in NOTHING,
-          (route) => route.fulfill({ json: NOTHING[new URL(route.request().url()).pathname] }),
-        )
-        await page.reload()
-        for (const [address, title, action] of EMPTY) {
-          await go(page, address)
-          const empty = page.locator('.empty', { has: page.getByRole('heading', { name: title }) })
-          await empty.waitFor()
-          if (action) expect(await empty.getByRole('link', { name: action }).count()).toBe(1)
-          await expectSound(page, title)
-        }
-      })
-    }
+  for (const { size, colorScheme, options } of LOOKS) {
+    test(`says what to do where there is nothing yet, on a ${size}, ${colorScheme}`, async () => {
+      const page = await stage.tab(options, '#/nowhere')
+      await page.route(
+        ({ pathname }) => pathname in NOTHING,
+        (route) => route.fulfill({ json: NOTHING[new URL(route.request().url()).pathname] }),
+      )
+      await page.reload()
+      for (const [address, title, action] of EMPTY) {
+        await go(page, address)
+        const empty = page.locator('.empty', { has: page.getByRole('heading', { name: title }) })
+        await empty.waitFor()
+        if (action) expect(await empty.getByRole('link', { name: action }).count()).toBe(1)
+        await expectSound(page, title)
+      }
+    })
   }
 
   test('says what to do when the server fails, and shows itself once it works', async () => {

@@ -1,10 +1,10 @@
 /** The console around its chat: the menu, addresses, history, and the panel that shows how an answer came about. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { loadSample } from '../../scripts/sample.mjs'
 import { createModel, KEY, request, url } from '../clients/harness'
 import { startLlm } from '../clients/llm'
 import { CHROMIUM } from './chromium'
-import { ConsoleStage, expectSound, SIZES } from './console-stage'
+import { ConsoleStage, expectSound, LOOKS } from './console-stage'
 
 const QUESTION = 'How does Parley store history?'
 
@@ -15,39 +15,36 @@ describe.runIf(CHROMIUM)('the console', () => {
     await loadSample(url, KEY)
     stage = await ConsoleStage.set()
   })
-  afterAll(() => stage.strike())
   beforeEach(() => async () => expect(await stage.reset()).toEqual([]))
 
-  for (const [size, options] of Object.entries(SIZES)) {
-    for (const colorScheme of ['light', 'dark'] as const) {
-      test(`has no fault that axe knows, on a ${size}, ${colorScheme}, in any state of the chat`, async () => {
-        const page = await stage.tab({ ...options, colorScheme })
-        await page.getByRole('button', { name: QUESTION, exact: true }).first().waitFor()
-        await expectSound(page, 'empty')
-        await page.locator('.suggestion', { hasText: QUESTION }).click()
-        await page.getByText('Answered by').waitFor()
-        if (size === 'phone') await page.getByRole('button', { name: 'How it came about' }).click()
-        await page.getByRole('heading', { name: 'Calls to models' }).waitFor()
-        await page.getByText('The exact prompt').click()
-        await expectSound(page, 'panel')
-        if (size === 'phone') await page.getByRole('button', { name: 'Close the panel' }).click()
-        await page.locator('.cite').first().click()
-        await expectSound(page, 'card')
-        await page.keyboard.press('Escape')
-        await page.getByRole('button', { name: 'Settings' }).click()
-        await expectSound(page, 'settings')
-        await page.getByRole('button', { name: 'Close', exact: true }).click()
-        if (size === 'phone') await page.getByRole('button', { name: 'Open the menu' }).click()
-        await expectSound(page, 'menu')
-        await page.goto(`${url}/#/nowhere`)
-        await page.getByRole('heading', { name: 'There is nothing at this address' }).waitFor()
-        await expectSound(page, 'not found')
-        await page.evaluate("sessionStorage.setItem('parley.key', '')")
-        await page.reload()
-        await page.getByLabel('API key').waitFor()
-        await expectSound(page, 'key')
-      })
-    }
+  for (const { size, colorScheme, options } of LOOKS) {
+    test(`has no fault that axe knows, on a ${size}, ${colorScheme}, in any state of the chat`, async () => {
+      const page = await stage.tab(options)
+      await page.getByRole('button', { name: QUESTION, exact: true }).first().waitFor()
+      await expectSound(page, 'empty')
+      await page.locator('.suggestion', { hasText: QUESTION }).click()
+      await page.getByText('Answered by').waitFor()
+      if (size === 'phone') await page.getByRole('button', { name: 'How it came about' }).click()
+      await page.getByRole('heading', { name: 'Calls to models' }).waitFor()
+      await page.getByText('The exact prompt').click()
+      await expectSound(page, 'panel')
+      if (size === 'phone') await page.getByRole('button', { name: 'Close the panel' }).click()
+      await page.locator('.cite').first().click()
+      await expectSound(page, 'card')
+      await page.keyboard.press('Escape')
+      await page.getByRole('button', { name: 'Settings' }).click()
+      await expectSound(page, 'settings')
+      await page.getByRole('button', { name: 'Close', exact: true }).click()
+      if (size === 'phone') await page.getByRole('button', { name: 'Open the menu' }).click()
+      await expectSound(page, 'menu')
+      await page.goto(`${url}/#/nowhere`)
+      await page.getByRole('heading', { name: 'There is nothing at this address' }).waitFor()
+      await expectSound(page, 'not found')
+      await page.evaluate("sessionStorage.setItem('parley.key', '')")
+      await page.reload()
+      await page.getByLabel('API key').waitFor()
+      await expectSound(page, 'key')
+    })
   }
 
   test('shows how an answer comes about, while it does and after', async () => {

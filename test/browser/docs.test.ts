@@ -1,12 +1,13 @@
 /** The documentation at /docs in a real browser: every page, the search box, "ask about this page", and "try it". */
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { GROUPS } from '../../scripts/docs/pages.mjs'
 import { referencePages } from '../../scripts/docs/reference.mjs'
 import { loadSample } from '../../scripts/sample.mjs'
 import { KEY, request, url } from '../clients/harness'
+import { TEXT_RULES } from './axe'
 import { CHROMIUM } from './chromium'
-import { ConsoleStage, expectSound, SIZES } from './console-stage'
+import { ConsoleStage, expectSound, LOOKS, SIZES } from './console-stage'
 
 const PAGES = [
   '',
@@ -15,6 +16,10 @@ const PAGES = [
   ...referencePages().map(({ name }) => name),
 ]
 
+/** One page of each kind: the first, text with code and tables, text with pictures, examples, and the reference. */
+const KINDS = ['', 'widget', 'console', 'examples', 'api']
+for (const kind of KINDS) if (!PAGES.includes(kind)) throw new Error(`There is no page ${kind}.`)
+
 describe.runIf(CHROMIUM)('the documentation', () => {
   let stage: ConsoleStage
 
@@ -22,7 +27,6 @@ describe.runIf(CHROMIUM)('the documentation', () => {
     await loadSample(url, KEY)
     stage = await ConsoleStage.set()
   })
-  afterAll(() => stage.strike())
 
   beforeEach(() => async () => expect(await stage.reset()).toEqual([]))
 
@@ -32,19 +36,28 @@ describe.runIf(CHROMIUM)('the documentation', () => {
     await page.getByRole('option').first().waitFor()
   }
 
-  // Both sizes and both schemes, each once: a page more in each takes a second.
-  test.each([
-    ['desktop', 'light'],
-    ['phone', 'dark'],
-  ] as const)('has no fault on any page, on a %s, %s', { timeout: 180_000 }, async (size, colorScheme) => {
-    const page = await stage.tab({ ...SIZES[size], colorScheme }, 'docs/')
+  for (const { size, colorScheme, options } of LOOKS) {
+    test(`has no fault on a page of any kind, on a ${size}, ${colorScheme}`, {
+      timeout: 60_000,
+    }, async () => {
+      const page = await stage.tab(options, 'docs/')
+      for (const name of KINDS) {
+        await page.goto(`${url}/docs/${name}`)
+        await expectSound(page, `${name}, ${size}, ${colorScheme}`)
+      }
+    })
+  }
+
+  // On a phone, where there is the least room.
+  test('has no fault in the text of any page', { timeout: 120_000 }, async () => {
+    const page = await stage.tab(SIZES.phone, 'docs/')
     for (const name of PAGES) {
       const response = await page.goto(`${url}/docs/${name}`)
       expect([name, response?.status()]).toEqual([name, 200])
       expect(response?.headers()['content-security-policy']).toMatch(
         /^default-src 'none'; script-src 'self';/,
       )
-      await expectSound(page, `${name}, ${size}, ${colorScheme}`)
+      await expectSound(page, name, TEXT_RULES)
     }
   })
 

@@ -9,7 +9,7 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createAssistant, createModel, createShows, request, url } from '../clients/harness'
 import { type Paced, startPaced, words } from '../clients/paced'
-import { CHROMIUM, launch } from './chromium'
+import { CHROMIUM, sharedBrowser } from './chromium'
 
 const EXAMPLES = join(import.meta.dirname, '../../examples')
 
@@ -60,10 +60,9 @@ describe.runIf(CHROMIUM)('the example', () => {
     }).listen(0, '127.0.0.1')
     await once(pages, 'listening')
     origin = `http://127.0.0.1:${(pages.address() as AddressInfo).port}`
-    browser = await launch()
+    browser = await sharedBrowser()
   })
   afterAll(async () => {
-    await browser.close()
     pages.close()
     await paced.stop()
   })

@@ -47,7 +47,6 @@ describe.runIf(CHROMIUM)('an answer of 2,000 pieces', () => {
     stage = await ConsoleStage.set()
   })
   afterAll(async () => {
-    await stage.strike()
     await writer.stop()
   })
   beforeEach(() => async () => expect(await stage.reset()).toEqual([]))

@@ -1,10 +1,10 @@
 /** The console's chat in a real browser, over the sample, answered by the built-in model. */
 import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { loadSample } from '../../scripts/sample.mjs'
 import { createModel, KEY, request, unique, url } from '../clients/harness'
 import { startLlm } from '../clients/llm'
-import { CHROMIUM, launch } from './chromium'
+import { CHROMIUM, sharedBrowser } from './chromium'
 
 describe.runIf(CHROMIUM)('the page', () => {
   let browser: Browser
@@ -13,9 +13,8 @@ describe.runIf(CHROMIUM)('the page', () => {
 
   beforeAll(async () => {
     await loadSample(url, KEY)
-    browser = await launch()
+    browser = await sharedBrowser()
   })
-  afterAll(() => browser.close())
 
   beforeEach(async () => {
     faults.length = 0

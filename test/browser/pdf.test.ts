@@ -1,7 +1,7 @@
 /** A PDF as people have them: printed by a browser, with headers, footers, columns and bookmarks. */
 import { expect, test } from 'vitest'
 import { readContent } from '../../scripts/parley/read/index.mjs'
-import { CHROMIUM, launch } from './chromium'
+import { CHROMIUM, sharedBrowser } from './chromium'
 
 const about = (what: string) =>
   `The ${what} opens at eight in the morning and closes when the last guest has left, which in summer can be long after midnight. Guests who have a well-known allergy tell the kitchen before they order, and the kitchen keeps a list of what is in each dish.`
@@ -18,8 +18,7 @@ till open</pre>
 <h2 style="break-before: page">The terrace</h2><p>${about('terrace')}</p>`
 
 test.runIf(CHROMIUM)('a printed page is read as it was written', async () => {
-  const browser = await launch()
-  const page = await browser.newPage()
+  const page = await (await sharedBrowser()).newPage()
   await page.setContent(PAGE)
   const small = (html: string) => `<span style="font-size: 9px">${html}</span>`
   const printed = await page.pdf({
@@ -31,16 +30,16 @@ test.runIf(CHROMIUM)('a printed page is read as it was written', async () => {
     outline: true,
     tagged: true,
   })
-  await browser.close()
+  await page.close()
   expect(await readContent(printed, 'print-7.pdf')).toEqual({
     article: {
       title: "The café's manual",
       text: [
-        `## The café's manual (page 1)\n\n${about('café')}`,
-        '### Starting the till (page 1)\n\nType this:\n\n```\ntill start\n  --drawer 2\ntill open\n```',
-        `### Two columns (page 1)\n\n${about('bar')}\n\n${about('garden')}`,
-        '### Prices (page 1)\n\nSoup 4 €\n\nBread 1 €',
-        `### The terrace (page 2)\n\n${about('terrace')}`,
+        `## The café's manual (page 1) {#page=1}\n\n${about('café')}`,
+        '### Starting the till (page 1) {#page=1}\n\nType this:\n\n```\ntill start\n  --drawer 2\ntill open\n```',
+        `### Two columns (page 1) {#page=1}\n\n${about('bar')}\n\n${about('garden')}`,
+        '### Prices (page 1) {#page=1}\n\nSoup 4 €\n\nBread 1 €',
+        `### The terrace (page 2) {#page=2}\n\n${about('terrace')}`,
       ].join('\n\n'),
     },
   })

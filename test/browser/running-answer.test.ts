@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { loadSample } from '../../scripts/sample.mjs'
 import { createModel, KEY, request, url } from '../clients/harness'
 import { type Paced, startPaced, words } from '../clients/paced'
-import { CHROMIUM, launch } from './chromium'
+import { CHROMIUM, sharedBrowser } from './chromium'
 
 /** 200 words a second, for three seconds. */
 const WORDS = 600
@@ -28,12 +28,9 @@ describe.runIf(CHROMIUM)('an answer that is being written', () => {
       openai_url: paced.url,
       history_collection,
     })
-    browser = await launch()
+    browser = await sharedBrowser()
   })
-  afterAll(async () => {
-    await browser.close()
-    await paced.stop()
-  })
+  afterAll(() => paced.stop())
 
   beforeEach(async () => {
     faults.length = 0
@@ -130,9 +127,8 @@ describe.runIf(CHROMIUM)('an address of a conversation', () => {
     await loadSample(url, KEY)
     const asked = { question: 'How does Parley store history?', model: 'docs', collections: ['docs'] }
     const { body } = await request('POST', '/conversations', asked)
-    const browser = await launch()
+    const page = await (await sharedBrowser()).newPage()
     try {
-      const page = await browser.newPage()
       await page.goto(`${url}/#${body.conversation_id}`)
       await page.locator('.turn[aria-busy="false"]', { hasText: 'two documents' }).waitFor()
       const sources = page.getByRole('list', { name: 'Sources' }).locator('.chip:not(.dim)')
@@ -141,7 +137,7 @@ describe.runIf(CHROMIUM)('an address of a conversation', () => {
       await page.getByText('This conversation has expired.').waitFor()
       expect(await page.locator('.turn').count()).toBe(0)
     } finally {
-      await browser.close()
+      await page.close()
     }
   })
 })

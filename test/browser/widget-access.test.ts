@@ -23,10 +23,12 @@ const ANSWER = `Make a key that is **bound to an assistant** [keys.txt]. See [th
 
 <<Can a key expire?>>`
 
-const SIZES = {
-  desktop: { viewport: { width: 1000, height: 760 } },
-  phone: { viewport: { width: 390, height: 780 }, isMobile: true, hasTouch: true },
-}
+const PHONE = { viewport: { width: 390, height: 780 }, isMobile: true, hasTouch: true }
+/** Each size and each scheme once. */
+const LOOKS = [
+  { size: 'desktop', scheme: 'light', options: { viewport: { width: 1000, height: 760 } } },
+  { size: 'phone', scheme: 'dark', options: PHONE },
+]
 
 /** What a model could be led to write, by a document or by its asker. */
 const HOSTILE = [
@@ -71,45 +73,43 @@ describe.runIf(CHROMIUM)('the widget', () => {
     return async () => expect(await stage.reset()).toEqual([])
   })
 
-  for (const [size, options] of Object.entries(SIZES)) {
-    for (const scheme of ['light', 'dark']) {
-      test(`has no fault that axe knows, on a ${size}, ${scheme}, in any state`, async () => {
-        const page = await stage.tab(await stage.visitor(options), { mode: 'bubble' }, scheme)
-        const check = async (state: string) => expect([state, await violations(page)]).toEqual([state, []])
-        await check('closed')
-        await page.getByRole('button', { name: 'Open chat' }).click()
-        await page.locator('.suggestion').first().waitFor()
-        await check('open')
-        stage.writer.holdAt(0)
-        await ask(page)
-        await page.locator('.chip').first().waitFor()
-        await check('searching')
-        stage.writer.go()
-        await answered(page)
-        await check('answered')
-        await page.locator('.cite').first().click()
-        await page.locator('.card:not([hidden])').waitFor()
-        await check('card')
-        await page.keyboard.press('Escape')
-        await page.getByRole('button', { name: 'Bad answer' }).click()
-        await page.getByLabel('Say more, if you like').waitFor()
-        await check('rated')
-        await page.getByRole('button', { name: 'Edit the question' }).click({ force: true })
-        await check('editing')
-        await page.keyboard.press('Escape')
-        await page.getByRole('button', { name: 'History' }).click()
-        await page.locator('.history-open').waitFor()
-        await check('history')
-        await page.keyboard.press('Escape')
-        stage.writer.holdAt(4)
-        await page.locator('.followup').first().click()
-        await page.locator('.turn:nth-child(2) .block').first().waitFor()
-        await check('writing')
-        await page.getByRole('button', { name: 'Stop', exact: true }).click()
-        await page.getByRole('button', { name: 'Try again' }).waitFor()
-        await check('stopped')
-      })
-    }
+  for (const { size, scheme, options } of LOOKS) {
+    test(`has no fault that axe knows, on a ${size}, ${scheme}, in any state`, async () => {
+      const page = await stage.tab(await stage.visitor(options), { mode: 'bubble' }, scheme)
+      const check = async (state: string) => expect([state, await violations(page)]).toEqual([state, []])
+      await check('closed')
+      await page.getByRole('button', { name: 'Open chat' }).click()
+      await page.locator('.suggestion').first().waitFor()
+      await check('open')
+      stage.writer.holdAt(0)
+      await ask(page)
+      await page.locator('.chip').first().waitFor()
+      await check('searching')
+      stage.writer.go()
+      await answered(page)
+      await check('answered')
+      await page.locator('.cite').first().click()
+      await page.locator('.card:not([hidden])').waitFor()
+      await check('card')
+      await page.keyboard.press('Escape')
+      await page.getByRole('button', { name: 'Bad answer' }).click()
+      await page.getByLabel('Say more, if you like').waitFor()
+      await check('rated')
+      await page.getByRole('button', { name: 'Edit the question' }).click({ force: true })
+      await check('editing')
+      await page.keyboard.press('Escape')
+      await page.getByRole('button', { name: 'History' }).click()
+      await page.locator('.history-open').waitFor()
+      await check('history')
+      await page.keyboard.press('Escape')
+      stage.writer.holdAt(4)
+      await page.locator('.followup').first().click()
+      await page.locator('.turn:nth-child(2) .block').first().waitFor()
+      await check('writing')
+      await page.getByRole('button', { name: 'Stop', exact: true }).click()
+      await page.getByRole('button', { name: 'Try again' }).waitFor()
+      await check('stopped')
+    })
   }
 
   for (const mode of ['inline', 'panel', 'dialog', 'page']) {
@@ -124,7 +124,7 @@ describe.runIf(CHROMIUM)('the widget', () => {
   }
 
   test('is as large to the finger as it has to be, and no wider than a phone', async () => {
-    const page = await stage.tab(await stage.visitor(SIZES.phone), { mode: 'bubble', open: '' })
+    const page = await stage.tab(await stage.visitor(PHONE), { mode: 'bubble', open: '' })
     await ask(page)
     await answered(page)
     const small = (await page.evaluate(`

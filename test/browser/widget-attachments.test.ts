@@ -144,28 +144,30 @@ describe.runIf(CHROMIUM)('the widget', () => {
     expect(await focused()).toBe('Attach text files')
   })
 
-  for (const [size, options] of Object.entries({
-    desktop: {},
-    phone: { viewport: { width: 390, height: 780 }, isMobile: true, hasTouch: true },
-  })) {
-    for (const scheme of ['light', 'dark']) {
-      test(`has no fault that axe knows with files attached, on a ${size}, ${scheme}`, async () => {
-        await open({}, options, scheme)
-        await choose(
-          file('a note with a rather long name that has to break somewhere.txt'),
-          file('x.bin', Buffer.from([0])),
-        )
-        await page.getByText('Not attached: x.bin.').waitFor()
-        expect(await violations(page)).toEqual([])
-        for (const name of ['Attach text files', 'Remove: a note']) {
-          const box = await page.getByRole('button', { name }).boundingBox()
-          expect(Math.min(box!.width, box!.height)).toBeGreaterThanOrEqual(24)
-        }
-        await ask(page)
-        await answered(page)
-        expect(await violations(page)).toEqual([])
-      })
-    }
+  for (const { size, scheme, options } of [
+    { size: 'desktop', scheme: 'light', options: {} },
+    {
+      size: 'phone',
+      scheme: 'dark',
+      options: { viewport: { width: 390, height: 780 }, isMobile: true, hasTouch: true },
+    },
+  ]) {
+    test(`has no fault that axe knows with files attached, on a ${size}, ${scheme}`, async () => {
+      await open({}, options, scheme)
+      await choose(
+        file('a note with a rather long name that has to break somewhere.txt'),
+        file('x.bin', Buffer.from([0])),
+      )
+      await page.getByText('Not attached: x.bin.').waitFor()
+      expect(await violations(page)).toEqual([])
+      for (const name of ['Attach text files', 'Remove: a note']) {
+        const box = await page.getByRole('button', { name }).boundingBox()
+        expect(Math.min(box!.width, box!.height)).toBeGreaterThanOrEqual(24)
+      }
+      await ask(page)
+      await answered(page)
+      expect(await violations(page)).toEqual([])
+    })
   }
 })
 

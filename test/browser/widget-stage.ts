@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import type { Browser, BrowserContext, BrowserContextOptions, Locator, Page } from 'playwright-core'
 import { createAssistant, createModel, request, unique, url } from '../clients/harness'
-import { launch } from './chromium'
+import { sharedBrowser } from './chromium'
 import { serveWidgetPage, type WidgetPage } from './widget-page'
 import { startWriter, type Writer } from './writer'
 
@@ -112,11 +112,10 @@ export class Stage {
       limits: { assistant },
     })
     const site = await serveWidgetPage(line.url, { assistant, key: body.value })
-    return new Stage(await launch(), writer, site, line)
+    return new Stage(await sharedBrowser(), writer, site, line)
   }
 
   async strike(): Promise<void> {
-    await this.browser.close()
     this.site.server.close()
     this.line.close()
     await this.writer.stop()

@@ -1,12 +1,10 @@
 /** What counts as life of a provider's stream: content, by whatever wire it comes, and nothing else. */
 import type { ServerResponse } from 'node:http'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, type TestContext } from 'vitest'
 import { WIRES } from '../../bench/wires.mjs'
 import { overallLimit } from '../../src/models/silence'
 import { ask, localEnv, textOf } from './ask'
-import { rawServer } from './raw-server'
-
-const raw = rawServer()
+import { startRawServer } from './raw-server'
 
 type Wire = (typeof WIRES)[string]
 
@@ -14,47 +12,47 @@ type Wire = (typeof WIRES)[string]
 const PROVIDERS: [
   name: string,
   wire: string,
-  model: () => Record<string, unknown>,
+  model: (url: string) => Record<string, unknown>,
   nothing: Wire['chunk'],
 ][] = [
   [
     'openai',
     'openai',
-    () => ({ model_name: 'openai/m', api_key: 'k', openai_url: raw.url }),
+    (url) => ({ model_name: 'openai/m', api_key: 'k', openai_url: url }),
     WIRES.openai!.chunk,
   ],
   [
     'vllm',
     'openai',
-    () => ({ model_name: 'vllm/m', vllm_url: raw.url }),
+    (url) => ({ model_name: 'vllm/m', vllm_url: url }),
     () => 'data: {"choices":[],"usage":null}\n\n',
   ],
   [
     'anthropic',
     'anthropic',
-    () => ({ model_name: 'anthropic/m', api_key: 'k', anthropic_url: raw.url }),
+    (url) => ({ model_name: 'anthropic/m', api_key: 'k', anthropic_url: url }),
     () => 'event: ping\ndata: {"type":"ping"}\n\n',
   ],
   [
     'google',
     'google',
-    () => ({ model_name: 'google/m', api_key: 'k', google_url: raw.url }),
+    (url) => ({ model_name: 'google/m', api_key: 'k', google_url: url }),
     WIRES.google!.chunk,
   ],
   [
     'bedrock',
     'bedrock',
-    () => ({ model_name: 'bedrock/m', api_key: 'k', region: 'eu-west-1', bedrock_url: raw.url }),
+    (url) => ({ model_name: 'bedrock/m', api_key: 'k', region: 'eu-west-1', bedrock_url: url }),
     WIRES.bedrock!.chunk,
   ],
   [
     'cloudflare',
     'workers-ai',
-    () => ({
+    (url) => ({
       model_name: 'cloudflare/@cf/m',
       api_key: 'k',
       account_id: 'a',
-      cloudflare_url: raw.url,
+      cloudflare_url: url,
     }),
     WIRES['workers-ai']!.chunk,
   ],
@@ -73,7 +71,18 @@ function drip(response: ServerResponse, piece: string | Uint8Array, times = Numb
   })
 }
 
-describe.each(PROVIDERS)('%s', (_, name, model, nothing) => {
+/** A provider of one test, which ends with it: each of them waits, and they wait at the same time. */
+async function serving(
+  onTestFinished: TestContext['onTestFinished'],
+  respond: (response: ServerResponse) => Promise<void>,
+): Promise<string> {
+  const raw = await startRawServer()
+  onTestFinished(() => raw.stop())
+  raw.respond = respond
+  return raw.url
+}
+
+describe.concurrent.each(PROVIDERS)('%s', (_, name, model, nothing) => {
   const wire = WIRES[name]!
   const begin = (response: ServerResponse) => {
     response.writeHead(200, { 'content-type': wire.type })
@@ -81,30 +90,30 @@ describe.each(PROVIDERS)('%s', (_, name, model, nothing) => {
     response.write(wire.chunk('Half '))
   }
 
-  it('that goes on without content is silent', async () => {
-    raw.respond = async (response) => {
+  it('that goes on without content is silent', async ({ expect, onTestFinished }) => {
+    const url = await serving(onTestFinished, async (response) => {
       begin(response)
       await drip(response, nothing(''))
-    }
-    await expect(ask({ ...model(), timeout: 0.3 })).rejects.toMatchObject({
+    })
+    await expect(ask({ ...model(url), timeout: 0.3 })).rejects.toMatchObject({
       fault: 'silent',
       message: expect.stringMatching(/API timeout\.$/),
     })
   })
 
-  it('that goes on with content is alive', async () => {
-    raw.respond = async (response) => {
+  it('that goes on with content is alive', async ({ expect, onTestFinished }) => {
+    const url = await serving(onTestFinished, async (response) => {
       begin(response)
       await drip(response, wire.chunk('and '), 60)
       for (const piece of wire.end) response.write(piece)
       response.end()
-    }
-    expect(textOf(await ask({ ...model(), timeout: 1 }))).toBe(`Half ${'and '.repeat(60)}`)
+    })
+    expect(textOf(await ask({ ...model(url), timeout: 1 }))).toBe(`Half ${'and '.repeat(60)}`)
   })
 
-  it('that keeps the connection open after the end has answered', async () => {
+  it('that keeps the connection open after the end has answered', async ({ expect, onTestFinished }) => {
     let closed = false
-    raw.respond = async (response) => {
+    const url = await serving(onTestFinished, async (response) => {
       response.once('close', () => {
         closed = true
       })
@@ -113,14 +122,14 @@ describe.each(PROVIDERS)('%s', (_, name, model, nothing) => {
       const end = name === 'openai' ? wire.end.slice(0, -1) : wire.end
       for (const piece of end) response.write(piece)
       await drip(response, nothing(''))
-    }
-    expect(textOf(await ask({ ...model(), timeout: 0.3 }))).toBe('Half ')
+    })
+    expect(textOf(await ask({ ...model(url), timeout: 0.3 }))).toBe('Half ')
     await expect.poll(() => closed).toBe(true)
   })
 })
 
-describe('the binding of Workers AI', () => {
-  it('whose stream goes on without content is silent', async () => {
+describe.concurrent('the binding of Workers AI', () => {
+  it('whose stream goes on without content is silent', async ({ expect }) => {
     let timer: ReturnType<typeof setInterval>
     const stream = new ReadableStream<Uint8Array>({
       start(controller) {
@@ -140,14 +149,14 @@ describe('the binding of Workers AI', () => {
   })
 })
 
-describe('a whole reply', () => {
-  it('that is white space for ever is silent', async () => {
-    raw.respond = async (response) => {
+describe.concurrent('a whole reply', () => {
+  it('that is white space for ever is silent', async ({ expect, onTestFinished }) => {
+    const url = await serving(onTestFinished, async (response) => {
       response.writeHead(200, { 'content-type': 'application/json' })
       await drip(response, '\n')
-    }
+    })
     const asking = ask(
-      { model_name: 'openai/m', api_key: 'k', openai_url: raw.url, timeout: 0.3 },
+      { model_name: 'openai/m', api_key: 'k', openai_url: url, timeout: 0.3 },
       { stream: false },
     )
     await expect(asking).rejects.toMatchObject({ fault: 'silent' })

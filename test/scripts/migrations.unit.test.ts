@@ -2,6 +2,7 @@
 import { cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { migrate } from '../../scripts/migrations.mjs'
 import { runWrangler } from '../../scripts/wrangler.mjs'
@@ -18,8 +19,14 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 const wrangler = (...args: string[]) => runWrangler(['d1', ...args, '--local', '--persist-to', folder])
-const execute = async (sql: string) =>
-  JSON.parse(await wrangler('execute', 'DB', '--json', '--command', sql))[0].results
+/** The only database of the folder that has migrations. */
+const tableOfMigrations = () =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.sqlite'))
+    .flatMap((name) => {
+      using database = new DatabaseSync(join(folder, name), { readOnly: true })
+      return database.prepare("SELECT sql FROM sqlite_master WHERE name = 'd1_migrations'").all()
+    })
 
 test('all migrations are applied once, and wrangler finds none that waits', {
   timeout: 120_000,
@@ -35,8 +42,8 @@ test('it goes on where wrangler was', { timeout: 120_000 }, async () => {
   cpSync(join(MIGRATIONS, names[0]!), join(first, names[0]!))
   await migrate(folder, first)
   rmSync(first, { recursive: true })
-  const table = await execute("SELECT sql FROM sqlite_master WHERE name = 'd1_migrations'")
-  expect(table[0].sql).toContain('applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP NOT NULL')
+  const created = expect.stringContaining('applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP NOT NULL')
+  expect(tableOfMigrations()).toEqual([{ sql: created }])
   expect(await migrate(folder)).toEqual(names.slice(1))
 })
 
