@@ -102,11 +102,11 @@ export function questionIn(reply: string, question: string, context = question):
   const said = reply
     .trim()
     .replace(/^(?:<[\w /-]{1,40}>|\**(?:rewritten |standalone )?question\**:?\**)\s*/i, '')
-    .replace(/^["“„«']([^"“”„«»]+)["”“»']$/, '$1')
+    .replace(/^["\u201c\u201e\u00ab']([^"\u201c\u201d\u201e\u00ab\u00bb]+)["\u201d\u201c\u00bb']$/, '$1')
     .trim()
   const isLong = said.length > MOST_TIMES * context.length + MORE
   const isList = /\n/.test(said)
-  const isAnswer = !/[?？؟]/.test(said) && /[.!。！]\s*\S/.test(said)
+  const isAnswer = !/[?\uff1f\u061f]/.test(said) && /[.!\u3002\uff01]\s*\S/.test(said)
   return said === '' || isLong || isList || isAnswer ? question : said
 }
 
