@@ -112,10 +112,13 @@ export function unpacked(bytes: ArrayBuffer, idOf: (word: string) => number): Bl
     const words = readColumn<string>(
       new TextDecoder().decode(new Uint8Array(bytes, from + valueBytes!, textBytes)),
     )
-    const ids = words.map((word, own) => (own === 0 ? 0 : idOf(word)))
-    return { values: new Uint16Array(bytes, from, valueBytes! / 2).map((own) => ids[own]!), starts }
+    const ids = Uint16Array.from(words, (word, own) => (own === 0 ? 0 : idOf(word)))
+    const values = new Uint16Array(bytes, from, valueBytes! / 2)
+    for (let at = 0; at < values.length; at++) values[at] = ids[values[at]!]!
+    return { values, starts }
   }
   const [Type, none] = NUMBERS[type!] ?? [Float64Array, Number.NaN]
-  const stored = new Type(bytes, from, valueBytes! / Type.BYTES_PER_ELEMENT)
-  return { values: Float64Array.from(stored, (value) => (value === none ? Number.NaN : value)), starts }
+  const values = new Float64Array(new Type(bytes, from, valueBytes! / Type.BYTES_PER_ELEMENT))
+  for (let at = 0; at < values.length; at++) if (values[at] === none) values[at] = Number.NaN
+  return { values, starts }
 }
