@@ -1,3 +1,9 @@
+import { inject } from 'vitest'
+import { turnTo } from './harness'
+
+// Files share what they import, and another one may have turned to a Parley of its own.
+turnTo(inject('url'))
+
 /**
  * Gives each `fetch` of a test a connection of its own.
  *
