@@ -26,6 +26,9 @@ const resolve = {
 const COMMANDS =
   'test/clients/{backup,command-line,deploy,examples,guides,interrupted,kill,moving,pages,start,tutorials,vectorize}*.test.ts'
 
+/** An event that is waited for may come late on a busy machine: a second, which Vitest gives it, says nothing. */
+const patient = { poll: { timeout: 15_000 } }
+
 /** Gives Node a WebAssembly file as a bundler of Workers does: as a compiled module. */
 const wasm = {
   name: 'wasm',
@@ -52,7 +55,11 @@ const served = (name: string, include: string, exclude: string[] = []) => ({
     include: [include],
     exclude: [...exclude, ...LEFT_OUT],
     environment: 'node' as const,
-    isolate: false,
+    // To load Vitest and the official clients anew for each file takes a second. Commands change what is of their process.
+    isolate: name === 'commands',
+    expect: patient,
+    // Tests that run at once wait for silent providers most of their time.
+    maxConcurrency: 12,
     globalSetup: ['./test/clients/global-setup.ts'],
     setupFiles: ['./test/clients/connections.ts'],
     testTimeout: 30_000,
@@ -81,6 +88,7 @@ export default defineConfig(async () => ({
           include: ['test/**/*.unit.test.ts'],
           exclude: LEFT_OUT,
           environment: 'node',
+          expect: patient,
           // To load Vitest and the program anew for each file takes longer than most files do.
           isolate: false,
           testTimeout: 30_000,
@@ -115,6 +123,7 @@ export default defineConfig(async () => ({
           exclude: LEFT_OUT,
           // To load the program into a workerd takes longer than most files do.
           isolate: false,
+          expect: patient,
           setupFiles: ['./test/setup.ts'],
           testTimeout: 30_000,
         },

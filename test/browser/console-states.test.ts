@@ -40,6 +40,8 @@ const LISTS = [
   'usage',
   'start',
 ]
+/** Where axe looks: all lists fail and load by one component each. */
+const ONE = 'conversations'
 const UNKNOWN = ['nowhere', 'models/nowhere', 'usage/2020', 'assistants/a/b', 'conversations/read/a/b']
 
 describe.runIf(CHROMIUM)('a page of the console', () => {
@@ -78,7 +80,7 @@ describe.runIf(CHROMIUM)('a page of the console', () => {
       await page.route(isApi, (route) => route.fulfill({ status: 500, json: { message: 'It broke' } }))
       await go(page, address)
       await page.getByRole('alert').getByText('It broke. Try again in a moment.').waitFor()
-      await expectSound(page, `${address} fails`)
+      if (address === ONE) await expectSound(page, `${address} fails`)
       await page.unroute(isApi)
       await page.getByRole('button', { name: 'Try again' }).click()
       await page.getByRole('alert').waitFor({ state: 'detached' })
@@ -103,7 +105,7 @@ describe.runIf(CHROMIUM)('a page of the console', () => {
         .filter({ hasText: /Loading|Reading/ })
         .first()
         .waitFor({ state: 'attached' })
-      await expectSound(page, `${address} loads`)
+      if (address === ONE) await expectSound(page, `${address} loads`)
     }
     gate.resolve()
     await page.locator('.loading').waitFor({ state: 'detached' })
