@@ -52,9 +52,11 @@ describe.runIf(CHROMIUM)('a conversation that is opened in the console', () => {
   })
 
   const asking = () => page.locator('.chat-foot .note')
+  /** From a page that shows none: turns of the one before could be taken for those of this one. */
   const open = async (id: string, asked: RegExp) => {
-    await page.reload()
+    await page.goto(url)
     await page.locator(`.recent a[href="#${id}"]`).click()
+    await page.locator('.turn[aria-busy="false"]').waitFor()
     await asking().getByText(asked).waitFor()
   }
   const follow = async (id: string, question = NEXT) => {
