@@ -34,6 +34,11 @@ const behaviours: Record<string, (response: ServerResponse, stream: boolean) => 
     response.writeHead(500, { 'content-type': 'application/json' })
     response.end('{"error":{"message":"the model is out of order"}}')
   },
+  /** not asked again, so that its caller hears of it at once */
+  refusal: (response) => {
+    response.writeHead(400, { 'content-type': 'application/json' })
+    response.end('{"error":{"message":"the model is out of order"}}')
+  },
   garbage: (response) => {
     response.writeHead(200, { 'content-type': 'application/json' })
     response.end('{"choices": [')

@@ -1,11 +1,12 @@
 /** What keys may see of collections that a search joins. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import { client, request, unique } from './harness'
-import { fillAll, found, ids, load, make, names, search } from './joins-stage'
+import { fillAll, found, ids, load, make, namesOfJoins, search } from './joins-stage'
 
+const names = namesOfJoins()
 const { products, customers, authors, books } = names
 
-beforeAll(fillAll)
+beforeAll(() => fillAll(names))
 
 const keyFor = async (collections: string[], actions = ['documents:search']): Promise<string> =>
   (await client().keys().create({ description: 'for a test', actions, collections })).value!

@@ -1,11 +1,12 @@
 /** Fields and orders of joined collections, through the official client over a socket. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import { request } from './harness'
-import { fillAll, found, ids, names, search } from './joins-stage'
+import { fillAll, found, ids, namesOfJoins, search } from './joins-stage'
 
+const names = namesOfJoins()
 const { products, customers, authors, books, users, documents, access } = names
 
-beforeAll(fillAll)
+beforeAll(() => fillAll(names))
 
 describe('include_fields', () => {
   const join = `$${customers}(customer_id:=customer_a && product_price:<100)`

@@ -4,7 +4,8 @@ import { client, KEY, unique } from './harness'
 
 type Hits = { found: number; hits?: { document: Record<string, unknown> }[] }
 
-export const names = {
+/** Names of a file's own. */
+export const namesOfJoins = () => ({
   products: unique('products'),
   customers: unique('customers'),
   authors: unique('authors'),
@@ -12,8 +13,7 @@ export const names = {
   users: unique('users'),
   documents: unique('documents'),
   access: unique('access'),
-}
-const { products, customers, authors, books, users, documents, access } = names
+})
 
 export const make = (name: string, fields: object[], extra: object = {}) =>
   client()
@@ -40,7 +40,8 @@ export const found = async (collection: string, parameters: object, key = KEY) =
 export const ids = async (collection: string, parameters: object, key = KEY) =>
   (await found(collection, parameters, key)).map(({ id }) => id)
 
-export async function fillAll(): Promise<void> {
+export async function fillAll(names: ReturnType<typeof namesOfJoins>): Promise<void> {
+  const { products, customers, authors, books, users, documents, access } = names
   await make(products, [
     { name: 'product_id', type: 'string' },
     { name: 'product_name', type: 'string', sort: true },

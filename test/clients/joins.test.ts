@@ -1,11 +1,12 @@
 /** References, and filters that join, through the official client over a socket. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import { client, request, unique } from './harness'
-import { fillAll, found, ids, load, make, names, search } from './joins-stage'
+import { fillAll, found, ids, load, make, namesOfJoins, search } from './joins-stage'
 
+const names = namesOfJoins()
 const { products, customers, authors, books, users, documents, access } = names
 
-beforeAll(fillAll)
+beforeAll(() => fillAll(names))
 
 describe('references', () => {
   test('are described as they were given', async () => {

@@ -224,7 +224,7 @@ describe('as bytes', () => {
   })
 
   test('50: so is a model that fails before its first word', async () => {
-    const id = await createModel({ model_name: 'openai/server-error', openai_url: counterpart.url })
+    const id = await createModel({ model_name: 'openai/refusal', openai_url: counterpart.url })
     const { status, text } = await raw({ conversation_model_id: id })
     expect([status, JSON.parse(text)]).toEqual([
       400,
