@@ -7,7 +7,7 @@
 const REFORMED = new WeakMap<SqlStorage, number>()
 
 /** Rows that were written to the object's tables since it woke, those of rolled back transactions too. */
-export const writesOf = (sql: SqlStorage): number =>
+const writesOf = (sql: SqlStorage): number =>
   sql.exec<{ changes: number }>('SELECT total_changes() AS changes').one().changes
 
 const reformedIn = (sql: SqlStorage): number => REFORMED.get(sql) ?? 0

@@ -62,10 +62,7 @@ export class Tidying {
       })
   }
 
-  /**
-   * Runs a search. A step moves pages of the index, so a search that met one between two of its slices would have to look for
-   * all of its words again.
-   */
+  /** Runs a search. Steps wait for it: they would take the object's time between its slices. */
   async during<T>(search: () => Promise<T>): Promise<T> {
     this.#searches++
     try {

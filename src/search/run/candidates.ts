@@ -93,7 +93,7 @@ const FEW_WORDS = 40
 export const weightOfWords = (match: string): number => Math.max(1, match.split('"').length / 2 / FEW_WORDS)
 
 /** @param isAtOnce whether one statement finds all matches */
-export const inRanges = (
+const inRanges = (
   sql: SqlStorage,
   relationOf: (range: Range) => SqlFragment,
   isAtOnce: (pace: Pace) => boolean = () => false,
@@ -183,7 +183,7 @@ export async function countOf(sql: SqlStorage, parts: Candidates['parts'], pace:
 }
 
 /** Counts the matches of a part. */
-export function countIn(sql: SqlStorage, relation: SqlFragment, pace: Pace): number {
+function countIn(sql: SqlStorage, relation: SqlFragment, pace: Pace): number {
   const [row] = pace.query<{ count: number }>(
     sql,
     join([fragment('SELECT count(*) AS count FROM ('), relation, fragment(')')], ''),

@@ -83,7 +83,7 @@ export async function allMatches(context: SearchContext, asked: Asked, pace: Pac
 }
 
 /** The numbers of the blocks of a range, the newest first. */
-export function* numbersIn({ low, high }: Range): Generator<number> {
+function* numbersIn({ low, high }: Range): Generator<number> {
   for (let number = Math.floor(high / BLOCK); number >= Math.floor(low / BLOCK); number--) yield number
 }
 

@@ -1,7 +1,7 @@
 /** Plain searches: what is typed into a search box, without vectors and without a conversation around it. */
 import { fragment } from '../../fragment'
 import type { SearchRequest } from '../../request/request'
-import { completeSort, type SortKey } from '../../request/sort'
+import { completeSort } from '../../request/sort'
 import { BLOCK } from '../../schema/block'
 import type { ParsedQuery } from '../../text/query'
 import {
@@ -23,7 +23,7 @@ import { BY_TEXT } from './matches'
 import { planPlainSearch } from './plain'
 import type { Ranking } from './ranking'
 import type { TextScore } from './score'
-import { rankedPage, scoresOfAll, type Tiered } from './window'
+import { NEWEST, rankedPage, scoresOfAll, type Tiered } from './window'
 
 /** Where all matches need scores, as for groups, so many are read one by one. */
 const FEW_AS_A_WHOLE = 250
@@ -80,9 +80,6 @@ export async function findPlain(
     first: (limit: number) => rankedPage(ranking, found, { offset: 0, limit }),
   }
 }
-
-/** Where an order has no other keys, BM25 does not choose what is read: the newest of equals come first. */
-const NEWEST: SortKey = { kind: 'seq', direction: 'DESC' }
 
 /** @param texts gets how well the documents fit that are read one by one */
 function fitOf(ranking: Ranking, found: Tiered, texts: Map<number, TextScore>): Fit {

@@ -8,7 +8,7 @@
 
 import { readColumn } from '../../../stored-json'
 import { fragment, join } from '../../fragment'
-import { orderBy } from '../../request/sort'
+import { orderBy, type SortKey } from '../../request/sort'
 import { BLOCK } from '../../schema/block'
 import { type OrderedMatch, type Scores, ordered as withColumns } from '../candidates'
 import { filteredMatches } from '../filtered-matches'
@@ -43,6 +43,12 @@ const HARDLY_CROWDED = 16 * FEW
 
 /** The part of a slice that reading and scoring the first documents takes. */
 const READING = 0.5
+
+/** Of more matches, BM25 says little, and takes long: the newest come first. */
+const MOST_WEIGHED = 16_384
+
+/** Where an order has no other keys, the newest of equals come first. */
+export const NEWEST: SortKey = { kind: 'seq', direction: 'DESC' }
 
 /** A tier without the ones before it. */
 interface Segment {
@@ -190,14 +196,14 @@ async function addRanked(
 /** A window of a segment without some documents, in the order in which they are read. */
 async function others(
   ranking: Ranking,
-  { tier, set: all }: Segment,
+  { tier, set: all, size }: Segment,
   known: readonly number[],
   window: Window,
 ): Promise<OrderedMatch[]> {
   const { context, sort, pace } = ranking
   const { sql, schema } = context
   const set = minus(all, setOf(known))
-  const [, ...keys] = sort
+  const keys = sort.length === 1 && size > MOST_WEIGHED ? [NEWEST] : sort.slice(1)
   if (keys.length > 0) {
     const equals = { parts: noParts, text: false, vector: false, found: undefined, set: async () => set }
     const found = await windowInMemory(context, equals, keys, window, pace)
