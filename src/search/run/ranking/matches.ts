@@ -104,6 +104,37 @@ export async function bestOfQuestion(
 
 const EVERY: RangedFilter = () => fragment('1')
 
+/**
+ * A window of a set from the first of all matches of an expression, which are cached until the next write: to find them takes a
+ * statement over all.
+ * @param asked has the name of the order for its `rank`
+ * @param read reads the first of all
+ * @returns undefined if the set has too few of those
+ */
+export async function firstKept(
+  { sql, questions }: SearchContext,
+  asked: TextMatch,
+  { all, set }: { all: MatchSet; set: MatchSet },
+  read: (window: { offset: number; limit: number }) => Promise<OrderedMatch[]>,
+  { offset, limit }: { offset: number; limit: number },
+  pace: Pace,
+): Promise<OrderedMatch[] | undefined> {
+  const count = sizeOf(all)
+  if (questions === undefined || sizeOf(set) < count * BROAD) return undefined
+  const gather = async () => {
+    const gathered = new Gathered()
+    for (const [at, { seq }] of (await read({ offset: 0, limit: MOST_OF_PAGES })).entries()) {
+      gathered.add(seq, at, Number.NaN, Number.NaN)
+    }
+    return gathered
+  }
+  const first = await questions.findOrRead(sql, asked, pace, gather, MOST_OF_PAGES)
+  const own = new Set(seqsOf(common(setOf(first.seqs), set)))
+  if (own.size < offset + limit && first.size < count) return undefined
+  const window = first.seqs.filter((seq) => own.has(seq)).slice(offset, offset + limit)
+  return window.map((seq) => ({ seq, score: null, distance: null, fused: null }))
+}
+
 /** A window of a set in an order that SQL knows, such as by length. */
 export async function firstBySql(
   { sql }: SearchContext,

@@ -15,7 +15,7 @@ import { filteredMatches } from '../filtered-matches'
 import { common, eachBlock, type MatchSet, minus, seqsOf, setOf, sizeOf } from '../match-set'
 import { windowInMemory } from '../memory-window'
 import type { Scored } from './documents'
-import { bestMatches, FEW, firstBySql, wordsIn } from './matches'
+import { bestMatches, FEW, firstBySql, firstKept, wordsIn } from './matches'
 import type { Ranking } from './ranking'
 import type { TextScore } from './score'
 import type { Tier } from './tiers'
@@ -43,6 +43,9 @@ const HARDLY_CROWDED = 16 * FEW
 
 /** The part of a slice that reading and scoring the first documents takes. */
 const READING = 0.5
+
+/** Where all matches need scores, so many of a large tier are read: most of it fits equally well. */
+const A_FEW = 16
 
 /** Of more matches, BM25 says little, and takes long: the newest come first. */
 const MOST_WEIGHED = 16_384
@@ -113,7 +116,7 @@ export async function scoresOfAll(ranking: Ranking, { set, tiersOf }: Tiered, mo
   const tiers = sizeOf(set) <= most ? [] : tiersOf()
   if (tiers.length === 0) await add(seqsOf(set), new Map())
   for await (const segment of segmentsOf(ranking, set, tiers)) {
-    await add(await firstOf(ranking, segment), segment.set)
+    await add(await firstOf(ranking, segment, A_FEW), segment.set)
   }
   return (number) => {
     const scores = blocks.get(number)
@@ -157,10 +160,10 @@ async function* segmentsOf(ranking: Ranking, set: MatchSet, tiers: readonly Tier
 }
 
 /** The documents of a segment that are read: all, if they are few. */
-const firstOf = async (ranking: Ranking, segment: Segment): Promise<readonly number[]> =>
+const firstOf = async (ranking: Ranking, segment: Segment, most = FEW): Promise<readonly number[]> =>
   segment.size <= FEW
     ? seqsOf(segment.set)
-    : (await others(ranking, segment, [], { offset: 0, limit: FEW })).map(({ seq }) => seq)
+    : (await others(ranking, segment, [], { offset: 0, limit: most })).map(({ seq }) => seq)
 
 /** Adds the matches of a segment that are in the window: first those that are read, then the others. */
 async function addRanked(
@@ -196,26 +199,30 @@ async function addRanked(
 /** A window of a segment without some documents, in the order in which they are read. */
 async function others(
   ranking: Ranking,
-  { tier, set: all, size }: Segment,
+  { tier, set: own, size }: Segment,
   known: readonly number[],
   window: Window,
 ): Promise<OrderedMatch[]> {
   const { context, sort, pace } = ranking
   const { sql, schema } = context
-  const set = minus(all, setOf(known))
+  const set = minus(own, setOf(known))
   const keys = sort.length === 1 && size > MOST_WEIGHED ? [NEWEST] : sort.slice(1)
   if (keys.length > 0) {
     const equals = { parts: noParts, text: false, vector: false, found: undefined, set: async () => set }
     const found = await windowInMemory(context, equals, keys, window, pace)
     return found?.rows ?? firstBySql(context, set, orderBy(keys, sql, schema, false), window, pace)
   }
-  if (tier.shortest !== undefined) {
-    const length = [fragment(wordsIn(tier.match.table, tier.shortest))]
-    return firstBySql(context, set, orderBy([], sql, schema, false, length), window, pace)
-  }
-  const matching = await filteredMatches(context, tier.match, EVERY, pace)
-  const top = { ...window, order: orderBy(sort, sql, schema, false) }
-  return bestMatches(context, tier.match, matching.set, set, top, pace)
+  const { match, shortest } = tier
+  const all = (await filteredMatches(context, match, EVERY, pace)).set
+  const lengths = shortest === undefined ? [] : [fragment(wordsIn(match.table, shortest))]
+  const order = orderBy(shortest === undefined ? sort : [], sql, schema, false, lengths)
+  const read = (some: MatchSet, asked: Window) =>
+    shortest === undefined
+      ? bestMatches(context, match, all, some, { ...asked, order }, pace)
+      : firstBySql(context, some, order, asked, pace)
+  const asked = { ...match, rank: `by ${shortest ?? match.rank}` }
+  const kept = await firstKept(context, asked, { all, set }, (first) => read(all, first), window, pace)
+  return kept ?? read(set, window)
 }
 
 const EVERY = () => fragment('1')
