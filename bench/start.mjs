@@ -115,7 +115,8 @@ async function timed(run) {
 /** Imports all pages and asks for the fact of one. @returns the seconds of both @throws Error when the answer is wrong */
 async function importAndAsk(url, from, into, pages) {
   const imported = await timed(() => parley(url, 'import', from, '--into', into))
-  if (!imported.value.includes(`${pages} pages in `)) throw new Error(`Not all of ${pages}:\n${imported.value}`)
+  if (!imported.value.includes(`${pages} pages in `))
+    throw new Error(`Not all of ${pages}:\n${imported.value}`)
   const n = Math.floor(pages * 0.7)
   const asked = await timed(() => parley(url, 'ask', '--assistant', into, `Which valve does pump ${n} need?`))
   if (!asked.value.includes(valve(n))) throw new Error(`A wrong answer:\n${asked.value}`)

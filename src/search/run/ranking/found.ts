@@ -100,7 +100,7 @@ function fitOf(ranking: Ranking, found: Tiered, texts: Map<number, TextScore>): 
     },
     first: async (some, keys, window) => {
       const own = { ...ranking, sort: [BY_TEXT, ...keys, NEWEST] }
-      const page = await rankedPage(own, { ...found, set: some }, window)
+      const page = await rankedPage(own, { ...found, set: some, isPart: true }, window)
       keep(page.texts)
       return page.rows
     },

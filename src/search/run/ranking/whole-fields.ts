@@ -1,7 +1,9 @@
 /** Documents with a field that equals the query. They come first, however low their BM25 is. */
 import { fragment, join } from '../../fragment'
+import { NOWHERE } from '../../range'
 import { isArray } from '../../schema/layout'
 import { filteredMatches } from '../filtered-matches'
+import { Gathered } from '../gathered'
 import { columnsOf } from '../keyword'
 import { partsOf } from '../match-set'
 import { FEW, hasLength, wordsIn as lengthIn } from './matches'
@@ -43,7 +45,6 @@ export async function wholeFields(ranking: Ranking, { initial }: Tier): Promise<
     `EXISTS (SELECT 1 FROM documents x${before} x.seq = d.seq AND (${short}))`,
     ...after,
   )
-  const begun = await filteredMatches(context, initial, filter, pace)
   const columns = columnsOf(context, request)
   // A text that equals the query has as many words as it. FTS5 stores how many a text has. A symbol in the text may
   // part a word in two.
@@ -55,12 +56,22 @@ export async function wholeFields(ranking: Ranking, { initial }: Tier): Promise<
   const test = isCounted
     ? fragment(`iif(${counts.join(' OR ')}, ${isShort.sql}, 0)`, ...isShort.bindings)
     : isShort
-  const seqs: number[] = []
-  for await (const { relation } of partsOf(begun.set)(pace)) {
-    const query = join([fragment('SELECT d.seq FROM ('), relation, fragment(') d WHERE '), test], '')
-    for (const { seq } of pace.query<{ seq: number }>(context.sql, query)) seqs.push(seq)
-    if (seqs.length > FEW) return []
+  const read = async (): Promise<Gathered> => {
+    const found = new Gathered()
+    const { set } = await filteredMatches(context, initial, filter, pace)
+    for await (const { relation } of partsOf(set)(pace)) {
+      const query = join([fragment('SELECT d.seq FROM ('), relation, fragment(') d WHERE '), test], '')
+      for (const { seq } of pace.query<{ seq: number }>(context.sql, query)) found.add(seq, seq, 0, 0)
+      if (found.size > FEW) break
+    }
+    return found
   }
+  // Most texts have too many words, so what is left is kept until the next write.
+  const asked = { ...initial, rank: JSON.stringify([most, paths]) }
+  const isAll = filter(NOWHERE).sql === '1'
+  const kept = isAll ? context.questions?.findOrRead(context.sql, asked, pace, read, FEW + 1) : undefined
+  const { seqs } = await (kept ?? read())
+  if (seqs.length > FEW) return []
   return scorer
     .scoreAll(seqs)
     .filter(({ text }) => text.best?.order === 2)

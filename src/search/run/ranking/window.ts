@@ -30,6 +30,7 @@ export interface RankedPage {
 /** What a search has found or a part of it, and where to look first. The last tier has all matches; without tiers, all are read. */
 export interface Tiered {
   set: MatchSet
+  isPart?: boolean
   tiersOf: () => readonly Tier[]
 }
 
@@ -66,10 +67,11 @@ interface Segment {
  */
 export async function rankedPage(
   ranking: Ranking,
-  { set, tiersOf }: Tiered,
+  found: Tiered,
   { offset, limit }: Window,
   most = FEW,
 ): Promise<RankedPage> {
+  const { set, tiersOf } = found
   const page: RankedPage = { rows: [], texts: new Map() }
   const tiers = sizeOf(set) <= most ? [] : tiersOf()
   if (tiers.length === 0) {
@@ -79,7 +81,7 @@ export async function rankedPage(
   }
   const end = offset + limit
   let passed = 0
-  for await (const segment of segmentsOf(ranking, set, tiers)) {
+  for await (const segment of segmentsOf(ranking, found, tiers)) {
     const from = Math.max(0, offset - passed)
     const left = end - Math.max(offset, passed)
     if (from < segment.size) await addRanked(ranking, page, segment, { offset: from, limit: left })
@@ -94,7 +96,8 @@ export async function rankedPage(
  * The scores of all matches. Those that are not read have the worst score of those that are of their tier, so that all orders
  * agree with that of `rankedPage`.
  */
-export async function scoresOfAll(ranking: Ranking, { set, tiersOf }: Tiered, most: number): Promise<Scores> {
+export async function scoresOfAll(ranking: Ranking, found: Tiered, most: number): Promise<Scores> {
+  const { set, tiersOf } = found
   const { pace, scorer } = ranking
   const blocks = new Map<number, Float64Array>()
   for (const number of set.keys()) blocks.set(number, new Float64Array(BLOCK))
@@ -115,7 +118,7 @@ export async function scoresOfAll(ranking: Ranking, { set, tiersOf }: Tiered, mo
   }
   const tiers = sizeOf(set) <= most ? [] : tiersOf()
   if (tiers.length === 0) await add(seqsOf(set), new Map())
-  for await (const segment of segmentsOf(ranking, set, tiers)) {
+  for await (const segment of segmentsOf(ranking, found, tiers)) {
     await add(await firstOf(ranking, segment, A_FEW), segment.set)
   }
   return (number) => {
@@ -128,12 +131,23 @@ export async function scoresOfAll(ranking: Ranking, { set, tiersOf }: Tiered, mo
  * Starts from the widest tier that has few matches. If all have many, it starts from the first; then fields that
  * equal the query come before it, since they may not be among those that are read.
  */
-async function* segmentsOf(ranking: Ranking, set: MatchSet, tiers: readonly Tier[]): AsyncGenerator<Segment> {
+async function* segmentsOf(
+  ranking: Ranking,
+  { set, isPart }: Tiered,
+  tiers: readonly Tier[],
+): AsyncGenerator<Segment> {
   if (tiers.length === 0) return
   const { context, filter, pace } = ranking
   const last = tiers.length - 1
-  const matching = async (at: number): Promise<MatchSet> =>
-    at === last ? set : common(set, (await filteredMatches(context, tiers[at]!.match, filter, pace)).set)
+  const known = new Map<number, MatchSet>([[last, set]])
+  const matching = async (at: number): Promise<MatchSet> => {
+    const before = known.get(at)
+    if (before !== undefined) return before
+    const all = (await filteredMatches(context, tiers[at]!.match, filter, pace)).set
+    const own = isPart ? common(set, all) : all
+    known.set(at, own)
+    return own
+  }
   const isFew = async (at: number) => sizeOf(await matching(at)) <= FEW
   let first = 0
   let few = false
