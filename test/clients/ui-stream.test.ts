@@ -195,9 +195,11 @@ function conversations(version: Version): void {
     await asked
   })
 
-  test('reads an answer of 10,000 pieces', async () => {
-    const chat = chatOf({ api: await pacedApi(10_000, 0) })
+  // What Parley sends is the same for all versions: one of them reads the whole of it, the others a part without FULL.
+  const pieces = version === versions.at(-1) || process.env.FULL ? 10_000 : 2_000
+  test(`reads an answer of ${pieces} pieces`, async () => {
+    const chat = chatOf({ api: await pacedApi(pieces, 0) })
     await ask(chat)
-    expect(textOf(chat.lastMessage)).toBe(words(10_000).join(''))
+    expect(textOf(chat.lastMessage)).toBe(words(pieces).join(''))
   })
 }
