@@ -7,7 +7,7 @@ import { migrate } from '../../src/search/collection/migrations'
 import { writeMeta } from '../../src/search/meta'
 import { idsOf, makeCollection } from './make-collection'
 
-it('a collection from before format 1 is refused, and opens again where its version is that of format 1', async () => {
+it('a collection from before format 1 is refused, and opens again where its version is that of today', async () => {
   const things = await makeCollection([{ name: 'title', type: 'string' }], [{ id: 'a', title: 'wolf' }])
   const stub = () => env.COLLECTION.get(env.COLLECTION.idFromName(things.objectId))
   const mark = (version: number) =>
@@ -19,7 +19,7 @@ it('a collection from before format 1 is refused, and opens again where its vers
         .toArray(),
     )
   const before = await dump()
-  await mark(13)
+  await mark(11)
   await abortAllDurableObjects()
   const search = () => collectionObject(env, things.objectId).search({ q: 'wolf', query_by: 'title' })
   expect(await search()).toMatchObject({
@@ -31,6 +31,47 @@ it('a collection from before format 1 is refused, and opens again where its vers
   await abortAllDurableObjects()
   const found = await search()
   expect(found.ok && idsOf(found.value as never)).toEqual(['a'])
+})
+
+it('a collection of format 1 has its vectors packed when it is opened, and is searched as before', async () => {
+  const fields = [
+    { name: 'title', type: 'string' },
+    { name: 'v', type: 'float[]', num_dim: 3 },
+  ]
+  const documents = Array.from({ length: 700 }, (_, n) => ({
+    id: String(n),
+    title: 'wolf',
+    v: [Math.cos(n), Math.sin(n), n / 700],
+  }))
+  const things = await makeCollection(fields, documents)
+  const stub = () => env.COLLECTION.get(env.COLLECTION.idFromName(things.objectId))
+  const near = async () => {
+    const found = await collectionObject(env, things.objectId).search({
+      q: '*',
+      vector_query: 'v:([1, 0, 0.5], k: 20)',
+    })
+    return found.ok && idsOf(found.value as never)
+  }
+  const packed = () =>
+    runInDurableObject(stub(), (_, { storage: { sql } }) => {
+      const [{ name }] = sql
+        .exec<{ name: string }>("SELECT name FROM sqlite_master WHERE name GLOB 'packed_[0-9]*'")
+        .toArray() as [{ name: string }]
+      return {
+        name,
+        rows: sql.exec(`SELECT seq, count, length(vectors) AS bytes FROM ${name} ORDER BY seq`).toArray(),
+      }
+    })
+  const [before, expected] = [await packed(), await near()]
+  expect(before.rows.length).toBeGreaterThan(2)
+  await runInDurableObject(stub(), (_, { storage: { sql } }) => {
+    sql.exec(`DROP TABLE ${before.name}`)
+    sql.exec('DROP TABLE packed_columns')
+    writeMeta(sql, 'version', 12)
+  })
+  await abortAllDurableObjects()
+  expect(await near()).toEqual(expected)
+  expect(await packed()).toEqual(before)
 })
 
 it('an object that has its tables keeps them as they are', async () => {

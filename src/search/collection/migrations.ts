@@ -1,9 +1,17 @@
 import * as v from 'valibot'
 import { ApiError } from '../../errors'
 import { readMeta, writeMeta } from '../meta'
+import { isVector } from '../schema/layout'
+import { readSchema } from '../schema/stored'
+import { createPackedTable } from '../schema/tables'
+import { embeddedIndex } from '../vectors/vector-index'
 
-/** What `version` in `meta` says of storage format 1, the first that is kept readable: it had fourteen steps before it. */
-const FORMAT_1 = 14
+/** What `version` in `meta` says of storage format 1, the first that is kept readable: it had twelve steps before it. */
+const FORMAT_1 = 12
+
+/** Values of a field in a block of documents (schema/packed-columns.ts). */
+const PACKED_COLUMNS = `CREATE TABLE packed_columns (block INTEGER NOT NULL, slot INTEGER NOT NULL, packed BLOB NOT NULL,
+    PRIMARY KEY (block, slot)) WITHOUT ROWID`
 
 /** The tables that every collection has, whatever its schema. */
 const TABLES: readonly string[] = [
@@ -43,15 +51,25 @@ const TABLES: readonly string[] = [
   'CREATE INDEX join_keys_by_seq ON join_keys (seq, field)',
   // Keys of deleted documents that other collections still refer to (documents/cascade.ts).
   'CREATE TABLE cascades (field TEXT NOT NULL, key NOT NULL, PRIMARY KEY (field, key)) WITHOUT ROWID',
-  // Values of a field in a block of documents (schema/packed-columns.ts).
-  `CREATE TABLE packed_columns (block INTEGER NOT NULL, slot INTEGER NOT NULL, packed BLOB NOT NULL,
-    PRIMARY KEY (block, slot)) WITHOUT ROWID`,
+  PACKED_COLUMNS,
   // The words that documents have (text/terms.ts).
   'CREATE TABLE terms (term TEXT PRIMARY KEY) WITHOUT ROWID',
 ]
 
 /** Changes since format 1. Entries are only appended: when an object wakes, it runs those that it has not run yet. */
-const MIGRATIONS: readonly (readonly string[])[] = []
+const MIGRATIONS: readonly ((sql: SqlStorage) => void)[] = [(sql) => sql.exec(PACKED_COLUMNS), packVectors]
+
+/** Packs the vectors that are there. It takes a second for 50,000, once. */
+function packVectors(sql: SqlStorage): void {
+  const schema = readSchema(sql)
+  if (schema === undefined) return
+  const fields = schema.fields.map((field) => ({ field, slot: schema.slots[field.name] }))
+  for (const { field, slot } of [...fields, ...Object.values(schema.replacing ?? {})]) {
+    if (slot === undefined || !isVector(field)) continue
+    createPackedTable(sql, slot)
+    embeddedIndex(sql, field, slot).repack()
+  }
+}
 
 /** Whether this object has ever held a collection. */
 export const isCreated = (sql: SqlStorage): boolean =>
@@ -70,7 +88,7 @@ export function migrate(sql: SqlStorage): void {
       'This collection was stored by a version of Parley from before storage format 1, and this version cannot read it. Restore a backup that the other version makes (`parley backup`), or delete the collection and import its documents again.',
     )
   }
-  const steps = version === undefined ? [TABLES, ...MIGRATIONS] : MIGRATIONS.slice(version - FORMAT_1)
-  for (const step of steps.flat()) sql.exec(step)
+  if (version === undefined) for (const table of TABLES) sql.exec(table)
+  else for (const step of MIGRATIONS.slice(version - FORMAT_1)) step(sql)
   if (version !== FORMAT_1 + MIGRATIONS.length) writeMeta(sql, 'version', FORMAT_1 + MIGRATIONS.length)
 }

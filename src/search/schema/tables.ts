@@ -154,6 +154,10 @@ export function addField(sql: SqlStorage, schema: StoredSchema, field: Field, te
 
 export function createVectorsTable(sql: SqlStorage, slot: FieldSlot): void {
   sql.exec(`CREATE TABLE ${vectorsTable(slot)} (seq INTEGER PRIMARY KEY, vector BLOB NOT NULL)`)
+  createPackedTable(sql, slot)
+}
+
+export const createPackedTable = (sql: SqlStorage, slot: FieldSlot): void => {
   sql.exec(
     `CREATE TABLE ${packedTable(slot)} (seq INTEGER PRIMARY KEY, count INTEGER NOT NULL, vectors BLOB NOT NULL)`,
   )

@@ -100,7 +100,7 @@ export interface VectorIndexes {
 }
 
 /** An index that is only in the object. */
-export const embeddedIndex = (sql: SqlStorage, field: Field, slot: FieldSlot): VectorIndex =>
+export const embeddedIndex = (sql: SqlStorage, field: Field, slot: FieldSlot): ScannedIndex =>
   new ScannedIndex(sql, slot, {
     distance: field.vec_dist ?? 'cosine',
     dimensions: field.num_dim as number,
@@ -186,6 +186,23 @@ export class ScannedIndex implements VectorIndex {
       }
       // They are listed again.
       if ((before === undefined) !== (block === undefined)) this.#numbers = this.#listing = undefined
+    }
+  }
+
+  /** Packs all vectors anew from their rows, a batch at a time. */
+  repack(): void {
+    for (let after = -1; ; ) {
+      const rows = this.#sql
+        .exec<{ seq: number; vector: ArrayBuffer }>(
+          `SELECT seq, vector FROM ${this.#vectors} WHERE seq > ? ORDER BY seq LIMIT ${READ_BATCH}`,
+          after,
+        )
+        .toArray()
+      const last = rows.at(-1)
+      if (last === undefined) return
+      for (const { seq, vector } of rows) this.#changes.set(seq, fromBlob(vector))
+      this.flush()
+      after = last.seq
     }
   }
 
