@@ -20,9 +20,11 @@ const lastContent = (request: ChatCompletionRequest): string => String(request.m
 
 export const isStandalone = (content: string): boolean => content.includes('<Conversation history>')
 
-/** The question inside a prompt of the contract's shape. */
+/** The question inside a prompt of the contract's shape, without its wording before it was rewritten. */
 export const questionIn = (content: string): string =>
-  /<Question>\n([\s\S]*?)\n\n<(?:Answer|Standalone question)>/.exec(content)?.[1] ??
+  /<Question>\n([\s\S]*?)(?:\n\(asked as: [\s\S]*?\))?\n\n<(?:Answer|Standalone question)>/.exec(
+    content,
+  )?.[1] ??
   /QUESTION: ([^\n]*)\nANSWER:$/.exec(content)?.[1] ??
   ''
 

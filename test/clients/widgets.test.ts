@@ -63,9 +63,9 @@ describe('deep-chat', () => {
     const history = await request('GET', `/deep-chat/${assistant}/${conversation_id}`)
     expect(history.body).toEqual([
       { role: 'user', text: 'an action series' },
-      { role: 'ai', text: 'You asked: an action series' },
+      { role: 'ai', ...first.json },
       { role: 'user', text: 'and another?' },
-      { role: 'ai', text: 'You asked: standalone: and another?' },
+      { role: 'ai', ...second.json },
     ])
     const { body } = await request('GET', `/deep-chat/${assistant}/${conversation_id}`, undefined, pageKey)
     expect(body).toEqual([])
