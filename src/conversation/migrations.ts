@@ -94,7 +94,10 @@ export function migrate(sql: SqlStorage): void {
   const { version } = sql.exec<{ version: number }>('SELECT count(*) AS version FROM migrations').one()
   const isOlder =
     version < FORMAT_1.migrations ||
-    sql.exec(`SELECT 1 FROM turns WHERE version < ${FORMAT_1.log} LIMIT 1`).toArray().length > 0
+    sql
+      // A turn that comes from a backup has no log.
+      .exec(`SELECT 1 FROM turns WHERE version < ${FORMAT_1.log} AND turn IN (SELECT turn FROM log) LIMIT 1`)
+      .toArray().length > 0
   if (isOlder) {
     throw new ApiError(
       500,

@@ -2,6 +2,7 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { expect, it } from 'vitest'
 import { migrate } from '../../src/conversation/migrations'
+import { TurnLog } from '../../src/conversation/turn-log'
 import { stub } from './stage'
 
 type Row = Record<string, SqlStorageValue>
@@ -43,12 +44,20 @@ it.each([
   ['with tables from before format 1', 'DELETE FROM migrations WHERE version = 6'],
   [
     'with a log from before format 1',
-    "INSERT INTO turns (status, started_at, version) VALUES ('done', 0, 2)",
+    "INSERT INTO turns (status, started_at, version) VALUES ('done', 0, 2); INSERT INTO log VALUES (1, 0, '')",
   ],
 ])('a conversation %s is refused', async (_, older) => {
   await runInDurableObject(stub(crypto.randomUUID()), (_object, { storage: { sql } }) => {
     migrate(sql)
     sql.exec(older)
     expect(() => migrate(sql)).toThrow('from before storage format 1')
+  })
+})
+
+it('a turn that came from a backup, which has no log, is of no older format', async () => {
+  await runInDurableObject(stub(crypto.randomUUID()), (_object, { storage: { sql } }) => {
+    migrate(sql)
+    new TurnLog(sql).continueAfter(3, 0, 1)
+    expect(() => migrate(sql)).not.toThrow()
   })
 })
