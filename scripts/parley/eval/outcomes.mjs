@@ -5,7 +5,7 @@ import { f1, isDeclined, mean, ndcgAt, recallAt } from './metrics.mjs'
  * A line of a question set.
  * @typedef {object} Question
  * @property {string} question
- * @property {string[]} [relevant] ids of the documents that answer it
+ * @property {string[]} [relevant] ids of the documents that answer it, or of the pages that these are passages of
  * @property {string} [answer] a good answer
  * @property {boolean} [unanswerable] whether no document answers it, and it should be declined
  */
@@ -82,6 +82,10 @@ export function outcomeOf({ question, relevant = [], answer: expected, unanswera
   const found = results.flatMap(({ hits = [] }) => hits.map(({ document }) => document.id))
   const cited = [...new Set(citations.map(({ document_id }) => document_id))].map(String)
   const ids = new Set(relevant)
+  // An import's passage has its page's id, and behind it its own place.
+  const expectedId = (/** @type {string} */ id) =>
+    ids.has(id) ? id : (relevant.find((page) => id.startsWith(`${page}~`)) ?? id)
+  const ranked = found.map(expectedId)
   return {
     ...none,
     answer,
@@ -89,12 +93,12 @@ export function outcomeOf({ question, relevant = [], answer: expected, unanswera
     cited,
     declined: isDeclined({ answer, citations, ...(finish_reason !== undefined && { finish_reason }) }),
     ...(ids.size > 0 && {
-      rank: found.findIndex((id) => ids.has(id)) + 1,
-      recall_5: recallAt(found, ids, 5),
-      recall_10: recallAt(found, ids, 10),
-      ndcg_5: ndcgAt(found, ids, 5),
-      ndcg_10: ndcgAt(found, ids, 10),
-      cited_right: cited.some((id) => ids.has(id)),
+      rank: ranked.findIndex((id) => ids.has(id)) + 1,
+      recall_5: recallAt(ranked, ids, 5),
+      recall_10: recallAt(ranked, ids, 10),
+      ndcg_5: ndcgAt(ranked, ids, 5),
+      ndcg_10: ndcgAt(ranked, ids, 10),
+      cited_right: cited.some((id) => ids.has(expectedId(id))),
     }),
     ...(expected !== undefined && { f1: f1(answer, expected) }),
     ...(conversation_id !== undefined && { conversation_id }),

@@ -44,7 +44,7 @@ export class Tidying {
     this.#store = store
   }
 
-  /** Counts a transaction that wrote texts. Starts to merge later, if there may be something. */
+  /** Counts a transaction that wrote texts. Starts to tidy up later, if there may be something. */
   wrote(): void {
     this.#wroteAt = Date.now()
     if (++this.#writes >= WRITES) this.#start()
@@ -55,7 +55,7 @@ export class Tidying {
     this.#isRunning = true
     this.#run()
       .catch((error) =>
-        logFailure('segments could not be merged', error, { collection: this.#store.schema.name }),
+        logFailure('a collection could not be tidied up', error, { collection: this.#store.schema.name }),
       )
       .finally(() => {
         this.#isRunning = false

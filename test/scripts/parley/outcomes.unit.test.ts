@@ -34,6 +34,21 @@ describe('an outcome', () => {
     expect(outcomeOf(ASKED, { ...GOOD, results: [hits('inn')] }, 5)).toMatchObject({ rank: 0, recall_5: 0 })
   })
 
+  it('counts the passages of a page where the page is expected, once, and a passage where that one is', () => {
+    const asked = { question: 'How long?', relevant: ['sea/reef.md', 'sea/inn.md~rooms'] }
+    const results = [
+      hits('sea/reef.markdown', 'sea/reef.md~film', 'sea/reef.md~film~2', 'sea/inn.md', 'sea/inn.md~rooms'),
+    ]
+    const citations = [{ document_id: 'sea/reef.md~film' }]
+    const turn = { ...GOOD, citations, results }
+    expect(outcomeOf(asked, turn, 5)).toMatchObject({ rank: 2, recall_5: 1, cited_right: true })
+    expect(outcomeOf(asked, { ...turn, results: [hits('sea/inn.md')], citations: [] }, 5)).toMatchObject({
+      rank: 0,
+      recall_5: 0,
+      cited_right: false,
+    })
+  })
+
   it('is the same from JSON and from events', () => {
     const { results, ...rest } = GOOD
     const replies = results.map((result) => ({ result }))
