@@ -12,6 +12,9 @@ const MODULE = 'direct.mjs'
 /** The binding to Miniflare's two Workers that look for a file first, and ask the Worker if there is none. */
 const FILES = 'FILES_FIRST'
 
+/** The header by which the server in front of the socket shows that it is the one who asks. */
+export const PASS = 'x-parley-front'
+
 /**
  * What of `run_worker_first` in wrangler.toml comes to the Worker first, as a regular expression over paths.
  * @param {{ run_worker_first?: string[] | boolean } | undefined} assets of the configuration
@@ -31,29 +34,22 @@ export function workerFirst(assets) {
  * @param {string} main the name of the bundle's module
  * @param {RegExp} first
  * @param {string | undefined} cron the path that fires the cron trigger, at the time of the parameter `time` if there is one
- * @param {boolean} tellsAddresses see directOptions
+ * @param {string | undefined} pass see directOptions
  */
-const source = (main, first, cron, tellsAddresses) => `
+const source = (main, first, cron, pass) => `
 import worker from './${main}'
 export * from './${main}'
 export default worker
 const first = ${first}
-const withAddress = (request) => {
-  const headers = new Headers(request.headers)
-  const address = /^\\[?(.*?)\\]?:\\d+$/.exec(request.cf?.clientIp ?? '')?.[1]
-  if (address) headers.set('cf-connecting-ip', address)
-  else headers.delete('cf-connecting-ip')
-  return new Request(request, { headers })
-}
 export const ${ENTRYPOINT} = {
-  async fetch(asked, env, context) {
-    const { pathname, searchParams } = new URL(asked.url)
+  async fetch(request, env, context) {
+    ${pass === undefined ? '' : `if (request.headers.get('${PASS}') !== '${pass}') return new Response('Not found', { status: 404 })`}
+    const { pathname, searchParams } = new URL(request.url)
     if (pathname === ${JSON.stringify(cron)}) {
       const scheduledTime = Number(searchParams.get('time') ?? Date.now())
       await worker.scheduled({ scheduledTime, cron: '', noRetry() {} }, env, context)
       return new Response('ok')
     }
-    const request = ${tellsAddresses ? 'withAddress(asked)' : 'asked'}
     return first.test(pathname) ? worker.fetch(request, env, context) : env.${FILES}.fetch(request)
   },
 }
@@ -91,26 +87,15 @@ export const modulesOf = (bundle, main) => [
  * @param {string} worker.host where to listen
  * @param {number} worker.port 0 for a free one
  * @param {string} [worker.cron] a path that nobody guesses, which fires the cron trigger
- * @param {boolean} [worker.tellsAddresses] whether the header CF-Connecting-IP tells the Worker where a request came from, as on
- *   Cloudflare. Without it the header is as it was sent
+ * @param {string} [worker.pass] what the header PASS must say; without it everybody is answered who reaches the socket
  */
-export const directOptions = ({
-  name,
-  bundle,
-  main,
-  assets,
-  serviceBindings,
-  host,
-  port,
-  cron,
-  tellsAddresses = false,
-}) => ({
+export const directOptions = ({ name, bundle, main, assets, serviceBindings, host, port, cron, pass }) => ({
   modulesRoot: bundle,
   modules: [
     {
       type: /** @type {const} */ ('ESModule'),
       path: join(bundle, MODULE),
-      contents: source(main, workerFirst(assets), cron, tellsAddresses),
+      contents: source(main, workerFirst(assets), cron, pass),
     },
     ...modulesOf(bundle, main),
   ],

@@ -3,15 +3,17 @@
  * proxy that wrangler puts before it. That proxy is for reloading edited sources, costs every request a second hop, and
  * ends the server when a connection between the two is lost.
  *
- * All requests come by a socket of the Worker's own. Miniflare also opens its entry, on a free port of this machine, and cannot be
- * kept from it: behind that is a Worker that answers nothing.
+ * All requests come by the server in front of it (front.mjs), and from there by a socket of the Worker's own, which answers nothing
+ * to anybody else. Miniflare also opens its entry, on a free port of this machine, and cannot be kept from it: behind that is a
+ * Worker that answers nothing.
  */
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from 'miniflare'
 import { unstable_getMiniflareWorkerOptions, unstable_readConfig } from 'wrangler'
-import { directOptions } from './direct.mjs'
-import { isLoopback, urlOf } from './options.mjs'
+import { directOptions, directUrl, PASS } from './direct.mjs'
+import { front } from './front.mjs'
+import { DEFAULT_HOST, isLoopback, urlOf } from './options.mjs'
 import { root } from './wrangler.mjs'
 
 /** The Worker behind Miniflare's entry. */
@@ -42,6 +44,7 @@ export async function serve({ bundle, folder, host, port, vars, log }) {
   })
   const { modulesRules: _, ...worker } = workerOptions
   const secret = `/cdn-cgi/${randomUUID()}`
+  const pass = randomUUID()
   const serviceBindings = /** @type {Record<string, unknown> | undefined} */ (worker.serviceBindings)
   const miniflare = new Miniflare(
     convertV4MiniflareOptions({
@@ -67,10 +70,10 @@ export async function serve({ bundle, folder, host, port, vars, log }) {
             main: 'index.js',
             assets: config.assets,
             serviceBindings,
-            host,
-            port,
+            host: '127.0.0.1',
+            port: 0,
             cron: `${secret}/cdn-cgi/local/scheduled`,
-            tellsAddresses: !isLoopback(host),
+            pass,
           }),
           bindings: { ...config.vars, ...vars },
         },
@@ -78,12 +81,22 @@ export async function serve({ bundle, folder, host, port, vars, log }) {
     }),
   )
   await miniflare.ready
+  const endFront = await front({
+    addresses: host === DEFAULT_HOST ? ['127.0.0.1', '::1'] : [host],
+    port,
+    worker: new URL(await directUrl(miniflare, 'parley')),
+    headers: { [PASS]: pass },
+    tellsAddresses: !isLoopback(host),
+  })
   const entry = `${urlOf(host, port)}${secret}`
   return {
     entry,
     tick: async () => {
       await fetch(`${entry}/cdn-cgi/local/scheduled`)
     },
-    stop: () => miniflare.dispose(),
+    stop: () => {
+      endFront()
+      return miniflare.dispose()
+    },
   }
 }
