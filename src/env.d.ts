@@ -13,9 +13,9 @@ declare namespace Cloudflare {
     VECTORIZE_1536?: Vectorize
     /** A dataset of Analytics Engine for figures of turns (docs/operating.md): by hand, where it is wanted. */
     TURNS?: AnalyticsEngineDataset
-    /** Names that this Worker answers to, separated by commas; every name where it is not set (src/api/edge/cors.ts). */
+    /** Names that this Worker answers to, separated by commas; every name where it is not set (src/api/http/cors.ts). */
     SERVED_HOSTS?: string
-    /** `off` refuses keys in URLs; they are taken where it is not set (src/api/edge/presented-key.ts). */
+    /** `off` refuses keys in URLs; they are taken where it is not set (src/api/http/presented-key.ts). */
     KEYS_IN_URLS?: 'off' | 'on'
     /** A namespace of AI Search, for collections of the engine `ai-search` without a token. */
     AI_SEARCH?: AiSearchNamespace

@@ -3,7 +3,7 @@ import { afterEach, expect, it, vi } from 'vitest'
 import { ProviderCall, wording } from '../src/models/call'
 import { aiBinding } from '../src/models/gateway'
 import { counting, inBackground } from '../src/outgoing'
-import { vectorizeFor } from '../src/search/vectors/vectorize/binding'
+import { vectorizeFor } from '../src/vectorize/binding'
 
 afterEach(() => vi.unstubAllGlobals())
 

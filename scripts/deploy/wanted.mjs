@@ -11,7 +11,7 @@ const SECRETS = ['ADMIN_API_KEY', 'ENCRYPTION_KEY']
 
 /**
  * The properties that vectors are filtered by inside Vectorize: as many as an index can have. What they mean each
- * collection says for itself (src/search/vectors/vectorize/labels.ts has the same names).
+ * collection says for itself (src/vectorize/labels.ts has the same names).
  * @type {import('./plan.mjs').MetadataIndex[]}
  */
 const METADATA = /** @type {const} */ ([

@@ -174,7 +174,7 @@ const isFresh = ({ at }: Begun): boolean => Date.now() - at <= FRESH_MS
 const holds = ({ memory, turn }: Begun, now: Memory | undefined): boolean =>
   now === memory && !memory.closed && memory.outbox.empty && memory.log.latest() === turn
 
-/** What a reading of fewer bytes would have returned (search/history/turns.ts). @returns undefined if it lacks some */
+/** What a reading of fewer bytes would have returned (history/turns.ts). @returns undefined if it lacks some */
 export function lastOf({ messages, complete }: RecentMessages, bytes: number): RecentMessages | undefined {
   let total = 0
   for (const [index, { content }] of [...messages.entries()].reverse()) {

@@ -5,7 +5,7 @@
  * conversation. Callers can send any id. So the last eight digits of an id that the server makes are a digest
  * of the others, under its secret. An id without that seal reaches its object only if its conversation is known
  * elsewhere: begun before ids were sealed, begun under another secret, or imported. The name that a client gives to a chat
- * reaches the object of its digest (api/edge/chat-names.ts), mostly for a question that was admitted (api/edge/admit-turn.ts).
+ * reaches the object of its digest (api/http/chat-names.ts), mostly for a question that was admitted (api/http/admit-turn.ts).
  */
 import { database } from '../db/client'
 import { findConversationRow } from '../db/conversations'

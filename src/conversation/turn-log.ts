@@ -17,7 +17,7 @@ export const ABANDONED_MS = 60_000
 
 /**
  * How long it can take to notice that a caller has left, in milliseconds. Until then nobody knows whether the
- * end of an answer arrived (api/edge/deliver.ts).
+ * end of an answer arrived (api/http/deliver.ts).
  */
 const UNNOTICED_MS = 2_000
 

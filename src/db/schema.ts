@@ -13,7 +13,7 @@ export const collections = sqliteTable('collections', {
   objectId: text('object_id').notNull().unique(),
   /** the engine that stores its documents (registry/engines.ts) */
   engine: text('engine').notNull().default('object'),
-  /** where its cluster is, as JSON (search/engine/config.ts); null for the engine `object` */
+  /** where its cluster is, as JSON (engines/config.ts); null for the engine `object` */
   engineConfig: text('engine_config'),
   /** the credentials of its cluster, sealed */
   sealedCredentials: text('sealed_credentials'),

@@ -2,6 +2,7 @@
  * Analytics rules: which searches and events are counted or logged. Rows of D1's `resources`. Messages are Typesense's.
  */
 import * as v from 'valibot'
+import type { AnalyticsRecord } from '../analytics/records'
 import { database } from '../db/client'
 import { isOwn, listCollectionRows } from '../db/collections'
 import { deleteResource, findResource, listResources, putResource } from '../db/resources'
@@ -9,7 +10,6 @@ import { RowCache } from '../db/row-cache'
 import { ApiError, unwrap } from '../errors'
 import { mapFew } from '../few'
 import { once } from '../once'
-import type { AnalyticsRecord } from '../search/analytics/records'
 import { collectionObject } from '../search/collection/handle'
 import type { CollectionRpc } from '../search/collection/rpc'
 import { isObject } from '../search/schema/values'

@@ -3,11 +3,11 @@ import { database } from '../db/client'
 import { type CollectionRow, changeEngine, findCollectionByObject } from '../db/collections'
 import { RowCache } from '../db/row-cache'
 import { open, seal } from '../db/sealing'
+import { AiSearchStore } from '../engines/ai-search/store'
+import { type Connection, parseCredentials, parseEngine, parseStoredEngine } from '../engines/config'
+import { OpenSearchStore } from '../engines/opensearch/store'
+import { TypesenseStore } from '../engines/typesense/store'
 import { collectionGone } from '../errors'
-import { AiSearchStore } from '../search/engine/ai-search/store'
-import { type Connection, parseCredentials, parseEngine, parseStoredEngine } from '../search/engine/config'
-import { OpenSearchStore } from '../search/engine/opensearch/store'
-import { TypesenseStore } from '../search/engine/typesense/store'
 
 /** How long another isolate may use credentials that were replaced, in milliseconds. */
 const CACHE_MS = 10_000

@@ -3,12 +3,13 @@
  * `HistoryStore`; routes of documents use a `DocumentStore`. The registry's row names the engine: `object` is the collection's own
  * Durable Object, the others are clusters (clusters.ts).
  */
+
+import type { NodeHealth } from '../engines/cluster'
+import { objectDocuments } from '../engines/object'
+import type { DocumentStore } from '../engines/port'
 import { ApiError } from '../errors'
 import { collectionObject } from '../search/collection/handle'
 import type { CollectionRpc } from '../search/collection/rpc'
-import type { NodeHealth } from '../search/engine/cluster'
-import { objectDocuments } from '../search/engine/object'
-import type { DocumentStore } from '../search/engine/port'
 import type { CollectionPlace } from '../search/types'
 import { clusterStore, isCluster } from './clusters'
 

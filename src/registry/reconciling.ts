@@ -1,6 +1,6 @@
 /** POST /operations/vectorize/reconcile: compares a collection's vectors with Vectorize, for operators. */
 import { ApiError, unwrap } from '../errors'
-import { nothing, type Reconciliation } from '../search/vectors/vectorize/reconcile'
+import { nothing, type Reconciliation } from '../vectorize/reconcile'
 import { ownObject } from './engines'
 import { findCollection } from './names'
 

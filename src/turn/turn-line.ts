@@ -1,6 +1,6 @@
 /**
  * Logs turns: one line of JSON at the end of each, whatever its end. `request_id` joins it with the request's own line
- * (api/edge/request-log.ts). No line holds text of the question, the answer or the documents, nor a key.
+ * (api/http/request-log.ts). No line holds text of the question, the answer or the documents, nor a key.
  * LOG_REQUESTS=on turns it on, as it does the lines of requests. The same figures go to Analytics Engine, if it is bound.
  */
 import { isTerminal, type LogEventBody } from './events'

@@ -9,7 +9,7 @@ import { expect, inject, test } from 'vitest'
 import { markOwner } from '../../scripts/deploy/owner.mjs'
 import { verify } from '../../scripts/deploy/verify.mjs'
 import { wanted } from '../../scripts/deploy/wanted.mjs'
-import { NUMBERS, STRINGS } from '../../src/search/vectors/vectorize/labels'
+import { NUMBERS, STRINGS } from '../../src/vectorize/labels'
 import {
   ADMIN,
   api,

@@ -1,7 +1,7 @@
 /** The Vectorize double in a process that outlives Parley's, asked by own-server.mjs. */
-import { NUMBERS, STRINGS } from '../../src/search/vectors/vectorize/labels'
-import { VectorizeDouble } from '../search/vectorize/double'
+import { NUMBERS, STRINGS } from '../../src/vectorize/labels'
 import { serve } from '../serve'
+import { VectorizeDouble } from '../vectorize/double'
 
 export interface VectorizeServer {
   url: string

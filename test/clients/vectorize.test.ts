@@ -136,7 +136,7 @@ test('vectors reach Vectorize through kills and faults, each once', { timeout: 3
   expect(shelves.filter((shelf) => shelf === 'new')).toHaveLength(DOCUMENTS - 500 - 800)
 
   // So few vectors are searched in the object itself. That more of them are asked of Vectorize, and found there, is shown in
-  // test/search/vectorize/collection.full.worker.test.ts.
+  // test/vectorize/collection.full.worker.test.ts.
   for (let sample = 0; sample < 20; sample++) {
     const number = Math.floor(next() * 11_000)
     const title = titleOf(number, number < CHANGING ? version : 1)

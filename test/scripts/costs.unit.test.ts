@@ -29,7 +29,7 @@ import {
 } from '../../scripts/costs/table.mjs'
 
 import { vectorBytes } from '../../src/search/vectors/packed-vectors'
-import { BYTES } from '../../src/search/vectors/vectorize/vectorize-index'
+import { BYTES } from '../../src/vectorize/vectorize-index'
 
 const read = (name: string) => readFileSync(join(import.meta.dirname, '../..', name), 'utf8')
 

@@ -4,31 +4,52 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } f
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { breaches } from '../../scripts/lint/rooms.mjs'
 
 const root = join(import.meta.dirname, '../..')
 
 const EDGE = "Only the platform's edge"
 
-const WRONG = [
-  ['src/turn/store.ts', "import { database } from '../db/client'\ndatabase()\n", 'turn is pure'],
-  ['src/turn/runtime.ts', "import { env } from 'cloudflare:workers'\nenv()\n", 'turn is pure'],
+/** What breaks the table of rooms (scripts/lint/rooms.mjs), and what is said of it. */
+const LAYERS = [
+  [
+    'src/turn/store.ts',
+    "import { database } from '../db/client'\ndatabase()\n",
+    'db/client.ts: turn may import',
+  ],
+  [
+    'src/turn/runtime.ts',
+    "import { env } from 'cloudflare:workers'\nenv()\n",
+    'cloudflare:workers: turn may not',
+  ],
   [
     'src/conversation/object.ts',
     "import { a } from '../search/collection/object'\na()\n",
-    'through the ports',
+    'conversation may import',
   ],
   [
     'src/conversation/wire.ts',
-    "import { a } from '../api/turn/read'\na()\n",
-    'conversation knows no protocol',
+    "import type { A } from '../api/http/read'\nexport type B = A\n",
+    'conversation may import',
   ],
-  ['src/registry/turn.ts', "import { a } from '../turn/fold'\na()\n", 'registry may import'],
-  ['src/search/text/sets.ts', "import { a } from '../sets/kept'\na()\n", 'import one way'],
-  ['src/search/run/engine.ts', "import { a } from '../engine/port'\na()\n", 'import one way'],
-  ['src/api/typesense/tool.ts', "import { a } from '../mcp/ask'\na()\n", 'A protocol imports no other'],
-  ['src/api/mcp/card.ts', "import { a } from '../a2a'\na()\n", 'A protocol imports no other'],
-  ['src/api/opensearch/run.ts', "import { a } from '../agui/run'\na()\n", 'A protocol imports no other'],
-  ['src/api/edge/read.ts', "import { a } from '../turn/read'\na()\n", 'edge is the ground floor'],
+  ['src/registry/turn.ts', "export { a } from '../turn/fold'\n", 'registry may import'],
+  ['src/search/text/sets.ts', "import { a } from '../sets/kept'\na()\n", 'search/text may import'],
+  [
+    'src/search/run/engine.ts',
+    "export const a = () => import('../../engines/port')\n",
+    'search/run may import',
+  ],
+  ['src/search/shared.ts', "import { a } from './text/words'\na()\n", 'search may import'],
+  ['src/vectorize/run.ts', "import { a } from '../search/run/search'\na()\n", 'vectorize may import'],
+  ['src/api/typesense/tool.ts', "import { a } from '../mcp/ask'\na()\n", 'api/typesense may import'],
+  ['src/api/mcp/card.ts', "import { a } from '../a2a'\na()\n", 'a2a/index.ts: api/mcp may import'],
+  ['src/api/opensearch/rows.ts', "import { a } from '../../db/client'\na()\n", 'api/opensearch may import'],
+  ['src/api/shared/rows.ts', "import { eq } from 'drizzle-orm'\neq()\n", 'drizzle-orm: api/shared may not'],
+  ['src/api/http/read.ts', "import { a } from '../shared/read'\na()\n", 'api/http may import'],
+  ['src/auth/app.ts', "import { app } from '../app'\napp()\n", 'app.ts: auth may import'],
+] as const
+
+const WRONG = [
   ['src/models/cast.ts', 'export const a = (b: number) => b as unknown as string\n', EDGE],
   ['src/db/cast.ts', 'export const a = (b: string) => JSON.parse(b) as string[]\n', 'Read JSON by a schema'],
   [
@@ -46,7 +67,8 @@ const RIGHT = [
   ['src/db/asked.ts', 'export const a = (message?: string) => message === undefined\n'],
   ['src/db/checked.ts', 'export const a = (b: string) => JSON.parse(b) as unknown\n'],
   ['src/search/run/sets.ts', "import { a } from '../sets/kept'\na()\n"],
-  ['src/api/mcp/read.ts', "import { a } from '../turn/read'\na()\n"],
+  ['src/api/mcp/read.ts', "import { a } from '../shared/read'\na()\n"],
+  ['src/app.ts', "import { a } from './api/mcp'\na()\n"],
 ] as const
 
 interface Report {
@@ -63,7 +85,8 @@ describe('lint', () => {
     cpSync(join(root, 'scripts/lint'), join(folder, 'scripts/lint'), { recursive: true })
     const { vcs: _, ...config } = JSON.parse(readFileSync(join(root, 'biome.json'), 'utf8'))
     writeFileSync(join(folder, 'biome.json'), JSON.stringify(config))
-    for (const [path, text] of [...WRONG, ...RIGHT]) {
+    mkdirSync(join(folder, 'src/api/a2a'), { recursive: true })
+    for (const [path, text] of [...WRONG, ...RIGHT, ...LAYERS]) {
       mkdirSync(join(folder, dirname(path)), { recursive: true })
       writeFileSync(join(folder, path), text)
     }
@@ -84,6 +107,16 @@ describe('lint', () => {
   }, 60_000)
 
   afterAll(() => rmSync(folder, { recursive: true }))
+
+  it.each(LAYERS)('refuses that %s breaks the table of rooms', (path, _, words) => {
+    const sentences = breaches(join(folder, 'src')).filter((sentence) => sentence.startsWith(`${path} `))
+    expect(sentences).toEqual([expect.stringContaining(words)])
+  })
+
+  it('says nothing of other files', () => {
+    const broken = breaches(join(folder, 'src')).map((sentence) => sentence.split(' ')[0])
+    expect(broken.sort()).toEqual(LAYERS.map(([path]) => path).sort())
+  })
 
   it.each(WRONG)('refuses %s: %s', (path, _, words) => {
     expect(said.get(path)?.join('\n')).toContain(words)

@@ -1,6 +1,6 @@
 /** The card by which other agents find an assistant. It needs a key, because it reveals which assistants exist. */
-import { openParties } from '../edge/chat-parties'
-import type { OpenCall } from '../edge/route'
+import { openParties } from '../http/chat-parties'
+import type { OpenCall } from '../http/route'
 
 /** @throws ApiError 401, 404 */
 export async function cardOf(call: OpenCall) {

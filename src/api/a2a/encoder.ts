@@ -3,9 +3,9 @@ import type { Failure } from '../../errors'
 import { textOf } from '../../parts'
 import type { TurnEvent } from '../../turn/events'
 import { emptyTurn, fold, type Turn } from '../../turn/fold'
-import { type RpcId, rpcResult } from '../edge/json-rpc'
-import { type SourceFields, sourcesOf } from '../turn/sources'
-import type { TurnEncoder } from '../turn/stream'
+import { type RpcId, rpcResult } from '../http/json-rpc'
+import { type SourceFields, sourcesOf } from '../shared/sources'
+import type { TurnEncoder } from '../shared/stream'
 
 const taskId = (context: string, { turn }: Pick<Turn, 'turn'>): string => `${context}.${turn}`
 

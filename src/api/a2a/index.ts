@@ -1,7 +1,7 @@
 /** Agent2Agent, revision 1.0, over JSON-RPC (https://a2a-protocol.org): an assistant as another agent's agent. */
-import { rpcRefusal } from '../edge/json-rpc'
-import { json } from '../edge/response'
-import { type App, type OpenCall, type Route, register } from '../edge/route'
+import { rpcRefusal } from '../http/json-rpc'
+import { json } from '../http/response'
+import { type App, type OpenCall, type Route, register } from '../http/route'
 import { cardOf } from './card'
 import { serve } from './server'
 

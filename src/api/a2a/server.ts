@@ -4,9 +4,9 @@ import { handleOf, isSealed } from '../../conversation/sealed-id'
 import { ApiError } from '../../errors'
 import { once } from '../../once'
 import { isTerminal } from '../../turn/events'
-import { parseJson, readText } from '../edge/body'
-import { type ChatParties, findChat } from '../edge/chat-names'
-import { openParties } from '../edge/chat-parties'
+import { parseJson, readText } from '../http/body'
+import { type ChatParties, findChat } from '../http/chat-names'
+import { openParties } from '../http/chat-parties'
 import {
   INVALID_PARAMS,
   METHOD_NOT_FOUND,
@@ -17,14 +17,14 @@ import {
   readMessage,
   rpcError,
   rpcResult,
-} from '../edge/json-rpc'
-import { json } from '../edge/response'
-import type { OpenCall } from '../edge/route'
-import { type AssistantQuestion, askAssistant } from '../turn/assistant'
-import { endedTurnOf, runningTurn, stopChat } from '../turn/chats'
-import { requireOwn } from '../turn/foreign'
-import { chatReader } from '../turn/read'
-import { streamTurn, wholeTurn } from '../turn/stream'
+} from '../http/json-rpc'
+import { json } from '../http/response'
+import type { OpenCall } from '../http/route'
+import { type AssistantQuestion, askAssistant } from '../shared/assistant'
+import { endedTurnOf, runningTurn, stopChat } from '../shared/chats'
+import { requireOwn } from '../shared/foreign'
+import { chatReader } from '../shared/read'
+import { streamTurn, wholeTurn } from '../shared/stream'
 import { endedTask, TaskEncoder, task } from './encoder'
 
 /** A2A's numbers for its own errors. */

@@ -9,8 +9,8 @@ import type { Failure } from '../../errors'
 import { codeOf } from '../../turn/errors'
 import type { TurnEvent } from '../../turn/events'
 import { emptyTurn, fold, type Turn } from '../../turn/fold'
-import { type AnswerSource, type SourceFields, sourcesOf } from '../turn/sources'
-import type { TurnEncoder } from '../turn/stream'
+import { type AnswerSource, type SourceFields, sourcesOf } from '../shared/sources'
+import type { TurnEncoder } from '../shared/stream'
 import type { Run } from './request'
 
 export const frame = (event: Record<string, unknown>): string => `data: ${JSON.stringify(event)}\n\n`

@@ -1,5 +1,5 @@
 /** AG-UI, and the routes of CopilotKit's runtime on it (contract 3.6). */
-import { type App, register } from '../edge/route'
+import { type App, register } from '../http/route'
 import { connect, info, stop } from './copilotkit'
 import { run } from './run'
 

@@ -4,8 +4,8 @@ import { ApiError } from '../../errors'
 import { once } from '../../once'
 import { contentOf } from '../../parts'
 import type { TranscriptMessage } from '../../turn/transcript'
-import { shaped } from '../edge/shape'
-import { textIn } from '../turn/message-text'
+import { shaped } from '../http/shape'
+import { textIn } from '../shared/message-text'
 
 const LONGEST_ID = 512
 const Id = once(() => v.pipe(v.string(), v.nonEmpty(), v.maxLength(LONGEST_ID)))

@@ -1,8 +1,8 @@
 /** POST /agui/{assistant}: one run of an assistant as an agent. */
-import type { OpenCall } from '../edge/route'
-import { askChat, openQuestion } from '../turn/chats'
-import { chatReader } from '../turn/read'
-import { streamTurn } from '../turn/stream'
+import type { OpenCall } from '../http/route'
+import { askChat, openQuestion } from '../shared/chats'
+import { chatReader } from '../shared/read'
+import { streamTurn } from '../shared/stream'
 import { AgUiEncoder } from './encoder'
 import { readQuestion, readRun } from './request'
 

@@ -2,7 +2,7 @@
 import { sha256Bytes } from '../../auth/digest'
 import type { FilePart } from '../../parts'
 import { isTextFile, isVague, LONGEST_FILE_NAME, MOST_FILES } from '../../text-file'
-import { bodyBytes, parseJson, readText, tooLarge } from '../edge/body'
+import { bodyBytes, parseJson, readText, tooLarge } from '../http/body'
 import { FieldError } from './errors'
 import { boundaryOf, type Part, readMultipart } from './multipart'
 

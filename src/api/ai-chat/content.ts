@@ -9,8 +9,8 @@ import { DEFAULT_ASSISTANT } from '../../registry/assistants'
 import { quoted } from '../../search/filter/print'
 import type { Document } from '../../search/types'
 import { labelOf, meaningOf } from '../../turn/labels'
-import { admitAsker, openAssistant } from '../edge/open-assistant'
-import { lookUp, wholeText } from '../turn/documents'
+import { admitAsker, openAssistant } from '../http/open-assistant'
+import { lookUp, wholeText } from '../shared/documents'
 import { type ChatCall, refuse } from './chat'
 
 /** Documents of one citation: the pages of a file. */

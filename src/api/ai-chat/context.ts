@@ -4,8 +4,8 @@ import { textOf } from '../../parts'
 import type { Turn } from '../../turn/fold'
 import { labelOf } from '../../turn/labels'
 import { byteLength } from '../../turn/serialise'
-import type { RetrievalMode } from '../edge/retrieval'
-import { textsOf } from '../turn/documents'
+import type { RetrievalMode } from '../http/retrieval'
+import { textsOf } from '../shared/documents'
 
 export interface DataPoints {
   /** `<citation>: <text>`, best first */

@@ -1,9 +1,9 @@
 /** Errors of the AI Chat Protocol (contract chat-protocols 1.7). */
 import { ApiError, type Failure, inFull } from '../../errors'
-import { type ErrorTable, rowOf } from '../edge/error-table'
-import { type FailedRequest, failureOf } from '../edge/response'
-import { ImpossibleChange } from '../edge/retrieval'
-import { OverrideError } from '../turn/overrides'
+import { type ErrorTable, rowOf } from '../http/error-table'
+import { type FailedRequest, failureOf } from '../http/response'
+import { ImpossibleChange } from '../http/retrieval'
+import { OverrideError } from '../shared/overrides'
 import type { ErrorForm } from './dialect'
 
 /** An error at a known place in the request. */

@@ -3,9 +3,9 @@
  * whether users must sign in. The types are those of its `api/models.ts` and `authConfig.ts`.
  */
 import { DEFAULT_ASSISTANT } from '../../registry/assistants'
-import { admitAsker, openAssistant } from '../edge/open-assistant'
-import { json } from '../edge/response'
-import { canRerank } from '../edge/retrieval'
+import { admitAsker, openAssistant } from '../http/open-assistant'
+import { json } from '../http/response'
+import { canRerank } from '../http/retrieval'
 import { type ChatCall, refuse } from './chat'
 
 /** GET /config. Options that the assistant does not allow are not shown. Never throws. */

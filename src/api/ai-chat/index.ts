@@ -4,10 +4,10 @@
  * send questions of one turn.
  */
 import { ApiError } from '../../errors'
-import { discardBody } from '../edge/body'
-import { leave } from '../edge/front-door'
-import { newRecord } from '../edge/request-log'
-import { type App, addRoute, register } from '../edge/route'
+import { discardBody } from '../http/body'
+import { leave } from '../http/front-door'
+import { newRecord } from '../http/request-log'
+import { type App, addRoute, register } from '../http/route'
 import { type ChatCall, chat, refuse } from './chat'
 import { content } from './content'
 import { authSetup, frontConfig } from './front'

@@ -2,8 +2,8 @@
 import type { Failure } from '../../errors'
 import type { TurnEvent } from '../../turn/events'
 import { emptyTurn, fold } from '../../turn/fold'
-import { type SourceFields, sourcesOf } from '../turn/sources'
-import type { TurnEncoder } from '../turn/stream'
+import { type SourceFields, sourcesOf } from '../shared/sources'
+import type { TurnEncoder } from '../shared/stream'
 
 const DONE = 'data: [DONE]\n\n'
 

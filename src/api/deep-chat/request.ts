@@ -4,7 +4,7 @@ import { ApiError } from '../../errors'
 import { once } from '../../once'
 import { contentOf } from '../../parts'
 import type { TranscriptMessage } from '../../turn/transcript'
-import { shaped } from '../edge/shape'
+import { shaped } from '../http/shape'
 
 const Body = once(() =>
   v.looseObject({

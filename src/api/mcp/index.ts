@@ -1,7 +1,7 @@
 /** The Model Context Protocol over streamable HTTP (https://modelcontextprotocol.io/specification). */
-import { rpcRefusal } from '../edge/json-rpc'
-import { json } from '../edge/response'
-import { type App, type OpenCall, type Route, register } from '../edge/route'
+import { rpcRefusal } from '../http/json-rpc'
+import { json } from '../http/response'
+import { type App, type OpenCall, type Route, register } from '../http/route'
 import { protectedResource, resourceAddress } from './metadata'
 import { serve } from './server'
 

@@ -3,9 +3,9 @@ import { ApiError } from '../../errors'
 import { titleOf } from '../../models/extractive/sentences'
 import { once } from '../../once'
 import { quoted } from '../../search/filter/print'
-import { INVALID_PARAMS, RpcError } from '../edge/json-rpc'
-import { type FoundDocument, lookUp, requireSearch, wholeText } from '../turn/documents'
-import { sourceId } from '../turn/sources'
+import { INVALID_PARAMS, RpcError } from '../http/json-rpc'
+import { type FoundDocument, lookUp, requireSearch, wholeText } from '../shared/documents'
+import { sourceId } from '../shared/sources'
 import type { Session } from './session'
 
 const PAGE = 50

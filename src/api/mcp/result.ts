@@ -1,6 +1,6 @@
 /** Results of tools. */
 import { inFull } from '../../errors'
-import { type FailedRequest, failureOf } from '../edge/response'
+import { type FailedRequest, failureOf } from '../http/response'
 
 export interface ToolResult {
   content: { type: 'text'; text: string }[]

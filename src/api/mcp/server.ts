@@ -8,8 +8,8 @@ import { requireRate } from '../../auth/rate-limit'
 import { requireFewSearches } from '../../auth/searches'
 import { ApiError } from '../../errors'
 import { once } from '../../once'
-import { parseJson, readText } from '../edge/body'
-import { openParties } from '../edge/chat-parties'
+import { parseJson, readText } from '../http/body'
+import { openParties } from '../http/chat-parties'
 import {
   INVALID_REQUEST,
   METHOD_NOT_FOUND,
@@ -19,9 +19,9 @@ import {
   readMessage,
   rpcError,
   rpcResult,
-} from '../edge/json-rpc'
-import { json } from '../edge/response'
-import type { OpenCall } from '../edge/route'
+} from '../http/json-rpc'
+import { json } from '../http/response'
+import type { OpenCall } from '../http/route'
 import { listResources, readResource, TEMPLATES } from './resources'
 import type { Session } from './session'
 import { callTool, conversationIn, listTools, streamTool } from './tools'

@@ -1,5 +1,5 @@
-import type { ChatParties } from '../edge/chat-names'
-import type { OpenCall } from '../edge/route'
+import type { ChatParties } from '../http/chat-names'
+import type { OpenCall } from '../http/route'
 
 /** One HTTP request, and who sends it to which assistant. */
 export interface Session extends ChatParties {

@@ -2,9 +2,9 @@
 import type { Failure } from '../../errors'
 import type { TurnEvent } from '../../turn/events'
 import { emptyTurn, fold, type Turn } from '../../turn/fold'
-import { CitationLinks } from '../turn/linked-citations'
-import { type SourceFields, sourcesOf } from '../turn/sources'
-import type { TurnEncoder } from '../turn/stream'
+import { CitationLinks } from '../shared/linked-citations'
+import { type SourceFields, sourcesOf } from '../shared/sources'
+import type { TurnEncoder } from '../shared/stream'
 
 const line = (content: unknown): string => `${JSON.stringify(content)}\n`
 

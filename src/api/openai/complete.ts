@@ -1,8 +1,8 @@
 /** POST /v1/chat/completions */
-import { deliver } from '../edge/deliver'
-import type { OpenCall } from '../edge/route'
-import { chatReader } from '../turn/read'
-import { streamTurn, wholeTurn } from '../turn/stream'
+import { deliver } from '../http/deliver'
+import type { OpenCall } from '../http/route'
+import { chatReader } from '../shared/read'
+import { streamTurn, wholeTurn } from '../shared/stream'
 import { askModel } from './ask-model'
 import { CompletionEncoder, chunkWording, completion } from './encoder'
 import { readChatCompletion } from './request'

@@ -12,9 +12,9 @@ import { textOf } from '../../parts'
 import type { TurnEvent, Usage } from '../../turn/events'
 import { emptyTurn, fold, type Turn } from '../../turn/fold'
 import type { Wording } from '../../turn/wording'
-import { COMMENT, HEARTBEAT_MS } from '../turn/event-stream'
-import { type AnswerSource, type SourceFields, sourceId, sourcesOf } from '../turn/sources'
-import type { TurnEncoder } from '../turn/stream'
+import { COMMENT, HEARTBEAT_MS } from '../shared/event-stream'
+import { type AnswerSource, type SourceFields, sourceId, sourcesOf } from '../shared/sources'
+import type { TurnEncoder } from '../shared/stream'
 import { errorBody } from './errors'
 
 export interface CompletionShape {

@@ -1,6 +1,6 @@
 /** OpenAI's chat completions and responses (contract 3.3). */
 import { ApiError } from '../../errors'
-import { type App, type OpenCall, type Route, register } from '../edge/route'
+import { type App, type OpenCall, type Route, register } from '../http/route'
 import { complete } from './complete'
 import {
   createConversation,

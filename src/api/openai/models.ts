@@ -1,9 +1,9 @@
 /** Lists as models the assistants that a key may ask. */
 import { ApiError } from '../../errors'
 import { getAssistant, listAssistants, type ShownAssistant } from '../../registry/assistants'
-import { admitAsker, openHere, openTo, requireListed } from '../edge/open-assistant'
-import { json } from '../edge/response'
-import type { OpenCall } from '../edge/route'
+import { admitAsker, openHere, openTo, requireListed } from '../http/open-assistant'
+import { json } from '../http/response'
+import type { OpenCall } from '../http/route'
 import { unknownModel } from './errors'
 
 export async function listModels({ env, request, record }: OpenCall): Promise<Response> {

@@ -8,7 +8,7 @@ import { contentOf, type ToolCallPart } from '../../parts'
 import { requireSchema } from '../../turn/form'
 import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../../turn/question-length'
 import type { TranscriptMessage } from '../../turn/transcript'
-import { textIn } from '../turn/message-text'
+import { textIn } from '../shared/message-text'
 
 export const LONGEST_ID = 512
 

@@ -4,11 +4,11 @@
 import * as v from 'valibot'
 import { ApiError } from '../../errors'
 import { once } from '../../once'
-import { parseJson, readText } from '../edge/body'
-import { admitAsker, openAssistant } from '../edge/open-assistant'
-import { json } from '../edge/response'
-import type { OpenCall } from '../edge/route'
-import { searchDocuments } from '../turn/documents'
+import { parseJson, readText } from '../http/body'
+import { admitAsker, openAssistant } from '../http/open-assistant'
+import { json } from '../http/response'
+import type { OpenCall } from '../http/route'
+import { searchDocuments } from '../shared/documents'
 import { checkBody, InvalidParameter, requireQuestion } from './question'
 
 const MOST = 50

@@ -3,8 +3,8 @@ import type { Failure } from '../../errors'
 import type { TurnEvent } from '../../turn/events'
 import { emptyTurn, fold, type Turn } from '../../turn/fold'
 import type { Wording } from '../../turn/wording'
-import { COMMENT, HEARTBEAT_MS } from '../turn/event-stream'
-import type { TurnEncoder } from '../turn/stream'
+import { COMMENT, HEARTBEAT_MS } from '../shared/event-stream'
+import type { TurnEncoder } from '../shared/stream'
 import type { Json } from './route'
 
 /** How the conversation's object writes the pieces of an answer. @param hasMemory whether events carry ids */

@@ -2,9 +2,9 @@
 
 import { coded } from '../../errors'
 import { codeOfStatus } from '../../turn/errors'
-import type { Call } from '../edge/route'
-import { isQuick, slowly } from '../edge/slow-answer'
-import { streamTurn, wholeTurn } from '../turn/stream'
+import type { Call } from '../http/route'
+import { isQuick, slowly } from '../http/slow-answer'
+import { streamTurn, wholeTurn } from '../shared/stream'
 import type { Ahead } from './ahead'
 import { AnswerEncoder, answerWording } from './answer-encoder'
 import { errorEnvelope } from './errors'

@@ -5,7 +5,7 @@
 
 import { waitUntil } from 'cloudflare:workers'
 import { logFailure } from '../../errors'
-import type { Call } from '../edge/route'
+import type { Call } from '../http/route'
 import type { Ahead } from './ahead'
 import { requireMemory } from './memory/access'
 import { pipelineOf } from './pipelines'

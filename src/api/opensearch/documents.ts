@@ -1,7 +1,7 @@
 /** Single documents. Each is written as a bulk of one. */
 import { requireCollections } from '../../auth/admit'
 import type { Document } from '../../search/types'
-import type { Call } from '../edge/route'
+import type { Call } from '../http/route'
 import { FORCED, isForced, type Operation, UNREADABLE, writeAll } from './bulk'
 import { answer, illegalArgument, indexNotFound, OpenSearchError, parsingError } from './errors'
 import { openOrCreate } from './indices'

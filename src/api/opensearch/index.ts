@@ -1,8 +1,8 @@
 /** OpenSearch's HTTP API for indices, documents and searches, on the same collections as all other APIs. */
 import { once } from '../../once'
-import { servePage } from '../edge/pages'
-import type { App, OpenCall } from '../edge/route'
-import { register } from '../edge/route'
+import { servePage } from '../http/pages'
+import type { App, OpenCall } from '../http/route'
+import { register } from '../http/route'
 import { beginSearch } from './ahead'
 import { bulk } from './bulk'
 import { catIndices, health, info } from './cluster'

@@ -5,8 +5,8 @@ import { deleteAlias, listAliases, putAlias } from '../../registry/aliases'
 import { createCollection, dropCollection, listCollections } from '../../registry/collections'
 import type { CollectionSchema, CollectionSummary } from '../../search/types'
 import { rest } from '../../turn-taking'
-import { originOf } from '../edge/request-log'
-import type { Call } from '../edge/route'
+import { originOf } from '../http/request-log'
+import type { Call } from '../http/route'
 import { areKeywords } from './dynamic-templates'
 import {
   illegalArgument,

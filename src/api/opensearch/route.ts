@@ -11,10 +11,10 @@ import { ownObject } from '../../registry/engines'
 import { findCollection } from '../../registry/names'
 import type { Outline } from '../../search/collection/outline'
 import type { CollectionRpc } from '../../search/collection/rpc'
-import { badJson, discardBody, readText } from '../edge/body'
-import { presentedKey } from '../edge/presented-key'
-import { notFound } from '../edge/response'
-import { type App, addRoute, type Call, type OpenCall, type Route, register } from '../edge/route'
+import { badJson, discardBody, readText } from '../http/body'
+import { presentedKey } from '../http/presented-key'
+import { notFound } from '../http/response'
+import { type App, addRoute, type Call, type OpenCall, type Route, register } from '../http/route'
 import {
   answer,
   illegalArgument,

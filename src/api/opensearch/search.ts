@@ -6,11 +6,11 @@ import { ApiError, unwrap } from '../../errors'
 import { mapFew } from '../../few'
 import type { Hit, SearchParameters, SearchResult } from '../../search/types'
 import type { PlannedSearch } from '../../turn/request'
-import { override } from '../edge/parameters'
-import { ofRequest, planSearch, runSearch } from '../edge/plan'
-import { forbidden } from '../edge/response'
-import type { Call } from '../edge/route'
-import { slowAnswer } from '../edge/slow-answer'
+import { override } from '../http/parameters'
+import { ofRequest, planSearch, runSearch } from '../http/plan'
+import { forbidden } from '../http/response'
+import type { Call } from '../http/route'
+import { slowAnswer } from '../http/slow-answer'
 import {
   aggregate,
   FACET_VALUES,

@@ -7,7 +7,7 @@ import {
   readSettings,
   TRUSTED,
 } from '../../registry/resources'
-import type { Call } from '../edge/route'
+import type { Call } from '../http/route'
 import { illegalArgument, OpenSearchError } from './errors'
 import { isObject, isOn, type Json, readObject } from './route'
 

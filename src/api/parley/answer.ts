@@ -3,8 +3,8 @@
 import type { InferOutput } from 'valibot'
 import { textOf } from '../../parts'
 import type { Turn } from '../../turn/fold'
-import { asAsked } from '../turn/asked'
-import { repliesOf } from '../turn/results'
+import { asAsked } from '../shared/asked'
+import { repliesOf } from '../shared/results'
 import type { Answer } from './response-schemas'
 
 export type AnswerBody = Omit<InferOutput<typeof Answer>, 'results'> & { results: unknown[] }

@@ -12,9 +12,9 @@ import {
 import { findModel } from '../../registry/models'
 import { MOST_FILES } from '../../text-file'
 import { defaultPromptOf } from '../../turn/prompt'
-import { openAssistant } from '../edge/open-assistant'
-import { json } from '../edge/response'
-import { roomForFiles } from '../turn/files'
+import { openAssistant } from '../http/open-assistant'
+import { json } from '../http/response'
+import { roomForFiles } from '../shared/files'
 import type { operations } from './operations'
 import type { Served } from './route'
 

@@ -11,7 +11,7 @@ import { storedConfig as assistantIn } from '../../registry/assistants'
 import { ownObject } from '../../registry/engines'
 import { keepHistoriesOf, storedConfig as modelIn } from '../../registry/models'
 import { findCollection, forgetNames } from '../../registry/names'
-import { json } from '../edge/response'
+import { json } from '../http/response'
 import type { operations } from './operations'
 import type { Served } from './route'
 

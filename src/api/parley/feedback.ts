@@ -2,8 +2,8 @@
 import { FEEDBACK_ACTION } from '../../auth/access'
 import { deleteFeedback, giveFeedback } from '../../conversation/conversations'
 import type { Asker } from '../../turn/request'
-import { askerOf } from '../edge/asker'
-import { json } from '../edge/response'
+import { askerOf } from '../http/asker'
+import { json } from '../http/response'
 import type { operations } from './operations'
 import type { Served } from './route'
 

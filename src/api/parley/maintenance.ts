@@ -2,7 +2,7 @@
 
 import { reconcileCollection } from '../../registry/reconciling'
 import { resealAll } from '../../registry/resealing'
-import { json } from '../edge/response'
+import { json } from '../http/response'
 import type { operations } from './operations'
 import type { Served } from './route'
 

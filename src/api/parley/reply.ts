@@ -1,11 +1,11 @@
 /** Replies on Parley's own routes: the log of a conversation as server-sent events, or a turn as one JSON object. */
 import type { Answering } from '../../conversation/ask'
-import { deliver } from '../edge/deliver'
-import { COMMENT, type EventEncoder, streamEvents } from '../turn/event-stream'
-import { throwFailure } from '../turn/failure'
-import { OPENINGS, Patience } from '../turn/head'
-import type { EventReader } from '../turn/read'
-import { wholeTurn } from '../turn/stream'
+import { deliver } from '../http/deliver'
+import { COMMENT, type EventEncoder, streamEvents } from '../shared/event-stream'
+import { throwFailure } from '../shared/failure'
+import { OPENINGS, Patience } from '../shared/head'
+import type { EventReader } from '../shared/read'
+import { wholeTurn } from '../shared/stream'
 import { answerOf } from './answer'
 import { LogEncoder, RETRY } from './encoder'
 

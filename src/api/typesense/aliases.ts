@@ -5,10 +5,10 @@
  */
 import { requireCollections } from '../../auth/admit'
 import { deleteAlias, getAlias, listAliases, putAlias } from '../../registry/aliases'
-import { readJson } from '../edge/body'
-import { hinting, NEEDED } from '../edge/hint'
-import { json } from '../edge/response'
-import type { Call, Route } from '../edge/route'
+import { readJson } from '../http/body'
+import { hinting, NEEDED } from '../http/hint'
+import { json } from '../http/response'
+import type { Call, Route } from '../http/route'
 
 const ALIAS = '/aliases/:alias'
 

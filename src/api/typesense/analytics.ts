@@ -1,4 +1,6 @@
 /** Analytics rules and events. */
+
+import type { AnalyticsRecord } from '../../analytics/records'
 import { requireCollections } from '../../auth/admit'
 import { identify } from '../../auth/pins'
 import { requireEvents } from '../../auth/rate-limit'
@@ -15,7 +17,6 @@ import {
   readRules,
   tell,
 } from '../../registry/analytics'
-import type { AnalyticsRecord } from '../../search/analytics/records'
 import { isObject } from '../../search/schema/values'
 import {
   type Asked,
@@ -25,10 +26,10 @@ import {
   requireShort,
   speaksFor,
   stamped,
-} from '../edge/analytics'
-import { readJson } from '../edge/body'
-import { forbidden, json } from '../edge/response'
-import type { Call, Route } from '../edge/route'
+} from '../http/analytics'
+import { readJson } from '../http/body'
+import { forbidden, json } from '../http/response'
+import type { Call, Route } from '../http/route'
 import { rulesOfRelease29 } from './analytics-29'
 
 const RULES = '/analytics/rules'

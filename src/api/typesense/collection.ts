@@ -1,8 +1,8 @@
 /** The collection that a route names. */
 
+import type { DocumentStore } from '../../engines/port'
 import { documentsOf } from '../../registry/engines'
 import { findCollection } from '../../registry/names'
-import type { DocumentStore } from '../../search/engine/port'
 
 /** @throws ApiError 404 when neither a collection nor an alias has that name */
 export async function openCollection(env: Cloudflare.Env, name: string): Promise<DocumentStore> {

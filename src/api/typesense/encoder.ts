@@ -12,9 +12,9 @@ import { textOf } from '../../parts'
 import type { HistoryMessage, TurnEvent } from '../../turn/events'
 import { allFailed, emptyTurn, fold, type Turn } from '../../turn/fold'
 import type { Wording } from '../../turn/wording'
-import { asAsked, shownReply } from '../turn/asked'
-import { repliesOf } from '../turn/results'
-import type { TurnEncoder } from '../turn/stream'
+import { asAsked, shownReply } from '../shared/asked'
+import { repliesOf } from '../shared/results'
+import type { TurnEncoder } from '../shared/stream'
 import { type Shape, told } from './errors'
 
 /** The parameters for the shape of the answer. */

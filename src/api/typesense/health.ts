@@ -1,6 +1,6 @@
 /** Health, and which version this is. */
-import { json } from '../edge/response'
-import type { Route } from '../edge/route'
+import { json } from '../http/response'
+import type { Route } from '../http/route'
 
 /** The release of Typesense whose wire this is: the official client branches on its major number. */
 const VERSION = '30.2'

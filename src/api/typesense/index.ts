@@ -1,6 +1,6 @@
 /** Typesense's HTTP API: all its routes, in the order in which they are tried. */
 
-import { type App, type Route, register } from '../edge/route'
+import { type App, type Route, register } from '../http/route'
 import { aliasRoutes } from './aliases'
 import { analyticsRoutes } from './analytics'
 import { collectionRoutes } from './collections'

@@ -1,9 +1,9 @@
 /** API keys. */
 import { createKey, deleteKey, getKey, listKeys } from '../../auth/keys'
-import { readJson } from '../edge/body'
-import { hinting, NEEDED } from '../edge/hint'
-import { forbidden, json } from '../edge/response'
-import type { Route } from '../edge/route'
+import { readJson } from '../http/body'
+import { hinting, NEEDED } from '../http/hint'
+import { forbidden, json } from '../http/response'
+import type { Route } from '../http/route'
 
 export const keyRoutes: Route[] = [
   {

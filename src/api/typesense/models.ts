@@ -8,10 +8,10 @@ import {
   type RequireHistory,
   updateModel,
 } from '../../registry/models'
-import { readJson } from '../edge/body'
-import { hinting, NEEDED } from '../edge/hint'
-import { json } from '../edge/response'
-import type { Call, Route } from '../edge/route'
+import { readJson } from '../http/body'
+import { hinting, NEEDED } from '../http/hint'
+import { json } from '../http/response'
+import type { Call, Route } from '../http/route'
 
 const MODELS = '/conversations/models'
 const MODEL = `${MODELS}/:id`

@@ -10,10 +10,10 @@ import { getPreset } from '../../registry/search-sets'
 import type { SearchParameters } from '../../search/types'
 import type { SearchReply } from '../../turn/events'
 import type { PlannedSearch } from '../../turn/request'
-import { namedUser, type TurnCaller } from '../edge/admit-turn'
-import { capture } from '../edge/analytics'
-import { parseJson, readText } from '../edge/body'
-import { fill, override, parameterValue } from '../edge/parameters'
+import { namedUser, type TurnCaller } from '../http/admit-turn'
+import { capture } from '../http/analytics'
+import { parseJson, readText } from '../http/body'
+import { fill, override, parameterValue } from '../http/parameters'
 import {
   ofRequest,
   planForQuestion,
@@ -21,11 +21,11 @@ import {
   requireFewConditions,
   SEARCHES_AT_ONCE,
   type WrittenReply,
-} from '../edge/plan'
-import { typesenseKey } from '../edge/presented-key'
-import { forbidden } from '../edge/response'
-import type { OpenCall, Route } from '../edge/route'
-import { slowAnswer } from '../edge/slow-answer'
+} from '../http/plan'
+import { typesenseKey } from '../http/presented-key'
+import { forbidden } from '../http/response'
+import type { OpenCall, Route } from '../http/route'
+import { slowAnswer } from '../http/slow-answer'
 import {
   type Conversing,
   checkConversation,

@@ -21,11 +21,11 @@ import {
 import { findCollection } from '../../registry/names'
 import { deleteDictionary, getDictionary, importDictionary, listDictionaries } from '../../registry/stemming'
 import type { CollectionRpc } from '../../search/collection/rpc'
-import { readJson, readText } from '../edge/body'
-import { hinting, NEEDED } from '../edge/hint'
-import { json } from '../edge/response'
-import type { Call, Route } from '../edge/route'
-import { unsigned } from '../edge/unsigned'
+import { readJson, readText } from '../http/body'
+import { hinting, NEEDED } from '../http/hint'
+import { json } from '../http/response'
+import type { Call, Route } from '../http/route'
+import { unsigned } from '../http/unsigned'
 
 /** The routes of a kind of sets. @param resource as paths and actions of keys name it */
 function routesOf(resource: string, kind: SetKind): Route[] {

@@ -1,6 +1,6 @@
 /** Reads a turn for Typesense's searches. */
 import type { TurnEvent } from '../../turn/events'
-import { type EventReader, eventReader, type Resume, readerOver, searchError } from '../turn/read'
+import { type EventReader, eventReader, type Resume, readerOver, searchError } from '../shared/read'
 
 /**
  * The events for Typesense's searches. If every search failed, Typesense replies with the searches' errors as results, so

@@ -9,10 +9,10 @@ import {
   putPreset,
   putStopwords,
 } from '../../registry/search-sets'
-import { readJson } from '../edge/body'
-import { hinting, NEEDED } from '../edge/hint'
-import { json } from '../edge/response'
-import type { Route } from '../edge/route'
+import { readJson } from '../http/body'
+import { hinting, NEEDED } from '../http/hint'
+import { json } from '../http/response'
+import type { Route } from '../http/route'
 
 const PRESET = '/presets/:name'
 const STOPWORDS = '/stopwords/:name'

@@ -11,13 +11,13 @@
  */
 import { ApiError, type Failure } from '../../errors'
 import { pause } from '../../pause'
-import { openParties } from '../edge/chat-parties'
-import { enter, leave } from '../edge/front-door'
-import { logRequest, newRecord } from '../edge/request-log'
-import { errorResponse } from '../edge/response'
-import type { OpenCall } from '../edge/route'
-import { countRequest } from '../edge/stats'
-import { deleteChat, stopChat } from '../turn/chats'
+import { openParties } from '../http/chat-parties'
+import { enter, leave } from '../http/front-door'
+import { logRequest, newRecord } from '../http/request-log'
+import { errorResponse } from '../http/response'
+import type { OpenCall } from '../http/route'
+import { countRequest } from '../http/stats'
+import { deleteChat, stopChat } from '../shared/chats'
 import { ask, resume, stop } from './routes'
 
 /** Questions and answers of one socket that are under way at a time. */

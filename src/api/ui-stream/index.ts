@@ -1,5 +1,5 @@
 /** The UI message stream: the protocol of the AI SDK's chat widgets (contract 3.2). */
-import { type App, register } from '../edge/route'
+import { type App, register } from '../http/route'
 import { connect, messages } from './agent-routes'
 import { rate } from './feedback'
 import { history } from './history'

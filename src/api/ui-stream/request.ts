@@ -13,7 +13,7 @@ import { ApiError } from '../../errors'
 import { once } from '../../once'
 import { contentOf } from '../../parts'
 import type { TranscriptMessage } from '../../turn/transcript'
-import { textIn } from '../turn/message-text'
+import { textIn } from '../shared/message-text'
 import { turnOf } from './message-id'
 
 const LONGEST_ID = 512

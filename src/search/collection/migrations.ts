@@ -26,10 +26,10 @@ const TABLES: readonly string[] = [
   `CREATE TABLE pending_embeddings (slot INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (slot, seq)) WITHOUT ROWID`,
   `CREATE TABLE refused_embeddings (slot INTEGER NOT NULL, seq INTEGER NOT NULL, error TEXT NOT NULL,
     PRIMARY KEY (slot, seq)) WITHOUT ROWID`,
-  // Whether a field's vectors have labels (vectors/vectorize/labels.ts), and whether filters work (vectors/vectorize/proof.ts).
+  // Whether a field's vectors have labels (vectorize/labels.ts), and whether filters work (vectorize/proof.ts).
   `CREATE TABLE vectorize_fields (slot INTEGER PRIMARY KEY, dimensions INTEGER NOT NULL, retired INTEGER NOT NULL,
     labelled INTEGER NOT NULL DEFAULT 0, proven INTEGER NOT NULL DEFAULT 0, tried_at INTEGER)`,
-  // Vectors whose present state Vectorize does not show, or with outdated labels (vectors/vectorize/outbox.ts).
+  // Vectors whose present state Vectorize does not show, or with outdated labels (vectorize/outbox.ts).
   `CREATE TABLE vector_outbox (slot INTEGER NOT NULL, seq INTEGER NOT NULL, mutation INTEGER NOT NULL DEFAULT 0,
     attempts INTEGER NOT NULL DEFAULT 0, relabelled INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (slot, seq)) WITHOUT ROWID`,
   'CREATE INDEX vector_outbox_by_mutation ON vector_outbox (mutation, slot, attempts)',

@@ -6,9 +6,11 @@
  * bounded: long work (import, alter, delete by filter, export) is divided into steps that the Worker drives, so no
  * call comes near the object's CPU limit, and searches run between steps.
  */
+
+import type { AnalyticsRecord, AnalyticsStatus } from '../../analytics/records'
 import type { Outcome } from '../../errors'
 import type { Repetitions } from '../../object-calls'
-import type { AnalyticsRecord, AnalyticsStatus } from '../analytics/records'
+import type { Reconciliation } from '../../vectorize/reconcile'
 import type { ReferenceAnswer } from '../documents/references'
 import type { Origin } from '../fault-log'
 import type { Referrer } from '../schema/layout'
@@ -31,7 +33,6 @@ import type {
   StoredMessage,
   WriteOptions,
 } from '../types'
-import type { Reconciliation } from '../vectors/vectorize/reconcile'
 
 export interface CollectionRpc {
   /**

@@ -2,8 +2,8 @@
  * Changes of a collection as a whole: sealing its credentials again, renaming it, and removing all documents.
  */
 import { ApiError } from '../../errors'
+import { isHistoryShaped } from '../../history/shape'
 import type { Store } from '../documents/store'
-import { isHistoryShaped } from '../history/shape'
 import { resealSchema } from '../schema/embedding-secrets'
 import type { Step } from '../types'
 import { settleCascade } from './links'

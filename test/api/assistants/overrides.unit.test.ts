@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { OverrideError, overrideRights, planOverrides } from '../../../src/api/turn/overrides'
+import { OverrideError, overrideRights, planOverrides } from '../../../src/api/shared/overrides'
 import { OVERRIDES, SAFE_OVERRIDES } from '../../../src/registry/overrides'
 
 const ALL = { allowed: OVERRIDES, strict: false }

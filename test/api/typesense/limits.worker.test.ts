@@ -1,8 +1,8 @@
 /** What keys fix of conversations, and what they and models may spend. */
 import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { admitTurn } from '../../../src/api/edge/admit-turn'
-import { newRecord } from '../../../src/api/edge/request-log'
+import { admitTurn } from '../../../src/api/http/admit-turn'
+import { newRecord } from '../../../src/api/http/request-log'
 import { ADMIN } from '../../../src/auth/access'
 import { database } from '../../../src/db/client'
 import { recordCost } from '../../../src/db/turns'

@@ -12,7 +12,7 @@ import {
 } from '../../../conversation/memories'
 import type { MessageView } from '../../../conversation/memory-views'
 import type { Asker } from '../../../turn/request'
-import type { Call } from '../../edge/route'
+import type { Call } from '../../http/route'
 import { illegalArgument, OpenSearchError } from '../errors'
 import { searchEntries } from '../json-query'
 import { written } from '../ml/shapes'

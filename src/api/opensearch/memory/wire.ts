@@ -1,7 +1,7 @@
 /** Bodies, pages and shapes of memories and messages, in the wording of both generations. */
 import type { MemoryView, MessageView } from '../../../conversation/memory-views'
 import { byteLength } from '../../../turn/serialise'
-import type { Call } from '../../edge/route'
+import type { Call } from '../../http/route'
 import { illegalArgument, OpenSearchError } from '../errors'
 import { isObject, type Json, readObject } from '../route'
 import { messageIdOf } from './ids'

@@ -13,7 +13,7 @@ import {
   type StoredConnector,
   storeConnector,
 } from '../../../registry/resources'
-import type { Call } from '../../edge/route'
+import type { Call } from '../../http/route'
 import { OpenSearchError } from '../errors'
 import { isObject, type Json, readObject } from '../route'
 import { newId } from '../source'

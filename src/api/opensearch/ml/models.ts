@@ -15,7 +15,7 @@ import {
   storeOne,
 } from '../../../registry/resources'
 import { readStoredObject } from '../../../stored-json'
-import type { Call } from '../../edge/route'
+import type { Call } from '../../http/route'
 import { OpenSearchError } from '../errors'
 import { isObject, isOn, type Json, readObject } from '../route'
 import { newId } from '../source'

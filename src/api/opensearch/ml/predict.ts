@@ -2,7 +2,7 @@
 import { ApiError } from '../../../errors'
 import { ProviderError } from '../../../models/provider-error'
 import { predictPiecesWith, predictWith } from '../../../registry/resources'
-import type { Call } from '../../edge/route'
+import type { Call } from '../../http/route'
 import { errorEnvelope, OpenSearchError } from '../errors'
 import { isObject, type Json, readObject } from '../route'
 import { modelOf } from './models'

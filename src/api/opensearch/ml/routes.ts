@@ -1,5 +1,5 @@
 /** Routes of the ML plugin except its memory: connectors, model groups, models, tasks and predictions. */
-import type { Call } from '../../edge/route'
+import type { Call } from '../../http/route'
 import { type Entry, searchEntries } from '../json-query'
 import { type Json, type OpenSearchRoute, readObject } from '../route'
 import {

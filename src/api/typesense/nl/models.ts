@@ -6,9 +6,9 @@ import {
   listNlModels,
   updateNlModel,
 } from '../../../registry/nl-models'
-import { readJson } from '../../edge/body'
-import { json } from '../../edge/response'
-import type { Route } from '../../edge/route'
+import { readJson } from '../../http/body'
+import { json } from '../../http/response'
+import type { Route } from '../../http/route'
 
 const MODELS = '/nl_search_models'
 const MODEL = `${MODELS}/:id`

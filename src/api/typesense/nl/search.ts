@@ -20,9 +20,9 @@ import type { SearchParameters } from '../../../search/types'
 import type { SearchReply } from '../../../turn/events'
 import { generate, type TokenUsage, usageOfPart } from '../../../turn/generate'
 import type { PlannedSearch } from '../../../turn/request'
-import { fill, isTrue, listed } from '../../edge/parameters'
-import { runSearch, type WrittenReply } from '../../edge/plan'
-import { forbidden } from '../../edge/response'
+import { fill, isTrue, listed } from '../../http/parameters'
+import { runSearch, type WrittenReply } from '../../http/plan'
+import { forbidden } from '../../http/response'
 import { type Generated, promptOf, readReply, type Told, toldFields } from './prompt'
 
 /** A search waits this long for its model, in milliseconds. */

@@ -1,0 +1,293 @@
+/**
+ * Counts queries and events for analytics rules, and keeps their logs.
+ *
+ * Counts are stored in the object of their destination collection. So one transaction moves them into its documents,
+ * and a crash neither loses a count nor adds it twice. Captured searches wait in memory until their user pauses. A
+ * crash loses those of the last seconds.
+ */
+import * as v from 'valibot'
+import { ApiError, logFailure } from '../errors'
+import { once } from '../once'
+import type { Draft } from '../search/documents/document'
+import type { Store } from '../search/documents/store'
+import type { Writer } from '../search/documents/writer'
+import type { Embedders } from '../search/vectors/embedders'
+import type { Background } from '../search/work'
+import { KeptQueries } from './kept'
+import { EventLog } from './log'
+import type { AnalyticsRecord, AnalyticsStatus, QueryRecord } from './records'
+import { PAUSE_MS, Typing } from './typing'
+
+/** Counts are moved into documents this long after the first of them arrived. */
+const FLUSH_MS = 60_000
+/** Documents changed in one step. */
+const FLUSHED = 200
+
+const documentShape = once(() => v.record(v.string(), v.string()))
+
+export class Ledger {
+  readonly #storage: DurableObjectStorage
+  readonly #store: Store
+  readonly #writer: Writer
+  readonly #embedders: Embedders
+  readonly #kick: () => void
+  readonly #log: EventLog
+  readonly #kept: KeptQueries
+  readonly #typing = new Typing()
+  #timer: ReturnType<typeof setTimeout> | undefined
+  /** distinct queries that wait, by rule; read from storage when first needed */
+  #waiting: Map<string, number> | undefined
+  /**
+   * limits of rules that may have too many documents, until they are trimmed. After a crash, the rule's next count
+   * does it
+   */
+  readonly #untrimmed = new Map<string, number>()
+  /** when the next flush is due, in unix milliseconds */
+  #due = 0
+
+  /** @param kick starts `work` soon */
+  constructor(
+    storage: DurableObjectStorage,
+    { store, writer, embedders }: { store: Store; writer: Writer; embedders: Embedders },
+    kick: () => void,
+  ) {
+    this.#storage = storage
+    this.#store = store
+    this.#writer = writer
+    this.#embedders = embedders
+    this.#kick = kick
+    this.#log = new EventLog(() => store.sql)
+    this.#kept = new KeptQueries(store)
+  }
+
+  get #sql(): SqlStorage {
+    return this.#store.sql
+  }
+
+  /** Takes records. When it returns, all but captured searches are in storage. */
+  record(records: AnalyticsRecord[], now = Date.now()): void {
+    const settled: AnalyticsRecord[] = []
+    for (const record of records) {
+      if (record.kind === 'counter' || record.typed === undefined) settled.push(record)
+      else settled.push(...this.#typing.type({ ...record, at: now }, record.typed))
+    }
+    this.#commit(settled, now)
+    this.#watch()
+  }
+
+  /** Counts searches whose users have paused, as soon as they have. */
+  #watch(): void {
+    if (this.#typing.isEmpty || this.#timer !== undefined) return
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined
+      if (this.#store.closed) return
+      this.#settle(Date.now() - PAUSE_MS)
+      this.#watch()
+    }, PAUSE_MS)
+  }
+
+  /** @param until counts the searches that came until then, in unix milliseconds */
+  #settle(until: number): void {
+    this.#commit(this.#typing.settle(until), Date.now())
+  }
+
+  #commit(records: AnalyticsRecord[], now: number): void {
+    if (records.length === 0) return
+    try {
+      this.#storage.transactionSync(() => {
+        for (const record of records) {
+          if (record.kind === 'query') this.#count(record)
+          else if (record.kind === 'counter') this.#add(record)
+          else this.#log.add(record, now)
+        }
+      })
+    } finally {
+      this.#waiting = undefined
+    }
+    if (this.#due === 0) this.#due = now + FLUSH_MS
+    this.#kick()
+  }
+
+  /**
+   * As in Typesense, new queries beyond twice a rule's limit are dropped, so that nobody can fill the object with
+   * them.
+   */
+  #count({ rule, id, document, limit }: QueryRecord): void {
+    this.#waiting ??= new Map(
+      this.#sql
+        .exec<{ rule: string; count: number }>(
+          'SELECT rule, count(*) AS count FROM analytics_queries GROUP BY rule',
+        )
+        .toArray()
+        .map(({ rule: name, count }) => [name, count]),
+    )
+    const counted = this.#sql
+      .exec('UPDATE analytics_queries SET count = count + 1 WHERE rule = ? AND id = ? RETURNING 1', rule, id)
+      .toArray()
+    const waiting = this.#waiting.get(rule) ?? 0
+    if (counted.length > 0 || waiting >= 2 * limit) return
+    this.#waiting.set(rule, waiting + 1)
+    this.#sql.exec(
+      'INSERT INTO analytics_queries (rule, id, body, most, count) VALUES (?, ?, ?, ?, 1)',
+      rule,
+      id,
+      JSON.stringify(document),
+      limit,
+    )
+  }
+
+  /**
+   * Documents that do not exist are skipped. An event counts once for a document, even if it names it several times.
+   */
+  #add({ field, weight, ids }: Extract<AnalyticsRecord, { kind: 'counter' }>): void {
+    const known = this.#store.find(ids)
+    for (const id of new Set(ids)) {
+      if (!known.has(id)) continue
+      this.#sql.exec(
+        `INSERT INTO analytics_counters (field, id, count) VALUES (?, ?, ?)
+          ON CONFLICT (field, id) DO UPDATE SET count = count + excluded.count`,
+        field,
+        id,
+        weight,
+      )
+    }
+  }
+
+  /** A user's latest events, newest first. */
+  events(rule: string, user: string, most: number): Record<string, unknown>[] {
+    return this.#log.events(rule, user, most)
+  }
+
+  /** Erases the log of a rule, or only one user's events in it. @returns how many events it had */
+  forget(rule: string, user?: string): number {
+    this.#typing.forget(rule, user)
+    return this.#log.forget(rule, user)
+  }
+
+  status(): AnalyticsStatus {
+    const size = (table: string): number =>
+      this.#sql.exec<{ count: number }>(`SELECT count(*) AS count FROM ${table}`).one().count
+    return {
+      typed: this.#typing.counts(),
+      queries: size('analytics_queries'),
+      counters: size('analytics_counters'),
+    }
+  }
+
+  /** Puts everything into documents at once, also searches whose users may still be typing. */
+  async flush(): Promise<void> {
+    this.#settle(Date.now())
+    await this.#embedders.ready(this.#store.plan.embedded)
+    while (!this.#store.closed && this.#flushSome());
+    this.#due = 0
+  }
+
+  readonly work: Background = {
+    name: 'analytics',
+    step: async () => {
+      const now = Date.now()
+      const isWaiting =
+        this.#has('analytics_queries') || this.#has('analytics_counters') || this.#untrimmed.size > 0
+      if (isWaiting) {
+        // After a restart, the time of the first count is unknown.
+        if (this.#due === 0) this.#due = now + FLUSH_MS
+        if (now < this.#due) return this.#due - now
+        await this.#embedders.ready(this.#store.plan.embedded)
+        if (this.#store.closed || this.#flushSome()) return 0
+      }
+      this.#due = 0
+      return this.#log.expire(now)
+    },
+  }
+
+  #has(table: string): boolean {
+    return this.#sql.exec(`SELECT 1 FROM ${table} LIMIT 1`).toArray().length > 0
+  }
+
+  /** Moves some counts into documents, in one transaction. @returns whether more are left */
+  #flushSome(): boolean {
+    try {
+      const isDone = this.#storage.transactionSync(() => {
+        const queries = this.#flushQueries()
+        const counters = this.#flushCounters()
+        const isTrimmed = queries && this.#trim()
+        this.#store.finish()
+        return isTrimmed && counters
+      })
+      return !isDone
+    } catch (error) {
+      this.#store.reset()
+      throw error
+    } finally {
+      this.#waiting = undefined
+    }
+  }
+
+  /** @returns whether all are flushed */
+  #flushQueries(): boolean {
+    const rows = this.#sql
+      .exec<{ rule: string; id: string; body: string; most: number; count: number }>(
+        'SELECT rule, id, body, most, count FROM analytics_queries LIMIT ?',
+        FLUSHED,
+      )
+      .toArray()
+    if (rows.length === 0) return true
+    for (const { rule, id } of rows) {
+      this.#sql.exec('DELETE FROM analytics_queries WHERE rule = ? AND id = ?', rule, id)
+    }
+    const documents = rows.map(({ id, body, count }) => ({
+      ...v.parse(documentShape(), JSON.parse(body)),
+      id,
+      $operations: { increment: { count } },
+    }))
+    const known = this.#store.find(rows.map(({ id }) => id))
+    const own = this.#kept.made(known.values())
+    this.#write(documents, 'emplace')
+    const written = this.#store.find(rows.map(({ id }) => id))
+    for (const { rule, id, most } of rows) {
+      const before = known.get(id)
+      const seq = written.get(id)
+      if (seq !== undefined && (before === undefined || own.has(before))) this.#kept.keep(rule, seq)
+      this.#untrimmed.set(rule, Math.max(most, this.#untrimmed.get(rule) ?? 0))
+    }
+    return false
+  }
+
+  /** @returns whether all are flushed */
+  #flushCounters(): boolean {
+    const rows = this.#sql
+      .exec<{ field: string; id: string; count: number }>(
+        'SELECT field, id, count FROM analytics_counters LIMIT ?',
+        FLUSHED,
+      )
+      .toArray()
+    for (const { field, id } of rows) {
+      this.#sql.exec('DELETE FROM analytics_counters WHERE field = ? AND id = ?', field, id)
+    }
+    const changes = rows.map(({ field, id, count }) => ({
+      id,
+      $operations: { increment: { [field]: count } },
+    }))
+    this.#write(changes, 'update')
+    return rows.length < FLUSHED
+  }
+
+  /** If a document is gone or the schema refuses it, its count is dropped: it would be refused every time. */
+  #write(documents: Draft[], action: 'emplace' | 'update'): void {
+    if (documents.length === 0) return
+    const results = this.#writer.write(documents.map((document) => ({ document, action })))
+    const refused = results.find((result) => result instanceof ApiError && result.status !== 404)
+    if (refused instanceof ApiError) {
+      logFailure('analytics: a count could not be written', refused, { collection: this.#store.schema.name })
+    }
+  }
+
+  /** Deletes some documents of a rule that has too many. @returns whether no rule has */
+  #trim(): boolean {
+    const [next] = this.#untrimmed
+    if (next === undefined) return true
+    const [rule, most] = next
+    if (this.#kept.trim(rule, most)) this.#untrimmed.delete(rule)
+    return this.#untrimmed.size === 0
+  }
+}

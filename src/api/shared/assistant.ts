@@ -1,0 +1,186 @@
+/** A question to an assistant, as every protocol that has assistants asks it. */
+import type { Access } from '../../auth/access'
+import { countSearches } from '../../auth/searches'
+import { type Answering, ask } from '../../conversation/ask'
+import { answeringOf, askOnce } from '../../conversation/once'
+import { ApiError } from '../../errors'
+import type { AnswerForm } from '../../models/answer-form'
+import type { ConversationModelConfig } from '../../models/language-model'
+import { requireFormOf } from '../../models/providers'
+import { acceptedBy } from '../../models/sampling'
+import { contentOf, type FilePart } from '../../parts'
+import type { Assistant } from '../../registry/assistants'
+import type { Reading } from '../../turn/events'
+import { defaultPromptOf } from '../../turn/prompt'
+import type { Begun, Replacement } from '../../turn/request'
+import type { TranscriptMessage } from '../../turn/transcript'
+import type { Wording } from '../../turn/wording'
+import { admitTurn } from '../http/admit-turn'
+import { findHistory, findOpenModel } from '../http/open-model'
+import type { RequestRecord } from '../http/request-log'
+import { type AssistantRetrieval, planRetrieval, type SearchChanges } from '../http/retrieval'
+import { requireAttachments, requireRoom } from './files'
+
+/** Changes of a request to its assistant, for one turn. The protocol has checked that the assistant allows it. */
+export interface Changes extends SearchChanges {
+  /** properties that replace those of the conversation model, such as `temperature` */
+  model?: Record<string, unknown>
+  prompt?: {
+    /** replaces the assistant's system prompt */
+    replace?: string
+    /** added after it */
+    append?: string[]
+  }
+}
+
+export interface AssistantQuestion {
+  env: Cloudflare.Env
+  request: Request
+  access: Access
+  /** the request's entry in the log */
+  record: RequestRecord
+  /** open to the key (edge/open-assistant.ts) */
+  assistant: Assistant
+  question: string
+  /** absent: a new conversation */
+  conversationId?: string | undefined
+  /** true if the id stands for the client's own name: a conversation without history then begins (edge/chat-names.ts) */
+  named?: boolean
+  /** true if the conversation begins now, as its object said */
+  isNew?: boolean
+  /** see Question */
+  possibleId?: string
+  /** see AskRequest */
+  seen?: boolean
+  /** true if this server gave the id out (conversation/sealed-id.ts) */
+  vouched?: boolean
+  /** how the conversation began, if it was opened before its first question */
+  begun?: Begun
+  /** true: the question belongs to no conversation, and neither it nor its answer is kept */
+  unstored?: boolean | undefined
+  /** the turn that the question continues from; absent: the last one */
+  after?: number | undefined
+  /** earlier turns that the answer replaces */
+  replaces?: Replacement | undefined
+  /** what was said before, oldest first. Only a new conversation uses it */
+  transcript?: TranscriptMessage[]
+  /** texts sent with the question */
+  files?: FilePart[]
+  changes?: Changes
+  /** gets the names of settings in `changes.model` that the model does not support, before it is asked. What it throws refuses the question */
+  onDropped?(names: string[]): void
+  /** the form that the answer has to have */
+  form?: AnswerForm | undefined
+  /** whether to suggest next questions; absent: as the assistant says */
+  suggests?: boolean | undefined
+  /** whether the answer is to cite documents as `[label]`, by the assistant's `citation_field` */
+  labels?: boolean
+  /** what the protocol reads of the turn besides the usual events */
+  read?: Reading
+  /** how the conversation's object writes the pieces of a streamed answer; absent: the Worker writes them */
+  words?: Wording | undefined
+  /** the wire it came in on */
+  protocol: string
+  /** the user that the request names */
+  user: string | undefined
+  /** the body as it was sent */
+  bodyText: string
+}
+
+export interface AssistantAnswering extends Answering {
+  /** each search and its mode */
+  retrievals: AssistantRetrieval[]
+  /** settings in `changes.model` that the model does not support */
+  dropped: string[]
+}
+
+/**
+ * Asks the assistant, or joins the turn that the same request began before (conversation/ask.ts).
+ * @throws ApiError 400, 401, 404, 422, 429
+ */
+export async function askAssistant(asked: AssistantQuestion): Promise<AssistantAnswering> {
+  const { env, request, access, record, assistant, changes = {}, protocol, user, bodyText } = asked
+  const { embedded } = access
+  const files = asked.files ?? []
+  requireAttachments(files, assistant, protocol)
+  const question = embedded.q ?? asked.question
+  record.question = question
+  const retrievals = await planRetrieval(env, access, assistant, changes)
+  await countSearches(env, Array(Math.max(0, retrievals.length - 1)).fill(access))
+  const model = await modelOf(env, access, assistant, changes)
+  const settings = settingsOf(model, changes)
+  const accepted = acceptedBy(model.model_name, changes.model ?? {})
+  const dropped = Object.keys(changes.model ?? {}).filter((name) => !(name in accepted))
+  asked.onDropped?.(dropped)
+  requireRoom(files, model, asked.form)
+  if (asked.form) requireFormOf(model, asked.form)
+  const conversationId = embedded.conversation_id ?? asked.conversationId
+  const named = asked.named && embedded.conversation_id === undefined
+  const { citation_field: field } = assistant
+  const turn = {
+    question: [...contentOf(question), ...files],
+    model,
+    ...(settings && { settings }),
+    historyId: await findHistory(env, model),
+    searches: retrievals.map(({ search }) => search),
+    // If a single search fails, that is the error. If one of several does, the others are enough to answer from.
+    onSearchError: retrievals.length === 1 ? ('fail' as const) : ('go_on' as const),
+    ...(asked.read && { read: asked.read }),
+    ...(asked.words && { words: asked.words }),
+    ...(asked.form && { form: asked.form }),
+    // Text beside the JSON would break it.
+    suggests: !asked.form && (asked.suggests ?? assistant.followups),
+    ...(asked.transcript && { transcript: asked.transcript }),
+    // With the admin key they are the operator's own words, which no guardrail needs to judge.
+    ...(access.owner !== 'admin' && { instructions: instructionsOf(changes) }),
+    ...(asked.labels && { labels: field === undefined ? {} : { field } }),
+    protocol,
+    assistant: assistant.name,
+    ...(await admitTurn({ env, request, record, accesses: [access], body: bodyText, userId: user }, model)),
+  }
+  const alone = crypto.randomUUID()
+  const answering = asked.unstored
+    ? answeringOf(alone, await askOnce(env, turn, alone))
+    : await ask(
+        env,
+        {
+          ...turn,
+          ...(conversationId !== undefined && { conversationId }),
+          ...(named && { named, ...(asked.begun && { begun: asked.begun }) }),
+          ...(asked.isNew && { isNew: true }),
+          ...(asked.possibleId && named && { possibleId: asked.possibleId }),
+          ...(asked.seen && { seen: true }),
+          ...(asked.vouched && { vouched: true }),
+          ...(asked.after !== undefined && { after: asked.after }),
+          ...(asked.replaces && { replaces: asked.replaces }),
+        },
+        request.signal,
+      )
+  return { ...answering, retrievals, dropped }
+}
+
+const instructionsOf = ({ prompt: { replace, append = [] } = {} }: Changes): string[] =>
+  [replace, ...append].filter((text) => text !== undefined && text !== '') as string[]
+
+async function modelOf(
+  env: Cloudflare.Env,
+  access: Access,
+  { model: id, system_prompt: prompt }: Assistant,
+  changes: Changes,
+): Promise<ConversationModelConfig> {
+  const model = await findOpenModel(env, [access], id)
+  if (!model) throw new ApiError(400, 'The conversation model of this assistant does not exist any more.')
+  const { replace, append = [] } = changes.prompt ?? {}
+  const system = [replace ?? prompt ?? defaultPromptOf(model), ...append].filter(Boolean).join('\n\n')
+  return { ...model, ...(system !== '' && { system_prompt: system }) }
+}
+
+/** The request's settings for its answer. `max_tokens` can lower the model's own limit, not raise it. */
+function settingsOf(
+  model: ConversationModelConfig,
+  { model: settings }: Changes,
+): Record<string, unknown> | undefined {
+  if (settings?.max_tokens === undefined) return settings
+  const limits = [model.max_tokens ?? model.max_completion_tokens, settings.max_tokens]
+  return { ...settings, max_tokens: Math.min(...limits.filter((limit) => typeof limit === 'number')) }
+}

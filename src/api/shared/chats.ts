@@ -1,0 +1,160 @@
+/** Shared by protocols whose clients choose the ids of their chats (edge/chat-names.ts). */
+import type { Access } from '../../auth/access'
+import { conversationObject } from '../../conversation/conversation-object'
+import { answeredTurns, deleteConversation, endedTurn } from '../../conversation/conversations'
+import { openRow } from '../../conversation/open-row'
+import { ApiError, type Outcome, unwrap } from '../../errors'
+import { once } from '../../once'
+import type { Turn } from '../../turn/fold'
+import type { Asker } from '../../turn/request'
+import { askerOf } from '../http/asker'
+import { parseJson, readText } from '../http/body'
+import { type Chat, type ChatName, type ChatParties, chatIds, findChat } from '../http/chat-names'
+import { openParties } from '../http/chat-parties'
+import { originOf } from '../http/request-log'
+import type { OpenCall } from '../http/route'
+import { type AssistantAnswering, type AssistantQuestion, askAssistant } from './assistant'
+import { requireOwn } from './foreign'
+import { chatReader } from './read'
+
+export interface ChatQuestion
+  extends Pick<
+    AssistantQuestion,
+    'question' | 'transcript' | 'labels' | 'protocol' | 'bodyText' | 'changes'
+  > {
+  /** the client's own name for the chat; absent: a conversation begins */
+  chat?: string | undefined
+}
+
+/**
+ * Opens a question to an assistant. Its body, as text and as JSON, is read while the registry is.
+ * @param nameOf the chat that a body names. What it throws is ignored
+ * @throws ApiError as `openParties` and `requireOwn`, and 400 for what is not JSON
+ */
+export async function openQuestion(
+  call: OpenCall,
+  own: string,
+  nameOf: (body: unknown) => ChatName | undefined = () => undefined,
+  admit?: () => Promise<Access>,
+): Promise<{ parties: ChatParties; bodyText: string; body: unknown }> {
+  const read = once(async () => {
+    const bodyText = await readText(call.request)
+    return { bodyText, body: parseJson(bodyText) }
+  })
+  const parties = await openParties(call, {
+    ...(admit && { admit }),
+    chat: async () => nameOf((await read()).body),
+  })
+  const { bodyText, body } = await read()
+  requireOwn(body, own, parties.assistant.name)
+  return { parties, bodyText, body }
+}
+
+/** Asks in the conversation that the chat's name stands for. @throws ApiError */
+export function askChat(parties: ChatParties, { chat, ...asked }: ChatQuestion): Promise<AssistantAnswering> {
+  const find = async (given: ChatParties) =>
+    chat === undefined ? undefined : findChat(given, chat, undefined, true)
+  return inChat(parties, find, (found) => askAssistant({ ...parties, ...asked, ...found }))
+}
+
+/**
+ * Asks in the conversation of a chat. Looks it up once more, more thoroughly, if the messages of one that its object knows turn
+ * out to be gone. Its rate then counts twice.
+ */
+export async function inChat<C extends Pick<Chat, 'seen'> | undefined, T>(
+  parties: ChatParties,
+  find: (parties: ChatParties) => Promise<C>,
+  ask: (chat: C) => Promise<T>,
+): Promise<T> {
+  const chat = await find(parties)
+  try {
+    return await ask(chat)
+  } catch (error) {
+    const isGone = chat?.seen && error instanceof ApiError && error.code === 'unknown_conversation'
+    if (!isGone) throw error
+    return ask(await find({ ...parties, anew: true }))
+  }
+}
+
+/** The running answer of a chat, from its beginning. @returns undefined if none is running */
+export async function runningTurn(parties: ChatParties, chat: string) {
+  const events = await atChat(parties, chat, (id, asker) =>
+    conversationObject(parties.env, id).running(asker),
+  )
+  return events && chatReader(events)
+}
+
+/**
+ * Stops the running answer of a chat for all its readers. A key that may only read what others asked does not stop their
+ * answers.
+ * @returns whether one was running
+ */
+export async function stopChat(parties: ChatParties, chat: string): Promise<boolean> {
+  const { env, request, access, user: userId } = parties
+  const asker = await askerOf({ request, accesses: [access], userId }, 'conversations:stop')
+  const stopped = await atChat(parties, chat, (id) => conversationObject(env, id).stop(asker))
+  return stopped ?? false
+}
+
+/** The last hundred answered turns of a chat, oldest first, for a client that reopens it. @returns none for an unknown chat */
+export async function turnsOf(
+  parties: ChatParties,
+  chat: string,
+): Promise<{ conversationId: string; turns: Turn[] }> {
+  const { asker, ids } = await chatIds(parties, chat)
+  for (const id of ids) {
+    try {
+      return { conversationId: id, turns: await answeredTurns(parties.env, asker, id) }
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 404) throw error
+    }
+  }
+  return { conversationId: '', turns: [] }
+}
+
+/** A turn of a chat that has ended, answered or not. @returns undefined for an unknown one */
+export async function endedTurnOf(
+  parties: ChatParties,
+  chat: string,
+  turn: number,
+): Promise<Turn | undefined> {
+  const { env } = parties
+  const { asker, ids } = await chatIds(parties, chat)
+  for (const id of ids) {
+    const row = await openRow(env, asker, id)
+    const ended =
+      typeof row === 'string' ? undefined : await endedTurn(env, asker, { conversation: row.id, turn })
+    if (ended) return ended.turn
+  }
+  return undefined
+}
+
+/** Calls the conversation of a chat. @returns undefined if there is none, or if it returns nothing */
+async function atChat<T>(
+  parties: ChatParties,
+  chat: string,
+  call: (conversationId: string, asker: Asker) => Promise<Outcome<T | null>>,
+): Promise<T | undefined> {
+  const { asker, ids } = await chatIds(parties, chat)
+  for (const id of ids) {
+    const outcome = await call(id, asker)
+    if (!outcome.ok && outcome.error.status === 404) continue
+    const value = unwrap(outcome)
+    if (value) return value
+  }
+  return undefined
+}
+
+/** Deletes the conversation of a chat, if the caller may. Does nothing if there is none. */
+export async function deleteChat(parties: ChatParties, chat: string): Promise<void> {
+  const { env, request, access, user: userId } = parties
+  const asker = await askerOf({ request, accesses: [access], userId }, 'conversations:delete')
+  const { ids } = await chatIds(parties, chat)
+  for (const id of ids) {
+    try {
+      await deleteConversation(env, asker, id, originOf(parties.record))
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 404) throw error
+    }
+  }
+}

@@ -1,0 +1,346 @@
+/**
+ * A collection in an instance of Cloudflare AI Search: passages for questions, with filters. Its documents are managed there.
+ * It is reached by the binding `AI_SEARCH` (a namespace), or else by the REST API.
+ * https://developers.cloudflare.com/ai-search/api/search/rest-api
+ * https://developers.cloudflare.com/ai-search/troubleshooting/api-error-codes
+ */
+import * as v from 'valibot'
+import { ApiError, attempt, coded, collectionGone, type Outcome } from '../../errors'
+import { once } from '../../once'
+import { project } from '../../search/documents/projection'
+import { unsigned } from '../../search/request/texts'
+import { hasJoins } from '../../search/run/joins'
+import type {
+  CollectionSchema,
+  CollectionSummary,
+  Document,
+  Hit,
+  SearchParameters,
+  SearchResult,
+  SearchScope,
+  Step,
+} from '../../search/types'
+import { Cluster, type NodeHealth, ofCluster, pathSegment } from '../cluster'
+import { type Connection, type StoredEngine, shownEngine } from '../config'
+import { plainField } from '../field'
+import type { DocumentStore } from '../port'
+import { Searches } from '../searches'
+import { metadataFilter } from './filter'
+
+/** Passages that AI Search gives at most. */
+const MOST_RESULTS = 50
+
+/** Parameters that have a form here, or ask for nothing that AI Search does not do anyway. */
+const TAKEN = new Set([
+  'q',
+  'query_by',
+  'query_by_weights',
+  'filter_by',
+  'filter_curated_hits',
+  'per_page',
+  'limit',
+  'page',
+  'offset',
+  'include_fields',
+  'exclude_fields',
+  'search_cutoff_ms',
+  'prefix',
+  'num_typos',
+  'drop_tokens_threshold',
+  'typo_tokens_threshold',
+  'match_stems',
+  'context_q',
+  'fusion',
+  'highlight_fields',
+  'highlight_full_fields',
+  'highlight_start_tag',
+  'highlight_end_tag',
+  'highlight_affix_num_tokens',
+  'snippet_threshold',
+  'enable_highlight_v1',
+  'exhaustive_search',
+])
+
+const Chunks = once(() =>
+  v.object({
+    search_query: v.optional(v.string()),
+    chunks: v.array(
+      v.object({
+        id: v.string(),
+        score: v.number(),
+        text: v.optional(v.string(), ''),
+        item: v.object({
+          key: v.string(),
+          timestamp: v.optional(v.number()),
+          metadata: v.optional(v.record(v.string(), v.unknown()), {}),
+        }),
+      }),
+    ),
+  }),
+)
+type Chunk = v.InferOutput<ReturnType<typeof Chunks>>['chunks'][number]
+
+const Stats = once(() => v.object({ completed: v.optional(v.number(), 0) }))
+
+/** The REST API's envelope. */
+const Envelope = once(() =>
+  v.object({
+    result: v.optional(v.unknown()),
+    errors: v.optional(v.array(v.object({ message: v.optional(v.string(), '') })), []),
+  }),
+)
+
+interface Opened {
+  name: string
+  engine: StoredEngine & { type: 'ai-search' }
+  search(body: Record<string, unknown>, signal: AbortSignal): Promise<unknown>
+  stats(): Promise<unknown>
+  nodes(): Promise<NodeHealth[]>
+}
+
+export class AiSearchStore implements DocumentStore {
+  readonly #connect: () => Promise<Connection>
+  #opened: Promise<Opened> | undefined
+  readonly #searches = new Searches()
+
+  /** @param connect called once, by the first request */
+  constructor(connect: () => Promise<Connection>) {
+    this.#connect = connect
+  }
+
+  #open(): Promise<Opened> {
+    this.#opened ??= this.#connect().then((connection) => {
+      const { name, engine, credentials, env } = connection
+      if (engine.type !== 'ai-search') throw new Error('The engine is not AI Search.')
+      return { name, engine, ...('api_token' in credentials ? rest(connection) : binding(engine, env)) }
+    })
+    return this.#opened
+  }
+
+  /** Whether each address of the REST API knows the instance; none for the binding. */
+  async nodes(): Promise<NodeHealth[]> {
+    const { nodes } = await this.#open()
+    return nodes()
+  }
+
+  summary(): Promise<Outcome<CollectionSummary>> {
+    return attempt(async () => {
+      const { name, engine, stats } = await this.#open()
+      const { completed } = v.parse(Stats(), await stats())
+      return { name, num_documents: completed, fields: FIELDS, engine: shownEngine(engine) }
+    })
+  }
+
+  schema(): Promise<Outcome<CollectionSchema>> {
+    return attempt(async () => ({
+      name: (await this.#open()).name,
+      fields: FIELDS,
+      default_sorting_field: '',
+      enable_nested_fields: false,
+      token_separators: [],
+      symbols_to_index: [],
+    }))
+  }
+
+  search(params: SearchParameters, scope: SearchScope = {}, ticket?: string): Promise<Outcome<SearchResult>> {
+    return this.#searches.run(ticket, async (signal) => {
+      const started = Date.now()
+      const { name, search } = await this.#open()
+      const { body, perPage, q } = request(params, scope)
+      const { chunks } = v.parse(Chunks(), await search(body, signal))
+      const { include_fields: include = '', exclude_fields: exclude = '' } = params
+      return {
+        facet_counts: [],
+        found: chunks.length,
+        hits: chunks.map((chunk) => hitOf(chunk, include, exclude)),
+        page: 1,
+        request_params: { collection_name: name, first_q: q, per_page: perPage, q },
+        search_cutoff: false,
+        search_time_ms: Date.now() - started,
+      }
+    })
+  }
+
+  async abandon(ticket: string): Promise<void> {
+    this.#searches.abandon(ticket)
+  }
+
+  async reindex(): Promise<Step> {
+    return { count: 0, done: true }
+  }
+
+  async create(): Promise<Outcome<unknown>> {
+    return managedThere()
+  }
+  async alter(): Promise<Outcome<Record<string, unknown>>> {
+    return managedThere()
+  }
+  async write(): Promise<Outcome<Document>> {
+    return managedThere()
+  }
+  async patch(): Promise<Outcome<Document>> {
+    return managedThere()
+  }
+  async get(): Promise<Outcome<Document>> {
+    return managedThere()
+  }
+  async remove(): Promise<Outcome<Document>> {
+    return managedThere()
+  }
+  async updateWhere(): Promise<Outcome<Step & { cursor: number }>> {
+    return managedThere()
+  }
+  async removeWhere(): Promise<Outcome<Step & { cursor: number }>> {
+    return managedThere()
+  }
+  async truncate(): Promise<Step> {
+    throw new ApiError(400, MANAGED_THERE)
+  }
+  async importLines(): Promise<Outcome<{ results: string; busy: boolean }>> {
+    return managedThere()
+  }
+  async exportLines(): Promise<Outcome<AsyncIterable<string>>> {
+    return managedThere()
+  }
+}
+
+const MANAGED_THERE =
+  'Documents of an AI Search collection are managed in AI Search: in its bucket, its website, or by its items.'
+const managedThere = <T>(): Outcome<T> => ({ ok: false, error: { status: 400, message: MANAGED_THERE } })
+
+/** A search as AI Search takes it. @throws ApiError 400 for what has no form there */
+function request(
+  params: SearchParameters,
+  scope: SearchScope,
+): { body: Record<string, unknown>; perPage: number; q: string } {
+  for (const [name, value] of Object.entries(params)) {
+    if (!TAKEN.has(name) && value !== '') {
+      throw new ApiError(400, `Parameter \`${name}\` is not available for an AI Search collection.`)
+    }
+  }
+  if (hasJoins(params)) throw new ApiError(400, 'Joins are not available for a collection in a cluster.')
+  const { q = '', page = '1', offset = '0' } = params
+  if (q.trim() === '' || q.trim() === '*') {
+    throw new ApiError(400, 'An AI Search collection is searched by words: `q` may not be empty or `*`.')
+  }
+  if (unsigned('page', page) > 1 || unsigned('offset', offset) > 0) {
+    throw new ApiError(400, `AI Search gives one page: raise \`per_page\`, to ${MOST_RESULTS} at most.`)
+  }
+  const perPage = unsigned('per_page', params.per_page ?? params.limit ?? '10')
+  const filters = metadataFilter(scope.filter ?? '', params.filter_by ?? '')
+  const retrieval = {
+    max_num_results: Math.min(Math.max(perPage, 1), MOST_RESULTS),
+    // Without this AI Search answers a failure with an empty reply, which would read as "nothing found".
+    return_on_failure: false,
+    ...(filters && { filters }),
+  }
+  return { body: { query: q, ai_search_options: { retrieval } }, perPage, q }
+}
+
+function hitOf({ id, score, text, item }: Chunk, include: string, exclude: string): Hit {
+  const { key, timestamp, metadata } = item
+  const document = {
+    ...metadata,
+    id,
+    title: typeof metadata.title === 'string' ? metadata.title : key,
+    text,
+    key,
+    ...(/^https?:\/\//.test(key) && { url: key }),
+    ...(timestamp !== undefined && { timestamp }),
+  }
+  return {
+    document: project(document, include, exclude),
+    highlight: {},
+    highlights: [],
+    vector_distance: 1 - score,
+  }
+}
+
+const FIELDS = ['title', 'text', 'key', 'url'].map((name) =>
+  plainField({ name, type: 'string', optional: true }),
+)
+
+/** By the REST API. */
+function rest({ engine, credentials, env }: Connection): Pick<Opened, 'search' | 'stats' | 'nodes'> {
+  if (engine.type !== 'ai-search' || !('api_token' in credentials))
+    throw new Error('The engine is not AI Search.')
+  const { account_id: account, instance } = engine
+  const path = `/client/v4/accounts/${pathSegment(account ?? '')}/ai-search/instances/${pathSegment(instance)}`
+  const cluster = new Cluster({
+    label: 'AI Search',
+    nodes: engine.nodes,
+    collection: path,
+    headers: { authorization: `Bearer ${credentials.api_token}` },
+    rights: 'a token that has the permission AI Search:Run',
+    secrets: [credentials.api_token],
+    timeoutMs: engine.timeout_ms,
+    env,
+  })
+  const call = async (request: Parameters<Cluster['fetch']>[0]): Promise<unknown> => {
+    const response = await cluster.fetch(request)
+    if (!response.ok) throw refusalOf(response.status, await cluster.errorText(response))
+    return v.parse(Envelope(), JSON.parse(await cluster.text(response))).result
+  }
+  return {
+    search: (body, signal) =>
+      call({ method: 'POST', path: `${path}/search`, body: JSON.stringify(body), repeatable: true, signal }),
+    stats: () => call({ method: 'GET', path: `${path}/stats`, repeatable: true }),
+    nodes: () => cluster.probe({ method: 'GET', path: `${path}/stats`, repeatable: true }),
+  }
+}
+
+/** By the binding of the Worker. @throws ApiError 400 where there is none */
+function binding(
+  { instance, timeout_ms: timeoutMs }: StoredEngine & { type: 'ai-search' },
+  env: Connection['env'],
+) {
+  const { AI_SEARCH: namespace } = env
+  if (!namespace) {
+    throw new ApiError(
+      400,
+      '`engine.credentials`: Give an `api_token`, or bind an AI Search namespace as AI_SEARCH.',
+    )
+  }
+  const told = async <T>(ask: () => Promise<T>): Promise<T> => {
+    try {
+      return await inTime(ask(), timeoutMs)
+    } catch (error) {
+      if (error instanceof ApiError) throw error
+      const { name, message } = error instanceof Error ? error : new Error(String(error))
+      if (name === 'AiSearchNotFoundError') throw collectionGone()
+      // It refuses the request. AiSearchInternalError is for statuses from 500 on.
+      if (name === 'AiSearchError') throw new ApiError(400, message)
+      throw ofCluster(`AI Search failed: ${message}`)
+    }
+  }
+  return {
+    search: (body: Record<string, unknown>) => told(() => namespace.get(instance).search(body as never)),
+    stats: () => told(() => namespace.get(instance).stats()),
+    nodes: async () => [],
+  }
+}
+
+/** Stops waiting after a time limit. The call itself goes on, because a binding takes no signal. @throws ApiError 503 */
+async function inTime<T>(call: Promise<T>, ms: number): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | null = null
+  const late = new Promise<never>((_, reject) => {
+    const error = coded('search_unavailable', 503, `AI Search does not answer (no reply within ${ms} ms).`, 1)
+    timer = setTimeout(() => reject(error), ms)
+  })
+  try {
+    return await Promise.race([call, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function refusalOf(status: number, text: string): ApiError {
+  if (status === 404) return collectionGone()
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(text)
+  } catch {}
+  const read = v.safeParse(Envelope(), parsed)
+  const [first] = read.success ? read.output.errors : []
+  return new ApiError(status, first?.message || 'AI Search refused the request.')
+}

@@ -1,0 +1,394 @@
+/**
+ * A collection in an index of an OpenSearch cluster, releases 2 and 3; also in Elasticsearch, where its requests are the same.
+ * Searches are translated (query.ts). What does not translate is refused by name.
+ */
+import * as v from 'valibot'
+import { RowCache } from '../../db/row-cache'
+import { ApiError, attempt, type Outcome } from '../../errors'
+import { parseExact } from '../../exact-json'
+import { once } from '../../once'
+import { project } from '../../search/documents/projection'
+import { summarize } from '../../search/schema/schema'
+import type {
+  CollectionSchema,
+  CollectionSummary,
+  Document,
+  ExportOptions,
+  Field,
+  ImportOptions,
+  RemoveOptions,
+  SearchParameters,
+  SearchResult,
+  SearchScope,
+  Step,
+  WriteAction,
+  WriteOptions,
+} from '../../search/types'
+import { Cluster, type ClusterRequest, type NodeHealth, ofCluster, pathSegment } from '../cluster'
+import { type Connection, type StoredEngine, shownEngine } from '../config'
+import type { DocumentStore } from '../port'
+import { Searches } from '../searches'
+import { authorization } from './authorization'
+import { bulkResults, bulkText, readLine, readLines } from './bulk'
+import { partial, refusalOf } from './errors'
+import { filterQuery, type Query } from './filter'
+import { type IndexSchema, Mappings, mappingOf, readMapping } from './mapping'
+import { type Translated, translate } from './query'
+import { Count, foundBy, isWhole, type OpenReply, Reply, refusalIn, resultOf } from './replies'
+
+/** How long the mapping of an index is used, in milliseconds. */
+const MAPPING_MS = 10_000
+/** A mapping that was read so lately is not read again for a field that it lacks, in milliseconds. */
+const JUST_READ_MS = 1_000
+
+/** By the nodes and the index: two collections may share one. */
+const mappings = new RowCache<{ index: IndexSchema; readAt: number }>('the mapping of an index', MAPPING_MS)
+
+/** Documents of an export in one request, and how long the cluster keeps its place. */
+const EXPORT_SIZE = 1_000
+const SCROLL = '2m'
+
+/** A search is given up after this many replies that lack shards. */
+const MOST_PARTIAL = 2
+
+const NDJSON = 'application/x-ndjson'
+
+/** The fields of a new collection: the rest of a schema has no form in a mapping. */
+const NewFields = once(() =>
+  v.array(v.looseObject({ name: v.string(), type: v.string(), num_dim: v.optional(v.number()) })),
+)
+
+interface Opened {
+  name: string
+  engine: StoredEngine & { type: 'opensearch' }
+  cluster: Cluster
+  /** of the index */
+  path: string
+}
+
+export class OpenSearchStore implements DocumentStore {
+  readonly #connect: () => Promise<Connection>
+  #opened: Promise<Opened> | undefined
+  readonly #searches = new Searches()
+
+  /** @param connect called once, by the first request */
+  constructor(connect: () => Promise<Connection>) {
+    this.#connect = connect
+  }
+
+  #open(): Promise<Opened> {
+    this.#opened ??= this.#connect().then(({ name, engine, credentials, env }) => {
+      if (engine.type !== 'opensearch') throw new Error('The engine is not an OpenSearch cluster.')
+      const path = `/${pathSegment(engine.index)}`
+      return {
+        name,
+        engine,
+        path,
+        cluster: new Cluster({
+          label: 'The OpenSearch cluster',
+          nodes: engine.nodes,
+          collection: path,
+          ...authorization(credentials),
+          rights: 'ones that may use the index',
+          timeoutMs: engine.timeout_ms,
+          env,
+        }),
+      }
+    })
+    return this.#opened
+  }
+
+  /** The index as it is mapped now, or was a moment ago. @param ms how long ago at most, if the cluster answers */
+  async #index(ms = Number.POSITIVE_INFINITY): Promise<IndexSchema> {
+    const { name, engine, path } = await this.#open()
+    const key = JSON.stringify([name, engine.nodes, engine.index])
+    const find = () =>
+      mappings.find(key, async () => ({
+        readAt: Date.now(),
+        index: readMapping(name, v.parse(Mappings(), await this.#json({ path: `${path}/_mapping` }))),
+      }))
+    const found = (await find())!
+    if (Date.now() - found.readAt <= ms) return found.index
+    mappings.forget(key)
+    return (await find())!.index
+  }
+
+  summary(): Promise<Outcome<CollectionSummary>> {
+    return attempt(async () => {
+      const { engine, path } = await this.#open()
+      const counting = this.#whole({ path: `${path}/_count` }, Count())
+      const [{ schema }, { count }] = await Promise.all([this.#index(), counting])
+      const { created_at: _, ...summary } = summarize(schema, count, 0)
+      return { ...summary, name: schema.name, num_documents: count, engine: shownEngine(engine) }
+    })
+  }
+
+  /** Whether each node knows the index. */
+  async nodes(): Promise<NodeHealth[]> {
+    const { cluster, path } = await this.#open()
+    return cluster.probe({ method: 'GET', path: `${path}/_mapping`, repeatable: true })
+  }
+
+  schema(): Promise<Outcome<CollectionSchema>> {
+    return attempt(async () => (await this.#index()).schema)
+  }
+
+  /** Creates the index. @param schema as callers give it to POST /collections */
+  create(schema: Record<string, unknown>): Promise<Outcome<unknown>> {
+    return attempt(async () => {
+      const { path } = await this.#open()
+      const fields = v.parse(NewFields(), schema.fields) as Pick<Field, 'name' | 'type' | 'num_dim'>[]
+      return this.#json({ method: 'PUT', path, body: JSON.stringify(mappingOf(fields)), repeatable: false })
+    })
+  }
+
+  async alter(): Promise<Outcome<Record<string, unknown>>> {
+    return refusal('The schema of this collection is the mapping of its index: change it in the cluster.')
+  }
+
+  async reindex(): Promise<Step> {
+    return { count: 0, done: true }
+  }
+
+  write(json: string, { action }: WriteOptions): Promise<Outcome<Document>> {
+    return attempt(() => this.#writeOne(json, action))
+  }
+
+  async #writeOne(json: string, action: WriteAction): Promise<Document> {
+    const line = readLine(json, action)
+    if ('error' in line) throw new ApiError(400, line.error)
+    const { path } = await this.#open()
+    const reply = await this.#json({
+      method: 'POST',
+      path: `${path}/_bulk`,
+      // Who reads after writing finds what was written, as in Typesense.
+      query: { refresh: 'true' },
+      body: bulkText([line], action),
+      contentType: NDJSON,
+      repeatable: action !== 'create' && line.id !== undefined,
+    })
+    const [result] = bulkResults([line], reply, { returnDocument: true, returnId: true })
+    if (result!.success !== true) throw new ApiError(Number(result!.code), String(result!.error))
+    const written = result!.document as Document
+    return action === 'update' || action === 'emplace' ? this.#document(written.id) : written
+  }
+
+  patch(id: string, json: string): Promise<Outcome<Document>> {
+    return attempt(async () => {
+      const given = readLine(json, 'create')
+      if ('error' in given) throw new ApiError(400, given.error)
+      return this.#writeOne(JSON.stringify({ ...given.source, id }), 'update')
+    })
+  }
+
+  get(id: string, include: string, exclude: string, scope: SearchScope = {}): Promise<Outcome<Document>> {
+    return attempt(async () => project(await this.#document(id, scope.filter), include, exclude))
+  }
+
+  /** @throws ApiError 404, also for a document that the filter hides */
+  async #document(id: string, filter = ''): Promise<Document> {
+    const visible = filterQuery(filter, await this.#index())
+    const ids = { ids: { values: [id] } }
+    const query = { bool: { filter: visible ? [ids, visible] : [ids] } }
+    const { hits } = await this.#search({ query, size: 1 })
+    const [hit] = hits.hits
+    if (!hit) throw new ApiError(404, `Could not find a document with id: ${id}`)
+    return { ...hit._source, id: hit._id }
+  }
+
+  remove(id: string, ignoreNotFound: boolean): Promise<Outcome<Document>> {
+    return attempt(async () => {
+      const document = await this.#document(id).catch((error) => {
+        if (ignoreNotFound && error instanceof ApiError && error.status === 404) return { id }
+        throw error
+      })
+      await this.#deleteBy({ ids: { values: [id] } })
+      return document
+    })
+  }
+
+  async updateWhere(): Promise<Outcome<Step & { cursor: number }>> {
+    return refusal(
+      'Documents in an OpenSearch cluster are updated one by one or by an import, not by a filter.',
+    )
+  }
+
+  removeWhere(
+    filterBy: string,
+    { returnDocuments, returnIds }: RemoveOptions,
+    scope: SearchScope = {},
+  ): Promise<Outcome<Step & { cursor: number }>> {
+    return attempt(async () => {
+      if (returnDocuments || returnIds) {
+        throw new ApiError(
+          400,
+          '`return_doc` and `return_id` are not available for a collection in an OpenSearch cluster.',
+        )
+      }
+      const index = await this.#index()
+      const filter = [scope.filter ?? '', filterBy].map((one) => filterQuery(one, index)).filter(Boolean)
+      return { count: await this.#deleteBy({ bool: { filter } }), done: true, cursor: 0 }
+    })
+  }
+
+  async truncate(): Promise<Step> {
+    return { count: await this.#deleteBy({ match_all: {} }), done: true }
+  }
+
+  async #deleteBy(query: Query): Promise<number> {
+    const { path } = await this.#open()
+    const reply = await this.#json({
+      method: 'POST',
+      path: `${path}/_delete_by_query`,
+      query: { refresh: 'true', conflicts: 'proceed' },
+      body: JSON.stringify({ query }),
+    })
+    return v.parse(v.object({ deleted: v.number() }), reply).deleted
+  }
+
+  importLines(lines: string[], options: ImportOptions): Promise<Outcome<{ results: string; busy: boolean }>> {
+    const { action } = options
+    return attempt(async () => {
+      const { path } = await this.#open()
+      const read = readLines(lines, action)
+      const body = bulkText(read, action)
+      const reply =
+        body === ''
+          ? undefined
+          : await this.#json({
+              method: 'POST',
+              path: `${path}/_bulk`,
+              body,
+              contentType: NDJSON,
+              repeatable:
+                action !== 'create' && read.every((line) => 'error' in line || line.id !== undefined),
+            })
+      const results = bulkResults(read, reply, options).map((result) => JSON.stringify(result))
+      return { results: results.join('\n'), busy: false }
+    })
+  }
+
+  exportLines(options: ExportOptions, scope: SearchScope = {}): Promise<Outcome<AsyncIterable<string>>> {
+    return attempt(async () => {
+      const index = await this.#index()
+      const filter = [scope.filter ?? '', options.filterBy]
+        .map((one) => filterQuery(one, index))
+        .filter(Boolean)
+      const body = { query: { bool: { filter } }, size: EXPORT_SIZE, sort: ['_doc'] }
+      const first = await this.#search(body, { scroll: SCROLL })
+      return this.#exported(first, options)
+    })
+  }
+
+  async *#exported(
+    first: OpenReply,
+    { include, exclude }: ExportOptions,
+  ): AsyncGenerator<string, void, undefined> {
+    let separator = ''
+    let page = first
+    try {
+      while (page.hits.hits.length > 0) {
+        const lines = page.hits.hits.map(({ _id: id, _source }) =>
+          JSON.stringify(project({ id, ..._source }, include, exclude)),
+        )
+        yield separator + lines.join('\n')
+        separator = '\n'
+        const body = JSON.stringify({ scroll: SCROLL, scroll_id: page._scroll_id })
+        page = v.parse(Reply(), await this.#json({ method: 'POST', path: '/_search/scroll', body }))
+        // Do not ask again: the cluster has moved on, and would give the page after this one.
+        if (!isWhole(page)) throw partial()
+      }
+    } finally {
+      const body = JSON.stringify({ scroll_id: [page._scroll_id] })
+      await this.#json({ method: 'DELETE', path: '/_search/scroll', body }).catch(() => {})
+    }
+  }
+
+  search(params: SearchParameters, scope: SearchScope = {}, ticket?: string): Promise<Outcome<SearchResult>> {
+    return this.#searches.run(ticket, async (signal) => {
+      const { name } = await this.#open()
+      const asked = await this.#translated(params, scope)
+      return resultOf(name, asked.request, await this.#run(asked, signal))
+    })
+  }
+
+  /** A search as the cluster takes it. A field that is not known may be one that the cluster has made from a new document. */
+  async #translated(params: SearchParameters, scope: SearchScope): Promise<Translated> {
+    try {
+      return translate(params, scope, await this.#index())
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 404) throw error
+      return translate(params, scope, await this.#index(JUST_READ_MS))
+    }
+  }
+
+  async abandon(ticket: string): Promise<void> {
+    this.#searches.abandon(ticket)
+  }
+
+  async #run(
+    { request, words, anyWord, neighbours, body }: Translated,
+    signal: AbortSignal,
+  ): Promise<{ words?: OpenReply | undefined; neighbours?: OpenReply | undefined }> {
+    const hybrid = words !== undefined && neighbours !== undefined
+    // The two lists are joined here, so both are needed from the first hit to the end of the page.
+    const deep = hybrid ? { from: 0, size: request.offset + request.perPage } : {}
+    const timeout = `${request.cutoffMs}ms`
+    const run = (query: Query, more: Query = {}) =>
+      this.#search({ ...body, ...deep, ...more, timeout, query }, {}, signal)
+    const { sort: _, highlight: __, ...plain } = body
+    const [byWords, byVector] = await Promise.all([
+      words && run(words),
+      neighbours && run(neighbours, hybrid ? { ...plain, ...deep, aggs: {} } : {}),
+    ])
+    if (byWords && anyWord && foundBy(byWords) < request.dropTokensThreshold) {
+      return { words: await run(anyWord), neighbours: byVector }
+    }
+    return { words: byWords, neighbours: byVector }
+  }
+
+  async #search(body: Query, query: Record<string, string> = {}, signal?: AbortSignal): Promise<OpenReply> {
+    const { path } = await this.#open()
+    const request = {
+      method: 'POST',
+      path: `${path}/_search`,
+      query,
+      body: JSON.stringify(body),
+      signal,
+    } as const
+    return this.#whole(request, Reply())
+  }
+
+  /**
+   * A reply of all shards. While the cluster looks for a lost node it may answer from the others alone: that is asked once more, and
+   * then no answer, because counts would be wrong.
+   * @throws ApiError 503
+   */
+  async #whole<Read extends Pick<OpenReply, '_shards'>>(
+    request: Partial<ClusterRequest> & { path: string },
+    schema: v.GenericSchema<unknown, Read>,
+  ): Promise<Read> {
+    for (let attempts = 0; attempts < MOST_PARTIAL; attempts++) {
+      const reply = v.parse(schema, await this.#json(request))
+      if (isWhole(reply)) return reply
+      const refused = refusalIn(reply)
+      if (refused !== undefined) throw new ApiError(400, refused)
+    }
+    throw partial()
+  }
+
+  /** @throws ApiError for every reply but a success */
+  async #json(request: Partial<ClusterRequest> & { path: string }): Promise<unknown> {
+    const { cluster } = await this.#open()
+    const response = await cluster.fetch({ method: 'GET', repeatable: true, ...request })
+    if (!response.ok) throw refusalOf(response.status, await cluster.errorText(response))
+    const text = await cluster.text(response)
+    try {
+      return parseExact(text)
+    } catch {
+      throw ofCluster('The OpenSearch cluster sent a reply that is not JSON.')
+    }
+  }
+}
+
+const refusal = <T>(message: string): Outcome<T> => ({ ok: false, error: { status: 400, message } })

@@ -1,0 +1,389 @@
+/**
+ * A collection in a Typesense cluster, releases 27 to 30. Requests are passed on unchanged, except for what a key fixes. Replies
+ * are passed back as the cluster wrote them, under the collection's name here.
+ */
+import { ApiError, attempt, type Outcome } from '../../errors'
+import { parseExact } from '../../exact-json'
+import { isObject } from '../../search/schema/values'
+import type {
+  CollectionSchema,
+  CollectionSummary,
+  DirtyValues,
+  Document,
+  ExportOptions,
+  ImportOptions,
+  RemoveOptions,
+  SearchParameters,
+  SearchResult,
+  SearchScope,
+  Step,
+  WriteOptions,
+} from '../../search/types'
+import { Cluster, type ClusterRequest, type NodeHealth, ofCluster, pathSegment } from '../cluster'
+import { type Connection, type StoredEngine, shownEngine } from '../config'
+import { plainField } from '../field'
+import type { DocumentStore } from '../port'
+import { requireNoJoin, scopedFilter } from '../scoped'
+import { Searches } from '../searches'
+import { importResults, messageOf, refusalOf, resultText, withScores } from './replies'
+
+/** Parameters of searches for questions that only Parley's own engine has. */
+const OWN_PARAMETERS = ['match_stems', 'context_q', 'fusion']
+
+const WITH_JOINS = ['filter_by', 'include_fields', 'exclude_fields', 'sort_by', 'facet_by', 'group_by']
+
+const JSONL = 'text/plain'
+
+interface Opened {
+  name: string
+  engine: StoredEngine & { type: 'typesense' }
+  cluster: Cluster
+  /** of the collection in the cluster */
+  path: string
+}
+
+export class TypesenseStore implements DocumentStore {
+  readonly #connect: () => Promise<Connection>
+  #opened: Promise<Opened> | undefined
+  readonly #searches = new Searches()
+
+  /** @param connect called once, by the first request */
+  constructor(connect: () => Promise<Connection>) {
+    this.#connect = connect
+  }
+
+  #open(): Promise<Opened> {
+    this.#opened ??= this.#connect().then(({ name, engine, credentials, env }) => {
+      if (engine.type !== 'typesense' || !('api_key' in credentials)) {
+        throw new Error('The engine is not a Typesense cluster.')
+      }
+      const path = `/collections/${pathSegment(engine.collection)}`
+      return {
+        name,
+        engine,
+        path,
+        cluster: new Cluster({
+          label: 'The Typesense cluster',
+          nodes: engine.nodes,
+          collection: path,
+          headers: { 'x-typesense-api-key': credentials.api_key },
+          rights: 'a key for `collections:get` and those actions of `documents` that are used',
+          secrets: [credentials.api_key],
+          timeoutMs: engine.timeout_ms,
+          env,
+        }),
+      }
+    })
+    return this.#opened
+  }
+
+  summary(): Promise<Outcome<CollectionSummary>> {
+    return attempt(async () => {
+      const { name, engine, path } = await this.#open()
+      const summary = await this.#call<CollectionSummary>({ method: 'GET', path, repeatable: true })
+      return { ...summary, name, engine: shownEngine(engine) }
+    })
+  }
+
+  /** Whether each node knows the collection. */
+  async nodes(): Promise<NodeHealth[]> {
+    const { cluster, path } = await this.#open()
+    return cluster.probe({ method: 'GET', path, repeatable: true })
+  }
+
+  schema(): Promise<Outcome<CollectionSchema>> {
+    return attempt(async () => {
+      const { name, path } = await this.#open()
+      const given = await this.#call<Partial<CollectionSchema>>({ method: 'GET', path, repeatable: true })
+      return {
+        name,
+        fields: (given.fields ?? []).map(plainField),
+        default_sorting_field: given.default_sorting_field ?? '',
+        enable_nested_fields: given.enable_nested_fields ?? false,
+        token_separators: given.token_separators ?? [],
+        symbols_to_index: given.symbols_to_index ?? [],
+      }
+    })
+  }
+
+  /** Creates the collection in the cluster. @param schema as callers give it to POST /collections */
+  create(schema: Record<string, unknown>): Promise<Outcome<CollectionSummary>> {
+    return attempt(async () => {
+      const { engine } = await this.#open()
+      const body = JSON.stringify({ ...schema, name: engine.collection })
+      return this.#call({ method: 'POST', path: '/collections', body, repeatable: false })
+    })
+  }
+
+  alter(body: unknown): Promise<Outcome<Record<string, unknown>>> {
+    return attempt(async () => {
+      const { path } = await this.#open()
+      return this.#call({ method: 'PATCH', path, body: JSON.stringify(body), repeatable: false })
+    })
+  }
+
+  /** The cluster indexes by itself. */
+  async reindex(): Promise<Step> {
+    return { count: 0, done: true }
+  }
+
+  write(json: string, { action, dirtyValues }: WriteOptions): Promise<Outcome<Document>> {
+    return attempt(async () =>
+      this.#call({
+        method: 'POST',
+        path: await this.#documents(),
+        query: { action, ...dirty(dirtyValues) },
+        body: json,
+        repeatable: action !== 'create',
+      }),
+    )
+  }
+
+  patch(id: string, json: string, dirtyValues?: DirtyValues): Promise<Outcome<Document>> {
+    return attempt(async () =>
+      this.#call({
+        method: 'PATCH',
+        path: await this.#documents(id),
+        query: dirty(dirtyValues),
+        body: json,
+        repeatable: true,
+      }),
+    )
+  }
+
+  get(id: string, include: string, exclude: string, scope: SearchScope = {}): Promise<Outcome<Document>> {
+    return attempt(async () => {
+      for (const fields of [include, exclude]) requireNoJoin(fields)
+      const fields = {
+        ...(include && { include_fields: include }),
+        ...(exclude && { exclude_fields: exclude }),
+      }
+      if (scope.filter) await this.#requireVisible(id, scope.filter)
+      return this.#call({ method: 'GET', path: await this.#documents(id), query: fields, repeatable: true })
+    })
+  }
+
+  /** A document that the key's filter hides is treated as if it did not exist. */
+  async #requireVisible(id: string, filter: string): Promise<void> {
+    // Backticks end a quoted value, and no filter can name an id that has one.
+    if (!id.includes('`')) {
+      const own = scopedFilter(`id:=\`${id}\``, filter)
+      const { found } = await this.#search({ q: '*', filter_by: own, include_fields: 'id', per_page: '1' })
+      if (found > 0) return
+    }
+    throw new ApiError(404, `Could not find a document with id: ${id}`)
+  }
+
+  remove(id: string, ignoreNotFound: boolean): Promise<Outcome<Document>> {
+    return attempt(async () =>
+      this.#call({
+        method: 'DELETE',
+        path: await this.#documents(id),
+        query: { ignore_not_found: String(ignoreNotFound) },
+        repeatable: true,
+      }),
+    )
+  }
+
+  updateWhere(
+    filterBy: string,
+    json: string,
+    _after: number,
+    scope: SearchScope = {},
+    dirtyValues?: DirtyValues,
+  ): Promise<Outcome<Step & { cursor: number }>> {
+    return attempt(async () => {
+      const { num_updated: count } = await this.#call<{ num_updated: number }>({
+        method: 'PATCH',
+        path: await this.#documents(),
+        query: {
+          filter_by: this.#filter(filterBy, scope),
+          ...(dirtyValues !== undefined && { dirty_values: dirtyValues }),
+        },
+        body: json,
+        repeatable: true,
+      })
+      return { count, done: true, cursor: 0 }
+    })
+  }
+
+  removeWhere(
+    filterBy: string,
+    { batchSize, returnDocuments, returnIds }: RemoveOptions,
+    scope: SearchScope = {},
+  ): Promise<Outcome<Step & { cursor: number }>> {
+    return attempt(async () => {
+      const removed = await this.#call<{ num_deleted: number; documents?: Document[]; ids?: string[] }>({
+        method: 'DELETE',
+        path: await this.#documents(),
+        query: {
+          filter_by: this.#filter(filterBy, scope),
+          batch_size: String(batchSize),
+          ...(returnDocuments && { return_doc: 'true' }),
+          ...(returnIds && { return_id: 'true' }),
+        },
+        repeatable: true,
+      })
+      const { num_deleted: count, documents, ids } = removed
+      return { count, done: true, cursor: 0, ...(documents && { documents }), ...(ids && { ids }) }
+    })
+  }
+
+  async truncate(): Promise<Step> {
+    const { num_deleted: count } = await this.#call<{ num_deleted: number }>({
+      method: 'DELETE',
+      path: await this.#documents(),
+      query: { truncate: 'true' },
+      repeatable: true,
+    })
+    return { count, done: true }
+  }
+
+  importLines(lines: string[], options: ImportOptions): Promise<Outcome<{ results: string; busy: boolean }>> {
+    const { action, dirtyValues, returnDocument, returnId } = options
+    return attempt(async () => {
+      const response = await this.#send({
+        method: 'POST',
+        path: await this.#documents('import'),
+        query: {
+          action,
+          ...dirty(dirtyValues),
+          ...(returnDocument && { return_doc: 'true' }),
+          ...(returnId && { return_id: 'true' }),
+        },
+        body: lines.join('\n'),
+        contentType: JSONL,
+        repeatable: action !== 'create',
+      })
+      const { cluster } = await this.#open()
+      const { text, complete } = await cluster.begun(response)
+      return { results: importResults(text, complete, lines.length), busy: false }
+    })
+  }
+
+  exportLines(options: ExportOptions, scope: SearchScope = {}): Promise<Outcome<AsyncIterable<string>>> {
+    const { filterBy, include, exclude } = options
+    return attempt(async () => {
+      for (const fields of [include, exclude]) requireNoJoin(fields)
+      const filter = this.#filter(filterBy, scope)
+      const response = await this.#send({
+        method: 'GET',
+        path: await this.#documents('export'),
+        query: {
+          ...(filter && { filter_by: filter }),
+          ...(include && { include_fields: include }),
+          ...(exclude && { exclude_fields: exclude }),
+        },
+        repeatable: true,
+      })
+      const { cluster } = await this.#open()
+      return cluster.pieces(response)
+    })
+  }
+
+  search(params: SearchParameters, scope?: SearchScope, ticket?: string): Promise<Outcome<SearchResult>>
+  search(
+    params: SearchParameters,
+    scope: SearchScope = {},
+    ticket?: string,
+    asText = false,
+  ): Promise<Outcome<SearchResult | string>> {
+    return this.#searches.run(ticket, async (signal) => {
+      const asked = this.#scoped(params, scope)
+      return asText ? this.#searchText(asked, signal) : this.#search(asked, signal)
+    })
+  }
+
+  async abandon(ticket: string): Promise<void> {
+    this.#searches.abandon(ticket)
+  }
+
+  /** What the caller asked for, within what its key may see. @throws ApiError 400 */
+  #scoped(params: SearchParameters, scope: SearchScope): SearchParameters {
+    const asked = { ...params }
+    for (const name of OWN_PARAMETERS) delete asked[name]
+    for (const name of WITH_JOINS) requireNoJoin(asked[name])
+    if (asked.rerank_model) {
+      throw new ApiError(400, 'Parameter `rerank_model` is not supported for a collection in a cluster.')
+    }
+    if (!scope.filter) return asked
+    // The vector of a document that the filter hides would tell of it.
+    if (/\bid\s*:/.test(asked.vector_query ?? '')) {
+      throw new ApiError(400, 'A key with a filter cannot search by the vector of a document in a cluster.')
+    }
+    return { ...asked, filter_by: scopedFilter(asked.filter_by, scope.filter), filter_curated_hits: 'true' }
+  }
+
+  #filter(filterBy: string, { filter }: SearchScope): string {
+    requireNoJoin(filterBy)
+    return filter ? scopedFilter(filterBy, filter) : filterBy
+  }
+
+  async #search(params: SearchParameters, signal?: AbortSignal): Promise<SearchResult> {
+    return this.#resultOf(await this.#ask(params, signal))
+  }
+
+  /** The result as the cluster wrote it, where its reply has the usual form. */
+  async #searchText(params: SearchParameters, signal: AbortSignal): Promise<SearchResult | string> {
+    const reply = await this.#ask(params, signal)
+    const { name } = await this.#open()
+    return resultText(reply, name) ?? this.#resultOf(reply)
+  }
+
+  /** By POST: the address of a GET holds 4,000 characters only. @returns the reply of /multi_search */
+  async #ask(params: SearchParameters, signal: AbortSignal | undefined): Promise<string> {
+    const { engine } = await this.#open()
+    return this.#text({
+      method: 'POST',
+      path: '/multi_search',
+      body: JSON.stringify({ searches: [{ ...params, collection: engine.collection }] }),
+      repeatable: true,
+      signal,
+    })
+  }
+
+  async #resultOf(text: string): Promise<SearchResult> {
+    const { name } = await this.#open()
+    const { results } = parsed<{ results: [SearchResult | { code?: number; error: string }] }>(text)
+    const [reply] = results
+    if ('error' in reply) throw refusalOf(reply.code ?? 400, reply.error)
+    return { ...withScores(reply), request_params: { ...reply.request_params, collection_name: name } }
+  }
+
+  async #documents(rest?: string): Promise<string> {
+    const { path } = await this.#open()
+    return `${path}/documents${rest === undefined ? '' : `/${pathSegment(rest)}`}`
+  }
+
+  async #call<Reply>(request: ClusterRequest): Promise<Reply> {
+    return parsed<Reply>(await this.#text(request))
+  }
+
+  async #text(request: ClusterRequest): Promise<string> {
+    const { cluster } = await this.#open()
+    return cluster.text(await this.#send(request))
+  }
+
+  /** @throws ApiError for every reply but a success */
+  async #send(request: ClusterRequest): Promise<Response> {
+    const { cluster } = await this.#open()
+    const response = await cluster.fetch(request)
+    if (response.ok) return response
+    throw refusalOf(response.status, messageOf(await cluster.errorText(response)))
+  }
+}
+
+/** @throws ApiError 503 for a reply that is no JSON object */
+function parsed<Reply>(text: string): Reply {
+  let reply: unknown
+  try {
+    reply = parseExact(text)
+  } catch {
+    throw ofCluster('The Typesense cluster sent a reply that is not JSON.')
+  }
+  if (!isObject(reply)) throw ofCluster('The Typesense cluster sent a reply that is not a JSON object.')
+  return reply as Reply
+}
+
+const dirty = (dirtyValues: DirtyValues | undefined): Record<string, string> =>
+  dirtyValues ? { dirty_values: dirtyValues } : {}

@@ -1,0 +1,124 @@
+/**
+ * Labels: values of its document that a vector carries, so that Vectorize can filter by them.
+ *
+ * Metadata indexes belong to a whole Vectorize index. There are ten at most, and each ignores vectors that are older
+ * than itself. So the deployment creates ten with neutral names before there is any vector: five strings and five
+ * numbers. Each collection decides which of its fields uses which. Every vector has all ten, so if a metadata index
+ * works for one vector it works for all.
+ *
+ * The choice is stored in `meta` and changes only with the schema. If a property gets another field, all vectors are
+ * sent again. Until Vectorize shows them, they are candidates of every filtered search.
+ */
+
+import * as v from 'valibot'
+import { once } from '../once'
+import { readMeta, writeMeta } from '../search/meta'
+import {
+  columnsTable,
+  hasValues,
+  isArray,
+  isBool,
+  isNumber,
+  isString,
+  normColumn,
+  type StoredSchema,
+  scalarColumn,
+} from '../search/schema/layout'
+import type { Field } from '../search/types'
+
+/** Properties with a metadata index, as `npm run deploy` creates them (scripts/deploy/wanted.mjs). */
+export const STRINGS = ['s0', 's1', 's2', 's3', 's4'] as const
+export const NUMBERS = ['n0', 'n1', 'n2', 'n3', 'n4'] as const
+export const PROPERTIES = [...STRINGS, ...NUMBERS]
+export type Property = (typeof PROPERTIES)[number]
+
+export type Labels = Record<Property, string | number>
+
+/** The slot of the field in each property. */
+const Slots = once(() => v.partial(v.object(v.entriesFromList(PROPERTIES, v.number()))))
+
+export type Labelling = v.InferOutput<ReturnType<typeof Slots>>
+
+/** A metadata index holds this many bytes of a string and ignores the rest. */
+const STRING_BYTES = 64
+/** For a missing value, or one without words: the documentation does not say whether an empty string is indexed. */
+const NO_STRING = '-'
+const NO_NUMBER = 0
+
+const META_KEY = 'vector_labels'
+
+/** A string's normal form as a label: its first bytes, cut between characters. */
+export function stringLabel(norm: string | null): string {
+  if (norm === null || norm === '') return NO_STRING
+  if (norm.length * 3 <= STRING_BYTES) return norm
+  const bytes = new Uint8Array(STRING_BYTES)
+  const { read } = new TextEncoder().encodeInto(norm, bytes)
+  return norm.slice(0, read)
+}
+
+export const isStringProperty = (property: Property): boolean => property.startsWith('s')
+
+const isLabelled = (schema: StoredSchema, field: Field): boolean =>
+  Object.hasOwn(schema.slots, field.name) &&
+  hasValues(field) &&
+  !isArray(field) &&
+  (isString(field) || isNumber(field) || isBool(field))
+
+/**
+ * Assigns fields to properties, facets first. A field keeps its property as long as it exists.
+ * @param old the assignment so far
+ */
+export function chooseLabels(schema: StoredSchema, old: Labelling): Labelling {
+  const fields = schema.fields.filter((field) => isLabelled(schema, field))
+  const inOrder = [...fields.filter(({ facet }) => facet), ...fields.filter(({ facet }) => !facet)]
+  const slots = new Map(inOrder.map((field) => [schema.slots[field.name]!.slot, isString(field)]))
+  const labelling: Labelling = {}
+  for (const property of PROPERTIES) {
+    const slot = old[property]
+    if (slot === undefined || !slots.delete(slot)) continue
+    labelling[property] = slot
+  }
+  for (const [slot, isText] of slots) {
+    const free = (isText ? STRINGS : NUMBERS).find((property) => labelling[property] === undefined)
+    if (free !== undefined) labelling[free] = slot
+  }
+  return labelling
+}
+
+export const sameLabels = (a: Partial<Labels>, b: Partial<Labels>): boolean =>
+  PROPERTIES.every((property) => a[property] === b[property])
+
+export const readLabelling = (sql: SqlStorage): Labelling => readMeta(sql, META_KEY, Slots()) ?? {}
+
+export const writeLabelling = (sql: SqlStorage, labelling: Labelling): void =>
+  writeMeta(sql, META_KEY, labelling)
+
+/**
+ * Documents' labels, by sequence number.
+ * @returns nothing for a collection without fields to filter by
+ */
+export function readLabels(sql: SqlStorage, seqs: number[]): Map<number, Labels> {
+  const labelling = readLabelling(sql)
+  const chosen = PROPERTIES.filter((property) => labelling[property] !== undefined)
+  if (chosen.length === 0) return new Map()
+  const columns = chosen.map((property) => {
+    const slot = { slot: labelling[property]! }
+    const column = isStringProperty(property) ? normColumn(slot) : scalarColumn(slot)
+    return `(SELECT ${column} FROM ${columnsTable(slot)} WHERE seq = j.value) AS ${property}`
+  })
+  const rows = sql.exec<{ seq: number } & Record<string, string | number | null>>(
+    `SELECT j.value AS seq, ${columns.join(', ')} FROM json_each(?) j`,
+    JSON.stringify(seqs),
+  )
+  const labels = new Map<number, Labels>()
+  for (const row of rows) {
+    const values = PROPERTIES.map((property) => [
+      property,
+      isStringProperty(property)
+        ? stringLabel((row[property] as string | null | undefined) ?? null)
+        : (row[property] ?? NO_NUMBER),
+    ])
+    labels.set(row.seq, Object.fromEntries(values) as Labels)
+  }
+  return labels
+}

@@ -1,0 +1,290 @@
+/**
+ * A vector field whose vectors are in Vectorize too.
+ *
+ * The rows of `vectors_<slot>` are the truth. Vectorize only names documents that may be nearest. Their distances are
+ * computed from the rows, so approximate scores and outdated vectors never show in a result. Documents that Vectorize
+ * does not show yet are always candidates.
+ *
+ * A small collection, or a filter that leaves few documents, is searched in the object: exact, and faster than
+ * Vectorize can answer. For a large collection, Vectorize gets the filter if the hundred vectors that it names would
+ * hardly contain enough matches. That filter may pass too much, and the rows decide.
+ */
+import type { Condition } from '../search/filter/conditions'
+import { fragment, type SqlFragment } from '../search/fragment'
+import { vectorsTable } from '../search/schema/layout'
+import {
+  byDistance,
+  type Candidates,
+  type Compared,
+  type Neighbour,
+  type Report,
+  type Restriction,
+  ScannedIndex,
+  type VectorIndex,
+  VectorsUnavailable,
+  type Wanted,
+} from '../search/vectors/vector-index'
+import { MAX_TOP_K } from './binding'
+import type { LabelFilter } from './label-filter'
+import type { VectorOutbox } from './outbox'
+
+/** The largest size for each kind of search, in bytes of the searched vectors as int8. */
+export const BYTES = {
+  /** Held in memory and searched here. Loading takes a tenth of a second, as long as a query of Vectorize, which is billed. */
+  held: 16 << 20,
+  /** Read from the rows, in some 30 ms. */
+  exact: 5 << 20,
+  /** Read from the rows, in a tenth of a second, if Vectorize might miss a neighbour. */
+  complete: 20 << 20,
+  /** Read row by row, in half a second, when Vectorize cannot answer. */
+  scan: 100 << 20,
+}
+/** Vectors read before other requests get a turn: 6 ms at 1024 dimensions. */
+const SCAN_STEP = 1_000
+
+/** A field's vectors in Vectorize. */
+export interface Remote {
+  /** Documents of the nearest vectors. @throws Error when Vectorize refuses or does not answer */
+  ask(query: Float32Array, filter: LabelFilter | undefined, report: Report): Promise<number[]>
+  /** The filter that Vectorize can apply; undefined if none. */
+  filterFor(conditions: Condition[]): LabelFilter | undefined
+  /** Reports that a filtered query found less than it should. */
+  doubt(): void
+}
+
+/** A search and the documents that it is restricted to. */
+interface Search {
+  query: Float32Array
+  k: number
+  /** how many neighbours Vectorize has to name */
+  needed: number
+  /** how many documents pass the filter, counted only as far as it matters */
+  passing: number
+  filter: SqlFragment
+  report: Report
+}
+
+export class VectorizeIndex implements VectorIndex {
+  #sql: SqlStorage
+  #slot: number
+  #rows: ScannedIndex
+  #outbox: VectorOutbox
+  #remote: Remote
+  #onChange: () => void
+  #bytes: typeof BYTES
+
+  /** @param onChange called when there is something to send */
+  constructor(
+    sql: SqlStorage,
+    field: { slot: number; dimensions: number; bytes: typeof BYTES },
+    outbox: VectorOutbox,
+    remote: Remote,
+    onChange: () => void,
+  ) {
+    this.#sql = sql
+    this.#slot = field.slot
+    this.#bytes = field.bytes
+    this.#rows = new ScannedIndex(sql, field, { distance: 'cosine', dimensions: field.dimensions })
+    this.#outbox = outbox
+    this.#remote = remote
+    this.#onChange = onChange
+  }
+
+  put(seq: number, vector: Float32Array): void {
+    const old = this.#rows.get(seq)
+    if (old?.every((component, i) => component === vector[i])) return
+    this.#rows.put(seq, vector)
+    this.#changed(seq)
+  }
+
+  remove(seq: number): void {
+    if (!this.#rows.has(seq)) return
+    this.#rows.remove(seq)
+    this.#changed(seq)
+  }
+
+  #changed(seq: number): void {
+    this.#outbox.mark(this.#slot, seq)
+    this.#onChange()
+  }
+
+  clear(): void {
+    this.#outbox.markAll(this.#slot)
+    this.#rows.clear()
+    this.#onChange()
+  }
+
+  flush(): void {
+    this.#rows.flush()
+  }
+
+  reset(): void {
+    this.#rows.reset()
+  }
+
+  has(seq: number): boolean {
+    return this.#rows.has(seq)
+  }
+
+  get(seq: number): Float32Array | undefined {
+    return this.#rows.get(seq)
+  }
+
+  get size(): number {
+    return this.#rows.size
+  }
+
+  /** An outside index holds nothing in memory that grows with the collection. */
+  memory(): number {
+    return 0
+  }
+
+  nearest(query: Float32Array, k: number, allowed?: ReadonlySet<number>): Neighbour[] {
+    return this.#rows.nearest(query, k, allowed)
+  }
+
+  search(query: Float32Array, k: number, allowed?: ReadonlySet<number>): Generator<Compared, Neighbour[]> {
+    return this.#rows.search(query, k, allowed)
+  }
+
+  async seek(
+    query: Float32Array,
+    { k, enough }: Wanted,
+    { filter, conditions }: Restriction,
+    report: Report,
+  ): Promise<Candidates | undefined> {
+    if (this.#fits(this.size, this.#bytes.held)) return undefined
+    const passing = this.#countPassing(filter)
+    if (this.#fits(passing, this.#bytes.exact)) return undefined
+    const isReadable = this.#fits(passing, this.#bytes.scan)
+    const needed = this.#fits(passing, this.#bytes.complete) ? k : enough
+    const search = { query, k, needed, passing, filter, report }
+    if (needed <= MAX_TOP_K) {
+      const labels = this.#filterHelps(search) ? this.#remote.filterFor(conditions()) : undefined
+      const labelled = labels && (await this.#seekLabelled(search, labels))
+      if (labelled !== undefined) return labelled
+      try {
+        const found = await this.#seekUnlabelled(search, isReadable)
+        if (found !== undefined) return found
+      } catch (error) {
+        if (!isReadable) throw new VectorsUnavailable(String(error))
+      }
+    }
+    return await this.#scan(query, k, this.#passing(filter))
+  }
+
+  /**
+   * Whether a hundred unfiltered vectors are likely to contain too few matches: on average less than twice the number
+   * needed. The last of them are uncertain, so what can be read quickly is read instead, unless Vectorize names twice
+   * as many as needed.
+   */
+  #filterHelps({ filter, passing, needed }: Search): boolean {
+    if (filter.sql === '1') return false
+    if (2 * needed > MAX_TOP_K && this.#fits(passing, this.#bytes.complete)) return false
+    return (MAX_TOP_K * passing) / this.size < 2 * needed
+  }
+
+  /** @returns undefined when Vectorize names too few, or refuses the filter */
+  async #seekLabelled(search: Search, labels: LabelFilter): Promise<Candidates | undefined> {
+    // While a large collection is being relabelled, checking all waiting documents would take longer than the filter
+    // saves.
+    if (10 * this.#outbox.count(this.#slot) > this.size) return undefined
+    const unseen = this.#outbox.unseen(this.#slot, search.filter, true)
+    if (2 * unseen.length > search.passing) return undefined
+    let shown: number[]
+    try {
+      shown = await this.#remote.ask(search.query, labels, search.report)
+    } catch {
+      return undefined
+    }
+    if (shown.length === 0 && this.#showsAny(search.filter)) this.#remote.doubt()
+    return await this.#joined(search, shown, unseen)
+  }
+
+  /** @returns undefined when Vectorize names too few. @throws Error when it does not answer */
+  async #seekUnlabelled(search: Search, isReadable: boolean): Promise<Candidates | undefined> {
+    // Read this before the query. A vector that becomes visible in between is then in both, and none is missed.
+    const unseen = this.#outbox.unseen(this.#slot, search.filter, false)
+    // If Vectorize shows less than half of the documents, its help saves no reading.
+    if (isReadable && 2 * unseen.length > search.passing) return undefined
+    return await this.#joined(search, await this.#remote.ask(search.query, undefined, search.report), unseen)
+  }
+
+  /** What Vectorize has named, plus what it does not show yet. Undefined if it has named too few. */
+  async #joined(
+    { query, k, needed, filter }: Search,
+    shown: number[],
+    unseen: number[],
+  ): Promise<Candidates | undefined> {
+    const isUnseen = new Set(unseen)
+    // Do not count documents that wait in the outbox, even if Vectorize named them: it ranked their old vectors, and
+    // these may have displaced nearer ones.
+    const known = this.#known(shown, filter).filter((seq) => !isUnseen.has(seq))
+    if (known.length < needed) return undefined
+    const waiting = this.#fits(unseen.length, this.#bytes.exact) ? unseen : await this.#scan(query, k, unseen)
+    return new Set([...waiting, ...known])
+  }
+
+  #fits(vectors: number, bytes: number): boolean {
+    return this.#rows.memory(vectors) <= bytes
+  }
+
+  /** How many documents pass a filter. Counting stops where more makes no difference. */
+  #countPassing(filter: SqlFragment): number {
+    if (filter.sql === '1') return this.size
+    const most = Math.ceil(this.#bytes.scan / this.#rows.memory(1)) + 1
+    return this.#sql
+      .exec<{ count: number }>(
+        `SELECT count(*) AS count FROM (SELECT 1 FROM documents d WHERE ${filter.sql} LIMIT ?)`,
+        ...filter.bindings,
+        most,
+      )
+      .one().count
+  }
+
+  #passing(filter: SqlFragment): number[] {
+    return this.#select(fragment('1'), filter)
+  }
+
+  /** Whether Vectorize has vectors that pass the filter. */
+  #showsAny(filter: SqlFragment): boolean {
+    const seen = 'NOT EXISTS (SELECT 1 FROM vector_outbox o WHERE o.slot = ? AND o.seq = v.seq)'
+    return this.#select(fragment(seen, this.#slot), filter).length > 0
+  }
+
+  /**
+   * The documents that have a vector and pass the filter. Vectors that Vectorize should not have any more are queued
+   * for removal.
+   */
+  #known(shown: number[], filter: SqlFragment): number[] {
+    const among = fragment('v.seq IN (SELECT value FROM json_each(?))', JSON.stringify(shown))
+    const present = new Set(this.#select(among, fragment('1')))
+    for (const seq of shown) {
+      if (!present.has(seq) && !this.#outbox.has(this.#slot, seq)) this.#changed(seq)
+    }
+    return filter.sql === '1' ? [...present] : this.#select(among, filter)
+  }
+
+  #select(among: SqlFragment, filter: SqlFragment): number[] {
+    return this.#sql
+      .exec<{ seq: number }>(
+        `SELECT v.seq FROM ${vectorsTable({ slot: this.#slot })} v JOIN documents d ON d.seq = v.seq
+          WHERE ${among.sql} AND (${filter.sql})`,
+        ...among.bindings,
+        ...filter.bindings,
+      )
+      .toArray()
+      .map(({ seq }) => seq)
+  }
+
+  /** Finds the nearest of these documents, exactly. Other requests get turns in between. */
+  async #scan(query: Float32Array, k: number, seqs: number[]): Promise<Set<number>> {
+    let best: Neighbour[] = []
+    for (let start = 0; start < seqs.length; start += SCAN_STEP) {
+      if (start > 0) await scheduler.wait(0)
+      const found = this.#rows.nearest(query, k, new Set(seqs.slice(start, start + SCAN_STEP)))
+      best = [...best, ...found].sort(byDistance).slice(0, k)
+    }
+    return new Set(best.map(({ seq }) => seq))
+  }
+}
