@@ -15,7 +15,14 @@ import {
 } from '../db/conversations'
 import { markErased } from '../db/erasures'
 import { ratingsOf } from '../db/feedback'
-import { findTurn, latestTraces, latestTurns, type StoredTurn, type TracedRow } from '../db/turns'
+import {
+  findTurn,
+  latestTraces,
+  latestTurns,
+  replacements,
+  type StoredTurn,
+  type TracedRow,
+} from '../db/turns'
 import { ApiError, unwrap } from '../errors'
 import { contentOf } from '../parts'
 import type { Origin } from '../search/fault-log'
@@ -66,7 +73,7 @@ export interface ConversationSummary {
 
 export interface ConversationDetail extends ConversationSummary {
   /** oldest first */
-  turns: (RecordedTurn & { feedback?: ShownFeedback[] })[]
+  turns: (RecordedTurn & { feedback?: ShownFeedback[]; versions?: number[] })[]
   /** present if there are earlier turns: ask for those before this one */
   earlier?: number
 }
@@ -133,29 +140,62 @@ export async function listConversations(
 }
 
 /**
- * Returns a conversation with its latest turns.
+ * Returns a conversation with its latest turns. `versions` of a turn are the turns that answered the same question, or the one it
+ * was edited from or to, oldest first, itself among them; absent if there is only one.
  * @param before only turns before this one @param limit how many, 100 at most
+ * @param version a turn: the conversation as it was when that one was in it
  * @throws ApiError 404
  */
 export async function getConversation(
   env: Cloudflare.Env,
   asker: Asker,
   id: string,
-  { before, limit = TURNS_A_PAGE }: { before?: number; limit?: number } = {},
+  { before, limit = TURNS_A_PAGE, version }: { before?: number; limit?: number; version?: number } = {},
 ): Promise<ConversationDetail> {
   const row = await readable(env, asker, id)
+  const db = database(env)
+  const now = Date.now()
+  const shown = version === undefined ? undefined : await findTurn(db, id, version, now)
+  if (version !== undefined && !shown) throw unknownTurn()
   const most = Math.max(1, Math.min(limit, TURNS_A_PAGE))
-  const rows = await latestTurns(database(env), id, {
+  const rows = await latestTurns(db, id, {
     ...(before !== undefined && { before }),
+    asOf: shown?.replacedBy ?? undefined,
     limit: most + 1,
-    now: Date.now(),
+    now,
   })
   const page = rows.slice(0, most).reverse()
+  // Turns that were replaced, or failed, leave a gap between those that stand.
+  const last = rows.at(-1)?.turn ?? 1
+  const isWhole =
+    rows.every(({ turn }, at) => turn === rows[0]!.turn - at) && (rows.length > most || last === 1)
+  const versions = isWhole && !shown ? [] : versionsOf(await replacements(db, id, now))
+  const turns = page.map((stored) => {
+    const all = versions.find((group) => group.includes(stored.turn))
+    return { ...recordedTurn(stored), ...(all && { versions: all }) }
+  })
   return {
     ...summaryOf(row),
-    turns: await withFeedback(env, asker, row, page.map(recordedTurn)),
+    turns: await withFeedback(env, asker, row, turns),
     ...(rows.length > most && { earlier: page[0]!.turn }),
   }
+}
+
+/**
+ * Turns that are versions of each other. A turn takes the place of others, and is a version of the first of them.
+ * @param replaced in the order of their numbers
+ */
+function versionsOf(replaced: readonly { turn: number; by: number }[]): number[][] {
+  const groups: number[][] = []
+  const seen = new Set<number>()
+  for (const { turn, by } of replaced) {
+    if (seen.has(by)) continue
+    seen.add(by)
+    const group = groups.find((numbers) => numbers.includes(turn))
+    if (group) group.push(by)
+    else groups.push([turn, by])
+  }
+  return groups
 }
 
 /**

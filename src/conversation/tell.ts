@@ -170,6 +170,7 @@ async function say(
       expiresAt: conversation.expiresAt,
       followups: '[]',
       assistant: null,
+      replacedBy: null,
       passages: '[]',
     },
     usage: { day: dayOf(now), owner: ownerOf(asker).owner, modelId, inputTokens: 0, outputTokens: 0 },

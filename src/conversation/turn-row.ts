@@ -42,6 +42,7 @@ export function turnRow(
     expiresAt,
     followups: JSON.stringify(followups),
     assistant: turn.assistant ?? null,
+    replacedBy: null,
     passages: JSON.stringify(keptOf(turn.passages)),
   }
 }

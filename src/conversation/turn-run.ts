@@ -2,7 +2,7 @@
 import { database } from '../db/client'
 import { ttlsOf } from '../db/conversation-models'
 import type { ConversationEntry } from '../db/conversations'
-import { type Cost, deleteTurn, recordCost, type Spent, type TurnRecord } from '../db/turns'
+import { type Cost, recordCost, type Spent, type TurnRecord, takeBackTurn } from '../db/turns'
 import { dayOf } from '../db/usage'
 import { type ApiError, coded, logFailure, type Outcome, storageFull, type Trail } from '../errors'
 import { withSettings } from '../models/sampling'
@@ -333,7 +333,8 @@ export class TurnRun {
     // If the conversation was deleted, the deletion counts the cost in this record.
     this.#counted = memory.closed
     if (outcome.ok || memory.closed) {
-      if (outcome.ok && !memory.closed) this.#forgetReplaced(memory)
+      // Their rows stay in D1, as versions.
+      if (outcome.ok && !memory.closed) for (const replaced of this.#replaced) memory.log.forget(replaced)
       return outcome
     }
     memory.log.markUnsaid(turn)
@@ -342,18 +343,10 @@ export class TurnRun {
       // Its record would have told D1 about a conversation that D1 may not know yet.
       memory.records.putBeginning(this.#entry(memory, Date.now()))
     } else this.#counted = true
-    await deleteTurn(database(this.#env), this.#id, turn).catch((error) =>
+    await takeBackTurn(database(this.#env), this.#id, turn).catch((error) =>
       logFailure('the record of a refused turn stays until it expires', error, this.#trail),
     )
     return outcome
-  }
-
-  /** Reduces the records of replaced turns to their cost. */
-  #forgetReplaced(memory: Memory): void {
-    for (const turn of this.#replaced) {
-      memory.log.forget(turn)
-      memory.records.reduce(turn)
-    }
   }
 
   /** The conversation's own row at this moment. */

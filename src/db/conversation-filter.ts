@@ -47,11 +47,12 @@ export function filteredBy(filter: ConversationFilter): SQL | undefined {
     // Word these two conditions exactly as the partial indexes do, or SQLite does not use those.
     unanswered
       ? sql`EXISTS (SELECT 1 FROM ${turns} WHERE ${turns.conversationId} = ${conversations.id}
-          AND citations = '[]' AND timings <> '{}')`
+          AND citations = '[]' AND timings <> '{}' AND replaced_by IS NULL)`
       : undefined,
     failed ? sql`failed_at IS NOT NULL` : undefined,
     words &&
-      sql`${conversations.id} IN (SELECT ${turns.conversationId} FROM ${turns} WHERE ${matching(words)})`,
+      sql`${conversations.id} IN (SELECT ${turns.conversationId} FROM ${turns}
+        WHERE ${matching(words)} AND replaced_by IS NULL)`,
   )
 }
 

@@ -132,7 +132,7 @@ export type ConversationEntry = Omit<ConversationRow, 'turns' | 'proof' | 'name'
  */
 export function upsertConversation(db: Database, conversation: ConversationEntry) {
   const { id, createdAt, historyId, modelId, title, details, expiresAt } = conversation
-  const many = sql`(SELECT count(*) FROM ${turns} WHERE ${turns.conversationId} = ${id})`
+  const many = sql`(SELECT count(*) FROM ${turns} WHERE ${turns.conversationId} = ${id} AND ${turns.replacedBy} IS NULL)`
   return [
     db.delete(conversations).where(and(eq(conversations.id, id), ne(conversations.createdAt, createdAt))),
     db

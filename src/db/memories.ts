@@ -1,5 +1,5 @@
 /** Conversations as OpenSearch's memories: numbered pages, and the details of messages. */
-import { and, asc, count, desc, eq, gt, lt, sql } from 'drizzle-orm'
+import { and, asc, count, desc, eq, gt, isNull, lt, sql } from 'drizzle-orm'
 import type { Database } from './client'
 import { areOf, type Of } from './conversations'
 import { conversations, messages, type turns as Turns, turns } from './schema'
@@ -62,7 +62,7 @@ export const pageOfTurns = (
   db
     .select(MESSAGE)
     .from(turns)
-    .where(and(eq(turns.conversationId, conversationId), gt(turns.expiresAt, now)))
+    .where(and(eq(turns.conversationId, conversationId), gt(turns.expiresAt, now), isNull(turns.replacedBy)))
     .orderBy(order === 'asc' ? asc(turns.turn) : desc(turns.turn))
     .limit(limit)
     .offset(offset)
@@ -100,7 +100,7 @@ export async function countTurns(db: Database, conversationId: string, now: numb
   const [row] = await db
     .select({ many: count() })
     .from(turns)
-    .where(and(eq(turns.conversationId, conversationId), gt(turns.expiresAt, now)))
+    .where(and(eq(turns.conversationId, conversationId), gt(turns.expiresAt, now), isNull(turns.replacedBy)))
   return row!.many
 }
 

@@ -48,7 +48,9 @@ export async function syncMessages(
   await db.batch([
     write,
     ...(replaced.length > 0 ? [db.delete(messages).where(named(historyId, replaced))] : []),
-    ...(removed.length > 0 ? [withoutTraces(db, going), ...removal(db, going)] : []),
+    ...(removed.length > 0
+      ? [withoutTraces(db, going), withoutVersions(db, going), ...removal(db, going)]
+      : []),
   ])
 }
 
@@ -93,6 +95,13 @@ const withoutTraces = (db: Database, going: SQL) =>
     .where(
       sql`${turns.conversationId} IN (SELECT ${messages.conversationId} FROM ${messages} WHERE ${going})`,
     )
+
+/** Nor do versions stay that others replaced: the question that was deleted may be one of them in other words. */
+const withoutVersions = (db: Database, going: SQL) =>
+  db.delete(turns).where(
+    sql`${turns.replacedBy} IS NOT NULL
+      AND ${turns.conversationId} IN (SELECT ${messages.conversationId} FROM ${messages} WHERE ${going})`,
+  )
 
 /** Stands in for a trace that was removed. */
 export const NO_TRACE = JSON.stringify({ question: '', searches: [], calls: [], shortened: true })

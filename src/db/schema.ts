@@ -177,6 +177,11 @@ export const turns = sqliteTable(
     followups: text('followups'),
     /** the assistant that was asked; null: none */
     assistant: text('assistant'),
+    /**
+     * the turn that took its place, and that of those after it, when it was asked or edited again; null: the conversation
+     * has it. A turn that was replaced is a version, which only readers that ask for it see
+     */
+    replacedBy: integer('replaced_by'),
     /** JSON: the documents of its prompt, as readers need them (conversation/turn-row.ts) */
     passages: text('passages'),
   },

@@ -1,5 +1,19 @@
 /** Rows of finished turns. Each is written once, together with the conversation's row and the day's usage. */
-import { and, asc, between, desc, eq, getTableColumns, gt, lt, lte, ne, sql } from 'drizzle-orm'
+import {
+  and,
+  asc,
+  between,
+  desc,
+  eq,
+  getTableColumns,
+  gt,
+  isNotNull,
+  isNull,
+  lt,
+  lte,
+  ne,
+  sql,
+} from 'drizzle-orm'
 import { once } from '../once'
 import type { Database } from './client'
 import { type ConversationEntry, upsertConversation } from './conversations'
@@ -23,13 +37,13 @@ export interface Cost {
   turns?: 0 | -1
 }
 
-type Later = 'followups' | 'assistant' | 'passages'
+type Later = 'followups' | 'assistant' | 'passages' | 'replacedBy'
 
 export interface TurnRecord extends Cost {
   conversation: ConversationEntry
   /** without columns that came later than the record */
   turn: Omit<TurnRow, Later> & Partial<Pick<TurnRow, Later>>
-  /** numbers of the turns that it replaces */
+  /** numbers of the turns that it replaces. They stay as versions */
   replaced?: number[]
 }
 
@@ -54,7 +68,7 @@ export async function recordTurn(
       .values(turn)
       .onConflictDoUpdate({
         target: [turns.conversationId, turns.turn],
-        set: { followups: null, assistant: null, passages: null, ...turn },
+        set: { followups: null, assistant: null, passages: null, replacedBy: null, ...turn },
         setWhere: ne(turns.createdAt, turn.createdAt),
       }),
     ...costs.map((row) =>
@@ -66,7 +80,9 @@ export async function recordTurn(
         )
         .onConflictDoUpdate(ADDED()),
     ),
-    ...(replaced.length > 0 ? [db.delete(turns).where(numbered(conversation.id, replaced))] : []),
+    ...(replaced.length > 0
+      ? [db.update(turns).set({ replacedBy: turn.turn }).where(numbered(conversation.id, replaced))]
+      : []),
     ...upsertConversation(db, conversation),
   ])
   for (const row of costs) forgetSpent(row)
@@ -83,7 +99,7 @@ const rowsOf = ({
 
 const numbered = (conversationId: string, numbers: number[]) =>
   sql`${turns.conversationId} = ${conversationId}
-    AND ${turns.turn} IN (SELECT value FROM json_each(${JSON.stringify(numbers)}))`
+    AND ${turns.turn} IN (SELECT value FROM json_each(${JSON.stringify(numbers)})) AND ${turns.replacedBy} IS NULL`
 
 const ADDED = once(() => ({
   target: [usage.day, usage.owner, usage.modelId],
@@ -126,6 +142,8 @@ const TRACED = once(() => ({ ...STORED(), trace: turns.trace }))
 interface TurnPage {
   /** a turn's number: only earlier ones */
   before?: number
+  /** a turn's number: the conversation as it was before this one took the place of others */
+  asOf?: number | undefined
   limit: number
   /** milliseconds */
   now: number
@@ -149,14 +167,31 @@ export const latestTraces = (db: Database, conversationId: string, page: TurnPag
     .orderBy(desc(turns.turn))
     .limit(page.limit)
 
-const onPage = (conversationId: string, { before, now }: Omit<TurnPage, 'limit'>) =>
+const onPage = (conversationId: string, { before, asOf, now }: Omit<TurnPage, 'limit'>) =>
   and(
     eq(turns.conversationId, conversationId),
     gt(turns.expiresAt, now),
+    asOf === undefined
+      ? isNull(turns.replacedBy)
+      : sql`${turns.turn} < ${asOf} AND (${turns.replacedBy} IS NULL OR ${turns.replacedBy} >= ${asOf})`,
     before === undefined ? undefined : lt(turns.turn, before),
   )
 
-/** A turn that has not expired. @param now milliseconds */
+/** Which turns of a conversation took the place of which, as far as they have not expired. @param now milliseconds */
+export const replacements = (
+  db: Database,
+  conversationId: string,
+  now: number,
+): Promise<{ turn: number; by: number }[]> =>
+  db
+    .select({ turn: turns.turn, by: sql<number>`${turns.replacedBy}` })
+    .from(turns)
+    .where(
+      and(eq(turns.conversationId, conversationId), gt(turns.expiresAt, now), isNotNull(turns.replacedBy)),
+    )
+    .orderBy(asc(turns.turn))
+
+/** A turn that has not expired, also a version that another one replaced. @param now milliseconds */
 export async function findTurn(
   db: Database,
   conversationId: string,
@@ -185,9 +220,22 @@ export const turnsBetween = (
     .where(and(onPage(conversationId, { now }), between(turns.createdAt, from, to)))
     .orderBy(asc(turns.turn))
 
-/** Deletes a turn, because its history refused it or somebody deleted it. */
+/** Deletes a turn that somebody deleted, with the versions that it replaced. */
 export async function deleteTurn(db: Database, conversationId: string, turn: number): Promise<void> {
-  await db.delete(turns).where(and(eq(turns.conversationId, conversationId), eq(turns.turn, turn)))
+  await db.run(sql`WITH RECURSIVE gone(turn) AS (SELECT ${turn} UNION
+      SELECT older.turn FROM turns older JOIN gone ON older.replaced_by = gone.turn WHERE older.conversation_id = ${conversationId})
+    DELETE FROM turns WHERE conversation_id = ${conversationId} AND turn IN (SELECT turn FROM gone)`)
+}
+
+/** Deletes a turn that its history refused. Those that it would have replaced stand again. */
+export async function takeBackTurn(db: Database, conversationId: string, turn: number): Promise<void> {
+  await db.batch([
+    db.delete(turns).where(and(eq(turns.conversationId, conversationId), eq(turns.turn, turn))),
+    db
+      .update(turns)
+      .set({ replacedBy: null })
+      .where(and(eq(turns.conversationId, conversationId), eq(turns.replacedBy, turn))),
+  ])
 }
 
 /** Deletes some expired turns, oldest first. @returns how many */

@@ -49,8 +49,8 @@ export interface Asker {
 }
 
 /**
- * Which turns a new one replaces. They stay in the history until the new turn is stored and are removed in the
- * same moment. Without a number, the new turn replaces the last turn with the same question and all turns after
+ * Which turns a new one replaces. They stay in the history until the new turn is stored, and are versions from the
+ * same moment on: readers see them where they ask for them. Without a number, the new turn replaces the last turn with the same question and all turns after
  * it.
  */
 export interface Replacement {

@@ -1,8 +1,10 @@
-/** Turns that are asked again: what they replace goes when the new answer is there, and not before. */
+/** Turns that are asked again: what they replace is a version when the new answer is there, and not before. */
 
 import { runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { namedConversationId } from '../../src/conversation/conversation-id'
+import { traceConversation } from '../../src/conversation/conversations'
 import { unwrap } from '../../src/errors'
 import { contentOf, textOf } from '../../src/parts'
 import { Collection } from '../../src/search/collection/object'
@@ -39,7 +41,10 @@ const answered = (question: string, answer: string, parts: Partial<AskRequest> =
 const said = async () => (await messagesOf(id)).map(({ content }) => textOf(content))
 
 const recorded = () =>
-  rowsOf('SELECT turn, question, answer FROM turns WHERE conversation_id = ? ORDER BY turn', id)
+  rowsOf(
+    'SELECT turn, question, answer FROM turns WHERE conversation_id = ? AND replaced_by IS NULL ORDER BY turn',
+    id,
+  )
 
 const inD1 = async () =>
   (await rowsOf('SELECT message FROM messages WHERE conversation_id = ? ORDER BY rowid', id)).map(
@@ -127,8 +132,8 @@ describe('a turn that replaces others', () => {
     await answered('one', 'first')
     await answered('two', 'second')
     await answered('two', 'better', { replaces: {} })
-    const traces = await rowsOf('SELECT trace FROM turns WHERE conversation_id = ? ORDER BY turn', id)
-    expect(traces.map(({ trace }) => JSON.parse(String(trace)).question)).toEqual(['one', 'two'])
+    const { turns } = await traceConversation(env, ADMIN, id)
+    expect(turns.map(({ trace }) => trace.question)).toEqual(['one', 'two'])
   })
 
   it('replaces everything, but no transcript', async () => {

@@ -37,9 +37,13 @@ export async function list(served: Serving<'listConversations'>): Promise<Respon
 }
 
 export async function get(served: Serving<'getConversation'>): Promise<Response> {
-  const { before, limit } = served.query
+  const { before, limit, version } = served.query
   const asker = await askerFor(served, 'conversations:get')
-  const page = { ...(before !== undefined && { before }), ...(limit !== undefined && { limit }) }
+  const page = {
+    ...(before !== undefined && { before }),
+    ...(limit !== undefined && { limit }),
+    ...(version !== undefined && { version }),
+  }
   return json(await getConversation(served.env, asker, served.path.id, page))
 }
 

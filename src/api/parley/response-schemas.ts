@@ -136,7 +136,22 @@ export const ConversationPage = v.object({
 
 export const Conversation = v.object({
   ...summary,
-  turns: v.pipe(v.array(Turn), v.description('Oldest first')),
+  turns: v.pipe(
+    v.array(
+      v.object({
+        ...Turn.entries,
+        versions: v.optional(
+          v.pipe(
+            v.array(Count),
+            v.description(
+              'Turns that answered this question, or the one that it was edited from, oldest first, this one among them; absent if it was asked once',
+            ),
+          ),
+        ),
+      }),
+    ),
+    v.description('Oldest first'),
+  ),
   earlier: v.optional(
     v.pipe(Count, v.description('`before` of the page with earlier turns; absent on the first')),
   ),

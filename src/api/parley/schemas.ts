@@ -33,7 +33,7 @@ const Replaced = once(() =>
     v.integer(),
     v.minValue(1),
     v.description(
-      'Number of the turn that gives way to the answer, with whatever came after it: to regenerate an answer, or to ask an edited question. They stay until the answer is there',
+      'Number of the turn that gives way to the answer, with whatever came after it: to regenerate an answer, or to ask an edited question. They stay until the answer is there, and are `versions` of it from then on',
     ),
   ),
 )
@@ -267,6 +267,11 @@ export const ConversationQuery = once(() =>
   v.object({
     limit: v.optional(limit('Turns in the answer: the latest', LONGEST_PAGE)),
     before: v.optional(number(1, HIGHEST_TURN, { description: 'Only turns before this one' })),
+    version: v.optional(
+      number(1, HIGHEST_TURN, {
+        description: 'One of the `versions` of a turn: the conversation as it was when that one was in it',
+      }),
+    ),
   }),
 )
 

@@ -194,6 +194,17 @@ describe('a key', () => {
   })
 })
 
+it('stays with its answer when another one takes the place, and is read with that version', async () => {
+  const id = await begin()
+  await rate(id, { rating: 'down' })
+  const [status, again] = await ask({ conversation_id: id, replaces: 1 })
+  expect(status).toBe(200)
+  expect(await read(id)).toMatchObject([{ turn: again.turn, versions: [1, again.turn] }])
+  expect((await read(id))[0]).not.toHaveProperty('feedback')
+  const [, before] = await call('GET', `/conversations/${id}?version=1`)
+  expect(before.turns).toMatchObject([{ turn: 1, feedback: [{ rating: 'down' }] }])
+})
+
 describe('feedback goes', () => {
   it('with its conversation', async () => {
     const id = await begin()
@@ -219,15 +230,6 @@ describe('feedback goes', () => {
     const query = `filter_by=conversation_id:=${id}`
     await call('DELETE', `/collections/history/documents?${query}`)
     await expect.poll(() => rows(id), { timeout: 10_000 }).toBe(0)
-  })
-
-  it('when another answer takes the place of its own', async () => {
-    const id = await begin()
-    await rate(id, { rating: 'down' })
-    const [status, again] = await ask({ conversation_id: id, replaces: 1 })
-    expect(status).toBe(200)
-    expect(await rows(id)).toBe(0)
-    expect((await read(id)).map(({ turn }: { turn: number }) => turn)).toEqual([again.turn])
   })
 
   it('when its turn expires, however many expire with it', async () => {
