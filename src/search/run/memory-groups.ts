@@ -1,15 +1,17 @@
 /** Groups the matches of a search in memory (schema/column-memory.ts), where all keys of the order are there. */
+import { ApiError } from '../../errors'
 import { MAX_DISTINCT } from '../limits'
 import type { SearchRequest } from '../request/request'
 import type { SortKey } from '../request/sort'
-import { BLOCK } from '../schema/block'
-import type { Column } from '../schema/column'
+import { BLOCK, type Block, numberAt, type Offsets, placeAt, type Scalar, valuesAt } from '../schema/block'
 import { findField } from '../schema/find-field'
+import { isArray } from '../schema/layout'
+import type { Field } from '../types'
 import type { Candidates } from './candidates'
-import { First, fieldsOfOrder, type Goodness, goodnessOf, type Placed } from './column-order'
+import { type BlockOrder, First, fieldsOfOrder, type OrderOf, orderOf, type Placed } from './column-order'
 import type { SearchContext } from './context'
 import { type GroupRow, type Groups, tooManyGroups } from './grouping'
-import { type Columns, columnsOf, eachBlock, ifKept, isWorthKeeping, type MatchSet } from './match-set'
+import { Columns, eachBlock, type MatchSet } from './match-set'
 import type { Pace } from './pace'
 
 /** The place of the text match among the keys of an order; -1 if nothing depends on it. */
@@ -31,10 +33,6 @@ interface Counted extends Placed {
   size: number
 }
 
-/** Upper bound of a field's distinct values, so that the numbers of two values fit into one safe integer. */
-const RADIX = 2 ** 26
-const MOST_FIELDS = 2
-
 /**
  * The groups of a page with their best hits.
  * @returns undefined if SQL has to find them
@@ -47,104 +45,109 @@ export async function groupsInMemory(
   sort: readonly SortKey[],
   pace: Pace,
 ): Promise<Groups | undefined> {
-  const { groupBy, groupLimit, groupMissingValues } = request
-  const fields = groupBy.map((name) => findField(context.schema, name)!)
   const ordered = canOrder(candidates) ? fieldsOfOrder(sort, true) : undefined
-  if (ordered === undefined || fields.length > MOST_FIELDS) return undefined
-  const columns = columnsOf(context, [...fields, ...ordered])
-  if (columns === undefined || fields.some((field) => columns.of(field).isList)) return undefined
+  if (ordered === undefined) return undefined
   const set = await candidates.set!(pace)
-  if (set === undefined || !(candidates.text || isWorthKeeping(context, set, [...fields, ...ordered])))
-    return undefined
-  return ifKept(async () => {
-    const scores = textKey(candidates, sort) === -1 ? undefined : await candidates.fit!.all(pace)
-    const goodness = await goodnessOf(sort, columns, { set, scores }, pace)
-    const grouping = new Grouping(
-      fields.map((field) => columns.of(field)),
-      columns,
-      groupMissingValues,
-    )
-    const { groups, alone } = await grouping.count(set, goodness, pace)
-    const wanted = request.offset + request.perPage
-    const heads = grouping.heads(groups, alone, sort, wanted).slice(request.offset)
-    const rows = groupLimit > 1 ? await grouping.members(set, goodness, heads, groupLimit, pace) : heads
-    const found = groups.size + alone.length
-    const known = candidates.fit?.of(rows.map(({ seq }) => seq))
-    return {
-      rows: rows.map(({ seq, key, size }) => ({
-        ...{ seq, score: known?.get(seq) ?? null, distance: null, fused: null },
-        ...{ group_key: key, group_found: size },
-      })),
-      found,
-    }
-  })
+  if (set === undefined) return undefined
+  const scores = textKey(candidates, sort) === -1 ? undefined : await candidates.fit!.all(pace)
+  const order = orderOf(sort, new Columns(context, ordered), scores, pace)
+  const grouping = new Grouping(context, request, pace)
+  const { groups, alone } = await grouping.count(set, order, pace)
+  const wanted = request.offset + request.perPage
+  const heads = grouping.heads(groups, alone, sort, wanted).slice(request.offset)
+  const { groupLimit } = request
+  const rows = groupLimit > 1 ? await grouping.members(set, order, heads, groupLimit, pace) : heads
+  const found = groups.size + alone.length
+  const known = candidates.fit?.of(rows.map(({ seq }) => seq))
+  return {
+    rows: rows.map(({ seq, key, size }) => ({
+      ...{ seq, score: known?.get(seq) ?? null, distance: null, fused: null },
+      ...{ group_key: key, group_found: size },
+    })),
+    found,
+  }
 }
 
-/**
- * Returns the group of each document of a block as a number; NO_GROUP for a document that is its own group.
- * @returns undefined if SQL must find the groups
- */
+/** Returns the group of each document of a block as a number; NO_GROUP for a document that is its own group. */
 export function groupsOfBlocks(
   context: SearchContext,
-  { groupBy, groupMissingValues }: SearchRequest,
-  set: MatchSet,
+  request: SearchRequest,
   pace: Pace,
-): ((number: number) => (at: number) => number) | undefined {
-  const fields = groupBy.map((name) => findField(context.schema, name)!)
-  const columns = fields.length > MOST_FIELDS ? undefined : columnsOf(context, fields)
-  if (columns === undefined || !isWorthKeeping(context, set, fields)) return undefined
-  const by = fields.map((field) => columns.of(field))
-  if (by.some(({ isList }) => isList)) return undefined
-  const grouping = new Grouping(by, columns, groupMissingValues)
-  return (number) => grouping.groupsOf(number, pace)
+): Grouping['groupsOf'] {
+  const grouping = new Grouping(context, request, pace)
+  return (number, offsets) => grouping.groupsOf(number, offsets)
 }
 
 /** A document without a value is a group of its own. */
 export const NO_GROUP = -1
 
+/** So many times the most values of a field and the most groups fit into a safe integer together. */
+const RADIX = 2 ** 26
+
+/** Characters of the different values of a field, or of its lists as JSON. */
+const MOST_CHARACTERS = 8 << 20
+const TOO_LONG = `\`group_by\` takes values of ${MOST_CHARACTERS} characters together. Take a field with shorter values, or find fewer documents with \`filter_by\`.`
+
+/** Numbers of values, from 1 on, in the order in which they are first seen. */
+class Numbers<Key> {
+  readonly #numbers = new Map<Key, number>()
+  readonly #keys: Key[] = []
+  #characters = 0
+
+  /** @throws ApiError 422 for keys that would not fit into memory */
+  numberOf(key: Key): number {
+    let number = this.#numbers.get(key)
+    if (number === undefined) {
+      number = this.#keys.push(key)
+      this.#numbers.set(key, number)
+      if (typeof key === 'string') this.#characters += key.length
+      if (this.#characters > MOST_CHARACTERS) throw new ApiError(422, TOO_LONG)
+    }
+    return number
+  }
+
+  keyOf(number: number): Key {
+    return this.#keys[number - 1]!
+  }
+}
+
+/** A field's values, or the JSON of its lists, and their numbers. */
+interface Part {
+  field: Field
+  numbers: Numbers<Scalar>
+  /** pairs of the group by the fields before and of a value */
+  pairs: Numbers<number>
+}
+
 class Grouping {
-  readonly #by: Column[]
+  readonly #parts: Part[]
   readonly #columns: Columns
   readonly #groupsMissing: boolean
-  /** of each field of numbers: a number for each value */
-  readonly #numbers: Map<number, number>[]
+  readonly #pace: Pace
 
-  constructor(by: Column[], columns: Columns, groupsMissing: boolean) {
-    this.#by = by
-    this.#columns = columns
-    this.#groupsMissing = groupsMissing
-    this.#numbers = by.map(() => new Map())
+  constructor(context: SearchContext, { groupBy, groupMissingValues }: SearchRequest, pace: Pace) {
+    const fields = groupBy.map((name) => findField(context.schema, name)!)
+    this.#parts = fields.map((field) => ({ field, numbers: new Numbers(), pairs: new Numbers() }))
+    this.#columns = new Columns(context, fields)
+    this.#groupsMissing = groupMissingValues
+    this.#pace = pace
   }
 
   /** Returns the group of each document of a block: a number, or NO_GROUP. */
-  groupsOf(number: number, pace: Pace): (at: number) => number {
-    const parts = this.#by.map((column, index) => {
-      const { values } = this.#columns.block(column, number, pace)
-      if (column.isText) return (at: number) => values[at]!
-      const numbers = this.#numbers[index]!
-      return (at: number) => {
-        const value = values[at]!
-        if (Number.isNaN(value)) return 0
-        const known = numbers.get(value)
-        if (known !== undefined) return known
-        numbers.set(value, numbers.size + 1)
-        return numbers.size
+  groupsOf(number: number, offsets: Offsets): (at: number) => number {
+    const parts = this.#parts.map((part) => {
+      const block = this.#columns.block(part.field, number, this.#pace, offsets)
+      return {
+        pairs: part.pairs,
+        numberOf: isArray(part.field) ? listsOf(block, part) : scalarsOf(block, part),
       }
     })
-    const isGrouped = this.#groupsMissing
-    const [only] = parts
-    if (parts.length === 1) {
-      return (at) => {
-        const value = only!(at)
-        return value === 0 && !isGrouped ? NO_GROUP : value
-      }
-    }
     return (at) => {
       let group = 0
-      for (const part of parts) {
-        const value = part(at)
-        if (value === 0 && !isGrouped) return NO_GROUP
-        group = group * RADIX + value
+      for (const [index, { pairs, numberOf }] of parts.entries()) {
+        const value = numberOf(at)
+        if (value === 0 && !this.#groupsMissing) return NO_GROUP
+        group = index === 0 ? value : pairs.numberOf(group * RADIX + value)
       }
       return group
     }
@@ -153,14 +156,14 @@ class Grouping {
   /** Counts the groups and finds their best documents. @throws ApiError 422 */
   async count(
     set: MatchSet,
-    goodness: Goodness,
+    order: OrderOf,
     pace: Pace,
   ): Promise<{ groups: Map<number, Counted>; alone: Placed[] }> {
-    const groups = this.#isOneText ? new Listed<Counted>() : new Map<number, Counted>()
+    const groups = new Listed<Counted>()
     const alone: Placed[] = []
     await eachBlock(set, pace, (number, offsets) => {
-      const groupOf = this.groupsOf(number, pace)
-      const { parts } = goodness(number)
+      const groupOf = this.groupsOf(number, offsets)
+      const { parts } = order(number, offsets)
       const main = parts[0]!
       for (let index = offsets.length - 1; index >= 0; index--) {
         const at = offsets[index]!
@@ -179,11 +182,6 @@ class Grouping {
       if (groups.size > MAX_DISTINCT) throw tooManyGroups()
     })
     return { groups: new Map(groups), alone }
-  }
-
-  /** The numbers of groups are those of strings: below 2^16. */
-  get #isOneText(): boolean {
-    return this.#by.length === 1 && this.#by[0]!.isText
   }
 
   /** The first groups in order. */
@@ -205,44 +203,34 @@ class Grouping {
     return first.items
   }
 
-  /** The values of a group, as the JSON that SQL would make of them. */
+  /** The values of a group as JSON. */
   #keyOf(group: number): string {
-    const numbers: number[] = []
-    for (let rest = group; numbers.length < this.#by.length; rest = Math.floor(rest / RADIX)) {
-      numbers.unshift(rest % RADIX)
+    const values: string[] = []
+    for (let [index, rest] = [this.#parts.length - 1, group]; index >= 0; index--) {
+      const { field, numbers, pairs } = this.#parts[index]!
+      const pair = index === 0 ? rest : pairs.keyOf(rest)
+      const number = index === 0 ? pair : pair % RADIX
+      rest = Math.floor(pair / RADIX)
+      const value = number === 0 ? null : numbers.keyOf(number)
+      // A list is JSON already.
+      values.unshift(value !== null && isArray(field) ? String(value) : JSON.stringify(value))
     }
-    const values = numbers.map((number, index) => {
-      if (number === 0) return null
-      if (this.#by[index]!.isText) return this.#by[index]!.words[number]!
-      return this.#valueOf(index, number)
-    })
-    return JSON.stringify(values)
-  }
-
-  readonly #values: number[][] = []
-
-  #valueOf(index: number, number: number): number {
-    const numbers = this.#numbers[index]!
-    // Numbers are given in the order in which values are first seen.
-    if (this.#values[index]?.length !== numbers.size) this.#values[index] = [...numbers.keys()]
-    return this.#values[index]![number - 1]!
+    return `[${values.join(',')}]`
   }
 
   /** The first members of each of these groups, group by group. */
   async members(
     set: MatchSet,
-    goodness: Goodness,
+    order: OrderOf,
     heads: readonly Group[],
     limit: number,
     pace: Pace,
   ): Promise<Group[]> {
     const found = new Map(heads.map((head) => [head.key, { head, first: new First<Placed>(limit) }]))
-    const known = this.#isOneText
-      ? new Listed<{ first: First<Placed> } | undefined>()
-      : new Map<number, { first: First<Placed> } | undefined>()
+    const known = new Listed<{ first: First<Placed> } | undefined>()
     await eachBlock(set, pace, (number, offsets) => {
-      const groupOf = this.groupsOf(number, pace)
-      const { parts } = goodness(number)
+      const groupOf = this.groupsOf(number, offsets)
+      const { parts } = order(number, offsets)
       for (let index = offsets.length - 1; index >= 0; index--) {
         const at = offsets[index]!
         const group = groupOf(at)
@@ -291,7 +279,7 @@ class Listed<Value> {
 }
 
 /** Puts a document in place of a group's best one if it comes before it. */
-function improve(best: Placed, parts: readonly ((at: number) => number)[], seq: number, at: number): void {
+function improve(best: Placed, parts: BlockOrder['parts'], seq: number, at: number): void {
   for (const [index, part] of parts.entries()) {
     const value = part(at)
     if (value === best.keys[index]) continue
@@ -302,3 +290,29 @@ function improve(best: Placed, parts: readonly ((at: number) => number)[], seq: 
   }
   if (seq > best.seq) best.seq = seq
 }
+
+/** The number of a document's only value, 0 for none. */
+function scalarsOf(block: Block, { numbers }: Part): (at: number) => number {
+  const { values, words, starts } = block
+  if (words !== undefined) {
+    const known = new Uint32Array(words.size)
+    return (at) => {
+      const id = Number(values[at])
+      if (id !== 0 && known[id] === 0) known[id] = numbers.numberOf(words.text(id))
+      return known[id]!
+    }
+  }
+  return (at) => {
+    const place = starts === undefined ? at : placeAt(block, at)
+    const value = place === -1 ? Number.NaN : numberAt(values, place)
+    return Number.isNaN(value) ? 0 : numbers.numberOf(value)
+  }
+}
+
+/** The same for lists. */
+const listsOf =
+  (block: Block, { numbers }: Part) =>
+  (at: number): number => {
+    const values = valuesAt(block, at)
+    return values.length === 0 ? 0 : numbers.numberOf(JSON.stringify(values))
+  }

@@ -2,9 +2,9 @@
 import type { SortKey } from '../request/sort'
 import { BLOCK } from '../schema/block'
 import type { Candidates, Fit, OrderedMatch } from './candidates'
-import { fieldsOfOrder, firstOf, type Goodness, goodnessOf, type Placed, place } from './column-order'
+import { fieldsOfOrder, firstOf, type OrderOf, orderOf, type Placed, place } from './column-order'
 import type { SearchContext } from './context'
-import { columnsOf, eachBlock, ifKept, isWorthKeeping, type MatchSet, setOf, sizeOf } from './match-set'
+import { Columns, eachBlock, type MatchSet, setOf, sizeOf } from './match-set'
 import { canOrder, textKey } from './memory-groups'
 import type { Pace } from './pace'
 
@@ -28,26 +28,23 @@ export async function windowInMemory(
   pace: Pace,
 ): Promise<{ rows: OrderedMatch[]; found: number } | undefined> {
   const fields = canOrder(candidates) ? fieldsOfOrder(sort) : undefined
-  const columns = fields && columnsOf(context, fields)
-  const set = columns && (await candidates.set!(pace))
-  if (set === undefined || !(candidates.text || isWorthKeeping(context, set, fields!))) return undefined
+  const set = fields && (await candidates.set!(pace))
+  if (set === undefined) return undefined
   const found = candidates.found ?? sizeOf(set)
   if (limit <= 0) return { rows: [], found }
   const key = textKey(candidates, sort)
   const isLast = key > 0 && sort[key]!.direction === 'DESC'
-  return ifKept(async () => {
-    const scores = key === -1 || isLast ? undefined : await candidates.fit!.all(pace)
-    const goodness = await goodnessOf(sort, columns!, { set, scores }, pace)
-    const first = await firstOf(set, goodness, offset + limit, pace)
-    const rows = isLast
-      ? await withTies(candidates.fit!, set, goodness, { first, offset, sort, key }, pace)
-      : first.slice(offset).map(({ seq }) => seq)
-    const known = candidates.fit?.of(rows)
-    return {
-      rows: rows.map((seq) => ({ seq, score: known?.get(seq) ?? null, distance: null, fused: null })),
-      found,
-    }
-  })
+  const scores = key === -1 || isLast ? undefined : await candidates.fit!.all(pace)
+  const order = orderOf(sort, new Columns(context, fields!), scores, pace)
+  const first = await firstOf(set, order, offset + limit, pace)
+  const rows = isLast
+    ? await withTies(candidates.fit!, set, order, { first, offset, sort, key }, pace)
+    : first.slice(offset).map(({ seq }) => seq)
+  const known = candidates.fit?.of(rows)
+  return {
+    rows: rows.map((seq) => ({ seq, score: known?.get(seq) ?? null, distance: null, fused: null })),
+    found,
+  }
 }
 
 /**
@@ -59,7 +56,7 @@ export async function windowInMemory(
 async function withTies(
   fit: Fit,
   set: MatchSet,
-  goodness: Goodness,
+  order: OrderOf,
   {
     first,
     offset,
@@ -92,7 +89,7 @@ async function withTies(
   async function equalTo(one: Placed, count: number): Promise<Placed[]> {
     const equals: Placed[] = []
     await eachBlock(set, pace, (number, offsets) => {
-      const { parts, atLeast } = goodness(number)
+      const { parts, atLeast } = order(number, offsets)
       for (const at of atLeast(offsets, one.keys[0]!)) {
         const keys = parts.map((part) => part(at))
         if (keys.slice(0, count).every((value, index) => value === one.keys[index])) {
