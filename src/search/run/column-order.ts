@@ -1,12 +1,8 @@
-/** Orders matches by values in memory (schema/column-memory.ts), as the SQL of request/sort.ts does. */
-import type { SortKey } from '../request/sort'
+/** Orders the matches of a block, by values in memory (schema/column-memory.ts), and finds the first of all. */
 import { BLOCK, type Block, numberAt, type Offsets, placeAt, type Words } from '../schema/block'
-import { isString } from '../schema/layout'
 import { rankOf } from '../text/compared'
-import type { Field } from '../types'
 import type { Scores } from './candidates'
-import type { Columns, MatchSet } from './match-set'
-import { eachBlock } from './match-set'
+import { eachBlock, type MatchSet } from './match-set'
 import type { Pace } from './pace'
 
 /** How good a document is by a key: greater comes first. All documents have the same type, but for BigInts among numbers. */
@@ -27,21 +23,6 @@ export function place(a: Placed, b: Placed): number {
   return b.seq - a.seq
 }
 
-/**
- * The fields whose values an order needs, if it can be made in memory.
- * @param bySize the order may use the sizes of groups
- */
-export function fieldsOfOrder(sort: readonly SortKey[], bySize = false): Field[] | undefined {
-  const fields: Field[] = []
-  for (const key of sort) {
-    if (key.kind === 'field' && key.decay === undefined) fields.push(key.field)
-    else if (key.kind !== 'seq' && key.kind !== 'text_match' && !(bySize && key.kind === 'group_found'))
-      return undefined
-    else if (key.kind === 'text_match' && key.buckets !== undefined) return undefined
-  }
-  return fields
-}
-
 /** How good a document of a block is by a key. Without a value it is infinitely good or bad. */
 type Part = (at: number) => Goodness
 
@@ -56,55 +37,28 @@ export interface BlockOrder {
 /** Returns the order of a block's documents. */
 export type OrderOf = (number: number, offsets: Offsets) => BlockOrder
 
-type KeyOrder = (number: number, offsets: Offsets) => { part: Part; atLeast: BlockOrder['atLeast'] }
+export type KeyOrder = (number: number, offsets: Offsets) => { part: Part; atLeast: BlockOrder['atLeast'] }
 
-/**
- * @param sort keys of `fieldsOfOrder`. The size of a document's group is not known yet, so it counts as 0 here
- * @param scores without them, all documents match equally well
- */
-export function orderOf(
-  sort: readonly SortKey[],
-  columns: Columns,
-  scores: Scores | undefined,
-  pace: Pace,
-): OrderOf {
-  const keys: KeyOrder[] = []
-  for (const key of sort) {
-    const sign = key.direction === 'ASC' ? -1 : 1
-    if (key.kind === 'seq') keys.push(byAge(sign))
-    else if (key.kind === 'text_match' && scores !== undefined) keys.push(byScore(scores, sign))
-    else if (key.kind !== 'field') keys.push(equal)
-    else {
-      const { field } = key
-      const largest = isString(field) && key.direction === 'DESC' ? 'first' : 'last'
-      const isFirst = (key.missing === 'normal' ? largest : key.missing) === 'first'
-      keys.push((number, offsets) => {
-        const block = columns.block(field, number, pace, offsets)
-        if (block.words !== undefined) return byString(block.values, block.words, sign, isFirst)
-        return byNumber(block, sign, isFirst ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY)
-      })
-    }
-  }
-  if (keys.length === 0) keys.push(byAge(1))
-  return (number, offsets) => {
+export const orderOf =
+  (keys: readonly KeyOrder[]): OrderOf =>
+  (number, offsets) => {
     const orders = keys.map((key) => key(number, offsets))
     return { parts: orders.map(({ part }) => part), atLeast: orders[0]!.atLeast }
   }
-}
 
 /** The order of a part, which its first key decides by a call for each document. */
-const byPart = (part: Part): ReturnType<KeyOrder> => ({
+export const byPart = (part: Part): ReturnType<KeyOrder> => ({
   part,
   atLeast: (offsets, least) => offsets.filter((at) => part(at) >= least),
 })
 
-const equal: KeyOrder = () => ({
+export const equal: KeyOrder = () => ({
   part: () => 0,
   atLeast: (offsets, least) => ((least as number) <= 0 ? offsets : offsets.subarray(0, 0)),
 })
 
 /** Scores are better when lower. They are only read of documents that are equal by all keys before. */
-const byScore =
+export const byScore =
   (scores: Scores, sign: number): KeyOrder =>
   (number) => {
     let scoreOf: ((at: number) => number) | undefined
@@ -114,7 +68,7 @@ const byScore =
     })
   }
 
-const byAge =
+export const byAge =
   (sign: number): KeyOrder =>
   (number) =>
     byPart((at) => sign * (number * BLOCK + at))
@@ -122,7 +76,15 @@ const byAge =
 /** A reused buffer for documents until their number is known. It holds nothing between calls. */
 let scratch: Uint16Array | undefined
 
-function byNumber(block: Block, sign: number, missing: number): ReturnType<KeyOrder> {
+/** By numbers that are known by block and offset; NaN for none. */
+export const byNumbers =
+  (numbers: ReadonlyMap<number, Float64Array>, sign: number, missing: number): KeyOrder =>
+  (number) =>
+    byNumber({ values: numbers.get(number) ?? NONE, starts: undefined }, sign, missing)
+
+const NONE = new Float64Array(BLOCK).fill(Number.NaN)
+
+export function byNumber(block: Block, sign: number, missing: number): ReturnType<KeyOrder> {
   const { values } = block
   if (!(values instanceof Float64Array)) {
     return byPart((at) => {
@@ -154,7 +116,12 @@ function byNumber(block: Block, sign: number, missing: number): ReturnType<KeyOr
   }
 }
 
-function byString(ids: Block['values'], words: Words, sign: number, isFirst: boolean): ReturnType<KeyOrder> {
+export function byString(
+  ids: Block['values'],
+  words: Words,
+  sign: number,
+  isFirst: boolean,
+): ReturnType<KeyOrder> {
   const missing = isFirst ? BEST : WORST
   const { ranks, sorted } = ranksOf(words)
   const keys: string[] = []

@@ -5,7 +5,7 @@ import { valuesAt } from '../schema/block'
 import { SeenInGroups } from './facet-groups'
 import { type Numeric, Totals } from './facet-totals'
 import type { Counted, Counting, FacetBlock } from './facet-values'
-import { NO_GROUP } from './memory-groups'
+import { NO_GROUP } from './grouping'
 
 /** Counts ranges. Empty ones are left out, like values without documents. */
 export class Ranges implements Counting {

@@ -12,8 +12,8 @@ import type { FacetCounts, Field } from '../types'
 import { SeenInGroups } from './facet-groups'
 import { type Numeric, Totals } from './facet-totals'
 import { type Similar, similarity } from './facet-typos'
+import { NO_GROUP } from './grouping'
 import { highlightFacet } from './highlight'
-import { NO_GROUP } from './memory-groups'
 
 export type Counted = Pick<FacetCounts, 'counts' | 'stats'>
 

@@ -7,9 +7,9 @@ import type { SearchContext } from './context'
 import { addParents } from './facet-parents'
 import { Ranges } from './facet-ranges'
 import { type Counting, Values } from './facet-values'
+import { groupsOfBlocks } from './grouping'
 import { countJoinedFacets, inOrder } from './join-facets'
-import { Columns, eachBlock, gatheredSet, type MatchSet } from './match-set'
-import { groupsOfBlocks } from './memory-groups'
+import { Columns, eachBlock, type MatchSet } from './match-set'
 import type { Pace } from './pace'
 
 /**
@@ -28,7 +28,7 @@ export async function countFacets(
   let bestFound: Promise<Candidates> | undefined
   for (const facet of request.facets) {
     if (facet.topK) bestFound ??= best()
-    const set = await matchesOf(context, (await (facet.topK && bestFound)) || candidates, pace)
+    const set = await ((await (facet.topK && bestFound)) || candidates).set(pace)
     const query = request.facetQuery?.field === facet.field.name ? request.facetQuery : undefined
     const values = new Values(schema, facet, query)
     const counting = facet.ranges.length > 0 ? new Ranges(facet) : values
@@ -53,20 +53,9 @@ export async function countFacets(
     await pace.rest()
   }
   if (request.joinedFacets.length === 0) return counts
-  const set = await matchesOf(context, candidates, pace)
+  const set = await candidates.set(pace)
   const joined = await countJoinedFacets(context, request, set, pace)
   return inOrder(counts, joined, request.joinedFacets)
-}
-
-const FOUND = new WeakMap<Candidates, MatchSet>()
-
-/** The matches, found once for all facets. */
-async function matchesOf({ sql }: SearchContext, candidates: Candidates, pace: Pace): Promise<MatchSet> {
-  const known = FOUND.get(candidates)
-  if (known !== undefined) return known
-  const found = (await candidates.set?.(pace)) ?? (await gatheredSet(sql, candidates.parts)(pace))
-  FOUND.set(candidates, found!)
-  return found!
 }
 
 async function count(

@@ -6,16 +6,26 @@
 import { readColumn } from '../../stored-json'
 import { fieldsInMemory, selectOf } from '../filter/memory'
 import { parseFilter } from '../filter/parse'
-import { fragment, join } from '../fragment'
+import { fragment, join, type SqlFragment } from '../fragment'
+import type { Range } from '../range'
 import { BLOCK, type Block, type Offsets } from '../schema/block'
 import type { Column } from '../schema/column'
 import type { Field } from '../types'
-import type { Candidates } from './candidates'
 import type { SearchContext } from './context'
 import type { Pace } from './pace'
 
 /** By the number of a block: the documents of it that match. The newest block comes first. */
 export type MatchSet = ReadonlyMap<number, Offsets>
+
+/** A part of the matches. */
+export interface Part {
+  relation: SqlFragment
+  /** contains the sequence numbers of all of its documents */
+  range: Range
+}
+
+/** Matches in parts, each small enough for one statement. @param width sequence numbers that the first part spans */
+export type Parts = (pace: Pace, width?: number) => AsyncIterable<Part>
 
 /** Reading a block's values from memory takes about as long as SQLite takes for this many rows. */
 const ROWS_A_BLOCK = BLOCK / 64
@@ -72,11 +82,11 @@ export function filteredSet(
   context: SearchContext,
   filterBy: string,
   without: readonly number[],
-): Candidates['set'] {
+): ((pace: Pace) => Promise<MatchSet>) | undefined {
   const tree = parseFilter(filterBy)
   const fields = tree === undefined ? [] : fieldsInMemory(context.schema, tree)
   if (fields === undefined) return undefined
-  const find = async (pace: Pace): Promise<MatchSet | undefined> => {
+  const find = async (pace: Pace): Promise<MatchSet> => {
     const { sql, schema } = context
     const columns = new Columns(context, fields)
     const select = tree && selectOf(tree, schema)
@@ -100,7 +110,7 @@ export function filteredSet(
 const MOST_AT_ONCE = 131_072
 
 /** The matches of candidates that come as relations. */
-export const gatheredSet = (sql: SqlStorage, parts: Candidates['parts']): NonNullable<Candidates['set']> =>
+export const gatheredSet = (sql: SqlStorage, parts: Parts): ((pace: Pace) => Promise<MatchSet>) =>
   once(async (pace) => {
     const seqs: number[][] = []
     for await (const { relation, range } of parts(pace)) {
@@ -172,7 +182,7 @@ export const seqsOf = (set: MatchSet): number[] =>
   [...set].flatMap(([number, offsets]) => Array.from(offsets, (at) => number * BLOCK + at))
 
 /** Matches as relations without scores, so many blocks together that they have about as many documents as one. */
-export const partsOf = (set: MatchSet): Candidates['parts'] =>
+export const partsOf = (set: MatchSet): Parts =>
   async function* (pace) {
     let seqs: number[] = []
     const part = () => ({
@@ -195,19 +205,9 @@ export const partsOf = (set: MatchSet): Candidates['parts'] =>
     if (seqs.length > 0) yield part()
   }
 
-/** Up to this many matches, SQL reads them from a list instead of finding them again. */
-const MOST_LISTED = 16_384
-
-/** The same candidates for SQL, as a list if their set is known to be small, and has no scores. */
-export async function listed(candidates: Candidates, pace: Pace): Promise<Candidates> {
-  const set = candidates.text ? undefined : await candidates.set?.(pace)
-  if (set === undefined || (candidates.fit === undefined && sizeOf(set) > MOST_LISTED)) return candidates
-  return { ...candidates, parts: partsOf(set), found: candidates.found ?? sizeOf(set) }
-}
-
-/** Finds matches at most once. @returns resolves to undefined if SQL has to find them */
-export function once(find: (pace: Pace) => Promise<MatchSet | undefined>): NonNullable<Candidates['set']> {
-  let found: Promise<MatchSet | undefined> | undefined
+/** Finds matches at most once. */
+export function once<Found>(find: (pace: Pace) => Promise<Found>): (pace: Pace) => Promise<Found> {
+  let found: Promise<Found> | undefined
   return (pace) => {
     found ??= find(pace)
     return found
