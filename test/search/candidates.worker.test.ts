@@ -1,27 +1,10 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { expect, it } from 'vitest'
-import { countOf, textMatches } from '../../src/search/run/candidates'
-import { fuse, Gathered, neighboursGathered } from '../../src/search/run/gathered'
+import { textMatches } from '../../src/search/run/candidates'
+import { fuse, Gathered } from '../../src/search/run/gathered'
 import { LongSearches, Pace } from '../../src/search/run/pace'
 import { makeCollection } from './make-collection'
-
-const inSqlite = <T>(work: (sql: SqlStorage) => T | Promise<T>): Promise<T> =>
-  runInDurableObject(env.COLLECTION.getByName(crypto.randomUUID()), (_, { storage }) => work(storage.sql))
-
-/** Each of `count` documents is farther than the one before, by a number as long as numbers get. */
-const farther = (count: number) =>
-  Array.from({ length: count }, (_, index) => ({ seq: 1_000_000 + index, distance: (index + 1) / 7e13 }))
-
-/** A search of a small collection is never long. */
-const pace = () => new Pace(new LongSearches())
-
-it('takes more neighbours than one bound value of SQLite holds', async () => {
-  const found = farther(100_001)
-  const { parts } = neighboursGathered(found)
-  expect(await inSqlite((sql) => countOf(sql, parts, pace()))).toBe(100_001)
-  expect(await inSqlite((sql) => countOf(sql, neighboursGathered([]).parts, pace()))).toBe(0)
-})
 
 it('fuses thousands of matches with as many neighbours, each pair by its ranks', () => {
   // Three matches share each score, and every second neighbour is among them.

@@ -1,7 +1,10 @@
 /** Blocks of values as they are stored: every one comes back as it was. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { Words } from '../../src/search/schema/block'
 import { packed, unpacked } from '../../src/search/schema/packed-columns'
+
+const FORMS = { form: (text: string) => text, long: () => '' }
 
 const number = fc.oneof(
   fc.integer({ min: -129, max: 128 }),
@@ -25,12 +28,11 @@ test('numbers of every size, fractions and gaps', () => {
   fc.assert(
     fc.property(numbers, starts, (all, from) => {
       const block = { values: Float64Array.from(all), starts: from }
-      expect(unpacked(packed(block, undefined), () => 0)).toEqual(block)
+      expect(unpacked(packed(block)!, FORMS)).toEqual(block)
     }),
     { numRuns: 500 },
   )
-  const bytes = (values: number[]) =>
-    packed({ values: Float64Array.from(values), starts: undefined }, undefined)
+  const bytes = (values: number[]) => packed({ values: Float64Array.from(values), starts: undefined })!
   const widths = [
     [1, Number.NaN],
     [1_000, -5],
@@ -40,24 +42,40 @@ test('numbers of every size, fractions and gaps', () => {
   expect(widths).toEqual([18, 20, 24, 32])
 })
 
-test('strings, which another object knows by other numbers', () => {
+test('strings, and the places of long ones', () => {
+  const text = fc.oneof(fc.string({ unit: 'binary' }), fc.nat(1_000_000))
+  fc.assert(
+    fc.property(fc.array(text, { maxLength: 20 }), starts, fc.boolean(), (some, from, isWide) => {
+      const all = Array.from({ length: 30 }, (_, at) => at % (some.length + 1))
+      const values = isWide ? Uint32Array.from(all) : Uint16Array.from(all)
+      const read = unpacked(packed({ values, starts: from, words: new Words(['', ...some], FORMS) })!, FORMS)
+      expect({ ...read, words: read.words!.texts }).toEqual({ values, starts: from, words: ['', ...some] })
+    }),
+  )
+})
+
+test('whole numbers of 64 bits, and places', () => {
+  const long = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n })
   fc.assert(
     fc.property(
-      fc.array(
-        fc.string({ unit: 'binary' }).filter((word) => word !== ''),
-        { maxLength: 20 },
-      ),
+      fc.array(long),
       starts,
-      fc.infiniteStream(fc.nat(20)),
-      (some, from, picks) => {
-        const words = ['', ...new Set(some)]
-        const values = Uint16Array.from({ length: 30 }, () => picks.next().value! % words.length)
-        const others = ['', 'another']
-        const idOf = (word: string) => (others.includes(word) ? others.indexOf(word) : others.push(word) - 1)
-        const read = unpacked(packed({ values, starts: from }, words), idOf)
-        expect(read.starts).toEqual(from)
-        expect(Array.from(read.values, (id) => others[id])).toEqual(Array.from(values, (id) => words[id]))
+      fc.array(fc.tuple(fc.double(), fc.double())),
+      (some, from, places) => {
+        for (const block of [
+          { values: BigInt64Array.from(some), starts: from },
+          {
+            ...{ values: Float64Array.from(places, ([latitude]) => latitude), starts: from },
+            longitudes: Float64Array.from(places, ([, longitude]) => longitude),
+          },
+        ])
+          expect(unpacked(packed(block)!, FORMS)).toEqual(block)
       },
     ),
   )
+})
+
+test('more than a row takes is not packed', () => {
+  const words = new Words(['', ...Array.from({ length: 1_000 }, (_, n) => String(n).padEnd(2_000))], FORMS)
+  expect(packed({ values: new Uint16Array(4_096), starts: undefined, words })).toBeUndefined()
 })

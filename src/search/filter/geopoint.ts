@@ -5,6 +5,7 @@
  */
 import { ApiError } from '../../errors'
 import { balanced, fragment, type SqlFragment } from '../fragment'
+import { type Block, valuesAt } from '../schema/block'
 import type { Field } from '../types'
 import { type PlaceArea, readArea } from './area'
 import { type Columns, someValue } from './columns'
@@ -56,15 +57,34 @@ type IsInside = (latitude: number, longitude: number) => boolean
 export const areaTests = (field: Field, clause: FilterClause): IsInside[] =>
   areasOf(field, clause).map((area) => ('meters' in area ? within(area) : contains(area.corners)))
 
-/** The haversine formula of `distanceSql`. */
-function within({ latitude, longitude, meters }: Circle): IsInside {
-  const radians = (degrees: number) => (degrees * Math.PI) / 180
-  return (y, x) => {
-    const halfChord =
-      Math.sin(radians(y - latitude) / 2) ** 2 +
-      Math.cos(radians(latitude)) * Math.cos(radians(y)) * Math.sin(radians(x - longitude) / 2) ** 2
-    return 2 * EARTH_RADIUS * Math.asin(Math.min(1, Math.sqrt(halfChord))) <= meters
+const within =
+  ({ latitude, longitude, meters }: Circle): IsInside =>
+  (y, x) =>
+    distance(latitude, longitude, y, x) <= meters
+
+const radians = (degrees: number) => (degrees * Math.PI) / 180
+
+/** Metres between two places: the haversine formula on a sphere of the mean earth radius. */
+function distance(latitude: number, longitude: number, y: number, x: number): number {
+  const halfChord =
+    Math.sin(radians(y - latitude) / 2) ** 2 +
+    Math.cos(radians(latitude)) * Math.cos(radians(y)) * Math.sin(radians(x - longitude) / 2) ** 2
+  return 2 * EARTH_RADIUS * Math.asin(Math.min(1, Math.sqrt(halfChord)))
+}
+
+/** Metres from a place to the nearest of a document's places; undefined if it has none. */
+export function metersTo(
+  { latitude, longitude }: { latitude: number; longitude: number },
+  block: Block,
+  at: number,
+): number | undefined {
+  const places = valuesAt(block, at) as number[]
+  let nearest: number | undefined
+  for (let index = 0; index < places.length; index += 2) {
+    const meters = distance(latitude, longitude, places[index]!, places[index + 1]!)
+    if (nearest === undefined || meters < nearest) nearest = meters
   }
+  return nearest
 }
 
 /**

@@ -3,19 +3,26 @@
  * words of the full-text index, places, ids, objects and other collections are left to SQL.
  */
 
-import { BLOCK, type Block, type Offsets } from '../schema/block'
-import { type Column, isKept } from '../schema/column'
+import { BLOCK, type Block, type Offsets, placeAt, valuesAt } from '../schema/block'
 import { findField } from '../schema/find-field'
-import { isBool, type StoredSchema } from '../schema/layout'
-import { rulesOf } from '../text/rules'
+import {
+  hasValues,
+  isBool,
+  isGeopoint,
+  isGeopolygon,
+  isNumber,
+  isString,
+  type StoredSchema,
+} from '../schema/layout'
 import type { Field } from '../types'
 import { isCompared } from './cost'
-import { boolValues, type NumberTests, numberTests, passesNumber } from './number'
+import { boolValues, numberTests } from './number'
 import { type FilterClause, type FilterNode, fieldsOf, isNegated, isPresence } from './parse'
-import { comparedForm, comparesWhole, exactTexts, isUseful, matches, patternsOf } from './string'
+import { comparesWhole } from './string'
+import { type ValuesTest, valuesTest, type WordTest, wordTest } from './test'
 
-/** Chooses the documents of a block that pass. @param blockOf the values of a column in this block */
-export type Select = (offsets: Offsets, blockOf: (column: Column) => Block) => Offsets
+/** Chooses the documents of a block that pass. @param blockOf the values of a field in this block */
+export type Select = (offsets: Offsets, blockOf: (field: Field) => Block) => Offsets
 
 /** Comparisons that one document may take. Within a block of documents no other request gets a turn. */
 const MOST_TESTS = 64
@@ -29,7 +36,7 @@ export function fieldsInMemory(schema: StoredSchema, tree: FilterNode): Field[] 
   const fields = new Set<Field>()
   for (const name of fieldsOf(tree)) {
     const field = name === 'id' ? undefined : findField(schema, name)
-    if (field === undefined || !field.index || !isKept(field)) return undefined
+    if (field === undefined || !hasValues(field) || isGeopoint(field) || isGeopolygon(field)) return undefined
     fields.add(field)
   }
   return [...fields]
@@ -52,17 +59,11 @@ function testsIn(node: FilterNode): number {
   return isEquality ? 1 + node.values.filter(isCompared).length : node.values.length
 }
 
-/**
- * @param tree a filter that compiles, with fields in memory alone
- * @param columnOf the column of a field
- */
-export function selectOf(tree: FilterNode, schema: StoredSchema, columnOf: (field: Field) => Column): Select {
-  if (tree.kind === 'clause') {
-    const field = findField(schema, tree.field)!
-    return clauseSelect(schema, columnOf(field), tree)
-  }
+/** @param tree a filter that compiles, with fields in memory alone */
+export function selectOf(tree: FilterNode, schema: StoredSchema): Select {
+  if (tree.kind === 'clause') return clauseSelect(schema, findField(schema, tree.field)!, tree)
   if (tree.kind !== 'and' && tree.kind !== 'or') throw new Error('Such a filter is not evaluated in memory.')
-  const children = tree.children.map((child) => selectOf(child, schema, columnOf))
+  const children = tree.children.map((child) => selectOf(child, schema))
   if (tree.kind === 'and') {
     return (offsets, blockOf) => children.reduce((left, child) => child(left, blockOf), offsets)
   }
@@ -77,24 +78,15 @@ export function selectOf(tree: FilterNode, schema: StoredSchema, columnOf: (fiel
   }
 }
 
-function clauseSelect(schema: StoredSchema, column: Column, clause: FilterClause): Select {
+function clauseSelect(schema: StoredSchema, field: Field, clause: FilterClause): Select {
   const negated = isNegated(clause)
   if (clause.values.length === 0) return (offsets) => (negated ? offsets : offsets.subarray(0, 0))
-  const { some, interval, unequal } = testsOf(schema, column, clause)
-  if (!column.isList && unequal.length === 0) {
-    const select = column.isText ? ofStrings(column, some, negated) : interval && ofNumbers(interval, negated)
-    if (select !== undefined) return (offsets, blockOf) => select(offsets, blockOf(column).values)
-  }
-  return (offsets, blockOf) => {
-    const { values, starts } = blockOf(column)
-    return chosen(offsets, (at) => {
-      const from = starts === undefined ? at : starts[at]!
-      const to = starts === undefined ? at + 1 : starts[at + 1]!
-      for (let place = from; place < to; place++) if (some(values[place]!)) return !negated
-      for (const other of unequal) if (!values.subarray(from, to).includes(other)) return !negated
-      return negated
-    })
-  }
+  const select = isPresence(clause)
+    ? ofPresent(negated)
+    : isString(field)
+      ? ofStrings(wordTest(schema, field, clause), negated)
+      : ofValues(valuesTest(field, clause), intervalOf(field, clause), negated)
+  return (offsets, blockOf) => select(offsets, blockOf(field))
 }
 
 /**
@@ -133,76 +125,66 @@ const ofNumbers =
     return copied(offsets, count)
   }
 
-/** Documents with a string that passes. Each different string is compared once. */
-function ofStrings({ words }: Column, passes: (id: number) => boolean, negated: boolean) {
-  // By id: 0 as long as it has not been compared.
-  const [fails, succeeds] = [1, 2]
-  let known = new Uint8Array(0)
-  const wanted = negated ? fails : succeeds
-  return (offsets: Offsets, values: Block['values']): Offsets => {
-    if (known.length < words.length) {
-      const before = known
-      known = new Uint8Array(words.length)
-      known.set(before)
+type Selecting = (offsets: Offsets, block: Block) => Offsets
+
+/** Documents with any value. */
+const ofPresent =
+  (negated: boolean): Selecting =>
+  (offsets, block) =>
+    chosen(offsets, (at) => (placeAt(block, at) !== -1) !== negated)
+
+/** Documents with a string that passes. Each different string of a block is compared once. */
+const ofStrings =
+  (passes: WordTest, negated: boolean): Selecting =>
+  (offsets, { values, starts, words }) => {
+    // By id: 0 as long as it has not been compared.
+    const [fails, succeeds] = [1, 2]
+    const known = new Uint8Array(words!.size)
+    known[0] = fails
+    if (starts !== undefined) {
+      return chosen(offsets, (at) => {
+        for (let place = starts[at]!; place < starts[at + 1]!; place++) {
+          const id = Number(values[place])
+          if (known[id] === 0) known[id] = passes(words!, id) ? succeeds : fails
+          if (known[id] === succeeds) return !negated
+        }
+        return negated
+      })
     }
+    const wanted = negated ? fails : succeeds
     scratch ??= new Uint16Array(BLOCK)
-    const [into, results] = [scratch, known]
     let count = 0
     for (let index = 0; index < offsets.length; index++) {
       const at = offsets[index]!
-      const id = values[at]!
-      if (results[id] === 0) results[id] = passes(id) ? succeeds : fails
-      into[count] = at
-      if (results[id] === wanted) count++
+      const id = values[at] as number
+      if (known[id] === 0) known[id] = passes(words!, id) ? succeeds : fails
+      scratch[count] = at
+      if (known[id] === wanted) count++
     }
     return copied(offsets, count)
+  }
+
+/** Documents whose values pass. @param interval of a single number that passes, if the test is just that */
+const ofValues = (passes: ValuesTest, interval: Interval | undefined, negated: boolean): Selecting => {
+  const between = interval && ofNumbers(interval, negated)
+  return (offsets, block) => {
+    if (between !== undefined && block.starts === undefined) return between(offsets, block.values)
+    return chosen(offsets, (at) => passes(valuesAt(block, at)) !== negated)
   }
 }
 
 /** Both ends included. */
 type Interval = readonly [low: number, high: number]
 
-/**
- * Tests of values in memory. A document passes if `some` holds for one of its values, or if it lacks one of
- * `unequal`.
- */
-interface Tests {
-  some: (value: number) => boolean
-  /** for numbers: all values that pass lie in this interval */
-  interval?: Interval | undefined
-  unequal: readonly number[]
-}
-
-function testsOf(schema: StoredSchema, column: Column, clause: FilterClause): Tests {
-  const { field, isText } = column
-  const unequal: number[] = []
-  if (isPresence(clause)) {
-    const interval: Interval = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY]
-    return { some: isText ? (id) => id !== 0 : (value) => !Number.isNaN(value), interval, unequal }
-  }
-  if (isText) return { some: stringTest(schema, column, clause), unequal }
-  if (isBool(field)) {
-    const wanted = new Set(boolValues(field, clause))
-    return { some: (value) => wanted.has(value), interval: intervalOf([...wanted]), unequal }
-  }
-  const tests = numberTests(field, clause)
-  // A number that a double cannot hold is in no block.
-  return {
-    some: numberTest(tests),
-    interval: intervalOfTests(tests),
-    unequal: tests.unequal.map(Number),
-  }
-}
-
-/** The interval of a single number, or from 0 to 1. */
-const intervalOf = (wanted: readonly number[]): Interval | undefined =>
-  wanted.length === 1 || (wanted.includes(0) && wanted.includes(1) && wanted.length === 2)
-    ? [Math.min(...wanted), Math.max(...wanted)]
-    : undefined
-
 /** @returns undefined for several intervals, and for numbers that a double cannot hold */
-function intervalOfTests({ equal, ranges, compared }: NumberTests): Interval | undefined {
-  if (equal.length + ranges.length + compared.length !== 1) return undefined
+function intervalOf(field: Field, clause: FilterClause): Interval | undefined {
+  if (isBool(field)) {
+    const wanted = boolValues(field, clause)
+    return [Math.min(...wanted), Math.max(...wanted)]
+  }
+  if (!isNumber(field)) return undefined
+  const { equal, unequal, ranges, compared } = numberTests(field, clause)
+  if (unequal.length > 0 || equal.length + ranges.length + compared.length !== 1) return undefined
   const [low, high] = ranges[0] ?? [equal[0], equal[0]]
   if (typeof low === 'number' && typeof high === 'number') return [low, high]
   const [comparison] = compared
@@ -222,38 +204,4 @@ function after(number: number): number {
   const bits = view.getBigInt64(0)
   view.setBigInt64(0, number === 0 ? 1n : bits + (number > 0 ? 1n : -1n))
   return view.getFloat64(0)
-}
-
-function numberTest(tests: NumberTests): (value: number) => boolean {
-  const { equal, ranges, compared } = tests
-  if (ranges.length + compared.length === 0 && !equal.some((value) => typeof value === 'bigint')) {
-    const wanted = new Set(equal as number[])
-    return (value) => wanted.has(value)
-  }
-  return (value) => !Number.isNaN(value) && passesNumber(tests, value)
-}
-
-function stringTest(schema: StoredSchema, column: Column, clause: FilterClause): (id: number) => boolean {
-  const exact = exactTexts(clause)
-  if (exact !== undefined) {
-    const wanted = new Set(exact)
-    return (id) => id !== 0 && wanted.has(column.words[id]!)
-  }
-  const whole = comparesWhole(clause)
-  const rules = rulesOf(schema, column.field)
-  const patterns = patternsOf(clause, rules, column.field.locale).filter((pattern) =>
-    isUseful(pattern, whole),
-  )
-  const isPlain = ({ prefix, phrase }: (typeof patterns)[number]) => whole && !prefix && !phrase
-  const equal = new Set(patterns.filter(isPlain).map(({ form }) => form))
-  const others = patterns.filter((pattern) => !isPlain(pattern))
-  const known: boolean[] = [false]
-  return (id) => {
-    const before = known[id]
-    if (before !== undefined) return before
-    const norm = rules.stem === undefined ? column.norm(id) : comparedForm(column.words[id]!, rules)
-    const passes = equal.has(norm) || others.some((pattern) => matches(norm, pattern, whole))
-    known[id] = passes
-    return passes
-  }
 }

@@ -3,6 +3,7 @@
  * depends on the clause alone is done once: however many values a clause has, a document is looked up in them.
  */
 
+import type { Words } from '../schema/block'
 import { isBool, isGeopoint, isGeopolygon, isNumber, isString, type StoredSchema } from '../schema/layout'
 import { normalForm } from '../text/compared'
 import { rulesOf } from '../text/rules'
@@ -65,19 +66,38 @@ export function clauseTest(
 ): ValuesTest {
   const negated = isNegated(clause)
   if (clause.values.length === 0) return () => negated
-  const some = isPresence(clause) ? isPresent : valuesTest(schema, field, clause, formOf)
+  const some = isPresence(clause) ? isPresent : textOrValuesTest(schema, field, clause, formOf)
   return negated ? (values) => !some(values) : some
 }
 
 const isPresent: ValuesTest = (values) => values.length > 0
 
-function valuesTest(schema: StoredSchema, field: Field, clause: FilterClause, formOf: FormOf): ValuesTest {
+const textOrValuesTest = (
+  schema: StoredSchema,
+  field: Field,
+  clause: FilterClause,
+  formOf: FormOf,
+): ValuesTest => {
+  if (!isString(field)) return valuesTest(field, clause)
+  const passes = textTest(schema, field, clause)
+  return (values) =>
+    values.some(
+      (value) =>
+        typeof value === 'string' &&
+        passes(
+          () => value,
+          () => formOf(value),
+        ),
+    )
+}
+
+/** @param clause not about whether there are values, and not negated, or as if it were not */
+export function valuesTest(field: Field, clause: FilterClause): ValuesTest {
   if (isNumber(field)) return numbersTest(field, clause)
   if (isBool(field)) {
     const wanted = boolValues(field, clause)
     return (values) => values.some((value) => wanted.includes(Number(value)))
   }
-  if (isString(field)) return stringsTest(schema, field, clause, formOf)
   if (isGeopoint(field)) {
     const areas = areaTests(field, clause)
     return (values) => {
@@ -119,11 +139,12 @@ function numbersTest(field: Field, clause: FilterClause): ValuesTest {
   const differing = [...new Set(unequal)]
   const passes = (value: Numeric) =>
     wanted.has(value) || value > above || value < below || isWithin(intervals, value)
+  const isNumeric = (value: unknown): value is Numeric =>
+    typeof value === 'number' || typeof value === 'bigint'
   return (values) => {
-    const numbers = values.filter((value) => typeof value === 'number' || typeof value === 'bigint')
-    if (numbers.some(passes)) return true
+    for (const value of values) if (isNumeric(value) && passes(value)) return true
     if (differing.length === 0) return false
-    const present = new Set<Numeric>(numbers)
+    const present = new Set<Numeric>(values.filter(isNumeric))
     return differing.length > present.size || differing.some((other) => !present.has(other))
   }
 }
@@ -153,7 +174,10 @@ function isWithin(intervals: readonly Interval[], value: Numeric): boolean {
   return low < intervals.length && intervals[low]![0] <= value
 }
 
-function stringsTest(schema: StoredSchema, field: Field, clause: FilterClause, formOf: FormOf): ValuesTest {
+/** Whether a string meets a clause. @param form of the string, as filters compare it */
+type TextTest = (text: () => string, form: () => string) => boolean
+
+function textTest(schema: StoredSchema, field: Field, clause: FilterClause): TextTest {
   const whole = comparesWhole(clause)
   const patterns = patternsOf(clause, rulesOf(schema, field), field.locale).filter((pattern) =>
     isUseful(pattern, whole),
@@ -161,11 +185,25 @@ function stringsTest(schema: StoredSchema, field: Field, clause: FilterClause, f
   if (patterns.length === 0) return () => false
   const exact = exactTexts(clause)
   if (exact !== undefined) {
-    const wanted = new Set<unknown>(exact)
-    return (values) => values.some((value) => wanted.has(value))
+    const wanted = new Set(exact)
+    return (text) => wanted.has(text())
   }
   const passes = patternsTest(patterns, whole)
-  return (values) => values.some((value) => typeof value === 'string' && passes(formOf(value)))
+  return (_, form) => passes(form())
+}
+
+/** Whether a string of a block meets a clause. */
+export type WordTest = (words: Words, id: number) => boolean
+
+/** @param clause as `valuesTest` takes it */
+export function wordTest(schema: StoredSchema, field: Field, clause: FilterClause): WordTest {
+  const rules = rulesOf(schema, field)
+  const passes = textTest(schema, field, clause)
+  return (words, id) =>
+    passes(
+      () => words.text(id),
+      () => (rules.stem === undefined ? words.norm(id) : comparedForm(words.text(id), rules)),
+    )
 }
 
 /** So many patterns are compared one by one. More are looked up. */

@@ -1,7 +1,7 @@
 /** Functions of sort_by: distance of a number from an origin, decay with that distance, random order. */
 import { ApiError } from '../../errors'
 import { integer, isInt64 } from '../../exact-json'
-import { bindable, fragment, type SqlFragment, splitOutside } from '../fragment'
+import { splitOutside } from '../fragment'
 
 /** How far a number is from an origin, or a score that falls with the distance. */
 export interface Decay {
@@ -76,30 +76,30 @@ function whole(text: string | undefined, message: string): number | bigint | und
 
 /**
  * The score of a value, with Typesense's formulas. `distance` is |origin - value| - offset, but at least 0. For `diff` the
- * score is that difference itself, which may be negative. A missing value gives NULL.
+ * score is that difference itself, which may be negative.
  *
  *     gauss   decay ^ (distance / scale)^2
  *     exp     decay ^ (distance / scale)
  *     linear  max(0, 1 - distance * (1 - decay) / scale)
  */
-export function decaySql(value: string, { func, origin, scale, offset, decay }: Decay): SqlFragment {
-  // Not abs(): it fails for the least integer. A difference beyond 64 bits becomes a double.
-  const distance = fragment(
-    `(SELECT max(v.o - v.x, v.x - v.o) - CAST(? AS INTEGER)
-        FROM (SELECT CAST(? AS INTEGER) AS o, ${value} AS x) v)`,
-    bindable(offset),
-    bindable(origin),
-  )
-  if (func === 'diff') return distance
-  const formula = {
-    gauss: 'pow(?, pow(max(0, w.x) / CAST(? AS REAL), 2))',
-    exp: 'pow(?, max(0, w.x) / CAST(? AS REAL))',
-    linear: 'max(0, 1 - max(0, w.x) * (1 - ?) / CAST(? AS REAL))',
-  }[func]
-  return {
-    sql: `(SELECT ${formula} FROM (SELECT ${distance.sql} AS x) w)`,
-    bindings: [decay, bindable(scale), ...distance.bindings],
-  }
+export function decayed(
+  { func, origin, scale, offset, decay }: Decay,
+  value: number | bigint,
+): number | bigint {
+  const isWhole = typeof value === 'bigint' || Number.isInteger(value)
+  // Whole numbers keep all their digits.
+  const difference = isWhole
+    ? exactDifference(BigInt(origin), BigInt(value), BigInt(offset))
+    : Math.abs(Number(origin) - Number(value)) - Number(offset)
+  if (func === 'diff') return difference
+  const scaled = Math.max(0, Number(difference)) / Number(scale)
+  if (func === 'gauss') return decay ** (scaled * scaled)
+  return func === 'exp' ? decay ** scaled : Math.max(0, 1 - scaled * (1 - decay))
+}
+
+function exactDifference(origin: bigint, value: bigint, offset: bigint): number | bigint {
+  const difference = (origin > value ? origin - value : value - origin) - offset
+  return Number.isSafeInteger(Number(difference)) ? Number(difference) : difference
 }
 
 /** The seed of `_rand(seed)`; without one, the time. @throws ApiError 400 */
@@ -113,19 +113,16 @@ export function parseSeed(text: string): number {
 
 /**
  * A pseudorandom number of 32 bits for each document: Wellons' `lowbias32` hash of its sequence number and the seed,
- * https://nullprogram.com/blog/2018/07/31/. SQLite has no exclusive or; (a | b) - (a & b) is the same.
+ * https://nullprogram.com/blog/2018/07/31/.
  */
-export function randomSql(seed: number): SqlFragment {
-  const shifted = (x: string, bits: number): string =>
-    `(SELECT (x | (x >> ${bits})) - (x & (x >> ${bits})) AS x FROM (SELECT ${x} AS x))`
-  const times = (x: string, factor: number): string => `${x} * ${factor} & 4294967295`
-  let hash = shifted('(d.seq * 2 + ?) & 4294967295', 16)
-  hash = shifted(times(hash, 0x21f0aaad), 15)
-  hash = shifted(times(hash, 0x735a2d97), 15)
-  return fragment(hash, (Math.imul(seed, 0x9e3779b1) >>> 0) + 1)
+export function randomOf(seed: number, seq: number): number {
+  let hash = ((seq * 2 + (Math.imul(seed, 0x9e3779b1) >>> 0) + 1) % 2 ** 32) >>> 0
+  hash = Math.imul(hash ^ (hash >>> 16), 0x21f0aaad)
+  hash = Math.imul(hash ^ (hash >>> 15), 0x735a2d97)
+  return (hash ^ (hash >>> 15)) >>> 0
 }
 
-/** Conditions of `_eval` with different scores: the bindings of each go into one statement, which takes a hundred. */
+/** Conditions of `_eval` with different scores: each is evaluated for all matches. */
 const MAX_EVAL_CASES = 16
 /** Conditions of `_eval`. */
 const MAX_EVAL_EXPRESSIONS = 100

@@ -1,42 +1,33 @@
 /**
- * sort_by: its grammar, its defaults, and its ORDER BY. As in Typesense, documents without a number come last in either
+ * sort_by: its grammar and its defaults. As in Typesense, documents without a number come last in either
  * direction. A missing or empty string sorts as the largest one.
  */
-import { ApiError, detailed } from '../../errors'
-import { storedValues } from '../filter/columns'
-import { rangedFilter } from '../filter/compile'
-import type { OnRead } from '../filter/context'
-import { distanceSql } from '../filter/geopoint'
+import { ApiError } from '../../errors'
 import { readJoin } from '../filter/parse'
 
-import { fragment, join, oneOf, type SqlFragment, splitOutside } from '../fragment'
-import { NOWHERE, type Range } from '../range'
+import { splitOutside } from '../fragment'
 import { findField } from '../schema/find-field'
-import {
-  columnsTable,
-  hasValues,
-  isArray,
-  isGeopoint,
-  isGeopolygon,
-  isNumber,
-  isString,
-  normColumn,
-  type StoredSchema,
-  scalarColumn,
-} from '../schema/layout'
+import { hasValues, isArray, isGeopoint, isGeopolygon, isNumber, type StoredSchema } from '../schema/layout'
 import type { Field } from '../types'
-import type { Buckets, JoinedKey, Order } from './order'
-import {
-  decaySql,
-  type FieldOptions,
-  parseEval,
-  parseFieldOptions,
-  parseSeed,
-  randomSql,
-} from './sort-functions'
+import { type FieldOptions, parseEval, parseFieldOptions, parseSeed } from './sort-functions'
 import { parseVectorQuery, type VectorQuery } from './vector-query'
 
 type Direction = 'ASC' | 'DESC'
+
+/** `$collection(sort_by)`: the order of the best related document. */
+export interface JoinedKey {
+  kind: 'joined'
+  collection: string
+  sortBy: string
+}
+
+/** How matches are divided into parts whose members count as equal: by the number of parts, or by the size of a part. */
+export interface Buckets {
+  /** the score that decides which part a match belongs to */
+  of: 'text_match' | 'vector_distance'
+  by: 'count' | 'size'
+  number: number
+}
 
 export type SortKey = { direction: Direction } & (
   | { kind: 'text_match' | 'vector_distance'; buckets: Buckets | undefined }
@@ -96,11 +87,11 @@ export function parseSort(keys: { name: string; direction: string }[], schema: S
 
 const parseKey =
   (schema: StoredSchema) =>
-  ({ name, direction: text }: { name: string; direction: string }, index: number): SortKey => {
+  ({ name, direction: text }: { name: string; direction: string }): SortKey => {
     const join = name.startsWith('$') ? readJoin(name) : undefined
     if (join !== undefined) {
       const { collection, inside: sortBy } = join
-      return { kind: 'joined', collection, sortBy, column: `j${index}`, direction: 'ASC' }
+      return { kind: 'joined', collection, sortBy, direction: 'ASC' }
     }
     const call = /^([^(]+)\((.*)\)$/s.exec(name)
     const subject = call?.[1]?.trim() ?? name
@@ -219,176 +210,5 @@ export function completeSort(
   return keys
 }
 
-/**
- * The order over a relation `d(seq, score, distance, fused)` (run/candidates.ts).
- * @param last orders documents whose keys are equal; if it leaves them equal too, their age decides
- * @throws ApiError 400 for a bad filter in `_eval`
- */
-export function orderBy(
-  keys: SortKey[],
-  sql: SqlStorage,
-  schema: StoredSchema,
-  hybrid: boolean,
-  last: SqlFragment[] = [],
-): Order {
-  const evaluated = keys.filter((key) => key.kind === 'eval')
-  /** of the pages that are read now */
-  let counting: OnRead | undefined
-  const scores = explained(() =>
-    evaluated.map(({ cases }) =>
-      cases.map(({ filter, score }) => ({
-        passes: rangedFilter(sql, schema, filter, undefined, (documents) => counting?.(documents)),
-        score,
-      })),
-    ),
-  )
-  const columns = (range: Range, onRead?: OnRead) => {
-    counting = onRead
-    return scores.map((cases, index) => {
-      const score = evaluation(cases, sql, range)
-      return { ...score, sql: `${score.sql} AS ${evalColumn(index)}` }
-    })
-  }
-  explained(() => columns(NOWHERE))
-  const distances = keys.filter(({ kind }) => kind === 'vector_query')
-  const terms = keys.map((key) =>
-    key.kind === 'eval'
-      ? fragment(`d.${evalColumn(evaluated.indexOf(key))} ${key.direction}`)
-      : key.kind === 'vector_query'
-        ? fragment(`d.${distanceColumn(distances.indexOf(key))} ${key.direction} NULLS LAST`)
-        : term(key, schema, hybrid),
-  )
-  const buckets = keys.flatMap((key) => ('buckets' in key ? (key.buckets ?? []) : []))
-  const joined = keys.filter((key) => key.kind === 'joined')
-  return {
-    by: join([...terms, ...last, fragment('d.seq DESC')], ', '),
-    terms: terms.length > 0 ? join(terms, ', ') : fragment('d.seq'),
-    joined,
-    columns,
-    names: [
-      ...evaluated.map((_, index) => evalColumn(index)),
-      ...buckets.map(bucketColumn),
-      ...joined.map(({ column }) => column),
-      ...distances.map((_, index) => distanceColumn(index)),
-    ],
-    buckets,
-    distances: distances.length,
-    byGroupSize: keys.some(({ kind }) => kind === 'group_found'),
-    newestFirst: keys.length + last.length === 0,
-  }
-}
-
-/** @throws ApiError what `work` throws, as an error of `_eval` */
-function explained<Result>(work: () => Result): Result {
-  try {
-    return work()
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error
-    throw detailed(error.status, 'Error parsing eval expression in sort_by clause.', error.message)
-  }
-}
-
-const evalColumn = (index: number): string => `e${index}`
-
-/** The column of the distances that a `_vector_query` asks for. */
-export const distanceColumn = (index: number): string => `distance${index}`
-
 /** The column with the number of a match's part. 1 is the best part. */
 export const bucketColumn = ({ of, by, number }: Buckets): string => `bucket_${of}_${by}_${number}`
-
-function term(
-  key: Exclude<SortKey, { kind: 'eval' | 'vector_query' }>,
-  schema: StoredSchema,
-  hybrid: boolean,
-): SqlFragment {
-  const { direction } = key
-  switch (key.kind) {
-    case 'seq':
-      return fragment(`d.seq ${direction}`)
-    case 'joined':
-      return fragment(`d.${key.column} ASC NULLS LAST`)
-    case 'random': {
-      const { sql: text, bindings } = randomSql(key.seed)
-      return { sql: `${text} ${direction}`, bindings }
-    }
-    case 'group_found':
-      return fragment(`d.group_found ${direction}`)
-    case 'vector_distance':
-      if (key.buckets !== undefined) return fragment(`d.${bucketColumn(key.buckets)} ${direction}`)
-      return fragment(`d.distance ${direction} NULLS LAST`)
-    case 'text_match': {
-      // FTS5's BM25 is best when lowest. A fused score is best when highest.
-      const by = hybrid ? `d.fused ${direction}` : `d.score ${reverse(direction)}`
-      if (key.buckets === undefined) return fragment(`${by} NULLS LAST`)
-      return fragment(`d.${bucketColumn(key.buckets)} ${reverse(direction)}`)
-    }
-    case 'field': {
-      const value = fieldValue(schema, key.field)
-      const written = isString(key.field) ? `nullif(${value}, '')` : value
-      const { sql: text, bindings } = key.decay ? decaySql(value, key.decay) : fragment(written)
-      const largest = isString(key.field) && direction === 'DESC' ? 'first' : 'last'
-      const nulls = key.missing === 'normal' ? largest : key.missing
-      return { sql: `${text} ${direction} NULLS ${nulls.toUpperCase()}`, bindings }
-    }
-    case 'geopoint': {
-      const { sql: text, bindings } = nearestPlace(schema, key)
-      const excluded =
-        key.exclude > 0 ? `CASE WHEN x < ${key.exclude} THEN 0 ELSE x END` : key.precision > 0 ? 'x' : ''
-      if (excluded === '') return { sql: `${text} ${direction} NULLS LAST`, bindings }
-      const rounded = key.precision > 0 ? `floor((${excluded}) / ${key.precision})` : excluded
-      return { sql: `(SELECT ${rounded} FROM (SELECT ${text} AS x)) ${direction} NULLS LAST`, bindings }
-    }
-  }
-}
-
-/** The score of the first case that a document of the range meets. */
-function evaluation(
-  cases: { passes: ReturnType<typeof rangedFilter>; score: number }[],
-  sql: SqlStorage,
-  range: Range,
-): SqlFragment {
-  const whens = cases.map(({ passes, score }) => {
-    const { sql: where, bindings } = shortFilter(sql, passes(range), range)
-    return { sql: `WHEN ${where} THEN ${score}`, bindings }
-  })
-  const { sql: text, bindings } = join(whens, ' ')
-  return { sql: `CASE ${text} ELSE 0 END`, bindings }
-}
-
-/** A filter with few bound values: an order may contain many filters, and a statement has a hundred bindings. */
-function shortFilter(
-  sql: SqlStorage,
-  { where, bindings }: ReturnType<ReturnType<typeof rangedFilter>>,
-  range: Range,
-): SqlFragment {
-  if (bindings.length <= 2) return { sql: where, bindings }
-  const rows = sql.exec<{ seq: number }>(
-    `SELECT d.seq FROM documents d WHERE d.seq BETWEEN ? AND ? AND (${where})`,
-    range.low,
-    range.high,
-    ...bindings,
-  )
-  return oneOf(rows.toArray().map(({ seq }) => seq))
-}
-
-const reverse = (direction: Direction): Direction => (direction === 'ASC' ? 'DESC' : 'ASC')
-
-/** The SQL of a document's value of a scalar field. Strings are in normal form, so case does not count. */
-export function fieldValue(schema: StoredSchema, field: Field): string {
-  const slot = schema.slots[field.name]!
-  const column = isString(field) ? normColumn(slot) : scalarColumn(slot)
-  return `(SELECT c.${column} FROM ${columnsTable(slot)} c WHERE c.seq = d.seq)`
-}
-
-/** Metres from the key's place to the document's place, or to the nearest of its places. */
-export function nearestPlace(
-  schema: StoredSchema,
-  key: { field: Field; latitude: number; longitude: number },
-): SqlFragment {
-  const { table, columns } = storedValues(schema, key.field)
-  const { sql, bindings } = distanceSql(columns, key.latitude, key.longitude)
-  return {
-    sql: `(SELECT ${isArray(key.field) ? `min(${sql})` : sql} FROM ${table} c WHERE c.seq = d.seq)`,
-    bindings,
-  }
-}

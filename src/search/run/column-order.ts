@@ -1,19 +1,17 @@
-/** Orders matches by values in memory (schema/column-memory.ts), as the SQL of request/sort.ts does. */
-import type { SortKey } from '../request/sort'
-import { BLOCK, type Block, type Offsets } from '../schema/block'
-import type { Column } from '../schema/column'
-import { isString } from '../schema/layout'
-import type { Field } from '../types'
+/** Orders the matches of a block, by values in memory (schema/column-memory.ts), and finds the first of all. */
+import { BLOCK, type Block, numberAt, type Offsets, placeAt, type Words } from '../schema/block'
+import { rankOf } from '../text/compared'
 import type { Scores } from './candidates'
-import { compare } from './facet-values'
-import type { Columns, MatchSet } from './match-set'
-import { eachBlock } from './match-set'
+import { eachBlock, type MatchSet } from './match-set'
 import type { Pace } from './pace'
 
-/** A match with its goodness by each key. Higher goodness comes first. */
+/** How good a document is by a key: greater comes first. All documents have the same type, but for BigInts among numbers. */
+export type Goodness = number | bigint | string
+
+/** A match with its goodness by each key. */
 export interface Placed {
   seq: number
-  keys: number[]
+  keys: Goodness[]
 }
 
 /** Negative if `a` comes first. Equal documents come newest first. */
@@ -25,112 +23,86 @@ export function place(a: Placed, b: Placed): number {
   return b.seq - a.seq
 }
 
-/**
- * The fields whose values an order needs, if it can be made in memory.
- * @param bySize the order may use the sizes of groups
- */
-export function fieldsOfOrder(sort: readonly SortKey[], bySize = false): Field[] | undefined {
-  const fields: Field[] = []
-  for (const key of sort) {
-    if (key.kind === 'field' && key.decay === undefined) fields.push(key.field)
-    else if (key.kind !== 'seq' && key.kind !== 'text_match' && !(bySize && key.kind === 'group_found'))
-      return undefined
-    else if (key.kind === 'text_match' && key.buckets !== undefined) return undefined
-  }
-  return fields
-}
-
 /** How good a document of a block is by a key. Without a value it is infinitely good or bad. */
-type Part = (at: number) => number
+type Part = (at: number) => Goodness
 
 /** The order in one block. */
 export interface BlockOrder {
   /** by key; there is one at least */
   parts: Part[]
   /** The documents whose first key is at least this good. For speed, its loop calls nothing. */
-  atLeast(offsets: Offsets, least: number): Offsets
+  atLeast(offsets: Offsets, least: Goodness): Offsets
 }
 
 /** Returns the order of a block's documents. */
-export type Goodness = (number: number) => BlockOrder
+export type OrderOf = (number: number, offsets: Offsets) => BlockOrder
 
-type KeyOrder = (number: number) => { part: Part; atLeast: BlockOrder['atLeast'] }
+export type KeyOrder = (number: number, offsets: Offsets) => { part: Part; atLeast: BlockOrder['atLeast'] }
 
-/**
- * @param sort keys of `fieldsOfOrder`. The size of a document's group is not known yet, so it counts as 0 here
- * @param found without scores, all documents match equally well
- */
-export async function goodnessOf(
-  sort: readonly SortKey[],
-  columns: Columns,
-  { set, scores }: { set: MatchSet; scores?: Scores | undefined },
-  pace: Pace,
-): Promise<Goodness> {
-  const keys: KeyOrder[] = []
-  for (const key of sort) {
-    const sign = key.direction === 'ASC' ? -1 : 1
-    if (key.kind === 'seq') keys.push(byAge(sign))
-    else if (key.kind === 'text_match' && scores !== undefined) keys.push(byScore(scores, sign))
-    else if (key.kind !== 'field') keys.push(equal)
-    else {
-      const column = columns.of(key.field)
-      const largest = isString(key.field) && key.direction === 'DESC' ? 'first' : 'last'
-      const missing =
-        (key.missing === 'normal' ? largest : key.missing) === 'first'
-          ? Number.POSITIVE_INFINITY
-          : Number.NEGATIVE_INFINITY
-      // Ranks need all strings, so read every block first.
-      if (column.isText) await eachBlock(set, pace, (number) => columns.block(column, number, pace))
-      const ranks = column.isText ? ranksOf(column) : undefined
-      keys.push((number) => {
-        const { values } = columns.block(column, number, pace)
-        return ranks === undefined ? byNumber(values, sign, missing) : byString(values, ranks, sign, missing)
-      })
-    }
-  }
-  if (keys.length === 0) keys.push(byAge(1))
-  return (number) => {
-    const orders = keys.map((key) => key(number))
+export const orderOf =
+  (keys: readonly KeyOrder[]): OrderOf =>
+  (number, offsets) => {
+    const orders = keys.map((key) => key(number, offsets))
     return { parts: orders.map(({ part }) => part), atLeast: orders[0]!.atLeast }
   }
-}
 
-const equal: KeyOrder = () => ({
+/** The order of a part, which its first key decides by a call for each document. */
+export const byPart = (part: Part): ReturnType<KeyOrder> => ({
+  part,
+  atLeast: (offsets, least) => offsets.filter((at) => part(at) >= least),
+})
+
+export const equal: KeyOrder = () => ({
   part: () => 0,
-  atLeast: (offsets, least) => (least <= 0 ? offsets : offsets.subarray(0, 0)),
+  atLeast: (offsets, least) => ((least as number) <= 0 ? offsets : offsets.subarray(0, 0)),
 })
 
 /** Scores are better when lower. They are only read of documents that are equal by all keys before. */
-const byScore =
+export const byScore =
   (scores: Scores, sign: number): KeyOrder =>
   (number) => {
-    let scoreOf: Part | undefined
-    const part = (at: number) => {
+    let scoreOf: ((at: number) => number) | undefined
+    return byPart((at) => {
       scoreOf ??= scores(number)
       return -sign * scoreOf(at)
-    }
-    return { part, atLeast: (offsets, least) => offsets.filter((at) => part(at) >= least) }
+    })
   }
 
-const byAge =
+export const byAge =
   (sign: number): KeyOrder =>
-  (number) => {
-    const part = (at: number) => sign * (number * BLOCK + at)
-    return { part, atLeast: (offsets, least) => offsets.filter((at) => part(at) >= least) }
-  }
+  (number) =>
+    byPart((at) => sign * (number * BLOCK + at))
 
 /** A reused buffer for documents until their number is known. It holds nothing between calls. */
 let scratch: Uint16Array | undefined
 
-function byNumber(values: Block['values'], sign: number, missing: number): ReturnType<KeyOrder> {
+/** By numbers that are known by block and offset; NaN for none. */
+export const byNumbers =
+  (numbers: ReadonlyMap<number, Float64Array>, sign: number, missing: number): KeyOrder =>
+  (number) =>
+    byNumber({ values: numbers.get(number) ?? NONE, starts: undefined }, sign, missing)
+
+const NONE = new Float64Array(BLOCK).fill(Number.NaN)
+
+export function byNumber(block: Block, sign: number, missing: number): ReturnType<KeyOrder> {
+  const { values } = block
+  if (!(values instanceof Float64Array)) {
+    return byPart((at) => {
+      const place = placeAt(block, at)
+      if (place === -1) return missing
+      const value = numberAt(values, place)
+      return sign === 1 ? value : -value
+    })
+  }
   return {
     part: (at) => {
       const value = values[at]!
       return Number.isNaN(value) ? missing : sign * value
     },
-    atLeast: (offsets, least) => {
+    atLeast: (offsets, good) => {
       scratch ??= new Uint16Array(BLOCK)
       const into = scratch
+      const least = good as number
       const takesMissing = missing >= least
       let count = 0
       for (let index = 0; index < offsets.length; index++) {
@@ -144,53 +116,92 @@ function byNumber(values: Block['values'], sign: number, missing: number): Retur
   }
 }
 
-function byString(
-  values: Block['values'],
-  ranks: Uint32Array,
+export function byString(
+  ids: Block['values'],
+  words: Words,
   sign: number,
-  missing: number,
+  isFirst: boolean,
 ): ReturnType<KeyOrder> {
-  const part = (at: number) => {
-    const rank = ranks[values[at]!] ?? 0
-    return rank === 0 ? missing : sign * rank
+  const missing = isFirst ? BEST : WORST
+  const { ranks, sorted } = ranksOf(words)
+  const keys: string[] = []
+  const keyOf = (id: number): string => {
+    keys[id] ??= sortable(words.norm(id), sign)
+    return keys[id]
+  }
+  /** the lowest rank that is good enough; in a rising order the highest one */
+  const limitOf = (least: Goodness): number => {
+    let [low, high] = [0, sorted.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if (keyOf(sorted[middle]!) >= least === (sign === 1)) high = middle
+      else low = middle + 1
+    }
+    return sign === 1 ? low + 1 : low
   }
   return {
-    part,
+    part: (at) => {
+      const id = ids[at] as number
+      return ranks[id] === 0 ? missing : keyOf(id)
+    },
     atLeast: (offsets, least) => {
       scratch ??= new Uint16Array(BLOCK)
       const into = scratch
+      const limit = limitOf(least)
       const takesMissing = missing >= least
       let count = 0
       for (let index = 0; index < offsets.length; index++) {
         const at = offsets[index]!
-        const rank = ranks[values[at]!] ?? 0
+        const rank = ranks[ids[at] as number]!
         into[count] = at
-        if (rank === 0 ? takesMissing : sign * rank >= least) count++
+        if (rank === 0 ? takesMissing : sign === 1 ? rank >= limit : rank <= limit) count++
       }
       return into.slice(0, count)
     },
   }
 }
 
-/** Cached ranks of strings. They are out of date once reading a block adds strings. */
-const RANKS = new WeakMap<Column, Uint32Array>()
+/** Strings that are better and worse than all. */
+const [BEST, WORST] = ['\uffff\uffff', '']
 
-/** By id: the rank of a string among the normal forms, from 1 on; 0 for none and for an empty one. */
-function ranksOf(column: Column): Uint32Array {
-  const known = RANKS.get(column)
-  if (known?.length === column.words.length) return known
-  const ids = column.words.map((_, id) => id)
-  ids.sort((a, b) => compare(column.norm(a), column.norm(b)))
-  const ranks = new Uint32Array(ids.length)
-  let rank = 0
-  for (const [at, id] of ids.entries()) {
-    const norm = column.norm(id)
-    if (norm === '') continue
-    if (at === 0 || norm !== column.norm(ids[at - 1]!)) rank++
-    ranks[id] = rank
+/** Characters of a string that decide its place. */
+const MOST_CHARACTERS = 1_000
+
+/** A string that is greater, unit by unit, for what comes first: by code points, or by turned ones in a rising order. */
+function sortable(norm: string, sign: number): string {
+  const text = norm.slice(0, MOST_CHARACTERS)
+  if (sign === 1) return /[\ud800-\uffff]/.test(text) ? text.replace(/[\ud800-\uffff]/g, unitOf) : text
+  let turned = ''
+  for (let at = 0; at < text.length; at++) turned += String.fromCharCode(0xffff - rankOf(text.charCodeAt(at)))
+  // What goes on is later.
+  return `${turned}\uffff`
+}
+
+const unitOf = (unit: string): string => String.fromCharCode(rankOf(unit.charCodeAt(0)))
+
+interface Ranks {
+  /** By id: the rank of a string among the normal forms of its block, from 1 on; 0 for none and for an empty one */
+  ranks: Uint32Array
+  /** by rank, less 1: an id */
+  sorted: number[]
+}
+
+const RANKS = new WeakMap<Words, Ranks>()
+
+function ranksOf(words: Words): Ranks {
+  const known = RANKS.get(words)
+  if (known !== undefined) return known
+  const forms = words.texts.map((_, id) => (id === 0 ? '' : sortable(words.norm(id), 1)))
+  const ids = [...forms.keys()].filter((id) => forms[id] !== '')
+  ids.sort((a, b) => (forms[a]! < forms[b]! ? -1 : forms[a]! > forms[b]! ? 1 : 0))
+  const ranks = new Uint32Array(forms.length)
+  const sorted: number[] = []
+  for (const id of ids) {
+    const last = sorted.at(-1)
+    ranks[id] = last !== undefined && forms[last] === forms[id] ? sorted.length : sorted.push(id)
   }
-  RANKS.set(column, ranks)
-  return ranks
+  RANKS.set(words, { ranks, sorted })
+  return { ranks, sorted }
 }
 
 /** Keeps the first `limit` of all that it is offered. */
@@ -203,10 +214,9 @@ export class First<Item extends Placed> {
     this.#limit = limit
   }
 
-  /** The goodness by the first key that a match needs to be kept. */
-  get least(): number {
-    if (this.#limit <= 0) return Number.POSITIVE_INFINITY
-    return this.#heap.length < this.#limit ? Number.NEGATIVE_INFINITY : this.#heap[0]!.keys[0]!
+  /** The goodness by the first key that a match needs to be kept; undefined if any is enough. */
+  get least(): Goodness | undefined {
+    return this.#heap.length < this.#limit ? undefined : this.#heap[0]?.keys[0]
   }
 
   /** Whether a match would be kept. */
@@ -252,19 +262,14 @@ export class First<Item extends Placed> {
 }
 
 /** The first matches in order. */
-export async function firstOf(
-  set: MatchSet,
-  goodness: Goodness,
-  limit: number,
-  pace: Pace,
-): Promise<Placed[]> {
+export async function firstOf(set: MatchSet, order: OrderOf, limit: number, pace: Pace): Promise<Placed[]> {
   const first = new First<Placed>(limit)
   await eachBlock(set, pace, (number, offsets) => {
-    const { parts, atLeast } = goodness(number)
+    const { parts, atLeast } = order(number, offsets)
     const { least } = first
     // Go from the newest to the oldest: among many equally good documents the newest win, so later ones need not be
     // kept for a while.
-    const good = least === Number.NEGATIVE_INFINITY ? offsets : atLeast(offsets, least)
+    const good = least === undefined ? offsets : atLeast(offsets, least)
     for (let index = good.length - 1; index >= 0; index--) {
       const at = good[index]!
       const seq = number * BLOCK + at

@@ -21,29 +21,17 @@ export class Totals {
 
   /** Adds a value with its number of occurrences. */
   add(value: Numeric, times: number): void {
-    this.bounds(value, value)
-    this.times(times)
-    this.sum(value, times)
-  }
-
-  bounds(min: Numeric, max: Numeric): void {
-    if (min < this.#min) this.#min = min
-    if (max > this.#max) this.#max = max
-  }
-
-  times(times: number): void {
+    if (value < this.#min) this.#min = value
+    if (value > this.#max) this.#max = value
     this.#times += times
-  }
-
-  sum(value: Numeric, factor = 1): void {
-    const product = Number(value) * factor
+    const product = Number(value) * times
     if (!this.#isExact || (typeof value === 'number' && Math.abs(product) <= HALF_OF_SAFE)) {
       this.#sum += product
       if (!this.#isExact || Math.abs(this.#sum) <= HALF_OF_SAFE) return
       this.#large += BigInt(this.#sum)
       this.#sum = 0
     } else {
-      this.#large += BigInt(value) * BigInt(factor)
+      this.#large += BigInt(value) * BigInt(times)
     }
   }
 

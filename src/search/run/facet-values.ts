@@ -1,44 +1,37 @@
-/** Counts the values of a facet. SQLite or memory (facet-memory.ts) counts each part, and the counts are added up here. */
+/** Counts the values of a facet. */
 import { ApiError } from '../../errors'
-import { integer } from '../../exact-json'
-import { fragment, join, type SqlFragment } from '../fragment'
 import { MAX_DISTINCT } from '../limits'
 import type { FacetQuery, FacetRequest } from '../request/facet-request'
 import type { SearchRequest } from '../request/request'
-import { fieldValue } from '../request/sort'
-import { isBool, isInt64, isNumber, type StoredSchema } from '../schema/layout'
-import { comparedTokens } from '../text/compared'
+import { BLOCK, type Block, numberAt, type Offsets, placeAt, type Scalar, type Words } from '../schema/block'
+import { isBool, isNumber, type StoredSchema } from '../schema/layout'
+import { beginning, compare, comparedTokens } from '../text/compared'
 import { rulesOf } from '../text/rules'
 import type { TokenRules } from '../text/words'
 import type { FacetCounts, Field } from '../types'
 import { SeenInGroups } from './facet-groups'
 import { type Numeric, Totals } from './facet-totals'
 import { type Similar, similarity } from './facet-typos'
+import { NO_GROUP } from './grouping'
 import { highlightFacet } from './highlight'
-import type { Pace } from './pace'
 
 export type Counted = Pick<FacetCounts, 'counts' | 'stats'>
 
-export interface Counting {
-  /** Counts the values of a part. @param values the relation v(seq, value) */
-  add(pace: Pace, sql: SqlStorage, values: SqlFragment): void
-  counted(request: SearchRequest): Counted
+/** The matches of a block, with the values of a facet. */
+export interface FacetBlock {
+  number: number
+  offsets: Offsets
+  block: Block
+  /** in grouped searches: a document's group */
+  groupOf: ((at: number) => number) | undefined
+  /** the values of the field that orders a facet's values */
+  ranks: Block | undefined
 }
 
-/** A BigInt is a whole number that a double cannot hold. */
-export type Scalar = string | number | bigint
-
-/**
- * SQL of a field's values, for `readValue`. SqlStorage would round whole numbers beyond 2^53, so those are read as
- * text.
- */
-export const exactly = (field: Field, value: string): string =>
-  isInt64(field) ? `iif(${value} BETWEEN -${SAFE} AND ${SAFE}, ${value}, CAST(${value} AS TEXT))` : value
-
-const SAFE = Number.MAX_SAFE_INTEGER
-
-const readValue = <Value extends Scalar | null>(field: Field, value: Value): Value | bigint | number =>
-  typeof value === 'string' && isInt64(field) ? integer(value) : value
+export interface Counting {
+  add(part: FacetBlock): void
+  counted(request: SearchRequest): Counted
+}
 
 /**
  * The most values that are compared for typos, if none begins with the facet query. A comparison takes microseconds.
@@ -46,30 +39,27 @@ const readValue = <Value extends Scalar | null>(field: Field, value: Value): Val
 const MAX_COMPARED = 50_000
 
 /** A value and its counts so far. */
-export interface Entry {
+interface Entry {
   value: Scalar
+  /** its index among the values */
+  place: number
+  /** documents that have it; in grouped searches, groups */
   count: number
   /** occurrences in the documents */
   times: number
+  /** the last document that was counted */
+  last: number
   /** the sort field's value in the best document that has this value */
-  rank: Scalar | null
-  /** the sequence number of a document with it, where parents are wanted */
-  seq: number | null
-  /** its index among the values, in grouped searches */
-  place?: number
+  rank: Scalar | undefined
+  /** the newest document with it, where parents are wanted */
+  seq: number
 }
-
-/** A value; in grouped searches, a value in one group. */
-type Row = Entry & { group_key?: string | number }
 
 export class Values implements Counting {
   readonly #field: Field
   readonly #order: FacetRequest['order']
-  readonly #rank: string
-  readonly #rankField: Field | undefined
   readonly #entries = new Map<Scalar, Entry>()
-  readonly #seq: string
-  readonly #group: string | undefined
+  readonly #returnsParent: boolean
   readonly #seen = new SeenInGroups()
   /** by the text of a value on the page: a document that has it */
   readonly #documents = new Map<string, number>()
@@ -77,109 +67,118 @@ export class Values implements Counting {
   readonly #rules: TokenRules
   /** the words of a facet query */
   readonly #wanted: string[]
-  /** whether there is a facet query */
-  readonly #isNarrowed: boolean
-  /** of all that was found, also of what the facet query leaves out */
-  readonly #totals: Totals
-  /** the first MAX_COMPARED values are enough */
+  readonly #passes: (text: () => string) => boolean
+  /** of numbers: those that the facet query leaves out */
+  readonly #others = new Map<Scalar, number>()
+  /** all values count, and the first MAX_COMPARED are enough */
   takesSome = false
 
-  /**
-   * @param group SQL over `d` of a document's group key, in grouped searches
-   * @param query numbers are compared with it here, other values before
-   */
-  constructor(
-    schema: StoredSchema,
-    { field, order, returnParent }: FacetRequest,
-    group?: string,
-    query?: FacetQuery,
-  ) {
+  constructor(schema: StoredSchema, { field, order, returnParent }: FacetRequest, query?: FacetQuery) {
     this.#field = field
-    this.#totals = new Totals(field)
     this.#rules = rulesOf(schema, field)
     this.#wanted = query === undefined ? [] : comparedTokens(query.text, this.#rules).map(({ text }) => text)
-    this.#isNarrowed = query !== undefined
-    this.#group = group
-    this.#seq = returnParent ? 'max(d.seq)' : 'NULL'
+    this.#passes = query === undefined ? () => true : this.#test(query)
+    this.#returnsParent = returnParent
     this.#order = order
-    // A value ranks as high as its best document.
-    this.#rankField = order === undefined || order.by === 'value' ? undefined : order.by
-    this.#rank =
-      this.#rankField === undefined
-        ? 'NULL'
-        : exactly(
-            this.#rankField,
-            `${order?.direction === 'ASC' ? 'min' : 'max'}(${fieldValue(schema, this.#rankField)})`,
-          )
   }
 
-  #query(values: SqlFragment): SqlFragment {
-    const group = this.#group === undefined ? '' : `, ${this.#group} AS group_key`
-    return join(
-      [
-        fragment(
-          `SELECT ${exactly(this.#field, 'd.value')} AS value, count(DISTINCT d.seq) AS count, count(*) AS times, ${this.#rank} AS rank, ${this.#seq} AS seq${group} FROM (`,
-        ),
-        values,
-        fragment(`) d GROUP BY d.value${group && ', group_key'}`),
-      ],
-      '',
-    )
+  /** @returns whether a value passes a facet query, by its normal form */
+  #test(query: FacetQuery): (text: () => string) => boolean {
+    const passes = beginning(query.text, this.#rules)
+    if (!isNumber(this.#field)) return (text) => passes(text())
+    return (given) => {
+      const text = given()
+      // There may be a million, and to tokenize one takes microseconds.
+      const words = /^\d+$/.test(text) ? [text] : comparedTokens(text, this.#rules).map((token) => token.text)
+      return (
+        this.#wanted.length > 0 &&
+        this.#wanted.every((wanted) => words.some((word) => word.startsWith(wanted)))
+      )
+    }
   }
 
-  add(pace: Pace, sql: SqlStorage, values: SqlFragment): void {
-    const isAscending = this.#order?.direction === 'ASC'
-    // The rows become the entries. There may be half a million, and copies would double the memory.
-    for (const row of pace.query<Row>(sql, this.#query(values))) {
-      row.value = readValue(this.#field, row.value)
-      if (this.#rankField) row.rank = readValue(this.#rankField, row.rank)
-      if (!this.#takes(row.value, row.times)) continue
-      const known = this.#entries.get(row.value)
-      if (known === undefined) {
-        row.place = this.#entries.size
-        this.#countGroup(row, row.place)
-        this.#entries.set(row.value, row)
-        continue
+  add({ number, offsets, block, groupOf, ranks }: FacetBlock): void {
+    const { values, starts, words } = block
+    const isPlain = groupOf === undefined && ranks === undefined && !this.#returnsParent
+    if (words !== undefined && starts === undefined && isPlain) {
+      this.#addWords(values, words, offsets)
+      return
+    }
+    /** by id: null for strings that do not count */
+    const known: (Entry | null | undefined)[] = []
+    const entryAt = (place: number): Entry | null => {
+      if (words === undefined) {
+        const value = numberAt(values, place)
+        return Number.isNaN(value) ? null : this.#entryOf(value, () => this.#text(value))
       }
-      this.#countGroup(row, known.place!)
-      known.count += row.count
-      known.times += row.times
-      if (row.rank === null) continue
-      const isBetter = known.rank === null || compare(row.rank, known.rank) < 0 === isAscending
-      if (isBetter) known.rank = row.rank
+      const id = Number(values[place])
+      if (id === 0) return null
+      const before = known[id]
+      if (before !== undefined) return before
+      const entry = this.#entryOf(words.text(id), () => words.norm(id))
+      known[id] = entry
+      return entry
+    }
+    for (const at of offsets) {
+      const seq = number * BLOCK + at
+      const group = groupOf?.(at) ?? NO_GROUP
+      const end = starts === undefined ? at + 1 : starts[at + 1]!
+      for (let place = starts === undefined ? at : starts[at]!; place < end; place++) {
+        const entry = entryAt(place)
+        if (entry === null) continue
+        entry.times++
+        if (entry.last === seq) continue
+        entry.last = seq
+        if (this.#returnsParent) entry.seq = Math.max(entry.seq, seq)
+        if (ranks !== undefined) this.#rank(entry, ranks, at)
+        if (group === NO_GROUP || this.#seen.add(entry.place, group)) entry.count++
+      }
     }
     this.#requireFew()
   }
 
-  /**
-   * A group counts once for each value. A document without group values is its own group and occurs in one part only,
-   * so it needs no check.
-   */
-  #countGroup(row: Row, place: number): void {
-    const { group_key: key } = row
-    if (key === undefined) return
-    row.count = typeof key === 'number' || this.#seen.add(place, key) ? 1 : 0
-  }
-
-  /** Adds the counts of a value that is not listed yet. */
-  addCounted(value: Scalar, count: number, times: number): void {
-    if (!this.#takes(value, times)) return
-    this.#entries.set(value, { value, count, times, rank: null, seq: null })
+  /** Counts documents that have one string at most, without a call for each of them. */
+  #addWords(ids: Block['values'], words: Words, offsets: Offsets): void {
+    const counts = new Uint32Array(words.size)
+    for (let index = 0; index < offsets.length; index++) counts[ids[offsets[index]!] as number]!++
+    for (let id = 1; id < counts.length; id++) {
+      const count = counts[id]!
+      const entry = count === 0 ? null : this.#entryOf(words.text(id), () => words.norm(id))
+      if (entry === null) continue
+      entry.count += count
+      entry.times += count
+    }
     this.#requireFew()
   }
 
-  /** Adds to the totals. @returns whether the value counts */
-  #takes(value: Scalar, times: number): boolean {
-    if (this.takesSome) return this.#entries.size < MAX_COMPARED || this.#entries.has(value)
-    if (!isNumber(this.#field)) return true
-    this.#totals.add(value as Numeric, times)
-    if (!this.#isNarrowed) return true
-    const text = String(value)
-    // There may be a million, and to tokenize one takes microseconds.
-    const words = /^\d+$/.test(text) ? [text] : comparedTokens(text, this.#rules).map((token) => token.text)
-    return (
-      this.#wanted.length > 0 && this.#wanted.every((wanted) => words.some((word) => word.startsWith(wanted)))
-    )
+  /** A value ranks as high as its best document. */
+  #rank(entry: Entry, ranks: Block, at: number): void {
+    const place = placeAt(ranks, at)
+    if (place === -1) return
+    const { values, words } = ranks
+    const rank = words === undefined ? numberAt(values, place) : words.norm(Number(values[place]))
+    const isBetter =
+      entry.rank === undefined || compare(rank, entry.rank) < 0 === (this.#order?.direction === 'ASC')
+    if (isBetter) entry.rank = rank
+  }
+
+  /** @param form by which the value is compared with the facet query @returns null for a value that does not count */
+  #entryOf(value: Scalar, form: () => string): Entry | null {
+    const known = this.#entries.get(value)
+    if (known !== undefined) return known
+    if (this.takesSome ? this.#entries.size >= MAX_COMPARED : !this.#isWanted(value, form)) return null
+    const place = this.#entries.size
+    const entry = { value, place, count: 0, times: 0, last: -1, rank: undefined, seq: -1 }
+    this.#entries.set(value, entry)
+    return entry
+  }
+
+  /** Numbers that are not wanted are counted for the totals, which are of everything found. */
+  #isWanted(value: Scalar, form: () => string): boolean {
+    const others = this.#others.get(value)
+    if (others === undefined && this.#passes(form)) return true
+    if (isNumber(this.#field)) this.#others.set(value, (others ?? 0) + 1)
+    return false
   }
 
   /** @throws ApiError 422 */
@@ -196,7 +195,7 @@ export class Values implements Counting {
     const first = firstOf(this.#entries.values(), request.maxFacetValues, this.#compare)
     const counts: Counted['counts'] = first.map(({ value, count, seq }) => {
       const text = this.#text(value)
-      if (seq !== null) this.#documents.set(text, seq)
+      if (this.#returnsParent) this.#documents.set(text, seq)
       const marked = this.#beginnings.get(value) ?? this.#wanted
       return { count, highlighted: highlightFacet(text, marked, this.#rules, request.highlight), value: text }
     })
@@ -236,14 +235,21 @@ export class Values implements Counting {
     let by: number
     if (order === undefined) by = b.count - a.count
     else if (order.by === 'value') by = sign * compare(withoutCase(a.value), withoutCase(b.value))
-    else if (a.rank === null || b.rank === null) by = Number(a.rank === null) - Number(b.rank === null)
-    else by = sign * (compare(a.rank, b.rank) || a.count - b.count)
+    else if (a.rank === undefined || b.rank === undefined) {
+      by = Number(a.rank === undefined) - Number(b.rank === undefined)
+    } else by = sign * (compare(a.rank, b.rank) || a.count - b.count)
     return by || compareTies(a.value, b.value)
   }
 
   #stats(): FacetCounts['stats'] {
     const total = this.#entries.size
-    return { ...this.#totals.stats, total_values: total }
+    if (!isNumber(this.#field)) return { total_values: total }
+    const totals = new Totals(this.#field)
+    for (const { value, times } of this.#entries.values()) {
+      if (!this.#others.has(value)) totals.add(value as Numeric, times)
+    }
+    for (const [value, times] of this.#others) totals.add(value as Numeric, times)
+    return { ...totals.stats, total_values: total }
   }
 }
 
@@ -260,22 +266,6 @@ function firstOf<Item>(items: Iterable<Item>, limit: number, order: (a: Item, b:
 /** As in Typesense, among otherwise equal texts the shorter come first, then the alphabetically later. */
 const compareTies = (a: Scalar, b: Scalar): number =>
   typeof a === 'string' && typeof b === 'string' ? a.length - b.length || compare(b, a) : compare(a, b)
-
-/** Compares as SQLite does: numbers by value, texts by code points. */
-export function compare(a: Scalar, b: Scalar): number {
-  if (a === b) return 0
-  if (typeof a !== 'string' && typeof b !== 'string') return a < b ? -1 : a > b ? 1 : 0
-  const [left, right] = [String(a), String(b)]
-  for (let at = 0; at < left.length && at < right.length; at++) {
-    if (left.charCodeAt(at) === right.charCodeAt(at)) continue
-    return rankOf(left.charCodeAt(at)) - rankOf(right.charCodeAt(at))
-  }
-  return left.length - right.length
-}
-
-/** In UTF-16 order, surrogates precede the units from U+E000 on. In code point order they come last. */
-const rankOf = (unit: number): number =>
-  unit >= 0xe000 ? unit - 0x800 : unit >= 0xd800 ? unit + 0x2000 : unit
 
 const withoutCase = (value: Scalar): Scalar =>
   typeof value === 'string' ? value.replace(/[A-Z]+/g, (letters) => letters.toLowerCase()) : value

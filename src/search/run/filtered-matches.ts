@@ -3,10 +3,13 @@
  * evaluated in memory, or by SQL for the matches alone. FTS5 would look for the words anew in each slice.
  */
 
+import { rangedFilter } from '../filter/compile'
+import { fragment } from '../fragment'
 import { NOWHERE, type Range } from '../range'
 import { BLOCK } from '../schema/block'
 import { packed, unpacked } from '../schema/match-memory'
-import { type Candidates, type RangedFilter, type TextMatch, where } from './candidates'
+import type { TextMatch } from '../text/query'
+import { type RangedFilter, where } from './candidates'
 import type { SearchContext } from './context'
 import { allMatches, listOf, Matches, wordsOf } from './kept-matches'
 import { eachBlock, type MatchSet, minus, once, setOf } from './match-set'
@@ -82,12 +85,35 @@ async function passing(
  */
 export const setWithout = (
   context: SearchContext,
-  all: Candidates['set'],
+  all: RangedFilter['set'],
   match: TextMatch,
-): NonNullable<Candidates['set']> =>
+): NonNullable<RangedFilter['set']> =>
   once(async (pace) => {
     const matches = await allMatches(context, wordsOf(match), pace)
     const set = await all?.(pace)
     if (set === undefined) return undefined
     return minus(set, matches.set)
   })
+
+/** The documents of a set that pass a filter without joins. @throws ApiError 400 */
+export async function passingOf(
+  { sql, schema }: SearchContext,
+  filterBy: string,
+  set: MatchSet,
+  pace: Pace,
+): Promise<MatchSet> {
+  const compiled = rangedFilter(sql, schema, filterBy, undefined, pace.countDocuments)
+  const step = Math.ceil(BLOCK / pace.weight)
+  const found: number[] = []
+  for (const [number, offsets] of set) {
+    for (let from = 0; from < offsets.length; from += step) {
+      const seqs = Array.from(offsets.subarray(from, from + step), (at) => number * BLOCK + at)
+      const { where: test, bindings } = compiled({ low: seqs[0]!, high: seqs.at(-1)! })
+      const list = fragment('SELECT value AS seq FROM json_each(?)', JSON.stringify(seqs))
+      for (const { seq } of pace.query<{ seq: number }>(sql, where(list, { sql: `(${test})`, bindings })))
+        found.push(seq)
+      await pace.rest()
+    }
+  }
+  return setOf(found)
+}

@@ -2,20 +2,20 @@
  * Matches in memory, as columns of numbers, 32 bytes a match. Matches that must be ranked as a whole cannot stay in
  * parts.
  */
-import { ApiError } from '../../errors'
-import type { SqlFragment } from '../fragment'
-import { fragment, join } from '../fragment'
-import { MAX_RANKED } from '../limits'
-import type { Buckets } from '../request/order'
-import { bucketColumn } from '../request/sort'
+import { type Buckets, bucketColumn } from '../request/sort'
+import { BLOCK } from '../schema/block'
 import type { Neighbour } from '../vectors/vector-index'
-import type { Candidates, Part } from './candidates'
-import type { Pace } from './pace'
 
-/** Matches in a part. As JSON they fit into one bound value. */
-const A_PART = 1_024
-/** Numbers that differ by less than this part of theirs may be one to SQLite. */
-const LAST_DIGITS = 1e-12
+/** A match, and how it was found: NULL for how it was not. */
+export interface OrderedMatch {
+  seq: number
+  score: number | null
+  distance: number | null
+  fused: number | null
+}
+
+/** Up to so many matches, all are measured. */
+const FEW = 1_024
 
 /** More than MAX_RANKED: a document and its place in the list are one number. */
 const PLACES = 2 ** 20
@@ -28,8 +28,6 @@ export class Gathered {
   readonly fused: number[] = []
   /** by column: the bucket of each match */
   readonly buckets = new Map<string, number[]>()
-  /** further columns by their names */
-  readonly columns = new Map<string, number[]>()
 
   get size(): number {
     return this.seqs.length
@@ -42,43 +40,38 @@ export class Gathered {
     this.fused.push(fused)
   }
 
-  /** The parts of a search's candidates. */
-  readonly parts: Candidates['parts'] = (pace) => this.#parts(pace)
-
-  async *#parts(pace: Pace): AsyncGenerator<Part> {
-    for (let from = 0; from < Math.max(1, this.size); from += A_PART) {
-      if (from > 0 && !(await pace.rest())) return
-      yield this.#part(from, Math.min(this.size, from + A_PART))
+  /** The rows of some matches, by sequence number. */
+  rowsOf(seqs: readonly number[]): Map<number, OrderedMatch> {
+    const wanted = new Set(seqs)
+    const rows = new Map<number, OrderedMatch>()
+    const orNull = (value: number) => (Number.isNaN(value) ? null : value)
+    for (let at = 0; at < this.size; at++) {
+      const seq = this.seqs[at]!
+      if (!wanted.has(seq)) continue
+      const [score, distance] = [orNull(this.scores[at]!), orNull(this.distances[at]!)]
+      rows.set(seq, { seq, score, distance, fused: orNull(this.fused[at]!) })
     }
+    return rows
   }
 
-  #part(from: number, to: number): Part {
-    const added = [...this.buckets, ...this.columns]
-    let low = Number.MAX_SAFE_INTEGER
-    let high = 0
-    const rows: (number | null)[][] = []
-    for (let at = from; at < to; at++) {
-      const seq = this.seqs[at]!
-      low = Math.min(low, seq)
-      high = Math.max(high, seq)
-      // JSON writes NaN as null.
-      rows.push([
-        seq,
-        this.scores[at]!,
-        this.distances[at]!,
-        this.fused[at]!,
-        ...added.map(([, values]) => values[at]!),
-      ])
+  /** Numbers of the matches by block and offset; NaN for other documents. */
+  numbers(values: readonly number[]): ReadonlyMap<number, Float64Array> {
+    const blocks = new Map<number, Float64Array>()
+    for (let at = 0; at < this.size; at++) {
+      const number = Math.floor(this.seqs[at]! / BLOCK)
+      let block = blocks.get(number)
+      if (block === undefined) {
+        block = new Float64Array(BLOCK).fill(Number.NaN)
+        blocks.set(number, block)
+      }
+      block[this.seqs[at]! - number * BLOCK] = values[at]!
     }
-    const columns = ['seq', 'score', 'distance', 'fused', ...added.map(([name]) => name)]
-    const select = columns.map((name, at) => `value ->> ${at} AS ${name}`).join(', ')
-    const relation: SqlFragment = fragment(`SELECT ${select} FROM json_each(?)`, JSON.stringify(rows))
-    return { relation, range: { low, high } }
+    return blocks
   }
 
   /** Matches at least as good as the best `count`. Higher is better; missing values are the worst. */
   best(count: number, values: readonly number[]): Gathered {
-    if (this.size <= Math.max(A_PART, count)) return this
+    if (this.size <= Math.max(FEW, count)) return this
     const sorted = Float64Array.from(values, orWorst).sort()
     const least = sorted[sorted.length - count]!
     const best = new Gathered()
@@ -87,25 +80,6 @@ export class Gathered {
       best.add(this.seqs[at]!, this.scores[at]!, this.distances[at]!, this.fused[at]!)
     }
     return best
-  }
-
-  /**
-   * Matches that can be among the best `count`, in whatever order equal ones are. SQLite may not read a number from JSON to its
-   * last digit, so those that are worse by so little stay.
-   * @param isFused whether `fused` orders them, and not the score of their words
-   */
-  leading(count: number, isFused: boolean): Gathered {
-    if (this.size <= count) return this
-    const goodness = isFused ? this.fused : this.scores.map((score) => -score)
-    const sorted = Float64Array.from(goodness, orWorst).sort()
-    const least = sorted[sorted.length - count]!
-    const enough = least - Math.abs(least) * LAST_DIGITS
-    const leading = new Gathered()
-    for (let at = 0; at < this.size; at++) {
-      if (orWorst(goodness[at]!) < enough) continue
-      leading.add(this.seqs[at]!, this.scores[at]!, this.distances[at]!, this.fused[at]!)
-    }
-    return leading
   }
 
   /** The places of the matches, those of the newest documents first: so come equals wherever a search orders them. */
@@ -153,46 +127,6 @@ function firstPlace(falling: Float64Array, value: number): number {
   }
   return low
 }
-
-/**
- * Loads candidates into memory.
- * @param into already has some of them
- * @throws ApiError 422 when there are too many
- */
-export async function gather(
-  sql: SqlStorage,
-  parts: Candidates['parts'],
-  pace: Pace,
-  into = new Gathered(),
-): Promise<Gathered> {
-  for await (const { relation } of parts(pace)) {
-    for (const { seq, score, distance, fused } of pace.query<Record<string, number | null>>(sql, relation)) {
-      into.add(seq!, score ?? Number.NaN, distance ?? Number.NaN, fused ?? Number.NaN)
-    }
-    if (into.size > MAX_RANKED) {
-      throw new ApiError(
-        422,
-        `The search ranks at most ${MAX_RANKED} documents together. Find fewer with \`filter_by\`, or search by words or by vector alone and without buckets.`,
-      )
-    }
-  }
-  return into
-}
-
-/**
- * Loads text matches into memory: `seq` and `score`, which takes half the time of all four columns.
- * @throws ApiError 422 when there are too many
- */
-export const gatherScores = (sql: SqlStorage, parts: Candidates['parts'], pace: Pace): Promise<Gathered> =>
-  gather(sql, withColumns(parts, 'd.seq, d.score'), pace)
-
-/** The same matches with these columns alone. */
-export const withColumns = (parts: Candidates['parts'], columns: string): Candidates['parts'] =>
-  async function* (pace) {
-    for await (const { relation, range } of parts(pace)) {
-      yield { relation: join([fragment(`SELECT ${columns} FROM (`), relation, fragment(') d')], ''), range }
-    }
-  }
 
 /**
  * Rank fusion, as in Typesense:

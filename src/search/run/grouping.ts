@@ -1,26 +1,29 @@
 /** group_by: the best hits of every group. Groups are in the order of their best hits. */
 import { ApiError } from '../../errors'
 import { parseExact } from '../../exact-json'
-import { fragment, join, type SqlFragment } from '../fragment'
 import { MAX_DISTINCT } from '../limits'
-import type { Order } from '../request/order'
 import type { SearchRequest } from '../request/request'
+import type { SortKey } from '../request/sort'
+import { BLOCK, type Block, numberAt, type Offsets, placeAt, type Scalar, valuesAt } from '../schema/block'
 import { findField } from '../schema/find-field'
-import { columnsTable, isArray, isBool, type StoredSchema, scalarColumn, valuesTable } from '../schema/layout'
-import { type Candidates, type OrderedMatch, ordered, type Part, rowsAsRelation } from './candidates'
+import { isArray, isBool, type StoredSchema } from '../schema/layout'
+import type { Field } from '../types'
+import type { Candidates } from './candidates'
+import { type BlockOrder, First, type OrderOf, type Placed } from './column-order'
 import type { SearchContext } from './context'
 import type { HitRow } from './hits'
+import { Columns, eachBlock, type MatchSet } from './match-set'
+import type { VectorSearch } from './nearest'
+import { orderingOf } from './order'
 import type { Pace } from './pace'
-import { FIRST_WIDTH_GROUPED } from './scan'
+import { besidePinned, type Pinned, pinnedRow, placesOf } from './pinned'
 
-export type GroupRow = OrderedMatch & {
+export interface GroupHit extends HitRow {
   /** the group's values as JSON, or the sequence number of a document that is a group of its own */
   group_key: string | number
   /** how many hits the group has */
   group_found: number
 }
-
-export type GroupHit = HitRow & Pick<GroupRow, 'group_key' | 'group_found'>
 
 export interface Groups {
   /** the hits of the groups on the page, group by group */
@@ -29,197 +32,356 @@ export interface Groups {
   found: number
 }
 
-/** Rows are pruned when there are more than twice those needed plus this many. */
-const CUT_FROM = 1_000
-
-/**
- * Groups are formed part by part. The groups of the page are among the best of each part, and their hits among the
- * best of each part's members. The size of a group takes a count over all parts.
- * @throws ApiError 422 for more groups than are counted
- */
-export async function groupHits(
-  { sql, schema }: SearchContext,
-  request: SearchRequest,
-  { parts }: Candidates,
-  order: Order,
-  pace: Pace,
-): Promise<Groups> {
-  const key = groupKey(schema, request)
-  const names = [...order.names, 'group_key']
-  const grouping: Grouping = { sql, pace, order, key, names, sizes: new Map(), alone: 0 }
-  if (order.byGroupSize) {
-    names.push('group_found')
-    for await (const part of parts(pace, FIRST_WIDTH_GROUPED)) countGroups(grouping, part)
-  }
-  const wanted = request.offset + request.perPage
-  let best: GroupRow[] = []
-  for await (const part of parts(pace, FIRST_WIDTH_GROUPED)) {
-    const heads = bestOfGroups(grouping, keyed(grouping, part), 1)
-    if (!order.byGroupSize)
-      for (const { group_key, group_found } of heads) count(grouping, group_key, group_found)
-    best = [...best, ...heads.slice(0, wanted)]
-    if (best.length > 2 * wanted + CUT_FROM) best = cut(grouping, best, 1, wanted)
-  }
-  const heads = cut(grouping, best, 1, wanted).slice(request.offset)
-  const rows = request.groupLimit > 1 ? await members(grouping, heads, request.groupLimit, parts) : heads
-  return {
-    rows: rows.map((row) => ({ ...row, group_found: sizeOf(grouping, row.group_key) })),
-    found: grouping.sizes.size + grouping.alone,
-  }
-}
-
-interface Grouping {
-  sql: SqlStorage
-  pace: Pace
-  order: Order
-  /** SQL over `d` of a document's group key */
-  key: string
-  /** names of columns besides those of a match */
-  names: string[]
-  /** the number of hits of each group, by its key */
-  sizes: Map<string, number>
-  /** groups of a single document that lacks the value */
-  alone: number
-}
-
-const sizeOf = ({ sizes }: Grouping, key: GroupRow['group_key']): number =>
-  typeof key === 'number' ? 1 : (sizes.get(key) ?? 1)
-
-function count(grouping: Grouping, key: GroupRow['group_key'], hits: number): void {
-  if (typeof key === 'number') {
-    grouping.alone += hits
-    return
-  }
-  grouping.sizes.set(key, (grouping.sizes.get(key) ?? 0) + hits)
-  if (grouping.sizes.size > MAX_DISTINCT) throw tooManyGroups()
-}
-
-export const tooManyGroups = (): ApiError =>
+const tooManyGroups = (): ApiError =>
   new ApiError(
     422,
     `\`group_by\` makes at most ${MAX_DISTINCT} groups. Find fewer documents with \`filter_by\`.`,
   )
 
-const wrapped = (
-  before: string,
-  relation: SqlFragment,
-  after: string,
-  ...bindings: SqlStorageValue[]
-): SqlFragment => join([fragment(before), relation, fragment(after, ...bindings)], '')
-
-function countGroups(grouping: Grouping, { relation }: Part): void {
-  const query = wrapped(
-    `SELECT ${grouping.key} AS group_key, count(*) AS group_found FROM (`,
-    relation,
-    ') d GROUP BY group_key',
-  )
-  for (const row of grouping.pace.query<Pick<GroupRow, 'group_key' | 'group_found'>>(grouping.sql, query)) {
-    count(grouping, row.group_key, row.group_found)
-  }
+/** A group: its best match, how many it has, and its key. */
+interface Group extends Placed {
+  size: number
+  key: GroupHit['group_key']
 }
 
-/** A part's matches with their group keys, and with group sizes if the order needs them. */
-function keyed(grouping: Grouping, part: Part): SqlFragment {
-  const { sql, pace, order, key } = grouping
-  const rows = wrapped(`SELECT d.*, ${key} AS group_key FROM (`, ordered(part, order, pace), ') d')
-  if (!order.byGroupSize) return rows
-  const keys = pace.query<Pick<GroupRow, 'group_key'>>(
-    sql,
-    wrapped(`SELECT DISTINCT ${key} AS group_key FROM (`, part.relation, ') d'),
-  )
-  const sizes = keys.map(({ group_key }) => [group_key, sizeOf(grouping, group_key)])
-  return join(
-    [
-      fragment(
-        'WITH z(key, size) AS MATERIALIZED (SELECT value ->> 0, value ->> 1 FROM json_each(?)) ',
-        JSON.stringify(sizes),
-      ),
-      wrapped('SELECT k.*, z.size AS group_found FROM (', rows, ') k JOIN z ON z.key = k.group_key'),
-    ],
-    '',
-  )
+/** A group while its members are counted. */
+interface Counted extends Placed {
+  size: number
 }
 
-/** The best `limit` members of each group in a relation with group_key, best first. */
-function bestOfGroups({ sql, pace, order }: Grouping, rows: SqlFragment, limit: number): GroupRow[] {
-  // Counts group sizes here unless the order has already.
-  const size = order.byGroupSize ? '' : ', count(*) OVER (PARTITION BY d.group_key) AS group_found'
-  const query = join(
-    [
-      fragment('WITH keyed AS MATERIALIZED ('),
-      rows,
-      fragment(`), placed AS (SELECT d.*${size}, row_number() OVER (PARTITION BY d.group_key ORDER BY `),
-      order.by,
-      fragment(') AS place FROM keyed d) SELECT * FROM placed d WHERE d.place <= ? ORDER BY ', limit),
-      order.by,
-    ],
-    '',
-  )
-  return pace.query<GroupRow>(sql, query)
-}
-
-/** Of rows from several parts: the best `limit` members of each of the first `groups` groups. */
-function cut(grouping: Grouping, rows: GroupRow[], limit: number, groups: number): GroupRow[] {
-  const bySeq = new Map(rows.map((row) => [row.seq, row]))
-  const best = bestOfGroups(grouping, rowsAsRelation(rows, grouping.names), limit)
-  return best.slice(0, limit * groups).map(({ seq }) => bySeq.get(seq)!)
-}
-
-/** The hits of groups, group by group. @param heads their best hits, in order */
-async function members(
-  grouping: Grouping,
-  heads: GroupRow[],
-  limit: number,
-  parts: Candidates['parts'],
-): Promise<GroupRow[]> {
-  const { pace, key } = grouping
-  const keys = JSON.stringify(heads.map(({ group_key }) => group_key))
-  const found = new Map(heads.map((row) => [row.seq, row]))
-  for await (const part of parts(pace, FIRST_WIDTH_GROUPED)) {
-    const chosen = {
-      ...part,
-      relation: wrapped(
-        'SELECT d.* FROM (',
-        part.relation,
-        `) d WHERE ${key} IN (SELECT value FROM json_each(?))`,
-        keys,
-      ),
+/**
+ * The groups of a page with their best hits. As in Typesense, the groups of pinned documents take their positions. In such a
+ * group, pinned documents come first, and other matches follow them up to `group_limit`.
+ * @param candidates the matches that are not pinned
+ * @returns `found` is the number of groups among the other matches and of groups of pinned documents. A group that has
+ *   both counts twice, as in Typesense.
+ * @throws ApiError 422 for more groups than are counted
+ */
+export async function groupsOf(
+  context: SearchContext,
+  request: SearchRequest,
+  { candidates, sort, pinned, sortVectors }: Grouped,
+  pace: Pace,
+): Promise<Groups> {
+  const set = await candidates.set(pace)
+  const { order, rowsOf } = await orderingOf(context, sort, { ...candidates, set, sortVectors }, pace)
+  const grouping = new Grouping(context, request, pace)
+  const { groups, alone } = await grouping.count(set, order, pace)
+  const first = grouping.byKey(pinned)
+  const places = [...first.values()].map((pins, seq) => ({ seq, position: pins[0]!.position }))
+  const { offset, perPage, groupLimit } = request
+  const beside = besidePinned({ offset, limit: perPage }, places)
+  const isPinned = ({ key }: Group) => first.has(key)
+  const all = grouping.listed(groups, alone)
+  const inPinned = pinned.length === 0 ? [] : all.filter(isPinned)
+  const rest = pinned.length === 0 ? all : all.filter((group) => !isPinned(group))
+  const heads = firstGroups(rest, sort, beside.offset + beside.limit).slice(beside.offset)
+  const shown = [...heads, ...inPinned]
+  const members = groupLimit > 1 ? await grouping.members(set, order, shown, groupLimit, pace) : shown
+  const byKey = Map.groupBy(members, ({ key }) => key)
+  const page: Group[] = []
+  const at = placesOf(places, rest.length)
+  const keys = [...first.keys()]
+  let next = offset - [...at.keys()].filter((place) => place < offset).length - beside.offset
+  for (let place = offset; place < offset + perPage; place++) {
+    const index = at.get(place)
+    if (index === undefined) {
+      const head = heads[next++]
+      if (head !== undefined) page.push(...byKey.get(head.key)!)
+      continue
     }
-    for (const row of bestOfGroups(grouping, keyed(grouping, chosen), limit)) found.set(row.seq, row)
-    if (found.size <= 2 * limit * heads.length + CUT_FROM) continue
-    const best = cut(grouping, [...found.values()], limit, heads.length)
-    found.clear()
-    for (const row of best) found.set(row.seq, row)
+    const key = keys[index]!
+    const pins = first.get(key)!
+    const follow = byKey.get(key) ?? []
+    const size = pins.length + (follow[0]?.size ?? 0)
+    const group = [...pins.map(({ seq }) => ({ seq, keys: [] })), ...follow].slice(0, groupLimit)
+    page.push(...group.map(({ seq, keys: own }) => ({ seq, keys: own, key, size })))
   }
-  const places = new Map(heads.map(({ group_key }, place) => [group_key, place]))
-  return cut(grouping, [...found.values()], limit, heads.length).sort(
-    (a, b) => places.get(a.group_key)! - places.get(b.group_key)!,
-  )
+  const pins = new Set(pinned.map(({ seq }) => seq))
+  const rows = rowsOf(page.map(({ seq }) => seq).filter((seq) => !pins.has(seq)))
+  const rowOf = new Map<number, HitRow>(rows.map((row) => [row.seq, row]))
+  return {
+    rows: page.map(({ seq, key, size }) => ({
+      ...(rowOf.get(seq) ?? pinnedRow(seq)),
+      group_key: key,
+      group_found: size,
+    })),
+    found: keys.length + all.length,
+  }
 }
 
-/** SQL over `d` of a document's group key. */
-export function groupKey(schema: StoredSchema, { groupBy, groupMissingValues }: SearchRequest): string {
-  const values = groupBy.map((name) => groupValue(schema, name))
-  const key = `json_array(${values.join(', ')})`
-  if (groupMissingValues) return key
-  return `CASE WHEN ${values.map((value) => `${value} IS NULL`).join(' OR ')} THEN d.seq ELSE ${key} END`
+/** What is grouped. */
+export interface Grouped {
+  candidates: Candidates
+  sort: readonly SortKey[]
+  pinned: readonly Pinned[]
+  sortVectors?: VectorSearch[] | undefined
 }
 
-function groupValue(schema: StoredSchema, name: string): string {
-  const field = findField(schema, name)!
-  const slot = schema.slots[name]!
-  if (!isArray(field)) {
-    return `(SELECT c.${scalarColumn(slot)} FROM ${columnsTable(slot)} c WHERE c.seq = d.seq)`
-  }
-  const values = `SELECT value FROM ${valuesTable(slot)} c WHERE c.seq = d.seq ORDER BY pos`
-  return `json((SELECT nullif(json_group_array(value), '[]') FROM (${values})))`
+/** Returns the group of each document of a block as a number; NO_GROUP for a document that is its own group. */
+export function groupsOfBlocks(
+  context: SearchContext,
+  request: SearchRequest,
+  pace: Pace,
+): Grouping['groupsOf'] {
+  const grouping = new Grouping(context, request, pace)
+  return (number, offsets) => grouping.groupsOf(number, offsets)
 }
+
+/** A document without a value is a group of its own. */
+export const NO_GROUP = -1
+
+/** So many times the most values of a field and the most groups fit into a safe integer together. */
+const RADIX = 2 ** 26
+
+/** Characters of the different values of a field, or of its lists as JSON. */
+const MOST_CHARACTERS = 8 << 20
+const TOO_LONG = `\`group_by\` takes values of ${MOST_CHARACTERS} characters together. Take a field with shorter values, or find fewer documents with \`filter_by\`.`
+
+/** Numbers of values, from 1 on, in the order in which they are first seen. */
+class Numbers<Key> {
+  readonly #numbers = new Map<Key, number>()
+  readonly #keys: Key[] = []
+  #characters = 0
+
+  /** @throws ApiError 422 for keys that would not fit into memory */
+  numberOf(key: Key): number {
+    let number = this.#numbers.get(key)
+    if (number === undefined) {
+      number = this.#keys.push(key)
+      this.#numbers.set(key, number)
+      if (typeof key === 'string') this.#characters += key.length
+      if (this.#characters > MOST_CHARACTERS) throw new ApiError(422, TOO_LONG)
+    }
+    return number
+  }
+
+  keyOf(number: number): Key {
+    return this.#keys[number - 1]!
+  }
+}
+
+/** A field's values, or the JSON of its lists, and their numbers. */
+interface Part {
+  field: Field
+  numbers: Numbers<Scalar>
+  /** pairs of the group by the fields before and of a value */
+  pairs: Numbers<number>
+}
+
+class Grouping {
+  readonly #parts: Part[]
+  readonly #columns: Columns
+  readonly #groupsMissing: boolean
+  readonly #pace: Pace
+
+  constructor(context: SearchContext, { groupBy, groupMissingValues }: SearchRequest, pace: Pace) {
+    const fields = groupBy.map((name) => findField(context.schema, name)!)
+    this.#parts = fields.map((field) => ({ field, numbers: new Numbers(), pairs: new Numbers() }))
+    this.#columns = new Columns(context, fields)
+    this.#groupsMissing = groupMissingValues
+    this.#pace = pace
+  }
+
+  /** Returns the group of each document of a block: a number, or NO_GROUP. */
+  groupsOf(number: number, offsets: Offsets): (at: number) => number {
+    const parts = this.#parts.map((part) => {
+      const block = this.#columns.block(part.field, number, this.#pace, offsets)
+      return {
+        pairs: part.pairs,
+        numberOf: isArray(part.field) ? listsOf(block, part) : scalarsOf(block, part),
+      }
+    })
+    return (at) => {
+      let group = 0
+      for (const [index, { pairs, numberOf }] of parts.entries()) {
+        const value = numberOf(at)
+        if (value === 0 && !this.#groupsMissing) return NO_GROUP
+        group = index === 0 ? value : pairs.numberOf(group * RADIX + value)
+      }
+      return group
+    }
+  }
+
+  /** Counts the groups and finds their best documents. @throws ApiError 422 */
+  async count(
+    set: MatchSet,
+    order: OrderOf,
+    pace: Pace,
+  ): Promise<{ groups: Map<number, Counted>; alone: Placed[] }> {
+    const groups = new Listed<Counted>()
+    const alone: Placed[] = []
+    await eachBlock(set, pace, (number, offsets) => {
+      const groupOf = this.groupsOf(number, offsets)
+      const { parts } = order(number, offsets)
+      const main = parts[0]!
+      for (let index = offsets.length - 1; index >= 0; index--) {
+        const at = offsets[index]!
+        const group = groupOf(at)
+        const known = group === NO_GROUP ? undefined : groups.get(group)
+        if (known !== undefined) {
+          known.size++
+          const value = main(at)
+          if (value >= known.keys[0]!) improve(known, parts, number * BLOCK + at, at)
+          continue
+        }
+        const placed = { seq: number * BLOCK + at, keys: parts.map((part) => part(at)) }
+        if (group === NO_GROUP) alone.push(placed)
+        else groups.set(group, { ...placed, size: 1 })
+      }
+      if (groups.size > MAX_DISTINCT) throw tooManyGroups()
+    })
+    return { groups: new Map(groups), alone }
+  }
+
+  listed(groups: ReadonlyMap<number, Counted>, alone: readonly Placed[]): Group[] {
+    return [
+      ...Array.from(groups, ([number, group]) => ({ ...group, key: this.#keyOf(number) })),
+      ...alone.map((placed) => ({ ...placed, size: 1, key: placed.seq })),
+    ]
+  }
+
+  /** Documents by the keys of their groups. */
+  byKey(pinned: readonly Pinned[]): Map<GroupHit['group_key'], Pinned[]> {
+    return Map.groupBy(pinned, ({ seq }) => {
+      const number = Math.floor(seq / BLOCK)
+      const at = seq - number * BLOCK
+      const group = this.groupsOf(number, Uint16Array.of(at))(at)
+      return group === NO_GROUP ? seq : this.#keyOf(group)
+    })
+  }
+
+  /** The values of a group as JSON. */
+  #keyOf(group: number): string {
+    const values: string[] = []
+    for (let [index, rest] = [this.#parts.length - 1, group]; index >= 0; index--) {
+      const { field, numbers, pairs } = this.#parts[index]!
+      const pair = index === 0 ? rest : pairs.keyOf(rest)
+      const number = index === 0 ? pair : pair % RADIX
+      rest = Math.floor(pair / RADIX)
+      const value = number === 0 ? null : numbers.keyOf(number)
+      // A list is JSON already.
+      values.unshift(value !== null && isArray(field) ? String(value) : JSON.stringify(value))
+    }
+    return `[${values.join(',')}]`
+  }
+
+  /** The first members of each of these groups, group by group. */
+  async members(
+    set: MatchSet,
+    order: OrderOf,
+    heads: readonly Group[],
+    limit: number,
+    pace: Pace,
+  ): Promise<Group[]> {
+    const found = new Map(heads.map((head) => [head.key, { head, first: new First<Placed>(limit) }]))
+    const known = new Listed<{ first: First<Placed> } | undefined>()
+    await eachBlock(set, pace, (number, offsets) => {
+      const groupOf = this.groupsOf(number, offsets)
+      const { parts } = order(number, offsets)
+      for (let index = offsets.length - 1; index >= 0; index--) {
+        const at = offsets[index]!
+        const group = groupOf(at)
+        if (group === NO_GROUP) continue
+        if (!known.has(group)) known.set(group, found.get(this.#keyOf(group)))
+        const wanted = known.get(group)
+        const seq = number * BLOCK + at
+        if (wanted?.first.takes(seq, parts, at)) {
+          wanted.first.offer({ seq, keys: parts.map((part) => part(at)) })
+        }
+      }
+    })
+    return heads.flatMap((head) => {
+      if (typeof head.key === 'number') return [head]
+      const { items } = found.get(head.key)!.first
+      return items.map(({ seq, keys }) => ({ ...head, seq, keys }))
+    })
+  }
+}
+
+/** The first groups in order. */
+function firstGroups(groups: readonly Group[], sort: readonly SortKey[], wanted: number): Group[] {
+  const first = new First<Group>(wanted)
+  for (const group of groups) {
+    for (const [at, key] of sort.entries()) {
+      if (key.kind === 'group_found') group.keys[at] = key.direction === 'ASC' ? -group.size : group.size
+    }
+    first.offer(group)
+  }
+  return first.items
+}
+
+/** A map with small numbers as keys. An array finds an entry in a tenth of the time that a Map takes. */
+class Listed<Value> {
+  readonly #values: Value[] = []
+  readonly #numbers: number[] = []
+
+  get size(): number {
+    return this.#numbers.length
+  }
+
+  has(number: number): boolean {
+    return number in this.#values
+  }
+
+  get(number: number): Value | undefined {
+    return this.#values[number]
+  }
+
+  set(number: number, value: Value): void {
+    if (!this.has(number)) this.#numbers.push(number)
+    this.#values[number] = value
+  }
+
+  *[Symbol.iterator](): Generator<[number, Value]> {
+    for (const number of this.#numbers) yield [number, this.#values[number]!]
+  }
+}
+
+/** Puts a document in place of a group's best one if it comes before it. */
+function improve(best: Placed, parts: BlockOrder['parts'], seq: number, at: number): void {
+  for (const [index, part] of parts.entries()) {
+    const value = part(at)
+    if (value === best.keys[index]) continue
+    if (value < best.keys[index]!) return
+    best.seq = seq
+    best.keys = parts.map((each) => each(at))
+    return
+  }
+  if (seq > best.seq) best.seq = seq
+}
+
+/** The number of a document's only value, 0 for none. */
+function scalarsOf(block: Block, { numbers }: Part): (at: number) => number {
+  const { values, words, starts } = block
+  if (words !== undefined) {
+    const known = new Uint32Array(words.size)
+    return (at) => {
+      const id = Number(values[at])
+      if (id !== 0 && known[id] === 0) known[id] = numbers.numberOf(words.text(id))
+      return known[id]!
+    }
+  }
+  return (at) => {
+    const place = starts === undefined ? at : placeAt(block, at)
+    const value = place === -1 ? Number.NaN : numberAt(values, place)
+    return Number.isNaN(value) ? 0 : numbers.numberOf(value)
+  }
+}
+
+/** The same for lists. */
+const listsOf =
+  (block: Block, { numbers }: Part) =>
+  (at: number): number => {
+    const values = valuesAt(block, at)
+    return values.length === 0 ? 0 : numbers.numberOf(JSON.stringify(values))
+  }
 
 /** A group's values for the reply, without fields that it has no value of. */
 export function groupValues(
   schema: StoredSchema,
   { groupBy }: SearchRequest,
-  key: GroupRow['group_key'],
+  key: GroupHit['group_key'],
 ): unknown[] {
   // A group of one document without a value has the sequence number as its key.
   const values: unknown = typeof key === 'number' ? undefined : parseExact(key)

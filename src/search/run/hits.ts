@@ -2,10 +2,12 @@
 
 import { ApiError } from '../../errors'
 import { isExcluded, isProjected, project } from '../documents/projection'
+import { metersTo } from '../filter/geopoint'
 import { MAX_PAGE_CHARACTERS } from '../limits'
 import type { RankingRules } from '../request/matching'
 import type { SearchRequest } from '../request/request'
-import { nearestPlace, type SortKey } from '../request/sort'
+import type { SortKey } from '../request/sort'
+import { BLOCK } from '../schema/block'
 import { findField } from '../schema/find-field'
 import { isSearchable, isVector } from '../schema/layout'
 import { analyzerOf, type TextIndex } from '../text/analyzer'
@@ -13,14 +15,15 @@ import { Matchers } from '../text/matcher'
 import type { Term } from '../text/query'
 import { rulesOf } from '../text/rules'
 import type { Document, Hit } from '../types'
-import type { Match } from './candidates'
 import type { SearchContext } from './context'
+import type { OrderedMatch } from './gathered'
 import { countMatches, highlightDocument, type MatchCounts } from './highlight'
 import { attachJoins } from './join-attach'
+import { Columns, setOf } from './match-set'
 import type { Pace } from './pace'
 import { type TextScore, wireFieldScore, wireScore } from './ranking/score'
 
-export interface HitRow extends Match {
+export interface HitRow extends OrderedMatch {
   /** placed by pinned_hits */
   curated?: boolean
 }
@@ -68,7 +71,7 @@ export async function buildHits(
     // Ignore the result: even a search that was cut off returns its hits.
     if (from > 0) await pace.rest()
     const some = rows.slice(from, from + AT_ONCE)
-    addHits(context, request, some, { ...search, matchers }, hits)
+    addHits(context, request, some, { ...search, matchers }, hits, pace)
     for (const { seq } of some) characters += charactersOf(hits.get(seq), request.highlight.v1)
     if (characters > MAX_PAGE_CHARACTERS) throw tooLarge()
   }
@@ -112,6 +115,7 @@ function addHits(
   rows: HitRow[],
   search: HitContext & { matchers: Matchers },
   hits: Map<number, Hit>,
+  pace: Pace,
 ): void {
   const { includeFields, excludeFields } = request
   const { matchers } = search
@@ -122,7 +126,7 @@ function addHits(
     rows.map(({ seq }) => seq),
     withoutVectors,
   )
-  const distances = geoDistances(context, rows, search.sort)
+  const distances = geoDistances(context, rows, search.sort, pace)
   for (const row of rows) {
     const document = documents.get(row.seq)
     if (document === undefined) continue
@@ -208,22 +212,24 @@ function matchInfo(
 
 /** Whole metres from each geopoint that the hits are sorted by, by sequence number. */
 function geoDistances(
-  { sql, schema }: SearchContext,
+  context: SearchContext,
   rows: HitRow[],
   sort: SortKey[],
+  pace: Pace,
 ): Map<number, Record<string, number>> {
   const distances = new Map<number, Record<string, number>>()
+  const set = setOf(rows.map(({ seq }) => seq))
   for (const key of sort) {
     if (key.kind !== 'geopoint') continue
-    const place = nearestPlace(schema, key)
-    const found = sql.exec<{ seq: number; meters: number | null }>(
-      `SELECT d.value AS seq, ${place.sql.replaceAll('d.seq', 'd.value')} AS meters FROM json_each(?) d`,
-      ...place.bindings,
-      JSON.stringify(rows.map(({ seq }) => seq)),
-    )
-    for (const { seq, meters } of found.toArray()) {
-      if (meters === null) continue
-      distances.set(seq, { ...distances.get(seq), [key.field.name]: Math.floor(meters) })
+    const columns = new Columns(context, [key.field])
+    for (const [number, offsets] of set) {
+      const block = columns.block(key.field, number, pace, offsets)
+      for (const at of offsets) {
+        const seq = number * BLOCK + at
+        const meters = metersTo(key, block, at)
+        if (meters === undefined) continue
+        distances.set(seq, { ...distances.get(seq), [key.field.name]: Math.floor(meters) })
+      }
     }
   }
   return distances

@@ -6,10 +6,10 @@ import { prepareFilters, rangedFilter } from '../filter/compile'
 import { costOf } from '../filter/cost'
 import { type FilterNode, fieldsOf, joinsOf, parseFilter } from '../filter/parse'
 import { printFilter } from '../filter/print'
-import { fragment, join, type SqlFragment } from '../fragment'
+import { fragment, join } from '../fragment'
 import { MAX_JOIN_BYTES, MAX_JOIN_DEPTH, MAX_JOIN_DOCUMENTS, MAX_JOIN_KEYS, MAX_JOIN_SORTED } from '../limits'
 import { NOWHERE } from '../range'
-import { orderBy, parseSort, splitSort } from '../request/sort'
+import { parseSort, splitSort } from '../request/sort'
 import { referenceOf } from '../schema/field'
 import { findField } from '../schema/find-field'
 import { isArray, isVector } from '../schema/layout'
@@ -21,13 +21,15 @@ import type {
   JoinQuestion,
   RankQuestion,
 } from '../types'
-import { everything, ordered, type RangedFilter } from './candidates'
+import { everything, type RangedFilter } from './candidates'
+import { firstOf } from './column-order'
 import type { SearchContext } from './context'
 import { countFacets } from './facets'
 import { attachJoins } from './join-attach'
 import { amongSeqs, asJoined, joinedRequest } from './join-facets'
-import { rankedBy } from './join-order'
 import { bracketed, Joins, referring } from './joins'
+import { setOf } from './match-set'
+import { checkOrder, orderingOf } from './order'
 import { type LongSearches, Pace, restOf } from './pace'
 
 /** Documents that one statement filters. */
@@ -255,36 +257,30 @@ async function placesIn(
 ): Promise<Map<number, number>> {
   if (seqs.length > MAX_JOIN_SORTED) throw tooMany(context, MAX_JOIN_SORTED)
   const { sql, schema } = context
-  const relation = fragment(
-    'SELECT value AS seq, NULL AS score, NULL AS distance, NULL AS fused FROM json_each(?)',
-    JSON.stringify(seqs),
-  )
   const split = splitSort(sortBy)
   const [first] = split
   if (split.length === 1 && first!.name === 'id') {
-    const by = `(SELECT id FROM documents i WHERE i.seq = d.seq) ${/^desc$/i.test(first!.direction) ? 'DESC' : 'ASC'}`
-    return placed(pace, sql, relation, fragment(by))
+    const ids = pace.query<{ seq: number }>(
+      sql,
+      fragment(
+        `SELECT seq FROM documents WHERE seq IN (SELECT value FROM json_each(?)) ORDER BY id ${/^desc$/i.test(first!.direction) ? 'DESC' : 'ASC'}`,
+        JSON.stringify(seqs),
+      ),
+    )
+    return new Map(ids.map(({ seq }, place) => [seq, place]))
   }
-  const order = orderBy(parseSort(split, schema), sql, schema, false)
-  const range = { low: seqs[0] ?? 0, high: seqs.at(-1) ?? 0 }
-  if (order.joined.length === 0)
-    return placed(pace, sql, ordered({ relation, range }, order, pace), order.terms)
-  const ranked = await rankedBy(context, order.joined, seqs, pace)
-  return placed(pace, sql, ordered({ relation: ranked, range }, order, pace), order.terms)
-}
-
-function placed(pace: Pace, sql: SqlStorage, relation: SqlFragment, by: SqlFragment): Map<number, number> {
-  const query = join(
-    [
-      fragment('SELECT d.seq, dense_rank() OVER (ORDER BY '),
-      by,
-      fragment(') AS place FROM ('),
-      relation,
-      fragment(') d'),
-    ],
-    '',
-  )
-  return new Map(pace.query<{ seq: number; place: number }>(sql, query).map(({ seq, place }) => [seq, place]))
+  const set = setOf(seqs)
+  const sort = parseSort(split, schema)
+  checkOrder(context, sort)
+  const { order } = await orderingOf(context, sort, { text: false, vector: false, set }, pace)
+  const placed = await firstOf(set, order, seqs.length, pace)
+  const places = new Map<number, number>()
+  for (const [at, { seq, keys }] of placed.entries()) {
+    const isEqual = at > 0 && placed[at - 1]!.keys.every((value, key) => value === keys[key])
+    const last = at === 0 ? -1 : places.get(placed[at - 1]!.seq)!
+    places.set(seq, isEqual ? last : last + 1)
+  }
+  return places
 }
 
 const seqsOf = (pairs: readonly Pair[]): number[] => [...new Set(pairs.map(({ seq }) => seq))]

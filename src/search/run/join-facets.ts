@@ -13,7 +13,7 @@ import type { SearchContext } from './context'
 import { excludesIn } from './join-fields'
 import type { SearchJoins } from './join-port'
 import { shownOf } from './join-shown'
-import { type MatchSet, partsOf, setOf, sizeOf } from './match-set'
+import { type MatchSet, setOf, sizeOf } from './match-set'
 import type { Pace } from './pace'
 
 const PROBLEM = 'Error parsing reference facet: '
@@ -162,5 +162,5 @@ export function inOrder(
 /** Documents of a joined collection as the matches of a search. */
 export const amongSeqs = (seqs: readonly number[]) => {
   const set = setOf(seqs)
-  return { parts: partsOf(set), text: false, vector: false, found: seqs.length, set: async () => set }
+  return { text: false, vector: false, found: seqs.length, set: async () => set }
 }

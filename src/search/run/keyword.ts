@@ -17,6 +17,7 @@ import type { SearchRequest } from '../request/request'
 import { textCode, textColumn, textNumber } from '../schema/shared-column'
 import { analyzerOf, type TextIndex } from '../text/analyzer'
 import { mostTelling } from '../text/long-query'
+import type { TextMatch } from '../text/query'
 import {
   informativeWords,
   matchExpression,
@@ -33,19 +34,20 @@ import { hasSynonyms, withoutSynonyms, withSynonyms } from '../text/synonyms'
 import { corrections, typosAllowed } from '../text/typo'
 import { wordDistance } from '../text/word-distance'
 import {
-  countedWindow,
-  countOf,
-  type OrderedMatch,
+  bestByScore,
+  candidatesOf,
+  gatherScores,
   type RangedFilter,
-  type TextMatch,
   type Top,
   textMatches,
 } from './candidates'
 import type { SearchContext } from './context'
-import { type Gathered, gatherScores } from './gathered'
+import { filteredMatches } from './filtered-matches'
+import type { Gathered, OrderedMatch } from './gathered'
 import type { Pace } from './pace'
 import { splitOrJoined, splitsAndJoins, withCompounds, withSpellings } from './split-join'
 import { vocabularyFor } from './vocabulary'
+import { windowOf } from './window'
 import { documentsWith } from './word-weights'
 
 /** With this many informative words, a query counts as a question. */
@@ -94,9 +96,13 @@ export async function planKeywordSearch(
       return { terms, match, found: matches.size, rows: undefined, matches }
     }
     if (top !== undefined) {
-      return { terms, match, ...(await countedWindow(sql, { parts, found: undefined }, top, pace)) }
+      const { offset, limit, sort } = top
+      const { best, found } = await bestByScore(sql, parts, offset + limit, sort.length === 1, pace)
+      const { rows } = await windowOf(context, candidatesOf(best, true, false), sort, top, pace)
+      return { terms, match, found, rows }
     }
-    return { terms, match, found: await countOf(sql, parts, pace), rows: undefined }
+    const { size } = await filteredMatches(context, match, filter, pace)
+    return { terms, match, found: size, rows: undefined }
   }
 
   // For a question, any of its words is enough, however many documents have all of them.

@@ -6,16 +6,26 @@
 import { readColumn } from '../../stored-json'
 import { fieldsInMemory, selectOf } from '../filter/memory'
 import { parseFilter } from '../filter/parse'
-import { fragment, join } from '../fragment'
+import { fragment, join, type SqlFragment } from '../fragment'
+import type { Range } from '../range'
 import { BLOCK, type Block, type Offsets } from '../schema/block'
-import { type Column, NotKept } from '../schema/column'
+import type { Column } from '../schema/column'
 import type { Field } from '../types'
-import type { Candidates } from './candidates'
 import type { SearchContext } from './context'
 import type { Pace } from './pace'
 
 /** By the number of a block: the documents of it that match. The newest block comes first. */
 export type MatchSet = ReadonlyMap<number, Offsets>
+
+/** A part of the matches. */
+export interface Part {
+  relation: SqlFragment
+  /** contains the sequence numbers of all of its documents */
+  range: Range
+}
+
+/** Matches in parts, each small enough for one statement. @param width sequence numbers that the first part spans */
+export type Parts = (pace: Pace, width?: number) => AsyncIterable<Part>
 
 /** Reading a block's values from memory takes about as long as SQLite takes for this many rows. */
 const ROWS_A_BLOCK = BLOCK / 64
@@ -23,26 +33,21 @@ const ROWS_A_BLOCK = BLOCK / 64
 /** The columns that a search reads, by field. */
 export class Columns {
   readonly #context: SearchContext
-  readonly #columns = new Map<string, Column>()
+  readonly #columns: ReadonlyMap<string, Column>
 
-  constructor(context: SearchContext, columns: readonly Column[]) {
+  constructor(context: SearchContext, fields: readonly Field[]) {
+    const columns = context.columns.columns(context.schema, [...new Set(fields)])
     this.#context = context
-    for (const column of columns) this.#columns.set(column.field.name, column)
+    this.#columns = new Map(columns.map((column) => [column.field.name, column]))
   }
 
   of = (field: Field): Column => this.#columns.get(field.name)!
 
-  /** The values of a column in a block. @throws NotKept */
-  block(column: Column, number: number, pace: Pace): Block {
+  /** The values of a field in a block. @param wanted the documents whose values are needed */
+  block(field: Field, number: number, pace: Pace, wanted?: Offsets): Block {
     const { sql, columns } = this.#context
-    return columns.block(sql, column, number, pace.read)
+    return columns.block(sql, this.of(field), number, pace.read, wanted)
   }
-}
-
-/** The columns of these fields; undefined if SQL has to read them. */
-export function columnsOf(context: SearchContext, fields: readonly Field[]): Columns | undefined {
-  const columns = context.columns.columns(context.schema, [...new Set(fields)], context.count())
-  return columns && new Columns(context, columns)
 }
 
 /**
@@ -69,19 +74,6 @@ export const sizeOf = (set: MatchSet): number => {
 }
 
 /**
- * Runs work in memory. If a field turns out not to be cached, the caller must use SQL. @returns undefined if a field
- * turns out not to be kept
- */
-export async function ifKept<Result>(work: () => Promise<Result>): Promise<Result | undefined> {
-  try {
-    return await work()
-  } catch (error) {
-    if (error instanceof NotKept) return undefined
-    throw error
-  }
-}
-
-/**
  * Finds every document that passes a filter, at most once.
  * @param without sequence numbers of documents to leave out
  * @returns undefined if memory cannot evaluate the filter
@@ -90,21 +82,20 @@ export function filteredSet(
   context: SearchContext,
   filterBy: string,
   without: readonly number[],
-): Candidates['set'] {
+): ((pace: Pace) => Promise<MatchSet>) | undefined {
   const tree = parseFilter(filterBy)
   const fields = tree === undefined ? [] : fieldsInMemory(context.schema, tree)
   if (fields === undefined) return undefined
-  const find = async (pace: Pace): Promise<MatchSet | undefined> => {
+  const find = async (pace: Pace): Promise<MatchSet> => {
     const { sql, schema } = context
-    const columns = columnsOf(context, fields)
-    if (columns === undefined) return undefined
-    const select = tree && selectOf(tree, schema, columns.of)
+    const columns = new Columns(context, fields)
+    const select = tree && selectOf(tree, schema)
     const { low, high } = pace.ends(sql)
     const set = new Map<number, Offsets>()
     const left = new Set(without)
     for (let number = Math.floor(high / BLOCK); number >= Math.floor(low / BLOCK); number--) {
       const present = context.columns.present(sql, schema, context.count(), number, pace.read)
-      const passed = select ? select(present, (column) => columns.block(column, number, pace)) : present
+      const passed = select ? select(present, (field) => columns.block(field, number, pace)) : present
       const offsets = left.size > 0 ? passed.filter((at) => !left.has(number * BLOCK + at)) : passed
       if (offsets.length > 0) set.set(number, offsets)
       pace.countRows(ROWS_A_BLOCK * pace.weight)
@@ -119,7 +110,7 @@ export function filteredSet(
 const MOST_AT_ONCE = 131_072
 
 /** The matches of candidates that come as relations. */
-export const gatheredSet = (sql: SqlStorage, parts: Candidates['parts']): NonNullable<Candidates['set']> =>
+export const gatheredSet = (sql: SqlStorage, parts: Parts): ((pace: Pace) => Promise<MatchSet>) =>
   once(async (pace) => {
     const seqs: number[][] = []
     for await (const { relation, range } of parts(pace)) {
@@ -191,7 +182,7 @@ export const seqsOf = (set: MatchSet): number[] =>
   [...set].flatMap(([number, offsets]) => Array.from(offsets, (at) => number * BLOCK + at))
 
 /** Matches as relations without scores, so many blocks together that they have about as many documents as one. */
-export const partsOf = (set: MatchSet): Candidates['parts'] =>
+export const partsOf = (set: MatchSet): Parts =>
   async function* (pace) {
     let seqs: number[] = []
     const part = () => ({
@@ -214,38 +205,11 @@ export const partsOf = (set: MatchSet): Candidates['parts'] =>
     if (seqs.length > 0) yield part()
   }
 
-/** Up to this many matches, SQL reads them from a list instead of finding them again. */
-const MOST_LISTED = 16_384
-
-/** The same candidates for SQL, as a list if their set is known to be small, and has no scores. */
-export async function listed(candidates: Candidates, pace: Pace): Promise<Candidates> {
-  const set = candidates.text ? undefined : await candidates.set?.(pace)
-  if (set === undefined || (candidates.fit === undefined && sizeOf(set) > MOST_LISTED)) return candidates
-  return { ...candidates, parts: partsOf(set), found: candidates.found ?? sizeOf(set) }
-}
-
-/** Finds matches at most once. @returns resolves to undefined if SQL has to find them */
-export function once(find: (pace: Pace) => Promise<MatchSet | undefined>): NonNullable<Candidates['set']> {
-  let found: Promise<MatchSet | undefined> | undefined
+/** Finds matches at most once. */
+export function once<Found>(find: (pace: Pace) => Promise<Found>): (pace: Pace) => Promise<Found> {
+  let found: Promise<Found> | undefined
   return (pace) => {
-    found ??= ifKept(() => find(pace))
+    found ??= find(pace)
     return found
   }
-}
-
-/** Reading this many documents of a block takes about as long as reading a single match. */
-const DOCUMENTS_A_MATCH = 8
-
-/**
- * Whether loading these columns into memory is worth it. For few matches, SQL reads less than the blocks around them.
- */
-export function isWorthKeeping(context: SearchContext, set: MatchSet, fields: readonly Field[]): boolean {
-  const columns = context.columns.columns(context.schema, [...new Set(fields)], context.count())
-  if (columns === undefined) return false
-  let missing = 0
-  for (const number of set.keys()) {
-    for (const column of columns) if (!context.columns.has(column, number)) missing++
-  }
-  const documents = missing * Math.min(BLOCK, context.count())
-  return documents <= DOCUMENTS_A_MATCH * sizeOf(set) * columns.length
 }

@@ -8,12 +8,11 @@ import type { SearchRequest } from '../request/request'
 import type { VectorQuery } from '../request/vector-query'
 import type { EmbedConfig, Field, SearchScope } from '../types'
 import type { Candidates, Neighbour, Report, Restriction, VectorIndex, Wanted } from '../vectors/vector-index'
-import { everything, type Candidates as Found, type RangedFilter } from './candidates'
+import { everything, type RangedFilter } from './candidates'
 import type { SearchContext } from './context'
+import { CONTEXT_WEIGHT } from './fusion'
+import type { Parts } from './match-set'
 import type { Pace } from './pace'
-import { CONTEXT_WEIGHT } from './question-words'
-
-type Parts = Found['parts']
 
 export interface VectorSearch {
   field: Field

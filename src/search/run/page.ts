@@ -1,35 +1,22 @@
 /** Turns matches into the reply's page: rows in order, pinned documents in their places, groups. */
 
-import { EVERYWHERE } from '../range'
-import type { Order } from '../request/order'
 import type { SearchRequest } from '../request/request'
-import { completeSort, distanceColumn, orderBy, type SortKey } from '../request/sort'
+import { completeSort } from '../request/sort'
 import type { TextIndex } from '../text/analyzer'
 import type { Term } from '../text/query'
 import type { SearchResult } from '../types'
-import {
-  type Candidates,
-  countedWindow,
-  countOf,
-  type OrderedMatch,
-  rowsAsRelation,
-  type Top,
-} from './candidates'
-import { fieldsOfOrder } from './column-order'
+import type { Candidates } from './candidates'
 import type { SearchContext } from './context'
 import { diversified } from './diversity'
-import { gather } from './gathered'
-import { type GroupRow, type Groups, groupHits, groupValues } from './grouping'
+import type { OrderedMatch } from './gathered'
+import { type GroupHit, type Groups, groupsOf, groupValues } from './grouping'
 import { buildHits, type HitContext, type HitRow } from './hits'
-import { addRanks } from './join-order'
-import { listed, sizeOf } from './match-set'
-import { groupsInMemory } from './memory-groups'
-import { windowInMemory } from './memory-window'
-import { distancesTo, type VectorSearch } from './nearest'
+import { setOf, sizeOf } from './match-set'
+import type { VectorSearch } from './nearest'
 import type { Pace } from './pace'
 import { besidePinned, type Pinned, withPinned } from './pinned'
-import { groupsWithPinned } from './pinned-groups'
 import type { TextScore } from './ranking/score'
+import { windowOf } from './window'
 
 /** The matches, and how they were found. */
 export interface Found {
@@ -64,49 +51,21 @@ export async function makePage(
   search: Found,
   pace: Pace,
 ): Promise<Page> {
-  const { sql, schema } = context
-  const { terms, index, pinned, texts } = search
-  const sort = completeSort(request.sort, schema, search.candidates)
-  if (search.top !== undefined && request.groupBy.length === 0) {
-    const { text, vector } = search.candidates
-    return shownPage(context, request, search.top, { terms, index, text, vector, sort, texts }, pace)
-  }
-  const order = orderBy(sort, sql, schema, search.candidates.text && search.candidates.vector)
-  const quick = await pageInMemory(context, request, search, sort, pace)
-  // If facets or an order in memory need the set of all matches, reuse it.
-  const needsSet = request.facets.length > 0 || fieldsOfOrder(sort) !== undefined
-  const known = needsSet ? await listed(search.candidates, pace) : search.candidates
-  const candidates =
-    quick === undefined ? await withColumns(context, { ...search, candidates: known }, order, pace) : known
+  const { candidates, terms, index, pinned, texts, sortVectors } = search
+  const sort = completeSort(request.sort, context.schema, candidates)
   const { text, vector } = candidates
   const hitContext: HitContext = { terms, index, text, vector, sort, texts }
   if (request.groupBy.length > 0) {
-    const found =
-      candidates.found ??
-      (await sizeInMemory(candidates, pace)) ??
-      (await countOf(sql, candidates.parts, pace))
-    const groups = await groupedPage(context, request, candidates, {
-      order,
-      hitContext,
-      pace,
-      pinned,
-      groups: quick?.groups,
-    })
-    return { ...groups, found_docs: found, seqs: [] }
+    const groups = await groupsOf(context, request, { candidates, sort, pinned, sortVectors }, pace)
+    const page = await shownGroups(context, request, groups, hitContext, pace)
+    const found = candidates.found ?? sizeOf(await candidates.set(pace))
+    return { ...page, found_docs: found, seqs: [] }
   }
-  const page = { offset: request.offset, limit: request.perPage, order, byScore: false }
-  const window =
-    quick?.window ??
-    (pinned.length > 0
-      ? await arrange(sql, candidates, pinned, page, pace)
-      : await countedWindow(sql, leadingOf(candidates, sort, page), page, pace))
-  if (quick === undefined) readTexts(candidates, window.rows)
-  return shownPage(context, request, window, hitContext, pace)
+  if (search.top !== undefined) return shownPage(context, request, search.top, hitContext, pace)
+  const page = { offset: request.offset, limit: request.perPage }
+  const others = await windowOf(context, candidates, sort, besidePinned(page, pinned), pace, sortVectors)
+  return shownPage(context, request, withPinned(others, pinned, page), hitContext, pace)
 }
-
-/** Reads how well the documents of a page fit, for those who see it. */
-const readTexts = ({ fit }: Candidates, rows: readonly HitRow[]): void =>
-  void fit?.of(rows.filter(({ score }) => score !== null).map(({ seq }) => seq))
 
 /** The hits of a window of rows. */
 async function shownPage(
@@ -119,31 +78,8 @@ async function shownPage(
   const { by, lambda } = request.diversity
   const shown = by === undefined ? rows : await diversified(context, lambda, by, rows, hitContext, pace)
   await pace.rest()
-  const hits = await buildHits(context, request, shown.map(withDistance), hitContext, pace)
+  const hits = await buildHits(context, request, shown, hitContext, pace)
   return { found, hits: [...hits.values()], seqs: [...hits.keys()] }
-}
-
-/** The page from values in memory; undefined if SQL must find it. */
-async function pageInMemory(
-  context: SearchContext,
-  request: SearchRequest,
-  { candidates, pinned }: Found,
-  sort: SortKey[],
-  pace: Pace,
-): Promise<{ groups?: Groups; window?: Windowed } | undefined> {
-  if (request.groupBy.length > 0) {
-    if (pinned.length > 0) return undefined
-    const groups = await groupsInMemory(context, request, candidates, sort, pace)
-    return groups && { groups }
-  }
-  const page = { offset: request.offset, limit: request.perPage }
-  const others = await windowInMemory(context, candidates, sort, besidePinned(page, pinned), pace)
-  return others && { window: withPinned(others, pinned, page) }
-}
-
-async function sizeInMemory({ set }: Candidates, pace: Pace): Promise<number | undefined> {
-  const found = await set?.(pace)
-  return found && sizeOf(found)
 }
 
 /** Hits that a facet with `top_k` counts, as in Typesense. */
@@ -156,92 +92,26 @@ export async function bestMatches(
   search: Found,
   pace: Pace,
 ): Promise<Candidates> {
-  const sort = completeSort(request.sort, context.schema, search.candidates)
-  const order = orderBy(sort, context.sql, context.schema, search.candidates.text && search.candidates.vector)
-  const candidates = await withColumns(context, search, order, pace)
+  const { candidates, sortVectors } = search
+  const sort = completeSort(request.sort, context.schema, candidates)
   const limit = Math.max(TOP_K, request.offset + request.perPage)
   const { rows } =
     (await search.first?.(limit)) ??
-    (await countedWindow(context.sql, candidates, { offset: 0, limit, order, byScore: false }, pace))
-  const relation = rowsAsRelation(rows)
-  return {
-    ...candidates,
-    found: rows.length,
-    set: undefined,
-    async *parts() {
-      yield { relation, range: EVERYWHERE }
-    },
-  }
+    (await windowOf(context, candidates, sort, { offset: 0, limit }, pace, sortVectors))
+  const set = setOf(rows.map(({ seq }) => seq))
+  return { ...candidates, found: rows.length, set: async () => set }
 }
 
-/** Adds the columns that depend on all matches or on vectors: buckets and distances. */
-async function withColumns(
-  context: SearchContext,
-  { candidates, sortVectors = [] }: Found,
-  { buckets, joined }: Order,
-  pace: Pace,
-): Promise<Candidates> {
-  if (buckets.length + sortVectors.length + joined.length === 0) return candidates
-  const gathered = await gather(context.sql, candidates.parts, pace)
-  await addRanks(context, gathered, joined, pace)
-  for (const each of buckets) gathered.fill(each, candidates.text && candidates.vector)
-  for (const [index, search] of sortVectors.entries()) {
-    gathered.columns.set(distanceColumn(index), await distancesTo(context, search, gathered.seqs, pace))
-  }
-  return { ...candidates, parts: gathered.parts, found: gathered.size, leading: undefined }
-}
-
-/** What a window needs of matches in memory. If the best match comes first, SQL reads a few of them and not all. */
-function leadingOf(candidates: Candidates, [first]: SortKey[], { offset, limit }: Top): Candidates {
-  const isBestFirst =
-    first?.kind === 'text_match' && first.buckets === undefined && first.direction === 'DESC'
-  if (!isBestFirst || candidates.leading === undefined || limit === 0) return candidates
-  return { ...candidates, parts: candidates.leading(offset + limit) }
-}
-
-/** A hit reports the distance that it is sorted by. */
-const withDistance = (row: HitRow & { distance0?: unknown }): HitRow =>
-  row.distance === null && typeof row.distance0 === 'number' ? { ...row, distance: row.distance0 } : row
-
-/** A window with the pinned documents in their places. */
-async function arrange(
-  sql: SqlStorage,
-  candidates: Candidates,
-  pinned: Found['pinned'],
-  top: Top,
-  pace: Pace,
-): Promise<{ rows: HitRow[]; found: number }> {
-  const others = await countedWindow(sql, candidates, besidePinned(top, pinned), pace)
-  return withPinned(others, pinned, top)
-}
-
-async function groupedPage(
+async function shownGroups(
   context: SearchContext,
   request: SearchRequest,
-  candidates: Candidates,
-  {
-    order,
-    hitContext,
-    pace,
-    pinned,
-    groups: known,
-  }: {
-    order: Order
-    hitContext: HitContext
-    pace: Pace
-    pinned: readonly Pinned[]
-    groups: Groups | undefined
-  },
+  groups: Groups,
+  hitContext: HitContext,
+  pace: Pace,
 ): Promise<Pick<SearchResult, 'found' | 'grouped_hits'>> {
-  const groups =
-    known ??
-    (pinned.length > 0
-      ? await groupsWithPinned(context, request, candidates, { order, pinned }, pace)
-      : await groupHits(context, request, candidates, order, pace))
-  if (known === undefined) readTexts(candidates, groups.rows)
   const hits = await buildHits(context, request, groups.rows, hitContext, pace)
   const grouped: NonNullable<SearchResult['grouped_hits']> = []
-  let key: GroupRow['group_key'] | undefined
+  let key: GroupHit['group_key'] | undefined
   for (const row of groups.rows) {
     const hit = hits.get(row.seq)
     if (hit === undefined) continue

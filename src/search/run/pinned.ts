@@ -1,12 +1,11 @@
 /** Documents that a search or a curation pins to positions. */
 import { rangedFilter } from '../filter/compile'
 import { fragment } from '../fragment'
-import { EVERYWHERE } from '../range'
 import type { SearchRequest } from '../request/request'
 import type { Candidates } from './candidates'
 import type { SearchContext } from './context'
 import type { HitRow } from './hits'
-import { withSeqs } from './match-set'
+import { once, withSeqs } from './match-set'
 import type { Pace } from './pace'
 
 /** A pinned document. Positions begin with 1. */
@@ -104,23 +103,10 @@ export const pinnedRow = (seq: number): HitRow => ({
 export function includingPinned(candidates: Candidates, pinned: readonly Pinned[]): Candidates {
   if (pinned.length === 0) return candidates
   const seqs = pinned.map(({ seq }) => seq)
-  const { parts, set } = candidates
   return {
     ...candidates,
     found: undefined,
-    set:
-      set &&
-      (async (pace) => {
-        const others = await set(pace)
-        return others && withSeqs(others, seqs)
-      }),
-    async *parts(pace, width) {
-      yield* parts(pace, width)
-      yield {
-        relation: fragment('SELECT value AS seq FROM json_each(?)', JSON.stringify(seqs)),
-        range: EVERYWHERE,
-      }
-    },
+    set: once(async (pace) => withSeqs(await candidates.set(pace), seqs)),
   }
 }
 

@@ -2,22 +2,17 @@
 
 import { NOWHERE } from '../range'
 import type { SearchRequest } from '../request/request'
-import { orderBy } from '../request/sort'
+import type { TextMatch } from '../text/query'
 import { informativeWords, type ParsedQuery } from '../text/query'
-import { countedWindow, type RangedFilter, type TextMatch, textMatches } from './candidates'
+import { bestByScore, gatherScores, type RangedFilter, textMatches } from './candidates'
 import type { SearchContext } from './context'
-import { blend, type ScoredWords } from './fusion'
-import { Gathered, gatherScores, withColumns } from './gathered'
+import { blend, CONTEXT_WEIGHT, type ScoredWords } from './fusion'
+import { Gathered } from './gathered'
 import { type KeywordSearch, matchOfAny, queryOf } from './keyword'
 import type { Pace } from './pace'
 import { MOST_OF_CONTEXT } from './recent-questions'
 import { idealScore, type WeighedWord, weighWords } from './word-weights'
 
-/**
- * Weight of `context_q` beside `q`, for words and for meaning. On the 180 follow-ups of MTRAG 0.2 to 0.4 gain nearly the
- * same.
- */
-export const CONTEXT_WEIGHT = 0.3
 /**
  * If a question finds more documents than this, the earlier conversation is ignored: ranking with it takes place in
  * memory.
@@ -96,17 +91,10 @@ const scored = (matches: Gathered, asked: WeighedWord[]): ScoredWords => ({
 })
 
 async function bestOfContext(
-  { sql, schema }: SearchContext,
+  { sql }: SearchContext,
   match: TextMatch,
   filter: RangedFilter,
   pace: Pace,
 ): Promise<Gathered> {
-  const said = new Gathered()
-  const order = orderBy([{ kind: 'text_match', direction: 'DESC', buckets: undefined }], sql, schema, false)
-  const best = { offset: 0, limit: MOST_OF_CONTEXT, order, byScore: true }
-  const parts = withColumns(textMatches(sql, match, filter), 'd.seq, d.score')
-  // Nobody asks how many there are, and to count them takes a copy of all.
-  const { rows } = await countedWindow(sql, { parts, found: 0 }, best, pace)
-  for (const { seq, score } of rows) said.add(seq, score ?? Number.NaN, Number.NaN, Number.NaN)
-  return said
+  return (await bestByScore(sql, textMatches(sql, match, filter), MOST_OF_CONTEXT, true, pace)).best
 }

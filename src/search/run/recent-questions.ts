@@ -4,7 +4,7 @@
  */
 import { changesOf } from '../changes'
 import { Kept, type Memory } from '../memory'
-import type { TextMatch } from './candidates'
+import type { TextMatch } from '../text/query'
 import { Gathered } from './gathered'
 import type { Pace } from './pace'
 

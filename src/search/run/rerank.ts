@@ -8,10 +8,12 @@
 
 import { oneOf } from '../fragment'
 import { EVERYWHERE } from '../range'
+import type { TextMatch } from '../text/query'
 import { byDistance, type Neighbour } from '../vectors/vector-index'
-import { type TextMatch, textMatchesIn } from './candidates'
+import { gather, textMatchesIn } from './candidates'
 import type { SearchContext } from './context'
-import { type Gathered, gather } from './gathered'
+import type { Gathered } from './gathered'
+import type { Parts } from './match-set'
 import type { VectorSearch } from './nearest'
 import type { Pace } from './pace'
 
@@ -44,7 +46,7 @@ export async function completeSides(
   const measured = new Set([...best.seqs.slice(0, MAX_MEASURED), ...byVector])
   await pace.rest()
   const relation = textMatchesIn(anyWord, oneOf(byVectorAlone), EVERYWHERE)
-  const added: typeof text.parts = async function* () {
+  const added: Parts = async function* () {
     yield { relation, range: EVERYWHERE }
   }
   await gather(context.sql, added, pace, text)

@@ -10,7 +10,7 @@ import type { PassageReader } from '../../models/static-embedder/reader'
 import { logFault, type Origin } from '../fault-log'
 import { compileFilter, prepareFilters } from '../filter/compile'
 import { impliedConditions } from '../filter/conditions'
-import { fragment, splitOutside } from '../fragment'
+import { splitOutside } from '../fragment'
 import { EVERYWHERE, NOWHERE } from '../range'
 import { diversifying } from '../request/diversity'
 import { parseRequest, type SearchRequest } from '../request/request'
@@ -18,16 +18,17 @@ import type { StoredSchema } from '../schema/layout'
 import type { ParsedQuery } from '../text/query'
 import type { SearchParameters, SearchResult, SearchScope } from '../types'
 import { type Candidates, VectorsUnavailable } from '../vectors/vector-index'
-import { everything, type RangedFilter, textMatches } from './candidates'
+import { candidatesOf, everything, gatherScores, type RangedFilter, textMatches } from './candidates'
 import type { SearchContext } from './context'
 import { costOfConditions, effectiveFilter, filtersOf } from './effective-filter'
 import { countFacets } from './facets'
+import { filteredMatches } from './filtered-matches'
 import { fuseScores } from './fusion'
-import { fuse, type Gathered, neighboursGathered } from './gathered'
+import { fuse, neighboursGathered } from './gathered'
 import { requireInfix, withInfix } from './infix'
 import { searchJoins } from './joining'
 import { matchOfAny, planKeywordSearch, queryOf } from './keyword'
-import { gatheredSet } from './match-set'
+import { gatheredSet, once } from './match-set'
 import { withoutMisspellings } from './misspelled'
 import { concerns, parseReranking, type Reranking, rerankHits, textsToRead, widened } from './model-rerank'
 import { applyNamedSets, readNamedSets } from './named-sets'
@@ -38,6 +39,7 @@ import {
   seekNeighbours,
   type VectorSearch,
 } from './nearest'
+import { checkOrder } from './order'
 import { LongSearches, Pace, type Pacing, pacing, restOf } from './pace'
 import { bestMatches, type Found, makePage } from './page'
 import { besidePinned, includingPinned, pinnedDocuments } from './pinned'
@@ -214,6 +216,7 @@ async function prepare(
   const found = diversity ? diversifying(request, diversity, schema) : request
   const wide = reranked ? widened(found, reranked) : found
   await preparing((pace) => prepareFilters(schema, filtersOf(wide), restOf(pace)))
+  checkOrder(context, wide.sort)
   // Check the filter before paying for an embedding. Its matches are read after the wait.
   if (request.vectorQuery !== undefined || request.embeddingField !== undefined) {
     compileFilter(context.sql, context.schema, request.filterBy, NOWHERE, context.joins?.documents)
@@ -335,7 +338,7 @@ async function find(
   if (vector === undefined && keyword !== undefined && hasContext(request, keyword)) {
     const words = await questionWords(context, request, { query, keyword, filter }, pace)
     const matches = isRead ? await readWords(context, request, words, { terms, reader }, pace) : words.matches
-    return { candidates: gatheredCandidates(matches, { vector: false }), terms, pinned }
+    return { candidates: candidatesOf(matches, true, false), terms, pinned }
   }
   if (vector === undefined) {
     if (keyword === undefined) return all(context, query, filter, pinned)
@@ -343,8 +346,13 @@ async function find(
     const known = keyword.rows && found !== undefined ? { rows: keyword.rows, found } : undefined
     const page =
       isRead && known ? await readPage(context, request, known, { terms, reader, top, pinned }, pace) : known
-    const parts = textMatches(sql, keyword.match, filter)
-    return { candidates: { parts, text: true, vector: false, found }, terms, pinned, top: page }
+    const { match } = keyword
+    const candidates = {
+      ...{ text: true, vector: false, found },
+      set: once(async (by: Pace) => (await filteredMatches(context, match, filter, by)).set),
+      gathered: once((by: Pace) => gatherScores(sql, textMatches(sql, match, filter), by)),
+    }
+    return { candidates, terms, pinned, top: page }
   }
   const { k } = wantedNeighbours(request, vector, keyword !== undefined)
   if (seeking === 'unavailable' && keyword === undefined) {
@@ -354,8 +362,7 @@ async function find(
   const nearest =
     seeking === 'unavailable' ? [] : await nearestNeighbours(context, vector, filter, k, pace, seeking)
   if (keyword === undefined) {
-    const { parts } = neighboursGathered(nearest)
-    return { candidates: { parts, text: false, vector: true, found: nearest.length }, terms, pinned }
+    return { candidates: candidatesOf(neighboursGathered(nearest), false, true), terms, pinned }
   }
   const words = await questionWords(context, request, { query, keyword, filter }, pace)
   const text = words.matches
@@ -368,41 +375,24 @@ async function find(
       ? fuseScores(words, near, meaningOf(context, vector), (vector.field.vec_dist ?? 'cosine') === 'cosine')
       : fuse(text, near, vector.alpha ?? RANK_ALPHA)
   await readBest(context, request, { fused, words, terms, vector }, pace)
-  return { candidates: gatheredCandidates(fused, { vector: true }), terms, pinned }
+  return { candidates: candidatesOf(fused, true, true), terms, pinned }
 }
-
-/** Matches of words that are in memory. @param vector whether they are fused with those of a vector */
-const gatheredCandidates = (gathered: Gathered, { vector }: { vector: boolean }): Found['candidates'] => ({
-  parts: gathered.parts,
-  text: true,
-  vector,
-  found: gathered.size,
-  leading: (count) => gathered.leading(count, vector).parts,
-})
 
 /** Every document that passes the filter; none for a query of stopwords. */
 function all(
   { sql, count }: SearchContext,
-  { excluded, onlyStopwords }: ParsedQuery,
+  { onlyStopwords }: ParsedQuery,
   filter: RangedFilter,
   pinned: Found['pinned'],
 ): Found {
+  const none = { text: false, vector: false }
   if (onlyStopwords) {
-    const parts = everything(sql, () => fragment('0'))
-    return { candidates: { parts, text: false, vector: false, found: 0 }, terms: [], pinned }
+    return { candidates: { ...none, found: 0, set: async () => new Map() }, terms: [], pinned }
   }
   const found = filter(NOWHERE).sql === '1' ? count() : undefined
-  const parts = everything(sql, filter)
-  const gathered = gatheredSet(sql, parts)
-  const set =
-    excluded.length === 0
-      ? (filter.set ?? gathered)
-      : async (pace: Pace) => (await filter.set?.(pace)) ?? gathered(pace)
-  return {
-    candidates: { parts, text: false, vector: false, found, set },
-    terms: [],
-    pinned,
-  }
+  const gathered = gatheredSet(sql, everything(sql, filter))
+  const set = async (pace: Pace) => (await filter.set?.(pace)) ?? gathered(pace)
+  return { candidates: { ...none, found, set }, terms: [], pinned }
 }
 
 function withoutExcludedParts(result: SearchResult, { excludeFields }: SearchRequest): SearchResult {

@@ -1,7 +1,7 @@
 /** What a search wants of its two sides: a window of the best words, so many neighbours, and how much they weigh. */
 
 import type { SearchRequest } from '../request/request'
-import { completeSort, orderBy } from '../request/sort'
+import { completeSort } from '../request/sort'
 import type { Wanted } from '../vectors/vector-index'
 import type { Top } from './candidates'
 import type { SearchContext } from './context'
@@ -15,15 +15,18 @@ const HYBRID_ENOUGH = 50
 const STRONG = 0.8
 /** The page as a window of the best keyword matches, if the order begins with the text match. */
 export function topWanted(context: SearchContext, request: SearchRequest): Top | undefined {
-  const { sql, schema } = context
-  const sort = completeSort(request.sort, schema, { text: true, vector: false })
+  const sort = completeSort(request.sort, context.schema, { text: true, vector: false })
   const first = sort[0]!
   const isByScore = first.kind === 'text_match' && first.buckets === undefined && first.direction === 'DESC'
   if (!isByScore || request.groupBy.length > 0 || request.perPage === 0) return undefined
-  const order = orderBy(sort, sql, schema, false)
-  // These keys need columns computed from all matches.
-  if (order.buckets.length > 0 || order.distances > 0 || order.joined.length > 0) return undefined
-  return { offset: request.offset, limit: request.perPage, order, byScore: true }
+  // These keys need all matches.
+  if (
+    sort.some(
+      (key) => key.kind === 'vector_query' || key.kind === 'joined' || ('buckets' in key && key.buckets),
+    )
+  )
+    return undefined
+  return { offset: request.offset, limit: request.perPage, sort }
 }
 
 /** How many neighbours to find. @param isHybrid words are searched too */

@@ -3,11 +3,8 @@
  * SQLite takes up to a microsecond for a value, this cache some nanoseconds.
  *
  * Values are kept in blocks of 4,096 sequence numbers, read when a search first needs them: from packed rows if there are any
- * (packed-columns.ts). A write forgets the block of its document, and a rollback everything. Strings are numbers of a
- * dictionary, 2 bytes a document; numbers and booleans take 8 bytes.
- *
- * Some fields cannot be kept: those with too many different strings, with long strings or lists, and those with numbers
- * that a double would round or that are infinite. Then SQL reads them, as it does whenever memory is short.
+ * (packed-columns.ts). A write forgets the block of its document, and a rollback everything. A string is a number of its
+ * block's dictionary, 2 bytes a document; numbers and booleans take 8 bytes. Where memory is short, blocks are read and not kept.
  */
 
 import { fragment, type Read, type SqlFragment } from '../fragment'
@@ -15,10 +12,10 @@ import { MAX_COLUMN_BYTES } from '../limits'
 import { Kept, type Memory } from '../memory'
 import type { Field } from '../types'
 import { BLOCK, type Block, type Offsets } from './block'
-import { Column, isKept, NotKept, offsetsIn, SPAN, type Span } from './column'
-import { columnsTable, hasValues, isArray, isString, type StoredSchema } from './layout'
+import { Column, offsetsIn, SPAN, type Span } from './column'
+import { columnsTable, hasValues, isArray, type StoredSchema } from './layout'
 import { MatchMemory } from './match-memory'
-import { type PackedColumns, PRESENT } from './packed-columns'
+import { type PackedColumns, PRESENT, packed } from './packed-columns'
 
 /** In a collection of fewer documents, reading their rows takes less than packing them. */
 const FEWEST_PACKED = 256
@@ -29,13 +26,15 @@ const MATCHES_PART = 3
 const readAll: Read = <Row extends object>(sql: SqlStorage, { sql: text, bindings }: SqlFragment) =>
   sql.exec<Row & Record<string, SqlStorageValue>>(text, ...bindings).toArray()
 
-const bytesOf = ({ values, starts }: Block): number => values.byteLength + (starts?.byteLength ?? 0)
+const bytesOf = ({ values, starts, words, longitudes }: Block): number =>
+  values.byteLength + (starts?.byteLength ?? 0) + (words?.bytes ?? 0) + (longitudes?.byteLength ?? 0)
+
+/** So few documents of a block are read alone. */
+const FEW = 64
 
 /** The values of one collection. */
 export class ColumnMemory {
   readonly #columns = new Map<number, Column>()
-  /** slots of fields that cannot be kept */
-  readonly #refused = new Set<number>()
   readonly #present = new Map<number, Offsets>()
   #presentTable: string | undefined
   #clock = 0
@@ -89,7 +88,6 @@ export class ColumnMemory {
   clear(): void {
     this.evict()
     this.#kept.clear()
-    this.#refused.clear()
     this.#presentTable = undefined
     for (const kept of [this.#unpacked, this.#written, this.#wanted]) kept.clear()
   }
@@ -112,7 +110,6 @@ export class ColumnMemory {
   #drop(column: Column, number: number): void {
     const block = column.blocks.get(number)
     if (block === undefined) return
-    column.isStale = true
     column.blocks.delete(number)
     column.bytes -= bytesOf(block)
   }
@@ -124,19 +121,8 @@ export class ColumnMemory {
     return bytes
   }
 
-  /**
-   * The columns of fields, for a search that needs all of them together.
-   * @param count documents of the collection
-   * @returns undefined if they cannot be kept, or would not fit
-   */
-  columns(schema: StoredSchema, fields: readonly Field[], count: number): Column[] | undefined {
-    let needed = 0
-    for (const field of fields) {
-      const slot = schema.slots[field.name]
-      if (slot === undefined || !isKept(field) || this.#refused.has(slot.slot)) return undefined
-      needed += count * (isString(field) ? 2 : 8)
-    }
-    if (needed > this.limit) return undefined
+  /** The columns of fields with values, for a search that needs all of them together. */
+  columns(schema: StoredSchema, fields: readonly Field[]): Column[] {
     this.#clock++
     this.#use()
     return fields.map((field) => {
@@ -151,23 +137,25 @@ export class ColumnMemory {
   /** Whether a block is in memory. */
   has = (column: Column, number: number): boolean => column.blocks.has(number)
 
-  /** The block of a column. @throws NotKept */
-  block(sql: SqlStorage, column: Column, number: number, read: Read): Block {
+  /**
+   * The block of a column.
+   * @param wanted the documents whose values are needed, if not all are
+   */
+  block(sql: SqlStorage, column: Column, number: number, read: Read, wanted?: Offsets): Block {
     const known = column.blocks.get(number)
     if (known !== undefined) return known
     const { slot } = column.schema.slots[column.field.name]!
-    let block: Block
-    try {
-      const stored = this.stored?.read(number, slot)
-      block = stored === undefined ? column.read(sql, number, read) : column.unpacked(stored)
-      if (stored === undefined) this.#leave(number, slot)
-    } catch (error) {
-      if (!(error instanceof NotKept)) throw error
-      this.#columns.delete(slot)
-      // If it is stale it may fit later, without the strings of former values.
-      if (!column.isStale) this.#refused.add(slot)
-      throw error
+    const stored = this.stored?.read(number, slot)
+    if (stored === undefined && wanted !== undefined && wanted.length <= FEW) {
+      return column.read(
+        sql,
+        number,
+        read,
+        Array.from(wanted, (at) => number * BLOCK + at),
+      )
     }
+    const block = stored === undefined ? column.read(sql, number, read) : column.unpacked(sql, number, stored)
+    if (stored === undefined) this.#leave(number, slot)
     // Do not add to a column that was dropped while a search still uses it.
     if (this.#columns.get(slot) !== column) return block
     column.blocks.set(number, block)
@@ -249,13 +237,7 @@ export class ColumnMemory {
     const [name] = Object.entries(schema.slots).find(([, each]) => each.slot === slot) ?? []
     const field = schema.fields.find((each) => each.name === name)
     if (field === undefined) return undefined
-    const column = new Column(field, schema)
-    try {
-      return column.packed(column.read(sql, number, readAll))
-    } catch (error) {
-      if (error instanceof NotKept) return undefined
-      throw error
-    }
+    return packed(new Column(field, schema).read(sql, number, readAll))
   }
 
   /**

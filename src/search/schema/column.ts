@@ -1,8 +1,8 @@
 /**
  * The values of one field in memory (column-memory.ts), and how a block of them is read from the index.
  *
- * SQLite gathers the values of a block into one JSON value. Fractions are read row by row instead, because its JSON
- * drops their last digits. NotKept is thrown for values that memory cannot hold.
+ * SQLite gathers short values of a block into one JSON value. Others are read row by row: its JSON drops the last digits
+ * of fractions. Long strings are read when they are needed.
  */
 
 import { readColumn } from '../../stored-json'
@@ -10,184 +10,204 @@ import { fragment, type Read } from '../fragment'
 import { normalForm } from '../text/compared'
 import { rulesOf } from '../text/rules'
 import type { Field } from '../types'
-import { BLOCK, type Block, type Offsets } from './block'
+import { BLOCK, type Block, type Forms, type Offsets, Words } from './block'
 import {
   columnsTable,
-  hasValues,
   isArray,
-  isBool,
-  isNumber,
+  isGeopoint,
+  isGeopolygon,
+  isInt64,
   isString,
+  normColumn,
   type StoredSchema,
   scalarColumn,
   valuesTable,
 } from './layout'
-import { packed, unpacked } from './packed-columns'
+import { unpacked } from './packed-columns'
 
-/** Different strings of a field: an id has 16 bits, and 0 stands for no value. */
-const MOST_WORDS = 65_535
-/** Characters of a field's different strings. */
-const MOST_CHARACTERS = 2_000_000
-/** Bytes of a block's values as JSON: it is read as one JSON value, and SQLite takes 2 MB. */
-const MOST_BLOCK_BYTES = 1_000_000
-
-/** A block of strings of this many bytes always fits: JSON writes up to six characters for a byte. */
+/** A block of strings of this many bytes fits into one value as JSON: SQLite takes 2 MB, and JSON writes up to six characters for a byte. */
 const SHORT_BYTES = 64
-/** Bytes of an offset as JSON, with its comma. */
-const OFFSET_BYTES = 5
-/** Bytes in memory of each distinct string besides its characters, and of a character in both of its forms. */
-const [WORD_BYTES, CHARACTER_BYTES] = [150, 4]
+/** A longer string is not kept in memory. */
+const LONG_BYTES = 2_000
+/** Strings of a block whose ids have 16 bits. */
+const MOST_SHORT_IDS = 65_536
 
-/** A field cannot be kept in memory: SQL has to read it. */
-export class NotKept extends Error {}
+const SAFE = Number.MAX_SAFE_INTEGER
+
+interface Row {
+  at: number
+  value: string | number | null
+  pos: number
+  longitude: number
+}
 
 /** The values of a field. */
 export class Column {
-  /** strings by id */
-  readonly words: string[] = ['']
   readonly isText: boolean
   readonly isList: boolean
   readonly blocks = new Map<number, Block>()
   bytes = 0
   /** when a search last used it */
   used = 0
-  /** a block was dropped, so some of the strings may belong to values that no longer exist */
-  isStale = false
-  readonly #ids = new Map<string, number>()
-  readonly #norms: string[] = []
-  #characters = 0
+  readonly #table: string
+  readonly #value: string
 
   constructor(
     readonly field: Field,
     readonly schema: StoredSchema,
   ) {
-    this.isText = isString(field)
+    // A polygon is the JSON of its corners.
+    this.isText = isString(field) || isGeopolygon(field)
     this.isList = isArray(field)
+    const slot = schema.slots[field.name]!
+    this.#table = this.isList ? valuesTable(slot) : columnsTable(slot)
+    this.#value = this.isList ? 'value' : scalarColumn(slot)
   }
 
-  /** The normal form of a string (text/compared.ts). */
-  norm(id: number): string {
-    const known = this.#norms[id]
-    if (known !== undefined) return known
-    const norm = normalForm(this.words[id]!, rulesOf(this.schema, this.field))
-    this.#norms[id] = norm
-    return norm
-  }
-
-  /** Reads a block. @throws NotKept */
-  read(sql: SqlStorage, number: number, read: Read): Block {
-    const slot = this.schema.slots[this.field.name]!
+  /** @param some of the documents, if not all are wanted: sequence numbers in ascending order */
+  read(sql: SqlStorage, number: number, read: Read, some?: readonly number[]): Block {
     const low = number * BLOCK
     const high = low + BLOCK - 1
-    const [table, value] = this.isList
-      ? [valuesTable(slot), 'value']
-      : [columnsTable(slot), scalarColumn(slot)]
-    const isExact = this.field.type.startsWith('float')
-    if (!isExact && !this.isList) {
+    const { field } = this
+    const value = this.#value
+    // SqlStorage would round whole numbers beyond 2^53, so those are read as text.
+    const exact = isInt64(field)
+      ? `iif(${value} BETWEEN -${SAFE} AND ${SAFE}, ${value}, CAST(${value} AS TEXT))`
+      : value
+    if (some === undefined && !this.isList && !isGeopoint(field) && !field.type.startsWith('float')) {
       // One scan reads values and offsets. Each pass over the rows takes about as long as this whole statement.
       const [short, long] = this.isText
         ? [
             `iif(octet_length(${value}) > ${SHORT_BYTES}, NULL, ${value})`,
             `octet_length(${value}) > ${SHORT_BYTES}`,
           ]
-        : [value, 'NULL']
+        : [exact, 'NULL']
       const [row] = read<Span & { found: string; long: number }>(
         sql,
         fragment(
-          `SELECT json_group_array(${short}) AS found, total(${long}) AS long, ${SPAN} FROM ${table} NOT INDEXED WHERE seq BETWEEN ? AND ?`,
+          `SELECT json_group_array(${short}) AS found, total(${long}) AS long, ${SPAN} FROM ${this.#table} NOT INDEXED WHERE seq BETWEEN ? AND ?`,
           low,
           high,
         ),
       )
       if (row!.long === 0) {
-        return this.#block(offsetsIn(sql, table, low, row!, read), readColumn<string | number>(row!.found))
+        const ats = offsetsIn(sql, this.#table, low, row!, read)
+        const found = readColumn<string | number | null>(row!.found)
+        return this.#block(sql, number, ats, found)
       }
     }
-    const rows = `SELECT seq - ? AS at, ${value} AS value FROM ${table} WHERE seq BETWEEN ? AND ? AND ${value} IS NOT NULL ORDER BY seq${this.isList ? ', pos' : ''}`
-    const bindings = [low, low, high]
-    if (this.isText || this.isList) this.#requireShort(sql, { table, value, low }, read)
-    // SQLite's JSON drops the last digits of a fraction, so fractions are read one by one.
-    if (isExact) {
-      const found = read<{ at: number; value: number }>(sql, fragment(rows, ...bindings))
-      return this.#block(
-        found.map(({ at }) => at),
-        found.map((row) => row.value),
-      )
-    }
-    const [row] = read<{ ats: string; found: string }>(
+    const [position, longitude] = [
+      this.isList ? 'pos' : '0',
+      this.isList ? 'norm' : normColumn(this.schema.slots[field.name]!),
+    ]
+    const short = this.isText ? `iif(octet_length(${value}) > ${LONG_BYTES}, NULL, ${value})` : exact
+    const among = some === undefined ? 'seq BETWEEN ? AND ?' : 'seq IN (SELECT value FROM json_each(?))'
+    const rows = read<Row>(
       sql,
       fragment(
-        `SELECT json_group_array(at) AS ats, json_group_array(value) AS found FROM (${rows})`,
-        ...bindings,
+        `SELECT seq - ${low} AS at, ${short} AS value, ${position} AS pos${isGeopoint(field) ? `, ${longitude} AS longitude` : ''}
+           FROM ${this.#table} WHERE ${among} AND ${value} IS NOT NULL ORDER BY seq${this.isList ? ', pos' : ''}`,
+        ...(some === undefined ? [low, high] : [JSON.stringify(some)]),
       ),
     )
-    return this.#block(readColumn<number>(row!.ats), readColumn<string | number>(row!.found))
+    const values = this.isText
+      ? rows.map((row) => row.value ?? row.pos * BLOCK + row.at)
+      : rows.map((row) => row.value)
+    const longitudes = isGeopoint(field) ? rows.map((row) => row.longitude) : undefined
+    const ats = rows.map(({ at }) => at)
+    return this.#block(sql, number, ats, values, longitudes)
   }
 
-  /** @throws NotKept for a block with more than fits into one value */
-  #requireShort(
+  /** @param found by document: of a list, one value after the other. In a field of strings, a number is the place of a long one */
+  #block(
     sql: SqlStorage,
-    { table, value, low }: { table: string; value: string; low: number },
-    read: Read,
-  ): void {
-    const [row] = read<{ bytes: number }>(
-      sql,
-      fragment(
-        `SELECT total(max(octet_length(json_quote(${value})) + 1, ${OFFSET_BYTES})) AS bytes FROM ${table} WHERE seq BETWEEN ? AND ? AND ${value} IS NOT NULL`,
-        low,
-        low + BLOCK - 1,
-      ),
-    )
-    if (row!.bytes > MOST_BLOCK_BYTES) throw new NotKept()
-  }
-
-  #block(ats: ArrayLike<number> & Iterable<number>, found: (string | number | null)[]): Block {
-    const size = this.isList ? found.length : BLOCK
-    const values = this.isText ? new Uint16Array(size) : new Float64Array(size).fill(Number.NaN)
-    for (let index = 0; index < found.length; index++) {
-      const value = found[index]
-      if (value === null || value === undefined) continue
-      values[this.isList ? index : ats[index]!] = typeof value === 'string' ? this.#idOf(value) : exact(value)
+    number: number,
+    ats: ArrayLike<number>,
+    found: readonly (string | number | null)[],
+    longitudes?: readonly number[],
+  ): Block {
+    if (this.isText) return this.#textBlock(sql, number, ats, found)
+    // A number beyond 2^53 came as text.
+    const isBig = found.some((value) => typeof value === 'string')
+    if (!this.isList && !isBig) {
+      const values = new Float64Array(BLOCK).fill(Number.NaN)
+      const seconds = longitudes && new Float64Array(BLOCK)
+      for (let index = 0; index < found.length; index++) {
+        const value = found[index]
+        if (value === null) continue
+        values[ats[index]!] = value as number
+        if (seconds) seconds[ats[index]!] = longitudes![index]!
+      }
+      return { values, starts: undefined, ...(seconds && { longitudes: seconds }) }
     }
-    if (!this.isList) return { values, starts: undefined }
-    const starts = new Uint32Array(BLOCK + 1)
-    for (const at of ats) starts[at + 1]!++
-    for (let at = 0; at < BLOCK; at++) starts[at + 1]! += starts[at]!
-    return { values, starts }
+    const kept = found.flatMap((value, index) => (value === null ? [] : [index]))
+    return {
+      values: isBig
+        ? BigInt64Array.from(kept, (index) => BigInt(found[index]!))
+        : Float64Array.from(kept, (index) => found[index] as number),
+      starts: startsOf(kept.map((index) => ats[index]!)),
+      ...(longitudes && { longitudes: Float64Array.from(longitudes) }),
+    }
   }
 
-  /** A block for storage (packed-columns.ts). */
-  packed(block: Block): ArrayBuffer {
-    return packed(block, this.isText ? this.words : undefined)
+  #textBlock(
+    sql: SqlStorage,
+    number: number,
+    ats: ArrayLike<number>,
+    found: readonly (string | number | null)[],
+  ): Block {
+    const ids = new Map<string | number, number>()
+    const texts: (string | number)[] = ['']
+    const values = new Uint32Array(this.isList ? found.length : BLOCK)
+    for (let index = 0; index < found.length; index++) {
+      const text = found[index]
+      if (text === null || text === undefined) continue
+      let id = ids.get(text)
+      if (id === undefined) {
+        id = texts.push(text) - 1
+        ids.set(text, id)
+      }
+      values[this.isList ? index : ats[index]!] = id
+    }
+    return {
+      values: texts.length <= MOST_SHORT_IDS ? Uint16Array.from(values) : values,
+      starts: this.isList ? startsOf(ats) : undefined,
+      words: new Words(texts, this.#forms(sql, number)),
+    }
   }
 
-  /** @throws NotKept */
-  unpacked(bytes: ArrayBuffer): Block {
-    return unpacked(bytes, (word) => this.#idOf(word))
+  #forms(sql: SqlStorage, number: number): Forms {
+    const rules = rulesOf(this.schema, this.field)
+    const [table, value] = [this.#table, this.#value]
+    const position = this.isList ? 'AND pos = ?' : 'AND 0 = ?'
+    return {
+      form: (text) => normalForm(text, rules),
+      long: (place) => {
+        const [row] = sql
+          .exec<{ text: string | null }>(
+            `SELECT ${value} AS text FROM ${table} WHERE seq = ? ${position}`,
+            number * BLOCK + (place % BLOCK),
+            Math.floor(place / BLOCK),
+          )
+          .toArray()
+        // The document may have been removed while a search waited.
+        return row?.text ?? ''
+      },
+    }
   }
 
-  /** @throws NotKept */
-  #idOf(word: string): number {
-    const known = this.#ids.get(word)
-    if (known !== undefined) return known
-    this.#characters += word.length
-    if (this.words.length > MOST_WORDS || this.#characters > MOST_CHARACTERS) throw new NotKept()
-    const id = this.words.push(word) - 1
-    this.#ids.set(word, id)
-    this.bytes += WORD_BYTES + CHARACTER_BYTES * word.length
-    return id
+  /** A block from storage (packed-columns.ts). */
+  unpacked(sql: SqlStorage, number: number, bytes: ArrayBuffer): Block {
+    return unpacked(bytes, this.#forms(sql, number))
   }
 }
 
-/** @throws NotKept for a number that may have been rounded, and for an infinite one */
-function exact(value: number): number {
-  if (Math.abs(value) > Number.MAX_SAFE_INTEGER) throw new NotKept()
-  return value
+function startsOf(ats: ArrayLike<number>): Uint32Array {
+  const starts = new Uint32Array(BLOCK + 1)
+  for (let index = 0; index < ats.length; index++) starts[ats[index]! + 1]!++
+  for (let at = 0; at < BLOCK; at++) starts[at + 1]! += starts[at]!
+  return starts
 }
-
-/** Whether a field has values that can be kept. */
-export const isKept = (field: Field): boolean =>
-  hasValues(field) && (isString(field) || isNumber(field) || isBool(field))
 
 /** What tells whether the rows of a block are without a gap. */
 export const SPAN = 'count(*) AS count, min(seq) AS first, max(seq) AS last'

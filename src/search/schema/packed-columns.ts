@@ -6,7 +6,7 @@
  * write removes what was packed of its block, in the same transaction. So what is there is true, and what is missing is read.
  */
 import { readColumn } from '../../stored-json'
-import type { Block } from './block'
+import { type Block, type Forms, Words } from './block'
 
 /** Takes the place of a slot for the documents that a block has. */
 export const PRESENT = -1
@@ -59,9 +59,12 @@ const NUMBERS = [
   [Int32Array, -2_147_483_648],
 ] as const
 
-/** Bytes of the head: the type of the values, the bytes of each part, and nothing. */
+/** Bytes of the head: the type of the values, and the bytes of each part. */
 const HEAD = 4 * Uint32Array.BYTES_PER_ELEMENT
-const [TEXT, FLOAT] = [100, 101]
+/** PLACES have as many longitudes behind their latitudes. */
+const [TEXT, FLOAT, WIDE_TEXT, BIG, PLACES] = [100, 101, 102, 103, 104]
+/** Bytes of a row: SQLite takes 2 MB. */
+const MOST_BYTES = 1_900_000
 
 /** Numbers in the narrowest type that has all of them. */
 function narrowed(values: Float64Array): [type: number, values: ArrayBufferView] {
@@ -79,20 +82,31 @@ function narrowed(values: Float64Array): [type: number, values: ArrayBufferView]
   return [FLOAT, values]
 }
 
-/** @param words of which `block` has the numbers, if it has strings */
-export function packed({ values, starts }: Block, words: readonly string[] | undefined): ArrayBuffer {
-  const own = new Map<number, number>([[0, 0]])
-  const [type, all] =
-    values instanceof Float64Array
-      ? narrowed(values)
-      : ([TEXT, values.map((id) => own.get(id) ?? own.set(id, own.size).size - 1)] as const)
-  const texts = new TextEncoder().encode(words ? JSON.stringify([...own.keys()].map((id) => words[id])) : '')
-  const parts = [starts ?? new Uint32Array(0), all, texts]
+function typed({ values, longitudes }: Block): [type: number, values: ArrayBufferView] {
+  if (longitudes !== undefined) {
+    const both = new Float64Array(2 * values.length)
+    both.set(values as Float64Array)
+    both.set(longitudes, values.length)
+    return [PLACES, both]
+  }
+  if (values instanceof Float64Array) return narrowed(values)
+  if (values instanceof BigInt64Array) return [BIG, values]
+  return [values instanceof Uint16Array ? TEXT : WIDE_TEXT, values]
+}
+
+/** @returns undefined for a block that is too large for a row */
+export function packed(block: Block): ArrayBuffer | undefined {
+  const { starts, words } = block
+  const [type, all] = typed(block)
+  const texts = new TextEncoder().encode(words ? JSON.stringify(words.texts) : '')
+  const parts = [starts === undefined ? new Uint32Array(0) : Uint32Array.from(starts), all, texts]
   const head = new Uint32Array(HEAD / Uint32Array.BYTES_PER_ELEMENT)
   head.set([type, ...parts.map(({ byteLength }) => byteLength)])
   // Every part begins where its type needs it: the head and the starts have multiples of 4 bytes, the values of 8 at most.
   const padding = (HEAD + parts[0]!.byteLength) % Float64Array.BYTES_PER_ELEMENT
-  const bytes = new Uint8Array(HEAD + padding + parts.reduce((sum, { byteLength }) => sum + byteLength, 0))
+  const size = HEAD + padding + parts.reduce((sum, { byteLength }) => sum + byteLength, 0)
+  if (size > MOST_BYTES) return undefined
+  const bytes = new Uint8Array(size)
   bytes.set(new Uint8Array(head.buffer))
   let at = HEAD
   for (const [number, { buffer, byteOffset, byteLength }] of parts.entries()) {
@@ -102,20 +116,30 @@ export function packed({ values, starts }: Block, words: readonly string[] | und
   return bytes.buffer
 }
 
-/** @param idOf the number of a string; undefined if the block has numbers */
-export function unpacked(bytes: ArrayBuffer, idOf: (word: string) => number): Block {
+/** @param forms of its strings, if it has some */
+export function unpacked(bytes: ArrayBuffer, forms: Forms): Block {
   const [type, startBytes, valueBytes, textBytes] = new Uint32Array(bytes, 0, 4)
   const padding = (HEAD + startBytes!) % Float64Array.BYTES_PER_ELEMENT
   const from = HEAD + startBytes! + padding
   const starts = startBytes === 0 ? undefined : new Uint32Array(bytes, HEAD, startBytes! / 4)
-  if (type === TEXT) {
-    const words = readColumn<string>(
+  if (type === TEXT || type === WIDE_TEXT) {
+    const texts = readColumn<string | number>(
       new TextDecoder().decode(new Uint8Array(bytes, from + valueBytes!, textBytes)),
     )
-    const ids = Uint16Array.from(words, (word, own) => (own === 0 ? 0 : idOf(word)))
-    const values = new Uint16Array(bytes, from, valueBytes! / 2)
-    for (let at = 0; at < values.length; at++) values[at] = ids[values[at]!]!
-    return { values, starts }
+    const values =
+      type === TEXT
+        ? new Uint16Array(bytes, from, valueBytes! / 2)
+        : new Uint32Array(bytes, from, valueBytes! / 4)
+    return { values, starts, words: new Words(texts, forms) }
+  }
+  if (type === BIG) return { values: new BigInt64Array(bytes, from, valueBytes! / 8), starts }
+  if (type === PLACES) {
+    const half = valueBytes! / 2
+    return {
+      values: new Float64Array(bytes, from, half / 8),
+      starts,
+      longitudes: new Float64Array(bytes, from + half, half / 8),
+    }
   }
   const [Type, none] = NUMBERS[type!] ?? [Float64Array, Number.NaN]
   const values = new Float64Array(new Type(bytes, from, valueBytes! / Type.BYTES_PER_ELEMENT))

@@ -37,3 +37,21 @@ export const spaced = (text: string): string =>
 
 /** The form in which filters and orders compare a value: its words in order, without case, accents and signs. */
 export const normalForm = (text: string, rules: TokenRules): string => writtenWords(rules).form(text)
+
+type Comparable = string | number | bigint
+
+/** Compares numbers by value, and texts by code points. */
+export function compare(a: Comparable, b: Comparable): number {
+  if (a === b) return 0
+  if (typeof a !== 'string' && typeof b !== 'string') return a < b ? -1 : a > b ? 1 : 0
+  const [left, right] = [String(a), String(b)]
+  for (let at = 0; at < left.length && at < right.length; at++) {
+    if (left.charCodeAt(at) === right.charCodeAt(at)) continue
+    return rankOf(left.charCodeAt(at)) - rankOf(right.charCodeAt(at))
+  }
+  return left.length - right.length
+}
+
+/** The place of a unit in the order of code points: in UTF-16 order, surrogates precede the units from U+E000 on. */
+export const rankOf = (unit: number): number =>
+  unit >= 0xe000 ? unit - 0x800 : unit >= 0xd800 ? unit + 0x2000 : unit

@@ -5,11 +5,21 @@
  * (`state-of-the-art`) becomes a phrase. As in Typesense, "double quotes" make a phrase, and a leading minus excludes
  * a word or phrase. A minus that the index holds as a symbol is part of its word.
  */
-import { type Analyzer, stemAnalyzer } from './analyzer'
+import { type Analyzer, stemAnalyzer, type TextIndex } from './analyzer'
 import { isStopword } from './stopwords'
 import { expressionsOf, relaxSynonyms } from './synonyms'
 import { isOpen, type ParsedQuery, type Term, type Typos, termOf, typed } from './term'
 import { PLAIN } from './words'
+
+/** A query of a full-text index: an FTS5 expression, and the weights in the form of FTS5's `rank`. */
+export interface TextMatch {
+  match: string
+  table: TextIndex['table']
+  /** `bm25(2.0, 1.0)` */
+  rank: string
+  /** an FTS5 expression. Its matches come before all others */
+  first?: string
+}
 
 export type { ParsedQuery, Term }
 export { isOpen, termOf, typed }

@@ -1,20 +1,11 @@
 /** Plain searches: what is typed into a search box, without vectors and without a conversation around it. */
-import { fragment } from '../../fragment'
 import type { SearchRequest } from '../../request/request'
 import { completeSort } from '../../request/sort'
-import { BLOCK } from '../../schema/block'
 import type { ParsedQuery } from '../../text/query'
-import {
-  type Candidates,
-  type Fit,
-  type OrderedMatch,
-  type RangedFilter,
-  type Scores,
-  type Top,
-  textMatches,
-} from '../candidates'
+import { type Fit, gatherScores, type RangedFilter, type Scores, type Top, textMatches } from '../candidates'
 import type { SearchContext } from '../context'
-import { type MatchSet, sizeOf } from '../match-set'
+import type { OrderedMatch } from '../gathered'
+import { once, sizeOf } from '../match-set'
 import type { Pace } from '../pace'
 import type { Found } from '../page'
 import { besidePinned, withPinned } from '../pinned'
@@ -53,13 +44,13 @@ export async function findPlain(
   if (plain === undefined) return undefined
   const { terms, match, matches: set, tiers: tiersOf, index } = plain
   const candidates: Found['candidates'] = {
-    parts: textMatches(context.sql, match, filter),
     text: true,
     vector: false,
     found: sizeOf(set),
     set: async () => set,
   }
   if (tiersOf === undefined) {
+    candidates.gathered = once((by) => gatherScores(context.sql, textMatches(context.sql, match, filter), by))
     return { candidates, terms, index, pinned, top: plain.top && paged(plain.top.rows, plain.top.found) }
   }
   const sort = completeSort(request.sort, context.schema, { text: true, vector: false })
@@ -68,7 +59,7 @@ export async function findPlain(
   const found = { set, tiersOf }
   const texts = new Map<number, TextScore>()
   const fit = fitOf(ranking, found, texts)
-  const fitting = { ...candidates, fit, parts: scoredParts(set, fit) }
+  const fitting = { ...candidates, fit }
   if (top === undefined) return { candidates: fitting, terms, pinned, texts }
   const page = await rankedPage(ranking, found, top)
   return {
@@ -106,26 +97,3 @@ function fitOf(ranking: Ranking, found: Tiered, texts: Map<number, TextScore>): 
     },
   }
 }
-
-const SCORED =
-  'SELECT value ->> 0 AS seq, value ->> 1 AS score, NULL AS distance, NULL AS fused FROM json_each(?)'
-/** Matches that come as one relation. */
-const A_PART = 1_024
-
-/** Matches with their scores as relations. */
-const scoredParts = (set: MatchSet, fit: Fit): Candidates['parts'] =>
-  async function* (pace) {
-    const scores = await fit.all(pace)
-    for (const [number, offsets] of set) {
-      const scoreOf = scores(number)
-      for (let from = 0; from < offsets.length; from += A_PART) {
-        const some = Array.from(offsets.subarray(from, from + A_PART), (at) => [
-          number * BLOCK + at,
-          scoreOf(at),
-        ])
-        const range = { low: some[0]![0]!, high: some.at(-1)![0]! }
-        yield { relation: fragment(SCORED, JSON.stringify(some)), range }
-        if (!(await pace.rest())) return
-      }
-    }
-  }

@@ -1,22 +1,18 @@
 /** The first matches of an expression: by the keys of an order, by the length of a field, or by BM25. */
 
-import { fragment, not, oneOf } from '../../fragment'
+import { fragment, join, not, oneOf } from '../../fragment'
 import { NOWHERE } from '../../range'
-import { orderBy, type SortKey } from '../../request/sort'
-import {
-  countedWindow,
-  type OrderedMatch,
-  type RangedFilter,
-  type TextMatch,
-  type Top,
-  textMatches,
-} from '../candidates'
+import type { SortKey } from '../../request/sort'
+import type { TextMatch } from '../../text/query'
+import { bestByScore, candidatesOf, type RangedFilter, type Top, textMatches } from '../candidates'
+import { byNumbers, firstOf, orderOf } from '../column-order'
 import type { SearchContext } from '../context'
 import { filteredMatches } from '../filtered-matches'
-import { Gathered } from '../gathered'
+import { Gathered, type OrderedMatch } from '../gathered'
 import { common, type MatchSet, minus, partsOf, seqsOf, setOf, sizeOf } from '../match-set'
 import type { Pace } from '../pace'
 import { MOST_OF_PAGES } from '../recent-questions'
+import { windowOf } from '../window'
 
 /** Up to this many matches are all read, without asking which are the best. Of each tier, this many are read. */
 export const FEW = 64
@@ -37,19 +33,22 @@ export interface Counted {
  * @param set some of these
  */
 export async function bestMatches(
-  { sql }: SearchContext,
+  context: SearchContext,
   match: TextMatch,
   all: MatchSet,
   set: MatchSet,
-  top: Pick<Top, 'offset' | 'limit' | 'order'>,
+  top: Top,
   pace: Pace,
 ): Promise<OrderedMatch[]> {
+  const { sql } = context
   const found = sizeOf(set)
   const others = sizeOf(all) - found
   const list = others < found ? not(oneOf(seqsOf(minus(all, set)))) : oneOf(seqsOf(set))
   const filter: RangedFilter = () => (others === 0 ? fragment('1') : list)
   const parts = textMatches(sql, match, filter, true)
-  return (await countedWindow(sql, { parts, found }, { ...top, byScore: true }, pace)).rows
+  const { offset, limit, sort } = top
+  const { best } = await bestByScore(sql, parts, offset + limit, sort.length === 1, pace)
+  return (await windowOf(context, candidatesOf(best, true, false), sort, top, pace)).rows
 }
 
 /** With a filter that this part of a question's matches passes, enough of the best ones pass it. */
@@ -75,8 +74,7 @@ export async function bestOfQuestion(
     return { rows: await bestMatches(context, match, all, set, top, pace), found }
   }
   const read = async () => {
-    const order = orderBy([BY_TEXT], sql, context.schema, false)
-    const first = { offset: 0, limit: MOST_OF_PAGES, order }
+    const first = { offset: 0, limit: MOST_OF_PAGES, sort: [BY_TEXT] }
     const gathered = new Gathered()
     for (const { seq, score } of await bestMatches(context, match, all, all, first, pace)) {
       gathered.add(seq, score ?? Number.NaN, Number.NaN, Number.NaN)
@@ -90,16 +88,10 @@ export async function bestOfQuestion(
   for (const seq of seqsOf(common(setOf(best.seqs), set))) {
     passing.add(seq, scores.get(seq)!, Number.NaN, Number.NaN)
   }
-  const { rows } = await countedWindow(sql, { parts: passing.parts, found }, top, pace)
+  const { rows } = await windowOf(context, candidatesOf(passing, true, false), top.sort, top, pace)
   // If others are as good as the worst of these, the list is not complete for that score.
   const isWhole = best.size === count || (rows.length === top.limit && rows.at(-1)!.score! < worst)
-  // SQLite may not read a number from JSON to its last digit.
-  return {
-    rows: isWhole
-      ? rows.map((row) => ({ ...row, score: scores.get(row.seq)! }))
-      : await bestMatches(context, match, all, set, top, pace),
-    found,
-  }
+  return { rows: isWhole ? rows : await bestMatches(context, match, all, set, top, pace), found }
 }
 
 const EVERY: RangedFilter = () => fragment('1')
@@ -135,16 +127,31 @@ export async function firstKept(
   return window.map((seq) => ({ seq, score: null, distance: null, fused: null }))
 }
 
-/** A window of a set in an order that SQL knows, such as by length. */
-export async function firstBySql(
+/** A window of a set by the length of a field, the shortest first. */
+export async function firstByLength(
   { sql }: SearchContext,
   set: MatchSet,
-  order: Top['order'],
+  length: string,
   { offset, limit }: { offset: number; limit: number },
   pace: Pace,
 ): Promise<OrderedMatch[]> {
-  const top = { offset, limit, order, byScore: false }
-  return (await countedWindow(sql, { parts: partsOf(set), found: sizeOf(set) }, top, pace)).rows
+  const lengths = new Gathered()
+  for await (const { relation } of partsOf(set)(pace)) {
+    const query = join(
+      [fragment(`SELECT d.seq, hex(${length}) AS length FROM (`), relation, fragment(') d')],
+      '',
+    )
+    for (const row of pace.query<{ seq: number; length: string }>(sql, query)) {
+      lengths.add(row.seq, Number.parseInt(row.length, 16), Number.NaN, Number.NaN)
+    }
+  }
+  const first = await firstOf(
+    set,
+    orderOf([byNumbers(lengths.numbers(lengths.scores), -1, Number.POSITIVE_INFINITY)]),
+    offset + limit,
+    pace,
+  )
+  return first.slice(offset).map(({ seq }) => ({ seq, score: null, distance: null, fused: null }))
 }
 
 /** Only the lengths of the first columns are read. Each column before a column makes the query longer. */

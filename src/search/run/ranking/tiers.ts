@@ -4,6 +4,8 @@
  *
  * Each tier is a subset of the next, and no document of a tier can fit worse than those that later tiers add.
  */
+
+import type { TextMatch } from '../../text/query'
 import {
   type ColumnGroup,
   groupsOf,
@@ -16,7 +18,6 @@ import {
   typed,
 } from '../../text/query'
 import { hasSynonyms } from '../../text/synonyms'
-import type { TextMatch } from '../candidates'
 import { hasLength } from './matches'
 
 export interface Tier {

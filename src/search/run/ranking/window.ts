@@ -6,16 +6,16 @@
  * the query and not on the page, so no document is on two pages or on none.
  */
 
-import { readColumn } from '../../../stored-json'
-import { fragment, join } from '../../fragment'
-import { orderBy, type SortKey } from '../../request/sort'
+import { fragment } from '../../fragment'
+import type { SortKey } from '../../request/sort'
 import { BLOCK } from '../../schema/block'
-import { type OrderedMatch, type Scores, ordered as withColumns } from '../candidates'
+import type { Scores } from '../candidates'
 import { filteredMatches } from '../filtered-matches'
+import type { OrderedMatch } from '../gathered'
 import { common, eachBlock, type MatchSet, minus, seqsOf, setOf, sizeOf } from '../match-set'
-import { windowInMemory } from '../memory-window'
+import { windowOf } from '../window'
 import type { Scored } from './documents'
-import { bestMatches, FEW, firstBySql, firstKept, wordsIn } from './matches'
+import { bestMatches, FEW, firstByLength, firstKept, wordsIn } from './matches'
 import type { Ranking } from './ranking'
 import type { TextScore } from './score'
 import type { Tier } from './tiers'
@@ -76,7 +76,7 @@ export async function rankedPage(
   const tiers = sizeOf(set) <= most ? [] : tiersOf()
   if (tiers.length === 0) {
     await ranking.pace.rest(READING)
-    append(page, ordered(ranking, ranking.scorer.scoreAll(seqsOf(set)), offset, limit))
+    append(page, await ordered(ranking, ranking.scorer.scoreAll(seqsOf(set)), offset, limit))
     return page
   }
   const end = offset + limit
@@ -191,7 +191,7 @@ async function addRanked(
   const { scorer } = ranking
   const read = scorer.scoreAll(first)
   const taken = Math.max(0, Math.min(read.length, offset + limit) - offset)
-  if (taken > 0) append(page, ordered(ranking, read, offset, taken))
+  if (taken > 0) append(page, await ordered(ranking, read, offset, taken))
   const missing = Math.min(limit, segment.size - offset) - taken
   if (missing <= 0) return
   const known = read.map(({ seq }) => seq)
@@ -218,30 +218,24 @@ async function others(
   window: Window,
 ): Promise<OrderedMatch[]> {
   const { context, sort, pace } = ranking
-  const { sql, schema } = context
   const set = minus(own, setOf(known))
   const keys = sort.length === 1 && size > MOST_WEIGHED ? [NEWEST] : sort.slice(1)
   if (keys.length > 0) {
-    const equals = { parts: noParts, text: false, vector: false, found: undefined, set: async () => set }
-    const found = await windowInMemory(context, equals, keys, window, pace)
-    return found?.rows ?? firstBySql(context, set, orderBy(keys, sql, schema, false), window, pace)
+    const equals = { text: false, vector: false, found: undefined, set: async () => set }
+    return (await windowOf(context, equals, keys, window, pace)).rows
   }
   const { match, shortest } = tier
   const all = (await filteredMatches(context, match, EVERY, pace)).set
-  const lengths = shortest === undefined ? [] : [fragment(wordsIn(match.table, shortest))]
-  const order = orderBy(shortest === undefined ? sort : [], sql, schema, false, lengths)
   const read = (some: MatchSet, asked: Window) =>
     shortest === undefined
-      ? bestMatches(context, match, all, some, { ...asked, order }, pace)
-      : firstBySql(context, some, order, asked, pace)
+      ? bestMatches(context, match, all, some, { ...asked, sort }, pace)
+      : firstByLength(context, some, wordsIn(match.table, shortest), asked, pace)
   const asked = { ...match, rank: `by ${shortest ?? match.rank}` }
   const kept = await firstKept(context, asked, { all, set }, (first) => read(all, first), window, pace)
   return kept ?? read(set, window)
 }
 
 const EVERY = () => fragment('1')
-
-async function* noParts() {}
 
 function append(page: RankedPage, some: { row: OrderedMatch; text: TextScore }[]): void {
   for (const { row, text } of some) {
@@ -261,12 +255,12 @@ function lower({ rows, texts }: RankedPage): void {
 }
 
 /** Documents that were read, in order: a window of them. */
-function ordered(
+async function ordered(
   ranking: Ranking,
   read: readonly Scored[],
   offset: number,
   limit: number,
-): { row: OrderedMatch; text: TextScore }[] {
+): Promise<{ row: OrderedMatch; text: TextScore }[]> {
   // Only documents with a rank of the window have to be sorted.
   const ranks = Float64Array.from(read, ({ text }) => text.rank).sort()
   const highest = ranks[ranks.length - 1 - offset]
@@ -276,7 +270,8 @@ function ordered(
   const before = ranks.length - 1 - ranks.lastIndexOf(highest)
   if (ranking.sort.length > 1) {
     // The other keys decide only between those that fit equally well.
-    const places = new Map(byOtherKeys(ranking, tiesIn(near)).map((seq, place) => [seq, place]))
+    const equals = await byOtherKeys(ranking, tiesIn(near))
+    const places = new Map(equals.map((seq, place) => [seq, place]))
     const placeOf = ({ seq }: Scored) => places.get(seq) ?? 0
     near.sort((a, b) => b.text.rank - a.text.rank || placeOf(a) - placeOf(b))
   } else {
@@ -298,29 +293,14 @@ function tiesIn(some: readonly Scored[]): Scored[] {
   return some.filter(({ text }) => counts.get(text.rank)! > 1)
 }
 
-function byOtherKeys({ context, sort, pace }: Ranking, tied: readonly Scored[]): number[] {
-  if (tied.length === 0) return []
-  const seqs = tied.map(({ seq }) => seq)
-  // Only the order within equal ranks matters, so all get the same score. As in Typesense, the newest comes first
-  // where all keys are equal.
-  const order = orderBy(sort, context.sql, context.schema, false)
-  const relation = fragment(
-    'SELECT value AS seq, 0.0 AS score, NULL AS distance, NULL AS fused FROM json_each(?)',
-    JSON.stringify(seqs),
-  )
-  const range = { low: Math.min(...seqs), high: Math.max(...seqs) }
-  const [row] = pace.query<{ list: string }>(
-    context.sql,
-    join(
-      [
-        fragment('SELECT json_group_array(d.seq ORDER BY '),
-        order.by,
-        fragment(') AS list FROM ('),
-        withColumns({ relation, range }, order, pace),
-        fragment(') d'),
-      ],
-      '',
-    ),
-  )
-  return readColumn<number>(row!.list)
+/** Only the order within equal ranks matters. As in Typesense, the newest comes first where all keys are equal. */
+async function byOtherKeys({ context, sort, pace }: Ranking, tied: readonly Scored[]): Promise<number[]> {
+  const equals = {
+    text: false,
+    vector: false,
+    found: undefined,
+    set: async () => setOf(tied.map(({ seq }) => seq)),
+  }
+  const { rows } = await windowOf(context, equals, sort, { offset: 0, limit: tied.length }, pace)
+  return rows.map(({ seq }) => seq)
 }

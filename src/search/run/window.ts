@@ -1,11 +1,13 @@
-/** A window of the matches of a search, in memory (schema/column-memory.ts), where all keys of the order are there. */
+/** A window of the matches of a search. */
 import type { SortKey } from '../request/sort'
 import { BLOCK } from '../schema/block'
-import type { Candidates, Fit, OrderedMatch } from './candidates'
-import { fieldsOfOrder, firstOf, type Goodness, goodnessOf, type Placed, place } from './column-order'
+import type { Candidates, Fit } from './candidates'
+import { firstOf, type OrderOf, type Placed, place } from './column-order'
 import type { SearchContext } from './context'
-import { columnsOf, eachBlock, ifKept, isWorthKeeping, type MatchSet, setOf, sizeOf } from './match-set'
-import { canOrder, textKey } from './memory-groups'
+import type { OrderedMatch } from './gathered'
+import { eachBlock, type MatchSet, setOf, sizeOf } from './match-set'
+import type { VectorSearch } from './nearest'
+import { orderingOf } from './order'
 import type { Pace } from './pace'
 
 interface Window {
@@ -19,35 +21,28 @@ const READING = 0.5
 /** So many matches that are equal by all keys before the text match are read one by one. */
 const MOST_TIED = 64
 
-/** A window of the matches, and how many there are. @returns undefined if SQL has to find it */
-export async function windowInMemory(
+/** A window of the matches, and how many there are. */
+export async function windowOf(
   context: SearchContext,
   candidates: Candidates,
   sort: readonly SortKey[],
   { offset, limit }: Window,
   pace: Pace,
-): Promise<{ rows: OrderedMatch[]; found: number } | undefined> {
-  const fields = canOrder(candidates) ? fieldsOfOrder(sort) : undefined
-  const columns = fields && columnsOf(context, fields)
-  const set = columns && (await candidates.set!(pace))
-  if (set === undefined || !(candidates.text || isWorthKeeping(context, set, fields!))) return undefined
+  sortVectors?: VectorSearch[],
+): Promise<{ rows: OrderedMatch[]; found: number }> {
+  const set = await candidates.set(pace)
   const found = candidates.found ?? sizeOf(set)
   if (limit <= 0) return { rows: [], found }
-  const key = textKey(candidates, sort)
-  const isLast = key > 0 && sort[key]!.direction === 'DESC'
-  return ifKept(async () => {
-    const scores = key === -1 || isLast ? undefined : await candidates.fit!.all(pace)
-    const goodness = await goodnessOf(sort, columns!, { set, scores }, pace)
-    const first = await firstOf(set, goodness, offset + limit, pace)
-    const rows = isLast
-      ? await withTies(candidates.fit!, set, goodness, { first, offset, sort, key }, pace)
-      : first.slice(offset).map(({ seq }) => seq)
-    const known = candidates.fit?.of(rows)
-    return {
-      rows: rows.map((seq) => ({ seq, score: known?.get(seq) ?? null, distance: null, fused: null })),
-      found,
-    }
-  })
+  const key = candidates.fit === undefined ? -1 : sort.findIndex(({ kind }) => kind === 'text_match')
+  const text = sort[key]
+  const isLast = key > 0 && text!.direction === 'DESC' && 'buckets' in text! && text.buckets === undefined
+  const asked = { ...candidates, set, sortVectors, scoresLast: isLast }
+  const { order, rowsOf } = await orderingOf(context, sort, asked, pace)
+  const first = await firstOf(set, order, offset + limit, pace)
+  const rows = isLast
+    ? await withTies(candidates.fit!, set, order, { first, offset, sort, key }, pace)
+    : first.slice(offset).map(({ seq }) => seq)
+  return { rows: rowsOf(rows), found }
 }
 
 /**
@@ -59,7 +54,7 @@ export async function windowInMemory(
 async function withTies(
   fit: Fit,
   set: MatchSet,
-  goodness: Goodness,
+  order: OrderOf,
   {
     first,
     offset,
@@ -92,7 +87,7 @@ async function withTies(
   async function equalTo(one: Placed, count: number): Promise<Placed[]> {
     const equals: Placed[] = []
     await eachBlock(set, pace, (number, offsets) => {
-      const { parts, atLeast } = goodness(number)
+      const { parts, atLeast } = order(number, offsets)
       for (const at of atLeast(offsets, one.keys[0]!)) {
         const keys = parts.map((part) => part(at))
         if (keys.slice(0, count).every((value, index) => value === one.keys[index])) {
