@@ -10,18 +10,11 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from 'miniflare'
-<<<<<<< HEAD
-import { unstable_getMiniflareWorkerOptions, unstable_readConfig } from 'wrangler'
 import { directOptions, directUrl, PASS } from './direct.mjs'
 import { front } from './front.mjs'
-import { DEFAULT_HOST, isLoopback, urlOf } from './options.mjs'
-import { root } from './wrangler.mjs'
-=======
-import { directOptions } from './direct.mjs'
 import { localDatabases } from './migrations.mjs'
-import { isLoopback, urlOf } from './options.mjs'
+import { DEFAULT_HOST, isLoopback, urlOf } from './options.mjs'
 import { readConfig, root } from './wrangler.mjs'
->>>>>>> suite
 
 /** The Worker behind Miniflare's entry. */
 const NOTHING = "export default { fetch: () => new Response('Not found', { status: 404 }) }"
@@ -69,11 +62,7 @@ const boundBy = ({ compatibility_date, compatibility_flags, assets, ...config })
 export async function serve({ bundle, folder, host, port, vars, log }) {
   const config = readConfig()
   const secret = `/cdn-cgi/${randomUUID()}`
-<<<<<<< HEAD
   const pass = randomUUID()
-  const serviceBindings = /** @type {Record<string, unknown> | undefined} */ (worker.serviceBindings)
-=======
->>>>>>> suite
   const miniflare = new Miniflare(
     convertV4MiniflareOptions({
       host: '127.0.0.1',
@@ -97,14 +86,8 @@ export async function serve({ bundle, folder, host, port, vars, log }) {
             bundle,
             main: 'index.js',
             assets: config.assets,
-<<<<<<< HEAD
-            serviceBindings,
             host: '127.0.0.1',
             port: 0,
-=======
-            host,
-            port,
->>>>>>> suite
             cron: `${secret}/cdn-cgi/local/scheduled`,
             pass,
           }),
