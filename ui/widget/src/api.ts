@@ -63,14 +63,15 @@ export class Api {
     })
   }
 
-  /** The finished turns, oldest first. */
-  async turns(id: string): Promise<StoredTurn[]> {
+  /** The finished turns, oldest first. @param version a turn: those of the conversation as it was when that one was in it */
+  async turns(id: string, version?: number): Promise<StoredTurn[]> {
     const turns: StoredTurn[] = []
-    for (let before = ''; ; ) {
-      const page = await (await this.call(`${conversation(id)}${before}`)).json()
+    const query = new URLSearchParams(version === undefined ? {} : { version: String(version) })
+    for (;;) {
+      const page = await (await this.call(`${conversation(id)}?${query}`)).json()
       turns.unshift(...page.turns)
       if (page.earlier === undefined) return turns
-      before = `?before=${page.earlier}`
+      query.set('before', page.earlier)
     }
   }
 

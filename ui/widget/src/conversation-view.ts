@@ -127,6 +127,11 @@ export class ConversationView {
       say: (text: string) => this.say(text),
       isLast: (turn: Turn) => session()?.turns.at(-1) === turn,
       busy: () => session()?.busy ?? false,
+      show: (turn: Turn, version: number) => {
+        session()
+          ?.show(turn, version)
+          .catch(() => this.say(words.offline))
+      },
     }
   }
 

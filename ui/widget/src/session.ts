@@ -86,11 +86,15 @@ export class Session {
    */
   async ask(question: string, replaces?: Turn, files = replaces?.files ?? []): Promise<void> {
     if (this.busy) return
+    // The conversation goes on from its latest version, wherever its reader is.
+    if (this.turns.some(({ isPast }) => isPast)) await this.open()
     this.#stopAsked = false
     this.#detach()
     // A turn that failed or was stopped is not kept: what it was to replace is still there.
     const number = replaces?.state === 'done' ? replaces.number : replaces?.replaces
     const turn: Turn = { ...blank(), question, files, ...(number !== undefined && { replaces: number }) }
+    const versions = replaces?.versions ?? (number === undefined ? [] : [number])
+    if (versions.length > 0) turn.versions = versions
     const at = replaces ? this.turns.indexOf(replaces) : -1
     if (at >= 0) this.turns.length = at
     else this.#dropUnkept()
@@ -122,6 +126,25 @@ export class Session {
     this.#stopAsked = true
     if (this.id === undefined) return
     await this.api.stop(this.id).catch(() => {})
+  }
+
+  /** Shows another version of a turn, with what followed it then. @throws ApiError, NetworkError */
+  async show(turn: Turn, version: number): Promise<void> {
+    const { id } = this
+    if (id === undefined || this.busy) return
+    const latest = await this.api.turns(id)
+    const shown = latest.some(({ turn: number }) => number === version)
+      ? latest
+      : await this.api.turns(id, version)
+    if (id !== this.id || this.busy) return
+    const current = new Set(latest.map(({ turn: number }) => number))
+    const kept = this.turns.slice(0, Math.max(0, this.turns.indexOf(turn)))
+    this.turns = shown.map((stored) => {
+      const known = kept.find(({ number }) => number === stored.turn)
+      const isPast = !current.has(stored.turn)
+      return known ?? { ...turnOf(stored, this.front), ...(isPast && { isPast }) }
+    })
+    this.#listener.changed()
   }
 
   /** Stores what the visitor says of an answer; undefined deletes it. @throws ApiError, NetworkError */
@@ -172,7 +195,10 @@ export class Session {
       if (kept.length === 0) this.#remember(id, false)
       this.turns = kept.map((stored) => {
         const known = this.turns.find(({ number, state }) => number === stored.turn && state === 'done')
-        return known ? Object.assign(known, { feedback: ownOf(stored) }) : turnOf(stored, this.front)
+        const { versions } = stored
+        return known
+          ? Object.assign(known, { feedback: ownOf(stored), versions, isPast: false })
+          : turnOf(stored, this.front)
       })
       this.#listener.changed()
       resolve()
@@ -312,6 +338,7 @@ export class Session {
     else if (type === 'followups') turn.followups = data.questions
     else if (type === 'done') {
       turn.answer = data.answer
+      if (turn.versions) turn.versions = [...turn.versions, number]
       this.#remember(this.id, true)
       this.#finish(turn, 'done')
       return

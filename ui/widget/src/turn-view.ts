@@ -19,6 +19,8 @@ export interface TurnHost extends Partial<Pick<FeedbackHost, 'rate'>> {
   say(text: string): void
   isLast(turn: Turn): boolean
   busy(): boolean
+  /** shows another version of a turn */
+  show(turn: Turn, version: number): void
 }
 
 export class TurnView {
@@ -169,15 +171,15 @@ export class TurnView {
   }
 
   #showEnd(): void {
-    const { state, error, followups, answer } = this.#turn
+    const { state, error, followups, answer, isPast = false, versions = [] } = this.#turn
     const { words, isLast, busy } = this.#host
     const last = isLast(this.#turn)
-    const key = JSON.stringify([state, error, followups, last, busy()])
+    const key = JSON.stringify([state, error, followups, last, busy(), versions])
     if (key === this.#state) return
     this.#state = key
     const ended = state === 'done' || state === 'stopped' || state === 'failed'
     const askAgain = () => this.#host.ask(this.#turn.question, this.#turn)
-    this.#asked.querySelector<HTMLButtonElement>('.edit')!.hidden = busy()
+    this.#asked.querySelector<HTMLButtonElement>('.edit')!.hidden = busy() || isPast
     const failed = state === 'failed' || state === 'stopped'
     this.#problem.hidden = !failed
     this.#problem.replaceChildren()
@@ -196,9 +198,9 @@ export class TurnView {
       this.#host.copied(withoutMarks(answer, this.#turn.sources), copy),
     )
     this.#tools.replaceChildren(copy)
-    if (!busy()) this.#tools.append(iconButton('again', words.regenerate, askAgain))
-    this.#tools.append(...(this.#feedback?.buttons ?? []))
-    this.#followups.hidden = followups.length === 0 || !last || state !== 'done'
+    if (!busy() && !isPast) this.#tools.append(iconButton('again', words.regenerate, askAgain))
+    this.#tools.append(...(this.#feedback?.buttons ?? []), ...(busy() ? [] : this.#versions()))
+    this.#followups.hidden = followups.length === 0 || !last || state !== 'done' || isPast
     this.#followups.replaceChildren(
       h('p', { class: 'followups-title', id: undefined }, words.followups),
       ...followups.map((text) =>
@@ -216,6 +218,24 @@ export class TurnView {
         ),
       ),
     )
+  }
+
+  /** Buttons to the versions before and after this one, with its place between them. */
+  #versions(): HTMLElement[] {
+    const { number = 0, versions = [] } = this.#turn
+    const at = versions.indexOf(number)
+    if (versions.length < 2 || at < 0) return []
+    const { words } = this.#host
+    const button = (name: 'older' | 'newer', to: number | undefined) => {
+      const made = iconButton(name, words[name], () => to !== undefined && this.#host.show(this.#turn, to))
+      made.disabled = to === undefined
+      return made
+    }
+    return [
+      button('older', versions[at - 1]),
+      h('span', { class: 'version' }, `${at + 1}/${versions.length}`),
+      button('newer', versions[at + 1]),
+    ]
   }
 
   #whatHappened(): string {

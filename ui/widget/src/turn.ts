@@ -21,6 +21,10 @@ export interface Turn {
   feedback?: Feedback | undefined
   /** the turn that it is to replace, with whatever came after that */
   replaces?: number
+  /** turns that answered the same question, oldest first, this one among them; absent: this one alone */
+  versions?: number[]
+  /** whether the conversation has gone on from another version: this one is read, and nothing can be asked from it */
+  isPast?: boolean
   /** of a turn that failed */
   error?: TurnFault
 }
@@ -35,10 +39,15 @@ export const ownOf = ({ feedback = [] }: StoredTurn): Feedback | undefined => {
 
 /** A finished turn, as the server stores it. */
 export const turnOf = (stored: StoredTurn, front: Partial<Front>): Turn => {
-  const { turn: number, question, answer, citations, followups = [] } = stored
+  const { turn: number, question, answer, citations, followups = [], versions } = stored
   const sources = sourcesCited(citations, front)
   const feedback = ownOf(stored)
-  return { ...blank(), number, question, answer, citations, followups, sources, feedback, state: 'done' }
+  return {
+    ...blank(),
+    ...{ number, question, answer, citations, followups, sources, feedback },
+    ...(versions && { versions }),
+    state: 'done',
+  }
 }
 
 export const blank = (): Turn => ({

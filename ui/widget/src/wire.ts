@@ -40,6 +40,8 @@ export interface StoredTurn {
   citations: Citation[]
   followups?: string[]
   feedback?: (Feedback & { own: boolean })[]
+  /** turns that answered the same question, oldest first; absent: this one alone */
+  versions?: number[]
 }
 
 export interface ConversationSummary {

@@ -58,6 +58,8 @@ export const ENGLISH = {
   spent: 'No more questions can be answered for now. Try again later.',
   waiting: 'Earlier questions are still being answered. Try again in a moment.',
   gone: 'This conversation has expired. Start a new chat.',
+  older: 'Earlier version',
+  newer: 'Later version',
 }
 
 export type Words = typeof ENGLISH

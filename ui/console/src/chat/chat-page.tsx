@@ -215,6 +215,9 @@ function useStage(chat: Chat) {
       rate: (turn, feedback) => chat.session.rate(turn, feedback),
       isLast: (turn) => chat.session.turns.at(-1) === turn,
       busy: () => chat.session.busy,
+      show: (turn, version) => {
+        chat.session.show(turn, version).catch(() => say(WORDS.offline))
+      },
     }
   }, [chat, card])
 
