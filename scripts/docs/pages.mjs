@@ -60,6 +60,7 @@ export const GROUPS = [
       'limits',
       'security',
       'architecture',
+      'one-question',
       'costs',
       'benchmarks',
     ],
