@@ -10,14 +10,41 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from 'miniflare'
-import { unstable_getMiniflareWorkerOptions, unstable_readConfig } from 'wrangler'
 import { directOptions, directUrl, PASS } from './direct.mjs'
 import { front } from './front.mjs'
+import { localDatabases } from './migrations.mjs'
 import { DEFAULT_HOST, isLoopback, urlOf } from './options.mjs'
-import { root } from './wrangler.mjs'
+import { readConfig, root } from './wrangler.mjs'
 
 /** The Worker behind Miniflare's entry. */
 const NOTHING = "export default { fetch: () => new Response('Not found', { status: 404 }) }"
+
+/**
+ * What the Worker is bound to on this machine. Left out are bindings that need an account, and the rate limits, whose local stand-in
+ * loses connections while the machine is busy.
+ * @param {Record<string, any>} config wrangler.toml
+ */
+const boundBy = ({ compatibility_date, compatibility_flags, assets, ...config }) => ({
+  compatibilityDate: compatibility_date,
+  compatibilityFlags: compatibility_flags,
+  versionMetadata: config.version_metadata.binding,
+  d1Databases: localDatabases(config),
+  durableObjects: Object.fromEntries(
+    config.durable_objects.bindings.map((/** @type {{ name: string, class_name: string }} */ bound) => [
+      bound.name,
+      { className: bound.class_name, useSQLite: true },
+    ]),
+  ),
+  assets: {
+    directory: join(root, assets.directory),
+    binding: assets.binding,
+    routerConfig: {
+      has_user_worker: true,
+      static_routing: { user_worker: assets.run_worker_first, asset_worker: [] },
+    },
+    assetConfig: { compatibility_date, compatibility_flags },
+  },
+})
 
 /**
  * @param {object} options
@@ -33,19 +60,9 @@ const NOTHING = "export default { fetch: () => new Response('Not found', { statu
  * @throws Error when the server cannot be started
  */
 export async function serve({ bundle, folder, host, port, vars, log }) {
-  const config = unstable_readConfig({ config: join(root, 'wrangler.toml') }, { hideWarnings: true })
-  // Left out are bindings that need an account, and the rate limits, whose local stand-in loses connections while
-  // the machine is busy.
-  const { workerOptions } = unstable_getMiniflareWorkerOptions({
-    ...config,
-    ai: undefined,
-    vectorize: [],
-    ratelimits: [],
-  })
-  const { modulesRules: _, ...worker } = workerOptions
+  const config = readConfig()
   const secret = `/cdn-cgi/${randomUUID()}`
   const pass = randomUUID()
-  const serviceBindings = /** @type {Record<string, unknown> | undefined} */ (worker.serviceBindings)
   const miniflare = new Miniflare(
     convertV4MiniflareOptions({
       host: '127.0.0.1',
@@ -62,14 +79,13 @@ export async function serve({ bundle, folder, host, port, vars, log }) {
       workers: [
         { name: 'nothing', modules: true, script: NOTHING },
         {
-          ...worker,
+          ...boundBy(config),
           name: 'parley',
           ...directOptions({
             name: 'parley',
             bundle,
             main: 'index.js',
             assets: config.assets,
-            serviceBindings,
             host: '127.0.0.1',
             port: 0,
             cron: `${secret}/cdn-cgi/local/scheduled`,

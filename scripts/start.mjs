@@ -8,10 +8,8 @@ import { join, relative, resolve } from 'node:path'
 import { bundleInto } from './bundle.mjs'
 import { encryptionKey, occupy } from './folder.mjs'
 import { endChildren, endLeftovers, watchChildren, watchNpm } from './leftovers.mjs'
-import { migrate } from './migrations.mjs'
 import { DEFAULT_HOST, isLoopback, readOptions, urlOf, usage } from './options.mjs'
 import { loadSample } from './sample.mjs'
-import { serve } from './serve.mjs'
 import { root } from './wrangler.mjs'
 
 const STOP_MS = 5_000
@@ -82,7 +80,7 @@ try {
 }
 const children = watchChildren((running) => place.note({ children: running }))
 
-/** @type {Awaited<ReturnType<typeof serve>> | undefined} */
+/** @type {Awaited<ReturnType<typeof import('./serve.mjs').serve>> | undefined} */
 let server
 let stopping = false
 
@@ -109,6 +107,9 @@ if (process.env.npm_lifecycle_event === 'start') {
 
 try {
   console.log('Preparing ...')
+  // Miniflare takes most of a second to load: a start that is refused is refused before that.
+  const { migrate } = await import('./migrations.mjs')
+  const { serve } = await import('./serve.mjs')
   await migrate(folder)
 
   // Served from a bundle of its own: an edit of the sources then does not restart it under its users.

@@ -6,8 +6,7 @@ import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline/promises'
-import { experimental_readRawConfig } from 'wrangler'
-import { runWrangler } from '../wrangler.mjs'
+import { readConfig, runWrangler } from '../wrangler.mjs'
 
 /** The file in which wrangler keeps the account until it expires. */
 const KEPT = 'wrangler-temporary-account.toml'
@@ -56,7 +55,7 @@ export async function openAccount() {
     .map((folder) => join(folder, '.wrangler', KEPT))
     .find(existsSync)
   if (file === undefined) throw new Error(`wrangler opened a temporary account, and kept no ${KEPT}.`)
-  const { account, claim } = /** @type {any} */ (experimental_readRawConfig({ config: file }).rawConfig)
+  const { account, claim } = readConfig(file)
   return { id: account.id, token: account.apiToken, claim: claim.url }
 }
 

@@ -1,8 +1,7 @@
 /** What a deployment consists of, as wrangler.toml and migrations/ say. */
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { experimental_readRawConfig } from 'wrangler'
-import { root } from '../wrangler.mjs'
+import { readConfig, root } from '../wrangler.mjs'
 import { BASE, inEnvironment, namedFor } from './names.mjs'
 import { configFile } from './secrets.mjs'
 
@@ -46,8 +45,7 @@ export const configArgs = (worker) => [`--config=${configFile(worker)}`]
  * @throws Error when wrangler.toml cannot be read, or lacks what Parley needs
  */
 export function wanted(environment, temporary = false) {
-  const { rawConfig } = experimental_readRawConfig({ config: join(root, 'wrangler.toml') })
-  const own = inEnvironment(rawConfig, environment)
+  const own = inEnvironment(readConfig(), environment)
   // Workers Builds deploys a fork under the name that its owner chose there.
   const worker = process.env.WRANGLER_CI_OVERRIDE_NAME || own.name || BASE
   const config = namedFor(own, worker)

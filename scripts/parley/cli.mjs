@@ -2,14 +2,11 @@
 /** `parley`: documents in, questions asked, answers looked into, against a local or a deployed server. */
 import { readFile, writeFile } from 'node:fs/promises'
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
-import { isBucket } from './backup/bucket.mjs'
 import { ask, nameOf, search, sourceLines } from './commands/ask.mjs'
 import { backup } from './commands/backup.mjs'
-import { backupToBucket, restoreFromBucket } from './commands/bucket.mjs'
 import { connect } from './commands/connect.mjs'
 import { examine } from './commands/doctor.mjs'
 import { comparison, evaluate, readQuestions, summaryLines, summaryOf } from './commands/eval.mjs'
-import { importInto } from './commands/import.mjs'
 import { DEFAULT_NAME, init } from './commands/init.mjs'
 import { move } from './commands/move.mjs'
 import { restore } from './commands/restore.mjs'
@@ -69,6 +66,12 @@ const commandAs = ({ url }, name, flags) =>
       ),
     )
     .join(' ')
+
+// Commands that bring large packages with them (readers of files, XML) are loaded when they are called.
+const bucket = () => import('./commands/bucket.mjs')
+
+/** @param {string} place @returns {boolean} whether it names a bucket, and not a folder */
+const isBucket = (place) => /^[a-z0-9]+:\/\//.test(place)
 
 /** @typedef {{ server: Server, json: boolean, options: any }} Run */
 
@@ -138,6 +141,7 @@ program
   .option('--rate <n>', 'pages of a website a second (default 5; no limit on this machine)', positive)
   .action(
     action(async ({ server, json, options }, from) => {
+      const { importInto } = await import('./commands/import.mjs')
       const summary = await importInto(server, from, options, say)
       if (json) print(summary)
       else if (!summary.dry_run) {
@@ -266,7 +270,8 @@ program
   .argument('<place>', 'a folder or r2://BUCKET/NAME: a new one, or one whose backup broke off')
   .action(
     action(async ({ server, json, options }, place) => {
-      const done = await (isBucket(place) ? backupToBucket : backup)(server, place, options)
+      const write = isBucket(place) ? (await bucket()).backupToBucket : backup
+      const done = await write(server, place, options)
       if (json) return print(done)
       print(`${total(done.documents)} documents of ${Object.keys(done.documents).length} collections,`)
       print(`${total(done.rows)} rows: ${countsOf(done.rows)}`)
@@ -289,7 +294,8 @@ program
   .option('--secrets <file>', 'JSON with secrets of models and collections, which a backup does not have')
   .action(
     action(async ({ server, json, options }, place) => {
-      const done = await (isBucket(place) ? restoreFromBucket : restore)(server, place, options, (keys) => {
+      const store = isBucket(place) ? (await bucket()).restoreFromBucket : restore
+      const done = await store(server, place, options, (keys) => {
         if (!json)
           for (const { id, description, value } of keys)
             print(`New value of key ${id} (${description}): ${value}`)

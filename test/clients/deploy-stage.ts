@@ -99,7 +99,7 @@ export async function deployed(): Promise<void> {
 }
 
 /** Keeps the account as it is, for `deployed`. */
-export function keepDeployment(): void {
+function keepDeployment(): void {
   const databases: Account['databases'] = new Map(
     [...api.databases].map(([name, { sqlite, ...rest }]) => [name, { ...rest, content: sqlite.serialize() }]),
   )

@@ -15,12 +15,10 @@ import {
   api,
   asAdmin,
   deploy,
-  deployed,
   deployedIndex,
   destroy,
   folder,
   HERE,
-  keepDeployment,
   loggedIn,
   METADATA_INDEX,
   MIGRATION,
@@ -38,124 +36,6 @@ const SOME_RUNS = { timeout: 180_000 }
 
 stageDeployments()
 
-test('the first run makes everything and asks a question, the second makes nothing', {
-  timeout: 1_800_000,
-}, async () => {
-  const env = asAdmin()
-  const args = HERE()
-  const first = await deploy(env, ...args)
-  expect(first.output).toContain(`Parley is deployed at ${inject('url')}`)
-  expect(first.code).toBe(0)
-  keepDeployment()
-  expect(first.output).toMatch(/answered .*goose named Ada/)
-  expect([...api.databases.keys()]).toEqual(['parley'])
-  expect([...api.indexes.keys()]).toEqual(goal.indexes.map(({ name }) => name))
-  for (const { metadata } of api.indexes.values()) {
-    const made = (type: string) =>
-      metadata
-        .filter(({ indexType }) => indexType.toLowerCase() === type)
-        .map(({ propertyName }) => propertyName)
-    expect([made('string'), made('number')]).toEqual([[...STRINGS], [...NUMBERS]])
-  }
-  expect(tables()).toEqual(
-    expect.arrayContaining(['collections', 'conversation_models', 'messages', 'api_keys']),
-  )
-  const worker = api.workers.get('parley')!
-  expect(worker.crons).toEqual(['* * * * *'])
-  expect(Object.fromEntries(worker.secrets)).toEqual({
-    ADMIN_API_KEY: ADMIN,
-    ENCRYPTION_KEY: expect.stringMatching(/^[0-9a-f]{64}$/),
-  })
-  // No version ever served without its tables: they were there before the upload, and the secrets came with it.
-  expect(place(MIGRATION)).toBeGreaterThan(place(/^POST \/d1\/database$/))
-  expect(place(UPLOAD)).toBeGreaterThan(place(MIGRATION))
-  // A vector is only found by a metadata index that was there before it.
-  expect(place(UPLOAD)).toBeGreaterThan(api.calls.findLastIndex((call) => METADATA_INDEX.test(call)))
-  expect(api.calls.filter((call) => /^(PUT|PATCH) .*secrets/.test(call))).toEqual([])
-
-  api.calls.length = 0
-  const second = await deploy(env, ...args)
-  expect(second.code).toBe(0)
-  expect(second.output).toMatch(/1\/2 {2}Deploy the Worker parley; its secrets stay as they are/)
-  expect(second.output).toMatch(/answered .*goose named Ada/)
-  expect(
-    api.changes().filter((call) => !/\/(assets-upload-session|subdomain|schedules|query)$/.test(call)),
-  ).toEqual(['PUT /workers/scripts/parley'])
-  expect(api.workers.get('parley')!.uploads).toBe(2)
-  expect(api.workers.get('parley')!.secrets).toEqual(worker.secrets)
-
-  const left = await fetch(`${inject('url')}/collections/parley_deploy_check`, {
-    headers: { 'x-typesense-api-key': KEY },
-  })
-  expect(left.status).toBe(404)
-})
-
-test('an update applies the migrations that are new, before the version that needs them', {
-  timeout: 1_800_000,
-}, async () => {
-  const files = readdirSync(join(ROOT, 'migrations')).filter((name) => name.endsWith('.sql'))
-  const [newest, ...older] = files.sort().reverse()
-  const before = new DatabaseSync(':memory:')
-  before.exec(
-    'CREATE TABLE d1_migrations (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP NOT NULL)',
-  )
-  for (const name of older.reverse()) {
-    before.exec(readFileSync(join(ROOT, 'migrations', name), 'utf8'))
-    before.prepare('INSERT INTO d1_migrations (name) VALUES (?)').run(name)
-  }
-  before.exec(markOwner('parley', [{ kind: 'd1', name: 'parley' }]))
-  before.exec(
-    "INSERT INTO deployment (kind, name) VALUES ('jurisdiction', 'none'), ('plan', 'paid'), ('vectorize', 'parley-1024')",
-  )
-  api.databases.set('parley', { uuid: crypto.randomUUID(), sqlite: before })
-  api.indexes.set('parley-1024', deployedIndex())
-
-  const updated = await deploy(asAdmin(), ...HERE())
-  expect(updated.output).toContain(`Apply 1 migrations to the database: ${newest}`)
-  expect(updated.output).not.toContain('Create the D1 database')
-  expect(updated.code).toBe(0)
-  const applied = before.prepare('SELECT name FROM d1_migrations ORDER BY name').all()
-  expect(applied.map(({ name }) => name)).toEqual(files.sort())
-  expect(place(UPLOAD)).toBeGreaterThan(api.calls.findLastIndex((call) => MIGRATION.test(call)))
-})
-
-test('after a failure it says what to do, and the next run goes on with the same secrets', {
-  timeout: 1_800_000,
-}, async () => {
-  api.refuseOnce(MIGRATION, 400, 7500, 'near "CREATE": syntax error: SQLITE_ERROR')
-  const atMigration = await deploy(loggedIn())
-  expect(atMigration.code).toBe(1)
-  expect(atMigration.output).toContain('SQLITE_ERROR')
-  expect(atMigration.output).toContain('Run `npm run deploy` again')
-  expect(api.workers.size).toBe(0)
-
-  api.refuseOnce(UPLOAD, 403, 10000, 'Authentication error')
-  const atUpload = await deploy(loggedIn())
-  expect(atUpload.code).toBe(1)
-  expect(atUpload.output).not.toContain('Create the D1 database')
-  expect(atUpload.output).toContain('Workers Scripts Edit')
-  expect(api.workers.size).toBe(0)
-  expect(tables()).toContain('conversation_models')
-  const file = readdirSync(join(folder, 'kept')).find((name) => name.endsWith('-parley.json'))
-  const path = join(folder, 'kept', file!)
-  const kept = JSON.parse(readFileSync(path, 'utf8'))
-  expect(statSync(path).mode & 0o077).toBe(0)
-
-  // As Workers Builds runs it: it wants to read what was deployed.
-  const report = join(folder, 'report.json')
-  const last = await deploy({ ...loggedIn(), WRANGLER_OUTPUT_FILE_PATH: report }, '--url', inject('url'))
-  expect(readFileSync(report, 'utf8')).toContain('"targets":["https://parley.developer.workers.dev"')
-  expect(last.code).toBe(0)
-  expect(last.output).toMatch(/1\/2 {2}Deploy the Worker parley, with new secrets/)
-  expect(Object.fromEntries(api.workers.get('parley')!.secrets)).toEqual(kept)
-  expect(atUpload.output).not.toContain(kept.ENCRYPTION_KEY)
-  expect(last.output).not.toContain(kept.ENCRYPTION_KEY)
-  expect(last.output).toContain(`${kept.ADMIN_API_KEY}  (not shown again`)
-  // This Parley does not know the key that was made: the deployment is reported all the same.
-  expect(last.output).toContain('It is deployed and healthy, but the trial question failed')
-  expect(last.output).toContain(`Parley is deployed at ${inject('url')}`)
-})
-
 const names = () => ({
   workers: [...api.workers.keys()].sort(),
   databases: [...api.databases.keys()].sort(),
@@ -168,26 +48,134 @@ const BOTH = {
 }
 const PRODUCTION = { workers: ['parley'], databases: ['parley'], indexes: ['parley-1024'] }
 
-test('staging stands beside production, and is removed without touching it', {
+test('a first deployment that breaks off goes on, is updated, and outlives the staging beside it', {
   timeout: 1_800_000,
 }, async () => {
-  const env = asAdmin()
-  const args = HERE()
-  await deployed()
-  const staging = await deploy(env, '--env', 'staging', ...args)
+  const bindings = await firstDeployment()
+  await again()
+  await stagingUpdated(bindings)
+  await stagingRemoved()
+})
+
+/** It breaks off at the upload, when all else is made. The next run goes on with the same secrets. */
+async function firstDeployment() {
+  api.refuseOnce(UPLOAD, 403, 10000, 'Authentication error')
+  const atUpload = await deploy(loggedIn())
+  expect(atUpload.code).toBe(1)
+  expect(atUpload.output).toContain('Workers Scripts Edit')
+  expect(atUpload.output).toContain('Run `npm run deploy` again')
+  expect(api.workers.size).toBe(0)
+  expect([...api.databases.keys()]).toEqual(['parley'])
+  expect([...api.indexes.keys()]).toEqual(goal.indexes.map(({ name }) => name))
+  for (const { metadata } of api.indexes.values()) {
+    const made = (type: string) =>
+      metadata
+        .filter(({ indexType }) => indexType.toLowerCase() === type)
+        .map(({ propertyName }) => propertyName)
+    expect([made('string'), made('number')]).toEqual([[...STRINGS], [...NUMBERS]])
+  }
+  expect(tables()).toEqual(
+    expect.arrayContaining(['collections', 'conversation_models', 'messages', 'api_keys']),
+  )
+  // No version ever serves without its tables: they are there before the upload.
+  expect(place(MIGRATION)).toBeGreaterThan(place(/^POST \/d1\/database$/))
+  expect(place(UPLOAD)).toBeGreaterThan(place(MIGRATION))
+  // A vector is only found by a metadata index that was there before it.
+  expect(place(UPLOAD)).toBeGreaterThan(api.calls.findLastIndex((call) => METADATA_INDEX.test(call)))
+  const file = readdirSync(join(folder, 'kept')).find((name) => name.endsWith('-parley.json'))
+  const path = join(folder, 'kept', file!)
+  const kept = JSON.parse(readFileSync(path, 'utf8'))
+  expect(statSync(path).mode & 0o077).toBe(0)
+
+  // As Workers Builds runs it: it wants to read what was deployed.
+  const report = join(folder, 'report.json')
+  const last = await deploy({ ...loggedIn(), WRANGLER_OUTPUT_FILE_PATH: report }, '--url', inject('url'))
+  expect(readFileSync(report, 'utf8')).toContain('"targets":["https://parley.developer.workers.dev"')
+  expect(last.code).toBe(0)
+  expect(last.output).toMatch(/1\/2 {2}Deploy the Worker parley, with new secrets/)
+  expect(last.output).not.toContain('Create the D1 database')
+  const worker = api.workers.get('parley')!
+  expect(worker.crons).toEqual(['* * * * *'])
+  // The secrets came with the upload.
+  expect(Object.fromEntries(worker.secrets)).toEqual(kept)
+  expect(api.calls.filter((call) => /^(PUT|PATCH) .*secrets/.test(call))).toEqual([])
+  for (const { output } of [atUpload, last]) expect(output).not.toContain(kept.ENCRYPTION_KEY)
+  expect(last.output).toContain(`${kept.ADMIN_API_KEY}  (not shown again`)
+  // This Parley does not know the key that was made: the deployment is reported all the same.
+  expect(last.output).toContain('It is deployed and healthy, but the trial question failed')
+  expect(last.output).toContain(`Parley is deployed at ${inject('url')}`)
+  return worker.bindings
+}
+
+/** The next run makes nothing, and asks a question. */
+async function again() {
+  const { secrets } = api.workers.get('parley')!
+  api.calls.length = 0
+  const second = await deploy(asAdmin(), ...HERE())
+  expect(second.code).toBe(0)
+  expect(second.output).toMatch(/1\/2 {2}Deploy the Worker parley; its secrets stay as they are/)
+  expect(second.output).toMatch(/answered .*goose named Ada/)
+  expect(
+    api.changes().filter((call) => !/\/(assets-upload-session|subdomain|schedules|query)$/.test(call)),
+  ).toEqual(['PUT /workers/scripts/parley'])
+  expect(api.workers.get('parley')!.uploads).toBe(2)
+  expect(api.workers.get('parley')!.secrets).toEqual(secrets)
+  const left = await fetch(`${inject('url')}/collections/parley_deploy_check`, {
+    headers: { 'x-typesense-api-key': KEY },
+  })
+  expect(left.status).toBe(404)
+}
+
+/** Beside it stands a database that lacks the newest migration: it is applied before the version that needs it. */
+async function stagingUpdated(production: { name: string; type: string }[]) {
+  const files = readdirSync(join(ROOT, 'migrations')).filter((name) => name.endsWith('.sql'))
+  const [newest, ...older] = files.sort().reverse()
+  const before = new DatabaseSync(':memory:')
+  before.exec(
+    'CREATE TABLE d1_migrations (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP NOT NULL)',
+  )
+  for (const name of older.reverse()) {
+    before.exec(readFileSync(join(ROOT, 'migrations', name), 'utf8'))
+    before.prepare('INSERT INTO d1_migrations (name) VALUES (?)').run(name)
+  }
+  before.exec(
+    markOwner('parley-staging', [
+      { kind: 'd1', name: 'parley-staging' },
+      { kind: 'vectorize', name: 'parley-staging-1024' },
+      { kind: 'jurisdiction', name: 'none' },
+      { kind: 'plan', name: 'paid' },
+    ]),
+  )
+  api.databases.set('parley-staging', { uuid: crypto.randomUUID(), sqlite: before })
+  api.indexes.set('parley-staging-1024', deployedIndex())
+  api.calls.length = 0
+  const staging = await deploy(asAdmin(), '--env', 'staging', ...HERE())
+  expect(staging.output).toContain(`Apply 1 migrations to the database: ${newest}`)
+  expect(staging.output).not.toContain('Create the D1 database')
   expect(staging.output).toContain('Deploy the Worker parley-staging')
   expect(staging.code).toBe(0)
+  const applied = before.prepare('SELECT name FROM d1_migrations ORDER BY name').all()
+  expect(applied.map(({ name }) => name)).toEqual(files.sort())
+  expect(place(/^PUT \/workers\/scripts\/parley-staging$/)).toBeGreaterThan(
+    api.calls.findLastIndex((call) => MIGRATION.test(call)),
+  )
+  expect(Object.fromEntries(api.workers.get('parley-staging')!.secrets)).toEqual({
+    ADMIN_API_KEY: ADMIN,
+    ENCRYPTION_KEY: expect.stringMatching(/^[0-9a-f]{64}$/),
+  })
   expect(names()).toEqual(BOTH)
-  const bindings = (worker: string) => api.workers.get(worker)!.bindings
-  const named = (worker: string, type: string) =>
-    bindings(worker)
-      .filter((binding) => binding.type === type)
-      .map(({ name }) => name)
+  const own = api.workers.get('parley-staging')!.bindings
+  const named = (bindings: typeof production, type: string) =>
+    bindings.filter((binding) => binding.type === type).map(({ name }) => name)
   for (const type of ['d1', 'plain_text', 'durable_object_namespace', 'vectorize', 'ratelimit', 'ai']) {
-    expect([type, named('parley-staging', type)]).toEqual([type, named('parley', type)])
-    expect(named('parley', type)).not.toEqual([])
+    expect([type, named(own, type)]).toEqual([type, named(production, type)])
+    expect(named(production, type)).not.toEqual([])
   }
+}
 
+/** It goes without production being touched. */
+async function stagingRemoved() {
+  const env = asAdmin()
   // Nobody is there to ask.
   api.calls.length = 0
   const unasked = await destroy(env, '--env', 'staging')
@@ -209,13 +197,13 @@ test('staging stands beside production, and is removed without touching it', {
   expect(rest.output).toContain('The deployment parley-staging is removed.')
   expect(rest.code).toBe(0)
   expect(names()).toEqual(PRODUCTION)
-  expect(api.workers.get('parley')!.uploads).toBe(1)
+  expect(api.workers.get('parley')!.uploads).toBe(2)
 
   const again = await destroy(env, '--env', 'staging', '--yes')
   expect(again.code).toBe(1)
   expect(again.output).toContain('There is no D1 database parley-staging')
   expect(names()).toEqual(PRODUCTION)
-})
+}
 
 test('--dry-run tells the plan without an account or a call', SOME_RUNS, async () => {
   const { code, output } = await deploy({ CLOUDFLARE_API_BASE_URL: api.url }, '--dry-run')

@@ -50,8 +50,15 @@ export interface Started {
 }
 
 /** Runs scripts/start.mjs until it says that it is ready. @throws when it ends before that */
-export async function start(...args: string[]): Promise<Started> {
-  const child = spawn(process.execPath, [START, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+export const start = (...args: string[]): Promise<Started> => started(process.execPath, [START, ...args])
+
+/** The same with another program that starts it. */
+export async function started(
+  program: string,
+  args: string[],
+  options: { cwd?: string } = {},
+): Promise<Started> {
+  const child = spawn(program, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] })
   let output = ''
   await new Promise<void>((resolve, reject) => {
     for (const stream of [child.stdout, child.stderr]) {

@@ -30,7 +30,7 @@ const engineOf = async (name: string) => (await request('GET', `/collections/${n
 
 const typesense = (there: string) => ['typesense', '--node', url, '--collection', there]
 
-describe('parley move', () => {
+describe.concurrent('parley move', () => {
   test('takes a collection into a cluster and back, and its conversations go on', async () => {
     const name = await createShows()
     const there = unique('there')

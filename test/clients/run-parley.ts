@@ -4,7 +4,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { KEY, request, url } from './harness'
 
-const CLI = join(import.meta.dirname, '../../scripts/parley/cli.mjs')
+const CLI = join(import.meta.dirname, '../../scripts/parley/bin.mjs')
 
 interface Ran {
   code: number | null

@@ -5,11 +5,11 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { freePort, START, start } from './global-setup'
+import { freePort, START, start, started } from './global-setup'
 import { KEY } from './harness'
 
 /** Two a round. */
-const KILLS = Number(process.env.START_KILLS ?? (process.env.FULL ? 10 : 3))
+const KILLS = Number(process.env.START_KILLS ?? (process.env.FULL ? 10 : 2))
 
 /** All processes of this file have it in their environment: a runtime's command line has no port of its start. */
 const MARK = `PARLEY_START_TEST=${process.pid}`
@@ -86,10 +86,12 @@ const collections = async (port: number): Promise<string[]> => {
   return ((await response.json()) as { name: string }[]).map(({ name }) => name).sort()
 }
 
-test('a start loads the sample, refuses a taken port, and the next one finds all of it, even if its runtime dies', {
-  timeout: 180_000,
+test('a start loads the sample, keeps its port and folder, and the next one finds all of it, even if its runtime dies', {
+  timeout: 240_000,
 }, async () => {
   const port = await freePort()
+  // What a version before left there, and an empty notice.
+  writeFileSync(join(folder, 'in-use.json'), '')
   const first = await start('--port', String(port), '--persist-to', folder)
   let conversationId: string
   let documents: number
@@ -107,6 +109,23 @@ test('a start loads the sample, refuses a taken port, and the next one finds all
     expect(taken.status).toBe(1)
     expect(taken.stderr).toContain(`Port ${port} is taken.`)
     expect(taken.stderr).toContain(`npm start -- --port ${port + 1}`)
+
+    // Its folder is left to it, too, when it is too busy to answer.
+    const [runtime] = runtimes()
+    process.kill(runtime!.pid, 'SIGSTOP')
+    try {
+      for (const another of [port, await freePort()]) {
+        const second = again('--port', String(another), '--persist-to', folder)
+        expect(second.status).toBe(1)
+        expect(second.stderr).toContain(
+          `${folder} is in use by process ${first.child.pid}, which answers at http://localhost:${port}.`,
+        )
+        expect(second.stderr).toContain('npm start -- --persist-to DIR --port N')
+      }
+    } finally {
+      process.kill(runtime!.pid, 'SIGCONT')
+    }
+    expect(await isUp(port)).toBe(true)
   } finally {
     await first.stop()
   }
@@ -130,7 +149,7 @@ test('a start loads the sample, refuses a taken port, and the next one finds all
   expect(processes()).toEqual([])
 })
 
-test(`killed ${KILLS} times and started again at once, it has its data each time, and one runtime`, {
+test(`killed ${KILLS} times and started again at once, it has its data each time, and one runtime; it ends with its npm`, {
   timeout: 400_000,
 }, async () => {
   const port = await freePort()
@@ -146,8 +165,9 @@ test(`killed ${KILLS} times and started again at once, it has its data each time
   try {
     for (let round = 0; round < KILLS / 2; round++) {
       // Killed while it prepares, at any moment of it, then when it serves.
-      const early = spawn(process.execPath, [START, ...args], { stdio: 'ignore' })
-      await new Promise((resolve) => setTimeout(resolve, 200 + Math.random() * 4_000))
+      const early = spawn(process.execPath, [START, ...args], { stdio: ['ignore', 'pipe', 'ignore'] })
+      await once(early.stdout, 'data')
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * 2_000))
       await kill(early)
       const { child } = await start(...args)
       try {
@@ -159,42 +179,14 @@ test(`killed ${KILLS} times and started again at once, it has its data each time
         await kill(child)
       }
     }
-    const last = await start(...args)
+    const last = await started('npm', ['start', '--', ...args], { cwd: join(import.meta.dirname, '../..') })
     expect(last.output()).toMatch(/Ended process \d+, which a start that was killed had left behind/)
     expect(await collections(port)).toEqual(made)
-    await last.stop()
-    expect(processes()).toEqual([])
+    // A start ends with the npm that it was started by, even if that is killed.
+    await kill(last.child)
+    await expect.poll(processes, { timeout: 30_000 }).toEqual([])
   } finally {
     for (const { pid } of processes()) process.kill(pid, 'SIGKILL')
-    rmSync(place, { recursive: true, force: true })
-  }
-})
-
-test('a second start leaves the folder to a server that is too busy to answer', {
-  timeout: 180_000,
-}, async () => {
-  const port = await freePort()
-  const place = mkdtempSync(join(tmpdir(), 'parley-busy-'))
-  // What a version before left there, and an empty notice.
-  writeFileSync(join(place, 'in-use.json'), '')
-  const first = await start('--port', String(port), '--persist-to', place, '--no-sample')
-  const [runtime] = runtimes()
-  try {
-    await create(port, 'kept')
-    process.kill(runtime!.pid, 'SIGSTOP')
-    for (const other of [port, await freePort()]) {
-      const second = again('--port', String(other), '--persist-to', place)
-      expect(second.status).toBe(1)
-      expect(second.stderr).toContain(
-        `${place} is in use by process ${first.child.pid}, which answers at http://localhost:${port}.`,
-      )
-      expect(second.stderr).toContain('npm start -- --persist-to DIR --port N')
-    }
-    process.kill(runtime!.pid, 'SIGCONT')
-    expect(await collections(port)).toEqual(['kept'])
-  } finally {
-    process.kill(runtime!.pid, 'SIGCONT')
-    await first.stop()
     rmSync(place, { recursive: true, force: true })
   }
 })
@@ -209,23 +201,4 @@ test('a folder that cannot be one is refused with what to do', () => {
   const readOnly = again('--persist-to', '/proc/self/fdinfo')
   expect(readOnly.status).toBe(1)
   expect(readOnly.stderr).toContain('/proc/self/fdinfo cannot be written to')
-})
-
-test('a start ends with the npm that it was started by, even if that is killed', {
-  timeout: 180_000,
-}, async () => {
-  const port = await freePort()
-  const place = mkdtempSync(join(tmpdir(), 'parley-npm-'))
-  const args = ['start', '--', '--port', String(port), '--persist-to', place, '--no-sample']
-  const npm = spawn('npm', args, { cwd: join(import.meta.dirname, '../..'), stdio: 'ignore' })
-  try {
-    await expect.poll(() => isUp(port), { timeout: 60_000, interval: 500 }).toBe(true)
-    const gone = once(npm, 'exit')
-    npm.kill('SIGKILL')
-    await gone
-    await expect.poll(processes, { timeout: 30_000 }).toEqual([])
-  } finally {
-    npm.kill('SIGKILL')
-    rmSync(place, { recursive: true, force: true })
-  }
 })

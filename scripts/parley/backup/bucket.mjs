@@ -18,9 +18,6 @@ const CHECKSUM = 'x-amz-meta-sha256'
 
 const ADDRESS = /^r2:\/\/([a-z0-9][a-z0-9.-]{1,62})(?:\/(.*?))?\/*$/
 
-/** @param {string} place @returns {boolean} whether it names a bucket, and not a folder */
-export const isBucket = (place) => /^[a-z0-9]+:\/\//.test(place)
-
 export class Bucket {
   #client
   #base
