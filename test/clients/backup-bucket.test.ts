@@ -10,7 +10,6 @@ import { OwnParley } from './own-parley'
 import { BUCKET, type R2Store, startR2Store } from './r2-store'
 import { runParley } from './run-parley'
 
-// Each run of the command line is a process of its own.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 })
 
 const old = new OwnParley()

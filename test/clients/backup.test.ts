@@ -7,12 +7,11 @@ import { HISTORY_FIELDS } from '../history-schema'
 import { KEY } from './harness'
 import { OwnParley } from './own-parley'
 import { type Paced, startPaced } from './paced'
-import { runParley } from './run-parley'
+import { runParley, spawnParley } from './run-parley'
 
 const folder = mkdtempSync(join(tmpdir(), 'parley-backup-'))
 const SECRET = 'sk-1234567890'
 
-// Each run of the command line is a process of its own.
 vi.setConfig({ testTimeout: 180_000 })
 
 // biome-ignore lint/suspicious/noExplicitAny: replies are checked field by field
@@ -56,6 +55,8 @@ async function done(...given: Parameters<typeof call>): Promise<Json> {
 
 const parley = (server: OwnParley, ...args: string[]) =>
   runParley(folder, [...args, '--json'], { PARLEY_URL: server.url })
+const alone = (server: OwnParley, ...args: string[]) =>
+  spawnParley(folder, [...args, '--json'], { PARLEY_URL: server.url })
 
 beforeAll(async () => {
   paced = await startPaced()
@@ -209,7 +210,7 @@ const hitsOf = async (server: OwnParley, query: string) => {
 
 test('a deployment goes into a folder, and from there into a fresh one', async () => {
   const at = join(folder, 'whole')
-  const backup = await parley(old, 'backup', at)
+  const backup = await alone(old, 'backup', at)
   expect([backup.code, backup.err]).toEqual([0, ''])
   expect(backup.json).toMatchObject({
     documents: { films: 300, directors: 1, history: 6, counts: 0 },
@@ -236,7 +237,7 @@ test('a deployment goes into a folder, and from there into a fresh one', async (
   const again = await parley(old, 'restore', at)
   expect([again.code, again.err]).toEqual([5, expect.stringContaining('is not empty: 5 collections')])
 
-  const restored = await parley(fresh, 'restore', at)
+  const restored = await alone(fresh, 'restore', at)
   expect([restored.code, restored.err]).toEqual([0, ''])
   expect(restored.json).toMatchObject({
     refused: [],

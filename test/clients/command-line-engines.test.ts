@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createShows, KEY, query, request, unique, url } from './harness'
-import { runParley } from './run-parley'
+import { runParley, spawnParley } from './run-parley'
 
 let folder = ''
 let remote = ''
@@ -21,7 +21,7 @@ describe('parley connect', () => {
   test('connects a collection with the secret of the environment, and shows it nowhere', async () => {
     const name = unique('connected')
     const args = ['connect', name, ...typesense, '--collection', remote]
-    const ran = await parley(args, { PARLEY_CLUSTER_SECRET: KEY })
+    const ran = await spawnParley(folder, args, { PARLEY_CLUSTER_SECRET: KEY })
     expect(ran).toMatchObject({ code: 0, out: expect.stringContaining('5 documents in typesense') })
     const found = await request(
       'GET',

@@ -1,4 +1,4 @@
-/** `parley`, the command line, as a user runs it: a process of its own against a running Parley. */
+/** `parley`, the command line, as a user types it, against a running Parley. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,7 +8,7 @@ import { serve } from '../serve'
 import { embeddedBy, startEmbedder } from './embedder'
 import { KEY, request, unique, url } from './harness'
 import { Relay } from './relay'
-import { exported, runParley, writeIn } from './run-parley'
+import { exported, runParley, spawnParley, writeIn } from './run-parley'
 
 let folder = ''
 beforeAll(() => {
@@ -20,7 +20,7 @@ const parley = (...args: string[]) => runParley(folder, args)
 const write = (path: string, text: string | Uint8Array) => writeIn(folder, path, text)
 
 test('a folder is imported by one command, and asked by the next', async () => {
-  expect((await parley('--version')).out).toMatch(/^\d+\.\d+\.\d+\n$/)
+  expect((await spawnParley(folder, ['--version'])).out).toMatch(/^\d+\.\d+\.\d+\n$/)
   const into = unique('guide')
   write('guide/index.md', '# The guide\n\nHow the aquarium is run.')
   write(

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { client, createHistory, createModel, disconnect, query, request, unique } from './harness'
 import { Recorded } from './recorded'
-import { runParley } from './run-parley'
+import { spawnParley } from './run-parley'
 
 // Each run of the command line is a process of its own, and waits for other isolates to hear of the switch.
 vi.setConfig({ testTimeout: 120_000 })
@@ -50,7 +50,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-const move = (to: string[]) => runParley(folder, ['move', name, '--to', ...to], {})
+const move = (to: string[]) => spawnParley(folder, ['move', name, '--to', ...to], {})
 
 async function documents(): Promise<unknown[]> {
   const { text } = await request('GET', `/collections/${name}/documents/export`)

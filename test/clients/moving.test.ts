@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { serve } from '../serve'
 import { client, createHistory, createModel, createShows, KEY, query, request, unique, url } from './harness'
-import { runParley } from './run-parley'
+import { spawnParley } from './run-parley'
 
 // Each run of the command line is a process of its own, and waits for other isolates to hear of the switch.
 vi.setConfig({ testTimeout: 120_000 })
@@ -17,7 +17,7 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 const move = (name: string, to: string[], env: Record<string, string> = {}) =>
-  runParley(folder, ['move', name, '--to', ...to], { PARLEY_CLUSTER_SECRET: KEY, ...env })
+  spawnParley(folder, ['move', name, '--to', ...to], { PARLEY_CLUSTER_SECRET: KEY, ...env })
 
 /** The documents as each engine exports them, by id. */
 async function documentsOf(collection: string): Promise<Record<string, unknown>[]> {
