@@ -1,12 +1,10 @@
 /**
  * The guides of docs/guides/, followed to the letter: their files are written, their commands run through npm, and what
- * they say is printed has to be printed. And `npm run bench start`, over few pages.
+ * they say is printed has to be printed.
  */
-import { execFile } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { serve } from '../serve'
 import { freePort, type Started, start } from './global-setup'
@@ -90,12 +88,3 @@ test('each guide is tested, links to files that exist, and is linked from the RE
     expect(links).not.toEqual([])
   }
 })
-
-test('the benchmark of a start imports a folder and a website, asks both, and prints their times', async () => {
-  const { stdout } = await promisify(execFile)(process.execPath, [join(ROOT, 'bench/run.mjs'), 'start'], {
-    env: { ...process.env, BENCH_PAGES: '30', BENCH_SITE_PAGES: '20' },
-  })
-  const times = String.raw`( \d+\.\d s \|){4} ≤ 120 s`
-  expect(stdout).toMatch(new RegExp(`^\\| 30 Markdown pages \\|${times}`, 'm'))
-  expect(stdout).toMatch(new RegExp(`^\\| 20 pages of a website \\|${times}`, 'm'))
-}, 240_000)
