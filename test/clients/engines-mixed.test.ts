@@ -124,7 +124,7 @@ test('a conversation reads the best passages of each, and its trace names the en
     [names.there, 'typesense'],
     [names.open, 'opensearch'],
   ])
-  for (const { took } of traced) expect(took).toBeGreaterThanOrEqual(0)
+  for (const { took } of traced) expect(took).toBeLessThan(60_000)
   const prompt = JSON.stringify(turns[0].trace.calls)
   // The best document of each engine comes first, whatever its scores are, then the second one of each.
   const lists = (first.results as { hits: { document: { text: string } }[] }[]).map(({ hits }) =>
@@ -134,7 +134,7 @@ test('a conversation reads the best passages of each, and its trace names the en
   const ranked = [0, 1].flatMap((rank) => lists.map((texts) => texts[rank]!))
   const places = ranked.map((text) => prompt.indexOf(text))
   expect(places).toEqual(places.toSorted((a, b) => a - b))
-  expect(places[0]).toBeGreaterThanOrEqual(0)
+  expect(places).not.toContain(-1)
 })
 
 test('one search that fails is the error of that search', async () => {
