@@ -1,18 +1,26 @@
 /** Callers who hang up while they wait for a whole answer, over real sockets: their retry gets that answer. */
 import { once } from 'node:events'
 import { request as open } from 'node:http'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createModel, createShows, KEY, query, url } from './harness'
 import { type Paced, startPaced, words } from './paced'
 
-let paced: Paced
 let shows: string
+/** One for each test, which counts what it is asked: all of them wait at the same time. */
+const providers: Paced[] = []
 
 beforeAll(async () => {
-  paced = await startPaced()
   shows = await createShows()
 })
-afterAll(() => paced.stop())
+afterAll(async () => {
+  for (const paced of providers) await paced.stop()
+})
+
+async function provider(): Promise<Paced> {
+  const paced = await startPaced()
+  providers.push(paced)
+  return paced
+}
 
 interface Sent {
   method: 'GET' | 'POST'
@@ -64,32 +72,6 @@ const parley = (model: string): Sent => ({
   body: JSON.stringify({ question: 'an action series', model, collections: [shows] }),
 })
 
-test.each([
-  ['Typesense', typesense, (reply: Awaited<ReturnType<typeof send>>) => reply.conversation],
-  ['Parley', parley, (reply: Awaited<ReturnType<typeof send>>) => reply],
-])(
-  '%s: who hung up is told the answer, and asked once; who has it gets a new turn',
-  async (_, make, read) => {
-    const model = await createModel({ model_name: `openai/paced-${WORDS}-${GAP}`, openai_url: paced.url })
-    const asked = make(model)
-    const before = paced.begun
-    await hangUp(asked, (WORDS * GAP) / 3)
-    await expect.poll(() => paced.begun, { timeout: 10_000 }).toBe(before + 1)
-    // Until well after the answer was there and nobody took it.
-    await new Promise((resolve) => setTimeout(resolve, WORDS * GAP + 2_500))
-
-    const retried = read(await send(asked))
-    expect(retried.answer).toBe(words(WORDS).join(''))
-    expect(paced.begun).toBe(before + 1)
-
-    // Who asks again at once may not have got it either.
-    await new Promise((resolve) => setTimeout(resolve, 2_500))
-    const again = read(await send(asked))
-    expect(again.conversation_id).not.toBe(retried.conversation_id)
-    expect(paced.begun).toBe(before + 2)
-  },
-)
-
 /** Asks in a conversation, as a stream, and reads up to the first word of the answer. */
 async function begin(model: string, question: string, conversation?: string) {
   const leaving = new AbortController()
@@ -117,30 +99,61 @@ async function begin(model: string, question: string, conversation?: string) {
   return { id, reader, leave: () => leaving.abort() }
 }
 
-test('who leaves an answer for a new question does not wait for its end, and it is not remembered', async () => {
-  const model = await createModel({ model_name: 'openai/paced-600-100', openai_url: paced.url })
-  const before = paced.abandoned
-  const first = await begin(model, 'an action series')
-  first.leave()
-  const second = await begin(model, 'a comedy', first.id)
-  expect(paced.abandoned).toBe(before + 1)
-  const { turns } = await send({ method: 'GET', path: `/conversations/${first.id}` })
-  expect(turns.filter(({ answer }: { answer?: string }) => answer)).toEqual([])
-  await send({ method: 'POST', path: `/conversations/${first.id}/stop` })
-  second.leave()
-})
+describe.concurrent('a caller', () => {
+  test.each([
+    ['Typesense', typesense, (reply: Awaited<ReturnType<typeof send>>) => reply.conversation],
+    ['Parley', parley, (reply: Awaited<ReturnType<typeof send>>) => reply],
+  ])(
+    '%s: who hung up is told the answer, and asked once; who has it gets a new turn',
+    async (_, make, read) => {
+      const paced = await provider()
+      const model = await createModel({ model_name: `openai/paced-${WORDS}-${GAP}`, openai_url: paced.url })
+      const asked = make(model)
+      const before = paced.begun
+      await hangUp(asked, (WORDS * GAP) / 3)
+      await expect.poll(() => paced.begun, { timeout: 10_000 }).toBe(before + 1)
+      // Until well after the answer was there and nobody took it.
+      await new Promise((resolve) => setTimeout(resolve, WORDS * GAP + 2_500))
 
-test('an answer that somebody else reads goes on, and the new question waits', async () => {
-  const model = await createModel({ model_name: `openai/paced-20-${GAP}`, openai_url: paced.url })
-  const before = paced.abandoned
-  const first = await begin(model, 'an action series')
-  const following = await fetch(`${url}/conversations/${first.id}/events`, { headers: HEADERS })
-  const followed = following.text()
-  first.leave()
-  const second = await begin(model, 'a comedy', first.id)
-  expect(paced.abandoned).toBe(before)
-  expect(await followed).toContain('event: done')
-  const { turns } = await send({ method: 'GET', path: `/conversations/${first.id}` })
-  expect(turns[0]).toMatchObject({ question: 'an action series', answer: words(20).join('') })
-  second.leave()
+      const retried = read(await send(asked))
+      expect(retried.answer).toBe(words(WORDS).join(''))
+      expect(paced.begun).toBe(before + 1)
+
+      // Who asks again at once may not have got it either.
+      await new Promise((resolve) => setTimeout(resolve, 2_500))
+      const again = read(await send(asked))
+      expect(again.conversation_id).not.toBe(retried.conversation_id)
+      expect(paced.begun).toBe(before + 2)
+    },
+  )
+
+  test('who leaves an answer for a new question does not wait for its end, and it is not remembered', async () => {
+    const paced = await provider()
+    const model = await createModel({ model_name: 'openai/paced-600-100', openai_url: paced.url })
+    const before = paced.abandoned
+    const first = await begin(model, 'an action series')
+    first.leave()
+    const second = await begin(model, 'a comedy', first.id)
+    expect(paced.abandoned).toBe(before + 1)
+    const { turns } = await send({ method: 'GET', path: `/conversations/${first.id}` })
+    expect(turns.filter(({ answer }: { answer?: string }) => answer)).toEqual([])
+    await send({ method: 'POST', path: `/conversations/${first.id}/stop` })
+    second.leave()
+  })
+
+  test('an answer that somebody else reads goes on, and the new question waits', async () => {
+    const paced = await provider()
+    const model = await createModel({ model_name: `openai/paced-20-${GAP}`, openai_url: paced.url })
+    const before = paced.abandoned
+    const first = await begin(model, 'an action series')
+    const following = await fetch(`${url}/conversations/${first.id}/events`, { headers: HEADERS })
+    const followed = following.text()
+    first.leave()
+    const second = await begin(model, 'a comedy', first.id)
+    expect(paced.abandoned).toBe(before)
+    expect(await followed).toContain('event: done')
+    const { turns } = await send({ method: 'GET', path: `/conversations/${first.id}` })
+    expect(turns[0]).toMatchObject({ question: 'an action series', answer: words(20).join('') })
+    second.leave()
+  })
 })
