@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { cloudflareTest, readD1Migrations } from '@cloudflare/vitest-pool-workers'
 import { defineConfig } from 'vitest/config'
 
 if (Number(process.versions.node.split('.')[0]) < 22) {
@@ -46,6 +45,20 @@ const wasm = {
 const FULL = process.env.FULL ?? ''
 const LEFT_OUT = FULL ? [] : ['test/**/*.full.*']
 
+/** `npm run test:unit` is for between two edits: it leaves out what takes long, which is half of the time. */
+const QUICK =
+  process.env.npm_lifecycle_event === 'test:unit'
+    ? ['test/fuzz/**', 'test/scripts/**', 'test/regular-expressions.unit.test.ts']
+    : []
+
+/** The projects that a run names, all of them if it names none. A pattern may name any. */
+const NAMED = process.argv.flatMap((argument, at) => {
+  if (argument === '--project') return [process.argv[at + 1] ?? '']
+  return argument.startsWith('--project=') ? [argument.slice('--project='.length)] : []
+})
+const isNamed = (project: string) =>
+  NAMED.length === 0 || NAMED.some((name) => name === project || /[*!]/.test(name))
+
 /** A project whose tests share a Parley that was started as a user starts it. */
 const served = (name: string, include: string, exclude: string[] = []) => ({
   resolve,
@@ -67,6 +80,45 @@ const served = (name: string, include: string, exclude: string[] = []) => ({
   },
 })
 
+/** Its plugin comes with all of wrangler, which takes seconds to load: other projects go without. */
+async function worker() {
+  const { cloudflareTest, readD1Migrations } = await import('@cloudflare/vitest-pool-workers')
+  return {
+    resolve,
+    plugins: [
+      cloudflareTest({
+        remoteBindings: false,
+        wrangler: { configPath: './wrangler.toml' },
+        miniflare: {
+          bindings: {
+            TEST_MIGRATIONS: await readD1Migrations('./migrations'),
+            AI_BACKEND: 'local',
+            VECTORS: 'embedded',
+            ALLOWED_HOSTS: '*, localhost, 127.0.0.1',
+            LOG_REQUESTS: 'off',
+            RATE_LIMITS: 'off',
+            FUZZ_CASES: process.env.FUZZ_CASES ?? '',
+            FULL,
+            ADMIN_API_KEY: 'xyz',
+            ENCRYPTION_KEY: 'a key for tests only',
+          },
+        },
+      }),
+    ],
+    test: {
+      name: 'worker',
+      provide,
+      include: ['test/**/*.worker.test.ts'],
+      exclude: LEFT_OUT,
+      // To load the program into a workerd takes longer than most files do.
+      isolate: false,
+      expect: patient,
+      setupFiles: ['./test/setup.ts'],
+      testTimeout: 30_000,
+    },
+  }
+}
+
 export default defineConfig(async () => ({
   test: {
     projects: [
@@ -86,7 +138,7 @@ export default defineConfig(async () => ({
           name: 'unit',
           provide,
           include: ['test/**/*.unit.test.ts'],
-          exclude: LEFT_OUT,
+          exclude: [...LEFT_OUT, ...QUICK],
           environment: 'node',
           expect: patient,
           // To load Vitest and the program anew for each file takes longer than most files do.
@@ -94,40 +146,7 @@ export default defineConfig(async () => ({
           testTimeout: 30_000,
         },
       },
-      {
-        resolve,
-        plugins: [
-          cloudflareTest({
-            remoteBindings: false,
-            wrangler: { configPath: './wrangler.toml' },
-            miniflare: {
-              bindings: {
-                TEST_MIGRATIONS: await readD1Migrations('./migrations'),
-                AI_BACKEND: 'local',
-                VECTORS: 'embedded',
-                ALLOWED_HOSTS: '*, localhost, 127.0.0.1',
-                LOG_REQUESTS: 'off',
-                RATE_LIMITS: 'off',
-                FUZZ_CASES: process.env.FUZZ_CASES ?? '',
-                FULL,
-                ADMIN_API_KEY: 'xyz',
-                ENCRYPTION_KEY: 'a key for tests only',
-              },
-            },
-          }),
-        ],
-        test: {
-          name: 'worker',
-          provide,
-          include: ['test/**/*.worker.test.ts'],
-          exclude: LEFT_OUT,
-          // To load the program into a workerd takes longer than most files do.
-          isolate: false,
-          expect: patient,
-          setupFiles: ['./test/setup.ts'],
-          testTimeout: 30_000,
-        },
-      },
+      ...(isNamed('worker') ? [await worker()] : []),
       served('clients', 'test/clients/**/*.test.ts', [COMMANDS]),
       served('commands', COMMANDS),
       served('browser', 'test/browser/**/*.test.ts'),

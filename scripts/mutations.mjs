@@ -3,10 +3,20 @@
  * project, one at a time, and the tests of that room run until one of them fails. What no test notices is printed in the end: a place
  * for a test, or code that does nothing.
  *
- * `--first N` and `--room auth` take a part of them, `--seed S` draws others, and `--list` shows them without running anything.
+ * `--first N` and `--room auth` take a part of them, `--quick` leaves out the tests over sockets, `--seed S` draws others, and `--list`
+ * shows them without running anything.
  */
 import { spawn } from 'node:child_process'
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -149,7 +159,12 @@ const passes = (copy, args) =>
       cwd: copy,
       stdio: 'ignore',
     })
-    child.on('error', reject).on('close', (code) => resolve(code === 0))
+    const end = () => child.kill('SIGINT')
+    process.once('exit', end)
+    child.on('error', reject).on('close', (code) => {
+      process.off('exit', end)
+      resolve(code === 0)
+    })
   })
 
 /**
@@ -177,6 +192,7 @@ async function caughtBy(copy, fault, all) {
   const path = join(copy, fault.file)
   const text = readFileSync(path, 'utf8')
   for (const [name, args] of testsOf(fault)) {
+    if (values.quick && name === 'clients') continue
     const calm =
       name === 'unit' ? ['related', ...new Set(all.map(({ file }) => file)), '--project=unit'] : args
     const key = calm.join(' ')
@@ -194,6 +210,7 @@ async function caughtBy(copy, fault, all) {
 const { values } = parseArgs({
   options: {
     list: { type: 'boolean', default: false },
+    quick: { type: 'boolean', default: false },
     first: { type: 'string', default: String(DRAWN) },
     room: { type: 'string', multiple: true, default: Object.keys(ROOMS) },
     seed: { type: 'string', default: '20261128' },
@@ -214,7 +231,12 @@ cpSync(root, copy, {
   recursive: true,
   filter: (source) => !/^(node_modules|\.git|\.parley|\.wrangler)(\/|$)/.test(relative(root, source)),
 })
-symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'))
+// All but what is kept of earlier builds, which are of another program.
+const packages = join(root, 'node_modules')
+mkdirSync(join(copy, 'node_modules'))
+for (const name of readdirSync(packages)) {
+  if (!/^\.(cache|vite)/.test(name)) symlinkSync(join(packages, name), join(copy, 'node_modules', name))
+}
 
 /** @type {Fault[]} */
 const escaped = []
