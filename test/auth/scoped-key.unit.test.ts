@@ -51,6 +51,16 @@ describe('scoped keys', () => {
     },
   )
 
+  // What is no object is not an empty one: that would lift every restriction.
+  it.each(['null', '5', '"filter_by"', 'true', '[]', '["filter_by"]'])(
+    'takes %s for no parameters',
+    async (text) => {
+      const parameters = new TextEncoder().encode(text)
+      expect(embeddedParameters({ digest: '', prefix: '', parameters })).toBeUndefined()
+      expect(parseScopedKey(await scoped(PARENT, text.padEnd(20)))).toBeUndefined()
+    },
+  )
+
   it.each(['xyz', 'a'.repeat(200), '='.repeat(60), '🔑'.repeat(30)])('takes %s for no scoped key', (key) => {
     expect(parseScopedKey(key)).toBeUndefined()
   })
