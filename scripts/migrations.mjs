@@ -2,6 +2,7 @@
  * Brings the database of a data folder up to date, as `wrangler d1 migrations apply DB --local` does, and in its table: either
  * can go on where the other was. Wrangler starts a runtime for each migration, which takes most of a start; here one does all.
  */
+import { randomUUID } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { convertV4MiniflareOptions, Miniflare } from 'miniflare'
@@ -18,12 +19,15 @@ const TABLE = `CREATE TABLE IF NOT EXISTS "d1_migrations"(
 )`
 
 /**
- * Runs statements in one transaction, each an array of its SQL and its values. Miniflare's own stand-in for a database outside of
- * workerd starts a thread, and waits for it with each call.
+ * A Worker that runs statements in one transaction, each an array of its SQL and its values, for whoever has the pass: it stands at
+ * an open port of this machine. Miniflare's own stand-in for a database outside of workerd starts a thread, and waits for it with each
+ * call.
+ * @param {string} pass
  */
-export const RUNNER = `
+export const runner = (pass) => `
 export default {
   async fetch(request, { DB }) {
+    if (request.headers.get('pass') !== ${JSON.stringify(pass)}) return new Response('Not found', { status: 404 })
     const statements = (await request.json()).map(([sql, ...values]) => DB.prepare(sql).bind(...values))
     return DB.batch(statements).then(
       (done) => Response.json({ results: done.map(({ results }) => results) }),
@@ -54,31 +58,37 @@ export const localDatabases = ({ d1_databases }) =>
  * @throws Error that names a migration that failed. It left nothing behind: those before it stay applied
  */
 export async function migrate(folder, migrations = join(root, 'migrations')) {
+  const pass = randomUUID()
   const miniflare = new Miniflare(
     convertV4MiniflareOptions({
       modules: true,
-      script: RUNNER,
+      script: runner(pass),
       cf: false,
       resourcePersistencePath: join(folder, 'v3'),
       d1Databases: localDatabases(readConfig()),
     }),
   )
   try {
-    return await migrateIn(miniflare, migrations)
+    return await migrateIn(miniflare, pass, migrations)
   } finally {
     await miniflare.dispose()
   }
 }
 
 /**
- * @param {Miniflare} miniflare its first Worker is RUNNER, bound to the database
+ * @param {Miniflare} miniflare its first Worker is the runner, bound to the database
+ * @param {string} pass
  * @param {string} migrations
  * @returns {Promise<string[]>} as `migrate` does
  */
-export async function migrateIn(miniflare, migrations) {
+export async function migrateIn(miniflare, pass, migrations) {
   const run = async (/** @type {string[][]} */ ...statements) => {
     const body = JSON.stringify(statements)
-    const reply = await miniflare.dispatchFetch('http://migrations', { method: 'POST', body })
+    const reply = await miniflare.dispatchFetch('http://migrations', {
+      method: 'POST',
+      headers: { pass },
+      body,
+    })
     return /** @type {{ results: { name: string }[][], error?: string }} */ (await reply.json())
   }
   const { results, error: fault } = await run([TABLE], ['SELECT name FROM d1_migrations'])

@@ -3,8 +3,8 @@
  * project, one at a time, and the tests of that room run until one of them fails. What no test notices is printed in the end: a place
  * for a test, or code that does nothing.
  *
- * `--first N` and `--room auth` take a part of them, `--quick` leaves out the tests over sockets, `--seed S` draws others, and `--list`
- * shows them without running anything.
+ * `--first N` and `--room auth` take a part of them, `--until unit` or `--until worker` leaves out the tests that take longer,
+ * `--seed S` draws others, and `--list` shows them without running anything.
  */
 import { spawn } from 'node:child_process'
 import {
@@ -192,7 +192,6 @@ async function caughtBy(copy, fault, all) {
   const path = join(copy, fault.file)
   const text = readFileSync(path, 'utf8')
   for (const [name, args] of testsOf(fault)) {
-    if (values.quick && name === 'clients') continue
     const calm =
       name === 'unit' ? ['related', ...new Set(all.map(({ file }) => file)), '--project=unit'] : args
     const key = calm.join(' ')
@@ -203,6 +202,7 @@ async function caughtBy(copy, fault, all) {
     const isNoticed = !(await passes(copy, args))
     writeFileSync(path, text)
     if (isNoticed) return name
+    if (name === values.until) break
   }
   return undefined
 }
@@ -210,7 +210,7 @@ async function caughtBy(copy, fault, all) {
 const { values } = parseArgs({
   options: {
     list: { type: 'boolean', default: false },
-    quick: { type: 'boolean', default: false },
+    until: { type: 'string', default: 'clients' },
     first: { type: 'string', default: String(DRAWN) },
     room: { type: 'string', multiple: true, default: Object.keys(ROOMS) },
     seed: { type: 'string', default: '20261128' },

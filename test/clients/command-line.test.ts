@@ -280,14 +280,18 @@ test('a question set is measured, saved and compared', async () => {
 })
 
 test('usage shows what was asked, with money where a price is known', async () => {
-  const { code, json } = await parley('usage', '--json')
-  expect(code).toBe(0)
-  expect(json.rows[0]).toMatchObject({ model_name: expect.stringContaining('/') })
+  const into = unique('used')
+  write('used/a.md', '# Hours\n\nThe aquarium opens at nine.')
+  await parley('import', 'used', '--into', into)
+  await parley('ask', '--assistant', into, 'When does the aquarium open?')
+  const row = { conversation_model_id: into, model_name: 'local/extractive', turns: 1 }
+  await expect
+    .poll(async () => (await parley('usage', '--json')).json.rows)
+    .toContainEqual(expect.objectContaining(row))
   expect((await parley('usage', '--price', 'nonsense')).code).toBe(2)
   // Several conversation models may answer with the same language model: each row names its own.
   const { out } = await parley('usage')
-  for (const row of json.rows)
-    expect(out).toMatch(new RegExp(`^${row.day} .* ${row.conversation_model_id} +${row.model_name} `, 'm'))
+  expect(out).toMatch(new RegExp(`^\\d{4}-\\d\\d-\\d\\d .* ${into} +local/extractive +1 `, 'm'))
 })
 
 test('doctor names what is missing and what to do', async () => {

@@ -6,10 +6,11 @@
  * The binding of Workers AI is the runtime's own: only what it calls is replaced, as for a remote binding of
  * `wrangler dev`. VARS is JSON of variables that go before those below.
  */
+import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { convertV4MiniflareOptions, Miniflare } from 'miniflare'
 import { directOptions, directUrl } from '../../scripts/direct.mjs'
-import { migrateIn, RUNNER } from '../../scripts/migrations.mjs'
+import { migrateIn, runner } from '../../scripts/migrations.mjs'
 
 /** A Vectorize index that lies in another process, which is not killed: its calls as requests to VECTORIZE_URL. */
 const VECTORIZE = `
@@ -33,11 +34,12 @@ export default { fetch: () => new Response() }
 const { VECTORIZE_URL, WORKERS_AI_URL, VARS = '{}' } = process.env
 const [bundle, storage] = process.argv.slice(2)
 const root = join(import.meta.dirname, '../..')
+const pass = randomUUID()
 
 const miniflare = new Miniflare(
   convertV4MiniflareOptions({
     workers: [
-      { name: 'migrations', modules: true, script: RUNNER, d1Databases: { DB: 'parley' } },
+      { name: 'migrations', modules: true, script: runner(pass), d1Databases: { DB: 'parley' } },
       {
         name: 'parley',
         // Reached as in a local start. Nobody asks it for pages.
@@ -93,7 +95,7 @@ const miniflare = new Miniflare(
     resourcePersistencePath: storage,
   }),
 )
-await migrateIn(miniflare, join(root, 'migrations'))
+await migrateIn(miniflare, pass, join(root, 'migrations'))
 process.send?.(await directUrl(miniflare, 'parley'))
 // Nobody is left to test with it.
 process.once('disconnect', () => process.exit())

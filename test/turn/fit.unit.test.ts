@@ -59,6 +59,15 @@ test('a best hit that is too long is answered from by its best passage', () => {
   expect(cut[0]!.passages).toBeGreaterThan(0)
 })
 
+test('the first document of each search has a passage, however much the others would say', () => {
+  const talkative = ['a', 'b', 'c'].map((id) => [
+    source(id, page(...Array.from({ length: 9 }, () => 'Sharks'))),
+  ])
+  const lists = [...talkative, [source('d', page('Trees', 'Clouds'))]]
+  const { sources } = fitSources(lists, 'What do sharks say?', 5_600, 'tags')
+  expect(sources.map(({ document }) => document.id)).toEqual(['a', 'b', 'c', 'd'])
+})
+
 test('several long documents share the room, the best ones first', () => {
   const lists = [
     Array.from({ length: 10 }, (_, at) => source(`d${at}`, page('Sharks', 'Rays', 'Eels', 'Crabs'))),

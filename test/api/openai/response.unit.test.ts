@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { itemId, readItemId } from '../../../src/api/openai/ids'
 import { ResponseEncoder, type ResponseShape, responseOf } from '../../../src/api/openai/response-encoder'
 import { readResponse } from '../../../src/api/openai/response-request'
 import { contentOf } from '../../../src/parts'
@@ -156,4 +157,24 @@ describe('a response request', () => {
     const read = () => readResponse({ model: 'docs', input: 'q', ...more })
     expect(read).toThrowError(expect.objectContaining({ status: 400, param }))
   })
+})
+
+it('an id of an item says which turn of which conversation it is of, or which document', () => {
+  for (const place of [
+    { turn: 3, role: 'assistant' },
+    { turn: 3, role: 'user' },
+    { document: 'a/b ü' },
+    { document: '3.q' },
+  ] as const)
+    expect(readItemId('c1', itemId('c1', place))).toEqual(place)
+  for (const id of [
+    'msg_c2.3',
+    'c1.3',
+    'msg_c1.',
+    'msg_c1.3.x',
+    'msg_c1.x3',
+    'msg_c1.d%',
+    'msg_c1.1234567890',
+  ])
+    expect([id, readItemId('c1', id)]).toEqual([id, undefined])
 })
