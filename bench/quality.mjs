@@ -26,7 +26,7 @@ export const readLines = (path) =>
     .map((line) => JSON.parse(line))
 
 /** Whether a question is for development, not held out. */
-const isForDevelopment = ({ id, question }) =>
+export const isForDevelopment = ({ id, question }) =>
   createHash('sha256').update(`${id} ${question}`).digest()[0] % 2 === 0
 
 /** The sets of documents. One whose data is not there is left out, and that is said. */
@@ -93,20 +93,22 @@ async function ask(server, collection, question) {
     }),
   )
   const hits = (turn.results[0]?.hits ?? []).map(({ document }) => document)
-  return { ...turn, hits, declined: isDeclined(turn) }
+  return { ...turn, hits, declined: turn.declined === true || (!turn.warned && isDeclined(turn)) }
 }
 
-/** What an answer begins with that may be none. */
-const WARNING = /^The documents may not answer this/
-
-/** An answer is right when it has a phrase that answers and cites a document that does; partly with either. */
-export function verdictOf({ documents, answers }, { answer, citations, declined }) {
+/**
+ * An answer is right when it has a phrase that answers and cites a document that does, or a passage of one; partly with
+ * either.
+ */
+export function verdictOf({ documents, answers }, { answer, citations, declined, warned }) {
   if (declined) return 'declined'
   const said = plain(answer)
   const says = answers.some((phrase) => said.includes(plain(phrase)))
-  const cites = citations.some(({ document_id: id }) => documents.includes(id))
+  const cites = citations.some(({ document_id: id }) =>
+    documents.some((page) => id === page || id.startsWith(`${page}~`)),
+  )
   if (says && cites) return 'correct'
-  return says || cites ? 'partly' : WARNING.test(answer) ? 'warned' : 'wrong'
+  return says || cites ? 'partly' : warned ? 'warned' : 'wrong'
 }
 
 const share = (list, test) => (list.length === 0 ? 0 : list.filter(test).length / list.length)

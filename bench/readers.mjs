@@ -1,63 +1,26 @@
 /**
- * Many streams read at once, in a process of its own: the gaps between the pieces of each, as a client sees them.
- * Waits for a message `{ count, ramp, url, method, headers, bodies, marker, end }`, starts a stream every `ramp`
- * milliseconds, each with the next body, and answers with what it saw.
+ * How good the built-in answerer is on documentation that others wrote, imported as their readers would import it:
+ * `node --import ./scripts/installed.mjs bench/readers.mjs http://localhost:8108`. bench/quality/README.md says how the collections are made.
  */
-import { Agent, request } from 'node:http'
-import { percentile } from './report.mjs'
+import { join } from 'node:path'
+import { isForDevelopment, readLines, verdictOf } from './quality.mjs'
 
-const agent = new Agent({ keepAlive: false, maxSockets: Infinity })
-
-/** One stream. @returns its gaps in milliseconds, and how long its first piece took */
-const read = ({ url, method, headers, body, marker, end }) =>
-  new Promise((resolve, reject) => {
-    const started = performance.now()
-    const gaps = []
-    let first
-    let last
-    let tail = ''
-    let ended = false
-    const outgoing = request(url, { agent, method, headers }, (response) => {
-      response.setEncoding('latin1')
-      response.on('data', (text) => {
-        const now = performance.now()
-        const seen = tail + text
-        ended ||= seen.includes(end)
-        tail = seen.slice(-200)
-        if (!text.includes(marker)) return
-        if (last === undefined) first = now - started
-        else gaps.push(now - last)
-        last = now
-      })
-      response.on('error', reject)
-      response.on('end', () => {
-        if (response.statusCode !== 200) reject(new Error(`${response.statusCode} ${tail}`))
-        else if (!ended) reject(new Error(`a stream is not whole: ...${tail}`))
-        else resolve({ gaps, first })
-      })
-    })
-    outgoing.on('error', reject)
-    outgoing.end(body)
+const [url = 'http://localhost:8108', key = 'xyz'] = process.argv.slice(2)
+const asked = readLines(join(import.meta.dirname, 'quality/readers.jsonl'))
+const tallies = {}
+for (const each of asked) {
+  const response = await fetch(`${url}/conversations`, {
+    method: 'POST',
+    headers: { 'x-typesense-api-key': key, 'content-type': 'application/json' },
+    body: JSON.stringify({ question: each.question, collections: [each.set], model: each.set }),
   })
-
-const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
-
-process.on('message', async ({ count, ramp, bodies, ...stream }) => {
-  const streaming = Array.from({ length: count }, (_, index) =>
-    sleep(index * ramp).then(() => read({ ...stream, body: bodies?.[index] })),
-  )
-  const settled = await Promise.allSettled(streaming)
-  const streams = settled.flatMap(({ value }) => value ?? [])
-  const errors = settled.flatMap(({ reason }) => reason?.message ?? [])
-  const gaps = streams.flatMap((one) => one.gaps)
-  const firsts = streams.map((one) => one.first)
-  process.send({
-    whole: streams.length,
-    errors: errors.length,
-    error: errors[0],
-    gap50: percentile(gaps, 50),
-    gap99: percentile(gaps, 99),
-    first50: percentile(firsts, 50),
-    first99: percentile(firsts, 99),
-  })
-})
+  const turn = await response.json()
+  if (!response.ok) throw new Error(`${each.set}: ${turn.message}`)
+  const half = isForDevelopment(each) ? 'development' : 'held out'
+  const kind = each.unanswerable ? 'unanswerable' : 'answerable'
+  const verdict = each.unanswerable ? (turn.declined ? 'declined' : 'answered') : verdictOf(each, turn)
+  const isWarned = turn.warned && verdict !== 'warned'
+  const name = `${half}, ${kind}: ${verdict}${isWarned ? ', with a warning' : ''}`
+  tallies[name] = (tallies[name] ?? 0) + 1
+}
+for (const name of Object.keys(tallies).sort()) console.log(`${String(tallies[name]).padStart(4)}  ${name}`)

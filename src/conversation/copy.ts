@@ -3,6 +3,7 @@
  * being written, is stored as a turn of its own, and costs nothing.
  */
 import { type ErrorCode, unwrap } from '../errors'
+import { verdictOf } from '../models/language-model'
 import { lasting } from '../parts'
 import { errorOf, interrupted } from '../turn/errors'
 import { readEvent } from '../turn/event-line'
@@ -76,7 +77,7 @@ class Copy {
     return event.type === 'error'
   }
 
-  async #finish({ finish_reason, answer }: DoneEvent): Promise<void> {
+  async #finish({ finish_reason, answer, ...event }: DoneEvent): Promise<void> {
     const { question, transcript = [], read, copies } = this.#request
     const now = this.#ports.now()
     const timestamp = Math.floor(now / 1000)
@@ -88,7 +89,7 @@ class Copy {
     ]
     // A turn that found nothing has no answer, so it is not stored.
     const isAnswer = finish_reason !== 'no_results'
-    const done: DoneEvent = { type: 'done', finish_reason, answer }
+    const done: DoneEvent = { type: 'done', finish_reason, ...verdictOf(event), answer }
     if (copies !== undefined) this.#ports.emit({ type: 'copy', source: copies })
     if (before.length > 0) this.#ports.emit({ type: 'transcript', messages: before })
     this.storing = true

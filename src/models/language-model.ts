@@ -49,12 +49,25 @@ export type Delta =
   | { type: 'text'; text: string }
   | { type: 'reasoning'; text: string }
   | { type: 'usage'; inputTokens: number; outputTokens: number }
-  /** `declined`: the model has no answer, or made small talk. The reply then cites nothing, whatever it says */
-  | { type: 'finish'; reason: FinishReason; declined?: boolean }
+  | ({ type: 'finish'; reason: FinishReason } & Verdict)
   /** a failed attempt, before another one (models/resilient.ts) */
   | FailedAttempt
   /** the model that answers in place of the one that was asked; comes before the first piece */
   | { type: 'model'; name: string; id: string }
+
+/** What a model says of its own reply, where it can tell. */
+export interface Verdict {
+  /** it has no answer, or made small talk. The reply then cites nothing, whatever it says */
+  declined?: true
+  /** the answer says of itself that it may be none */
+  warned?: true
+}
+
+/** The verdict alone, of anything that has one. */
+export const verdictOf = ({ declined, warned }: Verdict): Verdict => ({
+  ...(declined && { declined }),
+  ...(warned && { warned }),
+})
 
 export interface FailedAttempt {
   type: 'failed'

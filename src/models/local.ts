@@ -10,7 +10,7 @@ import { languageOf } from './extractive/language'
 import type { Meaning } from './extractive/meaning'
 import { suggestionsFrom } from './extractive/suggestions'
 import { taskFrom } from './extractive/task'
-import type { Delta, GenerationRequest, LanguageModelProvider } from './language-model'
+import { type Delta, type GenerationRequest, type LanguageModelProvider, verdictOf } from './language-model'
 import { type Dictionary, respelled } from './spelling'
 import { staticEmbedder } from './static-embedder'
 import { wordsOf } from './words'
@@ -24,18 +24,18 @@ async function* generate(
 ): AsyncGenerator<Delta> {
   signal.throwIfAborted()
   if (request.purpose === 'guardrail') throw new ApiError(400, `${NAME} cannot apply an input guardrail.`)
-  const { text, declined } = await reply(env, request)
+  const { text, ...answer } = await reply(env, request)
   const pieces = request.stream ? (text.match(/(?<!\s)\s*\S+/g) ?? []) : [text]
   for (const piece of pieces) yield { type: 'text', text: piece }
   yield { type: 'usage', inputTokens: 0, outputTokens: 0 }
-  yield { type: 'finish', reason: 'stop', ...(declined && { declined }) }
+  yield { type: 'finish', reason: 'stop', ...verdictOf(answer) }
 }
 
 async function reply(
   env: Cloudflare.Env,
   { purpose, question, history, sources }: GenerationRequest,
 ): Promise<Answer> {
-  const said = (text: string): Answer => ({ text, declined: false })
+  const said = (text: string): Answer => ({ text })
   if (purpose === 'standalone') return said(standalone(question, history))
   if (purpose === 'followups') return said(suggestionsFrom(question, history.at(-1)?.content ?? '', sources))
   if (purpose === 'task') return said(taskFrom(question))

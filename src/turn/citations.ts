@@ -58,8 +58,10 @@ function indexPassages(sources: Source[]): PassageIndex {
   for (const source of sources) {
     const { id } = source.document
     if (typeof id !== 'string') continue
-    for (const { text, row, context } of sentencesOf(source.document)) {
-      const number = passages.push({ source, id, text: row ?? text, numbers: numbersOf(text) }) - 1
+    for (const { text, place, context } of sentencesOf(source.document)) {
+      const block = place?.blocks[place.at]
+      const quote = block?.kind === 'table' ? block.units[place!.unit]!.shown : text
+      const number = passages.push({ source, id, text: quote, numbers: numbersOf(text) }) - 1
       for (const stem of contentStems(`${context.join(' ')} ${text}`)) {
         const list = holding.get(stem)
         if (list) list.push(number)

@@ -8,7 +8,7 @@
  */
 
 import type { ErrorCode } from '../errors'
-import type { ChatMessage, GenerationRequest } from '../models/language-model'
+import type { ChatMessage, GenerationRequest, Verdict } from '../models/language-model'
 import type { Part, TextPart } from '../parts'
 import type { SearchParameters, SearchResult } from '../search/types'
 import type { Citation, CutDocument, HitTrace, Timings, Usage } from './facts'
@@ -175,12 +175,12 @@ export type TurnEventBody =
   | { type: 'followups'; questions: string[] }
   | { type: 'usage'; usage: Usage; timings: Timings }
   | ({ type: 'error' } & TurnError)
-  | {
+  | ({
       type: 'done'
       finish_reason: string
       /** the whole answer: all deltas and parts together */
       answer: Part[]
-    }
+    } & Verdict)
   /**
    * the conversation up to and including this turn, oldest first, for readers who ask for it; comes just before
    * `done`

@@ -3,6 +3,7 @@
  * from it. Pure.
  */
 
+import { type Verdict, verdictOf } from '../models/language-model'
 import { addText, contentOf, lasting, type Part, promptText, textOf } from '../parts'
 import type {
   CallTrace,
@@ -51,6 +52,8 @@ export interface Turn {
   /** where each step after the first one begins: how many passages and parts of the answer were there before it */
   steps: { passages: number; parts: number }[]
   finishReason?: string
+  /** what the model says of its answer */
+  verdict?: Verdict
   /** the error it failed with */
   error?: TurnError
   history?: HistoryMessage[]
@@ -162,6 +165,7 @@ export function foldBody(turn: Turn, event: LogEventBody): Turn {
         turn.steps = []
       }
       turn.finishReason = event.finish_reason
+      turn.verdict = verdictOf(event)
       break
     case 'history':
       turn.history = event.messages
@@ -229,7 +233,7 @@ export function eventsOf(turn: Turn): TurnEvent[] {
     ...(usage ? [{ type: 'usage' as const, usage, timings: timings ?? {} }] : []),
     error
       ? { type: 'error', ...error }
-      : { type: 'done', finish_reason: turn.finishReason ?? 'stop', answer },
+      : { type: 'done', finish_reason: turn.finishReason ?? 'stop', ...turn.verdict, answer },
   ]
   return bodies.map((body, seq) => ({ ...body, conversation_id: turn.conversationId, turn: turn.turn, seq }))
 }

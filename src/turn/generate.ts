@@ -1,6 +1,13 @@
 /** One call to a language model: its text and its cost. */
 import { type ApiError, coded } from '../errors'
-import type { FailedAttempt, FinishReason, GenerationRequest, LanguageModel } from '../models/language-model'
+import {
+  type FailedAttempt,
+  type FinishReason,
+  type GenerationRequest,
+  type LanguageModel,
+  type Verdict,
+  verdictOf,
+} from '../models/language-model'
 import { ProviderError } from '../models/provider-error'
 import { byteLength } from './serialise'
 
@@ -10,8 +17,7 @@ export interface Generated {
   usage: TokenUsage
   /** full name of the model that wrote the text */
   model: string
-  /** true if the model itself says that this is no answer; then nothing is cited */
-  declined: boolean
+  verdict: Verdict
 }
 
 /** Callbacks while a call runs. */
@@ -52,7 +58,7 @@ export async function generate(
   let length = 0
   let finish: FinishReason | undefined
   let usage: TokenUsage | undefined
-  let declined = false
+  let verdict: Verdict = {}
   let thoughts = 0
   let { name } = model
   for await (const delta of model.generate(request, signal)) {
@@ -79,7 +85,7 @@ export async function generate(
         break
       case 'finish':
         finish = delta.reason
-        declined = delta.declined === true
+        verdict = verdictOf(delta)
         break
       case 'model':
         name = delta.name
@@ -99,7 +105,7 @@ export async function generate(
     finish,
     usage: usage ?? usageOfPart(request, byteLength(text) + thoughts),
     model: name,
-    declined,
+    verdict,
   }
 }
 

@@ -309,7 +309,7 @@ async function finish(
   const { model, question, read } = request
   // The prompt used only the end of a long conversation. A caller who asks for the history gets all of it.
   const whole = read?.history && !history.complete ? readHistory(ports, model) : history
-  const citations = answer.declined ? [] : resolveCitations(answer.text, sources)
+  const citations = answer.verdict.declined ? [] : resolveCitations(answer.text, sources)
   for (const citation of citations) ports.emit({ type: 'citation', ...citation })
   const { questions, generated } = await suggesting
   signal.throwIfAborted()
@@ -336,7 +336,12 @@ async function finish(
   // A transcript becomes history with the first answer, and only then.
   if (history.begins && before.length > 0) ports.emit({ type: 'transcript', messages: before })
   tracer.close()
-  const done: DoneEvent = { type: 'done', finish_reason: answer.finish, answer: contentOf(answer.text) }
+  const done: DoneEvent = {
+    type: 'done',
+    finish_reason: answer.finish,
+    ...answer.verdict,
+    answer: contentOf(answer.text),
+  }
   unwrap(await ports.store(done, now))
   if (read?.history) ports.emit({ type: 'history', messages: [...before, ...said] })
   ports.emit(done)

@@ -33,7 +33,7 @@ const follow = (guide: string, site = SITE_OF_GUIDE) =>
   reader.follow(`guides/${guide}`, { [SITE_OF_GUIDE]: site })
 
 test('"Ask your own Markdown" prints what it says', async () => {
-  expect(await follow('markdown.md')).toEqual({ commands: 5, shown: 11 })
+  expect(await follow('markdown.md')).toEqual({ commands: 5, shown: 24 })
 }, 120_000)
 
 test('"Ask a CSV" prints what it says', async () => {
@@ -71,7 +71,7 @@ test('"Ask your website" prints what it says', async () => {
     )
   })
   const followed = await follow('website.md', site.url).finally(() => site.stop())
-  expect(followed).toEqual({ commands: 4, shown: 9 })
+  expect(followed).toEqual({ commands: 4, shown: 12 })
   expect(asked).not.toContain('/staff')
 }, 120_000)
 

@@ -42,7 +42,9 @@ describe('a turn', () => {
     const done = events.at(-1)!
     expect(done).toMatchObject({
       type: 'done',
-      answer: contentOf('Alien is a 1979 horror film directed by Ridley Scott.'),
+      answer: contentOf(
+        'Alien is a 1979 horror film directed by Ridley Scott. The crew of a space tug meets a deadly creature.',
+      ),
     })
     const text = events.map((event) => (event.type === 'delta' ? event.text : '')).join('')
     expect(done).toMatchObject({ answer: contentOf(text) })

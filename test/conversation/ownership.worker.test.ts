@@ -229,8 +229,9 @@ describe('a conversation', () => {
     expect(all.turns[0]).toEqual({
       turn: 1,
       question: QUESTION,
-      answer: 'Alien is a 1979 horror film directed by Ridley Scott.',
-      citations: [expect.objectContaining({ document_id: 'alien' })],
+      answer:
+        'Alien is a 1979 horror film directed by Ridley Scott. The crew of a space tug meets a deadly creature.',
+      citations: [0, 54].map((start) => expect.objectContaining({ document_id: 'alien', start })),
       usage: { model: 'local/extractive', input_tokens: 0, output_tokens: 0 },
       timings: expect.objectContaining({ finished: expect.any(Number) }),
       finish_reason: 'stop',

@@ -50,8 +50,7 @@ export async function ask(server, question, options, write = () => {}) {
       } else if (event === 'delta') write(body.text)
       else if (event === 'citation') turn.citations.push(body)
       else if (event === 'usage') Object.assign(turn, body)
-      else if (event === 'done')
-        Object.assign(turn, { answer: body.answer, finish_reason: body.finish_reason })
+      else if (event === 'done') Object.assign(turn, body)
       else if (event === 'error') failure = new Failure(EXIT.rejected, body.message)
     },
   })

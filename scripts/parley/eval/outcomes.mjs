@@ -17,6 +17,7 @@ import { f1, isDeclined, mean, ndcgAt, recallAt } from './metrics.mjs'
  * @property {string[]} found ids, best first
  * @property {string[]} cited
  * @property {boolean} declined
+ * @property {boolean} [warned] whether the answer says of itself that it may be none
  * @property {boolean} unanswerable
  * @property {number} [rank] of the first relevant document; 0: none was found
  * @property {number} [recall_5]
@@ -37,6 +38,8 @@ import { f1, isDeclined, mean, ndcgAt, recallAt } from './metrics.mjs'
  * @property {string} answer
  * @property {{ document_id: string }[]} citations
  * @property {string} [finish_reason]
+ * @property {boolean} [declined] what the built-in answerer says of its answer
+ * @property {boolean} [warned]
  * @property {{ result?: { hits?: { document: { id: string } }[] } }[]} [replies] of each search
  * @property {{ hits?: { document: { id: string } }[] }[]} [results] the same, as JSON has them
  * @property {string} [conversation_id]
@@ -77,7 +80,7 @@ export function parseQuestions(text) {
 export function outcomeOf({ question, relevant = [], answer: expected, unanswerable = false }, turn, ms) {
   const none = { question, answer: '', found: [], cited: [], declined: false, unanswerable, ms }
   if ('error' in turn) return { ...none, error: turn.error }
-  const { answer, citations, finish_reason, conversation_id, turn: number } = turn
+  const { answer, citations, finish_reason, conversation_id, turn: number, warned } = turn
   const results = turn.results ?? turn.replies?.map(({ result }) => result ?? {}) ?? []
   const found = results.flatMap(({ hits = [] }) => hits.map(({ document }) => document.id))
   const cited = [...new Set(citations.map(({ document_id }) => document_id))].map(String)
@@ -91,7 +94,11 @@ export function outcomeOf({ question, relevant = [], answer: expected, unanswera
     answer,
     found,
     cited,
-    declined: isDeclined({ answer, citations, ...(finish_reason !== undefined && { finish_reason }) }),
+    declined:
+      turn.declined === true ||
+      (warned !== true &&
+        isDeclined({ answer, citations, ...(finish_reason !== undefined && { finish_reason }) })),
+    ...(warned && { warned }),
     ...(ids.size > 0 && {
       rank: ranked.findIndex((id) => ids.has(id)) + 1,
       recall_5: recallAt(ranked, ids, 5),
@@ -119,6 +126,9 @@ export function summaryOf(outcomes) {
     mean(answerable.flatMap((each) => (each[name] === undefined ? [] : [Number(each[name])])))
   /** @param {Outcome[]} among */
   const declined = (among) => mean(among.map((each) => Number(each.declined)))
+  // Only the built-in answerer warns.
+  const warned = (/** @type {Outcome[]} */ among) =>
+    outcomes.some((each) => each.warned) ? mean(among.map((each) => Number(each.warned ?? false))) : undefined
   const figures = {
     questions: outcomes.length,
     errors: outcomes.filter(({ error }) => error !== undefined).length,
@@ -130,6 +140,8 @@ export function summaryOf(outcomes) {
     f1: meanOf('f1'),
     declined_answerable: declined(answerable),
     declined_unanswerable: declined(unanswerable),
+    warned_answerable: warned(answerable),
+    warned_unanswerable: warned(unanswerable),
     ms: mean(outcomes.map(({ ms }) => ms)),
   }
   return Object.fromEntries(
@@ -162,6 +174,8 @@ export function comparedRuns(before, after) {
 function changesOf(past, each) {
   const changes = []
   if (past.declined !== each.declined) changes.push(each.declined ? 'declined now' : 'answered now')
+  if ((past.warned ?? false) !== (each.warned ?? false))
+    changes.push(each.warned ? 'with a warning now' : 'without a warning now')
   if (past.cited_right !== each.cited_right)
     changes.push(each.cited_right ? 'cites the right document now' : 'no longer cites the right document')
   if ((past.ndcg_10 ?? 0) !== (each.ndcg_10 ?? 0))

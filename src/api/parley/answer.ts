@@ -20,6 +20,7 @@ export function answerOf(folded: Turn): AnswerBody {
     ...(standalone !== undefined && { standalone }),
     answer: textOf(turn.answer),
     finish_reason: turn.finishReason ?? '',
+    ...turn.verdict,
     citations: turn.citations,
     ...(cut && { cut }),
     ...(suggestions && { followups: suggestions }),

@@ -56,6 +56,16 @@ export const SearchReply = v.pipe(
   v.description('The result of a search as POST /multi_search gives it, or `error` and `code`'),
 )
 
+/** What the built-in answerer says of its own answer. */
+const verdict = {
+  declined: v.optional(
+    v.pipe(v.literal(true), v.description('The built-in answerer has no answer, or made small talk')),
+  ),
+  warned: v.optional(
+    v.pipe(v.literal(true), v.description('The built-in answerer is not sure, and the answer says so')),
+  ),
+}
+
 export const Answer = v.object({
   conversation_id: v.string(),
   turn: v.pipe(Count, v.description('Number of the turn in its conversation')),
@@ -65,6 +75,7 @@ export const Answer = v.object({
   ),
   answer: v.string(),
   finish_reason: v.string(),
+  ...verdict,
   citations: v.array(Citation),
   cut: v.optional(Cut),
   followups: v.optional(v.array(v.string())),
@@ -322,6 +333,7 @@ export const eventData = {
   error: TurnError,
   done: v.object({
     finish_reason: v.string(),
+    ...verdict,
     answer: v.pipe(v.string(), v.description('The whole answer: the deltas joined')),
   }),
 }

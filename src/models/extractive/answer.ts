@@ -1,29 +1,37 @@
 /**
- * Builds an answer from the documents' own sentences, or names the best places to read.
+ * Answers with the part of the documents that answers: whole blocks, under their title and headings.
  *
- * The answer comes from the section that says most about the question: its best sentence, and what belongs to it. If
- * that sentence is uncertain, the answer says so and shows the best passages of several documents, each under the
- * name of its place. If no section says enough, the answer declines and only names the places.
+ * The section that says most about the question comes first. Others follow if they add to it. If it is uncertain that they
+ * answer, the answer says so before and after. If no section says enough, the answer declines and only names the places.
  */
-import type { Source } from '../language-model'
-import { choose, compose, nearest } from './compose'
+import type { Source, Verdict } from '../language-model'
+import { isStopword } from '../words'
 import { newerThan, newestFirst } from './editions'
-import { weighEvidence } from './evidence'
+import { type Candidate, type Evidence, weighEvidence } from './evidence'
+import { excerptOf, HELD, WORTH_SAYING } from './excerpt'
+import { strengthIn } from './fields'
 import type { Meaning } from './meaning'
 import { placeOf, placesIn } from './places'
-import { questionsIn, readQuestion } from './question'
+import { isVague, type Question, questionsIn, readQuestion } from './question'
 import { smallTalk } from './small-talk'
 import { openingAsked } from './suggestions'
-import { aboutness, ENOUGH, isSure, LITTLE } from './sureness'
+import { aboutness, ENOUGH, LITTLE, sharesLabel, surenessOf } from './sureness'
 
 /** editions of a page that are shown before the best one, which they may have replaced */
 const MOST_NEWER = 2
+/** passages in an answer, and the share of the best score that each needs */
+const MOST_PASSAGES = 3
+const NEAR = 0.7
+/** A passage of this share of the best score says as much, where several are asked for or not. */
+const NEARLY = 0.85
+const EQUAL = 0.92
+/** Characters of the first passage, and of each further one. */
+const ROOM = 900
+const LESS_ROOM = 700
 
-export interface Answer {
+export interface Answer extends Verdict {
   /** Markdown */
   text: string
-  /** true if the reply has no answer or is not about the documents; it then cites nothing */
-  declined: boolean
 }
 
 /**
@@ -43,7 +51,10 @@ export function answerFrom(text: string, sources: Source[], meaning?: Meaning): 
       answer.declined ? `${readQuestion(text).says.notFound} (${questions[at]})` : answer.text,
     ),
   )
-  return { text: [...said].join('\n\n'), declined: false }
+  return {
+    text: [...said].join('\n\n'),
+    ...(answers.some(({ warned }) => warned) && { warned: true }),
+  }
 }
 
 function answerOne(text: string, sources: Source[], meaning: Meaning | undefined): Answer {
@@ -51,7 +62,10 @@ function answerOne(text: string, sources: Source[], meaning: Meaning | undefined
   const { says } = question
   const evidence = weighEvidence(question, sources, meaning)
   const opening = openingAsked(question, evidence, sources)
-  if (opening) return { text: compose([opening], question, evidence, sources), declined: false }
+  if (opening) {
+    const about: Question = { ...question, kind: 'definition' }
+    return { text: shownOf([opening], about, evidence, sources) }
+  }
   const ranked = evidence.candidates.filter(({ score }) => score > 0).sort((a, b) => b.score - a.score)
   const best = ranked[0]
   const about = best ? aboutness(best, evidence) : 0
@@ -60,16 +74,78 @@ function answerOne(text: string, sources: Source[], meaning: Meaning | undefined
     const listed = places.map((place) => `- ${place}`).join('\n')
     return { text: places.length === 0 ? says.notFound : `${says.notDirectly}\n\n${listed}`, declined: true }
   }
-  const sure = isSure(best, ranked, question, evidence)
-  const newer = sure ? newerThan(best, ranked, question).slice(0, MOST_NEWER) : []
-  if (sure && newer.length === 0) {
-    return { text: compose(choose(ranked, question), question, evidence, sources), declined: false }
+  const sureness = surenessOf(best, ranked, question, evidence)
+  const newer = sureness === 'warned' ? [] : newerThan(best, ranked, question).slice(0, MOST_NEWER)
+  const passages =
+    newer.length > 0
+      ? [...newer, best]
+      : newestFirst(passagesOf(ranked, question, evidence, sureness === 'alone'))
+  const shown = shownOf(passages, question, evidence, sources)
+  // What stands under a name is shown as a part of a document.
+  if (sureness !== 'warned') return { text: shown.startsWith('**') ? `${says.from}\n\n${shown}` : shown }
+  return { text: [says.unsure, shown, says.check].join('\n\n'), warned: true }
+}
+
+/** The best section, and those that add to it. */
+function passagesOf(ranked: Candidate[], question: Question, evidence: Evidence, sure: boolean): Candidate[] {
+  const [best] = ranked
+  const chosen: Candidate[] = [best!]
+  for (const candidate of ranked) {
+    if (chosen.length === MOST_PASSAGES || candidate.score < NEAR * best!.score) break
+    if (chosen.some((other) => isOneWith(candidate, other) || repeats(candidate, other, question))) continue
+    // Facts read out from fields add nothing to a sentence.
+    if (candidate.sentence.facts && !chosen.every(({ sentence }) => sentence.facts)) continue
+    const isEqual = candidate.score >= (question.plural ? NEARLY : EQUAL) * best!.score
+    if (!sure || isEqual || adds(candidate, chosen, question, evidence)) chosen.push(candidate)
   }
-  const passages = sure ? [...newer, best] : newestFirst(nearest(ranked, question))
-  const shown = passages.map((passage) => {
-    const quoted = compose([passage], question, evidence, sources, true)
-    const place = passages.length > 1 ? placeOf(passage.section, sources) : ''
-    return place === '' ? quoted : `**${place}**\n\n${quoted}`
+  return chosen
+}
+
+/** Whether two sentences are shown together anyway. */
+const isOneWith = ({ section, sentence }: Candidate, other: Candidate): boolean =>
+  section === other.section ||
+  (sentence.place !== undefined && sentence.place.blocks === other.sentence.place?.blocks)
+
+/** Whether a section has a word of the question that the chosen ones lack. */
+function adds(
+  { section }: Candidate,
+  chosen: Candidate[],
+  { terms }: Question,
+  { strengths, weight }: Evidence,
+): boolean {
+  const least = WORTH_SAYING * Math.max(0, ...weight.values())
+  return terms.some((term) => {
+    if (isVague(term) || weight.get(term.stem)! < least) return false
+    const has = ({ section: { stems, above } }: Pick<Candidate, 'section'>) =>
+      strengthIn(stems, strengths.get(term.stem)!) >= HELD ||
+      strengthIn(above, strengths.get(term.stem)!) >= HELD
+    return has({ section }) && !chosen.some(has)
   })
-  return { text: [...(sure ? [] : [says.unsure]), ...shown].join('\n\n'), declined: false }
+}
+
+/** Whether one sentence repeats another: most of the shorter one's words are in the longer. */
+function repeats(a: Candidate, b: Candidate, question: Question): boolean {
+  // What two pages give under one name is each one's own.
+  if (sharesLabel(a, b, question) && a.section.context.join() !== b.section.context.join()) return false
+  const [small, large] = a.stems.size < b.stems.size ? [a.stems, b.stems] : [b.stems, a.stems]
+  const telling = [...small].filter((stem) => !isStopword(stem))
+  if (telling.length === 0) return true
+  return telling.filter((stem) => large.has(stem)).length / telling.length > 0.7
+}
+
+/** Passages as Markdown, each under its place if it has headings or there are several. */
+function shownOf(passages: Candidate[], question: Question, evidence: Evidence, sources: Source[]): string {
+  const parts = passages.map((passage, at) => {
+    const text = excerptOf(
+      passage,
+      question,
+      evidence,
+      at === 0 ? ROOM : LESS_ROOM,
+      sources[passage.rank]?.label,
+    )
+    const isNamed = passages.length > 1 || new Set(passage.section.context).size > 1
+    const place = isNamed ? placeOf(passage.section, sources) : ''
+    return place === '' ? text : `**${place}**\n\n${text}`
+  })
+  return parts.join('\n\n')
 }

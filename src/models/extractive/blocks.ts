@@ -1,29 +1,29 @@
-/** Splits Markdown or plain text into blocks. */
+/** Splits Markdown or plain text into blocks: paragraphs, lists, tables and code, each whole. */
 import { regExp } from '../../once'
 
 export interface Block {
-  text: string
+  kind: 'text' | 'list' | 'table' | 'code'
   headings: string[]
-  /** a list item or a table row: one sentence, whatever its punctuation */
-  item: boolean
-  /** a table row as written; `text` adds the names of its columns */
-  row?: string
-  /** a fenced code block that follows directly, with its fences */
-  code?: string
-  /** the block has no words of its own: code follows its heading directly, and `text` repeats that heading */
-  headed?: true
-  /** the list or table that follows directly, or whose first item this is, as a Markdown list */
-  list?: string
+  /** what is matched and shown for itself: the paragraph, each item with all below it, each row, the code */
+  units: Unit[]
+  /** the head of a table, with the rule below it */
+  head?: string
 }
 
-const LONGEST_CODE = 1500
-const LONGEST_LIST = 1500
+export interface Unit {
+  /** without marks; a row with the names of its columns; '' for code */
+  text: string
+  /** as Markdown */
+  shown: string
+  /** the code in an item */
+  code?: string
+}
 
-const FENCE = /^\s*(```|~~~)/
+const FENCE = /^\s*(```+|~~~+)/
 // None of these patterns may backtrack over a run of characters: a line can be as long as a document.
 const HEADING = /^\s{0,3}(#{1,6})(?=\s)(.*)$/s
 const CLOSING_MARKS = /(?<!#)#+$/
-const ITEM = /^\s*(?:[-*+\u2022\u25cf\u25aa]|\d{1,3}[.)])\s+(.*)$/s
+const ITEM = /^(\s*)([-*+\u2022\u25cf\u25aa]|\d{1,3}[.)])\s+(.*)$/s
 const ROW = /^\s*\|.*\|\s*$/
 const TABLE_RULE = /^[\s:|-]+$/
 /** VitePress's and GitHub's boxes: `::: warning`, `> [!NOTE]`. Their text is kept. */
@@ -31,88 +31,112 @@ const BOX = /^\s*(?::::.*|(?:>\s*)?\[!\w+\]\s*)$/
 /** Only marks, such as the `…` for omitted passages. */
 const NOTHING_SAID = regExp(String.raw`^[^\p{L}\p{N}]*$`, 'u')
 
-/** Returns the paragraphs, list items and table rows of Markdown or plain text, each with its headings. */
+/** Returns the blocks of Markdown or plain text in order, each with its headings. */
 export function blocksOf(text: string): Block[] {
   const blocks: Block[] = []
   const headings: { level: number; text: string }[] = []
-  let lines: string[] = []
-  let item = false
-  let row: string | undefined
-  let columns: string[] = []
-  const close = () => {
-    const joined = inline(lines.join(' ').replace(/\s+/g, ' ').trim())
-    if (!NOTHING_SAID().test(joined)) {
-      const above = headings.map((heading) => heading.text)
-      blocks.push({ text: joined, headings: above, item, ...(row !== undefined && { row }) })
-    }
-    lines = []
-    item = false
-    row = undefined
-  }
   const source = text.split(/\r?\n/)
-  for (let index = 0; index < source.length; index++) {
-    const line = source[index]!
-    if (FENCE.test(line)) {
-      close()
-      let end = index + 1
-      while (end < source.length && !FENCE.test(source[end]!)) end += 1
-      const last = Math.min(end, source.length - 1)
-      const code = source.slice(index, last + 1).join('\n')
-      if (end < source.length && code.length <= LONGEST_CODE) introduce(blocks, headings, code)
-      index = last
-      continue
-    }
+  let paragraph: string[] = []
+  let list: Block | undefined
+  let columns: string[] = []
+  const add = (block: Omit<Block, 'headings'>): Block => {
+    const added = { ...block, headings: headings.map((heading) => heading.text) }
+    blocks.push(added)
+    return added
+  }
+  const close = () => {
+    const joined = inline(paragraph.join(' ').replace(/\s+/g, ' ').trim())
+    paragraph = []
+    if (!NOTHING_SAID().test(joined)) add({ kind: 'text', units: [{ text: joined, shown: joined }] })
+  }
+  for (let at = 0; at < source.length; at++) {
+    const line = source[at]!
+    const fence = FENCE.exec(line)?.[1]
     const heading = HEADING.exec(line)
-    const listed = ITEM.exec(line)
-    if (heading) {
+    const item = ITEM.exec(line)
+    const isRow = ROW.test(line)
+    if (!isRow) columns = []
+    if (fence !== undefined) {
       close()
+      let end = at + 1
+      while (end < source.length && !source[end]!.trim().startsWith(fence)) end += 1
+      const code = source.slice(at, end + 1)
+      at = end
+      const step = list?.units.at(-1)
+      if (step && isOfStep(step, line, source, end + 1)) {
+        step.shown += `\n${indented(code, /^\s*/.exec(line)![0].length > 0 ? '' : '   ')}`
+        step.code = (step.code ?? '') + code.join('\n')
+      } else if (end < source.length) {
+        list = undefined
+        add({ kind: 'code', units: [{ text: '', shown: code.join('\n'), code: code.join('\n') }] })
+      }
+    } else if (heading) {
+      close()
+      list = undefined
       const level = heading[1]!.length
       while (headings.length > 0 && headings.at(-1)!.level >= level) headings.pop()
       headings.push({ level, text: inline(heading[2]!.trim().replace(CLOSING_MARKS, '')) })
     } else if (line.trim() === '' || BOX.test(line)) close()
-    else if (listed) {
+    else if (item) {
       close()
-      lines.push(listed[1]!)
-      item = true
-    } else if (ROW.test(line)) {
+      const [, indent = '', mark, said = ''] = item
+      const own = inline(said)
+      if (!list) list = add({ kind: 'list', units: [] })
+      if (!NOTHING_SAID().test(own)) list.units.push({ text: own, shown: `${indent}${mark} ${own}` })
+      if (list.units.length === 0) {
+        blocks.pop()
+        list = undefined
+      }
+    } else if (list && (/^\s{2,}/.test(line) || source[at - 1]?.trim() !== '')) {
+      // More of the item: lines that go on, and paragraphs that stand below it.
+      const last = list.units.at(-1)!
+      const more = inline(line.trim())
+      last.text += ` ${more}`
+      const joint = source[at - 1]?.trim() === '' ? '\n\n' : isRow ? '\n' : ' '
+      last.shown += joint === ' ' ? ` ${more}` : `${joint}${/^\s*/.exec(line)![0]}${more}`
+    } else if (isRow) {
       close()
+      list = undefined
       if (TABLE_RULE.test(line)) continue
+      const cells = cellsOf(line)
       // The row above a rule names the columns and says nothing itself.
-      if (TABLE_RULE.test(source[index + 1] ?? '') && ROW.test(source[index + 1] ?? '')) {
-        columns = cellsOf(line)
+      if (TABLE_RULE.test(source[at + 1] ?? '') && ROW.test(source[at + 1] ?? '')) {
+        columns = cells
+        add({ kind: 'table', units: [], head: `${inline(line.trim())}\n${source[at + 1]!.trim()}` })
         continue
       }
-      lines.push(rowOf(cellsOf(line), columns))
-      item = true
-      row = inline(line.trim())
-      close()
-    } else lines.push(line.replace(/^\s*>\s?/, ''))
-    if (!ROW.test(line)) columns = []
+      const last = blocks.at(-1)
+      const table = columns.length > 0 || ROW.test(source[at - 1] ?? '') ? last : undefined
+      const row = { text: inline(rowOf(cells, columns)), shown: inline(line.trim()) }
+      if (table?.kind === 'table') table.units.push(row)
+      else add({ kind: 'table', units: [row] })
+    } else {
+      list = undefined
+      paragraph.push(line.replace(/^\s*>\s?/, ''))
+    }
   }
   close()
-  gatherLists(blocks)
-  return blocks
+  return blocks.filter(({ units }) => units.length > 0)
 }
 
-/**
- * Attaches code to the block before it under the same headings. Right under a heading it belongs to the heading.
- */
-function introduce(blocks: Block[], headings: { text: string }[], code: string): void {
-  const above = headings.map(({ text }) => text)
-  const before = blocks.at(-1)
-  if (before && before.headings.join('\n') === above.join('\n')) {
-    before.code ??= code
-  } else if (above.length > 0) {
-    blocks.push({ text: `${above.at(-1)}:`, headings: above, item: false, code, headed: true })
-  }
+/** Whether code belongs to the step of a list before it: it is indented, or the next step follows it, or the step announces it. */
+function isOfStep(step: Unit, fence: string, source: string[], after: number): boolean {
+  if (/^\s{2,}/.test(fence)) return true
+  const number = Number(/^\s*(\d+)[.)]/.exec(step.shown)?.[1])
+  if (Number.isNaN(number)) return false
+  const next = source.slice(after).find((line) => line.trim() !== '')
+  return step.text.endsWith(':') || Number(/^\s*(\d+)[.)]\s/.exec(next ?? '')?.[1]) === number + 1
 }
 
+const indented = (lines: string[], by: string): string => lines.map((line) => by + line).join('\n')
+
+/** The cells of a row. A pipe behind a backslash is text. */
 const cellsOf = (line: string): string[] =>
   line
     .trim()
     .slice(1, -1)
-    .split('|')
-    .map((cell) => cell.trim())
+    .split(/(?<!\\)\|/)
+    .map((cell) => cell.trim().replaceAll('\\|', '|'))
 
 /** `name — column: value; column: value`. Several values each get the name of their column. */
 function rowOf([name = '', ...values]: string[], [, ...columns]: string[]): string {
@@ -121,34 +145,6 @@ function rowOf([name = '', ...values]: string[], [, ...columns]: string[]): stri
     return value === '' ? [] : [column === '' ? value : `${column}: ${value}`]
   })
   return [name, said.join('; ')].filter((part) => part !== '').join(' — ')
-}
-
-/** Attaches the whole list to the paragraph before it and to its first item. */
-function gatherLists(blocks: Block[]): void {
-  for (let first = 0; first < blocks.length; first++) {
-    if (!blocks[first]!.item) continue
-    let end = first + 1
-    while (blocks[end]?.item && sameHeadings(blocks[end]!, blocks[first]!)) end += 1
-    const list = listOf(blocks.slice(first, end))
-    blocks[first]!.list = list
-    const before = blocks[first - 1]
-    if (before && sameHeadings(before, blocks[first]!) && before.code === undefined) before.list = list
-    first = end - 1
-  }
-}
-
-const sameHeadings = (a: Block, b: Block): boolean => a.headings.join('\n') === b.headings.join('\n')
-
-/** As many whole items as fit. */
-function listOf(items: Block[]): string {
-  const lines: string[] = []
-  let length = 0
-  for (const { text } of items) {
-    length += text.length
-    if (length > LONGEST_LIST) return [...lines, '- …'].join('\n')
-    lines.push(`- ${text}`)
-  }
-  return lines.join('\n')
 }
 
 /** Removes Markdown's inline marks, except those of code. */

@@ -1,6 +1,6 @@
 /**
  * Editions of one page: documents whose titles differ in numbers alone, such as `Version 4 released` and `Version 5 released`, or `Prices
- * 2024` and `Prices`. What an earlier one says may no longer hold.
+ * 2024` and `Prices`, or whose paths differ in a version alone. What an earlier one says may no longer hold.
  */
 import { regExp } from '../../once'
 import type { Candidate } from './evidence'
@@ -18,7 +18,19 @@ export function isNewer({ rank, section }: Candidate, other: Candidate): boolean
   const [title = ''] = section.context
   const [earlier = ''] = other.section.context
   if (rank === other.rank || wordsIn(title) !== wordsIn(earlier)) return false
-  return /\d/.test(title) ? title.localeCompare(earlier, 'en', { numeric: true }) > 0 : YEAR.test(earlier)
+  if (title === earlier && section.edition?.version !== undefined) {
+    const { page, version } = section.edition
+    return page === other.section.edition.page && isLater(version, other.section.edition.version)
+  }
+  return /\d/.test(title) ? isLater(title, earlier) : YEAR.test(earlier)
+}
+
+/** `latest` comes after all numbers. */
+function isLater(version: string, other: string | undefined): boolean {
+  if (other === undefined) return false
+  const isNamed = (text: string) => /^(?:latest|stable|current)$/i.test(text)
+  if (isNamed(version) !== isNamed(other)) return isNamed(version)
+  return version.localeCompare(other, 'en', { numeric: true }) > 0
 }
 
 const wordsIn = (title: string): string =>

@@ -13,20 +13,15 @@ import { compoundsOf, type Word, wordsOf } from '../words'
 import { fieldsAskedFor, type Strengths, strengthIn } from './fields'
 import { withoutElisions } from './language'
 import { cosine, inflected, type Likeness, likenessBy, type Meaning } from './meaning'
-import { fitOf, isVague, looks, type Question, readQuestion, wantsCode } from './question'
-import { type Sentence, sentencesOf } from './sentences'
+import { fitOf, hasLook, isVague, type Question, readQuestion, wantsCode } from './question'
+import { editionOf, type Sentence, sentencesOf } from './sentences'
 
-/** How much a word counts in the title or headings, and in a neighbouring sentence. In the sentence itself it counts 1. */
-const ABOVE = 0.75
-const NEAR = 0.5
 /** The most that a word weighs that no candidate has, as a multiple of the heaviest word that one has. */
 const MISSING = 1.2
 /** share of its weight that a vague word keeps */
 const VAGUE = 0.35
 /** what a misspelled match is worth */
 const SLIP = 0.9
-/** A sentence keeps this share of its score if it ends in a colon that nothing follows, or is mostly web addresses. */
-const UNKEPT = 0.8
 /** A heading that fits the question at least this well asks the same. */
 export const SAME = 0.7
 /** characters of a section from which its meaning is taken */
@@ -43,8 +38,6 @@ export interface Candidate {
   inside: number
   /** likeness of its meaning to the question's; undefined if unknown */
   alike: number | undefined
-  /** share of the question's weight in its headings, its words and the code that follows; 0 without code */
-  shown: number
   score: number
 }
 
@@ -53,7 +46,9 @@ export interface Section {
   rank: number
   /** titles and headings above it, outermost first */
   context: string[]
-  /** stems of `context` */
+  /** its page without the version that its path names */
+  edition: { page: string; version?: string }
+  /** stems of `context` and of the version */
   above: Set<string>
   candidates: Candidate[]
   /** stems of all its sentences and its code */
@@ -119,14 +114,16 @@ const isLatin = (text: string): boolean =>
 
 function sectionsOf(source: Source, rank: number, isForeign: boolean): Section[] {
   const sections = new Map<string, Section>()
+  const edition = editionOf(source.document)
   for (const sentence of sentencesOf(source.document)) {
     const key = sentence.context.join('\n')
     let section = sections.get(key)
     if (!section) {
-      const above = stemsOf(wordsOf(sentence.context.join(' ')))
+      const above = stemsOf(wordsOf([...sentence.context, edition.version ?? ''].join(' ')))
       section = {
         rank,
         context: sentence.context,
+        edition,
         above,
         candidates: [],
         stems: new Set(),
@@ -145,7 +142,12 @@ function sectionsOf(source: Source, rank: number, isForeign: boolean): Section[]
     const stems = stemsOf(words)
     for (const { stem } of wordsOf(joined(own))) stems.add(stem)
     for (const stem of stems) section.stems.add(stem)
-    if (sentence.code) for (const stem of stemsOf(wordsOf(sentence.code))) section.stems.add(stem)
+    if (sentence.code) {
+      for (const stem of stemsOf(wordsOf(sentence.code))) {
+        section.stems.add(stem)
+        if (sentence.headed) stems.add(stem)
+      }
+    }
     section.candidates.push({
       sentence,
       rank,
@@ -154,7 +156,6 @@ function sectionsOf(source: Source, rank: number, isForeign: boolean): Section[]
       section,
       inside: 0,
       alike: undefined,
-      shown: 0,
       score: 0,
     })
   }
@@ -229,7 +230,7 @@ function weigh(question: Question, sections: Section[], strengths: Strengths): M
   const most = Math.max(1, ...weight.values())
   for (const term of missing) {
     const { stem } = term
-    weight.set(stem, most * (question.names.has(stem) ? 1.5 : isVague(term) ? VAGUE * MISSING : MISSING))
+    weight.set(stem, most * MISSING * (isVague(term) ? VAGUE : 1))
   }
   return weight
 }
@@ -269,48 +270,21 @@ function scoreSection(
     (same + section.cover + 0.5 * titled + 1.2 * Math.max(0, section.likeness ?? section.cover * 0.5)) /
     (1 + 0.04 * rank)
 
-  candidates.forEach((candidate, index) => {
+  for (const candidate of candidates) {
+    const { sentence, stems: own, words } = candidate
     let inside = 0
-    let around = 0
-    const near = [candidates[index - 1], candidates[index + 1]]
-    for (const [stem, value] of weight) {
-      const own = strengths.get(stem)!
-      const here = strengthIn(candidate.stems, own)
-      const beside = Math.max(...near.map((other) => (other ? strengthIn(other.stems, own) : 0)))
-      inside += value * here
-      around += value * Math.max(0, Math.max(ABOVE * headed.get(stem)!, NEAR * beside) - here)
-    }
-    const { sentence, words } = candidate
+    for (const [stem, value] of weight) inside += value * strengthIn(own, strengths.get(stem)!)
     if (meaning && asked) candidate.alike = Math.max(0, cosine(asked, meaning.vector(sentence.text)))
     candidate.inside = inside / whole
-    if (candidate.sentence.code) candidate.shown = shownBy(candidate, headed, weight, strengths) / whole
-    const look = looks(question, sentence.text)
     candidate.score =
-      ((inside + 0.3 * around) / whole +
+      (candidate.inside +
         0.6 * (candidate.alike ?? 0.3) +
-        0.15 * proximity(words, question.terms) +
-        0.2 * look +
+        0.2 * Number(hasLook(question.kind, sentence.text)) +
         (sentence.opening ? (0.15 + 0.6 * titled) * section.distinct + same : 0) +
         1.6 * section.score) *
       trustOf(sentence, question, strengths) *
       lengthFactor(words.length)
-  })
-}
-
-/** The weight of the question that a sentence holds together with its headings and its code. */
-function shownBy(
-  { sentence, stems }: Candidate,
-  headed: Map<string, number>,
-  weight: Map<string, number>,
-  strengths: Strengths,
-): number {
-  const code = stemsOf(wordsOf(sentence.code!))
-  let shown = 0
-  for (const [stem, value] of weight) {
-    const own = strengths.get(stem)!
-    shown += value * Math.max(strengthIn(code, own), strengthIn(stems, own), ABOVE * headed.get(stem)!)
   }
-  return shown
 }
 
 /**
@@ -325,38 +299,10 @@ const OF_PAGES = new Set(['section', 'tags'])
 function trustOf(sentence: Sentence, question: Question, strengths: Strengths): number {
   // A heading that asks is answered by the code below it.
   const asks = !(sentence.headed && wantsCode(question)) && /\?\W{0,3}$/.test(sentence.text)
-  const unkept = announces(sentence) && announced(sentence) === undefined
-  const elsewhere = addressesIn(sentence.text) > MOSTLY_ADDRESS
   const asked = sentence.isRecord ? fieldsAskedFor(sentence, question, strengths) : []
   const isAsked = asked.some(([name]) => !OF_PAGES.has(name))
   const factual = sentence.facts === undefined ? 1 : isAsked ? 1.4 : 0.8
-  return factual * (asks ? 0.3 : 1) * (unkept || elsewhere ? UNKEPT : 1)
-}
-
-const ADDRESS = /https?:\/\/\S+/g
-const MOSTLY_ADDRESS = 0.3
-
-/** Share of a text that is web addresses: a list of links is no answer. */
-const addressesIn = (text: string): number =>
-  Array.from(text.matchAll(ADDRESS), ([address]) => address.length).reduce((sum, length) => sum + length, 0) /
-  text.length
-
-/** Whether a sentence ends in a colon. Without what follows it says little. */
-export const announces = ({ text }: Sentence): boolean => text.endsWith(':')
-
-export const announced = ({ list, code }: Sentence): string | undefined => list ?? code
-
-/** Share of the question's neighbouring words that are at most three words apart here too. */
-function proximity(words: Word[], terms: Word[]): number {
-  if (terms.length < 2) return 0
-  let near = 0
-  for (let index = 1; index < terms.length; index++) {
-    const first = words.findIndex((word) => word.stem === terms[index - 1]!.stem)
-    if (first < 0) continue
-    if (words.slice(Math.max(0, first - 3), first + 4).some((word) => word.stem === terms[index]!.stem))
-      near += 1
-  }
-  return near / (terms.length - 1)
+  return factual * (asks ? 0.3 : 1)
 }
 
 // A fragment says too little, and a page-long sentence too much at once.

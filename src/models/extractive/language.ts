@@ -17,8 +17,11 @@ export interface Phrases {
   nothingFound: string
   /** before places that may answer */
   notDirectly: string
-  /** before an uncertain answer */
+  /** before an answer, where it stands under headings */
+  from: string
+  /** before an uncertain answer, and after it */
   unsure: string
+  check: string
   /** asks what a document is about, whose title takes the place of `%` */
   about: string
 }
@@ -27,7 +30,9 @@ export const ENGLISH: Phrases = {
   notFound: 'The documents do not answer this question.',
   nothingFound: 'No documents were found for this question.',
   notDirectly: 'The documents do not answer this directly. The best places to read:',
+  from: 'From your documents:',
   unsure: 'The documents may not answer this directly. What comes nearest:',
+  check: 'This may not be the answer: read it in its place before you rely on it.',
   about: 'What is “%” about?',
 }
 
@@ -47,7 +52,10 @@ const LANGUAGES: [grammar: string, says: Phrases][] = [
       notFound: 'Die Dokumente beantworten diese Frage nicht.',
       nothingFound: 'Zu dieser Frage wurden keine Dokumente gefunden.',
       notDirectly: 'Die Dokumente beantworten das nicht direkt. Hier lohnt es sich nachzulesen:',
+      from: 'Aus Ihren Dokumenten:',
       unsure: 'Vielleicht beantworten die Dokumente das nicht direkt. Am nächsten kommt:',
+      check:
+        'Vielleicht ist das nicht die Antwort: Lesen Sie an der Stelle nach, bevor Sie sich darauf verlassen.',
       about: 'Worum geht es in „%“?',
     },
   ],
@@ -60,7 +68,9 @@ const LANGUAGES: [grammar: string, says: Phrases][] = [
       notFound: 'Les documents ne répondent pas à cette question.',
       nothingFound: 'Aucun document trouvé pour cette question.',
       notDirectly: 'Les documents n’y répondent pas directement. À lire en priorité :',
+      from: 'Dans vos documents :',
       unsure: 'Les documents n’y répondent peut-être pas directement. Le plus proche :',
+      check: 'Ce n’est peut-être pas la réponse : vérifiez à la source avant de vous y fier.',
       about: 'De quoi parle « % » ?',
     },
   ],
@@ -73,7 +83,9 @@ const LANGUAGES: [grammar: string, says: Phrases][] = [
       notFound: 'Los documentos no responden a esta pregunta.',
       nothingFound: 'No se encontraron documentos para esta pregunta.',
       notDirectly: 'Los documentos no lo responden directamente. Dónde leer más:',
+      from: 'En sus documentos:',
       unsure: 'Puede que los documentos no lo respondan directamente. Lo más cercano:',
+      check: 'Puede que no sea la respuesta: compruébelo en el documento antes de confiar en ella.',
       about: '¿De qué trata «%»?',
     },
   ],
@@ -86,7 +98,9 @@ const LANGUAGES: [grammar: string, says: Phrases][] = [
       notFound: 'I documenti non rispondono a questa domanda.',
       nothingFound: 'Nessun documento trovato per questa domanda.',
       notDirectly: 'I documenti non rispondono direttamente. I passi da leggere:',
+      from: 'Dai vostri documenti:',
       unsure: 'Forse i documenti non rispondono direttamente. Ecco che cosa si avvicina di più:',
+      check: 'Forse non è la risposta: verificatela nel documento prima di farvi affidamento.',
       about: ENGLISH.about,
     },
   ],
@@ -98,7 +112,9 @@ const LANGUAGES: [grammar: string, says: Phrases][] = [
       notFound: 'Os documentos não respondem a esta pergunta.',
       nothingFound: 'Nenhum documento foi encontrado para esta pergunta.',
       notDirectly: 'Os documentos não respondem diretamente. Onde ler:',
+      from: 'Dos seus documentos:',
       unsure: 'Talvez os documentos não respondam diretamente. O mais próximo:',
+      check: 'Talvez não seja a resposta: confira no documento antes de confiar nela.',
       about: ENGLISH.about,
     },
   ],
@@ -111,7 +127,9 @@ const LANGUAGES: [grammar: string, says: Phrases][] = [
       notFound: 'De documenten beantwoorden deze vraag niet.',
       nothingFound: 'Er zijn geen documenten gevonden voor deze vraag.',
       notDirectly: 'De documenten beantwoorden dit niet direct. Hier staat meer:',
+      from: 'Uit uw documenten:',
       unsure: 'Misschien beantwoorden de documenten dit niet direct. Dit komt het dichtst in de buurt:',
+      check: 'Misschien is dit niet het antwoord: lees het na op zijn plaats voordat u erop vertrouwt.',
       about: ENGLISH.about,
     },
   ],

@@ -33,8 +33,9 @@ export function placeOf(section: Section, sources: Source[]): string {
   return name === '' ? '' : linked(name, document)
 }
 
-function nameOf({ context }: Section, { id }: Record<string, unknown>): string {
-  const name = context.length > 0 ? [...new Set(context)].join(' › ') : typeof id === 'string' ? id : ''
+function nameOf({ context, edition: { version } }: Section, { id }: Record<string, unknown>): string {
+  const names = [...new Set(context), ...(version === undefined ? [] : [version])]
+  const name = context.length > 0 ? names.join(' › ') : typeof id === 'string' ? id : ''
   return clip(
     name
       .replace(/<[^<>]*>/g, '')

@@ -61,7 +61,7 @@ const KINDS: [Kind, RegExp][] = [
 ]
 
 const PLURAL =
-  /\b(which|what) (\w+ ){0,2}\w+s\b (?!is\b|was\b|does\b)|\b(list|all|examples?|some)\b|\bwhat are\b/i
+  /\b(which|what) (\w+ ){0,2}(?!(?:does|is|was|has|its|this)\b)\w+s\b (?!is\b|was\b|does\b)|\b(list|all|examples?|some)\b|\bwhat are\b/i
 
 const list = (words: string): (() => ReadonlySet<string>) => once(() => new Set(words.split(' ')))
 
@@ -145,8 +145,6 @@ export function readQuestion(given: string): Question {
 }
 
 const NAMES = regExp(String.raw`\p{Lu}[\p{L}\p{N}'\u2019-]*(?: \p{Lu}[\p{L}\p{N}'\u2019-]*)*`, 'gu')
-const NAME_OR_AUTHOR = regExp(String.raw`(?!^)\p{Lu}\p{Ll}+ (?:\p{Lu}\.? )?\p{Lu}\p{Ll}+|\bby \p{Lu}`, 'u')
-const PLACE = regExp(String.raw`\b(in|at|near|from|to|on) (the )?\p{Lu}`, 'u')
 
 /** Runs of capitalised words after the first word, as stems. Days and months name nobody. */
 function namesIn(text: string): string[][] {
@@ -183,90 +181,41 @@ export function fitOf(heading: Question, question: Question, weight: ReadonlyMap
 const sameText = (a: Question, b: Question): boolean =>
   a.words.length > 0 && a.words.join(' ') === b.words.join(' ')
 
-/**
- * Whether a text can answer a question of this kind. "When", "how often" and "how many" need a time or a number, and a
- * comparison needs a word that sets one thing apart from another.
- */
-export const hasLook = (kind: Kind, text: string): boolean => !HARD.has(kind) || looksLike(kind, text, []) > 0
-
-const HARD: ReadonlySet<Kind> = new Set(['when', 'often', 'count', 'difference'])
-
 const MONTH = /\b(january|february|march|april|may|june|july|august|september|october|november|december)\b/i
 
 const WEEKDAY = /^(?:mon|tues|wednes|thurs|fri|satur|sun)days?$/
 
 const CLOCK_TIME =
   /\b\d{1,2}:\d{2}\b|\b\d{1,2}(?:\.\d{2})? ?(?:[ap]\.?m\b|o.clock|uhr\b)|\b(?:noon|midnight|(?:mon|tues|wednes|thurs|fri|satur|sun)days?)\b/i
-const PRICE =
-  /\bhow much (?:is|are|was|were|does|do|would)\b|\bwhat (?:does|do|would) .{1,80}\bcost\b|\bprices? (?:of|for)\b/i
-const AMOUNT =
-  /[\u20ac$\u00a3\u00a5\u20b9] ?\d|\d ?(?:[\u20ac$\u00a3\u00a5\u20b9]|(?:euros?|dollars?|pounds?|francs?|franken|cents?|eur|usd|gbp|chf)\b)|\bfree\b/i
-
 /** Questions that a code example can answer. */
 export const wantsCode = ({ kind }: Question): boolean => kind === 'how' || kind === 'other'
 
-/** Whether a sentence looks like an answer to a question: 0 no, 1 yes, 2 a price for who asks for one. */
-export const looks = ({ kind, terms, text }: Question, sentence: string): number =>
-  kind === 'count' && PRICE.test(text) && AMOUNT.test(sentence) ? 2 : looksLike(kind, sentence, terms)
-
-/** Whether a sentence looks like an answer of this kind: 0 no, 1 yes. */
-function looksLike(kind: Kind, sentence: string, terms: Word[]): number {
+/**
+ * Whether a text can answer a question of this kind. "When", "how often" and "how many" need a time or a number, and a
+ * comparison needs a word that sets one thing apart from another.
+ */
+export function hasLook(kind: Kind, sentence: string): boolean {
   switch (kind) {
-    case 'who':
-      // A name inside the sentence: two capitalised words in a row.
-      return NAME_OR_AUTHOR().test(sentence) ? 1 : 0
     case 'when':
-      return /\b1\d{3}\b|\b20\d{2}\b|\b\d{1,2}(st|nd|rd|th) century\b/.test(sentence)
-        ? 1
-        : MONTH.test(sentence) ||
-            CLOCK_TIME.test(sentence) ||
-            /\b(days?|weeks?|months?|years?|before|after|until|within)\b/i.test(sentence)
-          ? 0.6
-          : 0
+      return (
+        /\b1\d{3}\b|\b20\d{2}\b|\b\d{1,2}(st|nd|rd|th) century\b/.test(sentence) ||
+        MONTH.test(sentence) ||
+        CLOCK_TIME.test(sentence) ||
+        /\b(days?|weeks?|months?|years?|before|after|until|within)\b/i.test(sentence)
+      )
     case 'often':
       return /\b(daily|weekly|monthly|quarterly|annual(ly)?|yearly|hourly|once|twice|each|every|per) ?\b/i.test(
         sentence,
       )
-        ? 1
-        : 0
     case 'count':
       return /\d|\b(one|two|three|four|five|six|seven|eight|nine|ten|dozen|hundred|thousand|million|half|percent|no limit|unlimited|forever|free)\b/i.test(
         sentence,
       )
-        ? 1
-        : 0
-    case 'where':
-      return PLACE().test(sentence) ? 1 : 0
-    case 'why':
-      return /\b(because|due to|since|so that|in order to|as a result|caused?|causes|reason|therefore|leads? to)\b/i.test(
-        sentence,
-      )
-        ? 1
-        : 0
     case 'difference':
       return /\b(differen(ce|ces|t|tly)|differs?|unlike|whereas|compared|contrast|other hand|instead of|rather than|while)\b/i.test(
         sentence,
       )
-        ? 1
-        : 0
-    case 'how':
-      return /\b(you can|by \w+ing|use|using|to \w+,|call|set|add|create|run|first|then|must|should|follow|contact|submit)\b/i.test(
-        sentence,
-      )
-        ? 0.7
-        : 0
-    case 'definition':
-      return defines(sentence, terms) ? 1 : 0
     default:
-      return 0
+      return true
   }
-}
-
-/** "X is a ...", where X, or most of what precedes the verb, was asked for. */
-function defines(sentence: string, terms: Word[]): boolean {
-  const verb = /\b(is|are|was|were|refers? to|means?|stands for)\b/i.exec(sentence)
-  if (!verb || verb.index > 90) return false
-  const subject = wordsOf(sentence.slice(0, verb.index)).filter(isContent)
-  const asked = subject.filter((word) => terms.some((term) => term.stem === word.stem))
-  return asked.length > 0 && asked[0] === subject[0] && asked.length * 2 >= subject.length
 }

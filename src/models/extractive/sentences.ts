@@ -1,6 +1,6 @@
 /** Turns a document of any shape into sentences that could answer a question. */
 import { regExp } from '../../once'
-import { blocksOf } from './blocks'
+import { type Block, blocksOf } from './blocks'
 
 export interface Sentence {
   text: string
@@ -10,22 +10,25 @@ export interface Sentence {
   opening: boolean
   /** place among the sentences of its document */
   position: number
-  /** number of its paragraph; neighbours in one paragraph belong together */
-  paragraph: number
+  /** where it stands; absent for fields */
+  place?: Place
   /** for short fields read out instead of a sentence: `text` without the title before it */
   facts?: string
   /** the names and values of these fields, in the document's order */
   fields?: [string, string][]
-  /** the document's own words, if `text` is a table row read out */
-  row?: string
   /** true where the fields are most of what the document says */
   isRecord?: true
-  /** a fenced code block that follows directly, with its fences */
+  /** the code that it has, or that follows directly */
   code?: string
   /** not a sentence but a heading that code follows directly */
   headed?: true
-  /** the list or table that follows directly, or whose first item this is, as a Markdown list */
-  list?: string
+}
+
+/** A block of a text, and an item or row in it. */
+export interface Place {
+  blocks: Block[]
+  at: number
+  unit: number
 }
 
 const TITLES = ['title', 'name', 'heading', 'subject', 'headline', 'question', 'label']
@@ -71,6 +74,20 @@ export const namesOf = (document: Record<string, unknown>): string[] => [
   ),
 ]
 
+/** A folder, or the end of a name, that names a version: `v2/`, `-v1.3.md`, `2.x/`, `latest/`. */
+const VERSION =
+  /(?<=^|[/_-])(?:v(?:ersion)?[-_]?\d+(?:\.(?:\d+|x))*|latest|stable|current)(?=[/_.?#-]|$)|(?<=^|\/)\d+(?:\.(?:\d+|x))+(?=\/)/i
+
+/** A document's page, and the version that its path or address names. */
+export function editionOf(document: Record<string, unknown>): { page: string; version?: string } {
+  for (const path of [document.parley_page ?? document.id, document.url]) {
+    if (typeof path !== 'string') continue
+    const version = VERSION.exec(path)?.[0]
+    if (version !== undefined) return { page: path.replace(VERSION, ''), version }
+  }
+  return { page: '' }
+}
+
 /** Returns every sentence of a document: those of its texts, and one that reads out its short fields. */
 export function sentencesOf(document: Record<string, unknown>): Sentence[] {
   const title = titleOf(document)
@@ -78,36 +95,40 @@ export function sentencesOf(document: Record<string, unknown>): Sentence[] {
   const names = [title, ...namesOf(document).filter((name) => name !== title)]
   const sentences: Sentence[] = []
   const fields: [string, string][] = []
-  let paragraph = 0
   let prose = 0
   let above: string | undefined
   for (const [path, value] of leaves(document)) {
     if (path === 'id' || names.includes(value) || path === HEADINGS) continue
     if (isProse(value)) {
       prose += value.length
-      for (const block of blocksOf(value)) {
-        paragraph += 1
-        const context = [...names, ...block.headings].filter((part) => part !== '')
+      const blocks = blocksOf(value)
+      blocks.forEach((block, at) => {
         const heading = block.headings.join('\n')
         const isFirst = heading !== above
         above = heading
-        const split = block.item ? [block.text] : splitSentences(block.text)
-        split.forEach((text, index) => {
-          const isLast = index === split.length - 1
-          const opening = isFirst && index === 0
-          sentences.push({
-            text,
-            context,
-            opening,
-            position: sentences.length,
-            paragraph,
-            ...(block.row !== undefined && { row: block.row }),
-            ...(block.headed && { headed: true }),
-            ...(isLast && block.code !== undefined && { code: block.code }),
-            ...(isLast && block.list !== undefined && { list: block.list }),
+        const context = [...names, ...block.headings].filter((part) => part !== '')
+        const next = blocks[at + 1]
+        const isShownBy = next?.kind === 'code' && next.headings.join('\n') === heading
+        block.units.forEach(({ text, code }, unit) => {
+          // Code is said by what stands before it, and right under a heading by that.
+          const headed = block.kind === 'code' && isFirst && context.length > 0
+          if (block.kind === 'code' && !headed) return
+          const split = block.kind === 'text' ? splitSentences(text) : [headed ? `${context.at(-1)}:` : text]
+          split.forEach((sentence, index) => {
+            const isLast = unit === block.units.length - 1 && index === split.length - 1
+            const own = code ?? (isLast && isShownBy ? next.units[0]!.code : undefined)
+            sentences.push({
+              text: sentence,
+              context,
+              opening: isFirst && unit === 0 && index === 0,
+              position: sentences.length,
+              place: { blocks, at, unit },
+              ...(headed && { headed }),
+              ...(own !== undefined && { code: own }),
+            })
           })
         })
-      }
+      })
     } else if (value !== '' && value.length <= LONGEST_FACT && !isForMachines(path, value)) {
       fields.push([path.replaceAll('_', ' '), value])
     }
@@ -120,7 +141,6 @@ export function sentencesOf(document: Record<string, unknown>): Sentence[] {
       context: names.filter((part) => part !== ''),
       opening: false,
       position: sentences.length,
-      paragraph: paragraph + 1,
       facts: read,
       fields: shown,
       ...(prose <= LONGEST_RECORD && { isRecord: true as const }),

@@ -1,18 +1,18 @@
 /** How sure it is that a sentence answers a question. */
-import { contradicts } from './compose'
+import { type Word, wordsOf } from '../words'
 import { tells } from './editions'
 import { type Candidate, type Evidence, SAME, type Section } from './evidence'
-import { hasLook, looks, type Question } from './question'
+import { hasLook, type Question } from './question'
 import { isSummary } from './records'
 
-/** A sentence that is at least this sure answers without a warning. */
-const SURE = 2.05
+/** A sentence that is at least this sure answers alone. */
+const ALONE = 2.4
+/** One that is at least this sure answers beside others, without a warning. */
+const BESIDE = 1.9
 /** A sentence that is less about the question than this is no answer. */
 export const ENOUGH = 1.03
 /** A section that is less about the question than this is not named. */
 export const LITTLE = 0.5
-/** The words of a question count in full if they weigh at least this much together. */
-const TELLING = 1.5
 /** factor that makes aboutness by words alone comparable to that by words and meaning */
 const BY_WORDS_ALONE = 1.73
 /** The same in languages whose forms are compared by their beginnings: many are missed. */
@@ -25,23 +25,18 @@ const WORDS = 0.6
 const MEANING = 1.5
 /** The most that a lead over the next document adds to the sureness. */
 const MOST_AHEAD = 0.6
-/** what a price adds to a sentence's score, in a question that asks for one */
-const OF_A_PRICE = 0.4
+/** In a language whose forms are compared by their beginnings, the share of the question that has to be there as written. */
+const WRITTEN = 0.5
 /** The logarithm of a document's place in the search results, times this, is taken off the sureness. */
 const FAR_DOWN = 0.4
 
 /**
  * How far a sentence is about the question, 0 to 3: how much of the question it and its section cover, and how
- * alike their meanings are. A question of few meaningful words is easily covered, so that counts for less.
+ * alike their meanings are.
  */
-export function aboutness(
-  { section, inside, alike }: Candidate,
-  { weight, strange, isForeign }: Evidence,
-): number {
-  if (section.fit >= SAME) return 2 * SURE * section.fit
-  const whole = [...weight.values()].reduce((sum, value) => sum + value, 0)
-  const telling = Math.min(1, 0.3 + (0.7 * whole) / TELLING)
-  const byWords = (section.cover + 0.5 * inside) * telling
+export function aboutness({ section, inside, alike }: Candidate, { strange, isForeign }: Evidence): number {
+  if (section.fit >= SAME) return 2 * ALONE * section.fit
+  const byWords = section.cover + 0.5 * inside
   const about =
     section.likeness === undefined || alike === undefined
       ? byWords * (isForeign ? BY_BEGINNINGS : BY_WORDS_ALONE)
@@ -51,35 +46,56 @@ export function aboutness(
 }
 
 /**
- * Whether a sentence answers without a warning. Being about the question is not enough. It is more often right if
- * no other document comes near and if the search ranks its document high. It is not sure if it does not look like
- * an answer ("Who ...?" without a name), or if it is one record for a question about all.
+ * How sure it is that the best sentence answers: alone, beside others, or only with a warning. Being about the question is not
+ * enough. It is more often right if no other document comes near and if the search ranks its document high. It is not sure if it
+ * does not look like an answer ("Who ...?" without a name), or if it is one record for a question about all.
  *
  * @param best the first of `ranked`; it is about the question
  * @param ranked all sentences, best first
  */
-export function isSure(
+export function surenessOf(
   best: Candidate,
   ranked: Candidate[],
   question: Question,
   evidence: Evidence,
-): boolean {
-  const { sentence, section, rank } = best
+): 'alone' | 'beside' | 'warned' {
+  const { section, rank } = best
   // One of many records does not say which is the cheapest, in its fields or its description.
   const record = section.candidates.find((candidate) => candidate.sentence.isRecord) ?? best
-  if (record.sentence.fields && isSummary(record.sentence, question, evidence)) return false
-  if (evidence.isForeign && !question.terms.every(({ stem }) => holds(section, stem))) return false
+  if (record.sentence.fields && isSummary(record.sentence, question, evidence)) return 'warned'
+  const written = question.terms.filter(({ stem }) => holds(section, stem))
+  if (evidence.isForeign && shareOf(written, evidence) < WRITTEN) return 'warned'
   if (ranked.some((other) => contradicts(best, other, question) && !tells(question, best, other)))
-    return false
-  if (section.fit < SAME && !hasLook(question.kind, textOf(section))) return false
+    return 'warned'
+  if (section.fit < SAME && !hasLook(question.kind, textOf(section))) return 'warned'
   const next = ranked.find((other) => other.rank !== rank)
-  // An amount of money is what was asked for, but not whose.
-  const lead = best.score - (next?.score ?? 0) - (looks(question, sentence.text) > 1 ? OF_A_PRICE : 0)
+  const lead = best.score - (next?.score ?? 0)
   const ahead = Math.min(MOST_AHEAD, lead)
-  return aboutness(best, evidence) + ahead - FAR_DOWN * Math.log(1 + rank) >= SURE
+  const sure = aboutness(best, evidence) + ahead - FAR_DOWN * Math.log(1 + rank)
+  return sure >= ALONE ? 'alone' : sure >= BESIDE ? 'beside' : 'warned'
+}
+
+const shareOf = (terms: Word[], { weight }: Evidence): number => {
+  const sum = (stems: Iterable<string>) =>
+    [...stems].reduce((total, stem) => total + (weight.get(stem) ?? 0), 0)
+  return sum(terms.map(({ stem }) => stem)) / (sum(weight.keys()) || 1)
 }
 
 /** Whether a section has a word as it is written. Forms that begin alike are often other words. */
 const holds = ({ stems, above }: Section, stem: string): boolean => stems.has(stem) || above.has(stem)
 
 const textOf = ({ candidates }: Section): string => candidates.map(({ sentence }) => sentence.text).join(' ')
+
+const LABEL = /^[^:.!?]{2,60}: (?=\S)/
+
+/** Whether two documents give values under one name, and the question asks for it. The fields of a record are no such names. */
+export function sharesLabel({ sentence, rank }: Candidate, other: Candidate, { terms }: Question): boolean {
+  const label = LABEL.exec(sentence.text)?.[0]
+  if (label === undefined || sentence.fields || rank === other.rank || !other.sentence.text.startsWith(label))
+    return false
+  return wordsOf(label).some(({ stem }) => terms.some((term) => term.stem === stem))
+}
+
+/** Whether two documents give different values under the name that is asked for: `Parking: none`, `Parking: six places`. */
+const contradicts = (a: Candidate, b: Candidate, question: Question): boolean =>
+  a.sentence.text !== b.sentence.text && sharesLabel(a, b, question)

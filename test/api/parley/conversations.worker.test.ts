@@ -67,7 +67,7 @@ describe('conversations', () => {
       {
         question: QUESTION,
         answer: conversation.answer,
-        citations: [{ collection: 'facts', document_id: '0' }],
+        citations: [0, 37].map((start) => ({ collection: 'facts', document_id: '0', start })),
         usage: { model: 'local/extractive' },
         timings: { finished: expect.any(Number) },
       },

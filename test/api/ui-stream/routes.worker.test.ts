@@ -99,7 +99,7 @@ describe('a question', () => {
     expect(parts.at(-1)?.messageMetadata).toMatchObject({
       conversation_id: conversation,
       usage: { model: 'local/extractive' },
-      citations: [{ sourceId: 'facts/0', start: 0 }],
+      citations: [0, 37].map((start) => ({ sourceId: 'facts/0', start })),
     })
     expect(text.endsWith('data: [DONE]\n\n')).toBe(true)
   })

@@ -4,6 +4,7 @@ import { isNewer } from '../../../src/models/extractive/editions'
 import type { Candidate } from '../../../src/models/extractive/evidence'
 import { ENGLISH } from '../../../src/models/extractive/language'
 import { questionsIn, readQuestion } from '../../../src/models/extractive/question'
+import { editionOf, sentencesOf } from '../../../src/models/extractive/sentences'
 import type { Source } from '../../../src/models/language-model'
 
 const answerFrom = (question: string, sources: Source[]): string => answer(question, sources).text
@@ -53,7 +54,7 @@ describe('what the question asks of a long list or table', () => {
   it('is the row of the day that was asked about', () => {
     expect(
       answerFrom('Does the Station shop close early on public holidays or on Saturday?', hours),
-    ).toContain('Saturday — Station: 7:00 to 21:00')
+    ).toContain('| Saturday | 7:00 to 21:00 | 8:00 to 16:00 |')
   })
 })
 
@@ -73,7 +74,9 @@ describe('pages that differ in a value', () => {
       ['Harbour', 'yes'],
       ['Mill', 'yes'],
     ])
-      expect(said).toContain(`**The ${name} shop**\n\nWheelchair access: ${access}`)
+      expect(said).toMatch(
+        new RegExp(`\\*\\*The ${name} shop\\*\\*\\n\\n[^*]*- Wheelchair access: ${access}`),
+      )
   })
 
   it('are shown once where a page is there twice', () => {
@@ -118,7 +121,7 @@ describe('a price', () => {
 
   it('is an amount of money', () => {
     expect(answerFrom('how much is a baguette', shop)).toMatch(
-      /^(?:The documents[^\n]*\n\n\*\*[^\n]*\n\n)?- Baguette — Weight: 250 g; Price: €1.90/,
+      /^(?:[^\n]*:\n\n)?\*\*Price list\*\*\n\n\| Bread \| Weight \| Price \|\n\| --- \| --- \| --- \|\n\| Baguette \| 250 g \| €1.90 \|/,
     )
   })
 })
@@ -256,7 +259,7 @@ it('a month or a day in the question is no name that the documents lack', () => 
   expect(answerFrom('How much is a double room in August?', rooms)).toContain('159 euros')
 })
 
-it('a row without a date is not added to the sentence that says when', () => {
+it('the sentence that says when is shown with the table that needs it', () => {
   const rooms = from({
     id: '1',
     title: 'Rooms',
@@ -264,7 +267,9 @@ it('a row without a date is not added to the sentence that says when', () => {
       '| Room | Price in low season | Price in high season |\n| --- | --- | --- |\n| Single | 79 | 109 |\n| Double | 119 | 159 |\n\n' +
       'High season is from 15 June to 15 September.',
   })
-  expect(answerFrom('When is high season?', rooms)).toMatch(/^High season is from 15 June/)
+  expect(answerFrom('When is high season?', rooms)).toMatch(
+    /\n\nHigh season is from 15 June to 15 September\.$/,
+  )
 })
 
 it('the description of one product is not surely the cheapest', () => {
@@ -294,4 +299,98 @@ it('"when" that begins no question asks for no time', () => {
     ),
   ).toEqual(['other', 'other'])
   expect(readQuestion('How long can I be away when my father dies?').kind).toBe('count')
+})
+
+describe('pages of one title whose paths name a version', () => {
+  const page = (id: string, seconds: number, more: Record<string, unknown> = {}) => ({
+    id,
+    title: 'Timeouts',
+    text: `The request timeout is ${seconds} seconds.`,
+    parley_page: id,
+    ...more,
+  })
+
+  it.each([
+    ['v1/timeouts.md', 'v2/timeouts.md'],
+    ['docs/2.9/timeouts.md', 'docs/2.10/timeouts.md'],
+    ['docs/v3/timeouts.md', 'docs/latest/timeouts.md'],
+    ['timeouts-v1.md', 'timeouts-v2.md'],
+  ])('are both shown, the newer first, each under its version: %s, %s', (old, now) => {
+    for (const documents of [from(page(old, 30), page(now, 60)), from(page(now, 60), page(old, 30))]) {
+      const said = answerFrom('What is the request timeout?', documents)
+      const version = now.replace(/^(?:docs\/|timeouts-)?|(?:\/timeouts)?\.md$/g, '')
+      expect(said.indexOf('60 seconds')).toBeGreaterThan(said.indexOf(`**Timeouts › ${version}**`))
+      expect(`${said}30 seconds`.indexOf('30 seconds')).toBeGreaterThan(said.indexOf('60 seconds'))
+    }
+  })
+
+  it('are told apart by a version in the question', () => {
+    const pages = from(page('v1/timeouts.md', 30), page('v2/timeouts.md', 60))
+    const said = answerFrom('What is the request timeout in v1?', pages)
+    expect(said.indexOf('30 seconds')).toBeGreaterThan(-1)
+    expect(said.indexOf('30 seconds')).toBeLessThan(`${said}60 seconds`.indexOf('60 seconds'))
+  })
+
+  it('are not rows of a table or pages of a file', () => {
+    for (const [a, b] of [
+      ['prices.csv/1', 'prices.csv/2'],
+      ['prices.pdf#page=3', 'prices.pdf#page=8'],
+    ] as const)
+      expect([a, b].map((id) => editionOf({ id }).version)).toEqual([undefined, undefined])
+  })
+})
+
+describe('steps with code', () => {
+  const steps = (code: (command: string) => string) =>
+    `To install Ospr:\n\n1. Download the archive:\n\n${code('wget ospr.tgz')}\n\n2. Unpack it:\n\n${code('tar xzf ospr.tgz')}\n\n3. Run the setup:\n\n${code('./ospr/setup')}\n`
+
+  it.each([
+    ['indented', (command: string) => `   \`\`\`sh\n   ${command}\n   \`\`\``],
+    ['at the margin', (command: string) => `\`\`\`sh\n${command}\n\`\`\``],
+    ['between tildes', (command: string) => `   ~~~\n   ${command}\n   ~~~`],
+  ])('keep their numbers, each followed by its code: %s', (_, code) => {
+    const said = answerFrom(
+      'How do I install Ospr?',
+      from({ id: 'i', title: 'Installing Ospr', text: steps(code) }),
+    )
+    const places = ['1. Download', 'wget', '2. Unpack', 'tar xzf', '3. Run', './ospr/setup'].map((part) =>
+      said.indexOf(part),
+    )
+    expect(places[0]).toBeGreaterThan(-1)
+    expect(places).toEqual([...places].sort((a, b) => a - b))
+  })
+})
+
+describe('a cell of a table', () => {
+  const table = (...rows: string[]) =>
+    `| Option | Type | Description |\n| --- | --- | --- |\n${rows.join('\n')}\n`
+
+  it('may have a pipe behind a backslash', () => {
+    const rows = [
+      '| `cache.size` | int | Entries; `a \\| b` is allowed |',
+      '| `log.level` | string | How much |',
+    ]
+    const [first] = sentencesOf({ text: table(...rows) })
+    expect(first!.text).toBe('`cache.size` — Type: int; Description: Entries; `a | b` is allowed')
+    const said = answerFrom(
+      'What does cache.size mean?',
+      from({ id: 'c', title: 'Options', text: table(...rows) }),
+    )
+    expect(said).toContain('| `cache.size` | int | Entries; `a \\| b` is allowed |')
+  })
+
+  it('of a long table is shown with its head, and the rows around it are left out', () => {
+    const rows = Array.from(
+      { length: 60 },
+      (_, at) => `| \`option.${at}x\` | int | The value number ${at} of many |`,
+    )
+    rows[30] = '| `cache.size` | int | Entries that are kept in memory |'
+    const said = answerFrom(
+      'What does cache.size mean?',
+      from({ id: 'c', title: 'Options', text: table(...rows) }),
+    )
+    expect(said).toContain('| Option | Type | Description |\n| --- | --- | --- |\n')
+    expect(said).toContain(rows[30])
+    expect(said).not.toContain('option.3x')
+  })
 })

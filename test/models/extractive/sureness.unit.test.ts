@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { answerFrom } from '../../../src/models/extractive/answer'
+import { ENGLISH } from '../../../src/models/extractive/language'
 import { hasLook, readQuestion } from '../../../src/models/extractive/question'
 import { sentencesOf } from '../../../src/models/extractive/sentences'
 import { resolveCitations } from '../../../src/turn/citations'
@@ -19,8 +20,8 @@ describe('an answer that is not sure', () => {
   const { text, declined } = answerFrom('lost badge on a journey, what now', tied)
 
   it('says so and shows the passages of several documents, each under its place', () => {
-    expect(declined).toBe(false)
-    expect(text.startsWith(WARNING)).toBe(true)
+    expect(declined).toBeUndefined()
+    expect(text.startsWith(WARNING) && text.endsWith(`\n\n${ENGLISH.check}`)).toBe(true)
     expect(text).toContain('**[Front desk](/desk)**\n\nA lost badge is blocked by the front desk.')
     expect(text).toContain('**Fees**\n\nA lost badge costs a visitor ten euros.')
     expect(text).not.toContain('Lunch')
@@ -120,13 +121,7 @@ describe('code', () => {
 
   it('is found by the words that its names are made of', () => {
     const { text } = answerFrom('how do I delete a cookie', from(cookies, other))
-    expect(text).toContain('deleteCookie(c)')
-    expect(text).not.toContain('readOne(c)')
-  })
-
-  it('right under a heading is introduced by its place', () => {
-    const { text } = answerFrom('how do I delete a cookie', from(cookies, other))
-    expect(text).toContain('Cookie helper › Usage › More:\n\n```ts\ndeleteCookie(c)')
+    expect(text).toContain('**Usage › More**\n\n```ts\ndeleteCookie(c)\n```')
   })
 
   it('is introduced by its title once, where that is its first heading too', () => {
@@ -136,7 +131,9 @@ describe('code', () => {
       text: '# Cookie helper\n\n## Install\n\n```bash\nnpm install cookie-helper\n```\n',
     }
     const { text } = answerFrom('how do I install the cookie helper', from(page, other))
-    expect(text).toBe('Cookie helper › Install:\n\n```bash\nnpm install cookie-helper\n```')
+    expect(text).toBe(
+      `${ENGLISH.from}\n\n**Cookie helper › Install**\n\n\`\`\`bash\nnpm install cookie-helper\n\`\`\``,
+    )
   })
 
   it('is not shown where one asks what a thing is', () => {
@@ -153,7 +150,7 @@ it('a list of addresses to read on is no answer', () => {
       '## Signatures\n\nA webhook is verified by the signature in its header.',
   }
   expect(answerFrom('how do I verify a webhook', from(page)).text).toMatch(
-    /^A webhook is verified by the signature/,
+    /\n\n\*\*(?:Webhooks › )?Signatures\*\*\n\nA webhook is verified by the signature/,
   )
 })
 

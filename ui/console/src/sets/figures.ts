@@ -13,6 +13,8 @@ const NAMES: Record<string, string> = {
   f1: 'F1',
   declined_answerable: 'Declined, though answerable',
   declined_unanswerable: 'Declined, as expected',
+  warned_answerable: 'With a warning, though answerable',
+  warned_unanswerable: 'With a warning, and unanswerable',
   ms: 'Time of an answer',
 }
 
