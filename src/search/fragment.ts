@@ -7,6 +7,10 @@ export interface SqlFragment {
 /** Runs a query. */
 export type Read = <Row extends object>(sql: SqlStorage, query: SqlFragment) => Row[]
 
+/** Reads all rows of a query. */
+export const readAll: Read = <Row extends object>(sql: SqlStorage, { sql: text, bindings }: SqlFragment) =>
+  sql.exec<Row & Record<string, SqlStorageValue>>(text, ...bindings).toArray()
+
 export const fragment = (sql: string, ...bindings: SqlStorageValue[]): SqlFragment => ({ sql, bindings })
 
 /**

@@ -46,7 +46,8 @@ export const MAX_KEPT_BYTES = 64 << 20
 export const MAX_MATRIX_BYTES = 64 << 20
 
 /**
- * Bytes of memory for the values that filters, facets, groups and orders of one collection read: 2 a document for a field of strings, 8 for one of numbers. A search that needs more reads them with SQL.
+ * Bytes of memory for the values that filters, facets, groups and orders of one collection read: 2 a document for a field of strings, 8 for one of numbers.
+ * A search that needs more reads blocks of values without keeping them.
  */
 export const MAX_COLUMN_BYTES = 24 << 20
 

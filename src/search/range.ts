@@ -6,8 +6,6 @@ export interface Range {
 
 /** Every document. */
 export const EVERYWHERE: Range = { low: 0, high: Number.MAX_SAFE_INTEGER }
-/** No document: for checking whether a filter compiles. */
-export const NOWHERE: Range = { low: 1, high: 0 }
 
 /**
  * Limits what FTS5 reads to a range; bind its ends.

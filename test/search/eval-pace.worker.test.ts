@@ -116,7 +116,7 @@ it('lets others in while it prepares many values and compares pinned documents, 
       pinned_hits: documents.map(({ id }, n) => `${id}:${n + 1}`).join(','),
     }
     expect(await asked(pinned, 1e9)).toEqual([0, 11])
-    expect((await asked(pinned, 100))[0]).toBeGreaterThan(4)
+    expect((await asked(pinned, 100))[0]).toBeGreaterThan(1)
     expect(await asked(pinned, 100, 2)).toEqual([2, 499])
   })
 })

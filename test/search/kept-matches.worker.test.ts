@@ -9,7 +9,6 @@ import { beforeAll, expect, it, vi } from 'vitest'
 import { Alarm } from '../../src/alarm'
 import { type Open, openCollection } from '../../src/search/collection/open'
 import { removeAll } from '../../src/search/documents/bulk'
-import { fragment } from '../../src/search/fragment'
 import { writeMeta } from '../../src/search/meta'
 import { parseRequest } from '../../src/search/request/request'
 import { queryOf } from '../../src/search/run/keyword'
@@ -22,6 +21,7 @@ import { MatchMemory, packed, unpacked } from '../../src/search/schema/match-mem
 import { readSchema } from '../../src/search/schema/stored'
 import type { SearchParameters } from '../../src/search/types'
 import { makeCollection, type TestCollection } from './make-collection'
+import { ALL_PASS } from './passing'
 
 /** FUZZ_CASES says how many histories are tried. */
 const CASES = Math.ceil((Number(env.FUZZ_CASES) || 100) / 10)
@@ -299,8 +299,10 @@ it('keeps nothing that a write during a pause has made wrong', async () => {
     const match = { match: '{t0 t1} : ^ "star"', table: 'word_index', rank: 'bm25(1.0)' } as const
     const tier = { match, tied: false, initial: match }
     const whole = (others: LongSearches) => {
-      const filter = () => fragment('1')
-      return wholeFields({ context, request, scorer, filter, sort: [], pace: new Pace(others) }, tier)
+      return wholeFields(
+        { context, request, scorer, filter: ALL_PASS, sort: [], pace: new Pace(others) },
+        tier,
+      )
     }
     // A search pauses wherever it can.
     const used = vi.spyOn(Pace.prototype, 'used', 'get').mockReturnValue(1)

@@ -7,7 +7,6 @@ import { migrate } from '../../src/search/collection/migrations'
 import { Reindex } from '../../src/search/collection/reindex'
 import { Store } from '../../src/search/documents/store'
 import { Writer } from '../../src/search/documents/writer'
-import { compileFilter } from '../../src/search/filter/compile'
 import type { SearchContext } from '../../src/search/run/context'
 import { executeSearch } from '../../src/search/run/search'
 import { ColumnMemory } from '../../src/search/schema/column-memory'
@@ -20,6 +19,7 @@ import { type Labelling, readLabelling } from '../../src/vectorize/labels'
 import { Reconciler, type Reconciliation } from '../../src/vectorize/reconcile'
 import { VectorMirror } from '../../src/vectorize/vector-mirror'
 import { idsOf } from '../search/make-collection'
+import { passingIn } from '../search/passing'
 import { createMetadataIndexes, randomNumbers } from './collections'
 import { VectorizeDouble } from './double'
 import { OBJECT_ID } from './stage'
@@ -159,12 +159,9 @@ export class LabelledCollection {
 
   /** The ids of the nearest that pass a filter, all of them compared. */
   exact(vector: Float32Array, filterBy: string, k = 10): string[] {
-    const { where, bindings } = compileFilter(this.sql, this.store.schema, filterBy)
-    const passing = this.sql.exec<{ seq: number; id: string }>(
-      `SELECT d.seq, d.id FROM documents d WHERE ${where}`,
-      ...bindings,
-    )
-    const ids = new Map(passing.toArray().map(({ seq, id }) => [seq, id]))
+    const passing = new Set(passingIn(this.sql, this.store.schema, filterBy))
+    const all = this.sql.exec<{ seq: number; id: string }>('SELECT seq, id FROM documents').toArray()
+    const ids = new Map(all.filter(({ seq }) => passing.has(seq)).map(({ seq, id }) => [seq, id]))
     const field = this.store.plan.vectors[0]!.field
     const found = this.store.vectors(field).nearest(vector, k, new Set(ids.keys()))
     return found.map(({ seq }) => ids.get(seq)!)

@@ -1,11 +1,11 @@
 /** What vectors tell Vectorize of their documents, and what it is told of filters. */
 import fc from 'fast-check'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
-import { compileFilter } from '../../src/search/filter/compile'
 import { impliedConditions } from '../../src/search/filter/conditions'
 import { readExactObject } from '../../src/stored-json'
 import { labelFilter } from '../../src/vectorize/label-filter'
 import { PROPERTIES, readLabels } from '../../src/vectorize/labels'
+import { passingIn } from '../search/passing'
 import { FIELDS, type LabelledCollection, withLabelled } from './labelled'
 import { checkFilter, passes } from './metadata-filter'
 
@@ -192,15 +192,12 @@ describe('a filter', () => {
               seqs.map(({ seq }) => seq),
             )
             for (const filterBy of filters) {
-              const { where, bindings } = compileFilter(collection.sql, collection.store.schema, filterBy)
               const asked = told(collection, filterBy)
               if (asked === undefined) continue
               checkFilter(asked)
               seen.told++
-              const found = collection.sql
-                .exec<{ seq: number }>(`SELECT d.seq FROM documents d WHERE ${where}`, ...bindings)
-                .toArray()
-              for (const { seq } of found) {
+              const found = passingIn(collection.sql, collection.store.schema, filterBy)
+              for (const seq of found) {
                 seen.passing++
                 const metadata = JSON.parse(JSON.stringify(labels.get(seq)))
                 expect(passes({ metadata, indexed: new Set(PROPERTIES) }, asked), filterBy).toBe(true)

@@ -7,9 +7,10 @@
 import { ApiError, collectionGone } from '../../errors'
 import { pause } from '../../pause'
 import type { Origin } from '../fault-log'
-import { prepareFilters, rangedFilter } from '../filter/compile'
 import type { JoinedDocuments } from '../filter/context'
-import { NOWHERE } from '../range'
+import { Filter, prepareFilters } from '../filter/filter'
+import { readAll } from '../fragment'
+import { BLOCK } from '../schema/block'
 import type { DirtyValues, Document, ExportOptions, RemoveOptions, Step } from '../types'
 import { parseDocument } from './document'
 import { project } from './projection'
@@ -26,8 +27,10 @@ const [READ_AT_ONCE, READ_MS] = [200, 20]
 /** Characters of an export page, roughly: the document that exceeds this is its last. */
 const EXPORT_PAGE = 256_000
 
-/** Documents that a filter reads and parses in one step, roughly. */
-const MOST_READ = 5_000
+/** What a filter may do in one step, in rows that SQLite reads in that time: to read and parse 5,000 documents. */
+const MOST_WORK = 250_000
+/** Documents that a filter tests together, at least and at most. */
+const [FEWEST, MOST] = [64, 1_024]
 
 interface Selection {
   /** sequence numbers, in order of insertion */
@@ -38,36 +41,26 @@ interface Selection {
   done: boolean
 }
 
-/** Selects matching documents from a sequence number on. @param mostRead stop early, with fewer than `limit`, once the filter has read this many documents */
-type Select = (from: number, limit: number, mostRead?: number) => Selection
+/**
+ * Selects matching documents from a sequence number on.
+ * @param most stop early, with fewer than `limit`, after so much work: in rows that SQLite reads in that time
+ */
+type Select = (from: number, limit: number, most?: number) => Selection
 
 /**
- * Some filters read documents while they are compiled for a range. So a filter is compiled for one short range after another:
- * compiled for the whole collection, it would read all of it in each step. What depends on the filter alone is done once, as long
- * as the schema stays.
+ * What depends on the filter alone is done once, as long as the schema stays.
  * @param filterBy `*` matches all
  * @throws ApiError 400
  */
 async function selecting(store: Store, filterBy: string, joins?: JoinedDocuments): Promise<Select> {
   const trimmed = filterBy.trim()
-  const filter = trimmed === '*' ? '' : trimmed
-  await prepareFilters(store.readable, [filter], () => paused(store))
-  let read = 0
-  let reads = false
-  const onRead = (documents: number) => {
-    reads = true
-    read += documents
-  }
-  const made = () => {
-    const compiled = rangedFilter(store.sql, store.readable, filter, joins, onRead)
-    compiled(NOWHERE)
-    return { schema: store.readable, compiled }
-  }
+  const text = trimmed === '*' ? '' : trimmed
+  await prepareFilters(store.readable, [text], () => paused(store))
+  const made = () => ({ schema: store.readable, filter: new Filter(store.readable, text, joins) })
   let latest = made()
-  return (from, limit, mostRead = MOST_READ) => {
+  return (from, limit, most = MOST_WORK) => {
     if (latest.schema !== store.readable) latest = made()
-    read = 0
-    return select(store, latest.compiled, { from, limit, mostRead, reads, read: () => read })
+    return select(store, latest.filter, { from, limit, most })
   }
 }
 
@@ -78,40 +71,35 @@ async function paused(store: Store): Promise<void> {
 }
 
 function select(
-  { sql }: Store,
-  compiled: ReturnType<typeof rangedFilter>,
-  {
-    from,
-    limit,
-    mostRead,
-    reads,
-    read,
-  }: { from: number; limit: number; mostRead: number; reads: boolean; read: () => number },
+  { sql, readable, columns, count }: Store,
+  filter: Filter,
+  { from, limit, most }: { from: number; limit: number; most: number },
 ): Selection {
   const last = sql.exec<{ seq: number | null }>('SELECT max(seq) AS seq FROM documents').one().seq ?? -1
+  const source = { sql, columns, read: readAll }
   const seqs: number[] = []
-  let low = from
-  for (let width = reads ? 2 * limit : Number.MAX_SAFE_INTEGER; low <= last && read() < mostRead; ) {
-    const before = read()
-    const high = Math.min(last, low + width - 1)
-    const { where, bindings } = compiled({ low, high })
-    const rows = sql.exec<{ seq: number }>(
-      `SELECT d.seq FROM documents d WHERE (${where}) AND d.seq BETWEEN ? AND ? ORDER BY d.seq LIMIT ?`,
-      ...bindings,
-      low,
-      high,
-      limit - seqs.length,
-    )
-    for (const { seq } of rows) seqs.push(seq)
-    if (seqs.length >= limit) {
+  let work = 0
+  // A write changes the values that are read here, so few documents are read at first.
+  let width = FEWEST
+  for (let low = from; low <= last; ) {
+    const number = Math.floor(low / BLOCK)
+    const present = columns.present(sql, readable, count, number, readAll)
+    const at = present.findIndex((offset) => number * BLOCK + offset >= low)
+    const some = at === -1 ? present.subarray(0, 0) : present.subarray(at, at + width)
+    const steps = filter.among(source, number, some)
+    let step = steps.next()
+    for (; !step.done; step = steps.next()) work += step.value
+    for (const offset of step.value) {
+      if (seqs.push(number * BLOCK + offset) < limit) continue
       const cursor = seqs.at(-1)! + 1
       return { seqs, cursor, done: cursor > last }
     }
-    low = high + 1
-    // Sequence numbers of removed documents leave gaps.
-    if (read() - before < width / 4) width *= 2
+    work += some.length / 16
+    low = some.length === width ? number * BLOCK + some.at(-1)! + 1 : (number + 1) * BLOCK
+    if (work >= most) return { seqs, cursor: low, done: low > last }
+    if (seqs.length < limit / 2) width = Math.min(MOST, width * 2)
   }
-  return { seqs, cursor: low, done: low > last }
+  return { seqs, cursor: last + 1, done: true }
 }
 
 /** @param from the last step's `cursor`. Documents that refuse the patch are not counted. */
@@ -159,12 +147,12 @@ export async function removeWhere(
   if (filterBy.trim() === '') return { count: 0, done: true, cursor: from }
   const limit = Math.min(REMOVE_STEP, Math.max(1, options.batchSize))
   // A caller without a cursor begins at the first document each time, so a step must not end early.
-  const mostRead = options.after === undefined ? Number.POSITIVE_INFINITY : MOST_READ
+  const most = options.after === undefined ? Number.POSITIVE_INFINITY : MOST_WORK
   const selected = await selecting(store, filterBy, joins)
   const step: Step & { cursor: number } = { count: 0, done: false, cursor: from }
   for (let isFull = true; isFull && !step.done && step.count < limit; ) {
     const wanted = Math.min(WRITTEN_AT_ONCE, limit - step.count)
-    const { seqs, cursor, done } = selected(step.cursor, wanted, mostRead)
+    const { seqs, cursor, done } = selected(step.cursor, wanted, most)
     const documents = [...store.read(seqs, !options.returnDocuments).entries()]
     removeAll(
       storage,

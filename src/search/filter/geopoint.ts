@@ -4,43 +4,15 @@
  * `exact_filter_radius` changes nothing. A field with polygons is filtered by a point, `(lat, lng)`.
  */
 import { ApiError } from '../../errors'
-import { balanced, fragment, type SqlFragment } from '../fragment'
 import { type Block, valuesAt } from '../schema/block'
 import type { Field } from '../types'
 import { type PlaceArea, readArea } from './area'
-import { type Columns, someValue } from './columns'
-import type { FilterContext } from './context'
 import type { FilterClause } from './parse'
 
 const MAX_AREAS = 12
 
 /** The mean radius, in metres. */
 const EARTH_RADIUS = 6371008.8
-
-/**
- * Metres between a place in the columns and a fixed one: the haversine formula on a sphere of the mean earth radius,
- * 6371008.8 m. Binds the latitude twice, then the longitude, in degrees.
- */
-export function distanceSql({ value, norm }: Columns, latitude: number, longitude: number): SqlFragment {
-  const halfChord =
-    `pow(sin(radians(${value} - ?) / 2), 2)` +
-    ` + cos(radians(?)) * cos(radians(${value})) * pow(sin(radians(${norm} - ?) / 2), 2)`
-  return fragment(`(2 * ${EARTH_RADIUS} * asin(min(1, sqrt(${halfChord}))))`, latitude, latitude, longitude)
-}
-
-/** Documents with a place in one of the circles. Polygons are compared in memory (evaluate.ts). @throws ApiError 400 */
-export function circlesClause({ schema }: FilterContext, field: Field, clause: FilterClause): SqlFragment {
-  const circles = areasOf(field, clause).filter((area) => 'meters' in area)
-  return someValue(schema, field, (columns) =>
-    balanced(
-      circles.map(({ latitude, longitude, meters }) => {
-        const distance = distanceSql(columns, latitude, longitude)
-        return { sql: `${distance.sql} <= ?`, bindings: [...distance.bindings, meters] }
-      }),
-      'OR',
-    ),
-  )
-}
 
 type Circle = Exclude<PlaceArea, { corners: number[] }>
 

@@ -1,10 +1,8 @@
 /** Filters on numbers and booleans: `5`, `>5`, `1..5`, and lists of them. */
 import { ApiError } from '../../errors'
 import { integer, isInt64 } from '../../exact-json'
-import { balanced, bindable, fragment, not, type SqlFragment } from '../fragment'
 import type { Field } from '../types'
-import { someValue } from './columns'
-import { type FilterContext, filterError } from './context'
+import { filterError } from './context'
 import type { FilterClause } from './parse'
 
 const INTEGER = /^[+-]?\d{1,308}$/
@@ -47,48 +45,6 @@ export function numberTests(field: Field, clause: FilterClause): NumberTests {
   return { equal, unequal, ranges, compared }
 }
 
-export function numberClause(context: FilterContext, field: Field, clause: FilterClause): SqlFragment {
-  const { equal, unequal, ranges, compared } = numberTests(field, clause)
-  const differing = unequal.map((number) =>
-    not(someValue(context.schema, field, ({ value }) => fragment(`${value} = ?`, bindable(number)))),
-  )
-  if (equal.length + ranges.length + compared.length === 0) return balanced(differing, 'OR')
-  const among = someValue(context.schema, field, ({ value }) => {
-    const conditions: SqlFragment[] = []
-    if (equal.length === 1) conditions.push(fragment(`${value} = ?`, bindable(equal[0]!)))
-    else if (equal.length > 1) {
-      conditions.push(fragment(`${value} IN (SELECT value FROM json_each(?))`, JSON.stringify(equal)))
-    }
-    if (ranges.length === 1)
-      conditions.push(fragment(`${value} BETWEEN ? AND ?`, ...ranges[0]!.map(bindable)))
-    else if (ranges.length > 1) {
-      const between = `${value} BETWEEN r.value ->> 0 AND r.value ->> 1`
-      conditions.push(
-        fragment(`EXISTS (SELECT 1 FROM json_each(?) r WHERE ${between})`, JSON.stringify(ranges)),
-      )
-    }
-    // Of comparisons with the same sign, only the widest matters.
-    for (const sign of new Set(compared.map((comparison) => comparison.sign))) {
-      const bounds = compared.filter((comparison) => comparison.sign === sign).map(({ bound }) => bound)
-      const widest = bounds.reduce((a, b) => (sign.startsWith('>') === a < b ? a : b))
-      conditions.push(fragment(`${value} ${sign} ?`, bindable(widest)))
-    }
-    return balanced(conditions, 'OR')
-  })
-  return balanced([among, ...differing], 'OR')
-}
-
-/** Whether a value meets any of the tests, except those of `unequal`, which are about all values. */
-export function passesNumber({ equal, ranges, compared }: NumberTests, value: Numeric): boolean {
-  if (equal.some((other) => !(value < other || value > other))) return true
-  if (ranges.some(([from, to]) => value >= from && value <= to)) return true
-  return compared.some(({ sign, bound }) => {
-    if (sign === '>') return value > bound
-    if (sign === '<') return value < bound
-    return sign === '>=' ? value >= bound : value <= bound
-  })
-}
-
 function toNumber(field: Field, text: string): Numeric {
   const type = field.type.replace('[]', '')
   const trimmed = text.trim()
@@ -117,8 +73,3 @@ export function boolValues(field: Field, clause: FilterClause): number[] {
   })
   return [...new Set(wanted)]
 }
-
-export const boolClause = (context: FilterContext, field: Field, clause: FilterClause): SqlFragment =>
-  someValue(context.schema, field, ({ value }) =>
-    fragment(`${value} IN (${boolValues(field, clause).join(', ')})`),
-  )

@@ -1,5 +1,5 @@
 /**
- * Parses filter_by into a tree. Values stay text: compile.ts reads them, since their meaning depends on the field's
+ * Parses filter_by into a tree. Values stay text: clause.ts reads them, since their meaning depends on the field's
  * type.
  *
  *     expression := operand (('&&' | '||') operand)*      equal precedence, from left to right

@@ -5,22 +5,18 @@
  *     field: a pre* the last one is a prefix           field:=a pre* the value begins like this
  *     field:"a b"   the words follow each other; other values of a list with a phrase are compared whole
  *
- * Facets and sortable fields have their normal form in a column. Of other fields, only word_index has the words. It gives
- * a superset, and the documents themselves decide (evaluate.ts).
+ * Of fields without values, only word_index has the words. It gives a superset, and the documents themselves decide (filter.ts).
  *
  * A field with `stem` or `stem_dictionary` is filtered by the stems that word_index has, as in Typesense.
  */
 
-import { balanced, fragment, type SqlFragment } from '../fragment'
-import { hasValues, type StoredSchema } from '../schema/layout'
+import type { StoredSchema } from '../schema/layout'
 import { textCode, textColumn } from '../schema/shared-column'
 import { analyzerOf, WORDS } from '../text/analyzer'
 import { comparedWords, normalForm, spaced } from '../text/compared'
 import { rulesOf } from '../text/rules'
 import type { TokenRules } from '../text/words'
 import type { Field } from '../types'
-import { someValue } from './columns'
-import type { FilterContext } from './context'
 import { type FilterClause, isNegated, isPresence } from './parse'
 
 export interface Pattern {
@@ -127,84 +123,11 @@ export const comparesWhole = ({ operator, values, list }: FilterClause): boolean
 export const exactTexts = ({ values }: FilterClause): string[] | undefined =>
   values.every(({ exact }) => exact) ? values.map(({ text }) => text) : undefined
 
-/** Whether SQL compares a field's strings: their forms are in a column. */
-export function hasForms(schema: StoredSchema, field: Field): boolean {
-  return hasValues(field) && rulesOf(schema, field).stem === undefined
-}
-
-/** @param field with its forms in a column */
-export function stringClause({ schema }: FilterContext, field: Field, clause: FilterClause): SqlFragment {
-  const whole = comparesWhole(clause)
-  const useful = patternsOf(clause, rulesOf(schema, field), field.locale).filter((pattern) =>
-    isUseful(pattern, whole),
-  )
-  if (useful.length === 0) return fragment('0')
-  const exact = exactTexts(clause)
-  if (exact !== undefined) {
-    const list = JSON.stringify(exact)
-    return someValue(schema, field, ({ value }) =>
-      fragment(`${value} IN (SELECT value FROM json_each(?))`, list),
-    )
-  }
-  return someValue(schema, field, ({ norm }) => passing(norm, useful, whole))
-}
-
-function passing(norm: string, patterns: Pattern[], whole: boolean): SqlFragment {
-  const phrases = patterns.filter(({ phrase }) => phrase)
-  const others = patterns.filter(({ phrase }) => !phrase)
-  return balanced(
-    [
-      ...(phrases.length > 0 ? [containsPhrase(norm, phrases)] : []),
-      ...(others.length > 0 ? [whole ? equals(norm, others) : containsWords(norm, others)] : []),
-    ],
-    'OR',
-  )
-}
-
-const containsPhrase = (norm: string, phrases: Pattern[]): SqlFragment =>
-  fragment(
-    `${norm} IS NOT NULL AND EXISTS (SELECT 1 FROM json_each(?) p WHERE instr(' ' || ${norm} || ' ', p.value) > 0)`,
-    JSON.stringify(phrases.map(({ form }) => ` ${form} `)),
-  )
-
-function equals(norm: string, patterns: Pattern[]): SqlFragment {
-  const exact = patterns.filter(({ prefix }) => !prefix).map(({ form }) => form)
-  const beginnings = patterns.filter(({ prefix }) => prefix).map(({ form }) => form)
-  const list = fragment(`${norm} IN (SELECT value FROM json_each(?))`, JSON.stringify(exact))
-  if (exact.length === 1 && beginnings.length === 0) return fragment(`${norm} = ?`, exact[0]!)
-  if (beginnings.length === 0) return list
-  const begins = `EXISTS (SELECT 1 FROM json_each(?) p WHERE substr(${norm}, 1, length(p.value)) = p.value)`
-  return {
-    sql: `(${list.sql} OR ${begins})`,
-    bindings: [...list.bindings, JSON.stringify(beginnings)],
-  }
-}
-
-function containsWords(norm: string, patterns: Pattern[]): SqlFragment {
-  // With spaces around words and value, a match is a whole word.
-  const needles = patterns.map(({ tokens, prefix }) =>
-    tokens.map((token, index) => ` ${token}${prefix && index === tokens.length - 1 ? '' : ' '}`),
-  )
-  const value = `' ' || ${norm} || ' '`
-  if (needles.length === 1 && needles[0]!.length === 1) {
-    return fragment(`instr(${value}, ?) > 0`, needles[0]![0]!)
-  }
-  const missing = `SELECT 1 FROM json_each(p.value) w WHERE instr(${value}, w.value) = 0`
-  return fragment(
-    `${norm} IS NOT NULL AND EXISTS (SELECT 1 FROM json_each(?) p WHERE NOT EXISTS (${missing}))`,
-    JSON.stringify(needles),
-  )
-}
-
 /**
  * An FTS5 expression of word_index that every document with a clause's words meets, and further ones.
  * @returns undefined if it would find no fewer documents than there are, or takes longer than to read them
  */
-export function indexedWords(
-  { schema }: FilterContext,
-  field: Field,
-  clause: FilterClause,
-): string | undefined {
+export function indexedWords(schema: StoredSchema, field: Field, clause: FilterClause): string | undefined {
   if (isNegated(clause) || isPresence(clause)) return undefined
   const rules = rulesOf(schema, field)
   const slot = schema.slots[field.name]!

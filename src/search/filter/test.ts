@@ -1,5 +1,5 @@
 /**
- * Tests of a field's values, for the parts of a filter that are evaluated over documents (evaluate.ts). Everything that
+ * Tests of a field's values, in blocks (clause.ts) and in documents (filter.ts). Everything that
  * depends on the clause alone is done once: however many values a clause has, a document is looked up in them.
  */
 

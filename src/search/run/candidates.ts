@@ -7,10 +7,11 @@
  *     fused      both ranks in one number, higher is better; hybrid searches only
  */
 import { ApiError } from '../../errors'
-import { fragment, join, limited, type SqlFragment } from '../fragment'
+import { fragment, join, limited, oneOf, type SqlFragment } from '../fragment'
 import { MAX_RANKED } from '../limits'
 import { type Range, ROWID_IN_RANGE } from '../range'
 import type { SortKey } from '../request/sort'
+import { BLOCK } from '../schema/block'
 import type { TextMatch } from '../text/query'
 import { Gathered, type OrderedMatch } from './gathered'
 import { type MatchSet, once, type Parts, setOf } from './match-set'
@@ -49,11 +50,14 @@ export interface Candidates {
   fit?: Fit
 }
 
-/** A filter for the documents of a range; `1` passes all of them. */
-export interface RangedFilter {
-  (range: Range): SqlFragment
-  /** the documents that pass, where memory can tell */
-  set?: ((pace: Pace) => Promise<MatchSet | undefined>) | undefined
+/** What the hits of a search have to meet. */
+export interface Conditions {
+  /** nothing: all documents pass */
+  readonly isAll: boolean
+  /** the documents of a set that pass */
+  among(set: MatchSet, pace: Pace): Promise<MatchSet>
+  /** all documents that pass; found once */
+  set(pace: Pace): Promise<MatchSet>
 }
 
 /** More than any score of BM25. */
@@ -70,6 +74,18 @@ const FEW_WORDS = 40
 /** How many times as long as for a few words FTS5 takes for a document: it looks at each word of an expression, in quotes. */
 export const weightOfWords = (match: string): number => Math.max(1, match.split('"').length / 2 / FEW_WORDS)
 
+/** A test for the documents of a set. */
+export const isIn =
+  (set: MatchSet) =>
+  ({ low, high }: Range): SqlFragment => {
+    const seqs: number[] = []
+    for (const [number, offsets] of set) {
+      if (number < Math.floor(low / BLOCK) || number * BLOCK > high) continue
+      for (const at of offsets) seqs.push(number * BLOCK + at)
+    }
+    return oneOf(seqs)
+  }
+
 /** @param isAtOnce whether one statement finds all matches */
 const inRanges = (
   sql: SqlStorage,
@@ -81,19 +97,6 @@ const inRanges = (
     const division = { atOnce: isAtOnce(pace), weight }
     for await (const range of ranges(sql, pace, width, division)) yield { range, relation: relationOf(range) }
   }
-
-/** Every document that passes the filter. */
-export const everything = (sql: SqlStorage, filter: RangedFilter): Parts =>
-  inRanges(sql, (range) =>
-    where(
-      fragment(
-        `SELECT seq, NULL AS score, NULL AS distance, NULL AS fused FROM documents WHERE seq BETWEEN ? AND ?`,
-        range.low,
-        range.high,
-      ),
-      filter(range),
-    ),
-  )
 
 /** Text matches among the documents of a range. */
 export const textMatchesIn = (
@@ -122,13 +125,19 @@ export const textMatchesIn = (
 }
 
 /**
+ * @param test that the documents of a range have to pass
  * @param atOnce whether one statement finds all matches, for callers who want only the best. A statement with BM25
  *   takes long whatever its range, because FTS5 reads all documents of each word
  */
-export const textMatches = (sql: SqlStorage, match: TextMatch, filter: RangedFilter, atOnce = false): Parts =>
+export const textMatches = (
+  sql: SqlStorage,
+  match: TextMatch,
+  test: (range: Range) => SqlFragment = () => fragment('1'),
+  atOnce = false,
+): Parts =>
   inRanges(
     sql,
-    (range) => textMatchesIn(match, filter(range), range),
+    (range) => textMatchesIn(match, test(range), range),
     () => atOnce,
     weightOfWords(match.match),
   )

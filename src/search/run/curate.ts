@@ -6,8 +6,9 @@
  * A rule whose filter does not fit the collection is not met.
  */
 import { ApiError } from '../../errors'
-import { compileFilter } from '../filter/compile'
-import { NOWHERE } from '../range'
+import { atOnce, Filter } from '../filter/filter'
+import { readAll } from '../fragment'
+import { BLOCK, type Offsets } from '../schema/block'
 import type { Curation } from '../sets/curation'
 import type { Diversity } from '../sets/diversity'
 import { comparedTokens } from '../text/compared'
@@ -163,9 +164,9 @@ function substituted(text: string, { values }: Met): string {
   return text.replace(/\{\s*([^{}\s]+)\s*\}/g, (placeholder, name: string) => values.get(name) ?? placeholder)
 }
 
-function fits({ sql, schema }: SearchContext, filter: string): boolean {
+function fits({ schema }: SearchContext, filter: string): boolean {
   try {
-    compileFilter(sql, schema, filter, NOWHERE)
+    new Filter(schema, filter)
     return true
   } catch (error) {
     if (error instanceof ApiError) return false
@@ -182,15 +183,22 @@ const MOST_CHARACTERS = 1_600
  * Looks for values in the collection. Each statement may read all documents, so it looks for many texts at once. If
  * one of them is a value, bisection finds the first.
  */
-function valuesOf({ sql, schema }: SearchContext): FirstValue {
+function valuesOf({ sql, schema, columns, count }: SearchContext): FirstValue {
   const known = new Map<string, boolean>()
+  function* blocks(): Generator<[number, Offsets]> {
+    const [ends] = sql.exec<{ last: number | null }>('SELECT max(seq) AS last FROM documents').toArray()
+    for (let number = 0; number * BLOCK <= (ends?.last ?? -1); number++)
+      yield [number, columns.present(sql, schema, count(), number, readAll)]
+  }
   /** undefined if the collection has no such field, or if a text does not fit the field's type */
   const isAny = (field: string, texts: readonly string[]): boolean | undefined => {
     try {
       const list = texts.map((text) => `\`${text}\``).join(',')
-      const { where, bindings } = compileFilter(sql, schema, `${field}:=[${list}]`)
-      const rows = sql.exec(`SELECT 1 FROM documents d WHERE ${where} LIMIT 1`, ...bindings)
-      return rows.toArray().length > 0
+      const filter = new Filter(schema, `${field}:=[${list}]`)
+      for (const [number, offsets] of blocks()) {
+        if (atOnce(filter.among({ sql, columns, read: readAll }, number, offsets)).length > 0) return true
+      }
+      return false
     } catch (error) {
       if (error instanceof ApiError) return undefined
       throw error

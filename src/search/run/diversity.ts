@@ -8,9 +8,9 @@
  * any other order all hits are equally relevant. Similarity is the sum of what the metrics of the curation say of two
  * documents, each times its weight. Of equals, the first in the order of the search comes first.
  */
-import { storedValues } from '../filter/columns'
 import { DIVERSIFIED, type Diversification, type Metric } from '../request/diversity'
 import type { SortKey } from '../request/sort'
+import { BLOCK, valuesAt } from '../schema/block'
 import { isGeopoint, isString } from '../schema/layout'
 import { normalForm } from '../text/compared'
 import { rulesOf } from '../text/rules'
@@ -18,6 +18,7 @@ import type { Field } from '../types'
 import { cosineDistance, dot, norm } from '../vectors/vector-math'
 import type { SearchContext } from './context'
 import type { HitRow } from './hits'
+import { Columns, setOf } from './match-set'
 import type { Pace } from './pace'
 import type { TextScore } from './ranking/score'
 
@@ -141,7 +142,7 @@ function byValues(
   seqs: readonly number[],
   pace: Pace,
 ): Similarity {
-  const bySeq = valuesOf(context, field, seqs)
+  const bySeq = valuesOf(context, field, seqs, pace)
   const sets = seqs.map((seq) => bySeq.get(seq))
   return (one, other) => {
     const [a, b] = [sets[one], sets[other]]
@@ -156,25 +157,25 @@ function byValues(
 
 /** The values of a field as texts that are equal where the values are, by sequence number. */
 function valuesOf(
-  { sql, schema }: SearchContext,
+  context: SearchContext,
   field: Field,
   seqs: readonly number[],
+  pace: Pace,
 ): Map<number, Set<string>> {
-  const { table, columns } = storedValues(schema, field)
-  const plain = `CAST(${columns.value} AS TEXT)`
-  const read = isGeopoint(field) ? `${plain} || ',' || CAST(${columns.norm} AS TEXT)` : plain
-  const rows = sql.exec<{ seq: number; value: string }>(
-    `SELECT c.seq, ${read} AS value FROM ${table} c
-       WHERE c.seq IN (SELECT value FROM json_each(?)) AND ${read} IS NOT NULL`,
-    JSON.stringify(seqs),
-  )
-  const rules = rulesOf(schema, field)
+  const rules = rulesOf(context.schema, field)
+  const columns = new Columns(context, [field])
   const values = new Map<number, Set<string>>()
-  for (const { seq, value } of rows) {
-    const text = isString(field) ? normalForm(value, rules) : value
-    const known = values.get(seq)
-    if (known) known.add(text)
-    else values.set(seq, new Set([text]))
+  for (const [number, offsets] of setOf(seqs)) {
+    const block = columns.block(field, number, pace, offsets)
+    for (const at of offsets) {
+      const own = valuesAt(block, at)
+      const texts = isString(field)
+        ? own.map((value) => normalForm(String(value), rules))
+        : isGeopoint(field)
+          ? own.flatMap((value, index) => (index % 2 === 0 ? [`${value},${own[index + 1]}`] : []))
+          : own.map(String)
+      if (texts.length > 0) values.set(number * BLOCK + at, new Set(texts))
+    }
   }
   return values
 }

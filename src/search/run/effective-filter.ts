@@ -1,16 +1,13 @@
-/** The condition that every hit of a search meets. */
-import { rangedFilter } from '../filter/compile'
-import { costOf } from '../filter/cost'
-import { parseFilter } from '../filter/parse'
-import { balanced, fragment, not, oneOf, type SqlFragment } from '../fragment'
+/** The conditions that every hit of a search meets. */
+import { Filter } from '../filter/filter'
 import type { SearchRequest } from '../request/request'
-import type { StoredSchema } from '../schema/layout'
-import type { ParsedQuery } from '../text/query'
-import type { RangedFilter } from './candidates'
+import { BLOCK } from '../schema/block'
+import type { ParsedQuery, TextMatch } from '../text/query'
+import type { Conditions } from './candidates'
 import type { SearchContext } from './context'
-import { setWithout } from './filtered-matches'
-import { matchOfExcluded, withoutMatches } from './keyword'
-import { filteredSet } from './match-set'
+import { allMatches, wordsOf } from './kept-matches'
+import { matchOfExcluded } from './keyword'
+import { allDocuments, filteredIn, type MatchSet, minus, once, setOf } from './match-set'
 import type { Pace } from './pace'
 import { sequenceNumbers } from './pinned'
 
@@ -20,31 +17,65 @@ export function effectiveFilter(
   request: SearchRequest,
   query: ParsedQuery,
   pinned: { seq: number }[],
-  pace?: Pace,
-): RangedFilter {
-  const { sql, schema } = context
-  const [joined, onRead] = [context.joins?.documents, pace?.countDocuments]
-  const always: SqlFragment[] = []
-  const without = pinned.map(({ seq }) => seq)
-  if (request.hiddenHits.length > 0) {
-    const hidden = [...sequenceNumbers(sql, request.hiddenHits).values()]
-    always.push(not(oneOf(hidden)))
-    without.push(...hidden)
+): Conditions {
+  const filter = new Filter(context.schema, request.filterBy, context.joins?.documents)
+  const hidden = request.hiddenHits.length > 0 ? sequenceNumbers(context.sql, request.hiddenHits) : new Map()
+  const without = setOf([...new Set([...pinned.map(({ seq }) => seq), ...hidden.values()])])
+  return new Effective(context, filter, without, matchOfExcluded(context, request, query))
+}
+
+class Effective implements Conditions {
+  readonly isAll: boolean
+  readonly set = once((pace: Pace) => this.#all(pace))
+  readonly #context: SearchContext
+  readonly #filter: Filter
+  readonly #without: MatchSet
+  readonly #excluded: TextMatch | undefined
+  /** by block: which documents were tested, and which have passed. A search asks for the same ones again and again. */
+  readonly #known = new Map<number, { tested: Uint8Array; passed: Uint8Array }>()
+
+  constructor(context: SearchContext, filter: Filter, without: MatchSet, excluded: TextMatch | undefined) {
+    this.#context = context
+    this.#filter = filter
+    this.#without = without
+    this.#excluded = excluded
+    this.isAll = filter.isAll && without.size === 0 && excluded === undefined
   }
-  if (pinned.length > 0) always.push(not(oneOf(pinned.map(({ seq }) => seq))))
-  const match = matchOfExcluded(context, request, query)
-  const excluded = match && withoutMatches(match)
-  const compiled = rangedFilter(sql, schema, request.filterBy, joined, onRead)
-  const filter: RangedFilter = (range) => {
-    const { where, bindings } = compiled(range)
-    const conditions: SqlFragment[] = where === '1' ? [] : [{ sql: `(${where})`, bindings }]
-    conditions.push(...always)
-    if (excluded !== undefined) conditions.push(excluded(range))
-    return conditions.length === 0 ? fragment('1') : balanced(conditions, 'AND')
+
+  async among(set: MatchSet, pace: Pace): Promise<MatchSet> {
+    if (this.isAll) return set
+    const excluded = this.#excluded && (await allMatches(this.#context, wordsOf(this.#excluded), pace)).set
+    const left = minus(minus(set, this.#without), excluded ?? new Map())
+    if (this.#filter.isAll) return left
+    const untested = new Map<number, Uint16Array>()
+    for (const [number, offsets] of left) {
+      const tested = this.#knownOf(number).tested
+      const others = offsets.filter((at) => tested[at] === 0)
+      if (others.length > 0) untested.set(number, others)
+    }
+    await filteredIn(this.#context, this.#filter, untested, pace, (number, offsets, passed) => {
+      const known = this.#knownOf(number)
+      for (const at of offsets) known.tested[at] = 1
+      for (const at of passed) known.passed[at] = 1
+    })
+    const passing = new Map<number, Uint16Array>()
+    for (const [number, offsets] of left) {
+      const { passed } = this.#knownOf(number)
+      const own = offsets.filter((at) => passed[at] === 1)
+      if (own.length > 0) passing.set(number, own)
+    }
+    return passing
   }
-  const passing = filteredSet(context, request.filterBy, without)
-  filter.set = match === undefined ? passing : setWithout(context, passing, match)
-  return filter
+
+  #knownOf(number: number) {
+    const known = this.#known.get(number) ?? { tested: new Uint8Array(BLOCK), passed: new Uint8Array(BLOCK) }
+    this.#known.set(number, known)
+    return known
+  }
+
+  async #all(pace: Pace): Promise<MatchSet> {
+    return this.among(await allDocuments(this.#context, pace), pace)
+  }
 }
 
 /** The filters of a search: its own and those of its order. */
@@ -52,9 +83,3 @@ export const filtersOf = ({ filterBy, sort = [] }: SearchRequest): string[] => [
   filterBy,
   ...sort.flatMap((key) => (key.kind === 'eval' ? key.cases.map(({ filter }) => filter) : [])),
 ]
-
-/** What the conditions of a search cost for each document, in rows. */
-export const costOfConditions = (schema: StoredSchema, request: SearchRequest): number =>
-  filtersOf(request)
-    .map((filter) => costOf(schema, parseFilter(filter)))
-    .reduce((sum, cost) => sum + cost, 0)

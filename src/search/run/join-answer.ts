@@ -2,13 +2,11 @@
 import { ApiError, coded } from '../../errors'
 import { keysIn } from '../documents/join-keys'
 import { isProjected, project } from '../documents/projection'
-import { prepareFilters, rangedFilter } from '../filter/compile'
-import { costOf } from '../filter/cost'
+import { Filter, prepareFilters } from '../filter/filter'
 import { type FilterNode, fieldsOf, joinsOf, parseFilter } from '../filter/parse'
 import { printFilter } from '../filter/print'
 import { fragment, join } from '../fragment'
 import { MAX_JOIN_BYTES, MAX_JOIN_DEPTH, MAX_JOIN_DOCUMENTS, MAX_JOIN_KEYS, MAX_JOIN_SORTED } from '../limits'
-import { NOWHERE } from '../range'
 import { parseSort, splitSort } from '../request/sort'
 import { referenceOf } from '../schema/field'
 import { findField } from '../schema/find-field'
@@ -21,19 +19,15 @@ import type {
   JoinQuestion,
   RankQuestion,
 } from '../types'
-import { everything, type RangedFilter } from './candidates'
 import { firstOf } from './column-order'
 import type { SearchContext } from './context'
 import { countFacets } from './facets'
 import { attachJoins } from './join-attach'
 import { amongSeqs, asJoined, joinedRequest } from './join-facets'
 import { bracketed, Joins, referring } from './joins'
-import { setOf } from './match-set'
+import { allDocuments, filteredIn, partsOf, seqsOf, setOf } from './match-set'
 import { checkOrder, orderingOf } from './order'
 import { type LongSearches, Pace, restOf } from './pace'
-
-/** Documents that one statement filters. */
-const AT_ONCE = 4_096
 
 /**
  * @param others the long searches of this object
@@ -72,22 +66,16 @@ async function answerFor(
   const trusted = question.trusted ? filterBy : question.only
   const limits = { until, depth: question.depth, caller, trusted }
   const joined = await withJoins(context, params, question.scope, limits)
-  const cost = costOf(context.schema, parseFilter(filterBy))
-  const pace = new Pace(others, question.cutoffMs, cost, undefined, caller)
+  const pace = new Pace(others, question.cutoffMs, undefined, caller)
   try {
     const documents = joined.joins?.documents
     await prepareFilters(context.schema, [filterBy], restOf(pace))
-    const compiled = rangedFilter(context.sql, context.schema, filterBy, documents, pace.countDocuments)
-    const filter: RangedFilter = (range) => {
-      const { where, bindings } = compiled(range)
-      return where === '1' ? fragment('1') : fragment(`(${where})`, ...bindings)
-    }
-    // Compile the condition in any case: if it is wrong, that is an error even without documents.
-    filter(NOWHERE)
+    // A condition that is wrong is an error even without documents.
+    const filter = new Filter(context.schema, filterBy, documents)
     const asked = { context: joined, keyField, filter, pace }
     if (want === 'keys') return { ...answer, keys: await keysWhere(asked) }
     if ('facets' in want) return { ...answer, facets: await facetsOf(asked, want.facets) }
-    if ('related' in want) return { ...answer, seqs: seqsOf(await relatedPairs(asked, want.related)) }
+    if ('related' in want) return { ...answer, seqs: documentsIn(await relatedPairs(asked, want.related)) }
     const pairs = await relatedPairs(asked, want.keys)
     if ('include' in want) return { ...answer, ...(await documentsOf(asked, pairs, want)) }
     return { ...answer, ranks: await ranksOf(asked, pairs, want) }
@@ -100,7 +88,7 @@ interface Asked {
   context: SearchContext
   /** the field here that has the keys */
   keyField: string
-  filter: RangedFilter
+  filter: Filter
   pace: Pace
 }
 
@@ -158,7 +146,8 @@ const timedOut = (): ApiError => new ApiError(408, 'Request Timeout')
 async function keysWhere({ context, keyField, filter, pace }: Asked): Promise<string[]> {
   const keys = new Set<string>()
   const relation = keysIn(keyField, 'seq')
-  for await (const part of everything(context.sql, filter)(pace)) {
+  const set = await filteredIn(context, filter, await allDocuments(context, pace), pace)
+  for await (const part of partsOf(set)(pace)) {
     const query = join(
       [
         fragment('SELECT DISTINCT json_quote(k.key) AS key FROM ('),
@@ -222,25 +211,11 @@ async function relatedPairs(asked: Asked, keys: string[]): Promise<Pair[]> {
   return all.filter(({ seq }) => kept.has(seq))
 }
 
-/** Which of these documents pass the filter. @param seqs in ascending order */
+/** Which of these documents pass the filter. */
 async function passing({ context, filter, pace }: Asked, seqs: readonly number[]): Promise<number[]> {
-  const passed = new Set<number>()
-  for (let from = 0; from < seqs.length; from += AT_ONCE) {
-    if (from > 0 && !(await pace.rest())) throw timedOut()
-    const part = seqs.slice(from, from + AT_ONCE)
-    const query = join(
-      [
-        fragment(
-          'SELECT d.seq FROM documents d WHERE d.seq IN (SELECT value FROM json_each(?)) AND ',
-          JSON.stringify(part),
-        ),
-        filter({ low: part[0]!, high: part.at(-1)! }),
-      ],
-      '',
-    )
-    for (const { seq } of pace.query<{ seq: number }>(context.sql, query)) passed.add(seq)
-  }
-  return [...passed]
+  const passed = await filteredIn(context, filter, setOf([...new Set(seqs)]), pace)
+  if (pace.cutoff) throw timedOut()
+  return seqsOf(passed)
 }
 
 const tooMany = ({ schema }: SearchContext, most: number): ApiError =>
@@ -283,10 +258,10 @@ async function placesIn(
   return places
 }
 
-const seqsOf = (pairs: readonly Pair[]): number[] => [...new Set(pairs.map(({ seq }) => seq))]
+const documentsIn = (pairs: readonly Pair[]): number[] => [...new Set(pairs.map(({ seq }) => seq))]
 
 async function ranksOf(asked: Asked, pairs: Pair[], { sortBy }: RankQuestion): Promise<[string, number][]> {
-  const places = await placesIn(asked, seqsOf(pairs), sortBy)
+  const places = await placesIn(asked, documentsIn(pairs), sortBy)
   const ranks = new Map<string, number>()
   for (const { seq, key } of pairs) {
     const place = places.get(seq)!
@@ -302,7 +277,7 @@ async function documentsOf(
 ): Promise<Pick<JoinAnswer, 'related' | 'documents'>> {
   const { context, pace } = asked
   if (sortBy !== '') {
-    const places = await placesIn(asked, seqsOf(pairs), sortBy)
+    const places = await placesIn(asked, documentsIn(pairs), sortBy)
     pairs.sort((a, b) => places.get(a.seq)! - places.get(b.seq)! || a.seq - b.seq)
   }
   const byKey = new Map<string, { seqs: number[]; count: number }>()

@@ -3,13 +3,15 @@
  * has passed.
  */
 
-import { compileTree } from '../filter/compile'
+import { atOnce, Filter } from '../filter/filter'
 import type { FilterNode } from '../filter/parse'
-import { join as concatenate, fragment } from '../fragment'
+import { readAll } from '../fragment'
+import { BLOCK } from '../schema/block'
 import type { JoinPlace } from '../types'
 import type { SearchContext } from './context'
 import type { SearchJoins } from './join-port'
 import { bracketed } from './joins'
+import { setOf } from './match-set'
 
 /** By sequence number, the condition on related documents; '' for all of them. */
 type Shown = Map<number, string>
@@ -69,25 +71,14 @@ function combined(kind: 'and' | 'or', a: string, b: string): string {
 }
 
 function passed(
-  { sql, schema }: SearchContext,
+  { sql, schema, columns }: SearchContext,
   joins: SearchJoins,
   node: FilterNode,
   seqs: readonly number[],
 ): number[] {
-  if (seqs.length === 0) return []
-  const range = { low: Math.min(...seqs), high: Math.max(...seqs) }
-  const query = concatenate(
-    [
-      fragment(
-        'SELECT d.seq FROM documents d WHERE d.seq IN (SELECT value FROM json_each(?)) AND ',
-        JSON.stringify(seqs),
-      ),
-      compileTree({ sql, schema, range, joins: joins.documents }, node),
-    ],
-    '',
+  const filter = new Filter(schema, node, joins.documents)
+  const source = { sql, columns, read: readAll }
+  return [...setOf(seqs)].flatMap(([number, offsets]) =>
+    Array.from(atOnce(filter.among(source, number, offsets)), (at) => number * BLOCK + at),
   )
-  return sql
-    .exec<{ seq: number }>(query.sql, ...query.bindings)
-    .toArray()
-    .map(({ seq }) => seq)
 }

@@ -11,8 +11,6 @@
  * ones (text/typo.ts).
  */
 
-import { fragment } from '../fragment'
-import { ROWID_IN_RANGE } from '../range'
 import type { SearchRequest } from '../request/request'
 import { textCode, textColumn, textNumber } from '../schema/shared-column'
 import { analyzerOf, type TextIndex } from '../text/analyzer'
@@ -33,16 +31,9 @@ import { similarWords } from '../text/similar'
 import { hasSynonyms, withoutSynonyms, withSynonyms } from '../text/synonyms'
 import { corrections, typosAllowed } from '../text/typo'
 import { wordDistance } from '../text/word-distance'
-import {
-  bestByScore,
-  candidatesOf,
-  gatherScores,
-  type RangedFilter,
-  type Top,
-  textMatches,
-} from './candidates'
+import { bestByScore, type Conditions, candidatesOf, gatherScores, type Top } from './candidates'
 import type { SearchContext } from './context'
-import { filteredMatches } from './filtered-matches'
+import { filteredMatches, scoredMatches } from './filtered-matches'
 import type { Gathered, OrderedMatch } from './gathered'
 import type { Pace } from './pace'
 import { splitOrJoined, splitsAndJoins, withCompounds, withSpellings } from './split-join'
@@ -82,7 +73,7 @@ export async function planKeywordSearch(
   context: SearchContext,
   request: SearchRequest,
   query: ParsedQuery,
-  filter: RangedFilter,
+  filter: Conditions,
   { top, ranked, gathers }: { top: Top | undefined; ranked: boolean; gathers: boolean },
   pace: Pace,
 ): Promise<KeywordSearch | undefined> {
@@ -90,7 +81,7 @@ export async function planKeywordSearch(
   const { sql } = context
   const attempt = async (terms: Term[], operator: 'AND' | 'OR'): Promise<Counted> => {
     const match = matchOf(context, request, query, terms, operator)
-    const parts = textMatches(sql, match, filter)
+    const parts = await scoredMatches(context, match, filter, pace)
     if (gathers) {
       const matches = await gatherScores(sql, parts, pace)
       return { terms, match, found: matches.size, rows: undefined, matches }
@@ -300,17 +291,6 @@ export function matchOfExcluded(
   const { table } = request.index
   return { match: matchExpression([], excluded, columnsOf(context, request), 'AND'), table, rank: '' }
 }
-
-/** Documents that an expression does not match. */
-export const withoutMatches =
-  ({ match, table }: TextMatch): RangedFilter =>
-  ({ low, high }) =>
-    fragment(
-      `d.seq NOT IN (SELECT rowid FROM ${table} WHERE ${table} MATCH ? AND ${ROWID_IN_RANGE})`,
-      match,
-      low,
-      high,
-    )
 
 /**
  * Parses `q`, without the stopwords. Its last word may be unfinished if any field takes prefixes. As in Typesense, a plain search

@@ -3,10 +3,8 @@
  * sequence numbers (schema/column-memory.ts), 2 bytes a match.
  */
 
-import { readColumn } from '../../stored-json'
-import { fieldsInMemory, selectOf } from '../filter/memory'
-import { parseFilter } from '../filter/parse'
-import { fragment, join, type SqlFragment } from '../fragment'
+import type { Filter } from '../filter/filter'
+import { fragment, type SqlFragment } from '../fragment'
 import type { Range } from '../range'
 import { BLOCK, type Block, type Offsets } from '../schema/block'
 import type { Column } from '../schema/column'
@@ -73,59 +71,47 @@ export const sizeOf = (set: MatchSet): number => {
   return size
 }
 
-/**
- * Finds every document that passes a filter, at most once.
- * @param without sequence numbers of documents to leave out
- * @returns undefined if memory cannot evaluate the filter
- */
-export function filteredSet(
-  context: SearchContext,
-  filterBy: string,
-  without: readonly number[],
-): ((pace: Pace) => Promise<MatchSet>) | undefined {
-  const tree = parseFilter(filterBy)
-  const fields = tree === undefined ? [] : fieldsInMemory(context.schema, tree)
-  if (fields === undefined) return undefined
-  const find = async (pace: Pace): Promise<MatchSet> => {
-    const { sql, schema } = context
-    const columns = new Columns(context, fields)
-    const select = tree && selectOf(tree, schema)
-    const { low, high } = pace.ends(sql)
-    const set = new Map<number, Offsets>()
-    const left = new Set(without)
-    for (let number = Math.floor(high / BLOCK); number >= Math.floor(low / BLOCK); number--) {
-      const present = context.columns.present(sql, schema, context.count(), number, pace.read)
-      const passed = select ? select(present, (field) => columns.block(field, number, pace)) : present
-      const offsets = left.size > 0 ? passed.filter((at) => !left.has(number * BLOCK + at)) : passed
-      if (offsets.length > 0) set.set(number, offsets)
-      pace.countRows(ROWS_A_BLOCK * pace.weight)
-      if (!(await pace.rest())) break
-    }
-    return set
+/** Every document, unless the search is cut off. */
+export async function allDocuments(context: SearchContext, pace: Pace): Promise<MatchSet> {
+  const { sql, schema, columns } = context
+  const { low, high } = pace.ends(sql)
+  const set = new Map<number, Offsets>()
+  for (let number = Math.floor(high / BLOCK); number >= Math.floor(low / BLOCK); number--) {
+    const offsets = columns.present(sql, schema, context.count(), number, pace.read)
+    if (offsets.length > 0) set.set(number, offsets)
+    pace.countRows(ROWS_A_BLOCK)
+    if (!(await pace.rest())) break
   }
-  return once(find)
+  return set
 }
 
-/** Sequence numbers of so many documents fit into one value: SQLite takes 2 MB. */
-const MOST_AT_ONCE = 131_072
-
-/** The matches of candidates that come as relations. */
-export const gatheredSet = (sql: SqlStorage, parts: Parts): ((pace: Pace) => Promise<MatchSet>) =>
-  once(async (pace) => {
-    const seqs: number[][] = []
-    for await (const { relation, range } of parts(pace)) {
-      if (range.high - range.low >= MOST_AT_ONCE) {
-        seqs.push(pace.query<{ seq: number }>(sql, relation).map(({ seq }) => seq))
-        continue
-      }
-      const [row] = pace.query<{ seqs: string }>(
-        sql,
-        join([fragment('SELECT json_group_array(seq) AS seqs FROM ('), relation, fragment(')')], ''),
-      )
-      seqs.push(readColumn<number>(row!.seqs))
+/**
+ * The documents of a set that pass a filter.
+ * @param visit is told of each block that was tested: all of them, unless the search is cut off
+ */
+export async function filteredIn(
+  { sql, columns }: SearchContext,
+  filter: Filter,
+  set: MatchSet,
+  pace: Pace,
+  visit: (number: number, offsets: Offsets, passed: Offsets) => void = () => {},
+): Promise<MatchSet> {
+  const passing = new Map<number, Offsets>()
+  const source = { sql, columns, read: pace.read }
+  for (const [number, offsets] of set) {
+    const steps = filter.among(source, number, offsets)
+    let passed = steps.next()
+    for (; !passed.done; passed = steps.next()) {
+      pace.countRows(passed.value)
+      if (!(await pace.rest())) return passing
     }
-    return setOf(seqs.flat())
-  })
+    visit(number, offsets, passed.value)
+    if (passed.value.length > 0) passing.set(number, passed.value)
+    pace.countRows(ROWS_A_BLOCK)
+    if (!(await pace.rest())) break
+  }
+  return passing
+}
 
 /** @param seqs in any order, none twice */
 export function setOf(seqs: readonly number[]): MatchSet {

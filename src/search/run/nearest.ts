@@ -1,17 +1,17 @@
 /** The vector side of a search: the query's vector, and the documents nearest to it. */
 import { ApiError } from '../../errors'
 import type { EmbeddingLimits } from '../../models/embedding-model'
-import { compileFilter } from '../filter/compile'
-import { fragment, join, oneOf } from '../fragment'
-import { EVERYWHERE, NOWHERE } from '../range'
+import { atOnce, Filter } from '../filter/filter'
+import { readAll } from '../fragment'
 import type { SearchRequest } from '../request/request'
 import type { VectorQuery } from '../request/vector-query'
+import { BLOCK } from '../schema/block'
 import type { EmbedConfig, Field, SearchScope } from '../types'
 import type { Candidates, Neighbour, Report, Restriction, VectorIndex, Wanted } from '../vectors/vector-index'
-import { everything, type RangedFilter } from './candidates'
+import type { Conditions } from './candidates'
 import type { SearchContext } from './context'
 import { CONTEXT_WEIGHT } from './fusion'
-import type { Parts } from './match-set'
+import { seqsOf, setOf } from './match-set'
 import type { Pace } from './pace'
 
 export interface VectorSearch {
@@ -170,12 +170,12 @@ export async function seekNeighbours(
 export async function nearestNeighbours(
   context: SearchContext,
   search: VectorSearch,
-  filter: RangedFilter,
+  filter: Conditions,
   k: number,
   pace: Pace,
   candidates?: Candidates,
 ): Promise<Neighbour[]> {
-  const allowed = await allowedBy(context.sql, filter, pace, candidates)
+  const allowed = await allowedBy(filter, pace, candidates)
   const more = search.except === undefined ? 0 : 1
   const all = await paced(context.vectors(search.field).search(search.vector, k + more, allowed), pace)
   const found = all.filter(({ seq }) => seq !== search.except).slice(0, k)
@@ -219,47 +219,25 @@ export async function distancesTo(
 }
 
 async function allowedBy(
-  sql: SqlStorage,
-  filter: RangedFilter,
+  filter: Conditions,
   pace: Pace,
   candidates: Candidates | undefined,
 ): Promise<ReadonlySet<number> | undefined> {
-  if (filter(NOWHERE).sql === '1') return candidates
-  const passed = new Set<number>()
-  const parts = candidates === undefined ? everything(sql, filter) : listed(candidates, filter)
-  for await (const { relation } of parts(pace)) {
-    for (const { seq } of pace.query<{ seq: number }>(sql, relation)) passed.add(seq)
-  }
-  return passed
+  if (filter.isAll) return candidates
+  const passed = candidates === undefined ? filter.set(pace) : filter.among(setOf([...candidates]), pace)
+  return new Set(seqsOf(await passed))
 }
 
-/** The candidates that pass a filter: few enough for one statement. */
-const listed = (candidates: Candidates, filter: RangedFilter): Parts =>
-  async function* () {
-    const among = oneOf([...candidates])
-    const relation = join(
-      [
-        fragment('SELECT d.seq FROM documents d WHERE '),
-        among,
-        fragment(' AND ('),
-        filter(EVERYWHERE),
-        fragment(')'),
-      ],
-      '',
-    )
-    yield { relation, range: EVERYWHERE }
-  }
-
-/** @param filter that the document has to pass */
+/** @param filterBy that the document has to pass */
 function sequenceNumber(
-  { sql, schema, joins }: SearchContext,
+  { sql, schema, joins, columns }: SearchContext,
   id: string,
-  filter: string,
+  filterBy: string,
 ): number | undefined {
+  const filter = new Filter(schema, filterBy, joins?.documents)
   const [found] = sql.exec<{ seq: number }>('SELECT seq FROM documents WHERE id = ?', id)
-  // Some filters read the documents that they are compiled for.
-  const range = found === undefined ? NOWHERE : { low: found.seq, high: found.seq }
-  const { where, bindings } = compileFilter(sql, schema, filter, range, joins?.documents)
-  const query = `SELECT d.seq FROM documents d WHERE d.seq = ? AND (${where})`
-  return sql.exec<{ seq: number }>(query, found?.seq ?? null, ...bindings).toArray()[0]?.seq
+  if (found === undefined) return undefined
+  const number = Math.floor(found.seq / BLOCK)
+  const steps = filter.among({ sql, columns, read: readAll }, number, Uint16Array.of(found.seq % BLOCK))
+  return atOnce(steps).length > 0 ? found.seq : undefined
 }

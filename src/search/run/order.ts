@@ -1,8 +1,7 @@
 /** The order of a search's matches, by values in memory. */
 import { ApiError, detailed } from '../../errors'
-import { compileFilter } from '../filter/compile'
+import { Filter } from '../filter/filter'
 import { metersTo } from '../filter/geopoint'
-import { NOWHERE } from '../range'
 import { bucketColumn, type SortKey } from '../request/sort'
 import { decayed, randomOf } from '../request/sort-functions'
 import { BLOCK, numberAt, placeAt } from '../schema/block'
@@ -48,8 +47,7 @@ export interface Ordering {
 export function checkOrder(context: SearchContext, sort: readonly SortKey[] = []): void {
   try {
     for (const key of sort) {
-      for (const { filter } of key.kind === 'eval' ? key.cases : [])
-        compileFilter(context.sql, context.schema, filter, NOWHERE)
+      for (const { filter } of key.kind === 'eval' ? key.cases : []) new Filter(context.schema, filter)
     }
   } catch (error) {
     if (!(error instanceof ApiError)) throw error

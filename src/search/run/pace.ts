@@ -27,9 +27,6 @@ export interface Slice {
 
 const SLICE: Slice = { ms: 12, rows: 40_000, width: 65_536 }
 
-/** Conditions that cost up to so many rows cost little. Above, twice as many make a document about twice as expensive. */
-const CHEAP = 2
-
 /** A slice may end this much later than it should, as a part of it, rather than before a step that is nearly done. */
 const MOST_OVER = 0.25
 
@@ -186,25 +183,20 @@ export class Pace {
   #rows = 0
   #isLong = false
   #ends: Range | undefined
-  /** how much more a document costs than in a search without conditions */
-  readonly weight: number
 
   /**
    * @param others the long searches of the same object
    * @param limit milliseconds after which the search is cut off
-   * @param conditions what the conditions cost for each document, in rows (filter/cost.ts)
    * @param check called after other searches had a turn; throws if the search cannot continue
    * @param caller aborts when it has left: the search then ends at its next pause
    */
   constructor(
     others: LongSearches,
     limit: number = CUTOFF_MS,
-    conditions = 0,
     check: () => void = () => {},
     caller?: AbortSignal,
   ) {
     this.#others = others
-    this.weight = Math.max(1, conditions / CHEAP)
     this.#limit = limit
     this.#check = check
     this.#caller = caller
@@ -334,7 +326,7 @@ export type Pacing = <Result>(work: (pace: Pace) => Promise<Result>) => Promise<
 export const pacing =
   (others: LongSearches, check: () => void, caller: AbortSignal): Pacing =>
   async (work) => {
-    const pace = new Pace(others, CUTOFF_MS, 0, check, caller)
+    const pace = new Pace(others, CUTOFF_MS, check, caller)
     try {
       return await work(pace)
     } finally {

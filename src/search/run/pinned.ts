@@ -1,11 +1,10 @@
 /** Documents that a search or a curation pins to positions. */
-import { rangedFilter } from '../filter/compile'
-import { fragment } from '../fragment'
+import { Filter } from '../filter/filter'
 import type { SearchRequest } from '../request/request'
 import type { Candidates } from './candidates'
 import type { SearchContext } from './context'
 import type { HitRow } from './hits'
-import { once, withSeqs } from './match-set'
+import { filteredIn, once, seqsOf, setOf, withSeqs } from './match-set'
 import type { Pace } from './pace'
 
 /** A pinned document. Positions begin with 1. */
@@ -19,25 +18,21 @@ export interface Pinned {
  * compared with the filter when the search is cut off is left out.
  */
 export async function pinnedDocuments(
-  { sql, schema, joins }: SearchContext,
+  context: SearchContext,
   request: SearchRequest,
   pace: Pace,
 ): Promise<Pinned[]> {
   if (request.pinnedHits.length === 0) return []
   let seqs = sequenceNumbers(
-    sql,
+    context.sql,
     request.pinnedHits.map(({ id }) => id),
   )
   if (request.filterPinned) {
-    const passing: typeof seqs = new Map()
-    const compiled = rangedFilter(sql, schema, request.filterBy, joins?.documents, pace.countDocuments)
-    for (const [id, seq] of seqs) {
-      const { where, bindings } = compiled({ low: seq, high: seq })
-      const found = `SELECT 1 FROM documents d WHERE d.seq = ? AND (${where})`
-      if (pace.query(sql, fragment(found, seq, ...bindings)).length > 0) passing.set(id, seq)
-      if (!(await pace.rest())) break
-    }
-    seqs = passing
+    const filter = new Filter(context.schema, request.filterBy, context.joins?.documents)
+    const passing = new Set(
+      seqsOf(await filteredIn(context, filter, setOf([...new Set(seqs.values())]), pace)),
+    )
+    seqs = new Map([...seqs].filter(([, seq]) => passing.has(seq)))
   }
   return request.pinnedHits
     .filter(({ id }) => seqs.has(id) && !request.hiddenHits.includes(id))

@@ -1,11 +1,11 @@
 /** The matches of a question's words, combined with those of the earlier conversation. */
 
-import { NOWHERE } from '../range'
 import type { SearchRequest } from '../request/request'
 import type { TextMatch } from '../text/query'
 import { informativeWords, type ParsedQuery } from '../text/query'
-import { bestByScore, gatherScores, type RangedFilter, textMatches } from './candidates'
+import { bestByScore, type Conditions, gatherScores } from './candidates'
 import type { SearchContext } from './context'
+import { scoredMatches } from './filtered-matches'
 import { blend, CONTEXT_WEIGHT, type ScoredWords } from './fusion'
 import { Gathered } from './gathered'
 import { type KeywordSearch, matchOfAny, queryOf } from './keyword'
@@ -23,7 +23,7 @@ const MOST_WITH_CONTEXT = 100_000
 interface Asked {
   query: ParsedQuery
   keyword: KeywordSearch
-  filter: RangedFilter
+  filter: Conditions
 }
 
 /** Whether what was said before changes the order of what the words find. */
@@ -51,7 +51,7 @@ export async function questionWords(
   const { sql } = context
   const isEmpty = request.fusion === 'score' && informativeWords(keyword.terms) === 0
   const withContext = hasContext(request, keyword)
-  const read = () => gatherScores(sql, textMatches(sql, keyword.match, filter), pace)
+  const read = async () => gatherScores(sql, await scoredMatches(context, keyword.match, filter, pace), pace)
   const questions = keptQuestions(context, filter)
   const load = () =>
     questions && request.fusion === 'score' ? questions.read(sql, keyword.match, pace, read) : read()
@@ -81,8 +81,8 @@ async function saidBefore(
 }
 
 /** Questions with a filter are not kept. */
-const keptQuestions = ({ questions }: SearchContext, filter: RangedFilter) =>
-  filter(NOWHERE).sql === '1' ? questions : undefined
+const keptQuestions = ({ questions }: SearchContext, filter: Conditions) =>
+  filter.isAll ? questions : undefined
 
 const scored = (matches: Gathered, asked: WeighedWord[]): ScoredWords => ({
   matches,
@@ -91,10 +91,11 @@ const scored = (matches: Gathered, asked: WeighedWord[]): ScoredWords => ({
 })
 
 async function bestOfContext(
-  { sql }: SearchContext,
+  context: SearchContext,
   match: TextMatch,
-  filter: RangedFilter,
+  filter: Conditions,
   pace: Pace,
 ): Promise<Gathered> {
-  return (await bestByScore(sql, textMatches(sql, match, filter), MOST_OF_CONTEXT, true, pace)).best
+  const parts = await scoredMatches(context, match, filter, pace)
+  return (await bestByScore(context.sql, parts, MOST_OF_CONTEXT, true, pace)).best
 }

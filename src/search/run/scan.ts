@@ -4,8 +4,6 @@ import type { Pace } from './pace'
 
 /** Sequence numbers in the first range. A collection that spans no more is searched by one statement. */
 export const FIRST_WIDTH = 16_384
-/** for groups and facets, where a row costs more */
-export const FIRST_WIDTH_GROUPED = 2_048
 
 const LEAST_WIDTH = 4
 const LAST_WIDTH = 1_024
@@ -41,7 +39,7 @@ export async function* ranges(
 ): AsyncGenerator<Range> {
   const { low: lowest, high: highest } = within ?? pace.ends(sql)
   // After a cutoff only the newest documents are read.
-  let width = Math.ceil(Math.min(pace.cutoff ? LAST_WIDTH : first, pace.slice.width) / (pace.weight * weight))
+  let width = Math.ceil(Math.min(pace.cutoff ? LAST_WIDTH : first, pace.slice.width) / weight)
   if (atOnce && weight === 1 && !pace.cutoff) width = Math.max(width, highest - lowest + 1)
   let least = LEAST_WIDTH
   let last: Read | undefined

@@ -8,27 +8,27 @@
 import { ApiError } from '../../errors'
 import type { PassageReader } from '../../models/static-embedder/reader'
 import { logFault, type Origin } from '../fault-log'
-import { compileFilter, prepareFilters } from '../filter/compile'
 import { impliedConditions } from '../filter/conditions'
-import { splitOutside } from '../fragment'
-import { EVERYWHERE, NOWHERE } from '../range'
+import { Filter, prepareFilters } from '../filter/filter'
+import { fragment, splitOutside } from '../fragment'
+import { EVERYWHERE } from '../range'
 import { diversifying } from '../request/diversity'
 import { parseRequest, type SearchRequest } from '../request/request'
 import type { StoredSchema } from '../schema/layout'
 import type { ParsedQuery } from '../text/query'
 import type { SearchParameters, SearchResult, SearchScope } from '../types'
 import { type Candidates, VectorsUnavailable } from '../vectors/vector-index'
-import { candidatesOf, everything, gatherScores, type RangedFilter, textMatches } from './candidates'
+import { type Conditions, candidatesOf, gatherScores, isIn } from './candidates'
 import type { SearchContext } from './context'
-import { costOfConditions, effectiveFilter, filtersOf } from './effective-filter'
+import { effectiveFilter, filtersOf } from './effective-filter'
 import { countFacets } from './facets'
-import { filteredMatches } from './filtered-matches'
+import { filteredMatches, scoredMatches } from './filtered-matches'
 import { fuseScores } from './fusion'
 import { fuse, neighboursGathered } from './gathered'
 import { requireInfix, withInfix } from './infix'
 import { searchJoins } from './joining'
 import { matchOfAny, planKeywordSearch, queryOf } from './keyword'
-import { gatheredSet, once } from './match-set'
+import { once } from './match-set'
 import { withoutMisspellings } from './misspelled'
 import { concerns, parseReranking, type Reranking, rerankHits, textsToRead, widened } from './model-rerank'
 import { applyNamedSets, readNamedSets } from './named-sets'
@@ -109,7 +109,7 @@ async function searchFor(
       context.requireOpen()
       if (context.schema !== schema) throw new Outdated()
     }
-    const pace = new Pace(others, left, costOfConditions(schema, prepared.wide), check, caller)
+    const pace = new Pace(others, left, check, caller)
     try {
       return await run(context, prepared, pace, started)
     } catch (error) {
@@ -219,7 +219,7 @@ async function prepare(
   checkOrder(context, wide.sort)
   // Check the filter before paying for an embedding. Its matches are read after the wait.
   if (request.vectorQuery !== undefined || request.embeddingField !== undefined) {
-    compileFilter(context.sql, context.schema, request.filterBy, NOWHERE, context.joins?.documents)
+    new Filter(context.schema, request.filterBy, context.joins?.documents)
   }
   const vector = await resolveVectorSearch(context, request, hasWords, scope)
   if (vector === undefined && request.sort?.some(({ kind }) => kind === 'vector_distance')) {
@@ -277,14 +277,12 @@ async function seek(
   vector: VectorSearch,
   { hasWords, origin, preparing }: { hasWords: boolean; origin: Origin; preparing: Pacing },
 ): Promise<Candidates | 'unavailable' | undefined> {
-  const pinned = await preparing((pace) => pinnedDocuments(context, request, pace))
-  const passes = effectiveFilter(context, request, query, pinned)
-  const among = {
-    get filter() {
-      return passes(EVERYWHERE)
-    },
-    conditions: () => impliedConditions(context.schema, request.filterBy),
-  }
+  if (context.vectors(vector.field).seek === undefined) return undefined
+  const filter = await preparing(async (pace) => {
+    const passes = effectiveFilter(context, request, query, await pinnedDocuments(context, request, pace))
+    return passes.isAll ? fragment('1') : isIn(await passes.set(pace))(EVERYWHERE)
+  })
+  const among = { filter, conditions: () => impliedConditions(context.schema, request.filterBy) }
   const wanted = wantedNeighbours(request, vector, hasWords)
   const report = (error: unknown) => logFault(context.schema.name, 'vectorize', origin, error)
   try {
@@ -311,7 +309,7 @@ async function find(
   const { vector, seeking, reader } = asked
   let query = await withInfix(context, request, asked.query, request.infix.always, pace)
   const pinned = await pinnedDocuments(context, request, pace)
-  const filter = effectiveFilter(context, request, query, pinned, pace)
+  const filter = effectiveFilter(context, request, query, pinned)
   const top = vector === undefined ? topWanted(context, request) : undefined
   if (vector === undefined && isPlain(request)) {
     const plain = () => findPlain(context, request, { query, filter, top, pinned }, pace)
@@ -350,7 +348,9 @@ async function find(
     const candidates = {
       ...{ text: true, vector: false, found },
       set: once(async (by: Pace) => (await filteredMatches(context, match, filter, by)).set),
-      gathered: once((by: Pace) => gatherScores(sql, textMatches(sql, match, filter), by)),
+      gathered: once(async (by: Pace) =>
+        gatherScores(sql, await scoredMatches(context, match, filter, by), by),
+      ),
     }
     return { candidates, terms, pinned, top: page }
   }
@@ -380,19 +380,17 @@ async function find(
 
 /** Every document that passes the filter; none for a query of stopwords. */
 function all(
-  { sql, count }: SearchContext,
+  { count }: SearchContext,
   { onlyStopwords }: ParsedQuery,
-  filter: RangedFilter,
+  filter: Conditions,
   pinned: Found['pinned'],
 ): Found {
   const none = { text: false, vector: false }
   if (onlyStopwords) {
     return { candidates: { ...none, found: 0, set: async () => new Map() }, terms: [], pinned }
   }
-  const found = filter(NOWHERE).sql === '1' ? count() : undefined
-  const gathered = gatheredSet(sql, everything(sql, filter))
-  const set = async (pace: Pace) => (await filter.set?.(pace)) ?? gathered(pace)
-  return { candidates: { ...none, found, set }, terms: [], pinned }
+  const found = filter.isAll ? count() : undefined
+  return { candidates: { ...none, found, set: filter.set }, terms: [], pinned }
 }
 
 function withoutExcludedParts(result: SearchResult, { excludeFields }: SearchRequest): SearchResult {

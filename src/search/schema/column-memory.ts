@@ -7,7 +7,7 @@
  * block's dictionary, 2 bytes a document; numbers and booleans take 8 bytes. Where memory is short, blocks are read and not kept.
  */
 
-import { fragment, type Read, type SqlFragment } from '../fragment'
+import { fragment, type Read, readAll } from '../fragment'
 import { MAX_COLUMN_BYTES } from '../limits'
 import { Kept, type Memory } from '../memory'
 import type { Field } from '../types'
@@ -22,9 +22,6 @@ const FEWEST_PACKED = 256
 
 /** Matches take up to one part in this many of the memory. */
 const MATCHES_PART = 3
-
-const readAll: Read = <Row extends object>(sql: SqlStorage, { sql: text, bindings }: SqlFragment) =>
-  sql.exec<Row & Record<string, SqlStorageValue>>(text, ...bindings).toArray()
 
 const bytesOf = ({ values, starts, words, longitudes }: Block): number =>
   values.byteLength + (starts?.byteLength ?? 0) + (words?.bytes ?? 0) + (longitudes?.byteLength ?? 0)

@@ -13,7 +13,7 @@ import { informativeWords, matchExpression, type ParsedQuery, type Term, typed }
 import { wordsAlike } from '../../text/similar'
 import { typosAllowed } from '../../text/typo'
 import { wordDistance } from '../../text/word-distance'
-import { type RangedFilter, where } from '../candidates'
+import { type Conditions, where } from '../candidates'
 import type { SearchContext } from '../context'
 import { filteredMatches } from '../filtered-matches'
 import type { Matches } from '../kept-matches'
@@ -42,7 +42,7 @@ export async function almostWhole(
   context: SearchContext,
   request: SearchRequest,
   { terms, excluded }: ParsedQuery,
-  filter: RangedFilter,
+  filter: Conditions,
   pace: Pace,
 ): Promise<AlmostWhole | undefined> {
   const { queryFields, index, typos } = request

@@ -2,8 +2,9 @@
 import type { SearchRequest } from '../../request/request'
 import { completeSort } from '../../request/sort'
 import type { ParsedQuery } from '../../text/query'
-import { type Fit, gatherScores, type RangedFilter, type Scores, type Top, textMatches } from '../candidates'
+import { type Conditions, type Fit, gatherScores, type Scores, type Top } from '../candidates'
 import type { SearchContext } from '../context'
+import { scoredMatches } from '../filtered-matches'
 import type { OrderedMatch } from '../gathered'
 import { once, sizeOf } from '../match-set'
 import type { Pace } from '../pace'
@@ -33,7 +34,7 @@ export const isPlain = ({ index, dropTokensThreshold, contextQ }: SearchRequest)
 export async function findPlain(
   context: SearchContext,
   request: SearchRequest,
-  asked: { query: ParsedQuery; filter: RangedFilter; top: Top | undefined; pinned: Found['pinned'] },
+  asked: { query: ParsedQuery; filter: Conditions; top: Top | undefined; pinned: Found['pinned'] },
   pace: Pace,
 ): Promise<Found | undefined> {
   const { query, filter, pinned } = asked
@@ -50,7 +51,9 @@ export async function findPlain(
     set: async () => set,
   }
   if (tiersOf === undefined) {
-    candidates.gathered = once((by) => gatherScores(context.sql, textMatches(context.sql, match, filter), by))
+    candidates.gathered = once(async (by) =>
+      gatherScores(context.sql, await scoredMatches(context, match, filter, by), by),
+    )
     return { candidates, terms, index, pinned, top: plain.top && paged(plain.top.rows, plain.top.found) }
   }
   const sort = completeSort(request.sort, context.schema, { text: true, vector: false })

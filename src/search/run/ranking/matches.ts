@@ -1,14 +1,14 @@
 /** The first matches of an expression: by the keys of an order, by the length of a field, or by BM25. */
 
 import { fragment, join, not, oneOf } from '../../fragment'
-import { NOWHERE } from '../../range'
 import type { SortKey } from '../../request/sort'
 import type { TextMatch } from '../../text/query'
-import { bestByScore, candidatesOf, type RangedFilter, type Top, textMatches } from '../candidates'
+import { bestByScore, type Conditions, candidatesOf, type Top, textMatches } from '../candidates'
 import { byNumbers, firstOf, orderOf } from '../column-order'
 import type { SearchContext } from '../context'
 import { filteredMatches } from '../filtered-matches'
 import { Gathered, type OrderedMatch } from '../gathered'
+import { allMatches, wordsOf } from '../kept-matches'
 import { common, type MatchSet, minus, partsOf, seqsOf, setOf, sizeOf } from '../match-set'
 import type { Pace } from '../pace'
 import { MOST_OF_PAGES } from '../recent-questions'
@@ -44,8 +44,7 @@ export async function bestMatches(
   const found = sizeOf(set)
   const others = sizeOf(all) - found
   const list = others < found ? not(oneOf(seqsOf(minus(all, set)))) : oneOf(seqsOf(set))
-  const filter: RangedFilter = () => (others === 0 ? fragment('1') : list)
-  const parts = textMatches(sql, match, filter, true)
+  const parts = textMatches(sql, match, () => (others === 0 ? fragment('1') : list), true)
   const { offset, limit, sort } = top
   const { best } = await bestByScore(sql, parts, offset + limit, sort.length === 1, pace)
   return (await windowOf(context, candidatesOf(best, true, false), sort, top, pace)).rows
@@ -61,14 +60,14 @@ const BROAD = 1 / 8
 export async function bestOfQuestion(
   context: SearchContext,
   match: TextMatch,
-  filter: RangedFilter,
+  filter: Conditions,
   top: Top | undefined,
   pace: Pace,
 ): Promise<Counted> {
   const { sql, questions } = context
   const { set, size: found } = await filteredMatches(context, match, filter, pace)
   if (top === undefined) return { rows: [], found }
-  const all = filter(NOWHERE).sql === '1' ? set : (await filteredMatches(context, match, EVERY, pace)).set
+  const all = filter.isAll ? set : (await allMatches(context, wordsOf(match), pace)).set
   const count = sizeOf(all)
   if (questions === undefined || found < count * BROAD) {
     return { rows: await bestMatches(context, match, all, set, top, pace), found }
@@ -93,8 +92,6 @@ export async function bestOfQuestion(
   const isWhole = best.size === count || (rows.length === top.limit && rows.at(-1)!.score! < worst)
   return { rows: isWhole ? rows : await bestMatches(context, match, all, set, top, pace), found }
 }
-
-const EVERY: RangedFilter = () => fragment('1')
 
 /**
  * A window of a set from the first of all matches of an expression, which are cached until the next write: to find them takes a

@@ -15,7 +15,7 @@ import { completeSort, type SortKey } from '../../request/sort'
 import { STEMS, type TextIndex } from '../../text/analyzer'
 import type { TextMatch } from '../../text/query'
 import { informativeWords, matchExpression, type ParsedQuery, relax, type Term } from '../../text/query'
-import type { RangedFilter, Top } from '../candidates'
+import type { Conditions, Top } from '../candidates'
 import type { SearchContext } from '../context'
 import { filteredMatches } from '../filtered-matches'
 import type { Matches } from '../kept-matches'
@@ -59,7 +59,7 @@ export async function planPlainSearch(
   context: SearchContext,
   request: SearchRequest,
   query: ParsedQuery,
-  filter: RangedFilter,
+  filter: Conditions,
   top: Top | undefined,
   pace: Pace,
 ): Promise<PlainSearch | undefined> {

@@ -1,6 +1,6 @@
 import type { SearchRequest } from '../../request/request'
 import type { SortKey } from '../../request/sort'
-import type { RangedFilter } from '../candidates'
+import type { Conditions } from '../candidates'
 import type { SearchContext } from '../context'
 import type { Pace } from '../pace'
 import type { DocumentScorer } from './documents'
@@ -10,7 +10,7 @@ export interface Ranking {
   context: SearchContext
   request: SearchRequest
   scorer: DocumentScorer
-  filter: RangedFilter
+  filter: Conditions
   /** all keys; the first is the text match */
   sort: SortKey[]
   pace: Pace

@@ -1,6 +1,5 @@
 /** Documents with a field that equals the query. They come first, however low their BM25 is. */
 import { fragment, join } from '../../fragment'
-import { NOWHERE } from '../../range'
 import { isArray } from '../../schema/layout'
 import { filteredMatches } from '../filtered-matches'
 import { Gathered } from '../gathered'
@@ -68,7 +67,7 @@ export async function wholeFields(ranking: Ranking, { initial }: Tier): Promise<
   }
   // Most texts have too many words, so what is left is kept until the next write.
   const asked = { ...initial, rank: JSON.stringify([most, paths]) }
-  const isAll = filter(NOWHERE).sql === '1'
+  const isAll = filter.isAll
   const kept = isAll ? context.questions?.findOrRead(context.sql, asked, pace, read, FEW + 1) : undefined
   const { seqs } = await (kept ?? read())
   if (seqs.length > FEW) return []

@@ -6,12 +6,12 @@
  * the query and not on the page, so no document is on two pages or on none.
  */
 
-import { fragment } from '../../fragment'
 import type { SortKey } from '../../request/sort'
 import { BLOCK } from '../../schema/block'
 import type { Scores } from '../candidates'
 import { filteredMatches } from '../filtered-matches'
 import type { OrderedMatch } from '../gathered'
+import { allMatches, wordsOf } from '../kept-matches'
 import { common, eachBlock, type MatchSet, minus, seqsOf, setOf, sizeOf } from '../match-set'
 import { windowOf } from '../window'
 import type { Scored } from './documents'
@@ -225,7 +225,7 @@ async function others(
     return (await windowOf(context, equals, keys, window, pace)).rows
   }
   const { match, shortest } = tier
-  const all = (await filteredMatches(context, match, EVERY, pace)).set
+  const all = (await allMatches(context, wordsOf(match), pace)).set
   const read = (some: MatchSet, asked: Window) =>
     shortest === undefined
       ? bestMatches(context, match, all, some, { ...asked, sort }, pace)
@@ -234,8 +234,6 @@ async function others(
   const kept = await firstKept(context, asked, { all, set }, (first) => read(all, first), window, pace)
   return kept ?? read(set, window)
 }
-
-const EVERY = () => fragment('1')
 
 function append(page: RankedPage, some: { row: OrderedMatch; text: TextScore }[]): void {
   for (const { row, text } of some) {

@@ -1,0 +1,383 @@
+/**
+ * Filters, evaluated over blocks of documents (schema/block.ts).
+ *
+ * A clause on a field with values tests the block's values (clause.ts). One on words of another field, and one on objects, read
+ * the documents that are left: those that word_index finds, where it can. A document that lacks the field fails `:=x` and
+ * passes `:!=x`.
+ */
+import { parseExact } from '../../exact-json'
+import { readStoredObject } from '../../stored-json'
+import { fragment, type Read } from '../fragment'
+import { ROWID_IN_RANGE } from '../range'
+import { BLOCK, type Block, type Offsets } from '../schema/block'
+import type { Column } from '../schema/column'
+import type { ColumnMemory } from '../schema/column-memory'
+import { findField } from '../schema/find-field'
+import { hasValues, isGeopolygon, isString, type StoredSchema } from '../schema/layout'
+import { stringsAt } from '../schema/values'
+import { rulesOf } from '../text/rules'
+import type { Field } from '../types'
+import { checkNotEmpty, chosen, clauseSelect, filterField, isAnyId } from './clause'
+import { filterError, type JoinedDocuments, joinedBy } from './context'
+import { costOf } from './cost'
+import { impliedBy, objectsAt, objectTest } from './object'
+import {
+  type FilterClause,
+  type FilterGroup,
+  type FilterJoin,
+  type FilterNode,
+  isNegated,
+  parseFilter,
+} from './parse'
+import { indexedWords, preparePatterns } from './string'
+import { clauseTest, type FormOf, formsOf, type ValuesTest } from './test'
+
+/** Where the values of documents are. */
+export interface Source {
+  sql: SqlStorage
+  columns: ColumnMemory
+  read: Read
+}
+
+/** Chooses the documents of a block that pass. What takes long yields rows that SQLite reads in the time of a step. */
+type Select = (block: Evaluated, offsets: Offsets) => Offsets | Generator<number, Offsets>
+
+function* passedBy(select: Select, block: Evaluated, offsets: Offsets): Generator<number, Offsets> {
+  const passed = select(block, offsets)
+  return passed instanceof Uint16Array ? passed : yield* passed
+}
+
+/** A block whose documents are tested. */
+interface Evaluated {
+  source: Source
+  number: number
+  blockOf: (field: Field, wanted: Offsets) => Block
+}
+
+/** A document as tests see it. */
+interface Written {
+  at: number
+  /** as it is stored */
+  object: () => Record<string, unknown>
+  /** the same with exact numbers */
+  whole: () => unknown
+  /** of fields that are indexed but not stored */
+  hidden: () => Record<string, unknown>
+  /** by number: the documents that pass a part of the filter that reads none */
+  masks: Uint8Array[]
+}
+
+type Test = (document: Written) => boolean
+
+/** Rows that SQLite reads in the time of a step. */
+const A_STEP = 20_000
+/** To read and parse a document takes as long as so many rows. */
+const ROWS_A_DOCUMENT = 50
+/** Documents that are read in a step. */
+const AT_ONCE = 100
+
+export class Filter {
+  readonly #schema: StoredSchema
+  readonly #joins: JoinedDocuments | undefined
+  readonly #select: Select | undefined
+  readonly #forms = new Map<string, FormOf>()
+  /** of a document, in rows */
+  readonly #cost: number
+
+  /**
+   * @param filter a blank one passes every document
+   * @param joins the results of the filter's joins; without them a join is refused
+   * @throws ApiError 400 with Typesense's messages
+   */
+  constructor(schema: StoredSchema, filter: string | FilterNode, joins?: JoinedDocuments) {
+    this.#schema = schema
+    this.#joins = joins
+    const tree = typeof filter === 'string' ? parseFilter(filter) : filter
+    this.#cost = tree === undefined ? 0 : costOf(schema, tree)
+    this.#select = tree && this.#of(tree)
+  }
+
+  /** Whether every document passes. */
+  get isAll(): boolean {
+    return this.#select === undefined
+  }
+
+  /** The documents of a block that pass. Yields rows that SQLite reads in the time that a step has taken. */
+  *among(source: Source, number: number, offsets: Offsets): Generator<number, Offsets> {
+    if (this.#select === undefined) return offsets
+    const columns = new Map<Field, Column>()
+    const blockOf = (field: Field, wanted: Offsets) => {
+      const column = columns.get(field) ?? source.columns.columns(this.#schema, [field])[0]!
+      columns.set(field, column)
+      return source.columns.block(source.sql, column, number, source.read, wanted)
+    }
+    const step = Math.max(16, Math.floor(A_STEP / Math.max(1, this.#cost)))
+    const passed: number[] = []
+    const block = { source, number, blockOf }
+    if (offsets.length <= step) return yield* passedBy(this.#select, block, offsets)
+    for (let from = 0; from < offsets.length; from += step) {
+      const some = offsets.subarray(from, from + step)
+      for (const at of yield* passedBy(this.#select, block, some)) passed.push(at)
+      yield some.length * this.#cost
+    }
+    return Uint16Array.from(passed)
+  }
+
+  #of(node: FilterNode): Select {
+    if (node.kind === 'join') return this.#join(node)
+    if (node.kind === 'object') return this.#reading('and', [node])
+    if (node.kind === 'clause') {
+      if (node.field === 'id') return idSelect(node)
+      const field = filterField(this.#schema, node.field, node)
+      if (!hasValues(field)) return this.#reading('and', [node])
+      const select = clauseSelect(this.#schema, field, node)
+      return (block, offsets) =>
+        offsets.length === 0 ? offsets : select(offsets, block.blockOf(field, offsets))
+    }
+    const reading = node.children.filter((child) => this.#reads(child))
+    const children = node.children.filter((child) => !reading.includes(child)).map((child) => this.#of(child))
+    if (reading.length > 0) children.push(this.#reading(node.kind, reading))
+    return node.kind === 'and' ? every(children) : some(children)
+  }
+
+  /** Whether a part of the filter needs the documents themselves. */
+  #reads(node: FilterNode): boolean {
+    if (node.kind === 'and' || node.kind === 'or') return node.children.some((child) => this.#reads(child))
+    if (node.kind !== 'clause') return node.kind === 'object'
+    const field = node.field === 'id' ? undefined : findField(this.#schema, node.field)
+    return field !== undefined && !hasValues(field)
+  }
+
+  #join(join: FilterJoin): Select {
+    const seqs = joinedBy(this.#joins, join)
+    return ({ number }, offsets) => {
+      const joined = new Uint8Array(BLOCK)
+      const low = number * BLOCK
+      for (let at = firstFrom(seqs, low); at < seqs.length && seqs[at]! < low + BLOCK; at++)
+        joined[seqs[at]! - low] = 1
+      return chosen(offsets, (at) => (joined[at] === 1) !== join.negated)
+    }
+  }
+
+  /** Parts of a filter that read documents: each is read once for all of them. */
+  #reading(kind: FilterGroup['kind'], nodes: readonly FilterNode[]): Select {
+    const selects: Select[] = []
+    const tests = nodes.map((node) => this.#test(node, selects))
+    const passes: Test =
+      kind === 'and'
+        ? (document) => tests.every((test) => test(document))
+        : (document) => tests.some((test) => test(document))
+    const group: FilterNode = nodes.length === 1 ? nodes[0]! : { kind, children: [...nodes] }
+    const narrow = this.#narrowing(group)
+    return function* (block, offsets) {
+      const left = narrow === undefined ? offsets : yield* passedBy(narrow, block, offsets)
+      const masks: Uint8Array[] = []
+      for (const select of selects) {
+        const mask = new Uint8Array(BLOCK)
+        for (const at of yield* passedBy(select, block, left)) mask[at] = 1
+        masks.push(mask)
+      }
+      const passed: number[] = []
+      for (let from = 0; from < left.length; from += AT_ONCE) {
+        const some = left.subarray(from, from + AT_ONCE)
+        for (const document of documentsOf(block, some, masks)) if (passes(document)) passed.push(document.at)
+        yield some.length * ROWS_A_DOCUMENT
+      }
+      return Uint16Array.from(passed)
+    }
+  }
+
+  /** @param selects gets the parts that read no documents */
+  #test(node: FilterNode, selects: Select[]): Test {
+    if (!this.#reads(node)) {
+      const place = selects.push(this.#of(node)) - 1
+      return ({ masks, at }) => masks[place]![at] === 1
+    }
+    if (node.kind === 'and' || node.kind === 'or') {
+      const tests = node.children.map((child) => this.#test(child, selects))
+      return node.kind === 'and'
+        ? (document) => tests.every((test) => test(document))
+        : (document) => tests.some((test) => test(document))
+    }
+    if (node.kind === 'object') {
+      const { field: path, child } = node
+      const passes = objectTest(child, (clause) => this.#objectClause(path, clause))
+      return ({ whole }) => objectsAt(whole(), path).some(passes)
+    }
+    const clause = node as FilterClause
+    const field = filterField(this.#schema, clause.field, clause)
+    const passes = this.#values(field, clause)
+    return ({ object, hidden }) => passes(stringsAt(field.store ? object() : hidden(), field.name))
+  }
+
+  #objectClause(path: string, clause: FilterClause): ValuesTest {
+    const field = filterField(this.#schema, `${path}.${clause.field}`, clause)
+    // The values of such fields are in one list for the whole document, not by object.
+    if (!field.store) {
+      throw filterError(field.name, 'A field with `store: false` cannot be filtered inside of an object.')
+    }
+    if (isGeopolygon(field)) {
+      throw filterError(field.name, 'This type of field cannot be filtered inside of an object.')
+    }
+    return this.#values(field, clause)
+  }
+
+  #values(field: Field, clause: FilterClause): ValuesTest {
+    const formOf = this.#forms.get(field.name) ?? formsOf(this.#schema, field)
+    this.#forms.set(field.name, formOf)
+    return clauseTest(this.#schema, field, clause, formOf)
+  }
+
+  /** What every document that passes meets, and takes less time than to read the documents; undefined if there is nothing. */
+  #narrowing(node: FilterNode): Select | undefined {
+    if (!this.#reads(node)) return this.#of(node)
+    if (node.kind === 'object') {
+      const implied = impliedBy(node.child, node.field)
+      return implied && this.#narrowing(implied)
+    }
+    if (node.kind === 'clause') {
+      if (node.values.length > MOST_VALUES) return undefined
+      const field = filterField(this.#schema, node.field, node)
+      const match = isString(field) ? indexedWords(this.#schema, field, node) : undefined
+      return match === undefined ? undefined : matching(match)
+    }
+    if (node.kind === 'join' || node.children.length > MOST_NARROWING) return undefined
+    const all = node.children.map((child) => this.#narrowing(child))
+    const known = all.filter((select) => select !== undefined)
+    if (known.length === 0 || (node.kind === 'or' && known.length < all.length)) return undefined
+    return node.kind === 'and' ? every(known) : some(known)
+  }
+}
+
+/** Clauses that narrow what is read, and values of each. */
+const [MOST_NARROWING, MOST_VALUES] = [8, 200]
+
+const every = (children: readonly Select[]): Select =>
+  function* (block, offsets) {
+    let left = offsets
+    for (const child of children) left = yield* passedBy(child, block, left)
+    return left
+  }
+
+const some = (children: readonly Select[]): Select =>
+  function* (block, offsets) {
+    const passed = new Uint8Array(BLOCK)
+    let left = offsets
+    for (const child of children) {
+      for (const at of yield* passedBy(child, block, left)) passed[at] = 1
+      left = chosen(left, (at) => passed[at] === 0)
+    }
+    return chosen(offsets, (at) => passed[at] === 1)
+  }
+
+function idSelect(clause: FilterClause): Select {
+  checkNotEmpty('id', clause)
+  const negated = isNegated(clause)
+  const isAny = isAnyId(clause)
+  const ids = JSON.stringify(clause.values.map(({ text }) => text))
+  let wanted: ReadonlySet<number> | undefined
+  return ({ source: { sql, read }, number }, offsets) => {
+    if (isAny) return negated ? offsets.subarray(0, 0) : offsets
+    wanted ??= new Set(
+      read<{ seq: number }>(
+        sql,
+        fragment('SELECT seq FROM documents WHERE id IN (SELECT value FROM json_each(?))', ids),
+      ).map(({ seq }) => seq),
+    )
+    const seqs = wanted
+    return chosen(offsets, (at) => seqs.has(number * BLOCK + at) !== negated)
+  }
+}
+
+/** Documents that an expression of word_index matches. */
+const matching =
+  (match: string): Select =>
+  ({ source: { sql, read }, number }, offsets) => {
+    if (offsets.length === 0) return offsets
+    const low = number * BLOCK
+    const found = new Uint8Array(BLOCK)
+    const rows = read<{ seq: number }>(
+      sql,
+      fragment(
+        `SELECT rowid AS seq FROM word_index WHERE word_index MATCH ? AND ${ROWID_IN_RANGE}`,
+        match,
+        low + offsets[0]!,
+        low + offsets.at(-1)!,
+      ),
+    )
+    for (const { seq } of rows) found[seq - low] = 1
+    return chosen(offsets, (at) => found[at] === 1)
+  }
+
+/** Reads documents one after the other: only one of them is in memory. */
+function* documentsOf(
+  { source: { sql }, number }: Evaluated,
+  offsets: Offsets,
+  masks: Uint8Array[],
+): Generator<Written> {
+  const seqs = JSON.stringify(Array.from(offsets, (at) => number * BLOCK + at))
+  const rows = sql.exec<{ seq: number; body: string }>(
+    'SELECT seq, body FROM documents WHERE seq IN (SELECT value FROM json_each(?)) ORDER BY seq',
+    seqs,
+  )
+  for (const { seq, body } of rows) {
+    let [object, whole, hidden]: [Record<string, unknown>?, unknown?, Record<string, unknown>?] = []
+    yield {
+      at: seq - number * BLOCK,
+      object: () => (object ??= readStoredObject(body)),
+      whole: () => (whole ??= parseExact(body)),
+      hidden: () => (hidden ??= hiddenOf(sql, seq)),
+      masks,
+    }
+  }
+}
+
+function hiddenOf(sql: SqlStorage, seq: number): Record<string, unknown> {
+  const [row] = sql.exec<{ body: string }>('SELECT body FROM unstored WHERE seq = ?', seq).toArray()
+  return row === undefined ? {} : readStoredObject(row.body)
+}
+
+/** The position of the first number that is not below `least`. */
+function firstFrom(rising: ArrayLike<number>, least: number): number {
+  let [low, high] = [0, rising.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (rising[middle]! < least) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+/**
+ * Prepares the long lists of filters in small steps, for `Filter`, which cannot rest.
+ * @param rest lets others be served, after so many values
+ * @throws ApiError 400 for a filter that does not parse, and what `rest` throws
+ */
+export async function prepareFilters(
+  schema: StoredSchema,
+  filters: readonly string[],
+  rest: (values: number) => Promise<unknown>,
+): Promise<void> {
+  const prepare = async (node: FilterNode, within = ''): Promise<void> => {
+    if (node.kind === 'object') return prepare(node.child, `${within}${node.field}.`)
+    if (node.kind === 'and' || node.kind === 'or') {
+      for (const child of node.children) await prepare(child, within)
+    } else if (node.kind === 'clause') {
+      const field = findField(schema, within + node.field)
+      if (field !== undefined && isString(field))
+        await preparePatterns(node, rulesOf(schema, field), field.locale, rest)
+    }
+  }
+  for (const filter of filters) {
+    const tree = parseFilter(filter)
+    if (tree !== undefined) await prepare(tree)
+  }
+}
+
+/** What a generator returns, for few documents: without a rest. */
+export function atOnce<Result>(steps: Generator<number, Result>): Result {
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done) return value
+  }
+}
