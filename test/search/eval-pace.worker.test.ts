@@ -6,10 +6,12 @@ import { expect, it, vi } from 'vitest'
 import { Alarm } from '../../src/alarm'
 import { ApiError } from '../../src/errors'
 import { openCollection } from '../../src/search/collection/open'
+import { writeMeta } from '../../src/search/meta'
 import { LongSearches } from '../../src/search/run/pace'
 import { executeSearch } from '../../src/search/run/search'
+import { BLOCK } from '../../src/search/schema/block'
 import { readSchema } from '../../src/search/schema/stored'
-import type { JoinPlace, JoinQuestion } from '../../src/search/types'
+import type { JoinPlace, JoinQuestion, SearchParameters, SearchResult } from '../../src/search/types'
 import { makeCollection } from './make-collection'
 
 it('lets others in while a filter of `_eval` reads documents', async () => {
@@ -147,3 +149,49 @@ it('lets others in while it loads vectors', async () => {
     expect(second.found).toEqual(first.found)
   })
 })
+
+/** A collection whose last 20 documents are in a block of their own, searched a block at a time. */
+async function inTwoBlocks(
+  run: (search: (params: SearchParameters, rows?: number) => Promise<SearchResult>) => Promise<void>,
+): Promise<void> {
+  const documents = Array.from({ length: 60 }, (_, n) => ({ id: `d${n}`, n, kind: `k${n % 3}` }))
+  const fields = [
+    { name: 'n', type: 'int32' },
+    { name: 'kind', type: 'string', facet: true },
+  ]
+  const things = await makeCollection(fields, documents.slice(0, 40))
+  const stub = env.COLLECTION.get(env.COLLECTION.idFromName(things.objectId))
+  await runInDurableObject(stub, async (_, { storage }: DurableObjectState) => {
+    const around = { storage, env, objectId: things.objectId, alarm: new Alarm(storage) }
+    const { context, store, writer } = openCollection(around, readSchema(storage.sql)!)
+    writeMeta(storage.sql, 'counters', { nextSeq: BLOCK, count: store.count })
+    store.reset()
+    const lines = documents.slice(40).map((document) => JSON.stringify(document))
+    writer.write(lines.map((document) => ({ document, action: 'create' })))
+    await run((params, rows = 1e9) =>
+      executeSearch(context, params, {}, { others: new LongSearches({ ms: 1e9, rows, width: 1e9 }) }),
+    )
+  })
+}
+
+it('is cut off, and answers with what it has found', () =>
+  inTwoBlocks(async (search) => {
+    const params = {
+      ...{ q: '*', filter_by: 'id:!=none', sort_by: 'n:asc', facet_by: 'kind' },
+      ...{ search_cutoff_ms: '0', per_page: '250' },
+    }
+    const result = await search(params, 1)
+    expect(result.search_cutoff).toBe(true)
+    // The newest ones.
+    expect(result.hits!.map(({ document }) => document.n)).toEqual(
+      Array.from({ length: 20 }, (_, n) => n + 40),
+    )
+    expect((await search({ ...params, group_by: 'kind' }, 1)).search_cutoff).toBe(true)
+    expect((await search(params)).search_cutoff).toBe(false)
+  }))
+
+it('is answered with 408 when it is cut off and has found nothing', () =>
+  inTwoBlocks(async (search) => {
+    const params = { q: '*', filter_by: 'id:d0', search_cutoff_ms: '0' }
+    await expect(search(params, 1)).rejects.toMatchObject({ status: 408, message: 'Request Timeout' })
+  }))

@@ -8,10 +8,8 @@ import { unwrap } from '../../src/errors'
 import { openCollection } from '../../src/search/collection/open'
 import { exportPage } from '../../src/search/documents/bulk'
 import { Store } from '../../src/search/documents/store'
-import { writeMeta } from '../../src/search/meta'
 import { LongSearches, type Slice } from '../../src/search/run/pace'
 import { executeSearch } from '../../src/search/run/search'
-import { BLOCK } from '../../src/search/schema/block'
 import { readSchema } from '../../src/search/schema/stored'
 import type { SearchParameters, SearchResult } from '../../src/search/types'
 import { idsOf, makeCollection, type TestCollection } from './make-collection'
@@ -313,57 +311,6 @@ describe('a search in slices', () => {
 })
 
 describe('a search that takes too long', () => {
-  /** In a collection whose last 20 documents are in a block of their own. */
-  const inTwoBlocks = async <Result>(
-    run: (
-      search: (params: SearchParameters, slice?: Partial<Slice>) => Promise<SearchResult>,
-    ) => Promise<Result>,
-  ): Promise<Result> => {
-    const { objectId } = await makeCollection(FIELDS, documents.slice(0, -20))
-    return runInDurableObject(
-      env.COLLECTION.get(env.COLLECTION.idFromName(objectId)),
-      async (_, state: DurableObjectState) => {
-        const { context, store, writer } = opened(state)
-        writeMeta(state.storage.sql, 'counters', { nextSeq: BLOCK, count: store.count })
-        store.reset()
-        const lines = documents.slice(-20).map((document) => JSON.stringify(document))
-        writer.write(lines.map((document) => ({ document, action: 'create' })))
-        return run((params, slice) => {
-          const others = new LongSearches({ ms: 1e9, rows: 1e9, width: 1e9, ...slice })
-          return executeSearch(context, params, {}, { others })
-        })
-      },
-    )
-  }
-
-  it('is cut off, and answers with what it has found', () =>
-    inTwoBlocks(async (asked) => {
-      const params = {
-        ...{ q: '*', filter_by: 'id:!=none', sort_by: 'points:desc', facet_by: 'kind' },
-        ...{ search_cutoff_ms: '0', per_page: '250' },
-      }
-      const result = await asked(params, { rows: 1 })
-      expect(result.search_cutoff).toBe(true)
-      // The newest ones.
-      expect(idsOf(result).sort()).toEqual(
-        documents
-          .slice(-20)
-          .map(({ id }) => id)
-          .sort(),
-      )
-      expect((await asked({ ...params, group_by: 'kind' }, { rows: 1 })).search_cutoff).toBe(true)
-      expect((await asked(params)).search_cutoff).toBe(false)
-    }))
-
-  it('is answered with 408 when it has found nothing', () =>
-    inTwoBlocks(async (asked) => {
-      const params = { q: '*', filter_by: 'id:d0', search_cutoff_ms: '0' }
-      await expect(asked(params, { rows: 1 })).rejects.toMatchObject({
-        status: 408,
-        message: 'Request Timeout',
-      })
-    }))
-
   it('refuses a cutoff that is no number', async () => {
     await expect(search({ q: '*', search_cutoff_ms: 'soon' })).rejects.toMatchObject({ status: 400 })
   })
