@@ -64,7 +64,8 @@ export function blocksOf(text: string): Block[] {
       at = end
       const step = list?.units.at(-1)
       if (step && isOfStep(step, line, source, end + 1)) {
-        step.shown += `\n${indented(code, /^\s*/.exec(line)![0].length > 0 ? '' : '   ')}`
+        const by = /^\s/.test(line) ? '' : '   '
+        step.shown += code.map((each) => `\n${by}${each}`).join('')
         step.code = (step.code ?? '') + code.join('\n')
       } else if (end < source.length) {
         list = undefined
@@ -91,7 +92,9 @@ export function blocksOf(text: string): Block[] {
       // More of the item: lines that go on, and paragraphs that stand below it.
       const last = list.units.at(-1)!
       const more = inline(line.trim())
-      last.text += ` ${more}`
+      // A sentence does not go on over code.
+      if (!last.code) last.text += ` ${more}`
+      else last.code += `\n${more}`
       const joint = source[at - 1]?.trim() === '' ? '\n\n' : isRow ? '\n' : ' '
       last.shown += joint === ' ' ? ` ${more}` : `${joint}${/^\s*/.exec(line)![0]}${more}`
     } else if (isRow) {
@@ -127,8 +130,6 @@ function isOfStep(step: Unit, fence: string, source: string[], after: number): b
   const next = source.slice(after).find((line) => line.trim() !== '')
   return step.text.endsWith(':') || Number(/^\s*(\d+)[.)]\s/.exec(next ?? '')?.[1]) === number + 1
 }
-
-const indented = (lines: string[], by: string): string => lines.map((line) => by + line).join('\n')
 
 /** The cells of a row. A pipe behind a backslash is text. */
 const cellsOf = (line: string): string[] =>

@@ -67,7 +67,8 @@ export function surenessOf(
   if (evidence.isForeign && shareOf(written, evidence) < WRITTEN) return 'warned'
   if (ranked.some((other) => contradicts(best, other, question) && !tells(question, best, other)))
     return 'warned'
-  if (section.fit < SAME && !hasLook(question.kind, textOf(section))) return 'warned'
+  const text = section.candidates.map((candidate) => candidate.sentence.text).join(' ')
+  if (section.fit < SAME && !hasLook(question.kind, text)) return 'warned'
   const next = ranked.find((other) => other.rank !== rank)
   const lead = best.score - (next?.score ?? 0)
   const ahead = Math.min(MOST_AHEAD, lead)
@@ -83,8 +84,6 @@ const shareOf = (terms: Word[], { weight }: Evidence): number => {
 
 /** Whether a section has a word as it is written. Forms that begin alike are often other words. */
 const holds = ({ stems, above }: Section, stem: string): boolean => stems.has(stem) || above.has(stem)
-
-const textOf = ({ candidates }: Section): string => candidates.map(({ sentence }) => sentence.text).join(' ')
 
 const LABEL = /^[^:.!?]{2,60}: (?=\S)/
 
