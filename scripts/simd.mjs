@@ -1,12 +1,12 @@
 /**
- * Makes src/simd.wasm of simd.wat: `node scripts/simd.mjs`. The result is kept beside its source, because a Worker may not
+ * Makes src/lib/simd.wasm of simd.wat: `node scripts/simd.mjs`. The result is kept beside its source, because a Worker may not
  * compile WebAssembly while it runs, and so that a bundler finds it. A test says when it is older than its source.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import wabt from 'wabt'
 
-const folder = new URL('../src/', import.meta.url)
+const folder = new URL('../src/lib/', import.meta.url)
 
 /** @returns {Promise<Uint8Array>} what simd.wat means */
 export async function assembled() {

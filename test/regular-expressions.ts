@@ -67,7 +67,7 @@ function literalsIn(file: string, code: string): Expression[] {
   return found
 }
 
-/** The expressions that are made with regExp (src/once.ts), as they are written. */
+/** The expressions that are made with regExp (src/lib/once.ts), as they are written. */
 function madeIn(file: string, code: string): Expression[] {
   const calls = code.matchAll(/regExp\(\s*String\.raw`([^`]*)`,\s*'([a-z]*)',?\s*\)/g)
   return [...calls].map(({ index, 1: source, 2: flags }) => ({

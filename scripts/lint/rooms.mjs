@@ -6,9 +6,11 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** Files of no room, which every room may import but `ENTRY`, which none may. */
+/** Files of no room: every room may import errors.ts, and none may import the entry. */
 const LOOSE = '.'
 const ENTRY = ['app.ts', 'index.ts']
+/** What every room may import: helpers that know nothing of Parley, and what its Durable Objects share. */
+const SHARED = ['lib', 'durable']
 
 /** Everything below a search, each with those before it. `search` is what lies in that folder itself. */
 const SEARCH = [
@@ -32,8 +34,10 @@ const SEARCH = [
 const PORTS = SEARCH.filter((room) => room !== 'search/collection')
 const CORE = [...SEARCH, 'db', 'models', 'turn', 'registry', 'conversation', 'auth']
 
-/** @type {Record<string, string[]>} a room, and the rooms that it may import besides itself and loose files */
+/** @type {Record<string, string[]>} a room, and the rooms that it may import besides itself, SHARED and errors.ts */
 const TABLE = {
+  lib: [],
+  durable: [],
   db: [],
   models: ['db'],
   ...Object.fromEntries(SEARCH.map((room, at) => [room, ['db', 'models', ...SEARCH.slice(0, at)]])),
@@ -98,7 +102,9 @@ export function breaches(src) {
       )
       const other = roomOf(imported)
       const isAllowed =
-        other === room || mayImport.includes(other) || (other === LOOSE && !ENTRY.includes(imported))
+        [room, ...mayImport].includes(other) ||
+        (SHARED.includes(other) && !(room === 'lib' && other === 'durable')) ||
+        (other === LOOSE && !ENTRY.includes(imported))
       if (!isAllowed)
         found.push(`src/${path} imports ${imported}: ${room} may import ${mayImport.join(', ') || 'none'}.`)
     }

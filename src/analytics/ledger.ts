@@ -7,7 +7,7 @@
  */
 import * as v from 'valibot'
 import { ApiError, logFailure } from '../errors'
-import { once } from '../once'
+import { once } from '../lib/once'
 import type { Draft } from '../search/documents/document'
 import type { Store } from '../search/documents/store'
 import type { Writer } from '../search/documents/writer'

@@ -1,6 +1,6 @@
 /** The log of a collection's `log` rules, in its object. */
 import * as v from 'valibot'
-import { once } from '../once'
+import { once } from '../lib/once'
 import type { LogRecord } from './records'
 
 /** Limits of a collection's log: the age of an event in milliseconds, the number of events, and their bytes. */

@@ -1,6 +1,6 @@
 /** The one gate: the routes of every protocol check here whether a key allows the request. */
 import { ApiError } from '../errors'
-import { matchesOrigin } from '../origins'
+import { matchesOrigin } from '../lib/origins'
 import { type Access, forbidden } from './access'
 import { authenticate } from './authenticate'
 import { requireRate } from './rate-limit'

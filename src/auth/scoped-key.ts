@@ -5,7 +5,7 @@
  *     base64( base64(HMAC-SHA256(parent, parameters)) + first 4 characters of parent + parameters )
  */
 
-import { parseExact } from '../exact-json'
+import { parseExact } from '../lib/exact-json'
 
 const DIGEST_LENGTH = 44
 export const PREFIX_LENGTH = 4

@@ -1,4 +1,4 @@
-import { CountingObject } from '../counting-object'
+import { CountingObject } from '../durable/counting-object'
 import { attempt, type Outcome } from '../errors'
 import type { Single } from '../turn/request'
 import { answerOnce } from './once'

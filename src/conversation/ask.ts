@@ -14,7 +14,7 @@
  */
 import { waitUntil } from 'cloudflare:workers'
 import { coded, type Outcome, unwrap } from '../errors'
-import { textOf } from '../parts'
+import { textOf } from '../lib/parts'
 import { historyStore } from '../registry/engines'
 import { unknownConversation } from '../turn/errors'
 import type { Position } from '../turn/events'

@@ -1,7 +1,8 @@
 /** The Conversation object's RPC interface: plain promises of plain data. */
+
+import { objectCalls, type Repetitions } from '../durable/object-calls'
+import { objectStubs } from '../durable/object-stubs'
 import type { Outcome } from '../errors'
-import { objectCalls, type Repetitions } from '../object-calls'
-import { objectStubs } from '../object-stubs'
 import type { Origin } from '../search/fault-log'
 import type { Position, Reading } from '../turn/events'
 import type { TracedTurn } from '../turn/fold'

@@ -5,11 +5,11 @@
  * The object stores the log of recent turns and whatever the history has not taken yet. The history itself is in the
  * history collection and in D1. An object that was only queried stores nothing.
  */
-import { Alarm } from '../alarm'
+import { Alarm } from '../durable/alarm'
+import { nameOf } from '../durable/object-stubs'
 import { ApiError, attempt, type Outcome } from '../errors'
-import { nameOf } from '../object-stubs'
+import { settlesWithin } from '../lib/settles'
 import type { Origin } from '../search/fault-log'
-import { settlesWithin } from '../settles'
 import { unknownConversation } from '../turn/errors'
 import type { Position, Reading } from '../turn/events'
 import type { TracedTurn } from '../turn/fold'

@@ -24,10 +24,10 @@ import {
   type TracedRow,
 } from '../db/turns'
 import { ApiError, unwrap } from '../errors'
-import { contentOf } from '../parts'
+import { contentOf } from '../lib/parts'
+import { readStored } from '../lib/stored-json'
 import type { Origin } from '../search/fault-log'
 import { splitWords } from '../search/text/words'
-import { readStored } from '../stored-json'
 import { unknownConversation, unknownTurn } from '../turn/errors'
 import {
   emptyTurn,

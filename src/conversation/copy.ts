@@ -3,8 +3,8 @@
  * being written, is stored as a turn of its own, and costs nothing.
  */
 import { type ErrorCode, unwrap } from '../errors'
+import { lasting } from '../lib/parts'
 import { verdictOf } from '../models/language-model'
-import { lasting } from '../parts'
 import { errorOf, interrupted } from '../turn/errors'
 import { readEvent } from '../turn/event-line'
 import { type DoneEvent, type HistoryMessage, isForReaders, type TurnEvent } from '../turn/events'

@@ -5,7 +5,7 @@
  */
 import { waitUntil } from 'cloudflare:workers'
 import { logFailure } from '../errors'
-import { textOf } from '../parts'
+import { textOf } from '../lib/parts'
 import { ownObject } from '../registry/engines'
 import type { AskRequest } from '../turn/request'
 import { asked } from '../turn/retrieve'

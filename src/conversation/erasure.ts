@@ -1,12 +1,13 @@
 /**
  * The deletion of a conversation: its messages in the histories, its rows in D1, and whatever its object stores.
  */
-import type { Alarm } from '../alarm'
+
 import { database } from '../db/client'
 import { deleteConversationRows, hideConversation } from '../db/conversations'
+import type { Alarm } from '../durable/alarm'
 import { logFailure } from '../errors'
+import { settlesWithin } from '../lib/settles'
 import type { Origin } from '../search/fault-log'
-import { settlesWithin } from '../settles'
 import { removeMessages } from './kept-messages'
 import type { Memory } from './memory'
 

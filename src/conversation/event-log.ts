@@ -1,5 +1,5 @@
 /** The events of turns in the object's SQLite: lines of JSON, and beside them the engines' replies. */
-import { splitText } from '../split-text'
+import { splitText } from '../lib/split-text'
 import { readEvent } from '../turn/event-line'
 import { type HistoryMessage, isForReaders, type LogEvent, type TurnEventBody } from '../turn/events'
 import type { Source } from './reader'

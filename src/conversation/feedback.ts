@@ -16,7 +16,7 @@ import {
 } from '../db/feedback'
 import { findTurn } from '../db/turns'
 import { ApiError } from '../errors'
-import { readStored } from '../stored-json'
+import { readStored } from '../lib/stored-json'
 import { unknownTurn } from '../turn/errors'
 import type { RecordedTurn } from '../turn/fold'
 import type { Asker } from '../turn/request'

@@ -8,7 +8,7 @@
  */
 import { waitUntil } from 'cloudflare:workers'
 import { logFailure } from '../errors'
-import { promptText } from '../parts'
+import { promptText } from '../lib/parts'
 import { historyStore } from '../registry/engines'
 import type { Origin } from '../search/fault-log'
 import type { RecentMessages } from '../search/types'

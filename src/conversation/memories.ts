@@ -18,7 +18,7 @@ import {
 } from '../db/memories'
 import { findResource } from '../db/resources'
 import { unwrap } from '../errors'
-import { textOf } from '../parts'
+import { textOf } from '../lib/parts'
 import { historyStore } from '../registry/engines'
 import { findModel } from '../registry/models'
 import { memoryHistory, storeNew, TTL } from '../registry/resources'

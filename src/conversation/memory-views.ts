@@ -2,7 +2,7 @@
 import * as v from 'valibot'
 import type { ConversationRow } from '../db/conversations'
 import type { MessageTurn } from '../db/memories'
-import { once } from '../once'
+import { once } from '../lib/once'
 
 const Info = once(() => v.record(v.string(), v.unknown()))
 

@@ -1,6 +1,6 @@
 /** Everything that a Conversation object stores, from its first turn until it is deleted. */
 
-import { readStored } from '../stored-json'
+import { readStored } from '../lib/stored-json'
 import type { Asker, AskRequest } from '../turn/request'
 import { logTurn } from '../turn/turn-line'
 import { isCreated, migrate, readMeta, writeMeta } from './migrations'

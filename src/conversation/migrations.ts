@@ -26,7 +26,7 @@
  */
 
 import { ApiError } from '../errors'
-import { readStored } from '../stored-json'
+import { readStored } from '../lib/stored-json'
 import { type Meta, metaShapes } from './stored'
 
 /** Migrations and format of logs of storage format 1, the first that is kept readable. */

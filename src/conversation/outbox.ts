@@ -4,14 +4,15 @@
  * A turn is written here first and removed once its history has it, at the first attempt or at an alarm's. The
  * history accepts each origin once, so an attempt whose reply was lost can be repeated.
  */
-import { backoff } from '../backoff'
+
 import { type Failure, logFailure, type Outcome } from '../errors'
-import { fromStored } from '../parts'
+import { backoff } from '../lib/backoff'
+import { fromStored } from '../lib/parts'
+import { readStored } from '../lib/stored-json'
 import { historyStore } from '../registry/engines'
 import type { Origin } from '../search/fault-log'
 import { MESSAGES_A_TURN } from '../search/limits'
 import type { StoredMessage } from '../search/types'
-import { readStored } from '../stored-json'
 import { documentsShape, type HistoryDocument, stringsShape } from './stored'
 
 type Row = { turn: number; history_id: string; documents: string; replaced: string }

@@ -7,7 +7,7 @@
  * alarm sends a beginning, for turns that take long: a turn that ends sooner reports it too. Failures and
  * interruptions are sent in the same way.
  */
-import { backoff } from '../backoff'
+
 import { database } from '../db/client'
 import {
   type ConversationEntry,
@@ -18,8 +18,9 @@ import {
 import { requireOwnDatabase } from '../db/owner'
 import { type Cost, recordCost, recordTurn, type TurnRecord } from '../db/turns'
 import { logFailure } from '../errors'
-import { settlesWithin } from '../settles'
-import { readStored } from '../stored-json'
+import { backoff } from '../lib/backoff'
+import { settlesWithin } from '../lib/settles'
+import { readStored } from '../lib/stored-json'
 import { byteLength } from '../turn/serialise'
 import { costShape, type Note, noteShape } from './stored'
 

@@ -2,7 +2,7 @@
 import { type BackupRow, historyIds, restoreRows } from '../db/backup'
 import { database } from '../db/client'
 import { ApiError, collectionMissing, unwrap } from '../errors'
-import { mapFew } from '../few'
+import { mapFew } from '../lib/few'
 import { historyStore } from '../registry/engines'
 import { conversationObject } from './conversation-object'
 import { ADMIN } from './ownership'

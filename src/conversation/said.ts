@@ -1,7 +1,7 @@
 /** What was said in a conversation up to each of its turns, for readers of finished turns. */
 import { database } from '../db/client'
 import { ttlsOf } from '../db/conversation-models'
-import { type Part, textOf } from '../parts'
+import { type Part, textOf } from '../lib/parts'
 import { historyStore } from '../registry/engines'
 import type { HistoryMessage, Reading } from '../turn/events'
 import { readHistory } from '../turn/look-back'

@@ -1,6 +1,6 @@
 /** How a turn reaches the collections that it searches. */
 import { attempt, type Outcome } from '../errors'
-import { textOf } from '../parts'
+import { textOf } from '../lib/parts'
 import { retrieverOf } from '../registry/engines'
 import { lookUpAnew } from '../registry/names'
 import type { TurnPorts } from '../turn/ports'

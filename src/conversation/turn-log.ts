@@ -1,5 +1,5 @@
 /** The turns of a conversation and the log of their events, in the object's SQLite. */
-import { contentOf, textOf } from '../parts'
+import { contentOf, textOf } from '../lib/parts'
 import { errorOf, interrupted, unknownTurn } from '../turn/errors'
 import { readEvent } from '../turn/event-line'
 import { INTERRUPTION_SEQ, isForReaders, type LogEvent, type TurnEventBody } from '../turn/events'

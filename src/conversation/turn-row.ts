@@ -1,8 +1,8 @@
 /** A turn as D1 keeps it, and back. */
 import type { ConversationEntry } from '../db/conversations'
 import type { StoredTurn, TurnRecord } from '../db/turns'
-import { contentOf } from '../parts'
-import { readStored } from '../stored-json'
+import { contentOf } from '../lib/parts'
+import { readStored } from '../lib/stored-json'
 import type { Passage } from '../turn/events'
 import { emptyTurn, recordOf, type Turn, type TurnTrace } from '../turn/fold'
 import {

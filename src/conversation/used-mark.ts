@@ -2,7 +2,7 @@
  * A mark that a conversation existed here, kept when nothing else of it is left. A request can be led to its id
  * again by what it says, even if somebody else sends it, and whoever began the conversation knows the id.
  */
-import type { Alarm } from '../alarm'
+import type { Alarm } from '../durable/alarm'
 
 const KEY = 'used_until'
 

@@ -6,8 +6,8 @@
  */
 import { and, asc, eq, lt, ne, type SQL, sql } from 'drizzle-orm'
 import * as v from 'valibot'
-import { once } from '../once'
-import { readStored } from '../stored-json'
+import { once } from '../lib/once'
+import { readStored } from '../lib/stored-json'
 import { columnsOf, type Database, type Reads } from './client'
 import { apiKeys } from './schema'
 

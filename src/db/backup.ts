@@ -5,7 +5,7 @@
 import { getTableColumns, getTableName, sql } from 'drizzle-orm'
 import type { SQLiteTable } from 'drizzle-orm/sqlite-core'
 import { ApiError } from '../errors'
-import { once } from '../once'
+import { once } from '../lib/once'
 import { BACKUP_KINDS, type BackupKind } from './backup-kinds'
 import type { Database } from './client'
 import {

@@ -10,8 +10,9 @@
  *
  * Its table is not in migrations/, because the mark is checked before those are applied.
  */
+
+import { objectId } from '../durable/object-stubs'
 import { ApiError, reasonOf } from '../errors'
-import { objectId } from '../object-stubs'
 
 /** scripts/deploy/owner.mjs has the same statement. */
 export const CREATE_OWNER =

@@ -4,7 +4,7 @@
  */
 import { and, eq, sql } from 'drizzle-orm'
 import * as v from 'valibot'
-import { once } from '../once'
+import { once } from '../lib/once'
 import type { Database } from './client'
 import { resources } from './schema'
 

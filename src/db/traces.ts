@@ -7,7 +7,7 @@
  */
 import { sql } from 'drizzle-orm'
 import * as v from 'valibot'
-import { once } from '../once'
+import { once } from '../lib/once'
 import type { Database } from './client'
 import { NO_TRACE } from './messages'
 import { findResource, putResource } from './resources'

@@ -14,7 +14,7 @@ import {
   ne,
   sql,
 } from 'drizzle-orm'
-import { once } from '../once'
+import { once } from '../lib/once'
 import type { Database } from './client'
 import { type ConversationEntry, upsertConversation } from './conversations'
 import { erasureSince, marksFor } from './erasures'

@@ -5,7 +5,7 @@
  * belongs to the isolate. If all nodes are left alone, calls fail at once and say when to come back.
  */
 import { ApiError, coded } from '../errors'
-import { maskSecret } from '../mask'
+import { maskSecret } from '../lib/mask'
 import { type Egress, requireAllowed } from '../models/egress'
 import { readWholeBody } from '../models/whole-body'
 

@@ -1,9 +1,9 @@
 /** The `engine` of a collection in an existing cluster, as callers give it and as the registry stores it. */
 import * as v from 'valibot'
 import { ApiError } from '../errors'
-import { maskSecret } from '../mask'
+import { maskSecret } from '../lib/mask'
+import { once } from '../lib/once'
 import { type Egress, requireAllowed } from '../models/egress'
-import { once } from '../once'
 
 /** A cluster call that takes longer is given up, in milliseconds. */
 const DEFAULT_TIMEOUT_MS = 5_000

@@ -7,12 +7,12 @@
  */
 
 import * as v from 'valibot'
-import type { Alarm } from '../alarm'
-import { backoff } from '../backoff'
 import { type Database, database } from '../db/client'
 import { deleteSomeOfHistory, HISTORY_STEP, type MessageRow, syncMessages } from '../db/messages'
 import { requireOwnDatabase } from '../db/owner'
+import type { Alarm } from '../durable/alarm'
 import { logFailure } from '../errors'
+import { backoff } from '../lib/backoff'
 import type { Store } from '../search/documents/store'
 import { hasMeta, readMeta, writeMeta } from '../search/meta'
 import type { Document } from '../search/types'

@@ -1,8 +1,8 @@
 /** Reads and writes the documents of a history collection as messages of conversations. */
 
 import * as v from 'valibot'
-import { once } from '../once'
-import { fromStored, promptText } from '../parts'
+import { once } from '../lib/once'
+import { fromStored, promptText } from '../lib/parts'
 import { removeAll } from '../search/documents/bulk'
 import type { Store } from '../search/documents/store'
 import { MESSAGES_A_TURN } from '../search/limits'

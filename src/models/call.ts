@@ -3,9 +3,9 @@
  * fault, which tells callers what they can do about it.
  */
 import { ApiError } from '../errors'
-import { maskSecret } from '../mask'
-import { outgoing } from '../outgoing'
-import { settlesWithin } from '../settles'
+import { maskSecret } from '../lib/mask'
+import { outgoing } from '../lib/outgoing'
+import { settlesWithin } from '../lib/settles'
 import type { Egress } from './egress'
 import { type Gateway, throughGateway } from './gateway'
 import {

@@ -6,7 +6,7 @@
  * file, which rewrites the address. Models on other servers are called directly.
  */
 import { ApiError } from '../errors'
-import { outgoing } from '../outgoing'
+import { outgoing } from '../lib/outgoing'
 import type { AiRunner } from './ai-runner'
 import { type Egress, requireAllowed } from './egress'
 

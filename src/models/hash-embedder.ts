@@ -7,7 +7,7 @@
  * stopwords weigh a tenth, and the vector has length 1. A kilobyte of English takes about 60 us once its words are
  * cached, twice that before.
  */
-import { regExp } from '../once'
+import { regExp } from '../lib/once'
 import type { EmbeddingModel } from './embedding-model'
 import { isStopword, stemOf } from './words'
 

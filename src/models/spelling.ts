@@ -1,5 +1,5 @@
 /** Detects misspellings, and corrects them. */
-import { regExp } from '../once'
+import { regExp } from '../lib/once'
 import { isStopword, type Word, wordsOf } from './words'
 
 /**

@@ -1,6 +1,6 @@
 /** Reads server-sent events from a byte stream, however the network has split it. */
 import { createParser } from 'eventsource-parser'
-import { rest, SLICE_BYTES, worked } from '../turn-taking'
+import { rest, SLICE_BYTES, worked } from '../lib/turn-taking'
 
 /** The most bytes of an event or a frame. Without a limit, a broken server could fill the memory. */
 export const LARGEST_EVENT = 4 * 1024 * 1024

@@ -1,6 +1,6 @@
 /** Reads a body in one piece, up to a limit. */
-import { byteReader } from '../byte-reader'
-import { rest, worked } from '../turn-taking'
+import { byteReader } from '../lib/byte-reader'
+import { rest, worked } from '../lib/turn-taking'
 
 /** Bytes of the first read: most replies have fewer. */
 const FIRST_READ = 16 * 1024

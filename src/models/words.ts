@@ -1,7 +1,7 @@
 /** Words for the built-in models: folded, stemmed, and classified by how informative they are. */
 
 import { stemmer } from 'stemmer'
-import { once, regExp } from '../once'
+import { once, regExp } from '../lib/once'
 
 export interface Word {
   /** as written */

@@ -10,7 +10,7 @@ import { type Named, readPipelineRows, readRegistry } from '../db/registry-rows'
 import type { ResourceRow } from '../db/resources'
 import { dayOf, isLimited, readingSpent, spentOnLimited } from '../db/usage'
 import { reasonOf } from '../errors'
-import { readStoredObject } from '../stored-json'
+import { readStoredObject } from '../lib/stored-json'
 import { isNameHeld, readingNames } from './names'
 
 export type { Named }

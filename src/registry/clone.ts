@@ -1,7 +1,7 @@
 /** Clones collections. */
 import * as v from 'valibot'
 import { ApiError, unwrap } from '../errors'
-import { once } from '../once'
+import { once } from '../lib/once'
 import { collectionObject } from '../search/collection/handle'
 import type { CollectionRpc } from '../search/collection/rpc'
 import type { Origin } from '../search/fault-log'

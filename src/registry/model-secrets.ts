@@ -9,10 +9,10 @@
 import * as v from 'valibot'
 import type { ConversationModelRow } from '../db/conversation-models'
 import { open, seal } from '../db/sealing'
-import { maskSecret } from '../mask'
+import { maskSecret } from '../lib/mask'
+import { once } from '../lib/once'
+import { readStored } from '../lib/stored-json'
 import { mapSecrets, type Secrets } from '../models/secrets'
-import { once } from '../once'
-import { readStored } from '../stored-json'
 
 const Stored: () => v.GenericSchema<Secrets> = once(() =>
   v.object({

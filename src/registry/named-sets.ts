@@ -12,12 +12,12 @@ import {
 } from '../db/resource-entries'
 import { deleteResource, findResource, listResources, putResource } from '../db/resources'
 import { ApiError } from '../errors'
+import { readStoredObject } from '../lib/stored-json'
 import type { KeptSets } from '../search/kept-sets'
 import { isObject } from '../search/schema/values'
 import { newCurationOf, shownCuration } from '../search/sets/curation'
 import { CURATION_SET, curationSets, SYNONYM_SET, synonymSets } from '../search/sets/kept'
 import { synonymOf } from '../search/sets/synonym'
-import { readStoredObject } from '../stored-json'
 
 /** Bytes of a set as stored JSON: a row of D1 holds 2 MB. */
 export const MAX_SET_BYTES = 1_000_000

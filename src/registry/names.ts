@@ -5,7 +5,7 @@ import { type Database, database, nearby, noteWrite } from '../db/client'
 import { type CollectionRow, findCollectionRow } from '../db/collections'
 import { RowCache } from '../db/row-cache'
 import { collectionMissing } from '../errors'
-import { once } from '../once'
+import { once } from '../lib/once'
 import type { Outline } from '../search/collection/outline'
 import type { CollectionPlace } from '../search/types'
 

@@ -1,7 +1,7 @@
 /** Which collections are being indexed again, after a change of their schema. */
 import { database } from '../db/client'
 import { isOwn, listCollectionRows } from '../db/collections'
-import { mapFew } from '../few'
+import { mapFew } from '../lib/few'
 import { collectionObject } from '../search/collection/handle'
 import type { SchemaProgress } from '../search/types'
 

@@ -4,7 +4,7 @@ import { database } from '../db/client'
 import { deleteResource, findResource, listResources, putResource } from '../db/resources'
 import { RowCache } from '../db/row-cache'
 import { ApiError } from '../errors'
-import { once } from '../once'
+import { once } from '../lib/once'
 import { isObject } from '../search/schema/values'
 
 /** How long a set is cached, in milliseconds. Another isolate searches with a changed one that much later. */

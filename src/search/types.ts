@@ -1,6 +1,6 @@
 /** The shapes that `search` shares with its callers. Their names are Typesense's, since they are its wire format. */
 
-import type { Part } from '../parts'
+import type { Part } from '../lib/parts'
 import type { Origin } from './fault-log'
 
 export const FIELD_TYPES = [

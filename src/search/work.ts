@@ -1,4 +1,4 @@
-import type { Alarm } from '../alarm'
+import type { Alarm } from '../durable/alarm'
 
 /** What the object provides to the collection in it. */
 export interface Surroundings {

@@ -1,6 +1,7 @@
 /** The model call that answers the question: its prompt, and its text as readers see it. */
+
+import { textOf } from '../lib/parts'
 import type { ChatMessage, Source } from '../models/language-model'
-import { textOf } from '../parts'
 import { requireForm } from './form'
 import { type Generated, malformedBy } from './generate'
 import { enumeratedPrompt } from './given'

@@ -8,8 +8,8 @@
  */
 
 import type { ErrorCode } from '../errors'
+import type { Part, TextPart } from '../lib/parts'
 import type { ChatMessage, GenerationRequest, Verdict } from '../models/language-model'
-import type { Part, TextPart } from '../parts'
 import type { SearchParameters, SearchResult } from '../search/types'
 import type { Citation, CutDocument, HitTrace, Timings, Usage } from './facts'
 

@@ -3,8 +3,8 @@
  * from it. Pure.
  */
 
+import { addText, contentOf, lasting, type Part, promptText, textOf } from '../lib/parts'
 import { type Verdict, verdictOf } from '../models/language-model'
-import { addText, contentOf, lasting, type Part, promptText, textOf } from '../parts'
 import type {
   CallTrace,
   Citation,

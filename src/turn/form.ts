@@ -6,7 +6,7 @@
  * before a model is asked.
  */
 import { ApiError, coded } from '../errors'
-import { requireShallow } from '../json-depth'
+import { requireShallow } from '../lib/json-depth'
 import type { AnswerForm } from '../models/answer-form'
 import type { Generated } from './generate'
 

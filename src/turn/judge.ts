@@ -6,8 +6,8 @@
  * It is one call, made while the search runs. Text longer than the model's `max_bytes` is judged in pieces.
  */
 import { coded } from '../errors'
-import { mapFew } from '../few'
-import { filesOf, promptText, textOf } from '../parts'
+import { mapFew } from '../lib/few'
+import { filesOf, promptText, textOf } from '../lib/parts'
 import type { HistoryMessage } from './events'
 import type { Generated } from './generate'
 import { guardrailPrompt } from './prompt'

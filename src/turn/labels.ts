@@ -5,7 +5,7 @@
  * expect names that end like file names (contract chat-protocols 1.8). A label is a field of the document, or
  * its id and `.txt`.
  */
-import { regExp } from '../once'
+import { regExp } from '../lib/once'
 
 /** How documents are labelled. */
 export interface Labelling {

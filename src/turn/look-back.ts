@@ -1,6 +1,7 @@
 /** The conversation so far, without expired messages. */
+
+import { promptText, textOf } from '../lib/parts'
 import type { ChatMessage } from '../models/language-model'
-import { promptText, textOf } from '../parts'
 import type { RecentMessages, StoredMessage } from '../search/types'
 import type { HistoryMessage } from './events'
 import type { TurnPorts } from './ports'

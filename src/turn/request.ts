@@ -1,8 +1,8 @@
 /** What a protocol hands to the Conversation object for one turn. */
 import type { Failure } from '../errors'
+import type { Part } from '../lib/parts'
 import type { AnswerForm } from '../models/answer-form'
 import type { ConversationModelConfig } from '../models/language-model'
-import type { Part } from '../parts'
 import type { CollectionPlace, SearchParameters, SearchScope } from '../search/types'
 import type { Reading } from './events'
 import type { Given } from './given'

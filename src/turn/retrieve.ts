@@ -1,6 +1,6 @@
 /** Runs a turn's searches and turns their replies into the documents of the prompt. */
 import { type ApiError, type Outcome, plainFailure } from '../errors'
-import { mapFew } from '../few'
+import { mapFew } from '../lib/few'
 import type { Source } from '../models/language-model'
 import { MAX_Q_BYTES } from '../search/limits'
 import { byRank, inTurn, type MergeLists } from '../search/merge-lists'

@@ -5,9 +5,9 @@
  * there. If the search fails for good, the turn need not wait for the model or pay for it.
  */
 
+import { textOf } from '../lib/parts'
 import { ProviderError } from '../models/provider-error'
 import { namespaceOf } from '../models/providers'
-import { textOf } from '../parts'
 import { fitHistory } from './budget'
 import type { HistoryMessage } from './events'
 import type { Generated } from './generate'

@@ -6,13 +6,13 @@
  */
 
 import { ApiError, coded, logFailure, storageFull, unwrap } from '../errors'
+import { contentOf, filesOf, lasting, textOf, withoutFileTexts } from '../lib/parts'
+import { settlesWithin } from '../lib/settles'
 import { silenceOf } from '../models/call'
 import type { ChatMessage, Source } from '../models/language-model'
 import { namespaceOf } from '../models/providers'
 import { overallLimit } from '../models/silence'
-import { contentOf, filesOf, lasting, textOf, withoutFileTexts } from '../parts'
 import { isShort } from '../search/text/query'
-import { settlesWithin } from '../settles'
 import { answerQuestion } from './answer'
 import { attachedBytes, formBytes } from './budget'
 import { resolveCitations } from './citations'

@@ -4,7 +4,7 @@
  * turn. Once the conversation has a name, its own history counts and a transcript is ignored.
  */
 
-import { type Part, promptText, storedLength } from '../parts'
+import { type Part, promptText, storedLength } from '../lib/parts'
 import { byteLength } from './serialise'
 
 export interface TranscriptMessage {

@@ -3,8 +3,8 @@
  * passes the bytes on without running JavaScript for each piece: reading, encoding and writing a piece there takes 0.1 ms,
  * and the Free plan allows a request 10 ms.
  */
-import { asciiJson } from '../ascii-json'
-import { splitText } from '../split-text'
+import { asciiJson } from '../lib/ascii-json'
+import { splitText } from '../lib/split-text'
 
 export type Slot =
   | { slot: 'text' | 'conversation' | 'turn' | 'seq' }

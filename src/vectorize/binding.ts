@@ -1,6 +1,6 @@
 /** The bound Vectorize indexes, and the ids and namespaces that a collection uses in them. */
 
-import { inBackground, outgoing } from '../outgoing'
+import { inBackground, outgoing } from '../lib/outgoing'
 
 /** The calls of a Vectorize index that Parley makes. */
 export type VectorizeBinding = Pick<Vectorize, 'query' | 'upsert' | 'deleteByIds' | 'getByIds' | 'describe'>

@@ -11,7 +11,7 @@
  */
 
 import * as v from 'valibot'
-import { once } from '../once'
+import { once } from '../lib/once'
 import { readMeta, writeMeta } from '../search/meta'
 import {
   columnsTable,

@@ -8,7 +8,7 @@
  */
 import * as v from 'valibot'
 import { ApiError } from '../errors'
-import { once } from '../once'
+import { once } from '../lib/once'
 import { readMeta, writeMeta } from '../search/meta'
 import type { Background, Surroundings } from '../search/work'
 import { MAX_GET, type VectorizeBinding, vectorizeFor } from './binding'

@@ -6,9 +6,9 @@
  * the mutation are read back too: once they are there, the whole mutation is.
  */
 
-import type { Alarm } from '../alarm'
-import { backoff } from '../backoff'
+import type { Alarm } from '../durable/alarm'
 import { logFailure } from '../errors'
+import { backoff } from '../lib/backoff'
 import type { Condition } from '../search/filter/conditions'
 import type { FieldSlot, StoredSchema } from '../search/schema/layout'
 import type { Field } from '../search/types'

@@ -1,5 +1,5 @@
 /** A whole turn as its events, for tests of encoders. */
-import { contentOf } from '../../src/parts'
+import { contentOf } from '../../src/lib/parts'
 import type { SearchReply, SourceReference, TurnEvent, TurnEventBody } from '../../src/turn/events'
 import { passagesOf } from '../../src/turn/passage'
 import { hitsOf, scoreOf, summaryOf, withoutVectors } from '../../src/turn/retrieve'

@@ -11,7 +11,7 @@ import {
 } from '../../src/conversation/conversations'
 import { sweepExpired } from '../../src/conversation/expiry'
 import { unwrap } from '../../src/errors'
-import { contentOf, textOf } from '../../src/parts'
+import { contentOf, textOf } from '../../src/lib/parts'
 import { createCollection, dropCollection } from '../../src/registry/collections'
 import { Collection } from '../../src/search/collection/object'
 import type { Asker } from '../../src/turn/request'

@@ -2,7 +2,7 @@
 
 import { runInDurableObject } from 'cloudflare:test'
 import { afterEach, beforeAll, expect, it, vi } from 'vitest'
-import { contentOf } from '../../src/parts'
+import { contentOf } from '../../src/lib/parts'
 import * as handle from '../../src/search/collection/handle'
 import type { CollectionRpc } from '../../src/search/collection/rpc'
 import type { AskRequest } from '../../src/turn/request'

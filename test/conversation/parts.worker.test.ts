@@ -1,7 +1,7 @@
 /** What is not text in a conversation is kept where its text is, and read again from there. */
 import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test'
 import { afterEach, beforeAll, expect, it, vi } from 'vitest'
-import { contentOf, type Part, textOf } from '../../src/parts'
+import { contentOf, type Part, textOf } from '../../src/lib/parts'
 import { foldTurn } from '../../src/turn/fold'
 import { asking, eventsOf, messagesOf, openai, rowsOf, setStage, speaking, stub, take } from './stage'
 

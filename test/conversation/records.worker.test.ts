@@ -11,7 +11,7 @@ import { inspect } from 'node:util'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import * as turns from '../../src/db/turns'
 import { unwrap } from '../../src/errors'
-import { contentOf, textOf } from '../../src/parts'
+import { contentOf, textOf } from '../../src/lib/parts'
 import { Collection } from '../../src/search/collection/object'
 import {
   asking,

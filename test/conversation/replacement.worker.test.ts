@@ -6,7 +6,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vite
 import { namedConversationId } from '../../src/conversation/conversation-id'
 import { traceConversation } from '../../src/conversation/conversations'
 import { unwrap } from '../../src/errors'
-import { contentOf, textOf } from '../../src/parts'
+import { contentOf, textOf } from '../../src/lib/parts'
 import { Collection } from '../../src/search/collection/object'
 import type { AskRequest } from '../../src/turn/request'
 import {

@@ -3,7 +3,7 @@
 import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { unwrap } from '../../src/errors'
-import { contentOf, textOf } from '../../src/parts'
+import { contentOf, textOf } from '../../src/lib/parts'
 import type { TurnEvent } from '../../src/turn/events'
 import { foldTurn } from '../../src/turn/fold'
 import { ADMIN, asking, conversation, makeProvider, openai, read, setStage, stub, take } from './stage'

@@ -1,7 +1,7 @@
 /** What a conversation has stored as JSON is read by its shape. */
 import { describe, expect, it } from 'vitest'
 import { documentsShape, metaShapes, noteShape, usageShape } from '../../src/conversation/stored'
-import { readStored } from '../../src/stored-json'
+import { readStored } from '../../src/lib/stored-json'
 
 const usage = { day: '2026-11-22', owner: 'admin', modelId: 'm', inputTokens: 3, outputTokens: 4 }
 const conversation = {

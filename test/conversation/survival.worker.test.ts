@@ -6,7 +6,7 @@ import { Outbox } from '../../src/conversation/outbox'
 import { TurnLog } from '../../src/conversation/turn-log'
 import * as turns from '../../src/db/turns'
 import { unwrap } from '../../src/errors'
-import { contentOf, textOf } from '../../src/parts'
+import { contentOf, textOf } from '../../src/lib/parts'
 import type { TurnEvent } from '../../src/turn/events'
 import {
   ADMIN,

@@ -5,7 +5,7 @@ import { afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
 import { getConversation } from '../../src/conversation/conversations'
 import { database } from '../../src/db/client'
 import { deleteTurn } from '../../src/db/turns'
-import { textOf } from '../../src/parts'
+import { textOf } from '../../src/lib/parts'
 import type { AskRequest } from '../../src/turn/request'
 import {
   ADMIN,

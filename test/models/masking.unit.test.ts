@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { maskSecret } from '../../src/mask'
+import { maskSecret } from '../../src/lib/mask'
 import { Masking, masked } from '../../src/models/connector/masking'
 import type { Delta } from '../../src/models/language-model'
 

@@ -4,10 +4,10 @@ import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
 import { listApiKeys } from '../../src/db/api-keys'
 import { database } from '../../src/db/client'
+import { readStored, readStoredObject } from '../../src/lib/stored-json'
 import { readAssistant } from '../../src/registry/assistants'
 import { openSecrets, shownSecrets } from '../../src/registry/model-secrets'
 import { getModel } from '../../src/registry/models'
-import { readStored, readStoredObject } from '../../src/stored-json'
 
 const assistant = {
   model: 'm',

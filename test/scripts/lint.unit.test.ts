@@ -46,6 +46,7 @@ const LAYERS = [
   ['src/api/opensearch/rows.ts', "import { a } from '../../db/client'\na()\n", 'api/opensearch may import'],
   ['src/api/shared/rows.ts', "import { eq } from 'drizzle-orm'\neq()\n", 'drizzle-orm: api/shared may not'],
   ['src/api/http/read.ts', "import { a } from '../shared/read'\na()\n", 'api/http may import'],
+  ['src/lib/call.ts', "import { a } from '../durable/calls'\na()\n", 'lib may import none'],
   ['src/auth/app.ts', "import { app } from '../app'\napp()\n", 'app.ts: auth may import'],
 ] as const
 
@@ -68,6 +69,7 @@ const RIGHT = [
   ['src/db/checked.ts', 'export const a = (b: string) => JSON.parse(b) as unknown\n'],
   ['src/search/run/sets.ts', "import { a } from '../sets/kept'\na()\n"],
   ['src/api/mcp/read.ts', "import { a } from '../shared/read'\na()\n"],
+  ['src/search/text/once.ts', "import { a } from '../../lib/once'\na()\n"],
   ['src/app.ts', "import { a } from './api/mcp'\na()\n"],
 ] as const
 

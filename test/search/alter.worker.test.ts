@@ -2,7 +2,7 @@
 import { runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { describe, expect, it, vi } from 'vitest'
-import { Alarm } from '../../src/alarm'
+import { Alarm } from '../../src/durable/alarm'
 import { attempt, unwrap } from '../../src/errors'
 import { Altering } from '../../src/search/collection/altering'
 import { openCollection } from '../../src/search/collection/open'

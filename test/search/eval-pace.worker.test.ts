@@ -3,7 +3,7 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { expect, it, vi } from 'vitest'
-import { Alarm } from '../../src/alarm'
+import { Alarm } from '../../src/durable/alarm'
 import { ApiError } from '../../src/errors'
 import { openCollection } from '../../src/search/collection/open'
 import { writeMeta } from '../../src/search/meta'

@@ -1,7 +1,7 @@
 /** Collections whose full-text index a test fills by SQL. */
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { Alarm } from '../../src/alarm'
+import { Alarm } from '../../src/durable/alarm'
 import { type Open, openCollection } from '../../src/search/collection/open'
 import { readSchema } from '../../src/search/schema/stored'
 import { makeCollection } from './make-collection'

@@ -1,7 +1,7 @@
 /** POST /collections: what is refused, in which words, and what is filled in. */
 import { describe, expect, it } from 'vitest'
 import { ApiError } from '../../src/errors'
-import { maskSecret } from '../../src/mask'
+import { maskSecret } from '../../src/lib/mask'
 import { parseSchema, summarize } from '../../src/search/schema/schema'
 
 const field = (extra: Record<string, unknown> = {}) => ({ name: 'f', type: 'string', ...extra })

@@ -2,7 +2,7 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, expect, it, vi } from 'vitest'
-import { Alarm } from '../../src/alarm'
+import { Alarm } from '../../src/durable/alarm'
 import { openCollection } from '../../src/search/collection/open'
 import { search } from '../../src/search/run/cached-search'
 import type { SearchContext } from '../../src/search/run/context'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { editDistance } from '../../src/nearest'
+import { editDistance } from '../../src/lib/nearest'
 import { wordDistance } from '../../src/search/text/word-distance'
 
 describe('wordDistance', () => {

@@ -1,7 +1,7 @@
 /** A follow-up is searched together with the question before it, which tells what it is about. */
 
 import { describe, expect, it } from 'vitest'
-import { contentOf } from '../../src/parts'
+import { contentOf } from '../../src/lib/parts'
 import type { SearchParameters } from '../../src/search/types'
 import { asking, makeWorld, message, take } from './world'
 

@@ -2,7 +2,7 @@
 
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { lasting, textOf } from '../../src/parts'
+import { lasting, textOf } from '../../src/lib/parts'
 import { audienceOf, type LogEvent, type LogEventBody, type Passage } from '../../src/turn/events'
 import {
   emptyTurn,

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import { ApiError } from '../../src/errors'
-import { contentOf, textOf } from '../../src/parts'
+import { contentOf, textOf } from '../../src/lib/parts'
 import { config } from '../models/ask'
 import { asking, makeWorld, message, ofType, says, take } from './world'
 

@@ -1,9 +1,9 @@
 /** Turns whose model does not end, or does not write the question that it should. */
 
 import { afterEach, describe, expect, it, vi } from 'vitest'
+import { contentOf, textOf } from '../../src/lib/parts'
 import type { Delta } from '../../src/models/language-model'
 import { ProviderError } from '../../src/models/provider-error'
-import { contentOf, textOf } from '../../src/parts'
 import { asking, makeWorld, message, ofType, says, take } from './world'
 
 const said = [

@@ -1,6 +1,6 @@
 /** Logs of turns at random. */
 import fc from 'fast-check'
-import { contentOf, type Part, type TextPart } from '../../src/parts'
+import { contentOf, type Part, type TextPart } from '../../src/lib/parts'
 import {
   type CallTrace,
   isNumbered,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { contentOf } from '../../src/lib/parts'
 import { ProviderError } from '../../src/models/provider-error'
-import { contentOf } from '../../src/parts'
 import type { Hit, SearchParameters } from '../../src/search/types'
 import { scoreOf } from '../../src/turn/retrieve'
 import { config } from '../models/ask'

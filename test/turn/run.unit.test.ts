@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest'
 import { ApiError } from '../../src/errors'
+import { contentOf, textOf } from '../../src/lib/parts'
 import type { Delta } from '../../src/models/language-model'
-import { contentOf, textOf } from '../../src/parts'
 import { config } from '../models/ask'
 import { asking, makeWorld, message, NOW, ofType, says, take } from './world'
 

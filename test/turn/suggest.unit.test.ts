@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { ApiError } from '../../src/errors'
+import { contentOf } from '../../src/lib/parts'
 import type { Delta, GenerationRequest, LanguageModel } from '../../src/models/language-model'
-import { contentOf } from '../../src/parts'
 import { SUGGESTIONS_MS } from '../../src/turn/suggest'
 import { config } from '../models/ask'
 import { asking, makeWorld, ofType, says, take } from './world'

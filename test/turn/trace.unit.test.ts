@@ -2,9 +2,9 @@
 
 import { describe, expect, it } from 'vitest'
 import { ApiError } from '../../src/errors'
+import { contentOf } from '../../src/lib/parts'
 import type { Delta, GenerationRequest } from '../../src/models/language-model'
 import { type Fault, ProviderError } from '../../src/models/provider-error'
-import { contentOf } from '../../src/parts'
 import { config } from '../models/ask'
 import { asking, makeWorld, message, NOW, ofType, says, take } from './world'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { contentOf, textOf } from '../../src/parts'
+import { contentOf, textOf } from '../../src/lib/parts'
 import { fitTranscript, type TranscriptMessage } from '../../src/turn/transcript'
 import { asking, makeWorld, message, NOW, ofType, take } from './world'
 

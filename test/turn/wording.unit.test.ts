@@ -12,7 +12,7 @@ import { MessageEncoder } from '../../src/api/typesense/encoder'
 import { STREAM_WORDING } from '../../src/api/typesense/reply'
 import { TEXT_DELTA_WORDING, UiStreamEncoder } from '../../src/api/ui-stream/encoder'
 import { PLAIN_WORDING, TextEncoderOfTurn } from '../../src/api/ui-stream/text'
-import { contentOf } from '../../src/parts'
+import { contentOf } from '../../src/lib/parts'
 import type { TurnEvent } from '../../src/turn/events'
 import { type Wording, writePiece } from '../../src/turn/wording'
 

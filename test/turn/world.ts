@@ -1,8 +1,8 @@
 /** A world for a turn: collections, a history, a language model and a clock, all in memory. */
 
 import { ApiError, attempt, type Outcome } from '../../src/errors'
+import { contentOf } from '../../src/lib/parts'
 import type { Delta, GenerationRequest, LanguageModel } from '../../src/models/language-model'
-import { contentOf } from '../../src/parts'
 import type { Document, SearchParameters, SearchResult, StoredMessage } from '../../src/search/types'
 import {
   type HistoryMessage,

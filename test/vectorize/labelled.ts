@@ -1,7 +1,7 @@
 /** A collection with labels in an object of its own, put together as the Collection does it, with its parts in reach. */
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { Alarm } from '../../src/alarm'
+import { Alarm } from '../../src/durable/alarm'
 import { applyAlteration, prepareAlteration, readAlteration } from '../../src/search/collection/alter'
 import { migrate } from '../../src/search/collection/migrations'
 import { Reindex } from '../../src/search/collection/reindex'

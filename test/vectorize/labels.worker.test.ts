@@ -1,8 +1,8 @@
 /** What vectors tell Vectorize of their documents, and what it is told of filters. */
 import fc from 'fast-check'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
+import { readExactObject } from '../../src/lib/stored-json'
 import { impliedConditions } from '../../src/search/filter/conditions'
-import { readExactObject } from '../../src/stored-json'
 import { labelFilter } from '../../src/vectorize/label-filter'
 import { PROPERTIES, readLabels } from '../../src/vectorize/labels'
 import { passingIn } from '../search/passing'

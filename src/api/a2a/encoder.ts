@@ -1,6 +1,6 @@
 /** Writes a turn as a task of A2A: its pieces are updates of one artifact, the answer. */
 import type { Failure } from '../../errors'
-import { textOf } from '../../parts'
+import { textOf } from '../../lib/parts'
 import type { TurnEvent } from '../../turn/events'
 import { emptyTurn, fold, type Turn } from '../../turn/fold'
 import { type RpcId, rpcResult } from '../http/json-rpc'

@@ -2,7 +2,7 @@
 import * as v from 'valibot'
 import { handleOf, isSealed } from '../../conversation/sealed-id'
 import { ApiError } from '../../errors'
-import { once } from '../../once'
+import { once } from '../../lib/once'
 import { isTerminal } from '../../turn/events'
 import { parseJson, readText } from '../http/body'
 import { type ChatParties, findChat } from '../http/chat-names'

@@ -1,5 +1,5 @@
 /** Requests of CopilotKit's client to its runtime, other than runs. */
-import { textOf } from '../../parts'
+import { textOf } from '../../lib/parts'
 import { listAssistants } from '../../registry/assistants'
 import { readJson } from '../http/body'
 import { openParties } from '../http/chat-parties'

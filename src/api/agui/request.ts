@@ -1,8 +1,8 @@
 /** Reads AG-UI's `RunAgentInput`. Pure. */
 import * as v from 'valibot'
 import { ApiError } from '../../errors'
-import { once } from '../../once'
-import { contentOf } from '../../parts'
+import { once } from '../../lib/once'
+import { contentOf } from '../../lib/parts'
 import type { TranscriptMessage } from '../../turn/transcript'
 import { shaped } from '../http/shape'
 import { textIn } from '../shared/message-text'

@@ -1,7 +1,7 @@
 /** Reads the body of a request: JSON, or a form with JSON and files. */
 import { sha256Bytes } from '../../auth/digest'
-import type { FilePart } from '../../parts'
-import { isTextFile, isVague, LONGEST_FILE_NAME, MOST_FILES } from '../../text-file'
+import type { FilePart } from '../../lib/parts'
+import { isTextFile, isVague, LONGEST_FILE_NAME, MOST_FILES } from '../../lib/text-file'
 import { bodyBytes, parseJson, readText, tooLarge } from '../http/body'
 import { FieldError } from './errors'
 import { boundaryOf, type Part, readMultipart } from './multipart'

@@ -1,6 +1,6 @@
 /** POST /chat and /chat/stream: a question in any dialect of the AI Chat Protocol. */
 import { lookBackAhead } from '../../conversation/look-back-ahead'
-import { once } from '../../once'
+import { once } from '../../lib/once'
 import { DEFAULT_ASSISTANT } from '../../registry/assistants'
 import { namedUser } from '../http/admit-turn'
 import { deliver } from '../http/deliver'

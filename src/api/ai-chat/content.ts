@@ -4,7 +4,7 @@
  */
 
 import { ApiError } from '../../errors'
-import { regExp } from '../../once'
+import { regExp } from '../../lib/once'
 import { DEFAULT_ASSISTANT } from '../../registry/assistants'
 import { quoted } from '../../search/filter/print'
 import type { Document } from '../../search/types'

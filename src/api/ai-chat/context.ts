@@ -1,6 +1,6 @@
 /** Sources and thoughts in the shapes of the AI Chat Protocol. Pure. */
 
-import { textOf } from '../../parts'
+import { textOf } from '../../lib/parts'
 import type { Turn } from '../../turn/fold'
 import { labelOf } from '../../turn/labels'
 import { byteLength } from '../../turn/serialise'

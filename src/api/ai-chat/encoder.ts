@@ -6,8 +6,8 @@
  */
 
 import type { Failure } from '../../errors'
-import { textOf } from '../../parts'
-import { splitText } from '../../split-text'
+import { textOf } from '../../lib/parts'
+import { splitText } from '../../lib/split-text'
 import type { TurnEvent } from '../../turn/events'
 import { emptyTurn, fold, type Turn } from '../../turn/fold'
 import type { Wording } from '../../turn/wording'

@@ -1,5 +1,5 @@
 /** Reads a body of the AI Chat Protocol (contract chat-protocols 1.4). Pure. */
-import { contentOf, textOf } from '../../parts'
+import { contentOf, textOf } from '../../lib/parts'
 import { LONGEST_QUESTION } from '../../turn/question-length'
 import type { TranscriptMessage } from '../../turn/transcript'
 import { asRecord, type Dialect } from './dialect'

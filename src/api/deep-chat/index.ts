@@ -1,7 +1,7 @@
 /** deep-chat in its own format (contract 3.4). */
 
 import { inFull } from '../../errors'
-import { textOf } from '../../parts'
+import { textOf } from '../../lib/parts'
 import { openParties } from '../http/chat-parties'
 import { deliver } from '../http/deliver'
 import { type FailedRequest, failureOf, json } from '../http/response'

@@ -1,8 +1,8 @@
 /** Reads what deep-chat sends: `{messages: [{role, text}], conversation_id}`. Pure. */
 import * as v from 'valibot'
 import { ApiError } from '../../errors'
-import { once } from '../../once'
-import { contentOf } from '../../parts'
+import { once } from '../../lib/once'
+import { contentOf } from '../../lib/parts'
 import type { TranscriptMessage } from '../../turn/transcript'
 import { shaped } from '../http/shape'
 

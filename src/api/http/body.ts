@@ -1,11 +1,11 @@
 /** Reads request bodies: whatever their content type, gzipped or not, up to a limit. */
 
-import { type ByteReader, byteReader } from '../../byte-reader'
 import { ApiError, detailed } from '../../errors'
-import { parseExact } from '../../exact-json'
-import { requireShallow } from '../../json-depth'
-import { describeFault } from '../../json-fault'
-import { Pauses, pause } from '../../pause'
+import { type ByteReader, byteReader } from '../../lib/byte-reader'
+import { parseExact } from '../../lib/exact-json'
+import { requireShallow } from '../../lib/json-depth'
+import { describeFault } from '../../lib/json-fault'
+import { Pauses, pause } from '../../lib/pause'
 import { inflate } from './inflate'
 
 /** Bytes of a JSON body after inflating: a document, a schema, a set of searches. */

@@ -1,6 +1,6 @@
 /** Which origins may call the API, and which host names it answers to. */
 import { ApiError } from '../../errors'
-import { foreignOrigin, isLoopbackHost, matchesOrigin } from '../../origins'
+import { foreignOrigin, isLoopbackHost, matchesOrigin } from '../../lib/origins'
 import { errorResponse, json } from './response'
 
 const METHODS = 'POST, GET, DELETE, PUT, PATCH, OPTIONS'

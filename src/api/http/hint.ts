@@ -1,6 +1,6 @@
 /** Adds to a refusal which name may have been mistyped, on wires that fix the message and ignore unknown names. */
 import { ApiError } from '../../errors'
-import { nearest } from '../../nearest'
+import { nearest } from '../../lib/nearest'
 import { isObject } from '../../search/schema/values'
 
 /** Search parameters whose mistyped name does most harm: a search without its filter finds everything. */

@@ -6,7 +6,7 @@
  * output until that has been read. It is part of the runtime too, and weighs nothing in the bundle.
  */
 import type { Gunzip } from 'node:zlib'
-import type { ByteReader } from '../../byte-reader'
+import type { ByteReader } from '../../lib/byte-reader'
 
 /** Bytes of a piece of output. Two of them at most are inflated before they are read. */
 const PIECE_BYTES = 64 * 1024

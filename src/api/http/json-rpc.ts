@@ -1,7 +1,7 @@
 /** JSON-RPC 2.0, which MCP and A2A speak (https://www.jsonrpc.org/specification). */
 import * as v from 'valibot'
 import { ApiError, inFull } from '../../errors'
-import { once } from '../../once'
+import { once } from '../../lib/once'
 import { codeOf } from '../../turn/errors'
 import { type FailedRequest, failureOf } from './response'
 

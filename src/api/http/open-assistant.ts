@@ -2,7 +2,7 @@
 import { type Access, ASK_ACTIONS, mayAskAssistant } from '../../auth/access'
 import { admit, requireOrigin } from '../../auth/admit'
 import { mayAsk } from '../../auth/pins'
-import { matchesOrigin } from '../../origins'
+import { matchesOrigin } from '../../lib/origins'
 import { readAhead } from '../../registry/ahead'
 import { type Assistant, assistantNotFound, findAssistant, searchesOf } from '../../registry/assistants'
 import { presentedKey } from './presented-key'

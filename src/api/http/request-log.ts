@@ -4,7 +4,7 @@
  * LOG_CONTENT=on, for debugging, adds the question. A turn has a line of its own (turn/turn-line.ts).
  */
 import type { Note } from '../../auth/admit'
-import { foreignOrigin } from '../../origins'
+import { foreignOrigin } from '../../lib/origins'
 import type { Origin } from '../../search/fault-log'
 
 /** The data of a request for the log. Each layer adds what it learns. */

@@ -1,7 +1,7 @@
 /** The tool `ask`: a question to the assistant, with progress while its answer is written. */
 import type { Failure } from '../../errors'
 import { inFull } from '../../errors'
-import { textOf } from '../../parts'
+import { textOf } from '../../lib/parts'
 import type { TurnEvent } from '../../turn/events'
 import { emptyTurn, fold, type Turn } from '../../turn/fold'
 import { type RpcId, rpcFrame, rpcResult } from '../http/json-rpc'

@@ -1,7 +1,7 @@
 /** Documents as resources: `parley://documents/COLLECTION/ID`. */
 import { ApiError } from '../../errors'
+import { once } from '../../lib/once'
 import { titleOf } from '../../models/extractive/sentences'
-import { once } from '../../once'
 import { quoted } from '../../search/filter/print'
 import { INVALID_PARAMS, RpcError } from '../http/json-rpc'
 import { type FoundDocument, lookUp, requireSearch, wholeText } from '../shared/documents'

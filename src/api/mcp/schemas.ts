@@ -1,5 +1,5 @@
 /** The descriptions of the tools for clients. */
-import { once } from '../../once'
+import { once } from '../../lib/once'
 
 const string = (description: string) => ({ type: 'string', description })
 const array = (items: unknown) => ({ type: 'array', items })

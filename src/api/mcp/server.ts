@@ -7,7 +7,7 @@
 import { requireRate } from '../../auth/rate-limit'
 import { requireFewSearches } from '../../auth/searches'
 import { ApiError } from '../../errors'
-import { once } from '../../once'
+import { once } from '../../lib/once'
 import { parseJson, readText } from '../http/body'
 import { openParties } from '../http/chat-parties'
 import {

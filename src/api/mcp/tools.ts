@@ -2,7 +2,7 @@
 import * as v from 'valibot'
 import { requireAccess } from '../../auth/admit'
 import { listConversations } from '../../conversation/conversations'
-import { once } from '../../once'
+import { once } from '../../lib/once'
 import { passagesOf } from '../../turn/passage'
 import { LONGEST_QUESTION } from '../../turn/question-length'
 import { askerOf } from '../http/asker'

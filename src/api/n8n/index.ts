@@ -1,7 +1,7 @@
 /** n8n's chat widget, with Parley instead of a workflow's webhook. */
 import * as v from 'valibot'
-import { once } from '../../once'
-import { textOf } from '../../parts'
+import { once } from '../../lib/once'
+import { textOf } from '../../lib/parts'
 import type { ChatParties } from '../http/chat-names'
 import { deliver } from '../http/deliver'
 import { json } from '../http/response'

@@ -8,7 +8,7 @@ import { addMessage, changeMemory, isJudged, type MemoryRow } from '../../conver
 import { memoryOf } from '../../conversation/memory-views'
 import { openConversation } from '../../conversation/opened'
 import { ApiError } from '../../errors'
-import { once } from '../../once'
+import { once } from '../../lib/once'
 import { type Assistant, DEFAULT_ASSISTANT, findAssistant, listAssistants } from '../../registry/assistants'
 import type { StoredMessage } from '../../search/types'
 import { parseJson, readText } from '../http/body'

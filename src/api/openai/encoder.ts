@@ -8,7 +8,7 @@
  */
 
 import type { Failure } from '../../errors'
-import { textOf } from '../../parts'
+import { textOf } from '../../lib/parts'
 import type { TurnEvent, Usage } from '../../turn/events'
 import { emptyTurn, fold, type Turn } from '../../turn/fold'
 import type { Wording } from '../../turn/wording'

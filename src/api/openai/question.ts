@@ -2,9 +2,9 @@
 
 import * as v from 'valibot'
 import { ApiError } from '../../errors'
+import { once } from '../../lib/once'
+import { contentOf, type ToolCallPart } from '../../lib/parts'
 import type { AnswerForm } from '../../models/answer-form'
-import { once } from '../../once'
-import { contentOf, type ToolCallPart } from '../../parts'
 import { requireSchema } from '../../turn/form'
 import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../../turn/question-length'
 import type { TranscriptMessage } from '../../turn/transcript'

@@ -1,6 +1,6 @@
 /** Reads the body of /v1/chat/completions (contract 3.3). Pure. */
 import * as v from 'valibot'
-import { once } from '../../once'
+import { once } from '../../lib/once'
 import {
   checkBody,
   common,

@@ -1,6 +1,6 @@
 /** Reads the body of /v1/responses (contract 3.3). Pure. */
 import * as v from 'valibot'
-import { once } from '../../once'
+import { once } from '../../lib/once'
 import { type Place, readPlace } from './ids'
 import {
   checkBody,

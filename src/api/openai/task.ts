@@ -5,7 +5,7 @@
  */
 import { answeringOf, answerOnce } from '../../conversation/once'
 import { ApiError } from '../../errors'
-import { contentOf } from '../../parts'
+import { contentOf } from '../../lib/parts'
 import { byteLength } from '../../turn/serialise'
 import { admitTurn } from '../http/admit-turn'
 import type { ChatParties } from '../http/chat-names'

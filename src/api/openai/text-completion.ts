@@ -1,8 +1,8 @@
 /** POST /v1/completions: OpenAI's older API, where a prompt is one text. */
 import * as v from 'valibot'
 import type { Failure } from '../../errors'
-import { once } from '../../once'
-import { textOf } from '../../parts'
+import { once } from '../../lib/once'
+import { textOf } from '../../lib/parts'
 import type { TurnEvent } from '../../turn/events'
 import { deliver } from '../http/deliver'
 import type { OpenCall } from '../http/route'

@@ -3,7 +3,7 @@
  */
 import * as v from 'valibot'
 import { ApiError } from '../../errors'
-import { once } from '../../once'
+import { once } from '../../lib/once'
 import { parseJson, readText } from '../http/body'
 import { admitAsker, openAssistant } from '../http/open-assistant'
 import { json } from '../http/response'

@@ -1,6 +1,6 @@
 /** Errors in OpenSearch's shape: `{"error": {root_cause, type, reason}, "status"}`. */
 import { ApiError, type Failure, inFull } from '../../errors'
-import { nearest } from '../../nearest'
+import { nearest } from '../../lib/nearest'
 import { type FailedRequest, failureOf } from '../http/response'
 
 /** An error that names its OpenSearch type and further fields of its envelope. */

@@ -1,5 +1,5 @@
 /** OpenSearch's HTTP API for indices, documents and searches, on the same collections as all other APIs. */
-import { once } from '../../once'
+import { once } from '../../lib/once'
 import { servePage } from '../http/pages'
 import type { App, OpenCall } from '../http/route'
 import { register } from '../http/route'

@@ -1,10 +1,10 @@
 /** Indices: each is a collection, with the mapping as its schema. */
 import { requireCollections } from '../../auth/admit'
 import { ApiError, unwrap } from '../../errors'
+import { rest } from '../../lib/turn-taking'
 import { deleteAlias, listAliases, putAlias } from '../../registry/aliases'
 import { createCollection, dropCollection, listCollections } from '../../registry/collections'
 import type { CollectionSchema, CollectionSummary } from '../../search/types'
-import { rest } from '../../turn-taking'
 import { originOf } from '../http/request-log'
 import type { Call } from '../http/route'
 import { areKeywords } from './dynamic-templates'

@@ -1,7 +1,7 @@
 /** `_msearch`: several searches in one request. */
 
 import { requireCollections } from '../../auth/admit'
-import { mapFew } from '../../few'
+import { mapFew } from '../../lib/few'
 import type { PlannedSearch } from '../../turn/request'
 import { requireFewConditions } from '../http/plan'
 import type { Call } from '../http/route'

@@ -1,6 +1,7 @@
 /** Search pipelines: checked on arrival, stored as sent, and chosen by a search. */
+
+import { readStoredObject } from '../../lib/stored-json'
 import { deleteOne, type FindResource, findAll, storeOne } from '../../registry/resources'
-import { readStoredObject } from '../../stored-json'
 import type { Call } from '../http/route'
 import { answer, illegalArgument, OpenSearchError } from './errors'
 import { starPattern } from './pattern'

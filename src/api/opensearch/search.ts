@@ -3,7 +3,7 @@
 import type { Access } from '../../auth/access'
 import { countSearches, requireFewSearches } from '../../auth/searches'
 import { ApiError, unwrap } from '../../errors'
-import { mapFew } from '../../few'
+import { mapFew } from '../../lib/few'
 import type { Hit, SearchParameters, SearchResult } from '../../search/types'
 import type { PlannedSearch } from '../../turn/request'
 import { override } from '../http/parameters'

@@ -1,7 +1,7 @@
 /** A finished turn as Parley's own routes show it. Pure. */
 
 import type { InferOutput } from 'valibot'
-import { textOf } from '../../parts'
+import { textOf } from '../../lib/parts'
 import type { Turn } from '../../turn/fold'
 import { asAsked } from '../shared/asked'
 import { repliesOf } from '../shared/results'

@@ -1,7 +1,7 @@
 /** Schemas of requests that manage assistants. Like schemas.ts, this file imports nothing of the Worker. */
 import * as v from 'valibot'
-import { once } from '../../once.ts'
-import { MOST_ORIGINS, ORIGIN_PATTERN } from '../../origins.ts'
+import { once } from '../../lib/once.ts'
+import { MOST_ORIGINS, ORIGIN_PATTERN } from '../../lib/origins.ts'
 import { OVERRIDES, SAFE_OVERRIDES } from '../../registry/overrides.ts'
 import { CollectionName, Id, MOST_SEARCHES, Search } from './schemas.ts'
 

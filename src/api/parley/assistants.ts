@@ -1,5 +1,6 @@
 /** Lists, stores, reads and deletes assistants, and shows a page what it may know of one. */
 import { requireCollections } from '../../auth/admit'
+import { MOST_FILES } from '../../lib/text-file'
 import {
   type AssistantConfig,
   deleteAssistant,
@@ -10,7 +11,6 @@ import {
   searchesOf,
 } from '../../registry/assistants'
 import { findModel } from '../../registry/models'
-import { MOST_FILES } from '../../text-file'
 import { defaultPromptOf } from '../../turn/prompt'
 import { openAssistant } from '../http/open-assistant'
 import { json } from '../http/response'

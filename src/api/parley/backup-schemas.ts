@@ -1,7 +1,7 @@
 /** Schemas of requests that back up and restore. As schemas.ts, it imports nothing of the Worker. */
 import * as v from 'valibot'
 import { BACKUP_KINDS } from '../../db/backup-kinds.ts'
-import { once } from '../../once.ts'
+import { once } from '../../lib/once.ts'
 import { CollectionName } from './schemas.ts'
 
 export const BackupPath = once(() => v.object({ kind: v.picklist(BACKUP_KINDS) }))

@@ -8,7 +8,7 @@
  * JSON escapes line breaks, so the data is always one line. A `retrieval` shows the engine's replies beside the documents of
  * the prompt.
  */
-import { textOf } from '../../parts'
+import { textOf } from '../../lib/parts'
 import type { SearchReply, TurnEvent } from '../../turn/events'
 import type { Wording } from '../../turn/wording'
 import { asAsked } from '../shared/asked'

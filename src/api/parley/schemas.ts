@@ -3,8 +3,8 @@
  * file imports nothing of the Worker.
  */
 import * as v from 'valibot'
-import { once } from '../../once.ts'
-import { LONGEST_FILE_NAME, MOST_FILES } from '../../text-file.ts'
+import { once } from '../../lib/once.ts'
+import { LONGEST_FILE_NAME, MOST_FILES } from '../../lib/text-file.ts'
 import { LONGEST_QUESTION, QUESTION_EMPTY, QUESTION_TOO_LONG } from '../../turn/question-length.ts'
 
 /** No id is longer than this: longer ones are not looked up. */

@@ -3,7 +3,7 @@
  * be reported as a missing one.
  */
 import { ApiError } from '../../errors'
-import { meant, nearest } from '../../nearest'
+import { meant, nearest } from '../../lib/nearest'
 import { isObject } from '../../search/schema/values'
 import { COMMON_PARAMETERS } from '../http/hint'
 import type { Operation, Schema } from './operations'

@@ -1,5 +1,5 @@
 /** Detects that a question is asked again to get another answer, by a client that does not say so. Pure. */
-import { textOf } from '../../parts'
+import { textOf } from '../../lib/parts'
 import type { Replacement } from '../../turn/request'
 import type { TranscriptMessage } from '../../turn/transcript'
 

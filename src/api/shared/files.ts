@@ -1,10 +1,10 @@
 /** Text files that come with a question: which are accepted, and how large they may be. */
 import { ApiError } from '../../errors'
+import type { FilePart } from '../../lib/parts'
+import { isTextFile } from '../../lib/text-file'
 import type { AnswerForm } from '../../models/answer-form'
 import type { ConversationModelConfig } from '../../models/language-model'
-import type { FilePart } from '../../parts'
 import type { Assistant } from '../../registry/assistants'
-import { isTextFile } from '../../text-file'
 import { formBytes } from '../../turn/budget'
 import { byteLength } from '../../turn/serialise'
 

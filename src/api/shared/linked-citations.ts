@@ -5,7 +5,7 @@
  * A chat widget that renders Markdown and knows nothing of sources then still shows where an answer comes from. Brackets
  * that name no source stay as they are, and so do links that the model wrote.
  */
-import { textOf } from '../../parts'
+import { textOf } from '../../lib/parts'
 import type { Turn } from '../../turn/fold'
 import { type AnswerSource, type SourceFields, sourcesOf } from './sources'
 

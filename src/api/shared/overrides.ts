@@ -6,7 +6,7 @@
  */
 
 import { ApiError } from '../../errors'
-import { once } from '../../once'
+import { once } from '../../lib/once'
 import { OVERRIDES, type Override } from '../../registry/overrides'
 import type { Changes } from './assistant'
 

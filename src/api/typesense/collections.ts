@@ -2,6 +2,7 @@
 import { ADMIN } from '../../auth/access'
 import { requireCollections } from '../../auth/admit'
 import { ApiError, forbidden, plainFailure, unwrap } from '../../errors'
+import { rest } from '../../lib/turn-taking'
 import { cloneCollection } from '../../registry/clone'
 import {
   createCollection,
@@ -14,7 +15,6 @@ import { findCollection, forgetNames } from '../../registry/names'
 import { switchCollections } from '../../registry/switching'
 import { isObject } from '../../search/schema/values'
 import type { CollectionSummary } from '../../search/types'
-import { rest } from '../../turn-taking'
 import { readExactJson } from '../http/body'
 import { hinting, NEEDED } from '../http/hint'
 import { isTrue, listed } from '../http/parameters'

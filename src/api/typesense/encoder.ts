@@ -6,9 +6,9 @@
  * between two reads would arrive broken.
  */
 
-import { asciiJson } from '../../ascii-json'
 import type { Failure } from '../../errors'
-import { textOf } from '../../parts'
+import { asciiJson } from '../../lib/ascii-json'
+import { textOf } from '../../lib/parts'
 import type { HistoryMessage, TurnEvent } from '../../turn/events'
 import { allFailed, emptyTurn, fold, type Turn } from '../../turn/fold'
 import type { Wording } from '../../turn/wording'

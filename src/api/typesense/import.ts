@@ -5,7 +5,7 @@
  * transaction, which delays searches, so batches shrink while somebody searches.
  */
 import { ApiError, unwrap } from '../../errors'
-import { pause } from '../../pause'
+import { pause } from '../../lib/pause'
 import { documentsOf } from '../../registry/engines'
 import { findCollection } from '../../registry/names'
 import type { CollectionRpc } from '../../search/collection/rpc'

@@ -2,7 +2,7 @@
  * Reads JSONL in bounded memory: lines from bytes, batches from lines. Blank lines and overlong lines make no batch, and there
  * can be any number of them, so reading pauses by the bytes and lines read.
  */
-import { Pauses, pause } from '../../pause'
+import { Pauses, pause } from '../../lib/pause'
 import { byteLength } from '../../turn/serialise'
 
 /** UTF-16 units of the longest line: a row of SQLite holds 2 MB. */

@@ -6,7 +6,7 @@
  */
 import type { Access } from '../../auth/access'
 import { ApiError, forbidden } from '../../errors'
-import { mapFew } from '../../few'
+import { mapFew } from '../../lib/few'
 import { isExcluded, project } from '../../search/documents/projection'
 import { DEFAULT_GROUP_LIMIT, MAX_GROUPED_HITS } from '../../search/limits'
 import { byRank } from '../../search/merge-lists'

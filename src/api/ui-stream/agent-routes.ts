@@ -3,7 +3,7 @@
  * `/agents/ASSISTANT/CHAT`: a WebSocket, and `/get-messages` below it.
  */
 import { ApiError } from '../../errors'
-import { textOf } from '../../parts'
+import { textOf } from '../../lib/parts'
 import { emptyTurn, fold } from '../../turn/fold'
 import { openParties } from '../http/chat-parties'
 import { json } from '../http/response'

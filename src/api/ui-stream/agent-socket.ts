@@ -10,7 +10,7 @@
  * another, in which workerd serves nobody else.
  */
 import { ApiError, type Failure } from '../../errors'
-import { pause } from '../../pause'
+import { pause } from '../../lib/pause'
 import { openParties } from '../http/chat-parties'
 import { enter, leave } from '../http/front-door'
 import { logRequest, newRecord } from '../http/request-log'

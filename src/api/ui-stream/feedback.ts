@@ -1,7 +1,7 @@
 /** Feedback on a message, in the form that Algolia's chat widgets send. */
 import * as v from 'valibot'
 import { giveFeedback } from '../../conversation/conversations'
-import { once } from '../../once'
+import { once } from '../../lib/once'
 import { unknownTurn } from '../../turn/errors'
 import { namedUser } from '../http/admit-turn'
 import { askerOf } from '../http/asker'

@@ -1,7 +1,7 @@
 /** GET /ui/ASSISTANT/CHAT/messages: the chat so far, as the client's own messages. */
 import * as v from 'valibot'
-import { once } from '../../once'
-import { textOf } from '../../parts'
+import { once } from '../../lib/once'
+import { textOf } from '../../lib/parts'
 import { eventsOf, type Turn } from '../../turn/fold'
 import type { ChatParties } from '../http/chat-names'
 import { openParties } from '../http/chat-parties'

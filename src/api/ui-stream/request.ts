@@ -10,8 +10,8 @@
 
 import * as v from 'valibot'
 import { ApiError } from '../../errors'
-import { once } from '../../once'
-import { contentOf } from '../../parts'
+import { once } from '../../lib/once'
+import { contentOf } from '../../lib/parts'
 import type { TranscriptMessage } from '../../turn/transcript'
 import { textIn } from '../shared/message-text'
 import { turnOf } from './message-id'

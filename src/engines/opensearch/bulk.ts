@@ -1,7 +1,7 @@
 /** Documents as lines of `_bulk`, and its reply as the result lines of an import. */
 import * as v from 'valibot'
-import { parseExact } from '../../exact-json'
-import { once } from '../../once'
+import { parseExact } from '../../lib/exact-json'
+import { once } from '../../lib/once'
 import { isObject } from '../../search/schema/values'
 import type { ImportOptions, WriteAction } from '../../search/types'
 

@@ -1,7 +1,7 @@
 /** An OpenSearch cluster's errors as the caller reads them. */
 import * as v from 'valibot'
 import { ApiError, coded, collectionGone } from '../../errors'
-import { once } from '../../once'
+import { once } from '../../lib/once'
 
 const Reason = once(() => v.object({ type: v.optional(v.string()), reason: v.nullish(v.string()) }))
 

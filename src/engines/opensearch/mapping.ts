@@ -1,6 +1,6 @@
 /** The mapping of an OpenSearch index as the fields of a collection. */
 import * as v from 'valibot'
-import { once } from '../../once'
+import { once } from '../../lib/once'
 import type { StoredSchema } from '../../search/schema/layout'
 import type { CollectionSchema, Field, FieldType } from '../../search/types'
 import { plainField } from '../field'

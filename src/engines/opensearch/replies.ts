@@ -1,6 +1,6 @@
 /** OpenSearch's replies in Typesense's shape. */
 import * as v from 'valibot'
-import { once } from '../../once'
+import { once } from '../../lib/once'
 import { project } from '../../search/documents/projection'
 import type { FacetRequest } from '../../search/request/facet-request'
 import type { SearchRequest } from '../../search/request/request'

@@ -5,8 +5,8 @@
 import * as v from 'valibot'
 import { RowCache } from '../../db/row-cache'
 import { ApiError, attempt, type Outcome } from '../../errors'
-import { parseExact } from '../../exact-json'
-import { once } from '../../once'
+import { parseExact } from '../../lib/exact-json'
+import { once } from '../../lib/once'
 import { project } from '../../search/documents/projection'
 import { summarize } from '../../search/schema/schema'
 import type {

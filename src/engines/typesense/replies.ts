@@ -1,6 +1,6 @@
 /** Reads what a Typesense cluster replies: its errors, fields and hits. */
 import { ApiError, collectionGone } from '../../errors'
-import { parseExact } from '../../exact-json'
+import { parseExact } from '../../lib/exact-json'
 import { isObject } from '../../search/schema/values'
 import type { Hit, SearchResult } from '../../search/types'
 

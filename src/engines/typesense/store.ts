@@ -3,7 +3,7 @@
  * are passed back as the cluster wrote them, under the collection's name here.
  */
 import { ApiError, attempt, type Outcome } from '../../errors'
-import { parseExact } from '../../exact-json'
+import { parseExact } from '../../lib/exact-json'
 import { isObject } from '../../search/schema/values'
 import type {
   CollectionSchema,

@@ -3,7 +3,7 @@
  * body, each with its length in front and checksums. The network may cut them anywhere.
  */
 import type { EventStreamCodec } from '@smithy/core/event-streams'
-import { rest, worked } from '../../turn-taking'
+import { rest, worked } from '../../lib/turn-taking'
 import { endingWith, LARGEST_EVENT } from '../sse'
 
 export interface Frame {

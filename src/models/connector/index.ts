@@ -5,7 +5,7 @@
  */
 import { AwsV4Signer } from 'aws4fetch'
 import { ApiError } from '../../errors'
-import { maskSecret } from '../../mask'
+import { maskSecret } from '../../lib/mask'
 import { type CallOptions, ProviderCall, parseObject, silenceOf, textCall, type Wording } from '../call'
 import { type Egress, requireAllowed } from '../egress'
 import type {

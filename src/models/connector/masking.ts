@@ -1,5 +1,5 @@
 /** Masks secrets in a text that arrives in pieces. */
-import { maskSecret } from '../../mask'
+import { maskSecret } from '../../lib/mask'
 import type { Delta } from '../language-model'
 
 /** Holds back text that may be the beginning of a secret until the next piece decides. */

@@ -1,5 +1,5 @@
 /** Splits Markdown or plain text into blocks: paragraphs, lists, tables and code, each whole. */
-import { regExp } from '../../once'
+import { regExp } from '../../lib/once'
 
 export interface Block {
   kind: 'text' | 'list' | 'table' | 'code'

@@ -1,5 +1,5 @@
 /** The words of the documents of an answer, as a dictionary for misspelled questions. */
-import { once } from '../../once'
+import { once } from '../../lib/once'
 import type { Source } from '../language-model'
 import type { Dictionary } from '../spelling'
 import { wordsOf } from '../words'

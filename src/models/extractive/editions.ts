@@ -2,7 +2,7 @@
  * Editions of one page: documents whose titles differ in numbers alone, such as `Version 4 released` and `Version 5 released`, or `Prices
  * 2024` and `Prices`, or whose paths differ in a version alone. What an earlier one says may no longer hold.
  */
-import { regExp } from '../../once'
+import { regExp } from '../../lib/once'
 import type { Candidate } from './evidence'
 import type { Question } from './question'
 

@@ -6,7 +6,7 @@
  * heading; each counts for less than the one before. A word with nearly the same meaning counts in part. If there
  * is a table of meanings, the likeness of sentence and question is added.
  */
-import { regExp } from '../../once'
+import { regExp } from '../../lib/once'
 import type { Source } from '../language-model'
 import { isSlip, isSwap } from '../spelling'
 import { compoundsOf, type Word, wordsOf } from '../words'

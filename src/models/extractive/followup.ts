@@ -5,7 +5,7 @@
  * subject ("What are the symptoms?", "What about films from 1995?") is joined with it. A question that says enough
  * is returned unchanged.
  */
-import { regExp } from '../../once'
+import { regExp } from '../../lib/once'
 import type { ChatMessage } from '../language-model'
 import { wordsOf } from '../words'
 import { asksAbout } from './language'

@@ -1,5 +1,5 @@
 /** The language that a question is asked in, as far as its grammar shows it, and the built-in answerer's own words in it. */
-import { once, regExp } from '../../once'
+import { once, regExp } from '../../lib/once'
 import { isStopword, type Word, wordsOf } from '../words'
 
 export interface Language {

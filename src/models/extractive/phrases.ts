@@ -1,5 +1,5 @@
 /** Finds the phrases of a question: what it is about, not what it asks of it. */
-import { once, regExp } from '../../once'
+import { once, regExp } from '../../lib/once'
 import { isTopical, type Word, wordsOf } from '../words'
 
 export interface Phrase {

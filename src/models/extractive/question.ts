@@ -1,5 +1,5 @@
 /** What a question asks for, and what an answer to it looks like. */
-import { once, regExp } from '../../once'
+import { once, regExp } from '../../lib/once'
 import { compoundsOf, isContent, isTopical, type Word, wordsOf } from '../words'
 import { ENGLISH, languageOf, type Phrases, withoutElisions } from './language'
 

@@ -1,5 +1,5 @@
 /** Turns a document of any shape into sentences that could answer a question. */
-import { regExp } from '../../once'
+import { regExp } from '../../lib/once'
 import { type Block, blocksOf } from './blocks'
 
 export interface Sentence {

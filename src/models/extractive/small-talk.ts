@@ -1,5 +1,5 @@
 /** Small talk: what people say to somebody rather than ask of documents, and the replies. */
-import { once, regExp } from '../../once'
+import { once, regExp } from '../../lib/once'
 
 const ABOUT =
   'I am the built-in answerer of Parley, a program and not a person. I answer questions from the documents here, in ' +

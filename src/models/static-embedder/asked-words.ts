@@ -1,5 +1,5 @@
 /** The words of a question as a reader sees them. */
-import { regExp } from '../../once'
+import { regExp } from '../../lib/once'
 import { wordsOf } from './word-piece'
 
 const LETTER = regExp(String.raw`[\p{L}\p{N}]`, 'u')

@@ -1,6 +1,6 @@
 /** The words of the passages that a reader has read, each with its pieces, its stem and its vector as int8. */
-import { regExp } from '../../once'
-import { Simd } from '../../simd'
+import { regExp } from '../../lib/once'
+import { Simd } from '../../lib/simd'
 import { isStopword, stemOf } from '../words'
 import type { StaticTable } from './table'
 

@@ -12,9 +12,9 @@
  * counts.
  */
 import * as v from 'valibot'
-import { once } from '../../once'
-import { Simd, wholeLanes } from '../../simd'
-import { readStored } from '../../stored-json'
+import { once } from '../../lib/once'
+import { Simd, wholeLanes } from '../../lib/simd'
+import { readStored } from '../../lib/stored-json'
 import { WordPiece, wordsOf } from './word-piece'
 
 const MAGIC = 'PSE1'

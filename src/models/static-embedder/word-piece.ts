@@ -6,7 +6,7 @@
  * lists pieces inside a word with `##` in front. A word that cannot be cut into pieces, or has more than 100
  * characters, has none.
  */
-import { regExp } from '../../once'
+import { regExp } from '../../lib/once'
 
 const MOST_CHARACTERS = 100
 const MOST_KNOWN = 50_000

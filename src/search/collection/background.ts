@@ -5,9 +5,9 @@
  * alarm stops waiting for it, and fires again.
  */
 
-import type { Alarm } from '../../alarm'
-import { backoff } from '../../backoff'
+import type { Alarm } from '../../durable/alarm'
 import { logFailure } from '../../errors'
+import { backoff } from '../../lib/backoff'
 import type { Background } from '../work'
 
 /** Steps of one work in a row, before the object may sleep or serve other alarms. */

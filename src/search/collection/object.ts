@@ -2,13 +2,14 @@
  * The Collection object: one collection's documents, index and history outbox. It implements the RPC of rpc.ts.
  * life.ts opens and deletes the collection.
  */
-import { Alarm } from '../../alarm'
+
 import type { AnalyticsRecord, AnalyticsStatus } from '../../analytics/records'
-import { CountingObject } from '../../counting-object'
+import { Alarm } from '../../durable/alarm'
+import { CountingObject } from '../../durable/counting-object'
+import { nameOf } from '../../durable/object-stubs'
 import { ApiError, attempt, forbidden, type Outcome } from '../../errors'
 import { isHistoryShaped } from '../../history/shape'
 import * as turns from '../../history/turns'
-import { nameOf } from '../../object-stubs'
 import type { Reconciliation } from '../../vectorize/reconcile'
 import { exportPage, type Joining, removeAll, removeWhere, updateWhere } from '../documents/bulk'
 import { importLines } from '../documents/import'

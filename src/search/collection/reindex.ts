@@ -4,7 +4,7 @@
  */
 import * as v from 'valibot'
 import { ApiError } from '../../errors'
-import { once } from '../../once'
+import { once } from '../../lib/once'
 import { detectFields } from '../documents/detect'
 import { coerceDocument, type Draft } from '../documents/document'
 import { embeddingText } from '../documents/embedding-text'

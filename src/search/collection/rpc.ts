@@ -8,8 +8,8 @@
  */
 
 import type { AnalyticsRecord, AnalyticsStatus } from '../../analytics/records'
+import type { Repetitions } from '../../durable/object-calls'
 import type { Outcome } from '../../errors'
-import type { Repetitions } from '../../object-calls'
 import type { Reconciliation } from '../../vectorize/reconcile'
 import type { ReferenceAnswer } from '../documents/references'
 import type { Origin } from '../fault-log'

@@ -5,7 +5,7 @@
  * served until the last step: so each ends in a pause.
  */
 import { ApiError, collectionGone } from '../../errors'
-import { pause } from '../../pause'
+import { pause } from '../../lib/pause'
 import type { Origin } from '../fault-log'
 import type { JoinedDocuments } from '../filter/context'
 import { Filter, prepareFilters } from '../filter/filter'

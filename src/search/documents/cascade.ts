@@ -1,6 +1,6 @@
 /** Updates or deletes documents whose referenced documents were deleted. */
 
-import { readExactList } from '../../stored-json'
+import { readExactList } from '../../lib/stored-json'
 import { leaves } from '../schema/values'
 import { keysOf } from './join-keys'
 import type { Store } from './store'

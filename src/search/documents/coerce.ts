@@ -1,5 +1,5 @@
 /** Checks and coerces single values, by Typesense's rules. */
-import { integer, isInt64 } from '../../exact-json'
+import { integer, isInt64 } from '../../lib/exact-json'
 import type { Kind } from '../schema/plan'
 
 /** The value cannot be coerced to the type. */

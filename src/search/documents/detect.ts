@@ -1,6 +1,6 @@
 /** Detects fields that a schema allows without naming them: by a pattern, by `.*`, or as children of an object. */
 import { ApiError } from '../../errors'
-import { isInt64 } from '../../exact-json'
+import { isInt64 } from '../../lib/exact-json'
 import { isFallback } from '../schema/field'
 import type { Plan } from '../schema/plan'
 import { isObject, leaves } from '../schema/values'

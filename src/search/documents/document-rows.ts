@@ -2,7 +2,7 @@
  * Writes the rows of documents: the documents themselves, and their typed values. New documents are buffered, to be
  * written together.
  */
-import { once } from '../../once'
+import { once } from '../../lib/once'
 import { bindable } from '../fragment'
 import type { ColumnMemory } from '../schema/column-memory'
 import type { StoredSchema } from '../schema/layout'

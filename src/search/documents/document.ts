@@ -3,9 +3,9 @@
  * are Typesense's (src/validator.cpp), grammar included.
  */
 import { ApiError } from '../../errors'
-import { parseExact } from '../../exact-json'
-import { requireShallow } from '../../json-depth'
-import { describeFault } from '../../json-fault'
+import { parseExact } from '../../lib/exact-json'
+import { requireShallow } from '../../lib/json-depth'
+import { describeFault } from '../../lib/json-fault'
 import type { FieldPlan, Plan } from '../schema/plan'
 import { isObject, type Leaf, leaves, replace } from '../schema/values'
 import type { DirtyValues } from '../types'

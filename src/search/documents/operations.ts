@@ -1,6 +1,6 @@
 /** `$operations` of a document: `{"increment": {"likes": 1}}` adds to the stored value. */
 import { ApiError } from '../../errors'
-import { integer, isInt64 } from '../../exact-json'
+import { integer, isInt64 } from '../../lib/exact-json'
 import type { Plan } from '../schema/plan'
 import { isObject, leaves, partsOf, place } from '../schema/values'
 import type { Draft } from './document'

@@ -1,5 +1,5 @@
 /** Reads the rows of documents. What is still buffered is not in them: the store writes its buffer first. */
-import { readExactObject } from '../../stored-json'
+import { readExactObject } from '../../lib/stored-json'
 import type { Document } from '../types'
 
 /** Sequence numbers of documents, by id. Missing ones are left out. */

@@ -9,8 +9,8 @@
 
 import * as v from 'valibot'
 import { ApiError } from '../../errors'
-import { once } from '../../once'
-import { readExactObject } from '../../stored-json'
+import { once } from '../../lib/once'
+import { readExactObject } from '../../lib/stored-json'
 import { readMeta, writeMeta } from '../meta'
 import { ColumnMemory } from '../schema/column-memory'
 import { readable } from '../schema/filling'

@@ -7,10 +7,10 @@
  */
 import * as v from 'valibot'
 import { ApiError } from '../../errors'
-import type { Gate } from '../../few'
+import type { Gate } from '../../lib/few'
+import { once } from '../../lib/once'
 import type { EmbeddingModel } from '../../models/embedding-model'
 import { ProviderError } from '../../models/provider-error'
-import { once } from '../../once'
 import { embeddingText } from '../documents/embedding-text'
 import type { Store } from '../documents/store'
 import { readMeta, writeMeta } from '../meta'

@@ -1,6 +1,6 @@
 /** Embeds a collection's documents in the background, with a queue for each embedding field. */
 
-import { Gate } from '../../few'
+import { Gate } from '../../lib/few'
 import { EmbeddingQueue, PARALLEL_CALLS, type QueueSurroundings } from './queue'
 import { completeReplacement } from './replacement'
 

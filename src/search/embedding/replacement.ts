@@ -8,7 +8,7 @@
  */
 
 import * as v from 'valibot'
-import { once } from '../../once'
+import { once } from '../../lib/once'
 import type { Store } from '../documents/store'
 import { readMeta, writeMeta } from '../meta'
 import { type FieldSlot, packedTable, replacementOf, type StoredSchema, vectorsTable } from '../schema/layout'

@@ -1,6 +1,6 @@
 /** Clauses on the values of a field, evaluated over a block (schema/block.ts), and the fields that clauses name. */
 import { ApiError } from '../../errors'
-import { readColumn } from '../../stored-json'
+import { readColumn } from '../../lib/stored-json'
 import { BLOCK, type Block, type Offsets, placeAt, valuesAt } from '../schema/block'
 import { findField } from '../schema/find-field'
 import { isBool, isGeopolygon, isNumber, isString, isVector, type StoredSchema } from '../schema/layout'

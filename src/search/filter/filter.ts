@@ -5,8 +5,8 @@
  * the documents that are left: those that word_index finds, where it can. A document that lacks the field fails `:=x` and
  * passes `:!=x`.
  */
-import { parseExact } from '../../exact-json'
-import { readStoredObject } from '../../stored-json'
+import { parseExact } from '../../lib/exact-json'
+import { readStoredObject } from '../../lib/stored-json'
 import { fragment, type Read } from '../fragment'
 import { ROWID_IN_RANGE } from '../range'
 import { BLOCK, type Block, type Offsets } from '../schema/block'

@@ -1,6 +1,6 @@
 /** Filters on numbers and booleans: `5`, `>5`, `1..5`, and lists of them. */
 import { ApiError } from '../../errors'
-import { integer, isInt64 } from '../../exact-json'
+import { integer, isInt64 } from '../../lib/exact-json'
 import type { Field } from '../types'
 import { filterError } from './context'
 import type { FilterClause } from './parse'

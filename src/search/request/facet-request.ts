@@ -1,6 +1,6 @@
 /** The grammar of facet_by, `field, field(label:[from, to], sort_by: _alpha:asc)`, and of facet_query. */
 import { ApiError, detailed } from '../../errors'
-import { exactNumber } from '../../exact-json'
+import { exactNumber } from '../../lib/exact-json'
 import { readJoin } from '../filter/parse'
 import { splitOutside, withoutQuoted } from '../fragment'
 import { MAX_FACETS, requireAtMost } from '../limits'

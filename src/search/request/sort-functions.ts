@@ -1,6 +1,6 @@
 /** Functions of sort_by: distance of a number from an origin, decay with that distance, random order. */
 import { ApiError } from '../../errors'
-import { integer, isInt64 } from '../../exact-json'
+import { integer, isInt64 } from '../../lib/exact-json'
 import { splitOutside } from '../fragment'
 
 /** How far a number is from an origin, or a score that falls with the distance. */

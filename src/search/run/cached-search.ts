@@ -1,7 +1,7 @@
 /** A search whose reply may be cached (kept-replies.ts). */
 import * as v from 'valibot'
-import { once } from '../../once'
-import { readStored } from '../../stored-json'
+import { once } from '../../lib/once'
+import { readStored } from '../../lib/stored-json'
 import { changesOf } from '../changes'
 import type { SearchParameters, SearchResult, SearchScope } from '../types'
 import type { SearchContext } from './context'

@@ -1,5 +1,5 @@
 /** Sums of a field's numbers, for the stats of its facet. */
-import { integer } from '../../exact-json'
+import { integer } from '../../lib/exact-json'
 import { isInt64 } from '../schema/layout'
 import type { Field } from '../types'
 

@@ -1,5 +1,5 @@
 /** Finds the facet values that a misspelt facet query means. */
-import { editDistance } from '../../nearest'
+import { editDistance } from '../../lib/nearest'
 import { comparedTokens } from '../text/compared'
 import { typosAllowed } from '../text/typo'
 import type { TokenRules } from '../text/words'

@@ -1,6 +1,6 @@
 /** group_by: the best hits of every group. Groups are in the order of their best hits. */
 import { ApiError } from '../../errors'
-import { parseExact } from '../../exact-json'
+import { parseExact } from '../../lib/exact-json'
 import { MAX_DISTINCT } from '../limits'
 import type { SearchRequest } from '../request/request'
 import type { SortKey } from '../request/sort'

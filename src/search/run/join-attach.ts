@@ -1,6 +1,6 @@
 /** Adds related documents of other collections to the documents of a page. */
 import { ApiError } from '../../errors'
-import { mapFew } from '../../few'
+import { mapFew } from '../../lib/few'
 import { project } from '../documents/projection'
 import { joinsOf } from '../filter/parse'
 import { jsonLists, splitOutside } from '../fragment'

@@ -5,7 +5,7 @@
  * Objects exchange these values as keys (documents/join-keys.ts).
  */
 import { ApiError } from '../../errors'
-import { mapFew } from '../../few'
+import { mapFew } from '../../lib/few'
 import { keysIn } from '../documents/join-keys'
 import type { JoinedDocuments } from '../filter/context'
 import { type FilterJoin, type FilterNode, joinsOf, parseFilter } from '../filter/parse'

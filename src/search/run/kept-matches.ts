@@ -1,6 +1,6 @@
 /** The matches of an expression, read once and kept in memory (schema/match-memory.ts). */
 
-import { readColumn } from '../../stored-json'
+import { readColumn } from '../../lib/stored-json'
 import { fragment, join, limited, type SqlFragment } from '../fragment'
 import type { Range } from '../range'
 import { BLOCK, type Offsets } from '../schema/block'

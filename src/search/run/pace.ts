@@ -7,7 +7,7 @@
  * its matches in memory.
  */
 import { ApiError } from '../../errors'
-import { settlesWithin } from '../../settles'
+import { settlesWithin } from '../../lib/settles'
 import type { SqlFragment } from '../fragment'
 import { CUTOFF_MS } from '../limits'
 import type { Range } from '../range'

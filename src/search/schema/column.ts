@@ -5,7 +5,7 @@
  * of fractions. Long strings are read when they are needed.
  */
 
-import { readColumn } from '../../stored-json'
+import { readColumn } from '../../lib/stored-json'
 import { fragment, type Read } from '../fragment'
 import { normalForm } from '../text/compared'
 import { rulesOf } from '../text/rules'

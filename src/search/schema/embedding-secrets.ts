@@ -8,7 +8,7 @@
  */
 import { open, reseal, seal } from '../../db/sealing'
 import { ApiError } from '../../errors'
-import { maskSecret } from '../../mask'
+import { maskSecret } from '../../lib/mask'
 import type { EmbeddingModelConfig as OpenedConfig } from '../../models/embedding-model'
 import type { EmbeddingModelConfig, Field, SealedSecret } from '../types'
 import type { StoredSchema } from './layout'

@@ -8,7 +8,7 @@
  * begins the job from the start and refuses searches until it is done.
  */
 import * as v from 'valibot'
-import { once } from '../../once'
+import { once } from '../../lib/once'
 import { readMeta, writeMeta } from '../meta'
 import { STEMS, WORDS } from '../text/analyzer'
 import type { Field } from '../types'

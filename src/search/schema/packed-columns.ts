@@ -5,7 +5,7 @@
  * A search that had to read the documents' rows leaves the block to be packed, and so does an import that has changed one. A
  * write removes what was packed of its block, in the same transaction. So what is there is true, and what is missing is read.
  */
-import { readColumn } from '../../stored-json'
+import { readColumn } from '../../lib/stored-json'
 import { type Block, type Forms, Words } from './block'
 
 /** Takes the place of a slot for the documents that a block has. */

@@ -1,6 +1,6 @@
 /** A collection's schema as `meta` holds it. */
 import * as v from 'valibot'
-import { once } from '../../once'
+import { once } from '../../lib/once'
 import { readMeta, writeMeta } from '../meta'
 import { type EmbeddingModelConfig, FIELD_TYPES, type Field, VECTOR_DISTANCES } from '../types'
 import type { FieldSlot, StoredSchema } from './layout'

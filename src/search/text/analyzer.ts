@@ -6,7 +6,7 @@
  *
  * An analyzer ensures that an index, its queries and the highlights use the same words.
  */
-import { once } from '../../once'
+import { once } from '../../lib/once'
 import { completions } from './completions'
 import { stemmerOf } from './stemmers'
 import { prepare, stem, type Token, type TokenRules, tokenize } from './words'

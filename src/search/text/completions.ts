@@ -1,7 +1,7 @@
 /** Completions of an unfinished word in an index of stems. */
 
 import { stemmer } from 'stemmer'
-import { once } from '../../once'
+import { once } from '../../lib/once'
 
 // Endings that Porter's stemmer removes, combined ones included.
 const endings = once(() =>

@@ -2,7 +2,7 @@
  * Folds a word, so that its spellings compare as equal: case, accents, width, vowel points and ligatures do not
  * count. Marks that make a different word stay: those of Hindi and Thai, й and и, が and か.
  */
-import { regExp } from '../../once'
+import { regExp } from '../../lib/once'
 
 const ASCII = /^[\0-\x7f]*$/
 // Written as escapes: æ, œ, ø, ı, ß, đ, ħ, ł, ŧ, ð, þ, ŋ.

@@ -2,7 +2,7 @@
  * English words that phrase a question but do not say what it is about. A query that found too little is relaxed by
  * dropping them, unless it has nothing else.
  */
-import { once } from '../../once'
+import { once } from '../../lib/once'
 
 const WORDS = `
 a about above after again against all also am an and any are as at be because been before being below between

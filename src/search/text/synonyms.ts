@@ -5,7 +5,7 @@
  * texts. Then a document must have all words of that text. Inserted words are not replaced again, so there are no
  * loops.
  */
-import { editDistance } from '../../nearest'
+import { editDistance } from '../../lib/nearest'
 import type { Analyzer } from './analyzer'
 import { type Term, termOf } from './term'
 

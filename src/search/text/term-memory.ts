@@ -2,7 +2,7 @@
  * The table of terms in memory, for a collection of few words. Similar words are looked up there with a step for each
  * beginning that may still fit; SQLite reads all words that share one of some hundred beginnings.
  */
-import { readColumn } from '../../stored-json'
+import { readColumn } from '../../lib/stored-json'
 import { fragment, limited, type Read } from '../fragment'
 import { Kept, type Memory } from '../memory'
 import { LONGEST_TERM, TERMS, termWrites } from './terms'

@@ -4,7 +4,7 @@
  * The dictionary is the index's own vocabulary, read through fts5vocab. In the index of stems, words are compared by
  * stem. The first letter is assumed to be right: that limits the scan to a part of the vocabulary.
  */
-import { editDistance } from '../../nearest'
+import { editDistance } from '../../lib/nearest'
 import type { TextIndex } from './analyzer'
 import { stem } from './words'
 

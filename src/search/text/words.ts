@@ -7,7 +7,7 @@
  */
 
 import { stemmer } from 'stemmer'
-import { regExp } from '../../once'
+import { regExp } from '../../lib/once'
 
 /** How a collection's tokenizer differs from the default one. */
 export interface TokenRules {

@@ -6,7 +6,7 @@
  * The pairs of a query in their order find a run, and a single character finds the words that begin with it. Korean is
  * among them, because its words carry endings. An emoji is a word of its own.
  */
-import { regExp } from '../../once'
+import { regExp } from '../../lib/once'
 import { foldWord } from './fold'
 import { type Stemmer, stemmerOf } from './stemmers'
 import { PLAIN, type Token, type TokenRules } from './words'

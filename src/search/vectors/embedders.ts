@@ -1,5 +1,6 @@
 /** The models of a collection's embedding fields. */
 import { ApiError } from '../../errors'
+import { inBackground } from '../../lib/outgoing'
 import { silenceOf } from '../../models/call'
 import {
   createEmbeddingModel,
@@ -10,7 +11,6 @@ import {
 } from '../../models/embedders'
 import type { EmbeddingModel } from '../../models/embedding-model'
 import { systemClock, withRetries } from '../../models/retry'
-import { inBackground } from '../../outgoing'
 import { maskConfig, openConfig } from '../schema/embedding-secrets'
 import type { FieldPlan } from '../schema/plan'
 import type { EmbedConfig, EmbeddingModelConfig, Field } from '../types'

@@ -5,7 +5,7 @@
  * taken from its vectors and from the query before they are rounded: a shift changes no such distance, and vectors that are
  * close together far from zero would all be rounded to the same int8.
  */
-import { Simd, wholeLanes } from '../../simd'
+import { Simd, wholeLanes } from '../../lib/simd'
 import type { VectorDistance } from '../types'
 import type { BoundedHeap } from './bounded-heap'
 import { norm } from './vector-math'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { readChat } from '../../../src/api/ai-chat/request'
-import { contentOf } from '../../../src/parts'
+import { contentOf } from '../../../src/lib/parts'
 
 const HI = { role: 'user', content: 'Hi' }
 const chat = (body: unknown) => readChat(body, 'unnamed')

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { CompletionEncoder, type CompletionShape, completion } from '../../../src/api/openai/encoder'
-import { contentOf } from '../../../src/parts'
+import { contentOf } from '../../../src/lib/parts'
 import type { TurnEventBody } from '../../../src/turn/events'
 import { foldTurn } from '../../../src/turn/fold'
 import { ANSWER, TURN, turnOf } from '../turn-events'

@@ -3,7 +3,7 @@ import { errorBody, openAiError, unknownModel } from '../../../src/api/openai/er
 import { InvalidParameter } from '../../../src/api/openai/question'
 import { readChatCompletion } from '../../../src/api/openai/request'
 import { ApiError } from '../../../src/errors'
-import { contentOf } from '../../../src/parts'
+import { contentOf } from '../../../src/lib/parts'
 
 const user = (content: unknown) => ({ role: 'user', content })
 

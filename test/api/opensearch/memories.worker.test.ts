@@ -2,7 +2,7 @@
 
 import { env, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
-import { contentOf } from '../../../src/parts'
+import { contentOf } from '../../../src/lib/parts'
 import { createModel } from '../../../src/registry/models'
 import {
   asking,

@@ -2,7 +2,7 @@
 
 import { env } from 'cloudflare:test'
 import { beforeAll, expect, it } from 'vitest'
-import { contentOf } from '../../../src/parts'
+import { contentOf } from '../../../src/lib/parts'
 import { asking, setStage, take } from '../../conversation/stage'
 import { ask } from './api'
 

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { LogEncoder, RETRY } from '../../../src/api/parley/encoder'
 import { eventData } from '../../../src/api/parley/response-schemas'
 import { COMMENT } from '../../../src/api/shared/event-stream'
-import { contentOf } from '../../../src/parts'
+import { contentOf } from '../../../src/lib/parts'
 import type { TurnEvent, TurnEventBody } from '../../../src/turn/events'
 import { found, HITS, RETRIEVAL } from '../turn-events'
 

@@ -12,7 +12,7 @@ import { streamTurn, wholeTurn } from '../../../src/api/shared/stream'
 import { messageOf, pairs } from '../../../src/conversation/memory-views'
 import { Reader } from '../../../src/conversation/reader'
 import { TurnStream } from '../../../src/conversation/turn-stream'
-import { contentOf, type Part, textOf } from '../../../src/parts'
+import { contentOf, type Part, textOf } from '../../../src/lib/parts'
 import { audienceOf, type LogEvent, type LogEventBody, type TurnEvent } from '../../../src/turn/events'
 import { emptyTurn, fold, foldTurn, messagesOf, recordOf, traceOf } from '../../../src/turn/fold'
 

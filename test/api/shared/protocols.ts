@@ -19,7 +19,7 @@ import type { TurnEncoder } from '../../../src/api/shared/stream'
 import { type AnswerShape, MessageEncoder, responseBody } from '../../../src/api/typesense/encoder'
 import { UiStreamEncoder } from '../../../src/api/ui-stream/encoder'
 import type { Failure } from '../../../src/errors'
-import { textOf } from '../../../src/parts'
+import { textOf } from '../../../src/lib/parts'
 import type { TurnEvent } from '../../../src/turn/events'
 import { emptyTurn, fold, type Turn } from '../../../src/turn/fold'
 

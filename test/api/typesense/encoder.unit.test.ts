@@ -6,8 +6,8 @@ import {
   MessageEncoder,
   responseBody,
 } from '../../../src/api/typesense/encoder'
-import { asciiJson } from '../../../src/ascii-json'
-import { contentOf } from '../../../src/parts'
+import { asciiJson } from '../../../src/lib/ascii-json'
+import { contentOf } from '../../../src/lib/parts'
 import type { SearchResult } from '../../../src/search/types'
 import type { TurnEvent, TurnEventBody } from '../../../src/turn/events'
 import { foldTurn } from '../../../src/turn/fold'

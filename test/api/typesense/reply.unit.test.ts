@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type AnswerShape, MessageEncoder } from '../../../src/api/typesense/encoder'
 import { answerStreaming, answerWhole } from '../../../src/api/typesense/reply'
-import { contentOf } from '../../../src/parts'
+import { contentOf } from '../../../src/lib/parts'
 import type { TurnEvent, TurnEventBody } from '../../../src/turn/events'
 import { found } from '../turn-events'
 

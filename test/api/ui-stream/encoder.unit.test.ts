@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
 import { UiStreamEncoder, type UiStreamShape } from '../../../src/api/ui-stream/encoder'
-import { contentOf } from '../../../src/parts'
+import { contentOf } from '../../../src/lib/parts'
 import type { TurnEventBody } from '../../../src/turn/events'
 import { RETRIEVAL, TURN, turnOf } from '../turn-events'
 

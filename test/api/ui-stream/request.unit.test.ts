@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { lastKeptTurn, readUiRequest } from '../../../src/api/ui-stream/request'
-import { contentOf } from '../../../src/parts'
+import { contentOf } from '../../../src/lib/parts'
 
 const user = (id: string, text: string) => ({ id, role: 'user', parts: [{ type: 'text', text }] })
 const assistant = (id: string, text: string) => ({

@@ -2,7 +2,7 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { describe, expect, it } from 'vitest'
-import { Alarm } from '../../../src/alarm'
+import { Alarm } from '../../../src/durable/alarm'
 import { CURATIONS, putSet } from '../../../src/registry/named-sets'
 import { openCollection } from '../../../src/search/collection/open'
 import type { SearchContext } from '../../../src/search/run/context'

@@ -2,7 +2,7 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { beforeEach, expect, it } from 'vitest'
-import { Alarm } from '../../../src/alarm'
+import { Alarm } from '../../../src/durable/alarm'
 import { unwrap } from '../../../src/errors'
 import { openCollection } from '../../../src/search/collection/open'
 import { tiersOf } from '../../../src/search/run/ranking/tiers'

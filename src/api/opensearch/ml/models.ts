@@ -4,6 +4,7 @@
  * done.
  */
 
+import { readStoredObject } from '../../../lib/stored-json'
 import {
   deleteOne,
   findAll,
@@ -14,7 +15,6 @@ import {
   storeNew,
   storeOne,
 } from '../../../registry/resources'
-import { readStoredObject } from '../../../stored-json'
 import type { Call } from '../../http/route'
 import { OpenSearchError } from '../errors'
 import { isObject, isOn, type Json, readObject } from '../route'

@@ -1,7 +1,7 @@
 /** Builds the prompt about a collection, and reads the model's reply: `q`, `filter_by` and `sort_by`, checked. */
 import * as v from 'valibot'
 import { ApiError } from '../../../errors'
-import { once } from '../../../once'
+import { once } from '../../../lib/once'
 import { isExcluded, isProjected } from '../../../search/documents/projection'
 import { parseFilter } from '../../../search/filter/parse'
 import { splitSort } from '../../../search/request/sort'

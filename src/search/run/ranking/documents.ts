@@ -1,5 +1,5 @@
 /** Reads documents for the ranking of a plain search, and finds the words in each field. */
-import { readStoredObject } from '../../../stored-json'
+import { readStoredObject } from '../../../lib/stored-json'
 import type { SearchRequest } from '../../request/request'
 import { stringsAt } from '../../schema/values'
 import type { Analyzer } from '../../text/analyzer'

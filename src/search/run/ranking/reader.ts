@@ -1,5 +1,5 @@
 /** Finds the words of a query in the texts of documents, for ranking: where they are, and how exactly they match. */
-import { editDistance } from '../../../nearest'
+import { editDistance } from '../../../lib/nearest'
 import type { Analyzer } from '../../text/analyzer'
 import { type Term, typed } from '../../text/query'
 import type { Occurrence, Reading } from './score'

@@ -1,5 +1,5 @@
 /** Questions whose answers stand on nothing that was found, the most asked first. */
-import { mapFew } from '../../../../src/few'
+import { mapFew } from '../../../../src/lib/few'
 import { NEW, toConversation } from '../address'
 import { useLoaded } from '../api'
 import { ago, many } from '../parts/format'

@@ -1,5 +1,5 @@
 /** What went wrong in the last days, the most frequent first. */
-import { mapFew } from '../../../../src/few'
+import { mapFew } from '../../../../src/lib/few'
 import { to } from '../address'
 import { useLoaded } from '../api'
 import { failedTurns, listConversations } from '../conversations/record'

@@ -1,9 +1,9 @@
 /** Six calls of an object at once, four of them in the background, whatever they are for. */
 import { afterEach, expect, it, vi } from 'vitest'
-import { ProviderCall, wording } from '../src/models/call'
-import { aiBinding } from '../src/models/gateway'
-import { counting, inBackground } from '../src/outgoing'
-import { vectorizeFor } from '../src/vectorize/binding'
+import { counting, inBackground } from '../../src/lib/outgoing'
+import { ProviderCall, wording } from '../../src/models/call'
+import { aiBinding } from '../../src/models/gateway'
+import { vectorizeFor } from '../../src/vectorize/binding'
 
 afterEach(() => vi.unstubAllGlobals())
 

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { assembled } from '../scripts/simd.mjs'
-import { Simd, wholeLanes } from '../src/simd'
+import { assembled } from '../../scripts/simd.mjs'
+import { Simd, wholeLanes } from '../../src/lib/simd'
 
 const byte = fc.integer({ min: -127, max: 127 })
 const float = fc.float({ noNaN: true, min: -8, max: 8 })
@@ -27,7 +27,7 @@ function put(simd: Simd, ...values: (Int8Array | Float32Array)[]): number[] {
 
 describe('the functions in WebAssembly', () => {
   it('are made of their source as it is', async () => {
-    const made = readFileSync(join(import.meta.dirname, '../src/simd.wasm'))
+    const made = readFileSync(join(import.meta.dirname, '../../src/lib/simd.wasm'))
     expect(Buffer.from(await assembled()).equals(made), 'run `node scripts/simd.mjs`').toBe(true)
   })
 

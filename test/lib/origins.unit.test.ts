@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { foreignOrigin, isLoopbackHost, matchesOrigin, ORIGIN_PATTERN } from '../src/origins'
+import { foreignOrigin, isLoopbackHost, matchesOrigin, ORIGIN_PATTERN } from '../../src/lib/origins'
 
 const label = fc.stringMatching(/^[a-z][a-z0-9]{0,7}$/)
 const host = fc.array(label, { minLength: 1, maxLength: 4 }).map((labels) => labels.join('.'))

@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest'
-import { ApiError } from '../src/errors'
-import { objectCalls } from '../src/object-calls'
+import { objectCalls } from '../../src/durable/object-calls'
+import { ApiError } from '../../src/errors'
 
 interface Rpc {
   read(of: string): Promise<string>

@@ -1,5 +1,5 @@
 import { expect, it, vi } from 'vitest'
-import { Gate, mapFew } from '../src/few'
+import { Gate, mapFew } from '../../src/lib/few'
 
 it('works through items a few at a time, in order', async () => {
   let running = 0

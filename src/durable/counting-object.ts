@@ -1,5 +1,5 @@
 import { DurableObject } from 'cloudflare:workers'
-import { counting } from './outgoing'
+import { counting } from '../lib/outgoing'
 
 /** A Durable Object whose outgoing calls are counted together (outgoing.ts). */
 export class CountingObject extends DurableObject {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { meant, nearest } from '../src/nearest'
+import { meant, nearest } from '../../src/lib/nearest'
 
 const KNOWN = ['model', 'collections', 'system_prompt', 'title_field', 'url_field']
 

@@ -10,12 +10,12 @@ import {
   promptText,
   textOf,
   toStored,
-} from '../src/parts'
-import { fitHistory } from '../src/turn/budget'
-import { historyOf, toChat } from '../src/turn/look-back'
-import { byteLength } from '../src/turn/serialise'
-import { fitTranscript } from '../src/turn/transcript'
-import { contents, otherParts } from './turn/logs'
+} from '../../src/lib/parts'
+import { fitHistory } from '../../src/turn/budget'
+import { historyOf, toChat } from '../../src/turn/look-back'
+import { byteLength } from '../../src/turn/serialise'
+import { fitTranscript } from '../../src/turn/transcript'
+import { contents, otherParts } from '../turn/logs'
 
 describe('content', () => {
   it('is stored and read back as it is, beside the text that every protocol reads', () => {

@@ -2,7 +2,7 @@
  * A Durable Object has one alarm. All its background work shares it. The alarm is only written when it has to move, because
  * each write costs a row.
  */
-import { logFailure, type Trail } from './errors'
+import { logFailure, type Trail } from '../errors'
 
 /** An alarm further ahead is set in steps, because the platform does not take every date. */
 const FARTHEST_MS = 30 * 86_400_000

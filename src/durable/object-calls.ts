@@ -6,8 +6,9 @@
  * (https://developers.cloudflare.com/durable-objects/best-practices/error-handling). A stub that threw stays
  * broken, so each attempt after a failure gets a new one.
  */
-import { backoff, jittered } from './backoff'
-import { ApiError, logFailure, reasonOf, storageFull } from './errors'
+
+import { ApiError, logFailure, reasonOf, storageFull } from '../errors'
+import { backoff, jittered } from '../lib/backoff'
 
 /** Whether to retry a call that may already have run. `once`: a second run would do or return something else. */
 export type Repetition = 'repeat' | 'once'

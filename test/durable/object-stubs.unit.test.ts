@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { nameOf, objectId, objectStubs } from '../src/object-stubs'
+import { nameOf, objectId, objectStubs } from '../../src/durable/object-stubs'
 
 /** A namespace that tells what it was asked for. */
 function namespaceOf(jurisdiction = '') {
@@ -48,12 +48,12 @@ test('a jurisdiction makes other ids, and leaves no choice of a place', () => {
 })
 
 test('nothing else asks a namespace for an object', () => {
-  const source = join(import.meta.dirname, '../src')
+  const source = join(import.meta.dirname, '../../src')
   const asking = /\.(?:idFromName|idFromString|newUniqueId|getByName|jurisdiction)\(/
   const files = readdirSync(source, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.ts'))
     .filter((name) => asking.test(readFileSync(join(source, name), 'utf8')))
-  expect(files).toEqual(['object-stubs.ts'])
+  expect(files).toEqual(['durable/object-stubs.ts'])
 })
 
 test('an object without a name does not run under another', () => {

@@ -2,7 +2,7 @@
  * Limits how deep JSON from outside is nested. The parser takes any depth, but code that walks the result overflows the stack,
  * including the platform's own copying between objects.
  */
-import { ApiError } from './errors'
+import { ApiError } from '../errors'
 
 export const MAX_JSON_DEPTH = 100
 
