@@ -100,12 +100,13 @@ async function begin(model: string, question: string, conversation?: string) {
 }
 
 describe.concurrent('a caller', () => {
-  test.each([
+  test.for([
     ['Typesense', typesense, (reply: Awaited<ReturnType<typeof send>>) => reply.conversation],
     ['Parley', parley, (reply: Awaited<ReturnType<typeof send>>) => reply],
-  ])(
+  ] as const)(
     '%s: who hung up is told the answer, and asked once; who has it gets a new turn',
-    async (_, make, read) => {
+    // Of tests that run at once, only the test's own `expect` knows in which one it polls.
+    async ([, make, read], { expect }) => {
       const paced = await provider()
       const model = await createModel({ model_name: `openai/paced-${WORDS}-${GAP}`, openai_url: paced.url })
       const asked = make(model)
