@@ -97,6 +97,15 @@ describe.runIf(CHROMIUM)('the console', () => {
     const id = decodeURIComponent(new URL(page.url()).hash.slice(1))
     const { turns } = (await request('GET', `/conversations/${id}`)).body
     expect(turns.map(({ question }: { question: string }) => question)).toEqual([QUESTION])
+    // What was asked first, and the answer before, can be read.
+    await page.getByText('3/3').waitFor()
+    await page.getByRole('button', { name: 'Earlier version' }).click()
+    await page.getByText('2/3').waitFor()
+    await page.getByRole('button', { name: 'Earlier version' }).click()
+    await page.getByText('1/3').waitFor()
+    expect(await page.locator('.question-text').textContent()).toBe('How long is history kept?')
+    await page.getByRole('button', { name: 'Later version' }).click()
+    await page.locator('.question-text', { hasText: QUESTION }).waitFor()
   })
 
   test('lists conversations, and opens, renames and deletes them', async () => {

@@ -97,8 +97,8 @@ class ChatApi extends Api {
   }
 
   /** No turn is finished while the first one of a conversation runs. */
-  override async turns(id: string): Promise<StoredTurn[]> {
-    const turns = await super.turns(id).catch((error) => {
+  override async turns(id: string, version?: number): Promise<StoredTurn[]> {
+    const turns = await super.turns(id, version).catch((error) => {
       if (error instanceof ApiError && error.status === 404) return []
       throw error
     })
