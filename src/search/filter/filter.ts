@@ -52,17 +52,17 @@ interface Evaluated {
   source: Source
   number: number
   blockOf: (field: Field, wanted: Offsets) => Block
+  /** rows that SQLite reads in the time that was taken since the last yield */
+  owed: number
 }
 
 /** A document as tests see it. */
 interface Written {
   at: number
-  /** as it is stored */
-  object: () => Record<string, unknown>
-  /** the same with exact numbers */
+  /** as it is stored, with exact numbers */
   whole: () => unknown
-  /** of fields that are indexed but not stored */
-  hidden: () => Record<string, unknown>
+  /** of a field, stored or not: read once for all clauses on it */
+  texts: (field: Field) => readonly unknown[]
   /** by number: the documents that pass a part of the filter that reads none */
   masks: Uint8Array[]
 }
@@ -81,8 +81,6 @@ export class Filter {
   readonly #joins: JoinedDocuments | undefined
   readonly #select: Select | undefined
   readonly #forms = new Map<string, FormOf>()
-  /** of a document, in rows */
-  readonly #cost: number
 
   /**
    * @param filter a blank one passes every document
@@ -93,7 +91,6 @@ export class Filter {
     this.#schema = schema
     this.#joins = joins
     const tree = typeof filter === 'string' ? parseFilter(filter) : filter
-    this.#cost = tree === undefined ? 0 : costOf(schema, tree)
     this.#select = tree && this.#of(tree)
   }
 
@@ -111,28 +108,21 @@ export class Filter {
       columns.set(field, column)
       return source.columns.block(source.sql, column, number, source.read, wanted)
     }
-    const step = Math.max(16, Math.floor(A_STEP / Math.max(1, this.#cost)))
-    const passed: number[] = []
-    const block = { source, number, blockOf }
-    if (offsets.length <= step) return yield* passedBy(this.#select, block, offsets)
-    for (let from = 0; from < offsets.length; from += step) {
-      const some = offsets.subarray(from, from + step)
-      for (const at of yield* passedBy(this.#select, block, some)) passed.push(at)
-      yield some.length * this.#cost
-    }
-    return Uint16Array.from(passed)
+    return yield* passedBy(this.#select, { source, number, blockOf, owed: 0 }, offsets)
   }
 
   #of(node: FilterNode): Select {
-    if (node.kind === 'join') return this.#join(node)
+    if (node.kind === 'join') return paced(this.#join(node), costOf(this.#schema, node))
     if (node.kind === 'object') return this.#reading('and', [node])
     if (node.kind === 'clause') {
       if (node.field === 'id') return idSelect(node)
       const field = filterField(this.#schema, node.field, node)
       if (!hasValues(field)) return this.#reading('and', [node])
       const select = clauseSelect(this.#schema, field, node)
-      return (block, offsets) =>
-        offsets.length === 0 ? offsets : select(offsets, block.blockOf(field, offsets))
+      return paced(
+        (block, offsets) => select(offsets, block.blockOf(field, offsets)),
+        costOf(this.#schema, node),
+      )
     }
     const reading = node.children.filter((child) => this.#reads(child))
     const children = node.children.filter((child) => !reading.includes(child)).map((child) => this.#of(child))
@@ -207,7 +197,7 @@ export class Filter {
     const clause = node as FilterClause
     const field = filterField(this.#schema, clause.field, clause)
     const passes = this.#values(field, clause)
-    return ({ object, hidden }) => passes(stringsAt(field.store ? object() : hidden(), field.name))
+    return (document) => passes(document.texts(field))
   }
 
   #objectClause(path: string, clause: FilterClause): ValuesTest {
@@ -251,6 +241,29 @@ export class Filter {
 
 /** Clauses that narrow what is read, and values of each. */
 const [MOST_NARROWING, MOST_VALUES] = [8, 200]
+
+/**
+ * A condition in steps that take about as long as A_STEP rows. It is tested over as much of a block as a step bears, and not all
+ * conditions over a few documents: of thousands of them, to begin each takes longer than to test it.
+ * @param cost of a document, in rows
+ */
+const paced = (select: Select, cost: number): Select =>
+  function* (block, offsets) {
+    const step = Math.max(16, Math.floor(A_STEP / cost))
+    const passed: number[] = []
+    for (let from = 0; from < offsets.length; from += step) {
+      const some = offsets.length <= step ? offsets : offsets.subarray(from, from + step)
+      const left = yield* passedBy(select, block, some)
+      block.owed += some.length * cost
+      if (block.owed >= A_STEP) {
+        yield block.owed
+        block.owed = 0
+      }
+      if (some === offsets) return left
+      for (const at of left) passed.push(at)
+    }
+    return Uint16Array.from(passed)
+  }
 
 const every = (children: readonly Select[]): Select =>
   function* (block, offsets) {
@@ -322,11 +335,18 @@ function* documentsOf(
   )
   for (const { seq, body } of rows) {
     let [object, whole, hidden]: [Record<string, unknown>?, unknown?, Record<string, unknown>?] = []
+    const texts = new Map<Field, readonly unknown[]>()
+    const stored = () => (object ??= readStoredObject(body))
+    const unstored = () => (hidden ??= hiddenOf(sql, seq))
+    const readTexts = (field: Field) => {
+      const read = stringsAt(field.store ? stored() : unstored(), field.name)
+      texts.set(field, read)
+      return read
+    }
     yield {
       at: seq - number * BLOCK,
-      object: () => (object ??= readStoredObject(body)),
+      texts: (field) => texts.get(field) ?? readTexts(field),
       whole: () => (whole ??= parseExact(body)),
-      hidden: () => (hidden ??= hiddenOf(sql, seq)),
       masks,
     }
   }
