@@ -33,7 +33,7 @@ export const DEFAULT_GROUP_LIMIT = 3
 /** `per_page` times `group_limit`: hits on a page of groups. */
 export const MAX_GROUPED_HITS = 2_500
 
-/** Fields of `group_by`: SQLite gives a function at most 100 arguments. */
+/** Fields of `group_by`: a group's key has a value of each. */
 export const MAX_GROUP_FIELDS = 32
 
 /** Bytes that all collections of an isolate keep in memory: half of the isolate. */

@@ -1,4 +1,4 @@
-/** What memory keeps of a collection's values, and what it leaves to SQL. */
+/** What memory keeps of a collection's values, and what filters read of them. */
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import fc from 'fast-check'

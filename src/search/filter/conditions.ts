@@ -1,7 +1,7 @@
 /**
  * The part of a filter that an index outside of the object can apply: conditions that every matching document meets,
  * on fields with one typed value. They are never narrower than the filter. Negations, alternatives, words, prefixes,
- * places, ids and lists of values are left out, and SQL applies the whole filter in the end.
+ * places, ids and lists of values are left out, and the object applies the whole filter in the end (filter.ts).
  */
 
 import { findField } from '../schema/find-field'

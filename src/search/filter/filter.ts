@@ -124,8 +124,11 @@ export class Filter {
         costOf(this.#schema, node),
       )
     }
-    const reading = node.children.filter((child) => this.#reads(child))
-    const children = node.children.filter((child) => !reading.includes(child)).map((child) => this.#of(child))
+    const [reading, children]: [FilterNode[], Select[]] = [[], []]
+    for (const child of node.children) {
+      if (this.#reads(child)) reading.push(child)
+      else children.push(this.#of(child))
+    }
     if (reading.length > 0) children.push(this.#reading(node.kind, reading))
     return node.kind === 'and' ? every(children) : some(children)
   }
@@ -268,7 +271,10 @@ const paced = (select: Select, cost: number): Select =>
 const every = (children: readonly Select[]): Select =>
   function* (block, offsets) {
     let left = offsets
-    for (const child of children) left = yield* passedBy(child, block, left)
+    for (const child of children) {
+      if (left.length === 0) break
+      left = yield* passedBy(child, block, left)
+    }
     return left
   }
 

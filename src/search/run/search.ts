@@ -1,8 +1,8 @@
 /**
  * Runs one search, from Typesense's parameters to its reply.
  *
- * SQLite orders and counts hits, facets and groups, a slice of the collection at a time (pace.ts). A search within
- * one slice sees one state of the collection. A longer one may see some of what is written meanwhile; it starts again
+ * SQLite finds words. Filters, orders, facets and groups are computed over blocks of values (schema/block.ts), a few at a time
+ * (pace.ts). A search within one slice sees one state of the collection. A longer one may see some of what is written meanwhile; it starts again
  * if the schema changes.
  */
 import { ApiError } from '../../errors'

@@ -85,9 +85,9 @@ export class Session {
    * @param files what comes with it; those of the turn that gives way come again
    */
   async ask(question: string, replaces?: Turn, files = replaces?.files ?? []): Promise<void> {
-    if (this.busy) return
     // The conversation goes on from its latest version, wherever its reader is.
-    if (this.turns.some(({ isPast }) => isPast)) await this.open()
+    if (!this.busy && this.turns.some(({ isPast }) => isPast)) await this.open()
+    if (this.busy) return
     this.#stopAsked = false
     this.#detach()
     // A turn that failed or was stopped is not kept: what it was to replace is still there.
