@@ -11,7 +11,7 @@ const STEMS = 20
 /** To compare a place with an area. */
 const AREA = 3
 /** To compare a place with an edge of a polygon. */
-const CORNER = 0.02
+const CORNER = 0.15
 
 /** Corners of a polygon; 1 for a circle, which has at most three commas. */
 const cornersIn = (area: string): number => {
