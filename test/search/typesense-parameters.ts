@@ -30,7 +30,7 @@ export const PARAMETERS: Readonly<Record<string, Taken>> = {
   preset: differs('An unknown preset is a 404. Typesense ignores it.'),
   filter_by: WORKS,
   max_filter_by_candidates: ALL_MATCHES,
-  enable_lazy_filter: harmless('SQLite decides how a filter is run.'),
+  enable_lazy_filter: harmless('Filters test only what words found.'),
   sort_by: WORKS,
   rank_tokens_by: harmless('No candidate word is left out.'),
   facet_by: differs('`facet_query` and `group_by` do not apply to fields of joined collections.'),
@@ -132,7 +132,7 @@ export const FIELD_OPTIONS: Readonly<Record<string, Taken>> = {
   num_dim: WORKS,
   vec_dist: WORKS,
   hnsw_params: harmless('Vectors are compared exactly.'),
-  range_index: harmless('SQLite compares numbers.'),
+  range_index: harmless('Numbers are compared in blocks.'),
   locale: differs('It chooses the stemmer. Words are found by their script, whatever the locale.'),
   stem: differs(
     'English by Porter; `da`, `de`, `es`, `fr`, `it`, `nl`, `no`, `pt`, `ru` and `sv` by Snowball. Any other `locale` is refused with it.',
