@@ -27,7 +27,7 @@ type IsInside = (latitude: number, longitude: number) => boolean
 
 /** Tests of a place, one for each area of a clause. @throws ApiError 400 */
 export const areaTests = (field: Field, clause: FilterClause): IsInside[] =>
-  areasOf(field, clause).map((area) => ('meters' in area ? within(area) : contains(area.corners)))
+  areasOf(field, clause).map((area) => ('meters' in area ? within(area) : contains(area.corners, STRIPS)))
 
 const within =
   ({ latitude, longitude, meters }: Circle): IsInside =>
@@ -64,8 +64,10 @@ export function metersTo(
  * meridian, and its corners may come in either order. A place is inside if the way from it to the north crosses an odd number of
  * edges; or an even number, if the north pole itself is inside. Of a polygon around the earth, the smaller part is inside.
  * @param corners latitudes and longitudes in turn
+ * @param strips of the map from north to south, each with a list of its edges. With 1, the test is made soonest; with many, it
+ *   is quick for many places, as most edges of a polygon with many corners are short.
  */
-export function contains(corners: readonly number[]): IsInside {
+export function contains(corners: readonly number[], strips = 1): IsInside {
   /** of each edge: its western end, its width, and its latitudes in the west and in the east */
   const edges: number[] = []
   let [south, north, turned, lean] = [Infinity, -Infinity, 0, 0]
@@ -83,10 +85,11 @@ export function contains(corners: readonly number[]): IsInside {
   const isAround = Math.abs(turned) > 180
   const hasNorthPole = isAround && lean * turned > 0
   if (isAround) [south, north] = [-Infinity, Infinity]
-  const list = Float64Array.from(edges)
+  const lists = edgesByStrip(edges, strips)
   return (y, x) => {
     if (!(y >= south && y <= north)) return false
     let isInside = hasNorthPole
+    const list = lists[Math.floor(stripOf(x, strips)) % strips]!
     for (let at = 0; at < list.length; at += 4) {
       const past = x - list[at]!
       const east = past - 360 * Math.floor(past / 360)
@@ -97,6 +100,28 @@ export function contains(corners: readonly number[]): IsInside {
     return isInside
   }
 }
+
+/** Strips for the areas of a filter, which many places are compared with. */
+const STRIPS = 360
+
+/** The edges that touch each strip. An edge that ends on the border between two is in both. */
+function edgesByStrip(edges: readonly number[], strips: number): Float64Array[] {
+  const lists: number[][] = Array.from({ length: strips }, () => [])
+  for (let at = 0; at < edges.length; at += 4) {
+    const west = stripOf(edges[at]!, strips)
+    const width = (edges[at + 1]! / 360) * strips
+    const first = Math.floor(west - BORDER)
+    const last = Math.min(Math.floor(west + width + BORDER), first + strips - 1)
+    for (let strip = first; strip <= last; strip++) lists[strip % strips]!.push(...edges.slice(at, at + 4))
+  }
+  return lists.map((list) => Float64Array.from(list))
+}
+
+/** More than what rounding can move a place by, in strips. */
+const BORDER = 1e-6
+
+/** The strip of a longitude, and how far it is in it, counted on from any full turn so that it is above 0. */
+const stripOf = (longitude: number, strips: number): number => ((longitude % 360) / 360 + 2) * strips
 
 /** A difference of longitudes by the shorter way. A whole turn stays one: it is an edge of the whole map. */
 const shorter = (degrees: number): number =>
