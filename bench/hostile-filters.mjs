@@ -162,6 +162,16 @@ const FIXED = [
     { q: list(300, (n) => wordOf(n * 7).slice(1, 5)).join(' '), query_by: 'title', infix: 'always' },
   ]),
   searching('4,000 clauses', [{ filter_by: list(4_000, (n) => `points:!=${n}`).join(' && ') }]),
+  searching(
+    '25 times 4,000 clauses',
+    list(25, (at) => ({ filter_by: list(4_000, (n) => `points:!=${n + at}`).join(' && ') })),
+  ),
+  // Every edge crosses the map, so that none can be left out.
+  searching('a zigzag of 20,000 corners', [
+    {
+      filter_by: `place:(${list(20_000, (n) => `${(n % 170) - 85}, ${n % 2 === 0 ? -80 : 80}`).join(', ')})`,
+    },
+  ]),
   searching('objects of 200 beginnings', [
     { filter_by: `parts.{${list(200, (n) => `name:${wordOf(n).slice(0, 4)}*`).join(' || ')} && size:>3}` },
   ]),

@@ -64,64 +64,92 @@ export function metersTo(
  * meridian, and its corners may come in either order. A place is inside if the way from it to the north crosses an odd number of
  * edges; or an even number, if the north pole itself is inside. Of a polygon around the earth, the smaller part is inside.
  * @param corners latitudes and longitudes in turn
- * @param strips of the map from north to south, each with a list of its edges. With 1, the test is made soonest; with many, it
- *   is quick for many places, as most edges of a polygon with many corners are short.
+ * @param strips from north to south, each with a list of the edges in it. With 1, the test is made soonest; with more, it is
+ *   quicker for many places, as most edges of a polygon with many corners are short.
  */
 export function contains(corners: readonly number[], strips = 1): IsInside {
-  /** of each edge: its western end, its width, and its latitudes in the west and in the east */
-  const edges: number[] = []
-  let [south, north, turned, lean] = [Infinity, -Infinity, 0, 0]
+  const edges: Edge[] = []
+  let [south, north, lean] = [Infinity, -Infinity, 0]
+  let [along, west, east] = [0, 0, 0]
   for (let at = 0; at < corners.length; at += 2) {
     const [y1, x1] = [corners[at]!, corners[at + 1]!]
     const [y2, x2] = [corners[(at + 2) % corners.length]!, corners[(at + 3) % corners.length]!]
     const width = shorter(x2 - x1)
-    turned += width
     lean += width * (y1 + y2)
     south = Math.min(south, y1)
     north = Math.max(north, y1)
-    if (width > 0) edges.push(x1, width, y1, y2)
-    else if (width < 0) edges.push(x2, -width, y2, y1)
+    if (width > 0) edges.push({ along, west: x1, width, first: y1, last: y2 })
+    else if (width < 0) edges.push({ along: along + width, west: x2, width: -width, first: y2, last: y1 })
+    along += width
+    west = Math.min(west, along)
+    east = Math.max(east, along)
   }
-  const isAround = Math.abs(turned) > 180
-  const hasNorthPole = isAround && lean * turned > 0
+  const isAround = Math.abs(along) > 180
+  const hasNorthPole = isAround && lean * along > 0
   if (isAround) [south, north] = [-Infinity, Infinity]
-  const lists = edgesByStrip(edges, strips)
+  const inStrip = byStrip(edges, west, east - west, strips)
   return (y, x) => {
     if (!(y >= south && y <= north)) return false
     let isInside = hasNorthPole
-    const list = lists[Math.floor(stripOf(x, strips)) % strips]!
-    for (let at = 0; at < list.length; at += 4) {
-      const past = x - list[at]!
-      const east = past - 360 * Math.floor(past / 360)
-      const width = list[at + 1]!
-      const [first, last] = [list[at + 2]!, list[at + 3]!]
-      if (east < width && first + ((last - first) * east) / width > y) isInside = !isInside
+    for (const edge of inStrip(x - corners[1]!)) {
+      const past = eastOf(x - edge.west)
+      if (past < edge.width && edge.first + ((edge.last - edge.first) * past) / edge.width > y)
+        isInside = !isInside
     }
     return isInside
   }
 }
 
-/** Strips for the areas of a filter, which many places are compared with. */
-const STRIPS = 360
-
-/** The edges that touch each strip. An edge that ends on the border between two is in both. */
-function edgesByStrip(edges: readonly number[], strips: number): Float64Array[] {
-  const lists: number[][] = Array.from({ length: strips }, () => [])
-  for (let at = 0; at < edges.length; at += 4) {
-    const west = stripOf(edges[at]!, strips)
-    const width = (edges[at + 1]! / 360) * strips
-    const first = Math.floor(west - BORDER)
-    const last = Math.min(Math.floor(west + width + BORDER), first + strips - 1)
-    for (let strip = first; strip <= last; strip++) lists[strip % strips]!.push(...edges.slice(at, at + 4))
-  }
-  return lists.map((list) => Float64Array.from(list))
+/** An edge of a polygon: degrees. */
+interface Edge {
+  /** its western end, as the way from the polygon's first corner */
+  along: number
+  /** its western end */
+  west: number
+  width: number
+  /** latitude of the western end */
+  first: number
+  /** latitude of the eastern end */
+  last: number
 }
 
-/** More than what rounding can move a place by, in strips. */
-const BORDER = 1e-6
+/** Strips for the areas of a filter, which many places are compared with. */
+const STRIPS = 64
+/** Strips that an edge lies in at most on the average: lists of long edges would be large, and hardly quicker. */
+const MOST_IN = STRIPS / 4
+/** Degrees: more than what rounding can move a place by. */
+const MARGIN = 1e-6
 
-/** The strip of a longitude, and how far it is in it, counted on from any full turn so that it is above 0. */
-const stripOf = (longitude: number, strips: number): number => ((longitude % 360) / 360 + 2) * strips
+/**
+ * Lists edges by strips of the polygon. An edge that ends on the border between two is in both.
+ * @param west of the polygon, as the way from its first corner
+ * @param width of the polygon; more than 360 if it goes around the earth
+ * @returns the edges that may be north of a place, by its way from the polygon's first corner
+ */
+function byStrip(
+  edges: readonly Edge[],
+  west: number,
+  width: number,
+  strips: number,
+): (along: number) => readonly Edge[] {
+  if (strips === 1) return () => edges
+  const begin = west - 2 * MARGIN
+  const scale = strips / Math.min(360, width + 4 * MARGIN)
+  const lists: Edge[][] = Array.from({ length: strips }, () => [])
+  let listed = 0
+  for (const edge of edges) {
+    const first = Math.floor((edge.along - MARGIN - begin) * scale)
+    const last = Math.floor((edge.along + edge.width + MARGIN - begin) * scale)
+    const some = Math.min(strips, last - first + 1)
+    listed += some
+    if (!(listed <= MOST_IN * edges.length)) return byStrip(edges, west, width, 1)
+    for (let at = 0; at < some; at++) lists[(first + at) % strips]!.push(edge)
+  }
+  return (along) => lists[Math.floor(eastOf(along - begin) * scale)] ?? []
+}
+
+/** A longitude as degrees from 0 up to 360. */
+const eastOf = (degrees: number): number => degrees - 360 * Math.floor(degrees / 360)
 
 /** A difference of longitudes by the shorter way. A whole turn stays one: it is an edge of the whole map. */
 const shorter = (degrees: number): number =>
