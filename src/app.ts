@@ -120,12 +120,9 @@ async function refuseDatabase(
 ): Promise<Response | undefined> {
   if (path === '/health' || isVerified(env)) return undefined
   const key = isOpenSearch(path) ? keyOf(request) : presentedKey(request)
-  const beside = () => {
-    record.ahead = beginSearch(env, request)
-  }
   const [refused] = await Promise.all([
     requireNoForeignDatabase(env).then(() => undefined, errorResponse),
-    authenticate(env, key, record.address, beside).catch(() => {}),
+    authenticate(env, key, record.address, () => void beginSearch(env, request)).catch(() => {}),
   ])
   return refused
 }

@@ -14,8 +14,6 @@ export interface Note {
   readonly address: string
   /** origin of the page that asks; undefined if there is none, or if the page is one of Parley's own */
   readonly origin?: string | undefined
-  /** begins to read what the request needs besides its key, at the same time as the key is looked up */
-  beside?: () => void
   key?: string
   /** true once any key of the request is one for pages. Its errors then reveal no details of the operation */
   plain?: boolean
@@ -28,6 +26,7 @@ export interface Note {
  * @param presented the key as it was sent
  * @param actions one of these has to be allowed
  * @param collection its name as the request gave it; absent for routes without one
+ * @param prefetch begins while the key is looked up
  * @throws ApiError 401, 403, 429
  */
 export async function admit(
@@ -36,8 +35,9 @@ export async function admit(
   actions: string | readonly string[],
   collection: string | undefined,
   note: Note,
+  prefetch?: { begin: () => void },
 ): Promise<Access> {
-  const access = await authenticate(env, presented, note.address, note.beside)
+  const access = await authenticate(env, presented, note.address, prefetch?.begin)
   const admitted = requireAccess(access, presented, actions, collection, note)
   await requireRate(env, 'RATE_LIMIT', admitted)
   return admitted

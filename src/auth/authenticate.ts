@@ -48,7 +48,7 @@ export function forgetKeys(): void {
 /**
  * @param presented the key as it was sent
  * @param address where it came from
- * @param beside begins to read something else at the same time, unless the key is refused without a look-up. Must not throw
+ * @param meanwhile begins to read something else at the same time, unless the key is refused without a look-up. Must not throw
  * @throws ApiError 429 when too many keys were tried from there
  * @returns undefined for a missing, unknown, expired or wrongly signed key
  */
@@ -56,7 +56,7 @@ export async function authenticate(
   env: Cloudflare.Env,
   presented: string | undefined,
   address: string,
-  beside: () => void = () => {},
+  meanwhile: () => void = () => {},
 ): Promise<Access | undefined> {
   if (!env.ADMIN_API_KEY) {
     if (!warned) console.error('ADMIN_API_KEY is not set: every request that needs a key is refused.')
@@ -66,7 +66,7 @@ export async function authenticate(
   if (!presented || presented.length > LONGEST_KEY) return undefined
   const hash = await sha256(presented)
   if (sameDigest(hash, await adminDigest(env.ADMIN_API_KEY))) {
-    beside()
+    meanwhile()
     return ADMIN
   }
 
@@ -77,7 +77,7 @@ export async function authenticate(
     // A key that worked a moment ago is not an attempt: its entry has only expired.
     if (!entry) await requireLookUps(env, address)
     const finding = findKey(env, presented, hash)
-    beside()
+    meanwhile()
     const fresh = await finding
     if (!fresh) {
       found.delete(hash)
@@ -86,7 +86,7 @@ export async function authenticate(
     }
     entry = { ...fresh, until: now + REMEMBERED_MS }
     found.set(hash, entry)
-  } else beside()
+  } else meanwhile()
   return now / 1000 > entry.expiresAt ? undefined : entry.access
 }
 

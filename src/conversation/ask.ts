@@ -22,16 +22,17 @@ import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../turn/question-length'
 import type { Asker, AskRequest } from '../turn/request'
 import { newConversationId } from './conversation-id'
 import { type Asked, type ConversationRpc, conversationObject, type Elsewhere } from './conversation-object'
-import { embedAhead } from './embed-ahead'
+import { Prefetch } from './prefetch'
 import { mayHaveHistory } from './sealed-id'
 
 /** A request whose conversation may be new. */
-export interface Question extends Omit<AskRequest, 'conversationId' | 'continues' | 'copies' | 'foundUntil'> {
+export interface Question
+  extends Omit<AskRequest, 'conversationId' | 'continues' | 'copies' | 'foundUntil' | 'prefetched'> {
   /** absent: begin a new conversation */
   conversationId?: string
   /** true if this server gave the id out (sealed-id.ts) */
   vouched?: boolean
-  /** true if the conversation begins now, as its object said (look-back-ahead.ts) */
+  /** true if the conversation begins now, as its object said (prefetch.ts) */
   isNew?: boolean
   /** the name that `conversationId` stands for, where it may itself be the id of a conversation, which then comes first */
   possibleId?: string
@@ -75,14 +76,14 @@ const MOST_HOPS = 5
 /**
  * Asks a question. It joins the turn of the same idempotency key, running or finished. If the same request was
  * answered a moment ago, its answer is copied.
- * @param signal of the request that asks
+ * @param via the request that asks: what was read ahead for it, and its signal
  * @throws ApiError 429 and 503 with `retryAfter`; 422; 400 for a question that is too long, and for an unknown
  *   conversation or another asker's
  */
 export async function ask(
   env: Cloudflare.Env,
   { vouched, isNew = false, possibleId, ...question }: Question,
-  signal?: AbortSignal,
+  { prefetch = new Prefetch(env, question), signal }: { prefetch?: Prefetch; signal?: AbortSignal } = {},
 ): Promise<Answering> {
   const began = Date.now()
   if (textOf(question.question).length > LONGEST_QUESTION) throw coded('too_long', 400, QUESTION_TOO_LONG)
@@ -90,12 +91,14 @@ export async function ask(
   const mayBeUnknown = given !== undefined && !question.named && !question.replaces && !vouched
   if (mayBeUnknown && !(await mayHaveHistory(env, given, question.historyId))) throw unknownConversation()
   const attempt = crypto.randomUUID()
+  const { reading } = prefetch
+  const asked = { ...question, ...(reading !== undefined && { prefetched: reading }), attempt }
   let request: AskRequest =
     given === undefined
-      ? { ...question, ...(await newConversationId(env, question)), continues: false, attempt }
-      : { ...question, conversationId: given, continues: true, attempt }
+      ? { ...asked, ...(await newConversationId(env, question)), continues: false }
+      : { ...asked, conversationId: given, continues: true }
   const named = request
-  embedAhead(env, request, isNew)
+  prefetch.embed(request, isNew)
   for (let hop = 0; hop < MOST_HOPS; hop++) {
     const { conversationId } = request
     const object = conversationObject(env, conversationId)
@@ -106,12 +109,12 @@ export async function ask(
       request = named
       continue
     }
-    const asked = unwrap(outcome)
-    if ('events' in asked)
+    const reply = unwrap(outcome)
+    if ('events' in reply)
       return {
         conversationId,
-        events: asked.events,
-        ...(asked.words && { words: asked.words }),
+        events: reply.events,
+        ...(reply.words && { words: reply.words }),
         // Get a new stub: once a stream has broken off, the stub that made it is broken too.
         resume: async (after) => {
           const anew = conversationObject(env, conversationId)
@@ -127,7 +130,7 @@ export async function ask(
           waitUntil,
         }),
       }
-    request = { ...question, ...beginningOf(asked), attempt }
+    request = { ...asked, ...beginningOf(reply) }
   }
   throw new Error('No conversation took the question.')
 }

@@ -51,7 +51,7 @@ export interface ConversationRpc {
    */
   askNamed(request: AskRequest, name: string): Promise<Outcome<Asked>>
   /**
-   * Reads the end of the history for a question that is on its way here (look-back-ahead.ts). Does nothing if turns run or
+   * Reads the end of the history for a question that is on its way here (prefetch.ts). Does nothing if turns run or
    * wait here.
    * @param reading random; the question names it
    * @param after the turn that the question continues from

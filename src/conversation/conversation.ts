@@ -30,9 +30,9 @@ import {
   requireSame,
 } from './joins'
 import { deletedTurns, dropDeletedRecords, isRemembered } from './kept-messages'
-import { LookedBack, seenBy } from './look-back-ahead'
 import { Memory } from './memory'
 import { requireAsker } from './ownership'
+import { PrefetchedHistory, seenBy } from './prefetch'
 import { Reader } from './reader'
 import { askedOf } from './said'
 import { mayHaveHistory } from './sealed-id'
@@ -61,7 +61,7 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
   #queue = new TurnQueue()
   #attempts = new Attempts()
   readonly #erasure = new Erasure(this.env, this.#id, this.#alarm, () => this.#clear())
-  readonly #lookedBack = new LookedBack(this.env, this.#id)
+  readonly #prefetched = new PrefetchedHistory(this.env, this.#id)
   readonly #succession = new Succession(this.env, {
     id: this.#id,
     memory: () => this.#memory,
@@ -76,7 +76,7 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
       if (request.seen) {
         // It was opened, and this is the first question.
         if (this.#memory?.log.unused) request.named = true
-        else if (await this.#lookedBack.foundNothing(request.lookedBack)) throw unknownConversation()
+        else if (await this.#prefetched.foundNothing(request.prefetched)) throw unknownConversation()
       }
       const made = this.#attempts.find(request)
       if (made) return made.readsOf(request)
@@ -120,7 +120,7 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
 
   async lookBack(reading: string, asker?: Asker, after?: number, origin?: Origin): Promise<Seen> {
     const memory = this.#memory
-    if (memory && this.#queue.idle) this.#lookedBack.begin(memory, { reading, after, origin })
+    if (memory && this.#queue.idle) this.#prefetched.begin(memory, { reading, after, origin })
     return memory || !this.#queue.idle ? seenBy(asker, memory) : { isNew: true }
   }
 
@@ -287,7 +287,7 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
       memory: () => this.#memory,
       remember: () => this.#remember(),
       schedule: (memory) => this.#schedule(memory),
-      lookedBack: () => this.#lookedBack.take(this.#memory, request),
+      prefetched: () => this.#prefetched.take(this.#memory, request),
       searching,
     })
     const ended = this.#queue
@@ -327,7 +327,7 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
     // has it.
     if (!memory.outbox.empty) await memory.outbox.deliver()
     // Usually one query about a few turns is enough. If one is gone, others may be too.
-    const ahead = asked && (await this.#lookedBack.deletedFrom(memory, from, asked))
+    const ahead = asked && (await this.#prefetched.deletedFrom(memory, from, asked))
     const origin = { requestId: asked?.requestId }
     const some = ahead ?? (await deletedTurns(this.env, memory, this.#id, from, origin))
     const deleted = some.length === 0 ? [] : await deletedTurns(this.env, memory, this.#id, 0, origin)

@@ -17,7 +17,7 @@ import { readHistory, toChat } from '../turn/look-back'
 import type { TurnPorts } from '../turn/ports'
 import { familyOf, standalonePrompt } from '../turn/prompt'
 import { Tracer } from '../turn/trace'
-import { lastOf } from './look-back-ahead'
+import { lastOf } from './prefetch'
 import { languageModelOf, rewriterOf } from './turn-models'
 
 interface FollowUp {

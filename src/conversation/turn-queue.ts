@@ -30,7 +30,7 @@ export interface Surroundings {
   remember(): Memory
   schedule(memory: Memory): void
   /** what was read ahead for this turn */
-  lookedBack(): Promise<RecentMessages | undefined>
+  prefetched(): Promise<RecentMessages | undefined>
   /** its searches, if they began before it */
   searching: SearchPorts | undefined
 }

@@ -227,9 +227,9 @@ export class TurnRun {
     // Only this object ever writes to a conversation of this name, so no history exists yet.
     if (request.named && !this.#around.memory()) return { messages: [], complete: true }
     try {
-      const ahead = await this.#around.lookedBack()
-      // What was read ahead has the turns that this one replaces.
-      const usable = this.#replaced.length > 0 ? undefined : ahead
+      const prefetched = await this.#around.prefetched()
+      // It has the turns that this one replaces.
+      const usable = this.#replaced.length > 0 ? undefined : prefetched
       const recent = usable ?? (await this.#messages(request.model.max_bytes))
       const known =
         recent.messages.length > 0 ||

@@ -118,8 +118,8 @@ export interface AskRequest {
   assistant?: string
   /** id of the HTTP request that asks, for the log; absent: from a Worker of the version before */
   requestId?: string
-  /** the reading of this conversation's history that began for this question (conversation/look-back-ahead.ts) */
-  lookedBack?: string
+  /** the reading of this conversation's history that began for this question (conversation/prefetch.ts) */
+  prefetched?: string
   /** true: whether messages are left is not known yet; without any, the question is refused before its turn begins */
   seen?: boolean
   /** random id of this one `ask` call; if the call is repeated (object-calls.ts) it finds its turn by it */

@@ -4,8 +4,7 @@ import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { forgetKeys } from '../../src/auth/authenticate'
 import * as objects from '../../src/conversation/conversation-object'
-import * as embeds from '../../src/conversation/embed-ahead'
-import * as looking from '../../src/conversation/look-back-ahead'
+import { Prefetch } from '../../src/conversation/prefetch'
 import { ApiError } from '../../src/errors'
 import * as engines from '../../src/registry/engines'
 import { rowsOf, usedSoFar, withoutTables } from '../conversation/stage'
@@ -213,7 +212,7 @@ describe('a question that is not admitted', () => {
 
 it('is not looked ahead for where a widget of n8n only loads what was said', async () => {
   const before = (await listDurableObjectIds(env.CONVERSATION)).length
-  const lookBack = vi.spyOn(looking, 'lookBackAhead')
+  const lookBack = vi.spyOn(Prefetch.prototype, 'look')
   beginAnew()
   const body = { action: 'loadPreviousSession', sessionId: crypto.randomUUID() }
   expect(await call('POST', '/n8n/guide', { body })).toEqual([200, { data: [] }])
@@ -225,10 +224,10 @@ it('is not taken for a new chat because the conversation that gave it its name w
   const body = { question: QUESTION, model: 'm', collections: ['facts'] }
   const [, { conversation_id: id }] = await call('POST', '/conversations', { body })
   expect((await call('DELETE', `/conversations/${id}`))[0]).toBe(200)
-  const embedAhead = vi.spyOn(embeds, 'embedAhead')
+  const embed = vi.spyOn(Prefetch.prototype, 'embed')
   beginAnew()
   const next = await ui(id)
   beginAnew()
   expect(await ui(id)).toBe(next)
-  expect(embedAhead.mock.calls.map(([, , isNew]) => isNew)).toEqual([false, false])
+  expect(embed.mock.calls.map(([, isNew]) => isNew)).toEqual([false, false])
 })

@@ -1,6 +1,6 @@
 /** The hops of routes that hops.worker.test.ts and named-hops.worker.test.ts leave out. */
 import { afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import * as looking from '../../src/conversation/look-back-ahead'
+import { Prefetch } from '../../src/conversation/prefetch'
 import { beginAnew, expectInTable, hopsOf, setHopStage, waitedFor } from './counted-hops'
 import { makeKey, QUESTION } from './parley/stage'
 import { call, queryString, send } from './typesense/api'
@@ -181,7 +181,7 @@ it('waits for no row that is in the memory of the isolate, as the table of docs/
 })
 
 it('wakes no object for a conversation that MCP names by an id of others', async () => {
-  const lookBack = vi.spyOn(looking, 'lookBackAhead')
+  const lookBack = vi.spyOn(Prefetch.prototype, 'look')
   assistant = 'guide'
   beginAnew()
   const refused = await mcp(crypto.randomUUID())

@@ -12,8 +12,9 @@ import { AgUiEncoder, frame, messageId } from './encoder'
 import { type Run, readRun } from './request'
 
 /** GET /info: the assistants that the key may ask, as agents. */
-export async function info({ env, request, record }: OpenCall): Promise<Response> {
-  const access = await admitAsker(env, request, record)
+export async function info(call: OpenCall): Promise<Response> {
+  const { env, record } = call
+  const access = await admitAsker(call)
   const open = (await listAssistants(env)).filter((assistant) => openHere(access, assistant, record))
   return json({
     version: '1.0',

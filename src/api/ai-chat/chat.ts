@@ -1,5 +1,5 @@
 /** POST /chat and /chat/stream: a question in any dialect of the AI Chat Protocol. */
-import { lookBackAhead } from '../../conversation/look-back-ahead'
+import type { Prefetch } from '../../conversation/prefetch'
 import { once } from '../../lib/once'
 import { DEFAULT_ASSISTANT } from '../../registry/assistants'
 import { namedUser } from '../http/admit-turn'
@@ -33,6 +33,7 @@ export interface ChatCall {
   env: Cloudflare.Env
   request: Request
   record: RequestRecord
+  prefetch: Prefetch
   /** names in the path */
   path: { assistant?: string; version?: string }
 }
@@ -71,24 +72,24 @@ function idleOf(env: Cloudflare.Env, changes: Changes, { retrievals }: Assistant
 
 /** @param signals gets the body as soon as it is read, so that errors have the right form */
 async function converse(call: ChatCall, streaming: boolean, signals: Signals): Promise<Response> {
-  const { env, request, record, path } = call
+  const { env, request, record, prefetch, path } = call
   await enter(request)
-  const access = await admitAsker(env, request, record)
+  const access = await admitAsker(call)
   requireVersion(call)
   const readBody = once(() => readChatBody(request))
-  let ahead: Promise<unknown> | undefined
-  const assistant = await openAssistant(env, access, path.assistant ?? DEFAULT_ASSISTANT, record, () => {
-    ahead = readBody().then(
+  let reading: Promise<unknown> | undefined
+  const assistant = await openAssistant(call, access, path.assistant ?? DEFAULT_ASSISTANT, () => {
+    reading = readBody().then(
       ({ json }) => {
         const conversationId = access.embedded.conversation_id ?? sessionIn(json)
-        void lookBackAhead(env, record, { conversationId })
+        void prefetch.look({ conversationId })
       },
       // A body that cannot be read is refused below.
       () => {},
     )
   }).catch(async (error) => {
     // A body that is being read must be read to its end before the answer (discardBody).
-    await ahead
+    await reading
     throw error
   })
   const { json, files, text } = await readBody()
@@ -119,6 +120,7 @@ async function converse(call: ChatCall, streaming: boolean, signals: Signals): P
     request,
     access,
     record,
+    prefetch,
     assistant,
     question: asked.question,
     conversationId: asked.session,

@@ -35,9 +35,10 @@ export async function content(call: ChatCall, label: string): Promise<Response> 
   }
 }
 
-async function textsBehind({ env, request, record, path }: ChatCall, label: string): Promise<string[]> {
-  const access = await admitAsker(env, request, record)
-  const assistant = await openAssistant(env, access, path.assistant ?? DEFAULT_ASSISTANT, record)
+async function textsBehind(call: ChatCall, label: string): Promise<string[]> {
+  const { env, path } = call
+  const access = await admitAsker(call)
+  const assistant = await openAssistant(call, access, path.assistant ?? DEFAULT_ASSISTANT)
   if (label.length > LONGEST_LABEL) return []
   const { citation_field: field, url_field: urlField } = assistant
   const labelling = field === undefined ? {} : { field }

@@ -63,10 +63,10 @@ async function answer(
   call: ChatCall,
   say: (assistant: Awaited<ReturnType<typeof openAssistant>>) => unknown,
 ): Promise<Response> {
-  const { env, request, record, path } = call
+  const { path } = call
   try {
-    const access = await admitAsker(env, request, record)
-    return json(say(await openAssistant(env, access, path.assistant ?? DEFAULT_ASSISTANT, record)))
+    const access = await admitAsker(call)
+    return json(say(await openAssistant(call, access, path.assistant ?? DEFAULT_ASSISTANT)))
   } catch (error) {
     return refuse(call, error)
   }

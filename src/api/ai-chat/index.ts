@@ -3,6 +3,7 @@
  * append `/stream` to the URL that they are given, and drop its query. `/ask` is where front ends of the Azure Search demos
  * send questions of one turn.
  */
+import { Prefetch } from '../../conversation/prefetch'
 import { ApiError } from '../../errors'
 import { discardBody } from '../http/body'
 import { leave } from '../http/front-door'
@@ -44,7 +45,8 @@ function mount(
     const record = context.get('record') ?? newRecord(request)
     record.route = path
     const { label = '', ...names } = context.req.param() as Record<string, string>
-    const call: ChatCall = { env: context.env, request, record, path: names }
+    const { env } = context
+    const call: ChatCall = { env, request, record, prefetch: new Prefetch(env, record), path: names }
     const isMethod = request.method === method || (method === 'GET' && request.method === 'HEAD')
     const response = isMethod ? await handle(call, label) : notAllowed(call, method)
     leave(request)

@@ -58,8 +58,8 @@ function read(body: unknown) {
 }
 
 /** @throws ApiError 401 for a key that is not made for pages: addresses end up in logs and histories */
-async function admitPageKey({ env, path, record }: OpenCall): Promise<Access> {
-  const access = await admit(env, path.key, ASK_ACTIONS, undefined, record)
+async function admitPageKey({ env, path, record, prefetch }: OpenCall): Promise<Access> {
+  const access = await admit(env, path.key, ASK_ACTIONS, undefined, record, prefetch)
   if (access.forPages) return access
   throw new ApiError(
     401,

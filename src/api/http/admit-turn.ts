@@ -31,8 +31,6 @@ export interface Admission {
   turnsPerDay?: number
   /** present if a key is made for pages */
   plain?: true
-  /** the reading of the history that began ahead (conversation/look-back-ahead.ts) */
-  lookedBack?: string
 }
 
 /** The request that asks. */
@@ -107,6 +105,5 @@ export async function admitTurn(
     ...(idempotencyKey !== undefined && { idempotencyKey }),
     ...(turnsPerDay !== undefined && { turnsPerDay }),
     ...(accesses.some(({ forPages }) => forPages) && { plain: true }),
-    ...(record.lookedBack !== undefined && { lookedBack: record.lookedBack }),
   }
 }

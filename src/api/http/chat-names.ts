@@ -5,12 +5,11 @@
 import type { Access } from '../../auth/access'
 import { mayContinue } from '../../conversation/ask'
 import { namedConversationId } from '../../conversation/conversation-id'
-import type { Seen } from '../../conversation/conversation-object'
 import { storedMessages } from '../../conversation/items'
-import { lookBackAhead } from '../../conversation/look-back-ahead'
 import { begunOf } from '../../conversation/memories'
 import { openRow } from '../../conversation/open-row'
 import { isToldApart } from '../../conversation/ownership'
+import type { Prefetch } from '../../conversation/prefetch'
 import { idOfHandle, isSealed, mayBeConversation } from '../../conversation/sealed-id'
 import { isUnguessable, mayBeMadeUp } from '../../conversation/unguessable'
 import { ApiError } from '../../errors'
@@ -28,14 +27,12 @@ export interface ChatParties {
   request: Request
   /** the request's entry in the log */
   record: RequestRecord
+  /** what was read ahead for it */
+  prefetch: Prefetch
   access: Access
   assistant: Assistant
   /** the user that the request names */
   user: string | undefined
-  /** what was found out of the chat while the registry was read */
-  ahead?: Promise<ChatAhead | undefined>
-  /** true: what the conversation's object knows turned out wrong, so it is not asked again */
-  anew?: true
 }
 
 /** How a request names a chat. */
@@ -46,15 +43,6 @@ export interface ChatName {
   after?: number | undefined
   /** true: it is the id of a conversation, never a name that begins a chat */
   onlyId?: boolean
-}
-
-/** What is known of a chat's name before its assistant is. */
-interface ChatAhead {
-  name: string
-  /** the conversation that the name most likely stands for */
-  conversationId: string
-  /** what its object says of it */
-  seen?: Seen | undefined
 }
 
 export interface Chat {
@@ -93,76 +81,80 @@ export async function findChat(
   after?: number,
   begins = false,
 ): Promise<Chat> {
-  const { access, assistant } = parties
   const asker = await askerFor(parties)
-  const fixed = access.embedded.conversation_id
-  if (fixed !== undefined) return { conversationId: fixed, named: false }
+  const likeliest = await likeliestOf(parties, asker, name)
+  const { conversationId, from } = likeliest
+  if (from === 'key') return { conversationId, named: false }
   if (!mayName(asker, name)) {
     throw new ApiError(
       400,
       'The id of a chat must be random, of 16 characters or more, such as `crypto.randomUUID()`: others with the same key must not come upon it, as they do upon words and numbers. Any id will do with a secret of the visitor in `X-Parley-Visitor`, or with a key that fixes the user.',
     )
   }
-  const ours = await idOfHandle(parties.env, name)
-  if (ours !== undefined) return { conversationId: ours, named: false, vouched: true }
-  const mayBeId = ID.test(name) && begins && !(await isSealed(parties.env, name))
+  if (from === 'handle') return { conversationId, named: false, vouched: true }
+  const mayBeId = ID.test(name) && begins && from === 'name'
   if (ID.test(name) && !mayBeId) {
-    const known = await isKnown(parties, asker, name, after)
+    const known = await isKnown(parties, asker, name, { ...likeliest, after })
     if (known) return { conversationId: name, named: false, ...known }
     const opened = await openedChat(parties.env, asker, name)
     if (opened) return opened
   }
-  const conversationId = await namedConversationId(asker, assistant.name, name)
-  const ahead = await aheadOf(parties, name)
-  const isNew = ahead?.conversationId === conversationId && ahead.seen?.isNew
-  return { conversationId, named: true, ...(isNew && { isNew }), ...(mayBeId && { possibleId: name }) }
+  const named =
+    from === 'name' ? conversationId : await namedConversationId(asker, parties.assistant.name, name)
+  const isNew = (await parties.prefetch.seen(named))?.isNew
+  return { conversationId: named, named: true, ...(isNew && { isNew }), ...(mayBeId && { possibleId: name }) }
+}
+
+/** The conversation that a name most likely stands for, and what says so. No call is made for it. */
+interface Likeliest {
+  conversationId: string
+  from: 'key' | 'handle' | 'id' | 'name'
+}
+
+async function likeliestOf(
+  { env, access, assistant }: Pick<ChatParties, 'env' | 'access'> & { assistant: Pick<Assistant, 'name'> },
+  asker: Asker,
+  name: string,
+): Promise<Likeliest> {
+  const fixed = access.embedded.conversation_id
+  if (fixed !== undefined) return { conversationId: fixed, from: 'key' }
+  const ours = await idOfHandle(env, name)
+  if (ours !== undefined) return { conversationId: ours, from: 'handle' }
+  if (await isSealed(env, name)) return { conversationId: name, from: 'id' }
+  return { conversationId: await namedConversationId(asker, assistant.name, name), from: 'name' }
 }
 
 /**
- * Looks a chat up by its name while the registry is read, so that `findChat` and the turn wait for less.
+ * Has the conversation of a chat look back while the registry is read, so that `findChat` and the turn wait for less.
  * @param given the name, once it is known
- * @param mayCreate whether an object may be asked that may not exist yet
+ * @returns settles when it has been asked; never rejects
  */
-export async function lookAhead(
-  parties: Omit<ChatParties, 'assistant' | 'ahead'> & { assistant: Pick<Assistant, 'name'> },
+export function prefetchChat(
+  parties: Omit<ChatParties, 'assistant'> & { assistant: Pick<Assistant, 'name'> },
   given: ChatName | Promise<ChatName | undefined>,
-  mayCreate: (access: Access) => boolean = mayLookAhead,
-): Promise<ChatAhead | undefined> {
-  const { env, access, assistant, record } = parties
-  const { name, after, onlyId } = (await given) ?? {}
-  if (name === undefined) return undefined
-  const asker = await askerFor(parties).catch(() => undefined)
-  const fixed = access.embedded.conversation_id
-  if (asker === undefined || (fixed === undefined && !mayName(asker, name))) return undefined
-  const ours = fixed ?? (await idOfHandle(env, name))
-  const isSealedId = ours === undefined && (await isSealed(env, name))
-  const conversationId = ours ?? (isSealedId ? name : await namedConversationId(asker, assistant.name, name))
-  // The object of a name may be one that does not exist yet.
-  if (ours === undefined && !isSealedId && (onlyId || !mayCreate(access))) return undefined
-  const isOurs = fixed === undefined
-  return {
-    name,
-    conversationId,
-    seen: await lookBackAhead(env, record, { conversationId, asker, after, isOurs }),
+): Promise<unknown> {
+  const find = async () => {
+    const { name, after, onlyId } = (await given) ?? {}
+    if (name === undefined) return undefined
+    const asker = await askerFor(parties)
+    const { conversationId, from } = await likeliestOf(parties, asker, name)
+    if (from !== 'key' && !mayName(asker, name)) return undefined
+    // The object of a name may be one that does not exist yet.
+    if (from === 'name' && (onlyId || !mayLookAhead(parties.access))) return undefined
+    return { conversationId, asker, after, isOurs: from !== 'key' }
   }
-}
-
-async function aheadOf({ ahead, anew }: ChatParties, name: string): Promise<ChatAhead | undefined> {
-  const found = anew ? undefined : await ahead
-  return found?.name === name ? found : undefined
+  return parties.prefetch.find(find())
 }
 
 /** The ids that a name may stand for, the likeliest first. For reading and stopping. */
 export async function chatIds(parties: ChatParties, name: string): Promise<{ asker: Asker; ids: string[] }> {
-  const { env, access, assistant } = parties
+  const { env, assistant } = parties
   const asker = await askerFor(parties)
-  const fixed = access.embedded.conversation_id
-  if (fixed !== undefined) return { asker, ids: [fixed] }
-  if (!mayName(asker, name)) return { asker, ids: [] }
-  const ours = await idOfHandle(env, name)
-  if (ours !== undefined) return { asker, ids: [ours] }
-  const named = await namedConversationId(asker, assistant.name, name)
-  const isId = ID.test(name) && (await mayBeConversation(env, name))
+  const { conversationId, from } = await likeliestOf(parties, asker, name)
+  if (from !== 'key' && !mayName(asker, name)) return { asker, ids: [] }
+  if (from === 'key' || from === 'handle') return { asker, ids: [conversationId] }
+  const named = from === 'name' ? conversationId : await namedConversationId(asker, assistant.name, name)
+  const isId = ID.test(name) && (from === 'id' || (await mayBeConversation(env, name)))
   return { asker, ids: isId ? [named, name] : [named] }
 }
 
@@ -191,21 +183,19 @@ const askerFor = ({
  * @returns `seen` if its object says so, which does not know whether messages are left; undefined if it is not
  */
 async function isKnown(
-  parties: ChatParties,
+  { env, access, assistant, prefetch }: ChatParties,
   asker: Asker,
   id: string,
-  after: number | undefined,
+  { conversationId, after }: Likeliest & { after: number | undefined },
 ): Promise<Pick<Chat, 'seen' | 'isNew'> | undefined> {
-  const { env, access, assistant, anew } = parties
   const model = await findOpenModel(env, [access], assistant.model)
   if (!model) return undefined
   const historyId = await findHistory(env, model)
-  const looked = anew
-    ? undefined
-    : ((await aheadOf(parties, id)) ?? (await lookAhead(parties, { name: id, after }, () => true)))
-  if (looked?.seen?.historyId === historyId) {
-    const { isNew } = looked.seen
-    return looked.conversationId === id ? { seen: true, ...(isNew && { isNew }) } : undefined
+  await prefetch.seen(conversationId)
+  const seen = await prefetch.look({ conversationId, asker, after, isOurs: true })
+  if (seen?.historyId === historyId) {
+    const { isNew } = seen
+    return conversationId === id ? { seen: true, ...(isNew && { isNew }) } : undefined
   }
   return (await mayContinue(env, asker, id, historyId)) ? {} : undefined
 }

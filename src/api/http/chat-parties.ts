@@ -2,7 +2,7 @@
 import type { Access } from '../../auth/access'
 import { DEFAULT_ASSISTANT } from '../../registry/assistants'
 import { namedUser } from './admit-turn'
-import { type ChatName, type ChatParties, lookAhead } from './chat-names'
+import { type ChatName, type ChatParties, prefetchChat } from './chat-names'
 import { admitAsker, openAssistant } from './open-assistant'
 import type { OpenCall } from './route'
 
@@ -13,28 +13,29 @@ import type { OpenCall } from './route'
  * @throws ApiError 401, 403, 404, 429
  */
 export async function openParties(
-  { env, request, record, path, query }: OpenCall,
+  call: OpenCall,
   {
-    admit = () => admitAsker(env, request, record),
+    admit = () => admitAsker(call),
     chat,
   }: { admit?: () => Promise<Access>; chat?: () => Promise<ChatName | undefined> } = {},
 ): Promise<ChatParties> {
+  const { env, request, record, prefetch, path, query } = call
   const access = await admit()
   const name = path.assistant ?? access.limits.assistant ?? DEFAULT_ASSISTANT
-  const parties = { env, request, record, access, user: namedUser(request, query) }
-  let ahead: ChatParties['ahead']
-  const assistant = await openAssistant(env, access, name, record, () => {
+  const parties = { env, request, record, prefetch, access, user: namedUser(request, query) }
+  let finding: Promise<unknown> | undefined
+  const assistant = await openAssistant(call, access, name, () => {
     // A body that cannot be read is refused where it is needed.
-    ahead =
+    finding =
       chat &&
-      lookAhead(
+      prefetchChat(
         { ...parties, assistant: { name } },
         chat().catch(() => undefined),
       )
   }).catch(async (error) => {
     // A body that is being read must be read to its end before the answer (discardBody).
-    await ahead
+    await finding
     throw error
   })
-  return { ...parties, assistant, ...(ahead && { ahead }) }
+  return { ...parties, assistant }
 }

@@ -3,15 +3,20 @@ import { type Access, ASK_ACTIONS, mayAskAssistant } from '../../auth/access'
 import { admit, requireOrigin } from '../../auth/admit'
 import { mayAsk } from '../../auth/pins'
 import { matchesOrigin } from '../../lib/origins'
-import { readAhead } from '../../registry/ahead'
 import { type Assistant, assistantNotFound, findAssistant, searchesOf } from '../../registry/assistants'
 import { presentedKey } from './presented-key'
 import type { RequestRecord } from './request-log'
+import type { OpenCall } from './route'
 
 /** Admits a request whose key may ask any assistant. `openAssistant` checks which. @throws ApiError 401, 429 */
-export function admitAsker(env: Cloudflare.Env, request: Request, record: RequestRecord): Promise<Access> {
+export function admitAsker({
+  env,
+  request,
+  record,
+  prefetch,
+}: Pick<OpenCall, 'env' | 'request' | 'record' | 'prefetch'>): Promise<Access> {
   record.action = 'conversations:create'
-  return admit(env, presentedKey(request), ASK_ACTIONS, undefined, record)
+  return admit(env, presentedKey(request), ASK_ACTIONS, undefined, record, prefetch)
 }
 
 /**
@@ -56,19 +61,18 @@ export function requireListed({ allowed_origins: allowed }: Assistant, record: R
 
 /**
  * An assistant to be asked.
- * @param record of the request
+ * @param call the request
  * @param meanwhile called if the request has to wait for the registry
  * @throws ApiError 404 if it is unknown, and in the same words if the key may not ask it; 403 for a page whose origin it
  *   does not list
  */
 export async function openAssistant(
-  env: Cloudflare.Env,
+  { env, record, prefetch }: Pick<OpenCall, 'env' | 'record' | 'prefetch'>,
   access: Access,
   name: string,
-  record: RequestRecord,
   meanwhile?: () => void,
 ): Promise<Assistant> {
-  await readAhead(env, { assistant: name }, record.ahead, meanwhile)
+  await prefetch.registry({ assistant: name }, meanwhile)
   const assistant = await findAssistant(env, name)
   const open = assistant && openTo(access, assistant)
   if (!open) throw assistantNotFound()

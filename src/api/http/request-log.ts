@@ -23,10 +23,6 @@ export interface RequestRecord extends Note {
   searchedUntil?: number
   /** that the route names */
   collection?: string
-  /** settles when the registry rows that the route names are in their caches (registry/ahead.ts); never rejects */
-  ahead?: Promise<void>
-  /** the history that is read ahead for the request's turn (conversation/look-back-ahead.ts) */
-  lookedBack?: string
 }
 
 /** What a collection's object is told of the request, for its own log. */

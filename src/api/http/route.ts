@@ -2,7 +2,7 @@
 import type { Context, Hono } from 'hono'
 import type { Access } from '../../auth/access'
 import { admit } from '../../auth/admit'
-import { type Named, readAhead } from '../../registry/ahead'
+import { type Named, Prefetch } from '../../conversation/prefetch'
 import type { SearchParameters } from '../../search/types'
 import { discardBody } from './body'
 import { enter, leave } from './front-door'
@@ -22,6 +22,8 @@ export interface Call {
   access: Access
   /** the request's entry in the log */
   record: RequestRecord
+  /** what is read ahead for it */
+  prefetch: Prefetch
 }
 
 /** A request whose handler checks keys itself. */
@@ -33,6 +35,8 @@ interface RouteBase {
   path: string
   /** the registry rows that a question here names, besides `:assistant`; they are read together with the key */
   names?: (path: Record<string, string>, query: SearchParameters) => Named | undefined
+  /** reads something else together with the key instead; must not reject */
+  begin?: ((env: Cloudflare.Env, request: Request) => Promise<unknown>) | undefined
   /** whether the request may begin a turn, judged by its parameters: such requests queue first (front-door.ts). Absent: no */
   begins?: (query: SearchParameters) => boolean
 }
@@ -85,15 +89,20 @@ async function serve(
   if (route.begins?.(query)) await enter(request)
   const named =
     route.names?.(path, query) ?? (path.assistant === undefined ? undefined : { assistant: path.assistant })
-  if (named) {
-    record.beside = () => {
-      record.ahead = readAhead(env, named)
-    }
-  }
-  if (route.open) return route.handle({ env, request, path, query, record })
+  const prefetch: Prefetch = new Prefetch(env, record, () =>
+    route.begin ? route.begin(env, request) : named && prefetch.registry(named),
+  )
+  if (route.open) return route.handle({ env, request, path, query, record, prefetch })
   record.action = route.action
   if (path.collection !== undefined) record.collection = path.collection
   record.target = Object.values(path).join('/')
-  const access = await admit(env, typesenseKey(request, query), route.action, path.collection, record)
-  return route.handle({ env, request, path, query, access, record })
+  const access = await admit(
+    env,
+    typesenseKey(request, query),
+    route.action,
+    path.collection,
+    record,
+    prefetch,
+  )
+  return route.handle({ env, request, path, query, access, record, prefetch })
 }

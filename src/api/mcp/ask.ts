@@ -18,7 +18,7 @@ export interface AskInput {
 }
 
 const ask = (session: Session, { question, conversation_id: conversationId }: AskInput) => {
-  const { env, request, access, assistant, user, call, bodyText } = session
+  const { env, request, access, assistant, user, prefetch, call, bodyText } = session
   return askAssistant({
     env,
     request,
@@ -26,6 +26,7 @@ const ask = (session: Session, { question, conversation_id: conversationId }: As
     assistant,
     user,
     record: call.record,
+    prefetch,
     question,
     conversationId,
     protocol: 'mcp',

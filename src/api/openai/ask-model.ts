@@ -6,7 +6,7 @@ import type { Override } from '../../registry/overrides'
 import type { Wording } from '../../turn/wording'
 import { namedUser } from '../http/admit-turn'
 import { parseJson, readText } from '../http/body'
-import { type Chat, type ChatParties, findChat, lookAhead } from '../http/chat-names'
+import { type Chat, type ChatParties, findChat, prefetchChat } from '../http/chat-names'
 import { enter } from '../http/front-door'
 import { admitAsker, openAssistant } from '../http/open-assistant'
 import type { OpenCall } from '../http/route'
@@ -33,13 +33,14 @@ export interface ModelAnswering<Q extends ModelQuestion> extends AssistantAnswer
  * @throws ApiError
  */
 export async function askModel<Q extends ModelQuestion>(
-  { env, request, query, record }: OpenCall,
+  call: OpenCall,
   read: (body: unknown) => Q,
   words?: (asked: Q) => Wording,
   check?: (asked: Q, chat: Chat | undefined) => void,
 ): Promise<ModelAnswering<Q>> {
+  const { env, request, query, record, prefetch } = call
   await enter(request)
-  const access = await admitAsker(env, request, record)
+  const access = await admitAsker(call)
   const bodyText = await readText(request)
   const asked = read(parseJson(bodyText))
   const { model, question, transcript } = asked
@@ -53,14 +54,13 @@ export async function askModel<Q extends ModelQuestion>(
     )
   }
   const user = namedUser(request, query) ?? asked.user ?? header('x-openwebui-user-id')
-  const caller = { env, request, record, access, user }
-  let ahead: ChatParties['ahead']
-  const assistant = await openAssistant(env, access, model, record, () => {
-    ahead = lookAhead({ ...caller, assistant: { name: model } }, { name, after: asked.after })
+  const caller = { env, request, record, prefetch, access, user }
+  const assistant = await openAssistant(call, access, model, () => {
+    prefetchChat({ ...caller, assistant: { name: model } }, { name, after: asked.after })
   }).catch((error) => {
     throw error instanceof ApiError && error.code === 'unknown_assistant' ? unknownModel(model) : error
   })
-  const parties: ChatParties = { ...caller, assistant, ...(ahead && { ahead }) }
+  const parties: ChatParties = { ...caller, assistant }
   if (isTask(asked, access.forPages)) {
     const answering = await askTask(parties, asked, bodyText)
     return { ...answering, asked, assistant, ignored: undefined, headers: headersOf(answering) }
@@ -72,8 +72,8 @@ export async function askModel<Q extends ModelQuestion>(
   if (assistant.strict && ignored[0] !== undefined) throw unsupported(ignored[0], 'this assistant')
   const answering = await inChat(
     parties,
-    async (given) => {
-      const chat = name ? await findChat(given, name, asked.after, !check) : undefined
+    async () => {
+      const chat = name ? await findChat(parties, name, asked.after, !check) : undefined
       check?.(asked, chat)
       return chat
     },

@@ -17,14 +17,14 @@ export interface Caller {
 
 /** @param does what is done to the conversation; `say` adds to it or begins it. @throws ApiError 401, 429 */
 export async function callerOf(
-  { env, request, query, path, record }: OpenCall,
+  { env, request, query, path, record, prefetch }: OpenCall,
   does: 'get' | 'update' | 'delete' | 'stop' | 'say',
 ): Promise<Caller> {
   const action = `conversations:${does === 'say' ? 'create' : does}`
   record.action = action
   record.target = Object.values(path).join('/')
   const actions = does === 'say' ? ASK_ACTIONS : [action, SEARCH_ACTION]
-  const access = await admit(env, presentedKey(request), actions, undefined, record)
+  const access = await admit(env, presentedKey(request), actions, undefined, record, prefetch)
   const userId = namedUser(request, query)
   return { access, asker: await askerOf({ request, accesses: [access], userId }, action) }
 }

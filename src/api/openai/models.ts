@@ -6,8 +6,9 @@ import { json } from '../http/response'
 import type { OpenCall } from '../http/route'
 import { unknownModel } from './errors'
 
-export async function listModels({ env, request, record }: OpenCall): Promise<Response> {
-  const access = await admitAsker(env, request, record)
+export async function listModels(call: OpenCall): Promise<Response> {
+  const { env, record } = call
+  const access = await admitAsker(call)
   const all = await listAssistants(env)
   return json({
     object: 'list',
@@ -15,8 +16,9 @@ export async function listModels({ env, request, record }: OpenCall): Promise<Re
   })
 }
 
-export async function getModel({ env, request, record, path }: OpenCall): Promise<Response> {
-  const access = await admitAsker(env, request, record)
+export async function getModel(call: OpenCall): Promise<Response> {
+  const { env, record, path } = call
+  const access = await admitAsker(call)
   const name = path.model ?? ''
   const assistant = await getAssistant(env, name).catch((error) => {
     if (error instanceof ApiError && error.code === 'unknown_assistant') throw unknownModel(name)

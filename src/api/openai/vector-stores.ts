@@ -27,10 +27,11 @@ const body = once(() =>
   }),
 )
 
-export async function searchStore({ env, request, record, path }: OpenCall): Promise<Response> {
-  const access = await admitAsker(env, request, record)
+export async function searchStore(call: OpenCall): Promise<Response> {
+  const { env, request, record, path } = call
+  const access = await admitAsker(call)
   const id = path.store ?? ''
-  const assistant = await openAssistant(env, access, id, record).catch((error) => {
+  const assistant = await openAssistant(call, access, id).catch((error) => {
     const isUnknown = error instanceof ApiError && error.code === 'unknown_assistant'
     throw isUnknown
       ? new InvalidParameter(

@@ -5,10 +5,10 @@ import { codeOfStatus } from '../../turn/errors'
 import type { Call } from '../http/route'
 import { isQuick, slowly } from '../http/slow-answer'
 import { streamTurn, wholeTurn } from '../shared/stream'
-import type { Ahead } from './ahead'
 import { AnswerEncoder, answerWording } from './answer-encoder'
 import { errorEnvelope } from './errors'
 import type { Pipeline, RagProcessor } from './pipelines'
+import type { Ahead } from './prefetch'
 import {
   type Asking,
   admitRag,

@@ -25,12 +25,12 @@ import { type Admission, admitTurn } from '../http/admit-turn'
 import { findHistory, findOpenModel } from '../http/open-model'
 import type { Call } from '../http/route'
 import { type EventReader, eventReader } from '../shared/read'
-import type { Ahead } from './ahead'
 import { illegalArgument, OpenSearchError, unsupported } from './errors'
 import { type Generative, parseGenerative } from './generative'
 import { askerFor, openMemory, requireMemory } from './memory/access'
 import { messageIdOf } from './memory/ids'
 import { type Pipeline, type RagProcessor, requireRag } from './pipelines'
+import type { Ahead } from './prefetch'
 import { isObject, type Json } from './route'
 
 /** A checked search request with an answer. */
@@ -252,7 +252,7 @@ const ORIGIN = 'retrieval_augmented_generation'
 
 /** Asks for the answer. @param words how a stream writes its pieces @throws ApiError */
 export async function begin(
-  { env, request }: Call,
+  { env, request, prefetch }: Call,
   { rag, inline, generative, model, historyId, admission, memory, until }: RagRequest,
   passages: GivenPassage[],
   standalone: Awaited<ReturnType<typeof rewritten>>,
@@ -290,7 +290,7 @@ export async function begin(
     env,
     // The memory exists, but may have no history: nothing was said yet, or all of it has expired.
     { ...turn, searches: [], conversationId: memory.id, named: true, begun: begunOf(memory) },
-    request.signal,
+    { prefetch, signal: request.signal },
   )
   return { ...shared, memory: true, read: eventReader(asked.events, asked.resume, asked.words) }
 }

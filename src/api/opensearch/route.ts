@@ -99,14 +99,11 @@ function routeOf(route: OpenSearchRoute, method: Method, reserved: () => Readonl
   return {
     method,
     path: route.path,
+    begin: route.begin,
     open: true,
     async handle(call) {
       const { collection } = call.path
       if (isTaken(collection, reserved)) return elsewhere(collection, call.request)
-      const { env, request, record } = call
-      record.beside = () => {
-        if (route.begin) record.ahead ??= route.begin(env, request)
-      }
       try {
         const access = await admitCaller(call, route.actions)
         checkParameters(call, route.params ?? [])
@@ -138,12 +135,12 @@ export const acceptsPage = ({ headers }: Request): boolean =>
 
 /** The one gate. @throws ApiError 401, 403, 429 */
 export function admitCaller(
-  { env, request, path, record }: OpenCall,
+  { env, request, path, record, prefetch }: OpenCall,
   actions: readonly string[],
 ): Promise<Access> {
   record.action = actions[0]!
   record.target = Object.values(path).join('/')
-  return admit(env, keyOf(request), actions, path.collection, record)
+  return admit(env, keyOf(request), actions, path.collection, record, prefetch)
 }
 
 /** The key of a request: from where Parley's own routes expect it, or the password of Basic authentication. */

@@ -19,9 +19,7 @@ import {
   MOST_SEARCHES,
   parseAggregations,
 } from './aggregations'
-import { readSearchAhead } from './ahead'
 import { answerSearch } from './answered'
-import { askAhead } from './ask-ahead'
 import type { Compiled } from './compiled'
 import { errorEnvelope, illegalArgument, parsingError, unsupported } from './errors'
 import { Fields } from './fields'
@@ -31,6 +29,8 @@ import { combine, depthOf, hybridQueries } from './hybrid'
 import { keptOf } from './mapping'
 import { searchParameters, setOf } from './parameters'
 import { type Normalization, pipelineOf } from './pipelines'
+import { readSearchAhead } from './prefetch'
+import { askAhead } from './prefetch-answer'
 import { compileQuery } from './query'
 import { type Index, isObject, isOn, type Json, openIndex, parseObject, readBody, readObject } from './route'
 import { parseSearchBody, queryOf, type SearchBody, WINDOW } from './search-body'
@@ -60,7 +60,8 @@ export async function search(call: Call): Promise<unknown> {
   const asked = text.trim() === '' ? {} : parseObject(text)
   const { search_pipeline: given, ext, stream } = asked
   checkExtras(ext, stream)
-  const index = findIndex(call, path.collection!)
+  // Its name is being looked up.
+  const index = call.prefetch.begun.then(() => findIndex(call, path.collection!))
   const opening = index.then(withFields)
   const reading = readSearchAhead(call, asked)
   const asking = askAhead(call, reading, { asked, text, index, opening })
@@ -121,10 +122,9 @@ export interface Opened {
 export const open = async (caller: Caller, name: string): Promise<Opened> =>
   withFields(await findIndex(caller, name))
 
-async function findIndex({ env, access, record }: Caller, name: string): Promise<Index> {
+async function findIndex({ env, access }: Caller, name: string): Promise<Index> {
   // A scoped key that names a collection is valid for that one only.
   if (access.embedded.collection !== undefined && access.embedded.collection !== name) throw forbidden()
-  await record.ahead
   return openIndex(env, name)
 }
 

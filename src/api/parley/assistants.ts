@@ -60,10 +60,10 @@ async function requireOwn({
   if (present) requireCollections(access, record.action!, namesOf(present), record)
 }
 
-export async function front({ env, access, path, record }: Serving<'frontOfAssistant'>): Promise<Response> {
-  const assistant = await openAssistant(env, access, path.assistant, record)
+export async function front(served: Serving<'frontOfAssistant'>): Promise<Response> {
+  const assistant = await openAssistant(served, served.access, served.path.assistant)
   const { name, questions, followups, title_field, url_field, citation_field } = assistant
-  const model = assistant.attachments && (await findModel(env, assistant.model))
+  const model = assistant.attachments && (await findModel(served.env, assistant.model))
   const attachments = model ? { files: MOST_FILES, bytes: roomForFiles(model) } : undefined
   return json({ name, questions, followups, title_field, url_field, citation_field, attachments })
 }

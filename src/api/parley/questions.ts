@@ -2,10 +2,8 @@
 
 import { pinnedModel } from '../../auth/pins'
 import { ask } from '../../conversation/ask'
-import { lookBackAhead } from '../../conversation/look-back-ahead'
 import { ApiError, modelMissing } from '../../errors'
 import { contentOf } from '../../lib/parts'
-import { readAhead } from '../../registry/ahead'
 import { admitTurn } from '../http/admit-turn'
 import { openAssistant } from '../http/open-assistant'
 import { findHistory, findOpenModel } from '../http/open-model'
@@ -20,7 +18,7 @@ import { planSearches } from './searches'
 
 /** POST /conversations: a question asked directly. */
 export async function askDirectly(served: Served<typeof operations.ask>): Promise<Response> {
-  const { env, request, access, user, record, body, text } = served
+  const { env, request, access, user, record, prefetch, body, text } = served
   const { embedded } = access
   const question = embedded.q ?? body.question
   record.question = question
@@ -28,7 +26,7 @@ export async function askDirectly(served: Served<typeof operations.ask>): Promis
   const collections = (body.searches ?? []).map(({ collection }) => collection)
   const conversationId = embedded.conversation_id ?? body.conversation_id
   const named = { model: modelId, collections: body.collections ?? collections }
-  await readAhead(env, named, undefined, () => void lookBackAhead(env, record, { conversationId }))
+  await prefetch.registry(named, () => void prefetch.look({ conversationId }))
   // Read beside the plan of the searches, and awaited after it, so that an error of a search comes first.
   const reading = modelId === undefined ? undefined : findOpenModel(env, [access], modelId)
   const history = reading?.then((found) => found && findHistory(env, found))
@@ -58,7 +56,7 @@ export async function askDirectly(served: Served<typeof operations.ask>): Promis
       protocol: 'parley',
       ...(await admitTurn({ env, request, record, accesses: [access], body: text, userId: user }, model)),
     },
-    request.signal,
+    { prefetch, signal: request.signal },
   )
   const names = { 'x-parley-conversation-id': answering.conversationId }
   const read = eventReader(answering.events, answering.resume, answering.words)
@@ -67,10 +65,10 @@ export async function askDirectly(served: Served<typeof operations.ask>): Promis
 
 /** POST /a/{assistant}/conversations: a question to an assistant. */
 export async function askByName(served: Served<typeof operations.askAssistant>): Promise<Response> {
-  const { env, request, access, user, record, path, body, text } = served
+  const { env, request, access, user, record, prefetch, path, body, text } = served
   const continues = access.embedded.conversation_id ?? body.conversation_id
-  const assistant = await openAssistant(env, access, path.assistant, record, () => {
-    void lookBackAhead(env, record, { conversationId: continues })
+  const assistant = await openAssistant(served, access, path.assistant, () => {
+    void prefetch.look({ conversationId: continues })
   })
   const stream = wantsStream(request, body)
   const answering = await askAssistant({
@@ -78,6 +76,7 @@ export async function askByName(served: Served<typeof operations.askAssistant>):
     request,
     access,
     record,
+    prefetch,
     assistant,
     question: body.question,
     files: partsOf(body.files),

@@ -2,6 +2,7 @@
 import { getDotPath, type InferOutput, safeParse } from 'valibot'
 import type { Access } from '../../auth/access'
 import { admit } from '../../auth/admit'
+import type { Prefetch } from '../../conversation/prefetch'
 import { ApiError } from '../../errors'
 import type { SearchParameters } from '../../search/types'
 import { namedUser } from '../http/admit-turn'
@@ -27,6 +28,7 @@ export interface Served<O extends Operation> {
   parameters: SearchParameters
   /** the request's entry in the log */
   record: RequestRecord
+  prefetch: Prefetch
   path: Checked<O['params']>
   query: Checked<O['query']>
   headers: Checked<O['headers']>
@@ -44,13 +46,13 @@ export const route = <O extends Operation>(
   method: operation.method,
   path: operation.path.replace(/\{(\w+)\}/g, ':$1'),
   open: true,
-  async handle({ env, request, path, query, record }) {
+  async handle({ env, request, path, query, record, prefetch }) {
     try {
       // /conversations/models belongs to Typesense, so what it does not serve there is not found.
       if (operation.path.startsWith('/conversations/') && path.id === 'models') return notFound()
       record.action = operation.actions[0]
       record.target = Object.values(path).join('/')
-      const access = await admit(env, presentedKey(request), operation.actions, undefined, record)
+      const access = await admit(env, presentedKey(request), operation.actions, undefined, record, prefetch)
       const headers = Object.fromEntries(request.headers)
       requireKnownParameters(operation.query, query)
       const text = operation.body ? await readText(request) : ''
@@ -61,6 +63,7 @@ export const route = <O extends Operation>(
         user: namedUser(request, query),
         parameters: query,
         record,
+        prefetch,
         text,
         path: check(operation.params, path) as Checked<O['params']>,
         query: check(operation.query, query) as Checked<O['query']>,

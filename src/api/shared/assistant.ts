@@ -3,6 +3,7 @@ import type { Access } from '../../auth/access'
 import { countSearches } from '../../auth/searches'
 import { type Answering, ask } from '../../conversation/ask'
 import { answeringOf, askOnce } from '../../conversation/once'
+import type { Prefetch } from '../../conversation/prefetch'
 import { ApiError } from '../../errors'
 import { contentOf, type FilePart } from '../../lib/parts'
 import type { AnswerForm } from '../../models/answer-form'
@@ -39,6 +40,8 @@ export interface AssistantQuestion {
   access: Access
   /** the request's entry in the log */
   record: RequestRecord
+  /** what was read ahead for it */
+  prefetch: Prefetch
   /** open to the key (edge/open-assistant.ts) */
   assistant: Assistant
   question: string
@@ -99,7 +102,7 @@ export interface AssistantAnswering extends Answering {
  * @throws ApiError 400, 401, 404, 422, 429
  */
 export async function askAssistant(asked: AssistantQuestion): Promise<AssistantAnswering> {
-  const { env, request, access, record, assistant, changes = {}, protocol, user, bodyText } = asked
+  const { env, request, access, record, prefetch, assistant, changes = {}, protocol, user, bodyText } = asked
   const { embedded } = access
   const files = asked.files ?? []
   requireAttachments(files, assistant, protocol)
@@ -154,7 +157,7 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
           ...(asked.after !== undefined && { after: asked.after }),
           ...(asked.replaces && { replaces: asked.replaces }),
         },
-        request.signal,
+        { prefetch, signal: request.signal },
       )
   return { ...answering, retrievals, dropped }
 }

@@ -52,8 +52,7 @@ export async function openQuestion(
 
 /** Asks in the conversation that the chat's name stands for. @throws ApiError */
 export function askChat(parties: ChatParties, { chat, ...asked }: ChatQuestion): Promise<AssistantAnswering> {
-  const find = async (given: ChatParties) =>
-    chat === undefined ? undefined : findChat(given, chat, undefined, true)
+  const find = async () => (chat === undefined ? undefined : findChat(parties, chat, undefined, true))
   return inChat(parties, find, (found) => askAssistant({ ...parties, ...asked, ...found }))
 }
 
@@ -63,16 +62,17 @@ export function askChat(parties: ChatParties, { chat, ...asked }: ChatQuestion):
  */
 export async function inChat<C extends Pick<Chat, 'seen'> | undefined, T>(
   parties: ChatParties,
-  find: (parties: ChatParties) => Promise<C>,
+  find: () => Promise<C>,
   ask: (chat: C) => Promise<T>,
 ): Promise<T> {
-  const chat = await find(parties)
+  const chat = await find()
   try {
     return await ask(chat)
   } catch (error) {
     const isGone = chat?.seen && error instanceof ApiError && error.code === 'unknown_conversation'
     if (!isGone) throw error
-    return ask(await find({ ...parties, anew: true }))
+    parties.prefetch.distrust()
+    return ask(await find())
   }
 }
 

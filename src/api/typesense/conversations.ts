@@ -5,11 +5,10 @@
 
 import { pinnedModel } from '../../auth/pins'
 import { ask, mayContinue } from '../../conversation/ask'
-import { lookBackAhead } from '../../conversation/look-back-ahead'
+import type { Prefetch } from '../../conversation/prefetch'
 import { ApiError, modelMissing } from '../../errors'
 import { contentOf } from '../../lib/parts'
 import type { ConversationModelConfig } from '../../models/language-model'
-import { readAhead } from '../../registry/ahead'
 import type { SearchParameters } from '../../search/types'
 import type { PlannedSearch } from '../../turn/request'
 import { admitTurn, namedUser, type TurnCaller } from '../http/admit-turn'
@@ -34,12 +33,15 @@ export interface Conversing {
   stream: boolean
 }
 
+/** The request that asks, and what was read ahead for it. */
+export type ConversationCaller = TurnCaller & { prefetch: Prefetch }
+
 /** No id is longer than this: longer ones are not looked up. */
 const LONGEST_ID = 512
 
 /** GET search with conversation=true. @throws ApiError */
 export async function converseOnce(
-  { env, request, access, record }: Call,
+  { env, request, access, record, prefetch }: Call,
   collection: string,
   query: SearchParameters,
 ): Promise<Response> {
@@ -49,11 +51,9 @@ export async function converseOnce(
     throw new ApiError(400, 'Conversation is enabled but no conversation model ID is provided.')
   }
   // Read before, unless the key names the model or another collection.
-  await readAhead(
-    env,
+  await prefetch.registry(
     { model: modelId, collections: [collection] },
-    record.ahead,
-    () => void lookBackAhead(env, record, { conversationId: query.conversation_id }),
+    () => void prefetch.look({ conversationId: query.conversation_id }),
   )
   const model = await findOpenModel(env, accesses, modelId)
   if (!model) throw modelMissing(400)
@@ -69,7 +69,7 @@ export async function converseOnce(
     stream: isTrue(query.conversation_stream),
     ...(query.conversation_id ? { conversationId: query.conversation_id } : {}),
   }
-  const caller = { env, request, record, accesses, body: '', userId: namedUser(request, query) }
+  const caller = { env, request, record, prefetch, accesses, body: '', userId: namedUser(request, query) }
   return converse(caller, conversing, 'single', [search], showsHistory(query))
 }
 
@@ -82,7 +82,7 @@ export async function converseOnce(
  * @throws ApiError 400
  */
 export async function checkConversation(
-  { env, accesses, record }: Pick<TurnCaller, 'env' | 'accesses' | 'record'>,
+  { env, accesses, prefetch }: Pick<ConversationCaller, 'env' | 'accesses' | 'prefetch'>,
   query: SearchParameters,
   isUnion: boolean,
   collections: string[],
@@ -102,12 +102,7 @@ export async function checkConversation(
   if (modelId === undefined) {
     throw new ApiError(400, '`conversation_model_id` is needed if conversation is enabled.')
   }
-  await readAhead(
-    env,
-    { model: modelId, collections },
-    undefined,
-    () => void lookBackAhead(env, record, { conversationId }),
-  )
+  await prefetch.registry({ model: modelId, collections }, () => void prefetch.look({ conversationId }))
   const model = await findOpenModel(env, accesses, modelId)
   if (!model) throw new ApiError(400, '`conversation_model_id` is invalid.')
   if (conversationId === '' || isOverlong(conversationId)) throw invalidId()
@@ -135,7 +130,7 @@ export async function requireConversation(caller: TurnCaller, conversing: Conver
 
 /** Runs the turn and answers it. @throws ApiError in the words of the route */
 export async function converse(
-  caller: TurnCaller,
+  caller: ConversationCaller,
   conversing: Conversing,
   shape: Shape,
   searches: PlannedSearch[],
@@ -149,7 +144,7 @@ export async function converse(
 }
 
 async function runTurn(
-  caller: TurnCaller,
+  caller: ConversationCaller,
   conversing: Conversing,
   shape: Shape,
   searches: PlannedSearch[],
@@ -170,7 +165,7 @@ async function runTurn(
       protocol: 'typesense',
       ...(await admitTurn(caller, model)),
     },
-    caller.request.signal,
+    { prefetch: caller.prefetch, signal: caller.request.signal },
   )
   const answer: AnswerShape = { conversationId, question, shape, ttl: model.ttl, withHistory }
   return await (stream

@@ -46,7 +46,7 @@ const PINNABLE = ['q', 'conversation', 'conversation_id', 'conversation_model_id
 type Body = { searches: unknown[]; union?: unknown; remove_duplicates?: unknown }
 
 async function multiSearch(call: OpenCall): Promise<Response> {
-  const { env, request, query, record } = call
+  const { env, request, query, record, prefetch } = call
   const text = await readText(request)
   const body = query.preset ? await presetBody(call, parse(text)) : parse(text)
   const given = isObject(body) && Array.isArray(body.searches) ? body.searches : []
@@ -66,7 +66,7 @@ async function multiSearch(call: OpenCall): Promise<Response> {
   const pinned = pinnedParameters(accesses)
   if (query.q !== undefined) record.question = query.q
   const collections = accesses.map((access, index) => collectionOf(query, searches[index], access) ?? '')
-  const caller = { env, request, record, accesses, body: text, userId: namedUser(request, query) }
+  const caller = { env, request, record, prefetch, accesses, body: text, userId: namedUser(request, query) }
   const conversing = await checkConversation(caller, override(query, pinned), isUnion, collections)
   const own = await ownParameters(caller, searches, conversing)
   const planned = await Promise.all(own.map((lower, index) => plan(env, query, lower, accesses[index]!)))

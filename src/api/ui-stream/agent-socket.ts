@@ -9,6 +9,7 @@
  * Messages are taken one at a time, with a pause after each, and few may wait: all that arrive together are one event after
  * another, in which workerd serves nobody else.
  */
+import { Prefetch } from '../../conversation/prefetch'
 import { ApiError, type Failure } from '../../errors'
 import { pause } from '../../lib/pause'
 import { openParties } from '../http/chat-parties'
@@ -226,7 +227,7 @@ export class AgentSocket {
     let response: Response
     try {
       if (handle === ask) await enter(request)
-      response = await handle({ env, path, query, request, record })
+      response = await handle({ env, path, query, request, record, prefetch: new Prefetch(env, record) })
     } catch (error) {
       response = errorResponse(error, record)
     } finally {

@@ -24,9 +24,10 @@ const Body = once(() =>
 )
 
 /** @throws ApiError 400, 404 */
-export async function rate({ env, request, record, path, query }: OpenCall): Promise<Response> {
-  const access = await admitAsker(env, request, record)
-  await openAssistant(env, access, path.assistant ?? '', record)
+export async function rate(call: OpenCall): Promise<Response> {
+  const { env, request, path, query } = call
+  const access = await admitAsker(call)
+  await openAssistant(call, access, path.assistant ?? '')
   const { messageId, vote, notes, tags } = shaped(Body(), parseJson(await readText(request)))
   const place = placeOfMessage(messageId)
   if (!place) throw unknownTurn()

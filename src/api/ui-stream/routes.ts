@@ -39,7 +39,7 @@ async function answer(call: OpenCall, isText: boolean): Promise<Response> {
   const { changes, suggests } = planOverrides(asked.overrides, rights)
   const { conversationId, events, words, resume } = await inChat(
     parties,
-    (found) => (chat === undefined ? heldChat(found, held) : findChat(found, chat, undefined, !rewrites)),
+    () => (chat === undefined ? heldChat(parties, held) : findChat(parties, chat, undefined, !rewrites)),
     (found) => {
       const after = found && rewrites && lastKeptTurn(rewrites, found.conversationId)
       const again = untold && chat !== undefined ? askedAgain(asked) : undefined

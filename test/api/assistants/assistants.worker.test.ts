@@ -8,6 +8,7 @@ import { newRecord } from '../../../src/api/http/request-log'
 import * as schemas from '../../../src/api/parley/response-schemas'
 import { askAssistant, type Changes } from '../../../src/api/shared/assistant'
 import { eventReader } from '../../../src/api/shared/read'
+import { Prefetch } from '../../../src/conversation/prefetch'
 import { ApiError } from '../../../src/errors'
 import { contentOf } from '../../../src/lib/parts'
 import { SAFE_OVERRIDES } from '../../../src/registry/overrides'
@@ -41,14 +42,16 @@ async function ask(
     headers: { authorization: `Bearer ${key}` },
   })
   const record = newRecord(request)
+  const call = { env, request, record, prefetch: new Prefetch(env, record) }
   try {
-    const access = await admitAsker(env, request, record)
-    const assistant = await openAssistant(env, access, name, record)
+    const access = await admitAsker(call)
+    const assistant = await openAssistant(call, access, name)
     const { events, retrievals } = await askAssistant({
       env,
       request,
       access,
       record,
+      prefetch: call.prefetch,
       assistant,
       question,
       conversationId,

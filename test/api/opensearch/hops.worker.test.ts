@@ -3,9 +3,9 @@ import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import * as rates from '../../../src/auth/rate-limit'
 import { Conversation } from '../../../src/conversation/conversation'
+import * as prefetch from '../../../src/conversation/prefetch'
 import { sealedId } from '../../../src/conversation/sealed-id'
 import { ApiError } from '../../../src/errors'
-import * as ahead from '../../../src/registry/ahead'
 import { beginAnew, beginDay, expectInTable, hopsOf, setHopStage, waitedFor, watch } from '../counted-hops'
 import { makeKey, QUESTION } from '../parley/stage'
 import { send } from '../typesense/api'
@@ -331,7 +331,7 @@ it('waits for what the table of docs/benchmarks.md says', async () => {
 describe('what could not be read ahead', () => {
   it('is read where it is needed', async () => {
     vi.spyOn(console, 'error').mockImplementation(() => {})
-    vi.spyOn(ahead, 'readAllAhead').mockResolvedValue(undefined)
+    vi.spyOn(prefetch, 'readRegistryRows').mockResolvedValue(undefined)
     const memory = await newMemory()
     const mocked = vi.spyOn(globalThis, 'fetch').mockImplementation(async () => {
       const said = `data: ${JSON.stringify({ choices: [{ delta: { content: '330 metres.' } }] })}\n\ndata: [DONE]\n\n`
@@ -352,7 +352,7 @@ describe('what could not be read ahead', () => {
     const logged = vi.spyOn(console, 'error').mockImplementation(() => {})
     const asked = await search({ pipeline })
     const { error } = (await asked.json()) as { error: unknown }
-    vi.spyOn(ahead, 'readAllAhead').mockResolvedValue(undefined)
+    vi.spyOn(prefetch, 'readRegistryRows').mockResolvedValue(undefined)
     const again = await search({ pipeline })
     expect([again.status, await again.json()]).toEqual([asked.status, expect.objectContaining({ error })])
     expect(asked.status).toBeGreaterThanOrEqual(400)

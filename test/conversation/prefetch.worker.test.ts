@@ -1,7 +1,7 @@
-/** Which turns may use a history that was read ahead. test/api/look-back-ahead.worker.test.ts asks over HTTP. */
+/** Which turns may use a history that was read ahead. test/api/prefetch.worker.test.ts asks over HTTP. */
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
-import { lastOf } from '../../src/conversation/look-back-ahead'
+import { lastOf } from '../../src/conversation/prefetch'
 import { sealedId } from '../../src/conversation/sealed-id'
 import { unwrap } from '../../src/errors'
 import { contentOf } from '../../src/lib/parts'
@@ -30,7 +30,7 @@ afterEach(() => vi.restoreAllMocks())
 async function begun(parts: Partial<AskRequest> = {}): Promise<AskRequest> {
   const first = await asking('Who directed Alien?', { model: openai, ...parts })
   await take(first)
-  return { ...first, question: contentOf('And Heat?'), continues: true, lookedBack: READING }
+  return { ...first, question: contentOf('And Heat?'), continues: true, prefetched: READING }
 }
 
 /** Counts how often a history is read from now on. */
@@ -80,7 +80,7 @@ it('is not used once the conversation has gone on', async () => {
   const request = await begun()
   counting()
   await lookBack(request)
-  await take({ ...request, question: contentOf('And Jaws?'), lookedBack: 'none' })
+  await take({ ...request, question: contentOf('And Jaws?'), prefetched: 'none' })
   await take(request)
   expect(readings).toBe(3)
   expect(rewritings.at(-1)).toContain('And Jaws?')
@@ -113,7 +113,7 @@ it('is not needed for the first question in a conversation that was opened', asy
   await lookBack(first)
   // Another question has come meanwhile, so this reading is gone.
   await lookBack(first, 'reading-2')
-  const events = await take({ ...first, continues: true, seen: true, lookedBack: READING })
+  const events = await take({ ...first, continues: true, seen: true, prefetched: READING })
   expect(events.at(-1)).toMatchObject({ type: 'done' })
 })
 
@@ -129,7 +129,7 @@ it('is read again if it could not be read', async () => {
 it('begins while no turn runs only, and leaves nothing in an object without a conversation', async () => {
   const request = await begun()
   counting()
-  const running = take({ ...request, question: contentOf('And Jaws?'), lookedBack: 'none' })
+  const running = take({ ...request, question: contentOf('And Jaws?'), prefetched: 'none' })
   await Promise.all([lookBack(request), running])
   expect(readings).toBe(1)
   const id = await sealedId(env)

@@ -3,11 +3,9 @@
  * memory; then the end of that. The checks come later, in OpenSearch's order. They find what was read, and read again what could
  * not be.
  */
-
-import { lookBackAhead, MOST_BYTES } from '../../conversation/look-back-ahead'
 import type { MemoryRow } from '../../conversation/memories'
 import { type EarlyRow, type OpenedAhead, openAhead, readRowAhead } from '../../conversation/open-row'
-import { readAllAhead } from '../../registry/ahead'
+import { MOST_BYTES, readRegistryRows } from '../../conversation/prefetch'
 import { historyStore } from '../../registry/engines'
 import { lookUp } from '../../registry/names'
 import { type FindResource, finder, type ResourceRow } from '../../registry/resources'
@@ -39,26 +37,29 @@ interface Reads {
   memory: Promise<EarlyRow | undefined> | undefined
 }
 
-const begun = new WeakMap<Request, Promise<Reads | undefined>>()
+/** An isolate's first request begins before it has a route (app.ts). */
+const begun = new WeakMap<Request, { index: Promise<void>; reads: Promise<Reads | undefined> }>()
 
 /**
  * Begins a search while its key is looked up: finds the index, so that its schema takes no wait of its own, and reads the rows of
  * one that asks a language model.
  * @returns settles when the index's name is in its cache; never rejects
  */
-export async function beginSearch(env: Cloudflare.Env, request: Request): Promise<void> {
+export function beginSearch(env: Cloudflare.Env, request: Request): Promise<void> {
   const { pathname, search } = new URL(request.url)
   const [, name] = /^\/([^/_][^/]*)\/_search$/.exec(pathname) ?? []
-  if (name === undefined) return
-  begun.set(
-    request,
-    readBefore(env, request, search).catch(() => undefined),
-  )
+  if (name === undefined) return Promise.resolve()
+  const reads = begun.get(request)?.reads ?? readBefore(env, request, search).catch(() => undefined)
+  const index = begun.get(request)?.index ?? findName(env, name)
+  begun.set(request, { index, reads })
+  return index
+}
+
+/** Puts an index's name into its cache. One that cannot be found is refused where it is needed. */
+const findName = async (env: Cloudflare.Env, name: string): Promise<void> => {
   try {
     await lookUp(env, decodeURIComponent(name))
-  } catch {
-    // It is refused where it is needed.
-  }
+  } catch {}
 }
 
 async function readBefore(env: Cloudflare.Env, request: Request, search: string): Promise<Reads | undefined> {
@@ -83,7 +84,7 @@ function readsOf(
   const id = named ?? (typeof given === 'string' ? given : undefined)
   const memory = typeof memoryId === 'string' ? readRowAhead(env, memoryId) : undefined
   memory?.catch(() => {})
-  return { rows: readAllAhead(env, { pipeline: { id, inline: inlineOf(given) } }), memory }
+  return { rows: readRegistryRows(env, { pipeline: { id, inline: inlineOf(given) } }), memory }
 }
 
 const inlineOf = (given: unknown): string | undefined => (isObject(given) ? JSON.stringify(given) : undefined)
@@ -97,7 +98,7 @@ export async function readSearchAhead(call: Call, asked: Json): Promise<Ahead> {
   const parameters = parametersOf(asked)
   if (parameters === undefined) return { body, find: finder(env) }
   const id = access.embedded.conversation_id ?? parameters.id
-  const reads = (await begun.get(request)) ?? readsOf(env, query.search_pipeline, asked, id)
+  const reads = (await begun.get(request)?.reads) ?? readsOf(env, query.search_pipeline, asked, id)
   const early = await reads.memory?.catch(() => undefined)
   // A key may fix another memory than the body names.
   const row = early?.handle === id || typeof id !== 'string' ? early : await readRowAhead(env, id)
@@ -119,10 +120,10 @@ export async function readSearchAhead(call: Call, asked: Json): Promise<Ahead> {
 }
 
 async function openFor(call: Call, early: EarlyRow): Promise<OpenedAhead | undefined> {
-  const { env, record } = call
+  const { env, prefetch } = call
   const asker = await askerFor(call, 'conversations:get').catch(() => undefined)
   if (asker === undefined) return undefined
-  void lookBackAhead(env, record, { conversationId: early.id, isOurs: true })
+  void prefetch.look({ conversationId: early.id, isOurs: true })
   return openAhead(env, asker, early)
 }
 

@@ -2,13 +2,12 @@
  * Admits a question while its index's schema is read, and then embeds what it searches for: the search need not wait for an embedder
  * that nobody called. Nothing is embedded before the key, the budget and the rate were checked.
  */
-
 import { waitUntil } from 'cloudflare:workers'
 import { logFailure } from '../../errors'
 import type { Call } from '../http/route'
-import type { Ahead } from './ahead'
 import { requireMemory } from './memory/access'
 import { pipelineOf } from './pipelines'
+import type { Ahead } from './prefetch'
 import { type Asking, askingOf, isRewriter } from './rag'
 import { type Index, isObject, type Json } from './route'
 
