@@ -110,7 +110,7 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
     const hasBegun = seenBy(asker, this.#memory).historyId === historyId
     if (hasBegun || !this.#queue.idle) return this.ask(request)
     // The judgement takes as long as a search. So they begin together, and nothing else begins before it.
-    const searching = searchAhead(this.env, request)
+    const searching = searchAhead(this.env, request, { messages: [], complete: true })
     const taken = await attempt(() => mayHaveHistory(this.env, name, historyId))
     if (!taken.ok) return taken
     return taken.value

@@ -3,9 +3,11 @@ import { attempt, type Outcome } from '../errors'
 import { textOf } from '../lib/parts'
 import { retrieverOf } from '../registry/engines'
 import { lookUpAnew } from '../registry/names'
+import type { RecentMessages } from '../search/types'
 import type { TurnPorts } from '../turn/ports'
 import type { AskRequest } from '../turn/request'
 import { retrieve } from '../turn/retrieve'
+import { searchAtOnce } from '../turn/run'
 
 export type SearchPorts = Required<Pick<TurnPorts, 'search' | 'schema' | 'placeOf'>>
 
@@ -24,24 +26,36 @@ async function told<T>(ask: () => Promise<Outcome<T>>): Promise<Outcome<T>> {
 
 /**
  * Begins the searches of a question in its own wording before its turn begins, or is sure to.
+ * @param known what was said before, if it was read
  * @returns ports for that turn: where it asks the same, it gets what began
  */
-export function searchAhead(env: Cloudflare.Env, request: AskRequest): SearchPorts {
+export function searchAhead(
+  env: Cloudflare.Env,
+  request: AskRequest,
+  known: RecentMessages | undefined,
+): SearchPorts {
   const { search, schema, placeOf } = searchPorts(env, request)
-  const ports = { search: keeping(search), schema: keeping(schema), placeOf }
-  retrieve(request.searches, textOf(request.question), ports).catch(() => {})
-  return ports
+  const [searches, schemas] = [keeping(search), keeping(schema)]
+  const begin = { search: searches.begin, schema: schemas.begin, placeOf }
+  const { transcript = [], continues } = request
+  const isFirst = transcript.length === 0 && (known ? known.messages.length === 0 : !continues)
+  const searching = isFirst
+    ? retrieve(request.searches, textOf(request.question), begin)
+    : searchAtOnce(request, { ...begin, known }, Date.now())
+  searching?.catch(() => {})
+  return { search: searches.take, schema: schemas.take, placeOf }
 }
 
-/** Calls once for the same arguments. */
-function keeping<Given extends unknown[], T>(
-  call: (...given: Given) => Promise<T>,
-): (...given: Given) => Promise<T> {
-  const begun = new Map<string, Promise<T>>()
-  return (...given) => {
-    const key = JSON.stringify(given)
-    const reply = begun.get(key) ?? call(...given)
-    begun.set(key, reply)
-    return reply
+/** Keeps the replies of calls that begin, and gives each out once, for the same arguments. */
+function keeping<Given extends unknown[], T>(call: (...given: Given) => Promise<T>) {
+  const begun = new Map<string, Promise<T>[]>()
+  return {
+    begin: (...given: Given): Promise<T> => {
+      const key = JSON.stringify(given)
+      const reply = call(...given)
+      begun.set(key, [...(begun.get(key) ?? []), reply])
+      return reply
+    },
+    take: (...given: Given): Promise<T> => begun.get(JSON.stringify(given))?.shift() ?? call(...given),
   }
 }

@@ -51,7 +51,6 @@ export class TurnRun {
   #noted = ''
   #over = false
   readonly #reservation: Reservation
-  #searching: SearchPorts | undefined
   readonly #clock = new TurnClock()
 
   constructor(queued: QueuedTurn, env: Cloudflare.Env, around: Surroundings) {
@@ -87,9 +86,11 @@ export class TurnRun {
     const reserving = request.copies === undefined ? this.#reservation.take() : undefined
     const known = await this.#lookUp()
     const isFirst = known !== 'unknown' && (known ? known.messages.length === 0 : !request.continues)
-    // While a turn is counted, its searches begin, if they are in the words of the question.
-    if (reserving && isFirst && !request.given && !request.transcript)
-      this.#searching = searchAhead(this.#env, request)
+    const searches = (): SearchPorts =>
+      searchAhead(this.#env, request, known === 'unknown' ? undefined : known)
+    let searching = this.#around.searching
+    // A first question is searched while its turn is counted.
+    if (reserving && isFirst) searching ??= searches()
     const spentBudget = await reserving
     // No await from here until the turn begins: the conversation's owner must not change in between.
     if (abort.signal.aborted) return this.#refuse(stopped())
@@ -98,9 +99,10 @@ export class TurnRun {
       return this.#refuse(unknownConversation())
     }
     if (spentBudget) return this.#refuse(spentBudget)
-    let begun: { memory: Memory; stream: TurnStream } | undefined
+    // The searches are sent right now, before anything is written, because a call waits for the writes before it.
+    if (request.copies === undefined) searching ??= searches()
+    const { memory, stream } = this.#begin()
     const emit = (event: LogEventBody) => {
-      const { memory, stream } = begun!
       if (stream.ended) return
       foldBody(this.#turn, event)
       stream.emit(event)
@@ -109,20 +111,6 @@ export class TurnRun {
       const ended = Date.now()
       memory.log.finish(stream.turn, this.#turn.status, ended, this.#expiry(ended), this.#queued.abandoned)
     }
-    // The first searches are sent right now, before anything is written, because a call waits for the writes
-    // before it. No event comes before the turn has its number.
-    // Nothing was said before: the turn begins the conversation, as under a new name.
-    const begins = known?.messages.length === 0
-    const asked = begins ? { ...request, named: true } : request
-    const ports = this.#ports(() => begun!, known, request.copies === undefined ? emit : withoutRepeats(emit))
-    const work =
-      request.copies === undefined
-        ? runTurn(asked, ports, abort.signal)
-        : this.#copyOrRun(request.copies, ports, abort.signal)
-    // If the beginning fails, report that error and ignore the rest.
-    work.catch(() => {})
-    const { memory, stream } = this.#begin()
-    begun = { memory, stream }
     const { question, requestId, assistant } = request
     emit({
       type: 'begin',
@@ -130,6 +118,17 @@ export class TurnRun {
       ...(requestId && { request_id: requestId }),
       ...(assistant && { assistant }),
     })
+    // Nothing was said before: the turn begins the conversation, as under a new name.
+    const begins = known?.messages.length === 0
+    const asked = begins ? { ...request, named: true } : request
+    const ports = this.#ports(known, searching, {
+      emit: request.copies === undefined ? emit : withoutRepeats(emit),
+      store: (done, now) => this.#store(memory, stream, done, now),
+    })
+    const work =
+      request.copies === undefined
+        ? runTurn(asked, ports, abort.signal)
+        : this.#copyOrRun(request.copies, ports, abort.signal)
     const noting = setInterval(() => this.#note(memory, stream.turn), NOTE_MS)
     const spent = await work.finally(() => clearInterval(noting))
     this.#over = true
@@ -258,15 +257,15 @@ export class TurnRun {
   }
 
   #ports(
-    begun: () => { memory: Memory; stream: TurnStream },
     known: RecentMessages | undefined,
-    emit: TurnPorts['emit'],
+    searching: SearchPorts | undefined,
+    result: Pick<TurnPorts, 'emit' | 'store'>,
   ): TurnPorts {
     const env = this.#env
     const trail = this.#trail
     const { request } = this.#queued
     return {
-      emit,
+      ...result,
       // Created on first use, so that an unknown namespace becomes the turn's error.
       get model() {
         return languageModelOf(request.model, env, trail)
@@ -278,7 +277,7 @@ export class TurnRun {
         this.#spent = spent
       },
       rewriter: () => rewriterOf(request.model, env, trail),
-      ...(this.#around.searching ?? this.#searching ?? searchPorts(env, request)),
+      ...(searching ?? searchPorts(env, request)),
       known,
       messages: async (bytes) =>
         bytes === request.model.max_bytes && known ? known : await this.#messages(bytes),
@@ -288,7 +287,6 @@ export class TurnRun {
           logFailure('the ttls of other models could not be read', error, this.#trail)
           return new Map<string, number>()
         }),
-      store: (done, now) => this.#store(begun(), done, now),
       now: () => Date.now(),
     }
   }
@@ -297,11 +295,7 @@ export class TurnRun {
    * Makes the turn history. One transaction writes it down here, so it is history as a whole or not at all,
    * whatever happens to this object. Then it goes to the history collection and to D1.
    */
-  async #store(
-    { memory, stream }: { memory: Memory; stream: TurnStream },
-    done: DoneEvent,
-    now: number,
-  ): Promise<Outcome<void>> {
+  async #store(memory: Memory, stream: TurnStream, done: DoneEvent, now: number): Promise<Outcome<void>> {
     if (memory.closed) throw stopped()
     const { historyId, model } = this.#queued.request
     const { turn } = stream

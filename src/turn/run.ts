@@ -109,8 +109,7 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
   const elapsed = () => ports.now() - started
   const timings: Timings = {}
 
-  // Start the search before the first await. As soon as this function pauses, its caller writes down that the
-  // turn runs, and a call to another object leaves only after the writes before it are stored.
+  // Its object has mostly begun it.
   const raw = searchAtOnce(request, ports, started)
   // Awaited later, once the history is there; or never.
   raw?.catch(() => {})
@@ -237,9 +236,9 @@ export const mayLeanOn = ({
  * It is known already from a transcript, or from messages read before the turn began.
  * @returns undefined if the search has to wait for the history
  */
-function searchAtOnce(
+export function searchAtOnce(
   request: AskRequest,
-  ports: TracedPorts,
+  ports: Pick<TurnPorts, 'search' | 'schema' | 'placeOf' | 'known'>,
   now: number,
 ): Promise<Retrieved[]> | undefined {
   const { continues, model, searches } = request
