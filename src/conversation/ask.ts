@@ -19,23 +19,54 @@ import { historyStore } from '../registry/engines'
 import { unknownConversation } from '../turn/errors'
 import type { Position } from '../turn/events'
 import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../turn/question-length'
-import type { Asker, AskRequest } from '../turn/request'
+import type { Asker, AskRequest, Begun } from '../turn/request'
+import type { TranscriptMessage } from '../turn/transcript'
 import { newConversationId } from './conversation-id'
 import { type Asked, type ConversationRpc, conversationObject, type Elsewhere } from './conversation-object'
 import { Prefetch } from './prefetch'
 import { mayHaveHistory } from './sealed-id'
 
-/** A request whose conversation may be new. */
-export interface Question
-  extends Omit<AskRequest, 'conversationId' | 'continues' | 'copies' | 'foundUntil' | 'prefetched'> {
-  /** absent: begin a new conversation */
-  conversationId?: string
-  /** true if this server gave the id out (sealed-id.ts) */
-  vouched?: boolean
-  /** true if the conversation begins now, as its object said (prefetch.ts) */
-  isNew?: boolean
-  /** the name that `conversationId` stands for, where it may itself be the id of a conversation, which then comes first */
+/** The conversation that a question goes to, as far as it is known before its object is asked. */
+export interface Chat {
+  conversationId: string
+  /** true: the id stands for a name that the caller chose. Without history, the conversation then begins */
+  named?: boolean
+  /** true if it begins now, as its object said (prefetch.ts) */
+  isNew?: true
+  /** see AskRequest */
+  seen?: true
+  /** the name that the id stands for, where it may itself be the id of a conversation that was imported, which then comes first */
   possibleId?: string
+  /** true if this server gave the id out (sealed-id.ts): its first answer may be running */
+  vouched?: true
+  /** the turn that the question continues from; absent: the last one */
+  after?: number | undefined
+  /** for a conversation that was opened before its first question: how it began, and messages added since */
+  begun?: Begun
+  transcript?: TranscriptMessage[]
+}
+
+/** The chat of an id that a caller sent. */
+export const chatOf = (conversationId: string | undefined): Chat | undefined =>
+  conversationId === undefined ? undefined : { conversationId }
+
+/** What is known of a request to ask, but for its conversation. */
+export interface Question
+  extends Omit<
+    AskRequest,
+    | 'conversationId'
+    | 'continues'
+    | 'copies'
+    | 'foundUntil'
+    | 'prefetched'
+    | 'attempt'
+    | 'named'
+    | 'seen'
+    | 'begun'
+    | 'after'
+  > {
+  /** absent: a conversation begins */
+  chat?: Chat | undefined
 }
 
 export interface Answering {
@@ -82,23 +113,29 @@ const MOST_HOPS = 5
  */
 export async function ask(
   env: Cloudflare.Env,
-  { vouched, isNew = false, possibleId, ...question }: Question,
+  { chat, ...question }: Question,
   { prefetch = new Prefetch(env, question), signal }: { prefetch?: Prefetch; signal?: AbortSignal } = {},
 ): Promise<Answering> {
   const began = Date.now()
   if (textOf(question.question).length > LONGEST_QUESTION) throw coded('too_long', 400, QUESTION_TOO_LONG)
-  const { conversationId: given } = question
-  const mayBeUnknown = given !== undefined && !question.named && !question.replaces && !vouched
+  const { conversationId: given, vouched, isNew, possibleId, after, ...known }: Partial<Chat> = chat ?? {}
+  const mayBeUnknown = given !== undefined && !known.named && !question.replaces && !vouched
   if (mayBeUnknown && !(await mayHaveHistory(env, given, question.historyId))) throw unknownConversation()
   const attempt = crypto.randomUUID()
   const { reading } = prefetch
-  const asked = { ...question, ...(reading !== undefined && { prefetched: reading }), attempt }
+  const asked = {
+    ...question,
+    ...known,
+    ...(after !== undefined && { after }),
+    ...(reading !== undefined && { prefetched: reading }),
+    attempt,
+  }
   let request: AskRequest =
     given === undefined
       ? { ...asked, ...(await newConversationId(env, question)), continues: false }
       : { ...asked, conversationId: given, continues: true }
   const named = request
-  prefetch.embed(request, isNew)
+  prefetch.embed(request, isNew === true)
   for (let hop = 0; hop < MOST_HOPS; hop++) {
     const { conversationId } = request
     const object = conversationObject(env, conversationId)

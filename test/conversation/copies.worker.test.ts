@@ -91,12 +91,18 @@ describe('the same request without a key', () => {
     }) as typeof fetch)
     const follow = { ...question, fingerprint: name() }
     await read(
-      (await ask({ ...follow, conversationId: first.conversationId, question: contentOf('My secret?') }))
-        .events,
+      (
+        await ask({
+          ...follow,
+          chat: { conversationId: first.conversationId },
+          question: contentOf('My secret?'),
+        })
+      ).events,
     )
     prompts.length = 0
     await read(
-      (await ask({ ...follow, conversationId: second.conversationId, question: contentOf('And?') })).events,
+      (await ask({ ...follow, chat: { conversationId: second.conversationId }, question: contentOf('And?') }))
+        .events,
     )
     expect(prompts.join()).toContain(QUESTION)
     expect(prompts.join()).not.toContain('secret')

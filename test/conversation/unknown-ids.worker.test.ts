@@ -37,7 +37,7 @@ it('make no object, whatever they are asked for', async () => {
     await expect(traceConversation(env, ADMIN, id)).rejects.toMatchObject(missing)
     await expect(deleteConversation(env, ADMIN, id)).rejects.toMatchObject(missing)
     expect(await mayContinue(env, ADMIN, id, objectId)).toBe(false)
-    await expect(ask(env, { ...question, conversationId: id })).rejects.toMatchObject(missing)
+    await expect(ask(env, { ...question, chat: { conversationId: id } })).rejects.toMatchObject(missing)
   }
   for (const path of ['', '/events', '/trace']) {
     expect((await call('GET', `/conversations/${unknown[0]}${path}`))[0]).toBe(404)
@@ -57,6 +57,6 @@ it('are told from those that the server made, and from older ones that D1 knows'
   await take(older)
   expect((await getConversation(env, ADMIN, older.conversationId)).turns).toHaveLength(1)
   const { conversationId: _, continues: __, ...question } = await asking('And who is in it?')
-  const { events } = await ask(env, { ...question, conversationId: older.conversationId })
+  const { events } = await ask(env, { ...question, chat: { conversationId: older.conversationId } })
   expect((await read(events)).at(-1)).toMatchObject({ type: 'done' })
 })

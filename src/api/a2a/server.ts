@@ -140,11 +140,11 @@ async function ask(parties: ChatParties, params: Record<string, unknown>, bodyTe
 async function askIn(contextId: string, asked: AssistantQuestion) {
   const chat = await findChat(asked, contextId, undefined, true)
   const isNew = chat.named && !(await isSealed(asked.env, contextId))
-  if (isNew || (chat.conversationId === contextId && !chat.seen)) return askAssistant({ ...asked, ...chat })
+  if (isNew || (chat.conversationId === contextId && !chat.seen)) return askAssistant({ ...asked, chat })
   try {
     return await askAssistant({
       ...asked,
-      ...(chat.vouched || chat.seen ? chat : { conversationId: contextId }),
+      chat: chat.vouched || chat.seen ? chat : { conversationId: contextId },
     })
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 404) throw error

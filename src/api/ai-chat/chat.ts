@@ -1,4 +1,5 @@
 /** POST /chat and /chat/stream: a question in any dialect of the AI Chat Protocol. */
+import { chatOf } from '../../conversation/ask'
 import type { Prefetch } from '../../conversation/prefetch'
 import { once } from '../../lib/once'
 import { DEFAULT_ASSISTANT } from '../../registry/assistants'
@@ -123,7 +124,7 @@ async function converse(call: ChatCall, streaming: boolean, signals: Signals): P
     prefetch,
     assistant,
     question: asked.question,
-    conversationId: asked.session,
+    chat: chatOf(asked.session),
     transcript: asked.transcript,
     files,
     changes: { ...changes, prompt: { ...prompt, append } },

@@ -3,7 +3,7 @@
  * conversation's id is a digest of the name with the key, the user and the assistant, so that nobody else can guess it.
  */
 import type { Access } from '../../auth/access'
-import { mayContinue } from '../../conversation/ask'
+import { type Chat, mayContinue } from '../../conversation/ask'
 import { namedConversationId } from '../../conversation/conversation-id'
 import { storedMessages } from '../../conversation/items'
 import { begunOf } from '../../conversation/memories'
@@ -14,8 +14,8 @@ import { idOfHandle, isSealed, mayBeConversation } from '../../conversation/seal
 import { isUnguessable, mayBeMadeUp } from '../../conversation/unguessable'
 import { ApiError } from '../../errors'
 import type { Assistant } from '../../registry/assistants'
-import type { Asker, Begun } from '../../turn/request'
-import { type TranscriptMessage, transcriptOf } from '../../turn/transcript'
+import type { Asker } from '../../turn/request'
+import { transcriptOf } from '../../turn/transcript'
 import { mayLookAhead } from './admit-turn'
 import { askerOf } from './asker'
 import { findHistory, findOpenModel } from './open-model'
@@ -43,23 +43,6 @@ export interface ChatName {
   after?: number | undefined
   /** true: it is the id of a conversation, never a name that begins a chat */
   onlyId?: boolean
-}
-
-export interface Chat {
-  conversationId: string
-  /** true if a conversation without history begins */
-  named: boolean
-  /** true if it begins now, as its object said */
-  isNew?: true
-  /** see AskRequest */
-  seen?: true
-  /** the name, where it may be the id of a conversation that was imported (conversation/ask.ts) */
-  possibleId?: string
-  /** true if this server gave the id out: its first answer may be running */
-  vouched?: boolean
-  /** for a conversation that was opened before its first question: how it began, and messages added since */
-  begun?: Begun
-  transcript?: TranscriptMessage[]
 }
 
 /** A conversation's own id, not a name. */

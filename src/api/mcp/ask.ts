@@ -1,4 +1,5 @@
 /** The tool `ask`: a question to the assistant, with progress while its answer is written. */
+import { chatOf } from '../../conversation/ask'
 import type { Failure } from '../../errors'
 import { inFull } from '../../errors'
 import { textOf } from '../../lib/parts'
@@ -28,7 +29,7 @@ const ask = (session: Session, { question, conversation_id: conversationId }: As
     record: call.record,
     prefetch,
     question,
-    conversationId,
+    chat: chatOf(conversationId),
     protocol: 'mcp',
     bodyText,
   })

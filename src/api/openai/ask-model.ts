@@ -1,12 +1,13 @@
 /** Asks an assistant, which the request names as its model. Both of OpenAI's APIs use this. */
 
+import type { Chat } from '../../conversation/ask'
 import { ApiError } from '../../errors'
 import type { Assistant } from '../../registry/assistants'
 import type { Override } from '../../registry/overrides'
 import type { Wording } from '../../turn/wording'
 import { namedUser } from '../http/admit-turn'
 import { parseJson, readText } from '../http/body'
-import { type Chat, type ChatParties, findChat, prefetchChat } from '../http/chat-names'
+import { type ChatParties, findChat, prefetchChat } from '../http/chat-names'
 import { enter } from '../http/front-door'
 import { admitAsker, openAssistant } from '../http/open-assistant'
 import type { OpenCall } from '../http/route'
@@ -81,9 +82,8 @@ export async function askModel<Q extends ModelQuestion>(
       askAssistant({
         ...parties,
         transcript,
-        ...chat,
+        chat: chat && { ...chat, after: asked.after },
         ...(chat && name === opened && { replaces: askedAgain(asked) }),
-        after: asked.after,
         unstored: asked.unstored,
         question,
         form: asked.form,

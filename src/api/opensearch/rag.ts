@@ -289,7 +289,7 @@ export async function begin(
   const asked = await ask(
     env,
     // The memory exists, but may have no history: nothing was said yet, or all of it has expired.
-    { ...turn, searches: [], conversationId: memory.id, named: true, begun: begunOf(memory) },
+    { ...turn, searches: [], chat: { conversationId: memory.id, named: true, begun: begunOf(memory) } },
     { prefetch, signal: request.signal },
   )
   return { ...shared, memory: true, read: eventReader(asked.events, asked.resume, asked.words) }

@@ -1,7 +1,7 @@
 /** Questions on Parley's own routes, answered whole or as a stream. */
 
 import { pinnedModel } from '../../auth/pins'
-import { ask } from '../../conversation/ask'
+import { ask, chatOf } from '../../conversation/ask'
 import { ApiError, modelMissing } from '../../errors'
 import { contentOf } from '../../lib/parts'
 import { admitTurn } from '../http/admit-turn'
@@ -43,7 +43,7 @@ export async function askDirectly(served: Served<typeof operations.ask>): Promis
   const answering = await ask(
     env,
     {
-      ...(conversationId !== undefined && { conversationId }),
+      chat: chatOf(conversationId),
       question: [...contentOf(question), ...files],
       model,
       historyId,
@@ -80,7 +80,7 @@ export async function askByName(served: Served<typeof operations.askAssistant>):
     assistant,
     question: body.question,
     files: partsOf(body.files),
-    conversationId: body.conversation_id,
+    chat: chatOf(body.conversation_id),
     ...(body.replaces !== undefined && { replaces: { after: body.replaces - 1 } }),
     suggests: body.followups,
     labels: true,

@@ -1,7 +1,7 @@
 /** A question to an assistant, as every protocol that has assistants asks it. */
 import type { Access } from '../../auth/access'
 import { countSearches } from '../../auth/searches'
-import { type Answering, ask } from '../../conversation/ask'
+import { type Answering, ask, type Chat } from '../../conversation/ask'
 import { answeringOf, askOnce } from '../../conversation/once'
 import type { Prefetch } from '../../conversation/prefetch'
 import { ApiError } from '../../errors'
@@ -13,7 +13,7 @@ import { acceptedBy } from '../../models/sampling'
 import type { Assistant } from '../../registry/assistants'
 import type { Reading } from '../../turn/events'
 import { defaultPromptOf } from '../../turn/prompt'
-import type { Begun, Replacement } from '../../turn/request'
+import type { Replacement } from '../../turn/request'
 import type { TranscriptMessage } from '../../turn/transcript'
 import type { Wording } from '../../turn/wording'
 import { admitTurn } from '../http/admit-turn'
@@ -45,24 +45,10 @@ export interface AssistantQuestion {
   /** open to the key (edge/open-assistant.ts) */
   assistant: Assistant
   question: string
-  /** absent: a new conversation */
-  conversationId?: string | undefined
-  /** true if the id stands for the client's own name: a conversation without history then begins (edge/chat-names.ts) */
-  named?: boolean
-  /** true if the conversation begins now, as its object said */
-  isNew?: boolean
-  /** see Question */
-  possibleId?: string
-  /** see AskRequest */
-  seen?: boolean
-  /** true if this server gave the id out (conversation/sealed-id.ts) */
-  vouched?: boolean
-  /** how the conversation began, if it was opened before its first question */
-  begun?: Begun
+  /** its conversation; absent: a new one, or the one that the key fixes */
+  chat?: Chat | undefined
   /** true: the question belongs to no conversation, and neither it nor its answer is kept */
   unstored?: boolean | undefined
-  /** the turn that the question continues from; absent: the last one */
-  after?: number | undefined
   /** earlier turns that the answer replaces */
   replaces?: Replacement | undefined
   /** what was said before, oldest first. Only a new conversation uses it */
@@ -117,8 +103,8 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
   asked.onDropped?.(dropped)
   requireRoom(files, model, asked.form)
   if (asked.form) requireFormOf(model, asked.form)
-  const conversationId = embedded.conversation_id ?? asked.conversationId
-  const named = asked.named && embedded.conversation_id === undefined
+  const fixed = embedded.conversation_id
+  const chat = fixed === undefined ? asked.chat : { conversationId: fixed }
   const { citation_field: field } = assistant
   const turn = {
     question: [...contentOf(question), ...files],
@@ -148,13 +134,7 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
         env,
         {
           ...turn,
-          ...(conversationId !== undefined && { conversationId }),
-          ...(named && { named, ...(asked.begun && { begun: asked.begun }) }),
-          ...(asked.isNew && { isNew: true }),
-          ...(asked.possibleId && named && { possibleId: asked.possibleId }),
-          ...(asked.seen && { seen: true }),
-          ...(asked.vouched && { vouched: true }),
-          ...(asked.after !== undefined && { after: asked.after }),
+          chat,
           ...(asked.replaces && { replaces: asked.replaces }),
         },
         { prefetch, signal: request.signal },

@@ -1,5 +1,6 @@
 /** Shared by protocols whose clients choose the ids of their chats (edge/chat-names.ts). */
 import type { Access } from '../../auth/access'
+import type { Chat } from '../../conversation/ask'
 import { conversationObject } from '../../conversation/conversation-object'
 import { answeredTurns, deleteConversation, endedTurn } from '../../conversation/conversations'
 import { openRow } from '../../conversation/open-row'
@@ -9,7 +10,7 @@ import type { Turn } from '../../turn/fold'
 import type { Asker } from '../../turn/request'
 import { askerOf } from '../http/asker'
 import { parseJson, readText } from '../http/body'
-import { type Chat, type ChatName, type ChatParties, chatIds, findChat } from '../http/chat-names'
+import { type ChatName, type ChatParties, chatIds, findChat } from '../http/chat-names'
 import { openParties } from '../http/chat-parties'
 import { originOf } from '../http/request-log'
 import type { OpenCall } from '../http/route'
@@ -53,7 +54,7 @@ export async function openQuestion(
 /** Asks in the conversation that the chat's name stands for. @throws ApiError */
 export function askChat(parties: ChatParties, { chat, ...asked }: ChatQuestion): Promise<AssistantAnswering> {
   const find = async () => (chat === undefined ? undefined : findChat(parties, chat, undefined, true))
-  return inChat(parties, find, (found) => askAssistant({ ...parties, ...asked, ...found }))
+  return inChat(parties, find, (found) => askAssistant({ ...parties, ...asked, chat: found }))
 }
 
 /**

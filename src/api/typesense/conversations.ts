@@ -4,7 +4,7 @@
  */
 
 import { pinnedModel } from '../../auth/pins'
-import { ask, mayContinue } from '../../conversation/ask'
+import { ask, chatOf, mayContinue } from '../../conversation/ask'
 import type { Prefetch } from '../../conversation/prefetch'
 import { ApiError, modelMissing } from '../../errors'
 import { contentOf } from '../../lib/parts'
@@ -154,7 +154,7 @@ async function runTurn(
   const { conversationId, events, words, resume, delivery } = await ask(
     caller.env,
     {
-      ...(conversing.conversationId !== undefined && { conversationId: conversing.conversationId }),
+      chat: chatOf(conversing.conversationId),
       question: contentOf(question),
       model,
       historyId,

@@ -1,8 +1,9 @@
 /** Asking, resuming and stopping on the UI message stream. */
 
+import type { Chat } from '../../conversation/ask'
 import { ApiError } from '../../errors'
 import type { Assistant } from '../../registry/assistants'
-import { type Chat, type ChatParties, findChat, isConversationId, isWeaklyNamed } from '../http/chat-names'
+import { type ChatParties, findChat, isConversationId, isWeaklyNamed } from '../http/chat-names'
 import { openParties } from '../http/chat-parties'
 import { json } from '../http/response'
 import type { OpenCall } from '../http/route'
@@ -50,8 +51,8 @@ async function answer(call: OpenCall, isText: boolean): Promise<Response> {
         transcript: asked.transcript,
         changes,
         suggests,
-        ...found,
-        ...(found && replaces && { replaces, after: undefined }),
+        chat: found && replaces ? { ...found, after: undefined } : found,
+        ...(found && replaces && { replaces }),
         labels: citations === 'markdown',
         words: isText ? PLAIN_WORDING : citations === 'parts' ? TEXT_DELTA_WORDING : undefined,
         protocol: 'ui-stream',
@@ -101,10 +102,7 @@ const nameIn = ({ path, query }: OpenCall): string | undefined => chatName(path.
  * answer.
  * @returns undefined if there is none, or if the conversation is not the asker's
  */
-async function heldChat(
-  parties: ChatParties,
-  held: string | undefined,
-): Promise<(Chat & { after: number }) | undefined> {
+async function heldChat(parties: ChatParties, held: string | undefined): Promise<Chat | undefined> {
   const place = placeOfHeld(held)
   if (place === undefined) return undefined
   const { conversationId, named, seen } = await findChat(parties, place.conversationId, place.turn)

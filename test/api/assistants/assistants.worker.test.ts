@@ -8,6 +8,7 @@ import { newRecord } from '../../../src/api/http/request-log'
 import * as schemas from '../../../src/api/parley/response-schemas'
 import { askAssistant, type Changes } from '../../../src/api/shared/assistant'
 import { eventReader } from '../../../src/api/shared/read'
+import { chatOf } from '../../../src/conversation/ask'
 import { Prefetch } from '../../../src/conversation/prefetch'
 import { ApiError } from '../../../src/errors'
 import { contentOf } from '../../../src/lib/parts'
@@ -54,7 +55,7 @@ async function ask(
       prefetch: call.prefetch,
       assistant,
       question,
-      conversationId,
+      chat: chatOf(conversationId),
       changes,
       protocol: 'test',
       user,
