@@ -15,7 +15,8 @@ import { pricesFrom, usage, usageLines } from './commands/usage.mjs'
 import { ENGINES } from './engine/engine.mjs'
 import { SECRET_VARIABLE } from './engine/secret.mjs'
 import { EXIT, Failure } from './failure.mjs'
-import { quoted } from './quoted.mjs'
+import { watchInterrupts } from './progress.mjs'
+import { COMMAND, quoted } from './quoted.mjs'
 import { Server } from './server.mjs'
 
 const EMBEDDING = 'ts/all-MiniLM-L12-v2'
@@ -48,9 +49,6 @@ const program = new Command('parley')
 
 /** Who answers and from what, as far as it was named: a conversation goes on with the same. @param {any} options */
 const picked = ({ assistant, collection, model }) => ({ assistant, collection, model })
-
-/** How this command is typed: `parley` is on nobody's path, unless it was linked. */
-const COMMAND = process.env.npm_lifecycle_event === 'parley' ? 'npm run parley --' : 'parley'
 
 /**
  * A command to type next, which reaches the same server. The key is left out: a terminal keeps what it shows.
@@ -389,6 +387,7 @@ async function saved(file) {
   }
 }
 
+const done = watchInterrupts(() => program.args)
 try {
   await program.parseAsync()
 } catch (error) {
@@ -401,3 +400,4 @@ try {
     process.exitCode = EXIT.fault
   }
 }
+done()

@@ -1,7 +1,9 @@
 /** Vectors that a model makes in the background: words are found at once, meaning when they are there. */
+
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EXIT, Failure } from './failure.mjs'
 import { progress } from './progress.mjs'
+import { COMMAND } from './quoted.mjs'
 
 const LOOK_MS = 500
 /** Without any vector for this long, something is wrong with the model. */
@@ -36,7 +38,7 @@ export async function embedsAll(server, name, quiet) {
       if (Date.now() - moved > STANDSTILL_MS) {
         throw new Failure(
           EXIT.partial,
-          `No vector was made for two minutes, ${pending} are missing: \`parley doctor\` says why.`,
+          `No vector was made for two minutes, ${pending} are missing: \`${COMMAND} doctor\` says why.`,
         )
       }
       await sleep(LOOK_MS)

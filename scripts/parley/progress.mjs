@@ -1,5 +1,37 @@
 /** How far something has come, with its rate: a bar in a terminal, nothing where the output is read by a program. */
 import { Presets, SingleBar } from 'cli-progress'
+import { COMMAND, quoted } from './quoted.mjs'
+
+/** @type {Set<SingleBar>} */
+const shown = new Set()
+
+/** Commands that go on, when they are run again, where they broke off. */
+const RESUMED = new Set(['import', 'backup', 'restore', 'move'])
+
+/** What was typed, without the key: a terminal keeps what it shows. */
+function typedAgain() {
+  const args = process.argv.slice(2)
+  const shown = args.filter(
+    (arg, at) => arg !== '--key' && !arg.startsWith('--key=') && args[at - 1] !== '--key',
+  )
+  return [COMMAND, ...shown.map(quoted)].join(' ')
+}
+
+/**
+ * On Ctrl-C: gives the terminal its cursor back, and says how to go on.
+ * @param {() => string[]} args of the command
+ * @returns {() => void} ends that
+ */
+export function watchInterrupts(args) {
+  const stop = () => {
+    for (const bar of shown) bar.stop()
+    const goOn = args().some((arg) => RESUMED.has(arg)) && `What is done stays. To go on: ${typedAgain()}`
+    console.error(`\nStopped. ${goOn || ''}`.trimEnd())
+    process.exit(130)
+  }
+  process.once('SIGINT', stop)
+  return () => void process.removeListener('SIGINT', stop)
+}
 
 /**
  * @param {string} what is done
@@ -19,6 +51,7 @@ export function progress(what, total, unit, quiet) {
     Presets.shades_classic,
   )
   const began = Date.now()
+  shown.add(bar)
   bar.start(total, 0, { rate: '-' })
   return {
     to(done, of) {
@@ -26,6 +59,9 @@ export function progress(what, total, unit, quiet) {
       const seconds = (Date.now() - began) / 1000
       bar.update(done, { rate: seconds > 0.2 ? Math.round(done / seconds) : '-' })
     },
-    stop: () => bar.stop(),
+    stop: () => {
+      shown.delete(bar)
+      bar.stop()
+    },
   }
 }

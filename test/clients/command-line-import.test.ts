@@ -1,10 +1,14 @@
 /** `parley import` where a document could be lost, or where nothing comes of it: as a user runs it. */
+
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { request, unique, url } from './harness'
-import { exported, runParley, writeIn } from './run-parley'
+import { KEY, request, unique, url } from './harness'
+import { exported, runParley, spawnParley, writeIn } from './run-parley'
 
 let folder = ''
 beforeAll(() => {
@@ -210,4 +214,129 @@ test('the hint to go on with a conversation works as it is printed', async () =>
   const asked = await runParley(folder, ['ask', ...named, 'How long does Gouda ripen?'], elsewhere)
   const followed = await runParley(folder, [...hintOf(asked.err), 'Where does it come from?'], elsewhere)
   expect([followed.code, followed.out]).toEqual([0, expect.stringContaining('Holland')])
+})
+
+test('a file that did not change costs a hash: only what did is converted, and what that changes for others', async () => {
+  const into = unique('same')
+  const page = (title: string, text: string) =>
+    `# ${title}\n\n${text} ${'It goes on. '.repeat(9)}\n\n## More\n\n${'More of it. '.repeat(60)}\n`
+  const run = async (...args: string[]) => {
+    const { code, json, err } = await parley('import', 'same', '--into', into, '--json', ...args)
+    expect([code, err]).toEqual([0, expect.any(String)])
+    const { converted, added, changed, unchanged, gone, removed, documents } = json
+    return { converted, added, changed, unchanged, gone, removed, documents }
+  }
+  const texts = ['a', 'b', 'c', 'd', 'deep/e', 'deep/f', 'deep/g']
+  for (const name of texts) write(`same/${name}.md`, page(`Page ${name}`, `The text of ${name}.`))
+  write('same/table.csv', 'Name,Price\nKettle,39\nIron,49\n')
+  write('same/printed.html', '<meta name="robots" content="noindex"><h1>Copy</h1><p>For printing.</p>')
+  const first = await run()
+  expect(first).toMatchObject({ converted: 9, changed: 0 })
+  const before = await exported(into)
+  // The page that asks to be left out left nothing to compare it with.
+  expect(await run()).toMatchObject({
+    converted: 1,
+    added: 0,
+    changed: 0,
+    unchanged: first.documents,
+    gone: 0,
+  })
+  expect(await exported(into)).toEqual(before)
+  rmSync(join(folder, 'same/printed.html'))
+  expect(await run('--prune')).toMatchObject({ converted: 0, unchanged: first.documents, removed: 0 })
+
+  // A file of it, and a folder in it, are its own, by whatever path; nothing else is gone then.
+  write('same/deep/e.md', page('Page deep/e', 'Another text.'))
+  const one = await parley('import', 'same/deep/e.md', '--into', into, '--json', '--prune')
+  expect(one.json).toMatchObject({ source: 'same', converted: 1, changed: 1, gone: 0, removed: 0 })
+  rmSync(join(folder, 'same/deep/g.md'))
+  write('same/deep/h.md', page('Page h', 'A new one.'))
+  const part = await runParley(join(folder, 'same'), ['import', 'deep', '--into', into, '--json', '--prune'])
+  expect(part.json).toMatchObject({ source: 'same', converted: 1, added: 2, changed: 0, gone: 2, removed: 2 })
+  expect(await run()).toMatchObject({ converted: 0, added: 0, changed: 0, gone: 0 })
+  expect((await exported(into)).map(({ id }) => id)).toEqual(
+    before.map(({ id }) => id.replace('/g.md', '/h.md')),
+  )
+
+  // A title that most pages come to share is given up by those, too, that did not change.
+  for (const name of ['a', 'b', 'c', 'd']) write(`same/${name}.md`, page('Handbook', `The text of ${name}.`))
+  expect((await run()).converted).toBe(4)
+  write('same/x.md', `# Handbook\n\nThe text of x.`)
+  write('same/deep/e.md', page('Handbook', 'Another text.'))
+  await run()
+  const titles = async () => Object.fromEntries((await exported(into)).map(({ id, title }) => [id, title]))
+  const together = await titles()
+  const anew = unique('anew')
+  await parley('import', 'same', '--into', anew)
+  expect(together).toEqual(Object.fromEntries((await exported(anew)).map(({ id, title }) => [id, title])))
+  // What an import did not finish, or somebody took away, is made again.
+  const [{ id }] = (await exported(into)).filter((each) => each.id.startsWith('same/a.md~'))
+  await request('DELETE', `/collections/${into}/documents/${encodeURIComponent(id)}`)
+  expect(await run()).toMatchObject({ converted: 1, added: 1, changed: 0 })
+
+  // Options that change what comes of a file convert it again.
+  expect((await run('--base-url', 'https://same.example')).converted).toBeGreaterThan(5)
+  expect((await run('--base-url', 'https://same.example')).converted).toBe(0)
+})
+
+test('rows that did not change are not read again, unless one of their files did', async () => {
+  const into = unique('rows')
+  write('rows/a.csv', 'Name,Price\nKettle,39\nIron,49\n')
+  write('rows/b.csv', 'Name,Price\nLamp,19\n')
+  const run = async () => (await parley('import', 'rows', '--into', into, '--json', '--prune')).json
+  expect(await run()).toMatchObject({ converted: 2, added: 3 })
+  expect(await run()).toMatchObject({ converted: 0, unchanged: 3, removed: 0 })
+  write('rows/b.csv', 'Name,Price\nLamp,18\n')
+  expect(await run()).toMatchObject({ converted: 2, changed: 1, unchanged: 2 })
+  rmSync(join(folder, 'rows/b.csv'))
+  expect(await run()).toMatchObject({ unchanged: 2, removed: 1 })
+  // A row that was refused is told again.
+  write('rows/c.csv', 'Name,Price\nPan,29,,,9\nPot,31\n')
+  expect(await run()).toMatchObject({ unread: 1, added: 1 })
+  expect(await run()).toMatchObject({ unread: 1, added: 0 })
+})
+
+test('Ctrl-C ends an import with what to type to go on, which runs as printed, and a hint names the program that is there', async () => {
+  const into = unique('stopped')
+  write('stopped/a.md', '# Gouda\n\nGouda ripens for ten months.')
+  // A site that never answers.
+  let asked = () => {}
+  const isAsked = new Promise<void>((resolve) => {
+    asked = resolve
+  })
+  const silent = createServer(() => asked()).listen(0, '127.0.0.1')
+  await once(silent, 'listening')
+  const { port } = silent.address() as { port: number }
+  const args = ['import', `http://127.0.0.1:${port}/`, '--into', into, '--key', KEY]
+  const cli = join(import.meta.dirname, '../../scripts/parley/bin.mjs')
+  const child = spawn(process.execPath, [cli, ...args], {
+    cwd: folder,
+    env: { ...process.env, PARLEY_URL: url },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  let err = ''
+  child.stderr.on('data', (data) => {
+    err += data
+  })
+  await isAsked
+  child.kill('SIGINT')
+  const [code] = await once(child, 'close')
+  silent.closeAllConnections()
+  silent.close()
+  expect([code, err]).toEqual([130, expect.stringContaining('Stopped. What is done stays. To go on: node ')])
+  expect(err).not.toContain(KEY)
+  expect(err).toContain(`bin.mjs import http://127.0.0.1:${port}/ --into ${into}`)
+
+  const done = await spawnParley(folder, ['import', 'stopped', '--into', into])
+  const hint = (/^Ask: (.*) \.\.\.$/m.exec(done.err)?.[1] ?? '').split(' ')
+  const asking = spawn(hint[0] ?? '', [...hint.slice(1), 'How long does Gouda ripen?'], {
+    cwd: folder,
+    env: { ...process.env, PARLEY_URL: url, PARLEY_API_KEY: KEY },
+  })
+  let out = ''
+  asking.stdout.on('data', (data) => {
+    out += data
+  })
+  await once(asking, 'close')
+  expect(out).toContain('ten months')
 })

@@ -60,6 +60,7 @@ export function runParley(folder: string, args: string[], env: Record<string, st
   host ??= fork(join(import.meta.dirname, 'parley-host.mjs'), {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
+  host.setMaxListeners(0)
   const ran = last.then(async () => {
     host!.send({ args, folder, env: variables(env) })
     const [done] = await Promise.race([once(host!, 'message'), once(host!, 'exit').then(ended)])

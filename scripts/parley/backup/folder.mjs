@@ -1,10 +1,12 @@
 /** The folder of a backup: files of JSON lines, a manifest, and what is known of a backup that is not whole yet. */
+
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { appendFile, mkdir, readFile, rename, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { EXIT, Failure } from '../failure.mjs'
+import { COMMAND, quoted } from '../quoted.mjs'
 
 /** The version of what is in the folder. */
 export const FORMAT = 1
@@ -121,7 +123,7 @@ export async function openBackup(folder) {
     throw new Failure(
       EXIT.usage,
       half
-        ? `The backup in ${folder} is not whole. Run \`parley backup ${folder}\` again first.`
+        ? `The backup in ${folder} is not whole. Run \`${COMMAND} backup ${quoted(folder)}\` again first.`
         : `${folder} holds no backup.`,
     )
   }

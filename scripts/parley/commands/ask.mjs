@@ -1,7 +1,9 @@
 /** `parley ask` and `parley search`. */
+
 import { createParser } from 'eventsource-parser'
 import { EXIT, Failure } from '../failure.mjs'
 import { PAGE } from '../import/schema.mjs'
+import { COMMAND } from '../quoted.mjs'
 import { refusal } from '../server.mjs'
 import { DEFAULT_NAME } from './init.mjs'
 
@@ -74,7 +76,7 @@ async function targets(server, { assistant: named, collection, model }) {
   if (!assistant) {
     throw new Failure(
       EXIT.usage,
-      `There is no assistant ${names[0]}. \`parley init --name ${names[0]}\` makes one.`,
+      `There is no assistant ${names[0]}. \`${COMMAND} init --name ${names[0]}\` makes one.`,
     )
   }
   const { collections, searches } = assistant

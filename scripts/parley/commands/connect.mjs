@@ -1,7 +1,9 @@
 /** `parley connect`: a collection that lives in an existing cluster. */
+
 import { readFile } from 'node:fs/promises'
 import { engineFrom } from '../engine/engine.mjs'
 import { EXIT, Failure } from '../failure.mjs'
+import { COMMAND, quoted } from '../quoted.mjs'
 
 /**
  * Names a collection of a cluster, or gives a connected one other nodes or credentials.
@@ -19,7 +21,7 @@ export async function connect(server, name, options) {
   if (present && present.engine === undefined) {
     throw new Failure(
       EXIT.usage,
-      `The collection ${name} does not live in a cluster. \`parley move ${name} --to ENGINE\` copies it to one.`,
+      `The collection ${name} does not live in a cluster. \`${COMMAND} move ${quoted(name)} --to ENGINE\` copies it to one.`,
     )
   }
   const engine = await engineFrom(options.engine ?? present?.engine.type, options)

@@ -1,9 +1,11 @@
 /** `parley doctor`: what is missing, misconfigured or unreachable, here and on the server. */
+
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from '../../wrangler.mjs'
 import { pendingVectors } from '../embedding.mjs'
 import { EXIT, Failure } from '../failure.mjs'
+import { COMMAND, quoted } from '../quoted.mjs'
 import { ask } from './ask.mjs'
 
 /** @typedef {{ what: string, ok: boolean, advice?: string }} Check */
@@ -78,7 +80,7 @@ async function remote(server, options) {
     checks.push({
       what: 'There is an assistant',
       ok: false,
-      advice: '`parley init --name docs` makes one, with all that it needs.',
+      advice: `\`${COMMAND} init --name docs\` makes one, with all that it needs.`,
     })
   }
   for (const { name, model, collections: searched, searches = [] } of assistants) {
@@ -99,7 +101,7 @@ async function remote(server, options) {
 const cluster = (name, { type, error }) => ({
   what: `The ${type} cluster of ${name} answers`,
   ok: error === undefined,
-  advice: `${error} Mend the cluster, or run \`parley connect ${name}\` with another node.`,
+  advice: `${error} Mend the cluster, or run \`${COMMAND} connect ${quoted(name)}\` with another node.`,
 })
 
 /** @param {any} collection @returns {Check[]} */

@@ -12,16 +12,19 @@ import {
   sectionOf,
   tablesAsPages,
 } from '../import/documents.mjs'
-import { localFiles } from '../import/folder.mjs'
-import { planImport, sourcesOf, storedBy, whence } from '../import/plan.mjs'
+import { digests, localFiles } from '../import/folder.mjs'
+import { planImport, sourcesByPlace, sourcesOf, storedBy, whence } from '../import/plan.mjs'
 import { collectionOf, PAGE, SOURCE, storedTypes } from '../import/schema.mjs'
 import { removeDocuments, sendDocuments } from '../import/send.mjs'
+import { keepUnchanged, wholeFiles } from '../import/unchanged.mjs'
 import { progress } from '../progress.mjs'
 import { quoted } from '../quoted.mjs'
 import { readContent } from '../read/index.mjs'
 import { assistantNameFor, makeAssistant } from './init.mjs'
 
 /** @typedef {import('../import/documents.mjs').Read} Read */
+/** @typedef {import('../import/plan.mjs').Document} Document */
+/** @typedef {import('../import/plan.mjs').Stored} Stored */
 
 /**
  * @typedef {object} ImportOptions
@@ -54,24 +57,36 @@ import { assistantNameFor, makeAssistant } from './init.mjs'
  */
 export async function importInto(server, from, options, say) {
   const began = Date.now()
-  const read = /^https?:\/\//i.test(from[0] ?? '')
-    ? await readSite(from, options, say)
-    : await readFiles(from, options, say)
-  const { unread } = read
   const given = options.schema === undefined ? undefined : await fieldsIn(options.schema)
   const path = `/collections/${encodeURIComponent(options.into)}`
   const present = await server.find(path)
   // What an import with --whole left stays as it is.
-  const isWhole = present?.fields.some(isNamed(SOURCE)) && !present.fields.some(isNamed(PAGE))
-  if (isWhole && !options.whole && read.articles.length > 0)
-    say(`Collection ${options.into} holds whole pages, so these are imported whole.`)
-  const { fields, documents } = await asDocuments(read, {
+  const isOurs = present?.fields.some(isNamed(SOURCE)) ?? false
+  const isWhole = isOurs && !present.fields.some(isNamed(PAGE))
+  const wanted = typesIn(options.field ?? [])
+  const making = {
     embedding: options.embedding,
     whole: options.whole || isWhole,
-    types: { ...storedTypes(present?.fields), ...typesIn(options.field ?? []) },
+    types: { ...storedTypes(present?.fields), ...wanted },
     ...(options.baseUrl !== undefined && { baseUrl: options.baseUrl }),
     ...(given && { fields: given }),
-  })
+  }
+  const read = /^https?:\/\//i.test(from[0] ?? '')
+    ? {
+        ...(await readSite(from, options, say)),
+        kept: [],
+        stored: undefined,
+        around: undefined,
+        converted: undefined,
+      }
+    : await readFiles(server, from, options, isOurs, say)
+  const { unread } = read
+  if (isWhole && !options.whole && read.articles.length > 0)
+    say(`Collection ${options.into} holds whole pages, so these are imported whole.`)
+  const made = await asDocuments(read, making)
+  /** @type {import('../import/schema.mjs').Field[]} */
+  const fields = present?.fields ?? made.fields
+  const documents = [...made.documents, ...read.kept]
   const sources = sourcesOf(documents)
   const source = some(sources)
   const shown = fields.map(({ name, type, facet }) => `${name}: ${type}${facet ? ' (facet)' : ''}`)
@@ -82,17 +97,20 @@ export async function importInto(server, from, options, say) {
       `Collection ${options.into} holds the sample. Import into another one with --into.`,
     )
   }
-  const stored = present ? await storedBy(server, options.into, sources) : new Map()
+  const stored = read.stored ?? (isOurs ? await storedBy(server, options.into, sources) : new Map())
   for (const each of options.source === undefined ? sources : [])
     requireSame(each, whence(each, documents, stored), options.into, say)
   const plan = planImport(documents, stored)
   // What could not be read today may still be there: only what is known to be gone is removed.
-  const gone = read.complete ? plan.gone : []
+  const { around } = read
+  const gone = read.complete
+    ? plan.gone.filter((id) => around?.some((prefix) => id.startsWith(prefix)) ?? true)
+    : []
   if (!present) say(`Collection ${options.into} will be made with ${shown.join(', ')}`)
   const pages = read.articles.length
-  const made = pages > 0 && pages < documents.length ? `${pages} pages in ` : ''
+  const inPages = pages > 0 && pages < documents.length ? `${pages} pages in ` : ''
   say(
-    `${made}${counted(documents.length)}: ${plan.added} new, ${plan.changed.length - plan.added} changed, ` +
+    `${inPages}${counted(documents.length)}: ${plan.added} new, ${plan.changed.length - plan.added} changed, ` +
       `${plan.unchanged} unchanged, ${gone.length} gone`,
   )
   const summary = {
@@ -106,6 +124,7 @@ export async function importInto(server, from, options, say) {
     removed: 0,
     failed: 0,
     unread: unread.length,
+    ...(read.converted !== undefined && { converted: read.converted }),
     ...(present ? {} : { schema: fields }),
   }
   if (options.dryRun) return { ...summary, dry_run: true, seconds: secondsSince(began) }
@@ -120,7 +139,7 @@ export async function importInto(server, from, options, say) {
       titleField: fields.some(isNamed('heading')) ? 'heading' : 'title',
     })
   const bar = progress('Importing', plan.changed.length, 'documents', options.json)
-  const rejected = await sendDocuments(server, options.into, plan.changed, bar.to).finally(bar.stop)
+  const rejected = await sendDocuments(server, options.into, plan, bar.to).finally(bar.stop)
   const ended = [...plan.former, ...(options.prune ? gone : [])]
   const removed = ended.length > 0 ? await removeDocuments(server, options.into, ended) : 0
   if (!options.prune && gone.length > 0)
@@ -227,24 +246,49 @@ async function readSite(from, { maxPages, rate, json, source: named }, say) {
 }
 
 /**
+ * @param {import('../server.mjs').Server} server
  * @param {string[]} from
  * @param {ImportOptions} options
+ * @param {boolean} isOurs whether an import made the collection
  * @param {(line: string) => void} say
- * @returns {Promise<Read>}
+ * @returns {Promise<Read & { kept: Document[], stored: Map<string, Stored>, converted: number, around?: string[] }>}
+ *   `kept`: documents of files that did not change; `converted`: files that were read and not only compared
  */
-async function readFiles(from, { idField, json, source }, say) {
-  const { files, unreadable } = await localFiles(from, source)
-  const read = newRead()
+async function readFiles(server, from, options, isOurs, say) {
+  const { idField, into, json, source, baseUrl, field, schema, whole } = options
+  const places = isOurs ? await sourcesByPlace(server, into) : new Map()
+  const { files, unreadable, around } = await localFiles(from, source, places)
+  const sources = [...new Set(files.map((file) => file.source))]
+  if (around) say(`This is part of "${some(sources)}", which was imported before: its documents are updated.`)
+  const stored = isOurs ? await storedBy(server, into, sources) : new Map()
+  const fields = schema === undefined ? undefined : await fieldsIn(schema)
+  const digest = await digests([whole, baseUrl, idField, field, fields])
+  const known = wholeFiles(stored)
+  const read = { ...newRead(), ...(around && { partial: true }) }
   const bar = progress('Reading', files.length, 'files', json)
+  /** @param {import('../import/folder.mjs').Local['files'][number]} file @param {Uint8Array} bytes */
+  const readOne = async (file, bytes) => {
+    try {
+      addContent(read, file, await readContent(bytes, file.name), idField)
+    } catch (error) {
+      read.unread.push({ source: file.name, error: /** @type {Error} */ (error).message })
+    }
+  }
+  const same = []
   for (const [at, file] of files.entries()) {
     try {
-      const content = await readContent(await readFile(file.path), file.name)
-      addContent(read, file, content, idField)
+      const bytes = await readFile(file.path)
+      const marked = { ...file, digest: digest(file, bytes) }
+      if (known.has(marked.digest)) same.push(marked)
+      else await readOne(marked, bytes)
     } catch (error) {
       read.unread.push({ source: file.name, error: /** @type {Error} */ (error).message })
     }
     bar.to(at + 1)
   }
+  const { again, others, documents: kept } = await keepUnchanged(same, read, stored)
+  for (const file of again) await readOne(file, await readFile(file.path))
+  read.others = others
   bar.stop()
   leaveOutCopies(read)
   const unindexed = leaveOutUnindexed(read)
@@ -256,13 +300,20 @@ async function readFiles(from, { idField, json, source }, say) {
   const data = tablesAsPages(read)
   if (data.length > 0)
     say(`Left out beside pages, since they are data: ${some(data)}. Import them by themselves.`)
-  if (read.articles.length + read.rows.length === 0) {
+  if (read.articles.length + read.rows.length + kept.length === 0) {
     throw new Failure(
       EXIT.partial,
       `Nothing could be read: ${read.unread[0]?.source}: ${read.unread[0]?.error}.`,
     )
   }
-  return { ...read, complete: read.unread.length === 0 }
+  return {
+    ...read,
+    complete: read.unread.length === 0,
+    kept,
+    stored,
+    converted: files.length - same.length + again.length,
+    ...(around && { around }),
+  }
 }
 
 /** @param {string[]} names of pages */

@@ -4,6 +4,7 @@ import { firstHeading, titleOfPath } from '../read/article.mjs'
 import { passagesOf, withoutPlaces } from './passages.mjs'
 import { marked } from './plan.mjs'
 import { articleFields, documentOf, PAGE, PART, rowFields } from './schema.mjs'
+import { fileMark, SHEET, sharedTitles, titleDigest } from './unchanged.mjs'
 
 /** @typedef {import('./plan.mjs').Document} Document */
 /** @typedef {import('./schema.mjs').Field} Field */
@@ -15,6 +16,7 @@ import { articleFields, documentOf, PAGE, PART, rowFields } from './schema.mjs'
  * @property {string} name its path in the folder
  * @property {string} source what its import goes by: the folder, or the file itself
  * @property {string} [place] of the source (folder.mjs)
+ * @property {string} [digest] of its bytes and of how they are read (unchanged.mjs)
  */
 
 /** What a document comes from. @typedef {Pick<File, 'source' | 'place'>} Origin */
@@ -22,17 +24,20 @@ import { articleFields, documentOf, PAGE, PART, rowFields } from './schema.mjs'
 /**
  * What was read: pages, or rows.
  * @typedef {object} Read
- * @property {{ id: string, from: Origin, path?: string, section: string, article: import('../read/article.mjs').Article, indexed?: false }[]} articles
+ * @property {{ id: string, from: Origin, path?: string, section: string, article: import('../read/article.mjs').Article, indexed?: false, digest?: string | undefined }[]} articles
  *   `path`: of the file within the import
- * @property {{ id: string, from: Origin, file: Pick<File, 'id' | 'name'>, at: string, row: Record<string, unknown> }[]} rows `at`: the
+ * @property {{ id: string, from: Origin, file: Pick<File, 'id' | 'name' | 'digest'>, at: string, row: Record<string, unknown> }[]} rows `at`: the
  *   file and line, to name it
  * @property {{ source: string, error: string }[]} unread
  * @property {string[]} hidden what files mark as hidden, which is left out
+ * @property {{ title: string, indexed: boolean }[]} others pages of the same sources that are not read, since they did not change or
+ *   were not named: the digest of each one's title
+ * @property {boolean} [partial] whether these are some files of a folder that was imported whole
  * @property {boolean} complete whether all that there is was seen: what is missing is gone
  */
 
 /** @returns {Read} */
-export const newRead = () => ({ articles: [], rows: [], unread: [], hidden: [], complete: true })
+export const newRead = () => ({ articles: [], rows: [], unread: [], hidden: [], others: [], complete: true })
 
 /**
  * Adds what a file holds.
@@ -42,7 +47,7 @@ export const newRead = () => ({ articles: [], rows: [], unread: [], hidden: [], 
  * @param {string} [idField] the field of a row that is its id
  * @throws Error for a row without that field
  */
-export function addContent(read, { id, name, source, place }, { hidden = [], ...content }, idField) {
+export function addContent(read, { id, name, source, place, digest }, { hidden = [], ...content }, idField) {
   read.hidden.push(...hidden.map((what) => `${what} of ${name}`))
   const from = { source, ...(place !== undefined && { place }) }
   if ('rows' in content) {
@@ -50,6 +55,8 @@ export function addContent(read, { id, name, source, place }, { hidden = [], ...
     const ids = rows.map((row, index) => (faults?.has(index) ? undefined : rowId(row, idField)))
     const sheets = rows.map((row) => (sheetField === undefined ? '' : String(row[sheetField])))
     const isShared = areShared(ids, sheets)
+    /** @type {Pick<File, 'id' | 'name' | 'digest'>} */
+    const file = { id, name, ...(digest !== undefined && !faults?.size && { digest }) }
     for (const [index, row] of rows.entries()) {
       const own = ids[index]
       // No sheet has a slash in its name.
@@ -58,12 +65,12 @@ export function addContent(read, { id, name, source, place }, { hidden = [], ...
       const at = `${name}, ${line === undefined ? `row ${index + 1}` : `line ${line}`}`
       const error = faults?.get(index)
       if (error !== undefined) read.unread.push({ source: at, error })
-      else read.rows.push({ id: unique ?? `${id}/${index + 1}`, from, file: { id, name }, at, row })
+      else read.rows.push({ id: unique ?? `${id}/${index + 1}`, from, file, at, row })
     }
   } else if (content.article.text === '') {
     // A redirect needs no text.
     if (content.indexed !== false) read.unread.push({ source: name, error: 'holds no text' })
-  } else read.articles.push({ id, from, path: name, section: sectionOf(name), ...content })
+  } else read.articles.push({ id, from, path: name, section: sectionOf(name), digest, ...content })
 }
 
 /**
@@ -74,7 +81,7 @@ export function addContent(read, { id, name, source, place }, { hidden = [], ...
  */
 export function leaveOutUnindexed(read) {
   const indexed = read.articles.filter((each) => each.indexed !== false)
-  if (indexed.length === 0) return []
+  if (indexed.length === 0 && !read.others.some((each) => each.indexed)) return []
   const others = read.articles.filter((each) => each.indexed === false)
   read.articles = indexed
   return others.map(({ id }) => id)
@@ -94,13 +101,13 @@ export function leaveOutCopies(read) {
     else if (JSON.stringify(first.row) !== JSON.stringify(entry.row)) {
       const error = `its id "${entry.id}" is that of ${first.at} already: each row needs an id of its own`
       read.unread.push({ source: entry.at, error })
+      // What is told of the file is told again.
+      delete entry.file.digest
     }
   }
   read.rows = [...byId.values()]
 }
 
-/** Files of tables that people read, and not only programs. */
-const SHEET = /\.(?:csv|tsv|xlsx)$/i
 /** A table with more columns is told row by row. */
 const MOST_COLUMNS = 8
 
@@ -111,7 +118,7 @@ const MOST_COLUMNS = 8
  * @returns {string[]} the files that are left out
  */
 export function tablesAsPages(read) {
-  if (read.articles.length === 0 || read.rows.length === 0) return []
+  if (read.articles.length + read.others.length === 0 || read.rows.length === 0) return []
   const files = Map.groupBy(read.rows, ({ file }) => file.name)
   read.rows = []
   for (const [name, rows] of files) {
@@ -126,6 +133,7 @@ export function tablesAsPages(read) {
       path: name,
       section: sectionOf(name),
       article: { title: titleOfPath(name), text },
+      digest: file.digest,
     })
   }
   return [...files.keys()]
@@ -194,29 +202,39 @@ function rowId(row, field) {
  */
 
 /**
- * @param {Pick<Read, 'articles' | 'rows'>} read
+ * @param {Pick<Read, 'articles' | 'rows'> & Partial<Pick<Read, 'others'>>} read
  * @param {Making} making
  * @returns {Promise<{ fields: Field[], documents: Document[] }>}
  */
 export async function asDocuments(
-  { articles, rows },
+  { articles, rows, others = [] },
   { embedding, baseUrl, types = {}, fields: given, whole = false },
 ) {
   if (articles.length > 0) {
-    const shared = sharedTitles(articles.map(({ article }) => article.title))
-    const documents = articles.flatMap(({ id, from, path = '', section, article: read }) => {
-      const heading = firstHeading(read.text)
-      const title = !shared.has(read.title)
-        ? read.title
-        : heading && !shared.has(heading)
-          ? heading
-          : titleOfPath(path || id)
-      const url = read.url ?? urlOf(path, baseUrl)
-      const page = { id, ...read, title, url, ...(section !== '' && { section }) }
-      const made = whole ? [{ ...page, text: withoutPlaces(page.text) }] : cut(page, MARKDOWN.test(path))
-      return made.map((document) => marked(withoutAbsent(document), from))
-    })
-    return { fields: given ?? articleFields(embedding), documents: await Promise.all(documents) }
+    const digests = await Promise.all(articles.map(({ article }) => titleDigest(article.title)))
+    const shared = sharedTitles([...digests, ...others.map(({ title }) => title)])
+    const documents = articles.map(
+      async ({ id, from, path = '', section, article: read, indexed, digest }, at) => {
+        const own = digests[at] ?? ''
+        const heading = firstHeading(read.text)
+        const isShared = shared.has(own)
+        const title = !isShared
+          ? read.title
+          : heading && !shared.has(await titleDigest(heading))
+            ? heading
+            : titleOfPath(path || id)
+        const url = read.url ?? urlOf(path, baseUrl)
+        const page = { id, ...read, title, url, ...(section !== '' && { section }) }
+        const made = whole ? [{ ...page, text: withoutPlaces(page.text) }] : cut(page, MARKDOWN.test(path))
+        const file =
+          digest && fileMark({ digest, title: own, isShared, indexed: indexed ?? true, count: made.length })
+        return made.map((document, at) => marked(withoutAbsent(document), from, at === 0 ? file : undefined))
+      },
+    )
+    return {
+      fields: given ?? articleFields(embedding),
+      documents: await Promise.all((await Promise.all(documents)).flat()),
+    }
   }
   const fields =
     given ??
@@ -225,7 +243,13 @@ export async function asDocuments(
       embedding,
       types,
     )
-  const documents = rows.map(({ id, from, row }) => marked({ ...documentOf(row, fields), id }, from))
+  const counts = Map.groupBy(rows, ({ file }) => file)
+  const documents = rows.map(({ id, from, row, file }) => {
+    const its = counts.get(file)
+    counts.delete(file)
+    const mark = its && file.digest && fileMark({ digest: file.digest, count: its.length })
+    return marked({ ...documentOf(row, fields), id }, from, mark)
+  })
   return { fields, documents: await Promise.all(documents) }
 }
 
@@ -279,19 +303,6 @@ const withoutAbsent = (document) =>
   /** @type {Document} */ (
     Object.fromEntries(Object.entries(document).filter(([, value]) => value !== undefined))
   )
-
-/** Pages that are called the same, in most of an import, are so many. */
-const FEWEST_SHARED = 3
-
-/** The titles that most pages have, such as that of their site: they tell none of them from the others. @param {string[]} titles */
-function sharedTitles(titles) {
-  /** @type {Map<string, number>} */
-  const counts = new Map()
-  for (const title of titles) counts.set(title, (counts.get(title) ?? 0) + 1)
-  const isShared = (/** @type {[string, number]} */ [, count]) =>
-    count >= FEWEST_SHARED && count * 2 > titles.length
-  return new Set([...counts].filter(isShared).map(([title]) => title))
-}
 
 /** Files whose headings name their places only where they differ from their words. */
 const MARKDOWN = /\.(?:mdx?|markdown)$/i

@@ -1,7 +1,7 @@
 /** Files on this machine that can be imported. */
 import { createHash } from 'node:crypto'
 import { readdir, readFile, realpath, stat } from 'node:fs/promises'
-import { basename, join, resolve } from 'node:path'
+import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import { EXIT, Failure } from '../failure.mjs'
 import { isReadable, READABLE } from '../read/index.mjs'
 import { filesOf } from './tree.mjs'
@@ -46,28 +46,72 @@ const PLACE_DIGITS = 8
  * @param {string} path
  * @returns {Promise<string>}
  */
-export const placeOf = async (path) =>
-  createHash('sha256')
-    .update(await realpath(path))
-    .digest('hex')
-    .slice(0, PLACE_DIGITS)
+export const placeOf = async (path) => placeOfReal(await realpath(path))
+
+/** @param {string} path without links */
+const placeOfReal = (path) => createHash('sha256').update(path).digest('hex').slice(0, PLACE_DIGITS)
+
+/** What decides what a file becomes: the readers, and the packages that they stand on. */
+const READERS = ['../../../package.json', '../../docs/anchors.mjs', './documents.mjs', './passages.mjs']
+
+/**
+ * Digests of files and of how they are read: a file with the same digest becomes the same documents.
+ * @param {unknown} options of the import, as far as they change what comes of a file
+ * @returns {Promise<(file: { id: string, name: string }, bytes: Uint8Array) => string>}
+ */
+export async function digests(options) {
+  const folder = new URL('../read/', import.meta.url)
+  const readers = (await readdir(folder)).sort().map((name) => new URL(name, folder))
+  const hash = createHash('sha256').update(JSON.stringify(options ?? null))
+  for (const file of [...READERS.map((name) => new URL(name, import.meta.url)), ...readers])
+    hash.update(await readFile(file))
+  const version = hash.digest('hex')
+  return ({ id, name }, bytes) =>
+    createHash('sha256')
+      .update(JSON.stringify([version, id, name]))
+      .update(bytes)
+      .digest('hex')
+      .slice(0, 20)
+}
+
+/**
+ * The imported folder that a file or a folder is in.
+ * @param {string} path
+ * @param {Map<string, string>} places of sources (plan.mjs, `sourcesByPlace`)
+ * @param {string} [named] the only source that it can be
+ * @returns {Promise<{ source: string, place: string, within: string } | undefined>} `within`: its path in the folder
+ */
+async function importedAround(path, places, named) {
+  const real = await realpath(path)
+  // A folder that was imported by itself stays so.
+  if (places.has(placeOfReal(real))) return undefined
+  for (let folder = dirname(real); ; folder = dirname(folder)) {
+    const place = placeOfReal(folder)
+    const source = places.get(place)
+    if (source !== undefined && (named ?? source) === source)
+      return { source, place, within: relative(folder, real).split(sep).join('/') }
+    if (folder === dirname(folder)) return undefined
+  }
+}
 
 /**
  * What paths on the command line stand for. `place` is where the folder or the file is.
  * @typedef {object} Local
  * @property {(Found & import('./documents.mjs').File)[]} files
  * @property {string[]} unreadable documents of kinds that are not read
+ * @property {string[]} [around] what ids begin with whose files are looked at, of an imported folder that the paths are in
  */
 
 /**
  * The files of a folder, or files. A folder's go by its name, and each of several files by its own, as if it were imported
- * alone: only whoever gives them one name says that they belong together.
+ * alone: only whoever gives them one name says that they belong together. What is in a folder that was imported goes by that one's.
  * @param {string[]} paths one folder, or files
  * @param {string} [source] the name that the user gave to all of it
+ * @param {Map<string, string>} [places] of what was imported before
  * @returns {Promise<Local>}
  * @throws Failure for a path that is not there or cannot be read, and for two files that go by the same name
  */
-export async function localFiles(paths, source) {
+export async function localFiles(paths, source, places = new Map()) {
   const stats = await Promise.all(paths.map((path) => stat(path).catch(() => undefined)))
   const missing = paths.find((_, at) => !stats[at])
   if (missing !== undefined) throw new Failure(EXIT.usage, `There is no file or folder ${missing}.`)
@@ -78,18 +122,33 @@ export async function localFiles(paths, source) {
     if (files.length === 0) {
       throw new Failure(EXIT.usage, `${first} holds no file that can be read (${READABLE.join(' ')}).`)
     }
-    const its = { source: source ?? basename(resolve(first)), place: await placeOf(first) }
-    return { files: files.map((file) => ({ ...file, ...its, id: idIn(its.source, file.name) })), unreadable }
+    const around = await importedAround(first, places, source)
+    const its = around
+      ? { source: around.source, place: around.place }
+      : { source: source ?? basename(resolve(first)), place: await placeOf(first) }
+    const named = around ? files.map((file) => ({ ...file, name: `${around.within}/${file.name}` })) : files
+    return {
+      files: named.map((file) => ({ ...file, ...its, id: idIn(its.source, file.name) })),
+      unreadable,
+      ...(around && { around: [`${idIn(around.source, around.within)}/`] }),
+    }
   }
   const unreadable = paths.find((path) => !isReadable(path))
   if (unreadable !== undefined) {
     throw new Failure(EXIT.usage, `${unreadable} cannot be read. These can: ${READABLE.join(' ')}.`)
   }
-  const files = paths.map(async (path) => {
-    const name = basename(path)
-    return { path, name, source: source ?? name, place: await placeOf(path), id: idIn(source ?? name, name) }
+  const arounds = await Promise.all(paths.map((path) => importedAround(path, places, source)))
+  const files = paths.map(async (path, at) => {
+    const around = arounds[at]
+    const name = around?.within ?? basename(path)
+    const its = around ?? { source: source ?? name, place: await placeOf(path) }
+    return { path, name, source: its.source, place: its.place, id: idIn(its.source, name) }
   })
-  return { files: onceEach(await Promise.all(files)), unreadable: [] }
+  return {
+    files: onceEach(await Promise.all(files)),
+    unreadable: [],
+    ...(arounds.some((each) => each) && { around: [] }),
+  }
 }
 
 /** @param {string} source @param {string} name of a file within it, or the file's that it is */

@@ -6,7 +6,8 @@ import { HASH, PAGE, SOURCE } from './schema.mjs'
 /**
  * @typedef {object} Plan
  * @property {Document[]} changed to send: new ones and others
- * @property {number} added how many of them are new
+ * @property {Document[]} remarked documents that say what they said, and have another mark
+ * @property {number} added how many of those to send are new
  * @property {number} unchanged
  * @property {string[]} gone ids that its sources had at an earlier import and do not have now
  * @property {string[]} former ids of passages that their pages, which are still there, do not have now
@@ -19,25 +20,38 @@ import { HASH, PAGE, SOURCE } from './schema.mjs'
  * @property {string} hash of what the document says
  * @property {string} [page] that it is a passage of
  * @property {string} [place] where its source was (folder.mjs, `placeOf`); absent where that is not known
+ * @property {string} [file] of the first document of a file: what the file was (unchanged.mjs)
  */
 
-/** The hash of a document's mark, and the place, which follows it where there is one. @param {unknown} mark */
-const partsOf = (mark) => {
-  const [hash = '', place] = typeof mark === 'string' ? mark.split('-') : []
-  return { hash, ...(place !== undefined && { place }) }
+/** The hash of a document's mark, and what follows it where there is more: `hash-place+file`. @param {unknown} mark */
+export const partsOf = (mark) => {
+  const [, hash = '', place, file] = /^([^-+]*)(?:-([^+]*))?(?:\+(.*))?$/.exec(String(mark ?? '')) ?? []
+  return { hash, ...(place !== undefined && { place }), ...(file !== undefined && { file }) }
+}
+
+/** @param {{ hash: string, place?: string | undefined, file?: string | undefined }} parts */
+export const markOf = ({ hash, place, file }) =>
+  `${hash}${place === undefined ? '' : `-${place}`}${file === undefined ? '' : `+${file}`}`
+
+/** @param {string | Uint8Array} data @param {number} digits hexadecimal ones */
+export async function digestOf(data, digits) {
+  const bytes = typeof data === 'string' ? new TextEncoder().encode(data) : data
+  const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', /** @type {BufferSource} */ (bytes)))
+  return Array.from(digest, (byte) => byte.toString(16).padStart(2, '0'))
+    .join('')
+    .slice(0, digits)
 }
 
 /**
  * Marks a document with where it comes from and what it says.
  * @param {Document} document
  * @param {import('./documents.mjs').Origin} from
+ * @param {string} [file] what its file is, for the first document of one
  * @returns {Promise<Document>}
  */
-export async function marked(document, { source, place }) {
-  const bytes = new TextEncoder().encode(JSON.stringify(document))
-  const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes)).slice(0, 16)
-  const hash = Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('')
-  return { ...document, [SOURCE]: source, [HASH]: place === undefined ? hash : `${hash}-${place}` }
+export async function marked(document, { source, place }, file) {
+  const hash = await digestOf(JSON.stringify(document), 32)
+  return { ...document, [SOURCE]: source, [HASH]: markOf({ hash, place, file }) }
 }
 
 /**
@@ -53,6 +67,10 @@ export function planImport(documents, stored) {
   const isFormer = (/** @type {[string, Stored]} */ [, { page }]) => page !== undefined && pages.has(page)
   return {
     changed,
+    remarked: documents.filter(
+      (document) =>
+        isUnchanged(document, stored) && stored.get(document.id)?.file !== partsOf(document[HASH]).file,
+    ),
     added: changed.filter(({ id }) => !stored.has(id)).length,
     unchanged: documents.length - changed.length,
     gone: missing.filter((each) => !isFormer(each)).map(([id]) => id),
@@ -126,4 +144,34 @@ export async function storedBy(server, collection, sources) {
     }
   }
   return stored
+}
+
+/** Sources in one answer. */
+const SOURCES_OF_PAGE = 250
+
+/**
+ * The sources whose documents a collection holds, by the places that they came from.
+ * @param {import('../server.mjs').Server} server
+ * @param {string} collection made by an import
+ * @returns {Promise<Map<string, string>>}
+ */
+export async function sourcesByPlace(server, collection) {
+  const sources = new Map()
+  for (let page = 1; ; page++) {
+    const query = new URLSearchParams({
+      q: '*',
+      group_by: SOURCE,
+      group_limit: '1',
+      include_fields: `${SOURCE},${HASH}`,
+      per_page: String(SOURCES_OF_PAGE),
+      page: String(page),
+    })
+    const path = `/collections/${encodeURIComponent(collection)}/documents/search?${query}`
+    const { grouped_hits: groups } = await server.call('GET', path)
+    for (const { hits } of groups) {
+      const { place } = partsOf(hits[0].document[HASH])
+      if (place !== undefined) sources.set(place, hits[0].document[SOURCE])
+    }
+    if (groups.length < SOURCES_OF_PAGE) return sources
+  }
 }

@@ -1,5 +1,7 @@
 /** Documents on their way to the server, in batches that can be sent again. */
 import { refusal } from '../server.mjs'
+import { markOf, partsOf } from './plan.mjs'
+import { HASH, PAGE } from './schema.mjs'
 
 const BATCH_CHARACTERS = 1 << 20
 const BATCH_DOCUMENTS = 500
@@ -9,30 +11,56 @@ const REMOVED_AT_ONCE = 100
 /** @typedef {{ id: string, error: string }} Rejected */
 
 /**
- * Sends documents. What was sent twice, after a connection broke, is there once.
+ * Sends what changed. What was sent twice, after a connection broke, is there once. The mark of a file comes last, and only if all
+ * of the file was taken: an import that broke off reads it again.
  * @param {import('../server.mjs').Server} server
  * @param {string} collection
- * @param {import('./plan.mjs').Document[]} documents
+ * @param {Pick<import('./plan.mjs').Plan, 'changed' | 'remarked'>} plan
  * @param {(sent: number) => void} onSent
  * @returns {Promise<Rejected[]>} those that the server refused, with its reasons
  * @throws Failure when it refuses all of them at once, or does not answer
  */
-export async function sendDocuments(server, collection, documents, onSent) {
-  const path = `/collections/${encodeURIComponent(collection)}/documents/import?action=upsert`
+export async function sendDocuments(server, collection, { changed, remarked }, onSent) {
   /** @type {Rejected[]} */
   const rejected = []
   let sent = 0
-  for (const batch of batches(documents)) {
-    const response = await server.send('POST', path, { body: batch.map(({ line }) => line).join('\n') })
-    if (!response.ok) throw await refusal(response, `POST ${path}`)
-    const results = (await response.text()).split('\n').map((line) => JSON.parse(line))
-    for (const [at, { id }] of batch.entries()) {
-      const { success, error = 'The server said nothing of it.' } = results[at] ?? {}
-      if (!success) rejected.push({ id, error })
+  /** @param {import('./plan.mjs').Document[]} documents @param {'upsert' | 'update'} action */
+  const send = async (documents, action) => {
+    const path = `/collections/${encodeURIComponent(collection)}/documents/import?action=${action}`
+    for (const batch of batches(documents)) {
+      const response = await server.send('POST', path, { body: batch.map(({ line }) => line).join('\n') })
+      if (!response.ok) throw await refusal(response, `POST ${path}`)
+      const results = (await response.text()).split('\n').map((line) => JSON.parse(line))
+      for (const [at, { id }] of batch.entries()) {
+        const { success, error = 'The server said nothing of it.' } = results[at] ?? {}
+        if (!success) rejected.push({ id, error })
+      }
+      if (action !== 'upsert') continue
+      sent += batch.length
+      onSent(sent)
     }
-    sent += batch.length
-    onSent(sent)
   }
+  const isFirst = (/** @type {import('./plan.mjs').Document} */ each) =>
+    partsOf(each[HASH]).file !== undefined
+  await send(
+    changed.filter((each) => !isFirst(each)),
+    'upsert',
+  )
+  const refused = new Set(rejected.map(({ id }) => id))
+  const pages = new Set(changed.filter(({ id }) => refused.has(id)).map((each) => each[PAGE]))
+  // Rows tell nothing of their file: one that was refused is looked for in all.
+  const own = (/** @type {import('./plan.mjs').Document} */ each) => {
+    const { file, ...parts } = partsOf(each[HASH])
+    return markOf({ ...parts, file: pages.has(each[PAGE]) ? undefined : file })
+  }
+  await send(
+    changed.filter(isFirst).map((each) => ({ ...each, [HASH]: own(each) })),
+    'upsert',
+  )
+  await send(
+    remarked.map((each) => ({ id: each.id, [HASH]: own(each) })),
+    'update',
+  )
   return rejected
 }
 

@@ -96,7 +96,7 @@ export async function send(
   onSent: (count: number) => void,
 ): Promise<Rejected[]> {
   if (!exists) await server.call('POST', '/collections', { body: collectionOf(collection, fields) })
-  const rejected = await sendDocuments(server as never, collection, plan.changed, onSent)
+  const rejected = await sendDocuments(server as never, collection, plan, onSent)
   const ended = [...plan.former, ...(prune ? plan.gone : [])]
   if (ended.length > 0) await removeDocuments(server as never, collection, ended)
   return rejected
