@@ -4,7 +4,7 @@
  */
 
 /** mulberry32: a small seeded generator; the same seed gives the same documents. */
-function random(seed) {
+export function random(seed) {
   let state = seed >>> 0
   return () => {
     state = (state + 0x6d2b79f5) >>> 0

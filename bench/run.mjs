@@ -1,5 +1,5 @@
 /**
- * `npm run bench [import|embedding|search|busy|growth|mixed|waking|memory|stream|encoders|adapters|history|listings|sweep|load|engines|hostile|hostile-models|quality|ranking|start|free|widget]`:
+ * `npm run bench [import|embedding|search|busy|growth|mixed|waking|memory|stream|encoders|adapters|history|listings|sweep|load|engines|hostile|hostile-models|quality|ranking|support|start|free|widget]`:
  * all without a name. Prints ratios and a table.
  */
 import { benchAdapters } from './adapters.mjs'
@@ -23,6 +23,7 @@ import { benchSearch, benchSearchDuringImport } from './search.mjs'
 import { startServer } from './server.mjs'
 import { benchStart } from './start.mjs'
 import { benchStream } from './stream.mjs'
+import { benchSupport } from './support.mjs'
 import { benchSweep } from './sweep.mjs'
 import { benchWaking } from './waking.mjs'
 import { benchWidget, buildPages } from './widget.mjs'
@@ -46,6 +47,7 @@ const benches = {
   engines: benchEngines,
   quality: benchQuality,
   ranking: benchRanking,
+  support: benchSupport,
   start: benchStart,
   free: benchFree,
   widget: benchWidget,
@@ -54,7 +56,7 @@ const benches = {
 }
 
 /** They start servers themselves: that is part of what they measure, or another version is. */
-const OWN_SERVERS = ['start', 'free', 'memory', 'mixed', 'waking', 'engines']
+const OWN_SERVERS = ['start', 'free', 'memory', 'mixed', 'waking', 'engines', 'support']
 
 const wanted = process.argv.slice(2)
 const unknown = wanted.find((name) => !(name in benches))
@@ -75,5 +77,5 @@ for (const name of wanted.length > 0 ? wanted : Object.keys(benches)) {
     await server.close()
   }
 }
-if (!['quality', 'ranking', 'start', 'free', 'widget', 'mixed', 'memory'].includes(wanted.join()))
+if (!['quality', 'ranking', 'start', 'free', 'widget', 'mixed', 'memory', 'support'].includes(wanted.join()))
   console.log(`\n${table()}`)

@@ -8,8 +8,9 @@ import { blocksOf } from '../src/models/extractive/blocks'
 import { sentencesOf, splitSentences } from '../src/models/extractive/sentences'
 import { wordsOf } from '../src/models/words'
 import { matches } from '../src/search/documents/detect'
-import { resolveCitations } from '../src/turn/citations'
+import { indexPassages, resolveCitations } from '../src/turn/citations'
 import { questionsIn, SuggestionFilter } from '../src/turn/suggestion-filter'
+import { supportOf } from '../src/turn/support'
 import { expressionsIn, growth, MOST_GROWTH, mayGrow, worstCases } from './regular-expressions'
 
 const EXPRESSIONS = expressionsIn(join(import.meta.dirname, '../src'))
@@ -104,6 +105,10 @@ const WORK: Record<string, (text: string) => void> = {
   'the sentences of a document': (text) => sentencesOf({ id: '1', text }),
   'the citations of an answer': (text) => resolveCitations(text, [document('Alien is a film from 1979.')]),
   'the citations from a document': (text) => resolveCitations('Alien is a film from 1979.', [document(text)]),
+  'the support of an answer': (text) =>
+    supportOf(text, text, [], indexPassages([document('Alien is a film from 1979.')])),
+  'the support of an answer by a document': (text) =>
+    supportOf('Alien is a film from 1979.', '', [], indexPassages([document(text)])),
   'names of fields that a pattern may mean': (text) => matches('.*a.*a.*a.*a.*a.*b', text),
 }
 

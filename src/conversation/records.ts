@@ -245,6 +245,8 @@ export function fitRecord(record: TurnRecord): TurnRecord {
         answer: clip(turn.answer, 2 * longest),
         citations: longest < 20_000 ? '[]' : turn.citations,
         passages: '[]',
+        // Places of sentences in an answer that is cut.
+        verdict: null,
       },
     }
     if (fits(least)) return least
@@ -260,6 +262,7 @@ export function fitRecord(record: TurnRecord): TurnRecord {
       trace: '{}',
       followups: '[]',
       passages: '[]',
+      verdict: null,
     },
   }
 }

@@ -8,6 +8,7 @@ import type { ConversationEntry, FailedConversation } from '../db/conversations'
 import type { Cost, Spent, TurnRecord } from '../db/turns'
 import { once } from '../lib/once'
 import type { StoredContent } from '../lib/parts'
+import type { Verdict } from '../models/language-model'
 import type { Citation, HistoryMessage, Passage, Timings, Usage } from '../turn/events'
 import type { TurnTrace } from '../turn/fold'
 import type { Owner } from './ownership'
@@ -122,6 +123,7 @@ const rowShape: () => v.GenericSchema<TurnRecord['turn']> = once(() =>
     // And those from before 0014 not these.
     assistant: v.exactOptional(v.nullable(v.string())),
     passages: v.exactOptional(v.nullable(v.string())),
+    verdict: v.exactOptional(v.nullable(v.string())),
   }),
 )
 
@@ -206,6 +208,23 @@ export const passagesShape: () => v.GenericSchema<KeptPassage[]> = once(() =>
       fields: v.record(v.string(), v.string()),
     }),
   ),
+)
+
+export const verdictShape: () => v.GenericSchema<Verdict> = once(() =>
+  v.object({
+    declined: v.exactOptional(v.literal(true)),
+    warned: v.exactOptional(v.literal(true)),
+    support: v.exactOptional(
+      v.array(
+        v.object({
+          start: v.number(),
+          end: v.number(),
+          support: v.picklist(['supported', 'partly', 'not_found']),
+          missing: v.exactOptional(v.array(v.string())),
+        }),
+      ),
+    ),
+  }),
 )
 
 export const usageShape: () => v.GenericSchema<Usage> = once(() =>

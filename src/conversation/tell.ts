@@ -172,6 +172,7 @@ async function say(
       assistant: null,
       replacedBy: null,
       passages: '[]',
+      verdict: null,
     },
     usage: { day: dayOf(now), owner: ownerOf(asker).owner, modelId, inputTokens: 0, outputTokens: 0 },
     // This message cost nothing.

@@ -12,6 +12,7 @@ import {
   stringsShape,
   timingsShape,
   usageShape,
+  verdictShape,
 } from './stored'
 
 /**
@@ -43,6 +44,7 @@ export function turnRow(
     followups: JSON.stringify(followups),
     assistant: turn.assistant ?? null,
     replacedBy: null,
+    verdict: turn.verdict && Object.keys(turn.verdict).length > 0 ? JSON.stringify(turn.verdict) : null,
     passages: JSON.stringify(keptOf(turn.passages)),
   }
 }
@@ -94,6 +96,7 @@ export function restoreTurn(row: StoredTurn): Turn {
     timings: readStored(timingsShape(), row.timings),
     answer: contentOf(row.answer),
     finishReason: row.finishReason,
+    ...(row.verdict !== null && { verdict: readStored(verdictShape(), row.verdict) }),
     ...(row.assistant !== null && { assistant: row.assistant }),
   }
 }

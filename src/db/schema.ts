@@ -182,6 +182,8 @@ export const turns = sqliteTable(
      * has it. A turn that was replaced is a version, which only readers that ask for it see
      */
     replacedBy: integer('replaced_by'),
+    /** JSON: how far its answer can be relied on (models/language-model.ts, `Verdict`); null: nothing is known */
+    verdict: text('verdict'),
     /** JSON: the documents of its prompt, as readers need them (conversation/turn-row.ts) */
     passages: text('passages'),
   },

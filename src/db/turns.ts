@@ -37,7 +37,7 @@ export interface Cost {
   turns?: 0 | -1
 }
 
-type Later = 'followups' | 'assistant' | 'passages' | 'replacedBy'
+type Later = 'followups' | 'assistant' | 'passages' | 'replacedBy' | 'verdict'
 
 export interface TurnRecord extends Cost {
   conversation: ConversationEntry
@@ -68,7 +68,7 @@ export async function recordTurn(
       .values(turn)
       .onConflictDoUpdate({
         target: [turns.conversationId, turns.turn],
-        set: { followups: null, assistant: null, passages: null, replacedBy: null, ...turn },
+        set: { followups: null, assistant: null, passages: null, replacedBy: null, verdict: null, ...turn },
         setWhere: ne(turns.createdAt, turn.createdAt),
       }),
     ...costs.map((row) =>

@@ -38,6 +38,8 @@ export interface GenerationRequest {
   history: ChatMessage[]
   /** the form that the reply has to have, for `answer` */
   form?: AnswerForm
+  /** the trace keeps its text, since readers may not get it */
+  keepsText?: true
   /** false asks for the reply in one piece, if the provider can do both */
   stream: boolean
 }
@@ -55,18 +57,31 @@ export type Delta =
   /** the model that answers in place of the one that was asked; comes before the first piece */
   | { type: 'model'; name: string; id: string }
 
-/** What a model says of its own reply, where it can tell. */
+/** Whether the documents in the prompt support a sentence of an answer. */
+export interface SentenceSupport {
+  /** the sentence's place in the answer: UTF-16 offsets, `end` exclusive */
+  start: number
+  end: number
+  support: 'supported' | 'partly' | 'not_found'
+  /** its numbers and names that the documents lack, the first five */
+  missing?: string[]
+}
+
+/** What is known of how far a reply can be relied on. A model says the first two of its own reply, where it can tell. */
 export interface Verdict {
   /** it has no answer, or made small talk. The reply then cites nothing, whatever it says */
   declined?: true
   /** the answer says of itself that it may be none */
   warned?: true
+  /** what the documents say of its sentences (turn/support.ts) */
+  support?: SentenceSupport[]
 }
 
 /** The verdict alone, of anything that has one. */
-export const verdictOf = ({ declined, warned }: Verdict): Verdict => ({
+export const verdictOf = ({ declined, warned, support }: Verdict): Verdict => ({
   ...(declined && { declined }),
   ...(warned && { warned }),
+  ...(support && { support }),
 })
 
 export interface FailedAttempt {

@@ -52,6 +52,10 @@ export interface AssistantConfig {
   followup_style: 'list' | 'inline'
   /** whether questions may include text files; absent: only in the AI Chat Protocol */
   attachments?: boolean
+  /** the share of an answer's sentences that the documents have to support; absent: any */
+  minimum_support?: number
+  /** what becomes of an answer below that */
+  below_support?: 'warn' | 'withhold'
   /** true: refuse settings that are unknown or not allowed; false: ignore them and say so */
   strict: boolean
 }
@@ -98,6 +102,8 @@ const Stored: () => v.GenericSchema<AssistantConfig> = once(() =>
     followups: v.boolean(),
     followup_style: v.picklist(['list', 'inline']),
     attachments: v.exactOptional(v.boolean()),
+    minimum_support: v.exactOptional(v.number()),
+    below_support: v.exactOptional(v.picklist(['warn', 'withhold'])),
     strict: v.boolean(),
   }),
 )

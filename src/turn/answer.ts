@@ -62,6 +62,7 @@ export async function answerQuestion(
       sources,
       history: [],
       ...(form && { form }),
+      ...(request.support?.below === 'withhold' && { keepsText: true as const }),
       // Always stream: readers who follow the turn see the answer grow, even if its caller reads it whole.
       stream: true,
     },

@@ -18,22 +18,34 @@ const FEWEST_SHARED = 3
 /** most sources cited for one sentence of the answer */
 const MOST_A_SENTENCE = 2
 
-interface Passage {
+/** A sentence of a document. */
+export interface Passage {
   source: Source
-  id: string
+  /** absent: it cannot be cited */
+  id?: string
   text: string
+  /** the title and headings above it */
+  context: string
+  /** the code that it is about */
+  code?: string
   numbers: Set<string>
+  /** of its content words and of those of its context */
+  stems: Set<string>
 }
 
-interface Span {
+/** A sentence of an answer. */
+export interface Span {
   text: string
   start: number
   end: number
 }
 
-/** Returns the citations of an answer, in the order of their places. */
-export function resolveCitations(answer: string, sources: Source[]): Citation[] {
-  const index = indexPassages(sources)
+/** Returns the citations of an answer, in the order of their places. @param index of the sources */
+export function resolveCitations(
+  answer: string,
+  sources: Source[],
+  index: PassageIndex = indexPassages(sources),
+): Citation[] {
   const citations: Citation[] = []
   for (const span of spansOf(answer)) {
     const marked = markedSources(span, sources)
@@ -44,25 +56,36 @@ export function resolveCitations(answer: string, sources: Source[]): Citation[] 
 }
 
 /** A heading, or a line that is all bold. It names what follows and states nothing. */
-const TITLE = /^(?:#{1,6}\s|\*\*[^*]+\*\*:?$)/
+export const TITLE = /^(?:#{1,6}\s|\*\*[^*]+\*\*:?$)/
 
-interface PassageIndex {
+export interface PassageIndex {
   passages: Passage[]
   /** stem -> the passages that hold it, in their own words or in their title's */
   holding: Map<string, number[]>
 }
 
-function indexPassages(sources: Source[]): PassageIndex {
+/** Indexes the sentences of the documents in a prompt. */
+export function indexPassages(sources: Source[]): PassageIndex {
   const passages: Passage[] = []
   const holding = new Map<string, number[]>()
   for (const source of sources) {
     const { id } = source.document
-    if (typeof id !== 'string') continue
-    for (const { text, place, context } of sentencesOf(source.document)) {
+    for (const { text, place, context, code } of sentencesOf(source.document)) {
       const block = place?.blocks[place.at]
       const quote = block?.kind === 'table' ? block.units[place!.unit]!.shown : text
-      const number = passages.push({ source, id, text: quote, numbers: numbersOf(text) }) - 1
-      for (const stem of contentStems(`${context.join(' ')} ${text}`)) {
+      const above = context.join(' ')
+      const stems = contentStems(`${above} ${text}`)
+      const passage = {
+        source,
+        ...(typeof id === 'string' && { id }),
+        text: quote,
+        context: above,
+        ...(code !== undefined && { code }),
+        numbers: numbersOf(text),
+        stems,
+      }
+      const number = passages.push(passage) - 1
+      for (const stem of stems) {
         const list = holding.get(stem)
         if (list) list.push(number)
         else holding.set(stem, [number])
@@ -83,7 +106,10 @@ function trace(span: Span, { passages, holding }: PassageIndex): Citation[] {
   const numbers = [...numbersOf(span.text)]
   const found = [...shared]
     .filter(
-      ([number, count]) => count >= needed && numbers.every((value) => passages[number]!.numbers.has(value)),
+      ([number, count]) =>
+        count >= needed &&
+        passages[number]!.id !== undefined &&
+        numbers.every((value) => passages[number]!.numbers.has(value)),
     )
     // Most shared words first, then the better document: passages are numbered in the order of their ranks.
     .sort((a, b) => b[1] - a[1] || a[0] - b[0])
@@ -98,7 +124,7 @@ function trace(span: Span, { passages, holding }: PassageIndex): Citation[] {
     seen.add(source)
     citations.push({
       collection: source.collection,
-      document_id: id,
+      document_id: id!,
       start: span.start,
       end: span.end,
       quote: text,
@@ -128,7 +154,7 @@ function markedSources(span: Span, sources: Source[]): Citation[] {
 }
 
 /** The sentences of an answer with their places. Code is skipped: it is never cited. */
-function spansOf(answer: string): Span[] {
+export function spansOf(answer: string): Span[] {
   const spans: Span[] = []
   let at = 0
   let fenced = false
@@ -152,5 +178,6 @@ function spansOf(answer: string): Span[] {
   return spans
 }
 
-const numbersOf = (text: string): Set<string> =>
+/** Numbers in digits, without separators of thousands. */
+export const numbersOf = (text: string): Set<string> =>
   new Set(text.match(/\d+(?:[.,]\d+)*/g)?.map((value) => value.replaceAll(',', '')))

@@ -243,7 +243,7 @@ export const allFailed = ({ summaries }: Pick<Turn, 'summaries'>): boolean =>
   summaries.length > 0 && summaries.every(({ error }) => error !== undefined)
 
 /** A finished turn as it is stored and shown. */
-export interface RecordedTurn {
+export interface RecordedTurn extends Verdict {
   turn: number
   question: string
   /** what was searched and answered, if it is not the question as asked */
@@ -264,7 +264,7 @@ export interface RecordedTurn {
  *   was asked
  */
 export function recordOf(turn: Turn, createdAt: number, model = ''): RecordedTurn {
-  const { standalone, suggestions, usage = { model }, timings = {}, finishReason } = turn
+  const { standalone, suggestions, usage = { model }, timings = {}, finishReason, verdict } = turn
   return {
     turn: turn.turn,
     question: textOf(turn.question),
@@ -276,6 +276,7 @@ export function recordOf(turn: Turn, createdAt: number, model = ''): RecordedTur
     usage,
     timings,
     finish_reason: finishReason ?? 'error',
+    ...verdict,
     created_at: createdAt,
   }
 }

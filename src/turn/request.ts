@@ -70,6 +70,14 @@ export interface Begun {
   createdAt: number
 }
 
+/** What an assistant does where too little of an answer is supported. */
+export interface SupportRule {
+  /** the share of its sentences that has to be supported; one that is in part counts as half */
+  minimum: number
+  /** `warn`: the answer says so; `withhold`: it is not given at all */
+  below: 'warn' | 'withhold'
+}
+
 export interface AskRequest {
   conversationId: string
   /** true if the caller gave the id; an id without history is then an error */
@@ -105,6 +113,8 @@ export interface AskRequest {
   read?: Reading
   /** how its protocol writes pieces of the answer; present: the reader takes `words` besides events (conversation-object.ts) */
   words?: Wording
+  /** what becomes of an answer that the documents support too little; absent: it is given as it is */
+  support?: SupportRule
   /** whether the turn suggests next questions, in one `followups` event before `usage` */
   suggests?: boolean
   asker: Asker

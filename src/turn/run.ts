@@ -15,9 +15,8 @@ import { overallLimit } from '../models/silence'
 import { isShort } from '../search/text/query'
 import { answerQuestion } from './answer'
 import { attachedBytes, formBytes } from './budget'
-import { resolveCitations } from './citations'
 import { errorOf, stopped, unknownConversation } from './errors'
-import type { DoneEvent, ErrorEvent, HistoryMessage, Timings, Usage } from './events'
+import type { Citation, DoneEvent, ErrorEvent, HistoryMessage, Timings, Usage } from './events'
 import { fitSources } from './fit'
 import { addUsage, type Generated } from './generate'
 import { fitPassages, latestTurns, saidBytes } from './given'
@@ -32,6 +31,7 @@ import { type Rewritten, rewriteAndRetrieve } from './rewrite'
 import { byteLength } from './serialise'
 import type { Spending } from './spending'
 import { type Suggestions, suggest, suggestsAside } from './suggest'
+import { checked } from './support'
 import { type TracedPorts, Tracer } from './trace'
 import { fitTranscript } from './transcript'
 
@@ -178,21 +178,26 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
   ports.emit({ type: 'retrieval', passages: passagesOf(found), searches, ...(cut.length > 0 && { cut }) })
 
   signal.throwIfAborted()
-  const { answer, suggestions } = await answerQuestion(
+  const show = (text: string) => {
+    timings.first_token ??= elapsed()
+    ports.emit({ type: 'delta', text })
+  }
+  const isHeld = request.support?.below === 'withhold'
+  const { answer: written, suggestions } = await answerQuestion(
     request,
     { question, sources, suggests: request.suggests === true && !(await aside), before },
     ports,
     signal,
-    (text) => {
-      timings.first_token ??= elapsed()
-      ports.emit({ type: 'delta', text })
-    },
+    isHeld ? () => {} : show,
   )
+  const { answer, citations, remark } = checked(request, written, question, sources)
+  if (isHeld) show(answer.text)
+  else if (remark !== undefined) show(remark)
   if (given?.details) ports.emit({ type: 'message', details: given.details })
   const suggesting = (await aside)
     ? suggest(request, { question, answer: answer.text, sources }, ports, signal)
-    : Promise.resolve({ questions: suggestions })
-  await finish(request, history, answer, sources, tracer, signal, {
+    : Promise.resolve({ questions: answer.verdict.declined ? [] : suggestions })
+  await finish(request, history, answer, citations, tracer, signal, {
     calls: [...verdicts, generated, answer].filter((call) => call !== undefined),
     timings: { ...timings, finished: elapsed() },
     suggesting,
@@ -299,7 +304,7 @@ async function finish(
   request: AskRequest,
   history: Past,
   answer: Generated,
-  sources: Source[],
+  citations: readonly Citation[],
   tracer: Tracer,
   signal: AbortSignal,
   { calls, timings, suggesting }: { calls: Generated[]; timings: Timings; suggesting: Promise<Suggestions> },
@@ -308,7 +313,6 @@ async function finish(
   const { model, question, read } = request
   // The prompt used only the end of a long conversation. A caller who asks for the history gets all of it.
   const whole = read?.history && !history.complete ? readHistory(ports, model) : history
-  const citations = answer.verdict.declined ? [] : resolveCitations(answer.text, sources)
   for (const citation of citations) ports.emit({ type: 'citation', ...citation })
   const { questions, generated } = await suggesting
   signal.throwIfAborted()

@@ -177,7 +177,7 @@ export class Tracer {
         },
       })
       entry.finish_reason = generated.finish
-      if (request.purpose !== 'answer') entry.text = generated.text
+      if (request.purpose !== 'answer' || request.keepsText) entry.text = generated.text
       count(entry, generated.usage)
       return generated
     } catch (error) {

@@ -59,8 +59,8 @@ export class AgUiEncoder implements TurnEncoder {
   }
 
   #finish(type: 'success' | 'cancelled'): string {
-    const { conversationId, turn, citations } = this.#turn
-    const result = { conversation_id: conversationId, turn, citations }
+    const { conversationId, turn, citations, verdict } = this.#turn
+    const result = { conversation_id: conversationId, turn, citations, ...verdict }
     return this.#edge('RUN_FINISHED', { outcome: { type }, result })
   }
 

@@ -102,6 +102,18 @@ export const assistantEntries = once(() => ({
   attachments: v.optional(
     described(v.boolean(), 'Whether questions may bring text files. Absent: on the AI Chat Protocol alone'),
   ),
+  minimum_support: v.optional(
+    described(
+      v.pipe(v.number(), v.minValue(0), v.maxValue(1)),
+      "The share of an answer's sentences that its documents have to support, where a language model writes it. Absent: any",
+    ),
+  ),
+  below_support: v.optional(
+    described(
+      v.picklist(['warn', 'withhold']),
+      'What becomes of an answer below `minimum_support`: it ends with a warning, or is withheld. Absent: `warn`',
+    ),
+  ),
   strict: v.optional(
     described(
       v.boolean(),
@@ -117,6 +129,10 @@ export const AssistantBody = once(() =>
     v.check(
       ({ collections, searches }) => (collections === undefined) !== (searches === undefined),
       'Give either `collections` or `searches`.',
+    ),
+    v.check(
+      ({ minimum_support, below_support }) => below_support === undefined || minimum_support !== undefined,
+      'Give `below_support` together with `minimum_support`.',
     ),
     v.metadata({ oneOf: [{ required: ['collections'] }, { required: ['searches'] }] }),
   ),

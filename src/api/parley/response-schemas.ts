@@ -3,68 +3,15 @@
  * no start-up time.
  */
 import * as v from 'valibot'
+import { Citation, Count, Cut, Milliseconds, Timings, Usage, verdict } from './answer-parts.ts'
 import { AssistantName, assistantEntries } from './assistant-schemas.ts'
 
-const Count = v.pipe(v.number(), v.integer(), v.minValue(0))
-const Milliseconds = v.pipe(v.number(), v.integer(), v.description('Unix time in milliseconds'))
-
-export const Citation = v.pipe(
-  v.object({
-    collection: v.string(),
-    document_id: v.string(),
-    start: v.pipe(Count, v.description('In UTF-16 code units of the answer')),
-    end: v.pipe(Count, v.description('Exclusive')),
-    quote: v.optional(
-      v.pipe(v.string(), v.description('The sentence of the document that supports this part')),
-    ),
-  }),
-)
-
-export const Cut = v.pipe(
-  v.array(
-    v.object({
-      collection: v.string(),
-      document_id: v.string(),
-      passages: v.pipe(Count, v.description('Its passages in the prompt; 0: it was left out')),
-      of: v.pipe(Count, v.description('The passages that it has')),
-    }),
-  ),
-  v.description('Documents that did not fit into the prompt whole'),
-)
-
-export const Usage = v.object({
-  model: v.pipe(v.string(), v.description('Full name of the model that answered')),
-  input_tokens: v.optional(Count),
-  output_tokens: v.optional(Count),
-  estimated: v.optional(
-    v.pipe(v.boolean(), v.description('The provider reported none: reckoned from bytes')),
-  ),
-})
-
-export const Timings = v.pipe(
-  v.object({
-    rewritten: v.optional(v.number()),
-    retrieved: v.optional(v.number()),
-    first_token: v.optional(v.number()),
-    finished: v.optional(v.number()),
-  }),
-  v.description('Milliseconds since the turn began to run'),
-)
+export { Citation, Cut, Timings, Usage }
 
 export const SearchReply = v.pipe(
   v.looseObject({}),
   v.description('The result of a search as POST /multi_search gives it, or `error` and `code`'),
 )
-
-/** What the built-in answerer says of its own answer. */
-const verdict = {
-  declined: v.optional(
-    v.pipe(v.literal(true), v.description('The built-in answerer has no answer, or made small talk')),
-  ),
-  warned: v.optional(
-    v.pipe(v.literal(true), v.description('The built-in answerer is not sure, and the answer says so')),
-  ),
-}
 
 export const Answer = v.object({
   conversation_id: v.string(),
@@ -100,6 +47,7 @@ export const Turn = v.object({
   standalone: v.optional(v.string()),
   answer: v.string(),
   finish_reason: v.string(),
+  ...verdict,
   citations: v.array(Citation),
   followups: v.optional(v.pipe(v.array(v.string()), v.description('What was suggested to ask next'))),
   usage: Usage,

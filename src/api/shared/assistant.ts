@@ -119,6 +119,9 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
     ...(asked.form && { form: asked.form }),
     // Text beside the JSON would break it.
     suggests: !asked.form && (asked.suggests ?? assistant.followups),
+    ...(assistant.minimum_support !== undefined && {
+      support: { minimum: assistant.minimum_support, below: assistant.below_support ?? ('warn' as const) },
+    }),
     ...(asked.transcript && { transcript: asked.transcript }),
     // With the admin key they are the operator's own words, which no guardrail needs to judge.
     ...(access.owner !== 'admin' && { instructions: instructionsOf(changes) }),

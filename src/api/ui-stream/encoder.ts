@@ -110,13 +110,14 @@ const sourcePart = ({ id, title, url, documentId }: AnswerSource): string =>
     ? part({ type: 'source-document', sourceId: id, mediaType: 'text/plain', title, filename: documentId })
     : part({ type: 'source-url', sourceId: id, url, title })
 
-const metadataOf = ({ conversationId, turn, finishReason, usage, timings, citations }: Turn) => ({
+const metadataOf = ({ conversationId, turn, finishReason, usage, timings, citations, verdict }: Turn) => ({
   conversation_id: conversationId,
   turn,
   finish_reason: finishReason,
   usage,
   timings,
   citations: citations.map(citationOf),
+  ...verdict,
 })
 
 /** Offsets are in the text without links. */
