@@ -84,7 +84,12 @@ const served = (name: string, include: string, exclude: string[] = []) => ({
 async function worker() {
   const { cloudflareTest, readD1Migrations } = await import('@cloudflare/vitest-pool-workers')
   return {
-    resolve,
+    resolve: {
+      alias: [
+        ...resolve.alias,
+        { find: /^\.\/load-reader$/, replacement: join(import.meta.dirname, 'test/load-reader.ts') },
+      ],
+    },
     plugins: [
       cloudflareTest({
         remoteBindings: false,

@@ -24,6 +24,7 @@ interface __BaseEnv_Env {
 	RATE_LIMITS: string;
 	CONVERSATION: DurableObjectNamespace<import("./src/index").Conversation>;
 	COLLECTION: DurableObjectNamespace<import("./src/index").Collection>;
+	SOURCE: DurableObjectNamespace<import("./src/index").Source>;
 }
 declare namespace Cloudflare {
 	interface GlobalProps {

@@ -48,7 +48,7 @@ try {
   const parley = await bundle('src/index.ts')
   const bare = await bundle('scripts/budget/bare.mjs')
 
-  const modules = readdirSync(dirname(parley)).filter((name) => name.endsWith('.wasm'))
+  const modules = readdirSync(dirname(parley)).filter((name) => /\.(?:wasm|mjs)$/.test(name))
   const size = modules.reduce((sum, name) => sum + gzipped(join(dirname(parley), name)), gzipped(parley))
   console.log(
     `bundle    ${size.toFixed(1)} KB of gzip, at most ${GZIP_KB} KB (a bare Hono Worker: ${gzipped(bare).toFixed(1)} KB)`,

@@ -12,6 +12,9 @@ const MODULE = 'direct.mjs'
 /** The binding to Miniflare's two Workers that look for a file first, and ask the Worker if there is none. */
 const FILES = 'FILES_FIRST'
 
+/** The reader of sources, a module that the bundle loads (reader.mjs). */
+const READER = 'reader.mjs'
+
 /** The header by which the server in front of the socket shows that it is the one who asks. */
 export const PASS = 'x-parley-front'
 
@@ -56,7 +59,7 @@ export const ${ENTRYPOINT} = {
 `
 
 /**
- * The modules of a bundle, for Miniflare: it finds no WebAssembly by itself.
+ * The modules of a bundle, for Miniflare: it finds no WebAssembly by itself, nor a module that is loaded by a name.
  * @param {string} bundle its folder
  * @param {string} main the name of the bundle's module
  */
@@ -66,6 +69,13 @@ export const modulesOf = (bundle, main) => [
     path: join(bundle, main),
     contents: readFileSync(join(bundle, main), 'utf8'),
   },
+  ...readdirSync(bundle)
+    .filter((name) => name === READER)
+    .map((name) => ({
+      type: /** @type {const} */ ('ESModule'),
+      path: join(bundle, name),
+      contents: readFileSync(join(bundle, name), 'utf8'),
+    })),
   ...readdirSync(bundle)
     .filter((name) => name.endsWith('.wasm'))
     .map((name) => ({

@@ -1,5 +1,6 @@
 /**
- * What wrangler runs before each bundle (wrangler.toml): the widget, the console and the documentation, into ui. They take
+ * What wrangler runs before each bundle (wrangler.toml): the widget, the console and the documentation, into ui, and the reader of
+ * sources, into dist. They take
  * ten seconds of CPU, so a note in node_modules tells what they were built from: where all of that is as it was, and the
  * built files too, nothing is built again. `--anew` builds in any case, as `npm run check` and `npm run build` do.
  */
@@ -23,6 +24,7 @@ const PARTS = [
   ['ui/widget', async () => (await import('./widget.mjs')).makeWidget()],
   ['ui/console', async () => (await import('./console.mjs')).makeConsole()],
   ['ui/docs', async () => (await import('./docs.mjs')).makeDocs()],
+  ['dist', async () => (await import('./reader.mjs')).makeReader()],
 ]
 
 /** @typedef {{ files: Iterable<[name: string, content: string | Uint8Array]>, told: string[], isWithin: boolean }} Built */

@@ -4,15 +4,17 @@ import { sweepExpired } from './conversation/expiry'
 import { deleteExpiredApiKeys } from './db/api-keys'
 import { database } from './db/client'
 import { requireOwnDatabase } from './db/owner'
+import { readDueSources } from './sources/due'
 
 export { Conversation } from './conversation/conversation'
 export { Collection } from './search/collection/object'
+export { Source } from './sources/object'
 
 export default {
   fetch: (request, env, context) => app.fetch(request, env, context),
   async scheduled(controller, env) {
     const now = Math.floor(controller.scheduledTime / 1000)
     await requireOwnDatabase(env)
-    await Promise.all([sweepExpired(env, now), deleteExpiredApiKeys(database(env), now)])
+    await Promise.all([sweepExpired(env, now), deleteExpiredApiKeys(database(env), now), readDueSources(env)])
   },
 } satisfies ExportedHandler<Cloudflare.Env>

@@ -37,6 +37,7 @@ const BINDINGS = {
   durableObjects: {
     CONVERSATION: { className: 'Conversation', useSQLite: true },
     COLLECTION: { className: 'Collection', useSQLite: true },
+    SOURCE: { className: 'Source', useSQLite: true },
   },
 }
 

@@ -10,6 +10,7 @@ import { comparison, evaluate, readQuestions, summaryLines, summaryOf } from './
 import { DEFAULT_NAME, init } from './commands/init.mjs'
 import { move } from './commands/move.mjs'
 import { restore } from './commands/restore.mjs'
+import { sourceCommands } from './commands/source.mjs'
 import { traceLines, traceOf } from './commands/trace.mjs'
 import { pricesFrom, usage, usageLines } from './commands/usage.mjs'
 import { ENGINES } from './engine/engine.mjs'
@@ -153,6 +154,8 @@ program
       if (Number(summary.failed) + Number(summary.unread) > 0) process.exitCode = EXIT.partial
     }),
   )
+
+sourceCommands(program, { action, commandAs, positive, print, say })
 
 program
   .command('ask')

@@ -340,3 +340,46 @@ test('Ctrl-C ends an import with what to type to go on, which runs as printed, a
   await once(asking, 'close')
   expect(out).toContain('ten months')
 })
+
+test('a website is registered, read by the server itself, shown and removed', async () => {
+  const into = unique('source')
+  const page = (title: string, links = '') =>
+    `<title>${title}</title><main><h1>${title}</h1><p>${`${title} ripens for ten months. `.repeat(9)}</p>${links}</main>`
+  let pages: Record<string, string> = { '/': page('Gouda', '<a href="/edam">E</a>'), '/edam': page('Edam') }
+  const site = createServer(({ url: path = '' }, response) => {
+    const found = pages[path]
+    response.writeHead(found ? 200 : 404, { 'content-type': 'text/html' }).end(found ?? 'gone')
+  }).listen(0, '127.0.0.1')
+  await once(site, 'listening')
+  const address = `http://127.0.0.1:${(site.address() as { port: number }).port}/`
+  try {
+    expect((await parley('source', 'add', 'shelf', '--into', into)).code).toBe(2)
+    const added = await parley('source', 'add', address, '--into', into, '--name', into, '--prune')
+    expect([added.code, added.err]).toEqual([0, expect.stringContaining(`source run ${into}`)])
+    const first = await parley('source', 'run', into)
+    expect([first.code, first.out]).toEqual([
+      0,
+      expect.stringContaining('2 pages: 2 changed, 0 unchanged, 0 gone, 0 failed'),
+    ])
+    expect((await exported(into)).map(({ title, url }) => [title, url])).toEqual([
+      ['Gouda', address],
+      ['Edam', `${address}edam`],
+    ])
+    // The command line's own import finds what the server has stored.
+    const imported = await parley('import', address, '--into', into, '--json')
+    expect(imported.json).toMatchObject({ added: 0, changed: 0, unchanged: 2 })
+
+    pages = { '/': page('Gouda') }
+    expect((await parley('source', 'run', into, '--json')).json.last_run).toMatchObject({
+      changed: 1,
+      gone: 1,
+    })
+    expect((await exported(into)).map(({ title }) => title)).toEqual(['Gouda'])
+    expect((await parley('source', 'list')).out).toContain(`${into}  ${address} into ${into}`)
+    expect((await parley('source', 'remove', into)).code).toBe(0)
+    expect((await parley('source', 'run', into)).err).toContain(`There is no source`)
+  } finally {
+    site.closeAllConnections()
+    site.close()
+  }
+})

@@ -17,6 +17,9 @@ export const ownExamples = {
   },
   getAssistant: { send: '/assistants/default' },
   deleteAssistant: { send: '/assistants/help' },
+  putSource: { send: '/sources/site', body: { url: 'https://docs.example.com/', collection: 'site' } },
+  deleteSource: { send: '/sources/site' },
+  runSource: { send: '/sources/site/run' },
   frontOfAssistant: { send: '/a/default' },
   askAssistant: {
     send: '/a/default/conversations',

@@ -3,21 +3,17 @@
  * address that was named.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { asksRobots, decodeHtml, readPage } from '../read/html.mjs'
+import { decodeHtml } from '../read/encoding.mjs'
+import { asksRobots, readPage } from '../read/html.mjs'
 import { readContent } from '../read/index.mjs'
 import { reasonOf } from '../server.mjs'
 import { pagesInSitemaps, robotsOf } from './robots.mjs'
-
-export const AGENT = 'ParleyImporter'
+import { AGENT, BUSY, belowOf, normal, waitOf } from './site.mjs'
 
 const TIMEOUT_MS = 30_000
 const LONGEST_PAGE = 20 << 20
 const AT_ONCE = 4
-/** What a server answers that has no time now: too many requests, or a part of it that is down. */
-const BUSY = new Set([429, 502, 503, 504])
 const ATTEMPTS = 3
-const FIRST_WAIT_MS = 500
-const LONGEST_WAIT_MS = 60_000
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/
 
 /** Files that a page may link to and that hold text. */
@@ -54,14 +50,11 @@ export async function crawl(start, { most, rate, onPage = () => {} }) {
   const rules = await robotsOf(origin, AGENT, get)
   if (rules.delay > 0) fetchPage.slow(1 / rules.delay)
 
-  // Below /docs/guide are /docs/guide/x, and below /docs/index.html are /docs/x.
-  const below = /\.[a-z0-9]+$/i.test(first.pathname) ? first.pathname.replace(/[^/]*$/, '') : first.pathname
-  const prefix = below.replace(/\/+$/, '')
   /** @type {Set<string>} */
   const disallowed = new Set()
+  const isBelow = belowOf(start)
   const belongs = (/** @type {string} */ address) => {
-    const { origin: its, pathname } = new URL(address)
-    if (its !== origin || (pathname !== prefix && !pathname.startsWith(`${prefix}/`))) return false
+    if (!isBelow(address)) return false
     if (!rules.allows(address)) disallowed.add(address)
     return !disallowed.has(address)
   }
@@ -177,24 +170,6 @@ async function read(url, fetchPage) {
 }
 
 /**
- * An address as pages are told apart by it.
- * @param {string} address
- */
-function normal(address) {
-  try {
-    const url = new URL(address)
-    if (!/^https?:$/.test(url.protocol)) return undefined
-    url.hash = ''
-    for (const name of [...url.searchParams.keys()]) {
-      if (/^(utm_\w+|fbclid|gclid)$/.test(name)) url.searchParams.delete(name)
-    }
-    return url.href
-  } catch {
-    return undefined
-  }
-}
-
-/**
  * Requests one after the other in time, so many a second at most.
  * @param {number} rate
  */
@@ -238,18 +213,6 @@ function paced(rate) {
       }
     },
   }
-}
-
-/**
- * How long a server wants to be left alone, in milliseconds (RFC 9110, 10.2.3, "Retry-After").
- * @param {string | null} after seconds, or a date
- * @param {number} attempt from 1
- */
-function waitOf(after, attempt) {
-  const named =
-    after === null ? Number.NaN : /^\d+$/.test(after) ? Number(after) * 1000 : Date.parse(after) - Date.now()
-  const wait = Number.isNaN(named) ? FIRST_WAIT_MS * 2 ** (attempt - 1) : named
-  return Math.min(Math.max(0, wait), LONGEST_WAIT_MS)
 }
 
 /** @param {Response} response @throws Error when it is too long */

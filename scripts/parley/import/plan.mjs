@@ -105,6 +105,16 @@ export function whence(source, documents, stored) {
   return [...places].some((each) => each !== undefined) ? 'moved' : 'here'
 }
 
+/** @param {string} jsonl documents as they are exported @returns {Map<string, Stored>} by id */
+export const storedIn = (jsonl) =>
+  new Map(
+    jsonl.split('\n').flatMap((line) => {
+      if (line === '') return []
+      const { id, [SOURCE]: source, [HASH]: mark, [PAGE]: page } = JSON.parse(line)
+      return [[id, { source, ...partsOf(mark), ...(page !== undefined && { page }) }]]
+    }),
+  )
+
 /** Sources that are named in one request. */
 const SOURCES_AT_ONCE = 100
 
@@ -116,6 +126,7 @@ const SOURCES_AT_ONCE = 100
  * @returns {Promise<Map<string, Stored>>} by id
  */
 export async function storedBy(server, collection, sources) {
+  /** @type {Map<string, Stored>} */
   const stored = new Map()
   for (let at = 0; at < sources.length; at += SOURCES_AT_ONCE) {
     const some = sources.slice(at, at + SOURCES_AT_ONCE).map((source) => `\`${source.replaceAll('`', '')}\``)
@@ -132,16 +143,7 @@ export async function storedBy(server, collection, sources) {
       await response.body?.cancel()
       return stored
     }
-    for (const line of (await response.text()).split('\n')) {
-      if (line === '') continue
-      const document = JSON.parse(line)
-      const page = document[PAGE]
-      stored.set(document.id, {
-        source: document[SOURCE],
-        ...partsOf(document[HASH]),
-        ...(page !== undefined && { page }),
-      })
-    }
+    for (const [id, each] of storedIn(await response.text())) stored.set(id, each)
   }
   return stored
 }

@@ -1,15 +1,11 @@
-/** What a site allows robots, and the pages that it lists itself. */
-import { gunzipSync } from 'node:zlib'
-import { XMLParser } from 'fast-xml-parser'
+/** What a site allows robots, and the pages that it lists itself. The Worker reads sites with this, too. */
 import parseRobots from 'robots-parser'
 
 /** Sitemaps that are read of one site: an index may name many. */
 const MOST_SITEMAPS = 50
 
-const parser = new XMLParser({
-  ignoreAttributes: true,
-  isArray: (name) => name === 'url' || name === 'sitemap',
-})
+/** Bytes of a sitemap, unpacked: twice as many as they may have (https://www.sitemaps.org/protocol.html). */
+const LONGEST_SITEMAP = 100 << 20
 
 /**
  * @typedef {object} Rules
@@ -62,24 +58,36 @@ export async function pagesInSitemaps(sitemaps, get) {
   for (let read = 0; waiting.length > 0 && read < MOST_SITEMAPS; read++) {
     const answer = await get(/** @type {string} */ (waiting.shift()))
     if ('reason' in answer || answer.status >= 300) continue
-    const { urlset, sitemapindex } = parsed(answer.bytes)
-    for (const { loc } of sitemapindex?.sitemap ?? []) {
-      if (typeof loc !== 'string' || seen.has(loc)) continue
-      seen.add(loc)
-      waiting.push(loc)
+    const xml = await textOf(answer.bytes).catch(() => '')
+    const isIndex = /<(?:\w+:)?sitemapindex[\s>]/.test(xml)
+    for (const [, found = ''] of xml.matchAll(/<(?:\w+:)?loc\s*>\s*(?:<!\[CDATA\[)?\s*([^<>\s\]]+)/g)) {
+      const loc = found.replace(/&(amp|lt|gt|quot|apos);/g, (_, name) => ENTITIES[name] ?? '')
+      if (!isIndex) pages.add(loc)
+      else if (!seen.has(loc)) {
+        seen.add(loc)
+        waiting.push(loc)
+      }
     }
-    for (const { loc } of urlset?.url ?? []) if (typeof loc === 'string') pages.add(loc.trim())
   }
   return [...pages]
 }
 
-/** @param {Uint8Array} bytes perhaps gzipped @returns {any} {} for what is no XML */
-function parsed(bytes) {
-  try {
-    const plain =
-      bytes[0] === 0x1f && bytes[1] === 0x8b ? gunzipSync(bytes, { maxOutputLength: 64 << 20 }) : bytes
-    return parser.parse(new TextDecoder().decode(plain))
-  } catch {
-    return {}
+/** @type {Record<string, string>} */
+const ENTITIES = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }
+
+/** @param {Uint8Array} bytes perhaps gzipped @throws Error when it is too long */
+async function textOf(bytes) {
+  if (bytes[0] !== 0x1f || bytes[1] !== 0x8b) return new TextDecoder().decode(bytes)
+  const decoder = new TextDecoder()
+  let text = ''
+  let length = 0
+  const plain = new Blob([/** @type {BlobPart} */ (bytes)])
+    .stream()
+    .pipeThrough(new DecompressionStream('gzip'))
+  for await (const piece of /** @type {any} */ (plain)) {
+    length += piece.length
+    if (length > LONGEST_SITEMAP) throw new Error('is too long')
+    text += decoder.decode(piece, { stream: true })
   }
+  return text
 }

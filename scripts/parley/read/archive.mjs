@@ -1,7 +1,7 @@
 /** Archives of many parts, and their XML: spreadsheets, slides and books are that. */
 import JSZip from 'jszip'
 import { DOMParser } from 'linkedom'
-import { decodeHtml } from './html.mjs'
+import { decodeHtml } from './encoding.mjs'
 
 /**
  * The parts of an archive, which are inflated when they are asked for.

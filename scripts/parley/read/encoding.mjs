@@ -1,5 +1,6 @@
 /** Bytes as text. Spreadsheets and old editors save in the encoding of their country and say nowhere which. */
 import chardet from 'chardet'
+import sniff from 'html-encoding-sniffer'
 
 /** More of a file tells no more about its encoding. */
 const SAMPLE_BYTES = 1 << 18
@@ -64,3 +65,10 @@ export function decodeText(bytes, named) {
   if (nameOf(encoding) !== WESTERN) return text
   return text.replace(/[\u0080-\u009F]/g, (sign) => SIGNS[sign.charCodeAt(0) - 0x80] ?? sign)
 }
+
+/**
+ * @param {Uint8Array} bytes of a page
+ * @param {string} [charset] as the server says
+ */
+export const decodeHtml = (bytes, charset) =>
+  decodeText(bytes, sniff(bytes, { transportLayerEncodingLabel: charset, defaultEncoding: '' }) || undefined)

@@ -1,11 +1,9 @@
 /** A web page: what people read of it, as Markdown, and where it leads. */
 import { strikethrough, taskListItems } from '@joplin/turndown-plugin-gfm'
 import { Readability } from '@mozilla/readability'
-import sniff from 'html-encoding-sniffer'
-import { parseHTML } from 'linkedom'
+import { parseHTML } from 'linkedom/worker'
 import Turndown from 'turndown'
 import { titleOfPath } from './article.mjs'
-import { decodeText } from './encoding.mjs'
 import { mathsIn, namePlaces, plainBlocks, removeHidden } from './html-blocks.mjs'
 import { codeRules } from './html-code.mjs'
 import { tableRules } from './html-tables.mjs'
@@ -138,7 +136,7 @@ export function htmlToMarkdown(html, escapeText = escapeMarks) {
   turndown.escape = escapeText
   return (
     turndown
-      .turndown(html)
+      .turndown(parseHTML(`<html><body>${html}</body></html>`).document.body)
       // The number of a heading makes no list of it.
       .replace(/^(#{1,6} \d+)\\\. /gm, '$1. ')
       .replace(CODE_OR_MARK, plainInLine)
@@ -256,25 +254,18 @@ export function bodyToMarkdown(html) {
 
 /**
  * A file of HTML.
- * @param {Uint8Array} bytes
+ * @param {string} html
  * @param {string} path
  * @returns {import('./article.mjs').Content}
  */
-export function readHtml(bytes, path) {
-  const { article, indexed } = readPage(decodeHtml(bytes), new URL(encodeURI(path), 'file:///').href)
+export function readHtml(html, path) {
+  const { article, indexed } = readPage(html, new URL(encodeURI(path), 'file:///').href)
   const { url, ...rest } = article
   return {
     article: { ...rest, ...(url?.startsWith('http') && { url }) },
     ...(!indexed && { indexed }),
   }
 }
-
-/**
- * @param {Uint8Array} bytes
- * @param {string} [charset] as the server says
- */
-export const decodeHtml = (bytes, charset) =>
-  decodeText(bytes, sniff(bytes, { transportLayerEncodingLabel: charset, defaultEncoding: '' }) || undefined)
 
 /**
  * Where a page leads by itself within seconds (HTML, 4.2.5.3, "Refresh state"); undefined for one that stays.

@@ -1,6 +1,6 @@
 /** Which file is read how. The command line reads with this, and so does the console, in a browser. */
 import { firstHeading, titleOfPath } from './article.mjs'
-import { decodeText } from './encoding.mjs'
+import { decodeHtml, decodeText } from './encoding.mjs'
 import { htmlToMarkdown, readHtml } from './html.mjs'
 import { readMarkdown } from './markdown.mjs'
 import { readPdf } from './pdf.mjs'
@@ -65,8 +65,8 @@ const READERS = {
   '.md': ofText(readMarkdown),
   '.mdx': ofText(readMarkdown),
   '.markdown': ofText(readMarkdown),
-  '.html': readHtml,
-  '.htm': readHtml,
+  '.html': (bytes, path) => readHtml(decodeHtml(bytes), path),
+  '.htm': (bytes, path) => readHtml(decodeHtml(bytes), path),
   '.rst': ofText(async (text, path) => (await import('./rst.mjs')).readRst(text, path)),
   '.adoc': ofText(readAsciiDoc),
   '.asciidoc': ofText(readAsciiDoc),

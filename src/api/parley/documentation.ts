@@ -5,6 +5,7 @@
 import * as backup from './backup-responses.ts'
 import type { operations, Schema } from './operations.ts'
 import * as responses from './response-schemas.ts'
+import * as sources from './source-responses.ts'
 
 export interface Documentation {
   summary: string
@@ -18,6 +19,7 @@ const OWN =
   'A conversation is open to the key and the user that began it, and to the admin key. To anyone else it is unknown.'
 const UNKNOWN = { 404: 'There is no such conversation, or it is not open to this key and user' }
 const UNREADABLE = { 503: 'The database does not answer' }
+const UNKNOWN_SOURCE = { 404: 'There is no such source' }
 const UNKNOWN_ASSISTANT = { 404: 'There is no such assistant' }
 
 export const documentation: Record<keyof typeof operations, Documentation> = {
@@ -177,6 +179,31 @@ export const documentation: Record<keyof typeof operations, Documentation> = {
     summary: 'What was spent',
     description: 'Turns and tokens by day, key and conversation model, newest day first.',
     success: { description: 'The account', schema: responses.UsageList },
+  },
+  listSources: {
+    summary: 'List sources',
+    description: 'Websites that are read again by themselves, and how their last runs went.',
+    success: { description: 'All of them', schema: sources.Sources },
+  },
+  putSource: {
+    summary: 'Register a website, or change how it is read',
+    description:
+      'Its pages are read within a minute, and again as often as `every_minutes` says: only those that changed, as their ' +
+      '`ETag`, `Last-Modified` and content tell. The site must be among ALLOWED_HOSTS. A change reads all pages anew.',
+    success: { description: 'The source as it is stored', schema: sources.Source },
+  },
+  deleteSource: {
+    summary: 'Remove a source',
+    description: 'Its documents stay.',
+    success: { description: 'The source that it was', schema: sources.Source },
+    failures: UNKNOWN_SOURCE,
+  },
+  runSource: {
+    summary: 'Read a source now',
+    description:
+      'Reads up to 20 pages. While the source is `reading`, ask again, or leave the rest to the next minutes.',
+    success: { description: 'The source, and how its run goes', schema: sources.Source },
+    failures: { ...UNKNOWN_SOURCE, 503: 'The database or the object does not answer' },
   },
   reseal: {
     summary: 'Seal stored credentials under the present encryption key',

@@ -8,6 +8,7 @@ import { reconcile, reseal } from './maintenance'
 import { operations } from './operations'
 import { askByName, askDirectly } from './questions'
 import { route } from './route'
+import * as sources from './sources'
 import { usage } from './usage'
 
 // Registered after Typesense's routes, because /conversations/models is Typesense's.
@@ -31,6 +32,10 @@ export const mountParley = (app: App): void =>
     route(operations.frontOfAssistant, assistants.front),
     route(operations.askAssistant, askByName),
     route(operations.listUsage, usage),
+    route(operations.listSources, sources.list),
+    route(operations.putSource, sources.put),
+    route(operations.deleteSource, sources.remove),
+    route(operations.runSource, sources.run),
     route(operations.reseal, reseal),
     route(operations.reconcileVectors, reconcile),
     route(operations.countBackup, count),

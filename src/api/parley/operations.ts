@@ -7,6 +7,7 @@ import type { BaseIssue, BaseSchema, ObjectEntries, ObjectSchema } from 'valibot
 import * as assistants from './assistant-schemas.ts'
 import * as backup from './backup-schemas.ts'
 import * as schemas from './schemas.ts'
+import * as sources from './source-schemas.ts'
 
 export type Schema = BaseSchema<unknown, unknown, BaseIssue<unknown>>
 type Parameters = ObjectSchema<ObjectEntries, undefined>
@@ -151,6 +152,30 @@ export const operations = {
     path: '/usage',
     actions: ['usage:list'],
     query: schemas.UsageQuery,
+  }),
+  listSources: operation({
+    method: 'GET',
+    path: '/sources',
+    actions: ['sources:list'],
+  }),
+  putSource: operation({
+    method: 'PUT',
+    path: '/sources/{name}',
+    actions: ['sources:upsert'],
+    params: sources.SourcePath,
+    body: sources.SourceBody,
+  }),
+  deleteSource: operation({
+    method: 'DELETE',
+    path: '/sources/{name}',
+    actions: ['sources:delete'],
+    params: sources.SourcePath,
+  }),
+  runSource: operation({
+    method: 'POST',
+    path: '/sources/{name}/run',
+    actions: ['sources:run'],
+    params: sources.SourcePath,
   }),
   reseal: operation({
     method: 'POST',

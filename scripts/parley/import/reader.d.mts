@@ -1,0 +1,53 @@
+/** The types of reader.mjs for the Worker, whose compiler reads no JavaScript. */
+export interface Article {
+  title: string
+  text: string
+  url?: string
+  tags?: string[]
+}
+export interface PageDocument {
+  id: string
+  [field: string]: unknown
+}
+export interface StoredDocument {
+  source: string
+  hash: string
+  page?: string
+}
+export const AGENT: string
+export const BUSY: Set<number>
+export const SOURCE: string
+export const HASH: string
+export const PAGE: string
+export function normal(address: string): string | undefined
+export function belowOf(start: string): (address: string) => boolean
+export function waitOf(after: string | null, attempt: number): number
+export function asksRobots(said: string, what: 'noindex' | 'nofollow'): boolean
+export function digestOf(data: string | Uint8Array, digits: number): Promise<string>
+export function titleDigest(title: string): Promise<string>
+export function pageIdOf(url: string): string
+export function articleFields(model: string): object[]
+export function collectionOf(name: string, fields: object[]): Record<string, unknown>
+export function readPage(
+  html: string,
+  address: string,
+): { article: Article; links: string[]; canonical: string | undefined; indexed: boolean }
+export function textArticle(text: string, path: string): Article
+export function storedIn(jsonl: string): Map<string, StoredDocument>
+export function documentsOfPage(
+  url: string,
+  article: Article,
+  source: string,
+  titles: string[],
+): Promise<PageDocument[]>
+export function planImport(
+  documents: PageDocument[],
+  stored: Map<string, StoredDocument>,
+): { changed: PageDocument[]; former: string[]; gone: string[]; unchanged: number }
+export type Get = (url: string) => Promise<{ status: number; bytes: Uint8Array } | { reason: string }>
+export function robotsOf(
+  origin: string,
+  agent: string,
+  get: Get,
+): Promise<{ allows(url: string): boolean; delay: number; sitemaps: string[]; closed?: string }>
+export function pagesInSitemaps(sitemaps: string[], get: Get): Promise<string[]>

@@ -1,0 +1,34 @@
+/** Schemas of responses about sources, as response-schemas.ts has others. */
+import * as v from 'valibot'
+
+const Count = v.pipe(v.number(), v.integer(), v.minValue(0))
+const Milliseconds = v.pipe(v.number(), v.integer(), v.description('Unix time in milliseconds'))
+
+const Run = v.object({
+  started_at: Milliseconds,
+  ended_at: v.optional(Milliseconds),
+  pages: v.pipe(Count, v.description('Pages that were asked for')),
+  changed: v.pipe(Count, v.description('Pages that were imported')),
+  unchanged: Count,
+  gone: v.pipe(Count, v.description('Known pages that are not there any more, or ask not to be shown')),
+  failed: Count,
+  failures: v.pipe(
+    v.array(v.object({ url: v.string(), error: v.string() })),
+    v.description('The first 20 of them'),
+  ),
+})
+
+export const Source = v.object({
+  name: v.string(),
+  url: v.string(),
+  collection: v.string(),
+  every_minutes: Count,
+  prune: v.boolean(),
+  max_pages: Count,
+  state: v.picklist(['waiting', 'reading']),
+  next_run_at: Milliseconds,
+  run: v.optional(Run),
+  last_run: v.optional(Run),
+})
+
+export const Sources = v.object({ sources: v.array(Source) })

@@ -1,0 +1,82 @@
+/** Fetches a page of a source: within its site, past no rule of ALLOWED_HOSTS, and no longer than a page is. */
+import { outgoing } from '../lib/outgoing'
+import { type Egress, requireAllowed } from '../models/egress'
+import type { KnownPage } from './source'
+
+const TIMEOUT_MS = 20_000
+/** Bytes of a page. */
+const LONGEST_PAGE = 4 << 20
+/** Redirects that are followed, each checked like the first address. */
+const MOST_REDIRECTS = 5
+
+export interface Fetched {
+  status: number
+  /** where redirects led */
+  address: string
+  headers: Headers
+  bytes: Uint8Array
+}
+
+/**
+ * @param agent who asks
+ * @param known of the page: what did not change is not sent
+ * @throws Error in words for whoever runs the source; ApiError for an address that may not be called
+ */
+export async function fetchPage(
+  env: Cloudflare.Env & Egress,
+  url: string,
+  agent: string,
+  known: KnownPage = {},
+): Promise<Fetched> {
+  const signal = AbortSignal.timeout(TIMEOUT_MS)
+  let address = url
+  for (let redirects = 0; ; redirects += 1) {
+    requireAllowed(address, env, 'The address of the page')
+    const asked = address
+    const response = await outgoing(
+      env,
+      () =>
+        fetch(asked, {
+          redirect: 'manual',
+          signal,
+          headers: {
+            'user-agent': agent,
+            accept: 'text/html, application/xhtml+xml, */*;q=0.5',
+            ...(known.etag !== undefined && { 'if-none-match': known.etag }),
+            ...(known.modified !== undefined && { 'if-modified-since': known.modified }),
+          },
+        }),
+      signal,
+    )
+    const { status, headers } = response
+    const location = headers.get('location')
+    if (status >= 300 && status < 400 && status !== 304 && location !== null) {
+      await response.body?.cancel()
+      if (redirects === MOST_REDIRECTS) throw new Error('redirects too often')
+      if (!URL.canParse(location, address)) throw new Error('redirects to no address')
+      address = new URL(location, address).href
+      if (new URL(address).origin !== new URL(url).origin)
+        return { status: 204, address, headers, bytes: new Uint8Array() }
+      continue
+    }
+    return { status, address, headers, bytes: await bytesOf(response) }
+  }
+}
+
+async function bytesOf({ body }: Response): Promise<Uint8Array> {
+  const pieces: Uint8Array[] = []
+  let length = 0
+  for await (const piece of body ?? []) {
+    pieces.push(piece)
+    length += piece.length
+    // Leaving the loop cancels the body.
+    if (length > LONGEST_PAGE) throw new Error(`is longer than ${LONGEST_PAGE >> 20} MiB`)
+  }
+  const bytes = new Uint8Array(length)
+  let at = 0
+  for (const piece of pieces) {
+    bytes.set(piece, at)
+    at += piece.length
+  }
+  return bytes
+}

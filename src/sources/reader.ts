@@ -1,0 +1,50 @@
+/** What a page of a source says. What a Worker cannot read is told with what can. */
+import type { Article } from '../../scripts/parley/import/reader.mjs'
+import type { Fetched } from './fetch-page'
+import type { Reader } from './load-reader'
+
+interface Page {
+  /** absent: there is nothing to show, or the page asks not to be shown */
+  article?: Article
+  links: string[]
+  canonical?: string
+}
+
+/** @throws Error for a document that only the command line reads, and for a page without text */
+export function articleOf(use: Reader, { headers, bytes }: Fetched, address: string): Page {
+  const [type = '', ...parameters] = (headers.get('content-type') ?? 'text/html').split(';')
+  const charset = /charset=["']?([\w-]+)/i.exec(parameters.join(';'))?.[1]
+  const robots = headers.get('x-robots-tag') ?? ''
+  const kind = type.trim().toLowerCase()
+  if (DOCUMENTS.test(kind)) throw new Error(`is ${kind}: \`parley import\` reads such files`)
+  if (kind === 'text/html' || kind === 'application/xhtml+xml') {
+    const page = use.readPage(decoded(bytes, charset), address)
+    const links = use.asksRobots(robots, 'nofollow') ? [] : page.links
+    if (!page.indexed || use.asksRobots(robots, 'noindex')) return { links }
+    if (page.article.text === '') throw new Error('holds no text')
+    return {
+      article: page.article,
+      links,
+      ...(page.canonical !== undefined && { canonical: page.canonical }),
+    }
+  }
+  if (!/^text\/(?:plain|markdown|x-markdown)$/.test(kind) || use.asksRobots(robots, 'noindex'))
+    return { links: [] }
+  const text = decoded(bytes, charset).trim()
+  if (text === '') throw new Error('holds no text')
+  return { article: use.textArticle(text, new URL(address).pathname), links: [] }
+}
+
+const DOCUMENTS =
+  /^application\/(?:pdf|epub\+zip|msword|rtf|vnd\.(?:openxmlformats-officedocument|oasis\.opendocument|ms-)[\w.-]*)/
+
+/** Text in the encoding that the server names, else the page, else UTF-8. */
+function decoded(bytes: Uint8Array, charset: string | undefined): string {
+  const head = new TextDecoder('latin1').decode(bytes.subarray(0, 1024))
+  const named = charset ?? /<meta[^>]+charset=["']?\s*([\w-]+)/i.exec(head)?.[1]
+  try {
+    return new TextDecoder(named ?? 'utf-8').decode(bytes)
+  } catch {
+    return new TextDecoder().decode(bytes)
+  }
+}
