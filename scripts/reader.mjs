@@ -33,6 +33,12 @@ const withoutUnused = {
     onResolve({ filter: /^linkedom\/worker$/ }, ({ resolveDir, kind }) =>
       resolve('linkedom', { resolveDir, kind }),
     )
+    // What turns HTML into Markdown asks its window for a parser.
+    onResolve({ filter: /^parley:window$/ }, () => ({ path: 'window', namespace: 'window' }))
+    onLoad({ filter: /.*/, namespace: 'window' }, () => ({
+      contents: "import { DOMParser } from 'linkedom'; export const window = { DOMParser }",
+      resolveDir: root,
+    }))
     onLoad({ filter: /.*/, namespace: 'unused' }, ({ path }) => ({
       contents: UNUSED[/** @type {keyof typeof UNUSED} */ (path)],
     }))
@@ -47,6 +53,7 @@ export async function makeReader() {
     minify: true,
     format: 'esm',
     platform: 'browser',
+    inject: ['parley:window'],
     target: 'es2022',
     charset: 'ascii',
     plugins: [withoutUnused],

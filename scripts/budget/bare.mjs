@@ -3,5 +3,6 @@ import { Hono } from 'hono'
 
 export class Conversation {}
 export class Collection {}
+export class Source {}
 
 export default new Hono().get('/health', (context) => context.json({ ok: true }))

@@ -136,7 +136,7 @@ export function htmlToMarkdown(html, escapeText = escapeMarks) {
   turndown.escape = escapeText
   return (
     turndown
-      .turndown(parseHTML(`<html><body>${html}</body></html>`).document.body)
+      .turndown(html)
       // The number of a heading makes no list of it.
       .replace(/^(#{1,6} \d+)\\\. /gm, '$1. ')
       .replace(CODE_OR_MARK, plainInLine)
@@ -170,10 +170,25 @@ function plainInLine(match, ...rest) {
 
 /** A page, also one that is only a part of a document. @param {string} html @returns {Document} */
 function documentOf(html) {
-  const { document } = parseHTML(html)
-  return document.documentElement?.nodeName === 'HTML'
-    ? document
-    : parseHTML(`<html><body>${html}</body></html>`).document
+  const { document: whole } = parseHTML(html)
+  const document =
+    whole.documentElement?.nodeName === 'HTML'
+      ? whole
+      : parseHTML(`<html><body>${html}</body></html>`).document
+  // In HTML, names of attributes are the same in capitals; the library keeps them apart.
+  if (CAPITALS.test(html)) for (const each of document.querySelectorAll('*')) lowerNames(each)
+  return document
+}
+
+const CAPITALS = /\s[A-Z][A-Z-]*\s*=/
+
+/** @param {Element} element */
+function lowerNames(element) {
+  for (const { name, value } of [...element.attributes]) {
+    if (!/^[A-Z-]+$/.test(name)) continue
+    element.removeAttribute(name)
+    element.setAttribute(name.toLowerCase(), value)
+  }
 }
 
 /**

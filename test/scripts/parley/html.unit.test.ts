@@ -307,3 +307,13 @@ test.each([
 ])('numbers of lines and buttons are no code: %s', (_, html, markdown) => {
   expect(read(html)).toBe(`${SAID}\n\n${markdown}`)
 })
+
+test('names of attributes in capitals are read like those in small letters', () => {
+  const { article, links } = readPage(
+    `<HTML><BODY><MAIN><H1 ID="top">Old</H1><P>${SAID} <A HREF="next.html" TARGET=_top>On</A> goes it.</P><P HIDDEN="hidden">Not shown.</P></MAIN></BODY></HTML>`,
+    ADDRESS,
+  )
+  expect(links).toEqual(['https://docs.example.com/guide/next.html'])
+  expect(article.text).toContain('[On](https://docs.example.com/guide/next.html) goes it.')
+  expect(article.text).not.toContain('Not shown')
+})
