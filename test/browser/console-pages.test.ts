@@ -7,6 +7,7 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { loadSample } from '../../scripts/sample.mjs'
 import { createModel, KEY, request, unique, url } from '../clients/harness'
 import { startLlm } from '../clients/llm'
+import { serve } from '../serve'
 import { CHROMIUM } from './chromium'
 import { ConsoleStage, expectSound, LOOKS } from './console-stage'
 
@@ -282,6 +283,36 @@ describe.runIf(CHROMIUM)('the pages of the console', () => {
     expect((await request('GET', `/a/${name}`, undefined, key)).status).toBe(200)
     await page.getByRole('link', { name: 'See its sources, and how it came about' }).click()
     await page.locator('.question-text', { hasText: 'What makes the tides?' }).waitFor()
+  })
+
+  test('a website is registered, read at once and removed', async () => {
+    const into = unique('site')
+    const site = await serve(({ url: path }, response) => {
+      const found = path === '/' || path === '/docs'
+      response.writeHead(found ? 200 : 404, { 'content-type': 'text/html' })
+      response.end(
+        found &&
+          `<main><h1>Tides of ${path}</h1><p>${`The moon makes the tides of ${path}. `.repeat(9)}</p><a href="/docs">D</a> <a href="/lost">L</a></main>`,
+      )
+    })
+    try {
+      const page = await stage.tab({}, '#/sources?new=1')
+      await page.getByLabel('Address of the website').fill(site.url)
+      await page.getByRole('textbox', { name: 'Collection' }).fill(into)
+      await page.getByRole('button', { name: 'Register' }).click()
+      const source = page.locator('.item', { hasText: into })
+      await source.getByRole('button', { name: 'Read now' }).click()
+      await source.getByText('3 pages, 2 changed').waitFor()
+      await source.getByText('1 failed').click()
+      await source.getByText('answered with 404').waitFor()
+      await expectSound(page, 'sources')
+      expect((await request('GET', `/collections/${into}`)).body.num_documents).toBe(2)
+      await source.getByRole('button', { name: 'Delete the source' }).click()
+      await page.getByRole('button', { name: 'Remove the source' }).click()
+      await source.waitFor({ state: 'detached' })
+    } finally {
+      await site.stop()
+    }
   })
 
   for (const { size, colorScheme, options } of LOOKS) {

@@ -12,6 +12,7 @@ const NOTHING: Record<string, unknown> = {
   '/conversations/models': [],
   '/assistants': { assistants: [] },
   '/keys': { keys: [] },
+  '/sources': { sources: [] },
   '/conversations': { conversations: [] },
   '/usage': { usage: [] },
 }
@@ -22,6 +23,7 @@ const EMPTY: [address: string, title: string, action: string | undefined][] = [
   ['collections', 'No collections yet', 'Import files'],
   ['conversations', 'No conversations yet', 'Ask a question'],
   ['conversations/unanswered', 'Nothing is left unanswered', 'Ask a question'],
+  ['sources', 'No sources yet', 'New source'],
   ['sets', 'No question sets yet', 'New set'],
   ['assistants', 'No assistants yet', 'New assistant'],
   ['models', 'No models yet', 'New model'],
@@ -32,6 +34,7 @@ const EMPTY: [address: string, title: string, action: string | undefined][] = [
 
 const LISTS = [
   'collections',
+  'sources',
   'conversations',
   'conversations/unanswered',
   'assistants',

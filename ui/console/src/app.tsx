@@ -16,6 +16,7 @@ type PageModule = { default: ComponentType }
 const PAGES: Record<string, () => Promise<PageModule>> = {
   collections: () => import('./collections/page'),
   import: () => import('./import/page'),
+  sources: () => import('./sources/page'),
   conversations: () => import('./conversations/page'),
   start: () => import('./start/page'),
   compare: () => import('./compare/page'),

@@ -17,6 +17,7 @@ interface Entry {
 const ENTRIES: Entry[] = [
   { page: 'chat', title: 'Ask', icon: 'chat' },
   { page: 'collections', title: 'Collections', icon: 'collections' },
+  { page: 'sources', title: 'Sources', icon: 'again' },
   { page: 'conversations', title: 'Conversations', icon: 'conversations' },
   { page: 'sets', title: 'Question sets', icon: 'sets' },
   { page: 'assistants', title: 'Assistants', icon: 'assistants' },
