@@ -39,6 +39,12 @@ export const MAX_GROUP_FIELDS = 32
 /** Bytes that all collections of an isolate keep in memory: half of the isolate. */
 export const MAX_KEPT_BYTES = 64 << 20
 
+/** Documents of one collection. A history may have more: its messages expire, and no turn may be lost. */
+export const MAX_DOCUMENTS = 300_000
+/** What to do past a limit of one object. */
+export const CLUSTER_HINT =
+  'move the collection into a cluster: `parley move`, or a collection with an `engine` (docs/engines.md)'
+
 /**
  * Bytes of the vectors of one collection as int8, which a search compares with its own: 61,680 vectors of 1024 dimensions, or
  * 149,796 of 384.
@@ -72,8 +78,6 @@ export const MAX_JOIN_KEYS = 100_000
  */
 export const MAX_PAGE_CHARACTERS = 12 << 20
 
-/** Documents with a related one that a join finds. They are in memory at once, as numbers. */
-export const MAX_JOINED = 500_000
 /** Related documents that one statement sorts, for `sort_by` and for one join of a page. */
 export const MAX_JOIN_SORTED = 20_000
 /** Documents and bytes that one join adds to a page. */

@@ -169,6 +169,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
 export function mirrorHistory(open: Open, { env, objectId, alarm }: Surroundings): HistoryMirror {
   const mirror = new HistoryMirror(open.store, env, objectId, alarm)
   open.store.onChange = (id) => mirror.record(id)
+  open.store.mostDocuments = Number.POSITIVE_INFINITY
   open.mirror = mirror
   return mirror
 }

@@ -11,6 +11,7 @@ import * as v from 'valibot'
 import { ApiError } from '../../errors'
 import { once } from '../../lib/once'
 import { readExactObject } from '../../lib/stored-json'
+import { CLUSTER_HINT, MAX_DOCUMENTS } from '../limits'
 import { readMeta, writeMeta } from '../meta'
 import { ColumnMemory } from '../schema/column-memory'
 import { readable } from '../schema/filling'
@@ -61,6 +62,9 @@ export class Store {
   readonly pending: PendingEmbeddings
   readonly vectorFields: VectorFields
   readonly columns: ColumnMemory
+
+  /** More are refused. */
+  mostDocuments = MAX_DOCUMENTS
 
   /** Set when the collection is gone. Code that still holds the store must not write. */
   closed = false
@@ -205,11 +209,17 @@ export class Store {
   }
 
   /**
-   * Checks whether memory has room for a document's vectors.
+   * Checks whether there is room for a document, and in memory for its vectors.
    * @param seq undefined for a new document
    * @throws ApiError 422
    */
   requireRoom(seq: number | undefined, vectors: Vectors): void {
+    if (seq === undefined && this.count >= this.mostDocuments) {
+      throw new ApiError(
+        422,
+        `A collection takes at most ${this.mostDocuments} documents. Delete some, or ${CLUSTER_HINT}.`,
+      )
+    }
     this.vectorFields.requireRoom(
       this.#plan,
       this.#plan.vectors.filter(({ name }) => vectors.get(name)),

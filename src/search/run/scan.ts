@@ -70,8 +70,7 @@ interface Read {
 
 /**
  * The width from which on a range's documents cost as much as its statement does for any range. FTS5 first collects all words
- * with a beginning, and counts the documents of each word for BM25. Narrower ranges would pay mostly for that: with a
- * million documents, a hundred times.
+ * with a beginning, and counts the documents of each word for BM25. Narrower ranges would pay mostly for that.
  * @returns undefined if the ranges are too much alike to tell
  */
 function leastWidth(one: Read, other: Read, widening: number): number | undefined {

@@ -1,6 +1,6 @@
 /** The vector indexes of one collection, a slot each, and the memory that they share. */
 import { ApiError } from '../../errors'
-import { MAX_MATRIX_BYTES } from '../limits'
+import { CLUSTER_HINT, MAX_MATRIX_BYTES } from '../limits'
 import type { FieldSlot, StoredSchema } from '../schema/layout'
 import type { FieldPlan, Plan } from '../schema/plan'
 import type { Field } from '../types'
@@ -71,7 +71,7 @@ export class VectorFields {
     if (added === undefined || bytes <= MAX_MATRIX_BYTES) return
     throw new ApiError(
       422,
-      `Field \`${added.name}\` takes no more vectors: without Vectorize those of a collection may take ${MAX_MATRIX_BYTES} bytes of memory. ${(added.vec_dist ?? 'cosine') === 'cosine' ? `Bind a Vectorize index of ${added.num_dim} dimensions` : 'Vectorize takes fields whose `vec_dist` is `cosine`'} (docs/limits.md, "What happens when vectors fill the memory?").`,
+      `Field \`${added.name}\` takes no more vectors: without Vectorize those of a collection may take ${MAX_MATRIX_BYTES} bytes of memory. ${(added.vec_dist ?? 'cosine') === 'cosine' ? `Bind a Vectorize index of ${added.num_dim} dimensions` : 'Vectorize takes fields whose `vec_dist` is `cosine`'}, or ${CLUSTER_HINT} (docs/limits.md, "What happens when vectors fill the memory?").`,
     )
   }
 }
