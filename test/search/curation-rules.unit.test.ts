@@ -67,15 +67,15 @@ describe('a placeholder', () => {
     ['no value', undefined],
     ['s7 w4', 's7 w4'],
     ['w5', 'w5'],
-  ])('asks for all words at once: %s', (value, found) => {
+  ])('asks for all words at once: %s', async (value, found) => {
     const asked: string[][] = []
-    const firstValue = (_: string, values: readonly string[]) => {
+    const firstValue = async (_: string, values: readonly string[]) => {
       asked.push([...values])
       const at = values.indexOf(value)
       return at < 0 ? undefined : at
     }
     const known = { tokens: PLAIN, synonyms, dictionaries: new Map(), firstValue }
-    const met = meetQuery(rule, [...words.slice(0, 15), 'phone'], known)
+    const met = await meetQuery(rule, [...words.slice(0, 15), 'phone'], known)
     expect(met?.values.get('brand')).toBe(found)
     expect(asked.length).toBeLessThanOrEqual(62)
     expect(new Set(asked[0]).has('s7 w4')).toBe(true)

@@ -1,10 +1,18 @@
 /** Searches with curation sets. */
+import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
+import { Alarm } from '../../src/durable/alarm'
+import { unwrap } from '../../src/errors'
 import { CURATIONS, putSet, SYNONYMS } from '../../src/registry/named-sets'
 import { importDictionary } from '../../src/registry/stemming'
+import { openCollection } from '../../src/search/collection/open'
+import { LongSearches } from '../../src/search/run/pace'
+import { executeSearch } from '../../src/search/run/search'
+import { readSchema } from '../../src/search/schema/stored'
 import type { SearchParameters, SearchResult } from '../../src/search/types'
 import { idsOf, makeCollection, refusal, type TestCollection } from './make-collection'
+import { importAll } from './object'
 
 const PHONES = [
   { id: '1', name: 'Phone One', brand: 'Apple', color: 'red', price: 900 },
@@ -235,6 +243,82 @@ describe('placeholders', () => {
     ['a number', { rule: contains('{price}'), filter_by: 'price:={price}' }, 'phone 300', ['3']],
   ])('%s', async (_, item, q, expected) => {
     expect(await ids(await curatedBy([item]), { q })).toEqual(expected)
+  })
+
+  it.each<[string, Item, Item, Item]>([
+    ['strings by words alone', { type: 'string' }, { of: 'Sony Ericsson' }, { of: 'Apple' }],
+    ['lists', { type: 'string[]', facet: true }, { of: ['x', 'Sony: Ericsson'] }, { of: ['Apple', 'x'] }],
+    ['lists by words alone', { type: 'string[]' }, { of: ['x', 'Sony Ericsson'] }, { of: ['Apple'] }],
+    [
+      'fields that are not stored',
+      { type: 'string', store: false },
+      { of: 'Sony ericsson' },
+      { of: 'apple' },
+    ],
+    ['stems', { type: 'string', facet: true, stem: true }, { of: 'Sonies Ericssons' }, { of: 'apples' }],
+    ['numbers in lists', { type: 'int64[]' }, { of: [5, 9] }, { of: [-2, 7] }],
+  ])('stand for values of %s, as they are now', async (_, field, one, other) => {
+    const set = `curations ${made++}`
+    const rule = { rule: contains('{of} phone'), filter_by: 'of:={of}' }
+    await putSet(env, CURATIONS, set, { items: [{ id: 'a', ...rule }] })
+    const fields = [
+      { name: 'name', type: 'string' },
+      { name: 'of', optional: true, ...field },
+    ]
+    const rest = Array.from({ length: 20 }, (_, n) => ({ id: `r${n}`, name: 'phone' }))
+    const documents = [{ id: '1', name: 'phone', ...one }, ...rest]
+    const collection = await makeCollection(fields, documents, { curation_sets: [set] })
+    const found = async (q: string) => (await collection.search({ q, query_by: 'name', per_page: '0' })).found
+    const [isOne, isOther] =
+      field.type === 'int64[]' ? ['9 phone', '7 phone'] : ['sony ericsson phone', 'apple phone']
+    expect([await found(isOne), await found(isOther), await found('ericsson phone')]).toEqual([1, 21, 21])
+    await importAll(collection.object, [{ id: '1', name: 'phone', ...other }], { action: 'upsert' })
+    expect([await found(isOne), await found(isOther)]).toEqual([21, 1])
+    unwrap(await collection.object.remove('1', false))
+    expect([await found(isOne), await found(isOther)]).toEqual([20, 20])
+  })
+
+  it('read all values once, in turns with others, and end when the caller leaves', async () => {
+    const set = `curations ${made++}`
+    const items = ['brand', 'name'].map((of) => ({
+      id: of,
+      rule: contains(`{${of}} phone`),
+      filter_by: 'brand:=x',
+      stop_processing: false,
+    }))
+    await putSet(env, CURATIONS, set, { items })
+    const documents = Array.from({ length: 20_000 }, (_, n) => ({ name: `n${n % 7_000} y`, brand: `b${n}` }))
+    const fields = [
+      { name: 'name', type: 'string' },
+      { name: 'brand', type: 'string', facet: true },
+    ]
+    const { objectId } = await makeCollection(fields, documents, { curation_sets: [set] })
+    const stub = env.COLLECTION.get(env.COLLECTION.idFromName(objectId))
+    await runInDurableObject(stub, async (_, { storage }: DurableObjectState) => {
+      const around = { storage, env, objectId, alarm: new Alarm(storage) }
+      const { context } = openCollection(around, readSchema(storage.sql)!)
+      const asked = async (leavesAt = Number.POSITIVE_INFINITY) => {
+        const others = new LongSearches({ ms: 1e9, rows: 20_000, width: 1e9 })
+        const turn = vi.spyOn(others, 'turn')
+        turn.mockImplementation(() => {
+          if (turn.mock.calls.length === leavesAt) others.abandon('it')
+          return LongSearches.prototype.turn.call(others)
+        })
+        const params = { q: 'nothing phone', query_by: 'brand', num_typos: '0' }
+        const sharing = { others, ticket: 'it' }
+        const result = await executeSearch(context, params, {}, sharing).catch(({ status }) => ({
+          found: status,
+        }))
+        return [turn.mock.calls.length, result.found]
+      }
+      expect(await asked(3)).toEqual([3, 499])
+      const [turns, found] = await asked()
+      expect([turns! > 20, found]).toEqual([true, 0])
+      expect(await asked()).toEqual([0, 0])
+      context.columns.forget([5])
+      const [again] = await asked()
+      expect([again! > 0, again! < 15]).toEqual([true, true])
+    })
   })
 
   it('stand in a sort', async () => {

@@ -305,7 +305,7 @@ export class Collection extends CountingObject implements CollectionRpc {
   }
 
   embedAhead(params: SearchParameters): Promise<Outcome<void>> {
-    const work = () => embedAhead(this.#life.existing().context, params)
+    const work = () => embedAhead(this.#life.existing().context, params, this.#longSearches)
     return attempt(() => whole(() => this.#life.existing(), work))
   }
 

@@ -329,8 +329,8 @@ const matching =
   }
 
 /** Reads documents one after the other: only one of them is in memory. */
-function* documentsOf(
-  { source: { sql }, number }: Evaluated,
+export function* documentsOf(
+  { source: { sql }, number }: Pick<Evaluated, 'source' | 'number'>,
   offsets: Offsets,
   masks: Uint8Array[],
 ): Generator<Written> {

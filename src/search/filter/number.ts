@@ -45,6 +45,16 @@ export function numberTests(field: Field, clause: FilterClause): NumberTests {
   return { equal, unequal, ranges, compared }
 }
 
+/** A text as a value of a field of numbers; undefined for another text. */
+export function asNumber(field: Field, text: string): Numeric | undefined {
+  try {
+    return DECIMAL.test(text) ? toNumber(field, text) : undefined
+  } catch (error) {
+    if (error instanceof ApiError) return undefined
+    throw error
+  }
+}
+
 function toNumber(field: Field, text: string): Numeric {
   const type = field.type.replace('[]', '')
   const trimmed = text.trim()

@@ -6,16 +6,22 @@
  * A rule whose filter does not fit the collection is not met.
  */
 import { ApiError } from '../../errors'
-import { atOnce, Filter } from '../filter/filter'
-import { readAll } from '../fragment'
-import { BLOCK, type Offsets } from '../schema/block'
+import { changesOf } from '../changes'
+import { documentsOf, Filter } from '../filter/filter'
+import { asNumber } from '../filter/number'
+import { comparedForm } from '../filter/string'
+import { BLOCK, numberAt } from '../schema/block'
+import { findField } from '../schema/find-field'
+import { hasValues, isBool, isNumber, isString, type StoredSchema } from '../schema/layout'
 import type { Curation } from '../sets/curation'
 import type { Diversity } from '../sets/diversity'
 import { comparedTokens } from '../text/compared'
+import { rulesOf } from '../text/rules'
 import type { Token, TokenRules } from '../text/words'
-import type { SearchParameters } from '../types'
+import type { Field, SearchParameters } from '../types'
 import type { SearchContext } from './context'
 import { type FirstValue, type Met, meetFilter, meetQuery, type RuleWords } from './curation-rules'
+import type { Pace } from './pace'
 
 export interface Curated {
   params: SearchParameters
@@ -29,6 +35,8 @@ export interface Curated {
 }
 
 const EVERYTHING = '*'
+/** To try a rule takes as long as to read so many rows. */
+const ROWS_A_RULE = 16
 
 /** The query while rules change it. */
 class Query {
@@ -67,13 +75,14 @@ class Query {
   }
 }
 
-/** Applies curations to a search. */
-export function curate(
+/** Applies curations to a search. Rests between them. */
+export async function curate(
   context: SearchContext,
   given: SearchParameters,
   curations: readonly Curation[],
   lists: Pick<RuleWords, 'synonyms' | 'dictionaries'>,
-): Curated {
+  pace: Pace,
+): Promise<Curated> {
   const params = { ...given }
   const curated: Curated = {
     params,
@@ -85,13 +94,15 @@ export function curate(
   }
   if (curations.length === 0) return curated
   const query = new Query(params.q ?? EVERYTHING, context.schema)
-  const known: RuleWords = { ...lists, tokens: context.schema, firstValue: valuesOf(context) }
+  const known: RuleWords = { ...lists, tokens: context.schema, firstValue: valuesIn(context, pace) }
   const filter = (params.filter_by ?? '').trim()
   let replaced: string | undefined
   for (const each of tagged(curations, tagsOf(params))) {
     let any = false
     for (const curation of each) {
-      const met = meets(curation, query.words, filter, known)
+      pace.countRows(ROWS_A_RULE)
+      await pace.rest()
+      const met = await meets(curation, query.words, filter, known)
       if (met === undefined) continue
       const own = substituted(curation.filter_by, met)
       if (!fits(context, own)) continue
@@ -147,13 +158,18 @@ export function isInEffect({ effective_from_ts: from, effective_to_ts: to }: Cur
   return (from === undefined || now >= from) && (to === undefined || now <= to)
 }
 
-function meets(curation: Curation, words: string[], filter: string, known: RuleWords): Met | undefined {
+async function meets(
+  curation: Curation,
+  words: string[],
+  filter: string,
+  known: RuleWords,
+): Promise<Met | undefined> {
   if (!isInEffect(curation)) return undefined
   const { rule } = curation
   const byFilter = rule.filter_by === '' ? undefined : meetFilter(rule.filter_by, filter)
   if (rule.filter_by !== '' && byFilter === undefined) return undefined
   if (rule.query === '') return rule.tags.length > 0 ? (byFilter ?? NOTHING) : byFilter
-  const byQuery = meetQuery(rule, words, known)
+  const byQuery = await meetQuery(rule, words, known)
   return byQuery && { ...byQuery, values: new Map([...(byFilter?.values ?? []), ...byQuery.values]) }
 }
 
@@ -174,62 +190,115 @@ function fits({ schema }: SearchContext, filter: string): boolean {
   }
 }
 
-/** Texts that one statement looks for. */
-const AT_ONCE = 500
 /** A longer text is not tried as a value. */
 const MOST_CHARACTERS = 1_600
+/** Documents that are read between rests, of a field without values in blocks. */
+const READ_AT_ONCE = 100
+/** To look so many texts up takes as long as to read a row. */
+const TEXTS_A_ROW = 8
+/** To make the form of a value takes as long as to read so many rows. */
+const ROWS_A_FORM = 4
 
 /**
- * Looks for values in the collection. Each statement may read all documents, so it looks for many texts at once. If
- * one of them is a value, bisection finds the first.
+ * Looks for values in the collection. The forms that a field's values have in a block are kept with the block (ColumnMemory.forms),
+ * so a search looks texts up in sets, and reads documents only where they were written since.
  */
-function valuesOf({ sql, schema, columns, count }: SearchContext): FirstValue {
-  const known = new Map<string, boolean>()
-  function* blocks(): Generator<[number, Offsets]> {
-    const [ends] = sql.exec<{ last: number | null }>('SELECT max(seq) AS last FROM documents').toArray()
-    for (let number = 0; number * BLOCK <= (ends?.last ?? -1); number++)
-      yield [number, columns.present(sql, schema, count(), number, readAll)]
-  }
-  /** undefined if the collection has no such field, or if a text does not fit the field's type */
-  const isAny = (field: string, texts: readonly string[]): boolean | undefined => {
-    try {
-      const list = texts.map((text) => `\`${text}\``).join(',')
-      const filter = new Filter(schema, `${field}:=[${list}]`)
-      for (const [number, offsets] of blocks()) {
-        if (atOnce(filter.among({ sql, columns, read: readAll }, number, offsets)).length > 0) return true
+function valuesIn(context: SearchContext, pace: Pace): FirstValue {
+  /** by field: whether a text is a value */
+  const known = new Map<string, Map<string, boolean>>()
+  return async (name, texts) => {
+    const before = known.get(name) ?? new Map<string, boolean>()
+    known.set(name, before)
+    const field = valueField(context.schema, name)
+    const open = texts.filter((text) => text.length <= MOST_CHARACTERS && !before.has(text))
+    if (name === 'id') for (const id of idsAmong(context.sql, open)) before.set(id, true)
+    else if (field !== undefined && open.length > 0) {
+      const forms = open.map((text) => formIn(context.schema, field, text))
+      const { low, high } = pace.ends(context.sql)
+      for (let number = Math.floor(low / BLOCK); number * BLOCK <= high; number++) {
+        const values = await formsInBlock(context, name, number, pace)
+        for (const [at, form] of forms.entries())
+          if (form !== undefined && values.has(form)) before.set(open[at]!, true)
+        pace.countRows(open.length / TEXTS_A_ROW)
+        if (!(await pace.rest())) break
       }
-      return false
-    } catch (error) {
-      if (error instanceof ApiError) return undefined
-      throw error
     }
+    for (const text of open) if (!before.has(text)) before.set(text, false)
+    const first = texts.findIndex((text) => before.get(text))
+    return first < 0 ? undefined : first
   }
-  /** @param hasOne whether one of the texts is known to be a value */
-  const firstOf = (field: string, texts: readonly string[], hasOne = false): string | undefined => {
-    const keyOf = (text: string) => `${field}:${text}`
-    const [first] = texts
-    if (first === undefined || known.get(keyOf(first)) === true) return first
-    const isOne = texts.length === 1
-    const found = hasOne || isAny(field, texts)
-    if (found === false || (isOne && found === undefined)) {
-      for (const text of texts) known.set(keyOf(text), false)
-      return undefined
-    }
-    if (isOne) {
-      known.set(keyOf(first), true)
-      return first
-    }
-    const middle = texts.length >> 1
-    return firstOf(field, texts.slice(0, middle)) ?? firstOf(field, texts.slice(middle), found)
-  }
-  return (field, texts) => {
-    const open = texts.filter(
-      (text) => text.length <= MOST_CHARACTERS && known.get(`${field}:${text}`) !== false,
+}
+
+const idsAmong = (sql: SqlStorage, texts: readonly string[]): string[] =>
+  sql
+    .exec<{ id: string }>(
+      'SELECT id FROM documents WHERE id IN (SELECT value FROM json_each(?))',
+      JSON.stringify(texts),
     )
-    for (let from = 0; from < open.length; from += AT_ONCE) {
-      const found = firstOf(field, open.slice(from, from + AT_ONCE))
-      if (found !== undefined) return texts.indexOf(found)
+    .toArray()
+    .map(({ id }) => id)
+
+/** A field that a placeholder can stand for. */
+function valueField(schema: StoredSchema, name: string): Field | undefined {
+  const field = findField(schema, name)
+  return field?.index && (isString(field) || isNumber(field) || isBool(field)) ? field : undefined
+}
+
+/** The form of a text as a value of a field; undefined if the field cannot have it. */
+function formIn(schema: StoredSchema, field: Field, text: string): string | undefined {
+  if (isString(field)) return comparedForm(text, rulesOf(schema, field))
+  if (isBool(field)) return BOOLS.get(text)
+  const number = asNumber(field, text)
+  return number === undefined ? undefined : String(number)
+}
+
+const BOOLS = new Map([
+  ['false', '0'],
+  ['true', '1'],
+])
+
+/** The forms of a field's values in a block: from the block, or from the documents of a field that has none. */
+async function formsInBlock(
+  context: SearchContext,
+  name: string,
+  number: number,
+  pace: Pace,
+): Promise<ReadonlySet<string>> {
+  const { sql, columns, schema } = context
+  const forms = new Set<string>()
+  const field = valueField(schema, name)
+  if (field === undefined) return forms
+  const { slot } = schema.slots[field.name]!
+  const known = columns.formsOf(number, slot)
+  if (known !== undefined) return known
+  const changes = changesOf(sql)
+  const rules = rulesOf(schema, field)
+  if (hasValues(field)) {
+    const [column] = columns.columns(schema, [field])
+    const { values, words } = columns.block(sql, column!, number, pace.read)
+    if (words === undefined) {
+      for (let place = 0; place < values.length; place++)
+        if (!Number.isNaN(values[place])) forms.add(String(numberAt(values, place)))
     }
-    return undefined
+    for (const [id, text] of words?.texts.entries() ?? []) {
+      // A long text, of which there is only its place, has more words than a placeholder stands for.
+      if (id === 0 || typeof text === 'number') continue
+      forms.add(rules.stem === undefined ? words!.norm(id) : comparedForm(text, rules))
+    }
+    pace.countRows(forms.size * ROWS_A_FORM)
+  } else {
+    const present = columns.present(sql, schema, context.count(), number, pace.read)
+    for (let from = 0; from < present.length; from += READ_AT_ONCE) {
+      const some = present.subarray(from, from + READ_AT_ONCE)
+      const source = { sql, columns, read: pace.read }
+      for (const { texts } of documentsOf({ source, number }, some, [])) {
+        for (const text of texts(field))
+          if (typeof text === 'string' && text.length <= MOST_CHARACTERS) forms.add(comparedForm(text, rules))
+      }
+      pace.countDocuments(some.length)
+      if (!(await pace.rest())) return forms
+    }
   }
+  if (changesOf(sql) === changes && context.schema === schema) columns.keepForms(number, slot, forms)
+  return forms
 }

@@ -13,7 +13,7 @@ export interface Met {
 }
 
 /** The place of the first of some texts that documents have as a value of a field; undefined if they have none. */
-export type FirstValue = (field: string, texts: readonly string[]) => number | undefined
+export type FirstValue = (field: string, texts: readonly string[]) => Promise<number | undefined>
 
 /** The rules for comparing words. */
 export interface RuleWords {
@@ -49,20 +49,24 @@ interface Variant {
 }
 
 /** @param words of the query, folded @returns undefined if the rule is not met */
-export function meetQuery(rule: CurationRule, words: string[], known: RuleWords): Met | undefined {
+export async function meetQuery(
+  rule: CurationRule,
+  words: string[],
+  known: RuleWords,
+): Promise<Met | undefined> {
   if (rule.match === '') return undefined
   const parts = partsOf(rule.query, known.tokens)
   if (parts.length === 0) return undefined
   const rootOf = rootsOf(rule, known)
   const wanted = parts.map((part) => (typeof part === 'string' ? rootOf(part) : part))
   const variants = variantsOf(words, rule.synonyms ? known.synonyms : undefined)
-  // Looking for values reads all documents, so look for those of all variants at once.
+  // Looking for values goes through all blocks, so look for those of all variants at once.
   for (const part of variants.length > 1 ? parts : []) {
-    if (typeof part !== 'string') known.firstValue(part.field, textsOf(variants))
+    if (typeof part !== 'string') await known.firstValue(part.field, textsOf(variants))
   }
   for (const variant of variants) {
     const roots = variant.words.map(rootOf)
-    const met = meetWords(wanted, { ...variant, roots }, rule.match === 'exact', known.firstValue)
+    const met = await meetWords(wanted, { ...variant, roots }, rule.match === 'exact', known.firstValue)
     if (met !== undefined) return met
   }
   return undefined
@@ -107,7 +111,12 @@ function variantsOf(words: string[], synonyms: SynonymRules | undefined): Varian
 
 type Said = Variant & { roots: string[] }
 
-function meetWords(parts: RulePart[], said: Said, exact: boolean, firstValue: FirstValue): Met | undefined {
+async function meetWords(
+  parts: RulePart[],
+  said: Said,
+  exact: boolean,
+  firstValue: FirstValue,
+): Promise<Met | undefined> {
   const fixed = parts.filter((part) => typeof part === 'string')
   return fixed.length === parts.length
     ? meetFixed(fixed, said, exact)
@@ -133,12 +142,12 @@ function meetFixed(wanted: string[], { roots, places }: Said, exact: boolean): M
  * A rule with placeholders. Each takes the most words, of those up to the rule's next word, that are a value of its
  * field. Only their places count, as in Typesense: `{brand} phone` with `remove_matched_tokens` leaves `phone`.
  */
-function meetPlaceholders(
+async function meetPlaceholders(
   parts: RulePart[],
   said: Said,
   exact: boolean,
   firstValue: FirstValue,
-): Met | undefined {
+): Promise<Met | undefined> {
   const met: Met = { values: new Map(), places: new Set() }
   const end = Math.min(said.words.length, MOST_WORDS)
   let at = 0
@@ -160,7 +169,7 @@ function meetPlaceholders(
       const { field } = placeholder as { field: string }
       const windows = windowsOf(free, order > 0)
       const texts = windows.map((places) => textOf(places, said.words))
-      const window = windows[firstValue(field, texts) ?? windows.length]
+      const window = windows[(await firstValue(field, texts)) ?? windows.length]
       if (window === undefined || (exact && window[0] !== free[0])) return undefined
       met.values.set(field, textOf(window, said.words))
       for (const place of window.flatMap((each) => said.places[each]!)) met.places.add(place)

@@ -4,9 +4,16 @@ import type { SearchContext } from './context'
 import { queryOf } from './keyword'
 import { applyNamedSets, readNamedSets } from './named-sets'
 import { embedWords } from './nearest'
+import { type LongSearches, pacing } from './pace'
 
 /** @param params of the search to come @throws ApiError as the search would, for wrong parameters; the embedder's own */
-export async function embedAhead(context: SearchContext, params: SearchParameters): Promise<void> {
-  const { request } = applyNamedSets(context, params, await readNamedSets(context, params))
+export async function embedAhead(
+  context: SearchContext,
+  params: SearchParameters,
+  others: LongSearches,
+): Promise<void> {
+  const sets = await readNamedSets(context, params)
+  const preparing = pacing(others, () => context.requireOpen())
+  const { request } = await applyNamedSets(context, params, sets, preparing)
   if (queryOf(context, request).terms.length > 0) await embedWords(context, request)
 }

@@ -13,6 +13,7 @@ import type { TokenRules } from '../text/words'
 import type { SearchParameters } from '../types'
 import type { SearchContext } from './context'
 import { curate } from './curate'
+import type { Pacing } from './pace'
 
 export interface NamedSets {
   synonyms: (readonly Synonym[])[]
@@ -101,7 +102,12 @@ export interface WithSets {
 }
 
 /** @throws ApiError for wrong parameters */
-export function applyNamedSets(context: SearchContext, given: SearchParameters, sets: NamedSets): WithSets {
+export async function applyNamedSets(
+  context: SearchContext,
+  given: SearchParameters,
+  sets: NamedSets,
+  preparing: Pacing,
+): Promise<WithSets> {
   if (sets === NONE)
     return {
       params: given,
@@ -112,10 +118,8 @@ export function applyNamedSets(context: SearchContext, given: SearchParameters, 
   checkLimits(given)
   const { schema } = context
   const synonyms = synonymRules(given, sets.synonyms)
-  const curated = curate(context, given, sets.curations, {
-    synonyms: synonyms?.(WORDS, schema, ''),
-    dictionaries: sets.dictionaries,
-  })
+  const lists = { synonyms: synonyms?.(WORDS, schema, ''), dictionaries: sets.dictionaries }
+  const curated = await preparing((pace) => curate(context, given, sets.curations, lists, pace))
   const { params, pins, hidden, filtersPins, metadata, diversity } = curated
   const request = parsed(context, params)
   const pinned = new Set(request.pinnedHits.map(({ id }) => id))

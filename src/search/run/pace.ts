@@ -324,7 +324,7 @@ export class Pace {
 export type Pacing = <Result>(work: (pace: Pace) => Promise<Result>) => Promise<Result>
 
 export const pacing =
-  (others: LongSearches, check: () => void, caller: AbortSignal): Pacing =>
+  (others: LongSearches, check: () => void, caller?: AbortSignal): Pacing =>
   async (work) => {
     const pace = new Pace(others, CUTOFF_MS, check, caller)
     try {

@@ -203,7 +203,7 @@ async function prepare(
 ): Promise<Prepared> {
   const sets = await readNamedSets(context, given)
   const { schema } = context
-  const { params, metadata, diversity, ...curated } = applyNamedSets(context, given, sets)
+  const { params, metadata, diversity, ...curated } = await applyNamedSets(context, given, sets, preparing)
   const request = await withoutMisspellings(context, curated.request)
   requireInfix(schema, request.infix.always)
   const query = queryOf(context, request)

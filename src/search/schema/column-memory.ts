@@ -26,6 +26,9 @@ const MATCHES_PART = 3
 const bytesOf = ({ values, starts, words, longitudes }: Block): number =>
   values.byteLength + (starts?.byteLength ?? 0) + (words?.bytes ?? 0) + (longitudes?.byteLength ?? 0)
 
+/** Bytes of a form besides its characters. */
+const BYTES_A_FORM = 64
+
 /** So few documents of a block are read alone. */
 const FEW = 64
 
@@ -43,6 +46,8 @@ export class ColumnMemory {
   /** cached matches of expressions */
   readonly matches: MatchMemory
   readonly #kept: Kept<'all', true>
+  /** by block and slot: the forms of a field's values, as `:=` compares them */
+  readonly #forms: Kept<number, Map<number, ReadonlySet<string>>>
 
   /**
    * @param limit of this collection, in bytes
@@ -54,6 +59,7 @@ export class ColumnMemory {
     readonly stored?: PackedColumns,
   ) {
     this.#kept = new Kept(memory, () => this.evict())
+    this.#forms = new Kept(memory)
     this.matches = new MatchMemory(limit / MATCHES_PART)
   }
 
@@ -77,6 +83,7 @@ export class ColumnMemory {
       this.#written.add(number)
       this.matches.forget(number)
       this.#present.delete(number)
+      this.#forms.delete(number)
       for (const column of this.#columns.values()) this.#drop(column, number)
     }
   }
@@ -101,6 +108,7 @@ export class ColumnMemory {
     for (const column of this.#columns.values()) column.blocks.clear()
     this.#columns.clear()
     this.#present.clear()
+    this.#forms.clear()
     this.matches.clear()
   }
 
@@ -182,6 +190,19 @@ export class ColumnMemory {
       // A search may still hold it.
       dropped.blocks.clear()
     }
+  }
+
+  formsOf(number: number, slot: number): ReadonlySet<string> | undefined {
+    return this.#forms.get(number)?.get(slot)
+  }
+
+  /** @param forms of the values that a field has in a block, which nothing has changed since */
+  keepForms(number: number, slot: number, forms: ReadonlySet<string>): void {
+    const bySlot = this.#forms.get(number) ?? new Map()
+    bySlot.set(slot, forms)
+    let bytes = 0
+    for (const set of bySlot.values()) for (const form of set) bytes += BYTES_A_FORM + 2 * form.length
+    this.#forms.set(number, bySlot, bytes)
   }
 
   /** Leaves a block to be packed. */
