@@ -7,6 +7,7 @@
  *
  *     BENCH_WAKING=10000,50000   numbers of documents; past 149,000 without vectors
  *     BENCH_ROUNDS=3             sleeps for each kind of search
+ *     BENCH_CASE=words           only kinds with this in their name
  *     BENCH_STATEMENTS=1         tells which statements read most
  */
 import { GROWTH_SCHEMA, growthDocument } from './growth-cases.mjs'
@@ -27,19 +28,22 @@ const EMBEDDING = {
 
 const { title } = growthDocument(5)
 const words = title.split(' ').slice(0, 2).join(' ')
-const KINDS = {
+const ALL = {
   hybrid: { q: title, query_by: 'title,embedding' },
   words: { q: words, query_by: 'title,text' },
   'filter and sort': { q: '*', filter_by: 'maker:=`maker 7` || points:>900', sort_by: 'points:asc' },
   'two facets': { q: '*', facet_by: 'category,maker' },
   typo: { q: `${title.slice(0, 3)}x${title.slice(4)}`, query_by: 'title,text' },
 }
+const KINDS = Object.fromEntries(
+  Object.entries(ALL).filter(([kind]) => kind.includes(process.env.BENCH_CASE ?? '')),
+)
 
 /** A collection takes no more vectors without Vectorize. */
 const MOST_VECTORS = 149_000
 const kindsOf = (size) => {
   const { hybrid, ...others } = KINDS
-  return size > MOST_VECTORS ? others : { hybrid, ...others }
+  return size > MOST_VECTORS || !hybrid ? others : { hybrid, ...others }
 }
 
 const sleep = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds))

@@ -80,7 +80,8 @@ export const isCreated = (sql: SqlStorage): boolean =>
  * @throws ApiError 500 for a collection that was stored before format 1
  */
 export function migrate(sql: SqlStorage): void {
-  sql.exec('CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID')
+  // Also `IF NOT EXISTS` would count as a write where there is the table, and the first reply would wait for the disk.
+  if (!isCreated(sql)) sql.exec('CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID')
   const version = readMeta(sql, 'version', v.number())
   if (version !== undefined && version < FORMAT_1) {
     throw new ApiError(
