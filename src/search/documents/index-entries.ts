@@ -8,7 +8,7 @@ import { rulesOf } from '../text/rules'
 import type { Draft } from './document'
 
 /** The values of a field, with lists and arrays of objects flattened. Values of a wrong type are left out. */
-function valuesOf(plan: FieldPlan, draft: Draft): unknown[] {
+function writtenValues(plan: FieldPlan, draft: Draft): unknown[] {
   const values: unknown[] = []
   for (const { value, inArray } of leaves(draft, plan.name, plan.path)) {
     if (value === null || value === undefined) continue
@@ -21,7 +21,7 @@ function valuesOf(plan: FieldPlan, draft: Draft): unknown[] {
 
 /** The text of a field. A list becomes one text, a line for each element. */
 export function textOf(plan: FieldPlan, draft: Draft): string | undefined {
-  const values = valuesOf(plan, draft).filter((value) => typeof value === 'string')
+  const values = writtenValues(plan, draft).filter((value) => typeof value === 'string')
   return values.length === 0 ? undefined : values.join('\n')
 }
 
@@ -47,10 +47,10 @@ const double = (value: unknown): unknown => (typeof value === 'bigint' ? Number(
 
 /** The cells of a field with one value. */
 export const scalarOf = (plan: FieldPlan, draft: Draft, schema: StoredSchema): Cell[] =>
-  cells(plan, valuesOf(plan, draft)[0], schema)
+  cells(plan, writtenValues(plan, draft)[0], schema)
 
 /** The cells of a list field, one array for each element. */
 export const listOf = (plan: FieldPlan, draft: Draft, schema: StoredSchema): Cell[][] =>
-  valuesOf(plan, draft)
+  writtenValues(plan, draft)
     .map((value) => cells(plan, value, schema))
     .filter(([value]) => value !== null)

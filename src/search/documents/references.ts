@@ -40,7 +40,7 @@ export async function referenceFaults(
     store.plan.references.map(async (plan) => {
       const values = drafts.map((draft, index) => {
         if (draft === undefined) return []
-        const read = valuesOf(plan, draft, items[index]!.action)
+        const read = referencedValues(plan, draft, items[index]!.action)
         if (!(read instanceof ApiError)) return read
         faults[index] ??= read
         return []
@@ -77,7 +77,7 @@ function parsed(line: string): Draft | undefined {
 
 const refused = (message: string): ApiError => new ApiError(400, message)
 
-function valuesOf(
+function referencedValues(
   { field, name, path }: FieldPlan,
   draft: Draft,
   action: Incoming['action'],

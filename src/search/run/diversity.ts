@@ -142,7 +142,7 @@ function byValues(
   seqs: readonly number[],
   pace: Pace,
 ): Similarity {
-  const bySeq = valuesOf(context, field, seqs, pace)
+  const bySeq = diverseValues(context, field, seqs, pace)
   const sets = seqs.map((seq) => bySeq.get(seq))
   return (one, other) => {
     const [a, b] = [sets[one], sets[other]]
@@ -156,7 +156,7 @@ function byValues(
 }
 
 /** The values of a field as texts that are equal where the values are, by sequence number. */
-function valuesOf(
+function diverseValues(
   context: SearchContext,
   field: Field,
   seqs: readonly number[],

@@ -2,8 +2,7 @@
 
 import type { FacetRange, FacetRequest } from '../request/facet-request'
 import { valuesAt } from '../schema/block'
-import { SeenInGroups } from './facet-groups'
-import { type Numeric, Totals } from './facet-totals'
+import { type Numeric, SeenInGroups, Totals } from './facet-totals'
 import type { Counted, Counting, FacetBlock } from './facet-values'
 import { NO_GROUP } from './grouping'
 

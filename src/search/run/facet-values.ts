@@ -1,5 +1,7 @@
 /** Counts the values of a facet. */
+
 import { ApiError } from '../../errors'
+import { editDistance } from '../../lib/nearest'
 import { MAX_DISTINCT } from '../limits'
 import type { FacetQuery, FacetRequest } from '../request/facet-request'
 import type { SearchRequest } from '../request/request'
@@ -7,11 +9,10 @@ import { BLOCK, type Block, numberAt, type Offsets, placeAt, type Scalar, type W
 import { isBool, isNumber, type StoredSchema } from '../schema/layout'
 import { beginning, compare, comparedTokens } from '../text/compared'
 import { rulesOf } from '../text/rules'
+import { typosAllowed } from '../text/typo'
 import type { TokenRules } from '../text/words'
 import type { FacetCounts, Field } from '../types'
-import { SeenInGroups } from './facet-groups'
-import { type Numeric, Totals } from './facet-totals'
-import { type Similar, similarity } from './facet-typos'
+import { type Numeric, SeenInGroups, Totals } from './facet-totals'
 import { NO_GROUP } from './grouping'
 import { highlightFacet } from './highlight'
 
@@ -269,3 +270,57 @@ const compareTies = (a: Scalar, b: Scalar): number =>
 
 const withoutCase = (value: Scalar): Scalar =>
   typeof value === 'string' ? value.replace(/[A-Z]+/g, (letters) => letters.toLowerCase()) : value
+
+/** A value whose words are near those of a query. */
+export interface Similar {
+  /** typos in all words together */
+  typos: number
+  /** beginnings of the value's words to highlight, as long as the words of the query */
+  beginnings: string[]
+}
+
+/**
+ * How near a value is to a query: each word of the query is near the beginning of one of the value's.
+ * @param maxTypos in a word; short words may have fewer
+ * @returns undefined if it is not near
+ */
+export function similarity(
+  value: string,
+  wanted: readonly string[],
+  maxTypos: number,
+  rules: TokenRules,
+): Similar | undefined {
+  if (wanted.length === 0) return undefined
+  const words = comparedTokens(value, rules).map(({ text }) => text)
+  const found: Similar = { typos: 0, beginnings: [] }
+  for (const word of wanted) {
+    const most = typosAllowed(word, {
+      maxTypos,
+      minLengthOneTypo: 4,
+      minLengthTwoTypos: 7,
+      withDigits: true,
+      numbers: true,
+    })
+    let best: { typos: number; beginning: string } | undefined
+    for (const other of words) {
+      const typos = typosToBeginning(word, other, most)
+      if (typos <= most && typos < (best?.typos ?? Number.POSITIVE_INFINITY)) {
+        best = { typos, beginning: other.slice(0, word.length) }
+      }
+    }
+    if (best === undefined) return undefined
+    found.typos += best.typos
+    found.beginnings.push(best.beginning)
+  }
+  return found
+}
+
+/** The least number of typos between a word and a beginning of another one. */
+function typosToBeginning(word: string, other: string, most: number): number {
+  let least = Number.POSITIVE_INFINITY
+  const longest = Math.min(other.length, word.length + most)
+  for (let length = Math.max(1, word.length - most); length <= longest; length++) {
+    least = Math.min(least, editDistance(word, other.slice(0, length), most))
+  }
+  return least
+}

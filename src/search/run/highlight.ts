@@ -49,7 +49,7 @@ function highlightText(
 }
 
 /** Marks that are shown together. */
-interface Window {
+interface MarkedRange {
   first: number
   last: number
   /** its different words count before how close they are. 0 for none */
@@ -57,8 +57,8 @@ interface Window {
 }
 
 /** The window with the most different query words; of equal ones the shortest, and then the first. */
-function bestWindow(marks: Mark[]): Window {
-  let best: Window = { first: 0, last: 0, fit: 0 }
+function bestWindow(marks: Mark[]): MarkedRange {
+  let best: MarkedRange = { first: 0, last: 0, fit: 0 }
   for (const [index, { token: first }] of marks.entries()) {
     const words = new Set<number>()
     for (let at = index; at < marks.length && marks[at]!.token <= first + WINDOW; at++) {

@@ -84,7 +84,7 @@ async function answerFor(
   }
 }
 
-interface Asked {
+interface KeySearch {
   context: SearchContext
   /** the field here that has the keys */
   keyField: string
@@ -143,7 +143,7 @@ function conjuncts(node: FilterNode | undefined): FilterNode[] {
 const timedOut = (): ApiError => new ApiError(408, 'Request Timeout')
 
 /** The keys of the documents that pass the filter. @throws ApiError 408, since part of them would be a wrong answer */
-async function keysWhere({ context, keyField, filter, pace }: Asked): Promise<string[]> {
+async function keysWhere({ context, keyField, filter, pace }: KeySearch): Promise<string[]> {
   const keys = new Set<string>()
   const relation = keysIn(keyField, 'seq')
   const set = await filteredIn(context, filter, await allDocuments(context, pace), pace)
@@ -176,7 +176,7 @@ interface Pair {
 }
 
 /** Facets of these documents. The conditions on documents here hold for them. */
-async function facetsOf(asked: Asked, question: FacetQuestion): Promise<FacetCounts[]> {
+async function facetsOf(asked: KeySearch, question: FacetQuestion): Promise<FacetCounts[]> {
   const { context, pace } = asked
   const request = joinedRequest(context, question)
   const among = amongSeqs(await passing(asked, question.seqs))
@@ -186,7 +186,7 @@ async function facetsOf(asked: Asked, question: FacetQuestion): Promise<FacetCou
 }
 
 /** The documents with one of the keys that pass the filter, oldest first. */
-async function relatedPairs(asked: Asked, keys: string[]): Promise<Pair[]> {
+async function relatedPairs(asked: KeySearch, keys: string[]): Promise<Pair[]> {
   const { context, keyField, pace } = asked
   const { sql } = context
   const relation = keysIn(keyField)
@@ -212,7 +212,7 @@ async function relatedPairs(asked: Asked, keys: string[]): Promise<Pair[]> {
 }
 
 /** Which of these documents pass the filter. */
-async function passing({ context, filter, pace }: Asked, seqs: readonly number[]): Promise<number[]> {
+async function passing({ context, filter, pace }: KeySearch, seqs: readonly number[]): Promise<number[]> {
   const passed = await filteredIn(context, filter, setOf([...new Set(seqs)]), pace)
   if (pace.cutoff) throw timedOut()
   return seqsOf(passed)
@@ -226,7 +226,7 @@ const tooMany = ({ schema }: SearchContext, most: number): ApiError =>
 
 /** Places of documents in an order, from 0. Equal documents share a place. */
 async function placesIn(
-  { context, pace }: Asked,
+  { context, pace }: KeySearch,
   seqs: readonly number[],
   sortBy: string,
 ): Promise<Map<number, number>> {
@@ -260,7 +260,11 @@ async function placesIn(
 
 const documentsIn = (pairs: readonly Pair[]): number[] => [...new Set(pairs.map(({ seq }) => seq))]
 
-async function ranksOf(asked: Asked, pairs: Pair[], { sortBy }: RankQuestion): Promise<[string, number][]> {
+async function ranksOf(
+  asked: KeySearch,
+  pairs: Pair[],
+  { sortBy }: RankQuestion,
+): Promise<[string, number][]> {
   const places = await placesIn(asked, documentsIn(pairs), sortBy)
   const ranks = new Map<string, number>()
   for (const { seq, key } of pairs) {
@@ -271,7 +275,7 @@ async function ranksOf(asked: Asked, pairs: Pair[], { sortBy }: RankQuestion): P
 }
 
 async function documentsOf(
-  asked: Asked,
+  asked: KeySearch,
   pairs: Pair[],
   { include, exclude, sortBy, limit }: DocumentQuestion,
 ): Promise<Pick<JoinAnswer, 'related' | 'documents'>> {

@@ -42,7 +42,7 @@ export class Matches {
 }
 
 /** A question to the index: a relation of the sequence numbers that match, and a key that identifies it. */
-export interface Asked {
+export interface WordQuestion {
   key: string
   relation: (range: Range) => SqlFragment
   /** FTS5 collects words first, so each statement takes long before its first match */
@@ -52,7 +52,7 @@ export interface Asked {
 }
 
 /** The documents that an expression matches. */
-export const wordsOf = ({ match, table }: Pick<TextMatch, 'match' | 'table'>): Asked => ({
+export const wordsOf = ({ match, table }: Pick<TextMatch, 'match' | 'table'>): WordQuestion => ({
   key: JSON.stringify([table, match]),
   relation: (range) => unscoredIn({ match, table }, range),
   collects: match.includes('*'),
@@ -60,7 +60,7 @@ export const wordsOf = ({ match, table }: Pick<TextMatch, 'match' | 'table'>): A
 })
 
 /** Reads the matches that are not in memory. When the search is cut off, the oldest are missing. */
-export async function allMatches(context: SearchContext, asked: Asked, pace: Pace): Promise<Matches> {
+export async function allMatches(context: SearchContext, asked: WordQuestion, pace: Pace): Promise<Matches> {
   const ends = pace.ends(context.sql)
   const kept = context.columns.matches.open(asked.key)
   const blocks = new Map<number, Packed>()
@@ -92,7 +92,7 @@ async function readInto(
   blocks: Map<number, Packed>,
   context: SearchContext,
   kept: KeptMatches,
-  { relation, collects, weight = 1 }: Asked,
+  { relation, collects, weight = 1 }: WordQuestion,
   missing: Range,
   pace: Pace,
 ): Promise<void> {
@@ -123,7 +123,7 @@ const MOST_IN_A_LIST = 150_000
 /** Sequence numbers in few rows: a list is read more quickly than many rows. FTS5 finds the oldest documents first. */
 export function listOf(
   sql: SqlStorage,
-  relation: Asked['relation'],
+  relation: WordQuestion['relation'],
   { low, high }: Range,
   pace: Pace,
 ): number[] {

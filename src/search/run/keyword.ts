@@ -11,11 +11,12 @@
  * ones (text/typo.ts).
  */
 
+import { respelled } from '../../models/spelling'
+import type { SqlFragment } from '../fragment'
 import type { SearchRequest } from '../request/request'
 import { textCode, textColumn, textNumber } from '../schema/shared-column'
-import { analyzerOf, type TextIndex } from '../text/analyzer'
+import { analyzerOf, type TextIndex, WORDS } from '../text/analyzer'
 import { mostTelling } from '../text/long-query'
-import type { TextMatch } from '../text/query'
 import {
   informativeWords,
   matchExpression,
@@ -24,20 +25,22 @@ import {
   relax,
   type SearchedColumn,
   type Term,
+  type TextMatch,
   withoutStopwords,
 } from '../text/query'
 import { rulesOf } from '../text/rules'
-import { similarWords } from '../text/similar'
+import { similarWords, type Vocabulary } from '../text/similar'
 import { hasSynonyms, withoutSynonyms, withSynonyms } from '../text/synonyms'
-import { corrections, typosAllowed } from '../text/typo'
+import type { TermMemory } from '../text/term-memory'
+import { TERMS } from '../text/terms'
+import { corrections, typosAllowed, vocabularyOf } from '../text/typo'
 import { wordDistance } from '../text/word-distance'
 import { bestByScore, type Conditions, candidatesOf, gatherScores, type Top } from './candidates'
 import type { SearchContext } from './context'
 import { filteredMatches, scoredMatches } from './filtered-matches'
 import type { Gathered, OrderedMatch } from './gathered'
-import type { Pace } from './pace'
+import { LongSearches, Pace } from './pace'
 import { splitOrJoined, splitsAndJoins, withCompounds, withSpellings } from './split-join'
-import { vocabularyFor } from './vocabulary'
 import { windowOf } from './window'
 import { documentsWith } from './word-weights'
 
@@ -310,4 +313,47 @@ export function queryOf(
   const query = without.onlyStopwords ? asked : without
   const telling = mostTelling(query, (words) => documentsWith(context, index, schema, words))
   return synonyms === undefined ? telling : { ...telling, terms: withSynonyms(telling.terms, synonyms) }
+}
+
+/** The words of an index, for typos. */
+export function vocabularyFor(context: SearchContext, index: TextIndex, pace: Pace): Vocabulary {
+  const { sql } = context
+  const table = index.stems ? vocabularyOf(sql, index) : TERMS
+  return {
+    index,
+    table,
+    read: <Row extends object>(query: SqlFragment) => pace.query<Row>(sql, query),
+    rest: () => pace.rest(),
+    ...(table === TERMS && { near: (...asked) => termsIn(context, pace)?.near(...asked) }),
+  }
+}
+
+/** The table of terms; undefined if it is not in memory. */
+const termsIn = ({ terms, sql }: SearchContext, pace: Pace): TermMemory | undefined =>
+  terms?.begin(sql, pace.read) ? terms : undefined
+
+/**
+ * The request of a question with its words corrected, where the model that embeds it goes by whole words: it would
+ * take a misspelled one for the pieces that it falls into. Other models know misspellings. A phrase in quotes stays.
+ * @throws ApiError 503 if the model cannot be loaded
+ */
+export async function withoutMisspellings(
+  context: SearchContext,
+  request: SearchRequest,
+): Promise<SearchRequest> {
+  const { q, fusion, typos, typoTokensThreshold, vectorQuery } = request
+  const field = vectorQuery?.field ?? request.embeddingField
+  if (fusion !== 'score' || field?.embed === undefined) return request
+  if (typoTokensThreshold === 0 || typos.maxTypos === 0 || q.includes('"')) return request
+  const model = context.embedder(field)
+  if (model.words === undefined) return request
+  await model.ready?.()
+  const { documentsOf } = knownWords(context, request)
+  const vocabulary = vocabularyFor(context, WORDS, new Pace(new LongSearches()))
+  const corrected = await respelled(q, {
+    language: model.words(),
+    has: ({ folded }) => documentsOf([folded])(folded) > 0,
+    like: (folded) => similarWords(vocabulary, folded, false, { ...typos, maxTypos: 1 }),
+  })
+  return corrected === q ? request : { ...request, q: corrected }
 }

@@ -1,8 +1,10 @@
 /** The order of a search's matches, by values in memory. */
+
 import { ApiError, detailed } from '../../errors'
 import { Filter } from '../filter/filter'
 import { metersTo } from '../filter/geopoint'
-import { bucketColumn, type SortKey } from '../request/sort'
+import { jsonLists } from '../fragment'
+import { bucketColumn, type JoinedKey, type SortKey } from '../request/sort'
 import { decayed, randomOf } from '../request/sort-functions'
 import { BLOCK, numberAt, placeAt } from '../schema/block'
 import { isString } from '../schema/layout'
@@ -22,7 +24,7 @@ import {
 import type { SearchContext } from './context'
 import { passingOf } from './filtered-matches'
 import { Gathered, type OrderedMatch } from './gathered'
-import { ranks } from './join-order'
+import { shownOf } from './join-shown'
 import { Columns, type MatchSet, minus, seqsOf } from './match-set'
 import { distancesTo, type VectorSearch } from './nearest'
 import type { Pace } from './pace'
@@ -221,4 +223,28 @@ function numbersOf(bySeq: ReadonlyMap<number, number>): ReadonlyMap<number, Floa
   const gathered = new Gathered()
   for (const seq of bySeq.keys()) gathered.add(seq, Number.NaN, Number.NaN, Number.NaN)
   return gathered.numbers([...bySeq.values()])
+}
+
+/** By sequence number, the rank of a document's best related one. Documents without any have none. */
+export async function ranks(
+  context: SearchContext,
+  { collection, sortBy }: JoinedKey,
+  seqs: readonly number[],
+  pace: Pace,
+): Promise<Map<number, number>> {
+  const joins = context.joins!
+  const place = joins.place(collection, 'sort_by')
+  const found = new Map<number, number>()
+  const { on } = await pace.away(joins.relation(place))
+  for (const [filter, group] of shownOf(context, joins, place, seqs)) {
+    const keys = joins.keysOf(group, on)
+    const lists = jsonLists(new Set(keys.map(({ key }) => key)))
+    const answer = await pace.away(joins.ask(place, { filter, want: { sortBy, keys: lists } }))
+    const byKey = new Map(answer.ranks)
+    for (const { seq, key } of keys) {
+      const rank = byKey.get(key)
+      if (rank !== undefined) found.set(seq, Math.min(rank, found.get(seq) ?? rank))
+    }
+  }
+  return found
 }

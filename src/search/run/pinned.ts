@@ -6,6 +6,7 @@ import type { SearchContext } from './context'
 import type { HitRow } from './hits'
 import { filteredIn, once, seqsOf, setOf, withSeqs } from './match-set'
 import type { Pace } from './pace'
+import type { Window } from './window'
 
 /** A pinned document. Positions begin with 1. */
 export interface Pinned {
@@ -52,13 +53,8 @@ export function placesOf(pinned: readonly Pinned[], natural: number): Map<number
   return places
 }
 
-interface Window {
-  offset: number
-  limit: number
-}
-
 /** A window of other matches that holds all those that share a window with pinned documents. */
-export function besidePinned<Asked extends Window>(window: Asked, pinned: readonly Pinned[]): Asked {
+export function besidePinned<Place extends Window>(window: Place, pinned: readonly Pinned[]): Place {
   const offset = Math.max(0, window.offset - pinned.length)
   return { ...window, offset, limit: window.limit + window.offset - offset }
 }

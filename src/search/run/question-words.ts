@@ -20,7 +20,7 @@ import { idealScore, type WeighedWord, weighWords } from './word-weights'
 const MOST_WITH_CONTEXT = 100_000
 
 /** A query for words. */
-interface Asked {
+interface WordQuery {
   query: ParsedQuery
   keyword: KeywordSearch
   filter: Conditions
@@ -45,7 +45,7 @@ export const contextFits = (context: SearchContext, { contextQ }: SearchRequest)
 export async function questionWords(
   context: SearchContext,
   request: SearchRequest,
-  { query, keyword, filter }: Asked,
+  { query, keyword, filter }: WordQuery,
   pace: Pace,
 ): Promise<ScoredWords> {
   const { sql } = context
@@ -67,7 +67,7 @@ export async function questionWords(
 async function saidBefore(
   context: SearchContext,
   request: SearchRequest,
-  { query, filter }: Pick<Asked, 'query' | 'filter'>,
+  { query, filter }: Pick<WordQuery, 'query' | 'filter'>,
   pace: Pace,
 ): Promise<ScoredWords> {
   const { sql } = context

@@ -27,17 +27,19 @@ import { fuseScores } from './fusion'
 import { fuse, neighboursGathered } from './gathered'
 import { requireInfix, withInfix } from './infix'
 import { searchJoins } from './joining'
-import { matchOfAny, planKeywordSearch, queryOf } from './keyword'
+import { matchOfAny, planKeywordSearch, queryOf, withoutMisspellings } from './keyword'
 import { once } from './match-set'
-import { withoutMisspellings } from './misspelled'
 import { concerns, parseReranking, type Reranking, rerankHits, textsToRead, widened } from './model-rerank'
 import { applyNamedSets, readNamedSets } from './named-sets'
 import {
+  meaningOf,
   nearestNeighbours,
   resolveSortVectors,
   resolveVectorSearch,
   seekNeighbours,
+  topWanted,
   type VectorSearch,
+  wantedNeighbours,
 } from './nearest'
 import { checkOrder } from './order'
 import { LongSearches, Pace, type Pacing, pacing, restOf } from './pace'
@@ -47,7 +49,6 @@ import { contextFits, hasContext, questionWords } from './question-words'
 import { findPlain, isPlain } from './ranking/found'
 import { readBest, readerFor, readPage, readWords, windowToRead } from './reading'
 import { completeSides } from './rerank'
-import { meaningOf, topWanted, wantedNeighbours } from './wanted'
 
 /** The weight of the vector's rank, as in Typesense. */
 const RANK_ALPHA = 0.3

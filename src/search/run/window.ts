@@ -10,7 +10,7 @@ import type { VectorSearch } from './nearest'
 import { orderingOf } from './order'
 import type { Pace } from './pace'
 
-interface Window {
+export interface Window {
   offset: number
   limit: number
 }

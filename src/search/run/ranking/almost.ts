@@ -17,10 +17,9 @@ import { type Conditions, where } from '../candidates'
 import type { SearchContext } from '../context'
 import { filteredMatches } from '../filtered-matches'
 import type { Matches } from '../kept-matches'
-import { columnsOf } from '../keyword'
+import { columnsOf, vocabularyFor } from '../keyword'
 import { partsOf } from '../match-set'
 import type { Pace } from '../pace'
-import { vocabularyFor } from '../vocabulary'
 import { hasLength, wordsIn } from './matches'
 
 /** A query that finds this many documents is not checked. */

@@ -241,7 +241,7 @@ const isWhole = ({ length, occurrences }: Reading, sequence: readonly number[]):
   occurrences.length === length &&
   occurrences.every(({ word, cost }, at) => cost === 0 && word === sequence[at])
 
-interface Window {
+interface WordSpan {
   words: number
   distance: number
   first: number
@@ -252,8 +252,8 @@ interface Window {
 }
 
 /** The window with the most words, and of those the shortest; of equal ones the first. */
-function bestWindow(occurrences: readonly Occurrence[], costs: ReadonlyMap<number, number>): Window {
-  let best: Window = { words: 0, distance: 0, first: 0, last: 0, inOrder: false, cost: 0 }
+function bestWindow(occurrences: readonly Occurrence[], costs: ReadonlyMap<number, number>): WordSpan {
+  let best: WordSpan = { words: 0, distance: 0, first: 0, last: 0, inOrder: false, cost: 0 }
   for (let first = 0; first < occurrences.length; first++) {
     const { token } = occurrences[first]!
     let seen = 0

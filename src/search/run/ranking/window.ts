@@ -13,7 +13,7 @@ import { filteredMatches } from '../filtered-matches'
 import type { OrderedMatch } from '../gathered'
 import { allMatches, wordsOf } from '../kept-matches'
 import { common, eachBlock, type MatchSet, minus, seqsOf, setOf, sizeOf } from '../match-set'
-import { windowOf } from '../window'
+import { type Window, windowOf } from '../window'
 import type { Scored } from './documents'
 import { bestMatches, FEW, firstByLength, firstKept, wordsIn } from './matches'
 import type { Ranking } from './ranking'
@@ -32,11 +32,6 @@ export interface Tiered {
   set: MatchSet
   isPart?: boolean
   tiersOf: () => readonly Tier[]
-}
-
-interface Window {
-  offset: number
-  limit: number
 }
 
 /** Up to this many matches, there are hardly ever too many with the words in a row to read all of those. */
