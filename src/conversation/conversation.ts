@@ -6,6 +6,7 @@
  * history collection and in D1. An object that was only queried stores nothing.
  */
 import { Alarm } from '../durable/alarm'
+import { CountingObject } from '../durable/counting-object'
 import { nameOf } from '../durable/object-stubs'
 import { ApiError, attempt, type Outcome } from '../errors'
 import { settlesWithin } from '../lib/settles'
@@ -13,11 +14,9 @@ import type { Origin } from '../search/fault-log'
 import { unknownConversation } from '../turn/errors'
 import type { Position, Reading } from '../turn/events'
 import type { TracedTurn } from '../turn/fold'
-import type { Asker, AskRequest } from '../turn/request'
-import { AnsweringObject } from './answering-object'
-import { transcriptTo } from './branch'
+import type { Asker, AskRequest, Single } from '../turn/request'
 import type { Asked, ConversationRpc, Seen } from './conversation-object'
-import { Erasure } from './erasure'
+import { Erasure, UsedMark } from './erasure'
 import {
   COPIED,
   follow,
@@ -29,12 +28,12 @@ import {
   replayInterrupted,
   requireSame,
 } from './joins'
-import { deletedTurns, dropDeletedRecords, isRemembered } from './kept-messages'
+import { askedOf, deletedTurns, dropDeletedRecords, isRemembered, transcriptTo } from './kept-messages'
 import { Memory } from './memory'
+import { answerOnce } from './once'
 import { requireAsker } from './ownership'
 import { PrefetchedHistory, seenBy } from './prefetch'
-import { Reader } from './reader'
-import { askedOf } from './said'
+import { Reader, type Reads } from './reader'
 import { mayHaveHistory } from './sealed-id'
 import { type SearchPorts, searchAhead } from './search-ports'
 import { Succession, UNDERWAY_MS } from './succession'
@@ -42,7 +41,6 @@ import { isChange, type Told, tell } from './tell'
 import type { RequestNames } from './turn-log'
 import { Attempts, QueuedTurn, TurnQueue } from './turn-queue'
 import { TurnRun } from './turn-run'
-import { UsedMark } from './used-mark'
 
 /**
  * While a turn runs, an alarm is set this many milliseconds ahead. If the object dies before the turn ends, the alarm
@@ -53,7 +51,7 @@ const HEARTBEAT_MS = 30_000
 /** Seconds after which a reader who waits for D1 should retry. */
 const RETRY_READING = 5
 
-export class Conversation extends AnsweringObject implements ConversationRpc {
+export class Conversation extends CountingObject implements ConversationRpc {
   readonly #id = nameOf(this.ctx.id)
   readonly #alarm = new Alarm(this.ctx.storage, { conversation: this.#id })
   readonly #mark = new UsedMark(this.ctx.storage, this.#alarm)
@@ -116,6 +114,10 @@ export class Conversation extends AnsweringObject implements ConversationRpc {
     return taken.value
       ? { ok: true, value: { elsewhere: name, continues: true } }
       : this.ask(request, searching)
+  }
+
+  once(single: Single, conversationId?: string): Promise<Outcome<Reads>> {
+    return attempt(() => answerOnce(this.env, single, conversationId))
   }
 
   async lookBack(reading: string, asker?: Asker, after?: number, origin?: Origin): Promise<Seen> {

@@ -1,5 +1,6 @@
 /**
- * The deletion of a conversation: its messages in the histories, its rows in D1, and whatever its object stores.
+ * The deletion of a conversation: its messages in the histories, its rows in D1, and whatever its object stores. A mark that a
+ * conversation existed may stay: a request can be led to its id again by what it says, even if somebody else sends it.
  */
 
 import { database } from '../db/client'
@@ -59,5 +60,35 @@ export class Erasure {
       await hideConversation(database(this.#env), this.#id).catch(() => {})
       return false
     }
+  }
+}
+
+const KEY = 'used_until'
+
+export class UsedMark {
+  readonly #storage: DurableObjectStorage
+  readonly #alarm: Alarm
+
+  /** @param alarm fires when the mark is no longer needed */
+  constructor(storage: DurableObjectStorage, alarm: Alarm) {
+    this.#storage = storage
+    this.#alarm = alarm
+  }
+
+  get isSet(): boolean {
+    return this.#storage.kv.get(KEY) !== undefined
+  }
+
+  /**
+   * Deletes everything the object stores, and leaves a mark if one is still needed.
+   * @param until when requests stop being led here, in milliseconds since 1970; undefined: as an earlier mark
+   *   says
+   */
+  async clear(until = this.#storage.kv.get<number>(KEY) ?? 0): Promise<void> {
+    await this.#storage.deleteAll()
+    this.#alarm.rang()
+    if (until <= Date.now()) return
+    this.#storage.kv.put(KEY, until)
+    this.#alarm.set(until)
   }
 }

@@ -1,10 +1,23 @@
 /**
- * What the history collections still hold of a conversation. Anybody may have deleted messages through the
- * documents API.
+ * What the history collections hold of a conversation, for its object: which turns are left, since anybody may have deleted
+ * messages through the documents API, and what was said up to a turn, for readers of finished turns and for a question that
+ * continues from an earlier turn in a conversation of its own.
  */
+
+import { database } from '../db/client'
+import { ttlsOf } from '../db/conversation-models'
+import { coded } from '../errors'
+import { type Part, textOf } from '../lib/parts'
 import { historyStore } from '../registry/engines'
 import type { Origin } from '../search/fault-log'
+import { unknownTurn } from '../turn/errors'
+import type { HistoryMessage, Reading } from '../turn/events'
+import { readHistory } from '../turn/look-back'
+import type { AskRequest } from '../turn/request'
+import { type TranscriptMessage, transcriptOf } from '../turn/transcript'
+import type { Asked } from './event-log'
 import type { Memory } from './memory'
+import { QUEUE_LIMIT } from './turn-queue'
 
 /**
  * Finds turns, from a number on, whose messages somebody deleted. Turns that are not delivered yet do not
@@ -66,4 +79,111 @@ export async function dropDeletedRecords(
   const deleted = await deletedTurns(env, memory, conversationId, Math.min(...waiting)).catch(() => [])
   if (memory.closed) return
   for (const turn of deleted) memory.records.reduce(turn)
+}
+
+/** What a reader of finished turns gets besides their logs. @param from the first of them */
+export async function askedOf(
+  env: Cloudflare.Env,
+  memory: Memory,
+  conversationId: string,
+  from: number,
+  { results, history }: Reading = {},
+): Promise<Asked> {
+  const histories = history ? await historiesOf(env, memory, conversationId, from) : undefined
+  return { results, histories }
+}
+
+/**
+ * @param from the first turn
+ * @returns by turn: its messages and all before it, oldest first, without expired ones
+ */
+async function historiesOf(
+  env: Cloudflare.Env,
+  memory: Memory,
+  conversationId: string,
+  from: number,
+): Promise<Map<number, HistoryMessage[]>> {
+  const turns = memory.log.ended(from).filter(({ status }) => status === 'done')
+  if (turns.length === 0) return new Map()
+  const all = await Promise.all(
+    memory.histories.map((historyId) => messagesIn(env, memory, conversationId, historyId)),
+  )
+  return new Map(
+    turns.map(({ turn, saidAt }) => {
+      const answer = memory.log.turn(turn)?.answer
+      const told = all.map((messages) => upTo(messages, answer, saidAt)).find((found) => found !== undefined)
+      // Its answer was deleted or changed: what was said until then.
+      return [turn, told ?? (all.at(-1) ?? []).filter(({ timestamp }) => timestamp <= (saidAt ?? 0))]
+    }),
+  )
+}
+
+/** The messages up to an answer. Several turns may share its second, so the time alone does not tell. */
+function upTo(
+  messages: HistoryMessage[],
+  answer: Part[] | undefined,
+  saidAt: number | null,
+): HistoryMessage[] | undefined {
+  const said = answer && textOf(answer)
+  const at = messages.findIndex(
+    ({ role, content, timestamp }) =>
+      role === 'assistant' && textOf(content) === said && timestamp === saidAt,
+  )
+  return at < 0 ? undefined : messages.slice(0, at + 1)
+}
+
+/** What one history holds of a conversation, oldest first, without what has expired. */
+async function messagesIn(
+  env: Cloudflare.Env,
+  memory: Memory,
+  conversationId: string,
+  historyId: string,
+): Promise<HistoryMessage[]> {
+  const { messages } = await readHistory(
+    {
+      messages: async () => {
+        const stored = await historyStore(env, historyId).messages(conversationId, [])
+        const pending = memory.closed ? [] : memory.outbox.pending(historyId, [])
+        return { messages: [...stored, ...pending], complete: true }
+      },
+      ttls: (ids) => ttlsOf(database(env), ids).catch(() => new Map<string, number>()),
+      now: () => Date.now(),
+    },
+    { id: '', ttl: Number.POSITIVE_INFINITY },
+  )
+  return messages
+}
+
+/**
+ * Returns what was said up to the turn that a question continues from.
+ * @param continued whether another question is running there or waiting
+ * @returns undefined if that is the last turn; the question then stays in its conversation
+ * @throws ApiError 404 for a turn that is not there; 409 for one that is still being written while another
+ *   question waits
+ */
+export async function transcriptTo(
+  env: Cloudflare.Env,
+  memory: Memory | undefined,
+  { conversationId, historyId, after = 0 }: AskRequest,
+  continued: boolean,
+): Promise<TranscriptMessage[] | undefined> {
+  const standing = memory?.log.standing(after) ?? 'unknown'
+  if (!memory || memory.closed || standing === 'unknown') throw unknownTurn()
+  if (standing !== 'earlier' && !continued) return undefined
+  if (standing === 'running') {
+    throw coded(
+      'conflict',
+      409,
+      'The previous response is still being written. Ask again when it is there.',
+      1,
+    )
+  }
+  // Include turns that may end meanwhile.
+  const later = Array.from(
+    { length: memory.log.latest()! - after + QUEUE_LIMIT + 1 },
+    (_, n) => after + 1 + n,
+  )
+  const without = memory.outbox.originsOf(later)
+  const stored = await historyStore(env, historyId).messages(conversationId, without)
+  return transcriptOf([...stored, ...memory.outbox.pending(historyId, without)])
 }

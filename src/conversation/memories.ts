@@ -35,7 +35,7 @@ import {
   pairs,
   tracesOf,
 } from './memory-views'
-import { openConversation } from './opened'
+import { openConversation } from './open-row'
 import { scopeOf } from './ownership'
 import type { SaidMessage } from './tell'
 

@@ -1,4 +1,4 @@
-/** Opens the record of a conversation for an asker. */
+/** Opens conversations: a new one before anything is said in it, and the record of one for an asker. */
 import { database } from '../db/client'
 import { type ConversationRow, findConversationRow } from '../db/conversations'
 import { unwrap } from '../errors'
@@ -6,7 +6,7 @@ import { unknownConversation } from '../turn/errors'
 import type { Asker } from '../turn/request'
 import { conversationObject } from './conversation-object'
 import { mayOpen } from './ownership'
-import { idOfHandle, isSealed } from './sealed-id'
+import { idOfHandle, isSealed, sealedId } from './sealed-id'
 
 /**
  * Returns D1's row of a conversation, once its object has delivered what D1 lacks: the beginning, or turns that ended
@@ -86,4 +86,36 @@ async function refusalOf(
  */
 export async function requireConversationId(env: Cloudflare.Env, asker: Asker, id: string): Promise<void> {
   if ((await refusalOf(env, asker, id)) !== undefined) throw unknownConversation()
+}
+
+export interface NewConversation {
+  protocol: string
+  /** id of the Collection object of its history collection, and the model id that its messages carry */
+  historyId: string
+  modelId: string
+  /** seconds */
+  ttl: number
+  /** '': it is named after its first question */
+  title: string
+  /** kept with its row in D1, as JSON */
+  details: object
+}
+
+/** @returns its id @throws ApiError 503 while D1 is unavailable */
+export async function openConversation(
+  env: Cloudflare.Env,
+  asker: Asker,
+  { details, ...given }: NewConversation,
+): Promise<string> {
+  const id = await sealedId(env)
+  unwrap(
+    await conversationObject(env, id).tell({
+      what: 'open',
+      conversationId: id,
+      asker,
+      ...given,
+      details: JSON.stringify(details),
+    }),
+  )
+  return id
 }

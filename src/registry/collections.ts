@@ -1,13 +1,20 @@
 /** Creates, lists and drops collections. */
 import { database } from '../db/client'
-import { deleteCollection, findCollectionRow, insertCollection, listCollectionRows } from '../db/collections'
+import {
+  deleteCollection,
+  findCollectionRow,
+  insertCollection,
+  isOwn,
+  listCollectionRows,
+} from '../db/collections'
 import { ApiError, asError, coded, type Outcome, unwrap } from '../errors'
+import { mapFew } from '../lib/few'
 import { collectionObject } from '../search/collection/handle'
 import { outlineOf } from '../search/collection/outline'
 import type { Origin } from '../search/fault-log'
 import { parseName, parseSchema } from '../search/schema/schema'
 import { isObject } from '../search/schema/values'
-import type { CollectionSummary } from '../search/types'
+import type { CollectionSummary, SchemaProgress } from '../search/types'
 import { connect, reconnect } from './clusters'
 import { documentsOf } from './engines'
 import { findCollection, forgetName, forgetNames, lookUp } from './names'
@@ -161,4 +168,20 @@ export async function dropCollection(env: Cloudflare.Env, name: string): Promise
   if (summary.ok) return summary.value
   if (handle.engine === 'object') throw missing
   return { name: handle.name, num_documents: 0, engine: { type: handle.engine } }
+}
+
+/** Objects asked at the same time. */
+const AT_ONCE = 20
+
+/** @param isOpen whether the caller may know of a collection */
+export async function schemaChanges(
+  env: Cloudflare.Env,
+  isOpen: (collection: string) => boolean,
+): Promise<({ collection: string } & SchemaProgress)[]> {
+  const rows = (await listCollectionRows(database(env), 0, 0)).filter((row) => isOwn(row) && isOpen(row.name))
+  const all = await mapFew(rows, AT_ONCE, async ({ name, objectId }) => {
+    const progress = await collectionObject(env, objectId).schemaProgress()
+    return progress === undefined ? [] : [{ collection: name, ...progress }]
+  })
+  return all.flat()
 }

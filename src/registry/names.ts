@@ -1,13 +1,15 @@
 /** Finds the object of a collection by name or alias. */
+
 import { waitUntil } from 'cloudflare:workers'
 import * as v from 'valibot'
 import { type Database, database, nearby, noteWrite } from '../db/client'
 import { type CollectionRow, findCollectionRow } from '../db/collections'
 import { RowCache } from '../db/row-cache'
-import { collectionMissing } from '../errors'
+import { collectionMissing, unwrap } from '../errors'
 import { once } from '../lib/once'
-import type { Outline } from '../search/collection/outline'
+import { type Outline, outlineOf, searchableFields } from '../search/collection/outline'
 import type { CollectionPlace } from '../search/types'
+import { retrieverOf } from './engines'
 
 export interface CollectionHandle extends CollectionPlace {
   /** the collection's own name, also when an alias was given */
@@ -17,8 +19,8 @@ export interface CollectionHandle extends CollectionPlace {
 }
 
 /**
- * How long a name is cached, in milliseconds. If a collection is dropped and created again under its name, another
- * isolate may answer 404 for this long.
+ * How long a name and an outline are cached, in milliseconds. If a collection is dropped and created again under its name, another
+ * isolate may answer 404 for this long, and fields that were just added are only searched after it.
  */
 const CACHE_MS = 3_000
 
@@ -93,4 +95,21 @@ export function forgetName(name: string): void {
 export function forgetNames(): void {
   noteWrite()
   names.clear()
+}
+
+/**
+ * Outlines of collections, for questions, which need not ask the collection's object then. These are of collections whose rows have none, or one without a searchable field. The key is the object's id, since a
+ * collection that is made again under a name has another object.
+ */
+const outlines = new RowCache<Outline>('the outline of a collection', CACHE_MS)
+
+/** @throws ApiError 404 `Collection not found` */
+export async function findOutline(env: Cloudflare.Env, collection: string): Promise<Outline> {
+  const place = await findForQuestion(env, collection)
+  // A row may be a minute old, and documents with fields of any name may have come since.
+  if (place.outline && searchableFields(place.outline).length > 0) return place.outline
+  const outline = await outlines.find(place.objectId, async () =>
+    outlineOf(unwrap(await retrieverOf(env, place).schema())),
+  )
+  return outline!
 }

@@ -2,8 +2,8 @@
 import { createExecutionContext, waitOnExecutionContext } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { expect, it, vi } from 'vitest'
+import { waitToBegin } from '../../src/api/http/front-door'
 import { app } from '../../src/app'
-import { waitToBegin } from '../../src/conversation/beginnings'
 
 const MESSAGE = 'Too many questions are asked at once. Try again in a few seconds.'
 

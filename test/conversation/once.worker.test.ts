@@ -1,6 +1,6 @@
 import { env } from 'cloudflare:workers'
 import { afterEach, expect, it, vi } from 'vitest'
-import { AnsweringObject } from '../../src/conversation/answering-object'
+import { Conversation } from '../../src/conversation/conversation'
 import * as conversations from '../../src/conversation/conversation-object'
 import { answerOnce, askOnce } from '../../src/conversation/once'
 import { unwrap } from '../../src/errors'
@@ -70,7 +70,7 @@ it('is answered by an object, which stores nothing of it', async () => {
 })
 
 it('is answered in the Worker if the objects are of the version before', async () => {
-  const inObjects = vi.spyOn(AnsweringObject.prototype, 'once')
+  const inObjects = vi.spyOn(Conversation.prototype, 'once')
   expect((await linesOf((await askOnce(env, single(LOCAL))).events)).at(-1)!.type).toBe('done')
   expect(inObjects).toHaveBeenCalledOnce()
   const { conversationObject } = conversations

@@ -1,5 +1,5 @@
 /** The card by which other agents find an assistant. It needs a key, because it reveals which assistants exist. */
-import { openParties } from '../http/chat-parties'
+import { openParties } from '../http/chat-names'
 import type { OpenCall } from '../http/route'
 
 /** @throws ApiError 401, 404 */

@@ -5,8 +5,7 @@ import { ApiError } from '../../errors'
 import { once } from '../../lib/once'
 import { isTerminal } from '../../turn/events'
 import { parseJson, readText } from '../http/body'
-import { type ChatParties, findChat } from '../http/chat-names'
-import { openParties } from '../http/chat-parties'
+import { type ChatParties, findChat, openParties } from '../http/chat-names'
 import {
   INVALID_PARAMS,
   METHOD_NOT_FOUND,

@@ -2,7 +2,7 @@
 import { textOf } from '../../lib/parts'
 import { listAssistants } from '../../registry/assistants'
 import { readJson } from '../http/body'
-import { openParties } from '../http/chat-parties'
+import { openParties } from '../http/chat-names'
 import { admitAsker, openHere } from '../http/open-assistant'
 import { json } from '../http/response'
 import type { OpenCall } from '../http/route'

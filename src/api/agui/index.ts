@@ -1,7 +1,12 @@
 /** AG-UI, and the routes of CopilotKit's runtime on it (contract 3.6). */
-import { type App, register } from '../http/route'
+
+import { type App, type OpenCall, register } from '../http/route'
+import { askChat, openQuestion } from '../shared/chats'
+import { chatReader } from '../shared/read'
+import { streamTurn } from '../shared/stream'
 import { connect, info, stop } from './copilotkit'
-import { run } from './run'
+import { AgUiEncoder } from './encoder'
+import { readQuestion, readRun } from './request'
 
 export const mountAgUi = (app: App): void =>
   register(app, [
@@ -11,3 +16,21 @@ export const mountAgUi = (app: App): void =>
     { method: 'POST', path: '/copilotkit/agent/:assistant/connect', open: true, handle: connect },
     { method: 'POST', path: '/copilotkit/agent/:assistant/stop/:chat', open: true, handle: stop },
   ])
+
+export async function run(call: OpenCall): Promise<Response> {
+  const { parties, bodyText, body } = await openQuestion(call, 'agui', (given) => ({
+    name: readRun(given).thread,
+  }))
+  const { question, transcript, ...asked } = readQuestion(body)
+  const { events, resume, conversationId } = await askChat(parties, {
+    chat: asked.thread,
+    question,
+    transcript,
+    protocol: 'agui',
+    bodyText,
+  })
+  return streamTurn(chatReader(events, resume), new AgUiEncoder(asked, parties.assistant), {
+    headers: { 'x-parley-conversation-id': conversationId },
+    opensAt: 'event',
+  })
+}

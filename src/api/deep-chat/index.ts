@@ -2,7 +2,7 @@
 
 import { inFull } from '../../errors'
 import { textOf } from '../../lib/parts'
-import { openParties } from '../http/chat-parties'
+import { openParties } from '../http/chat-names'
 import { deliver } from '../http/deliver'
 import { type FailedRequest, failureOf, json } from '../http/response'
 import { type App, type OpenCall, type Route, register } from '../http/route'

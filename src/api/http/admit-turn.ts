@@ -2,13 +2,14 @@
 import type { Access } from '../../auth/access'
 import { requireBudget } from '../../auth/budgets'
 import { sha256 } from '../../auth/digest'
+import { identify } from '../../auth/pins'
 import { requireRate } from '../../auth/rate-limit'
-import { isToldApart } from '../../conversation/ownership'
+import { presentedVisitor, visitorDigest } from '../../auth/visitor'
+import { isToldApart, userProof, visitorProof } from '../../conversation/ownership'
 import { isUnguessable } from '../../conversation/unguessable'
 import { ApiError } from '../../errors'
 import type { ConversationModelConfig } from '../../models/language-model'
 import type { Asker } from '../../turn/request'
-import { askerOf, type Caller } from './asker'
 import { begun, enter } from './front-door'
 import type { RequestRecord } from './request-log'
 
@@ -106,4 +107,32 @@ export async function admitTurn(
     ...(turnsPerDay !== undefined && { turnsPerDay }),
     ...(accesses.some(({ forPages }) => forPages) && { plain: true }),
   }
+}
+
+/** A request and what it says about its sender. */
+export interface Caller {
+  request: Request
+  /** the keys of the request; first that of the first search */
+  accesses: readonly Access[]
+  /** the user that the request names */
+  userId: string | undefined
+}
+
+/**
+ * Who asks, and how far the key reaches.
+ * @param action what is done to conversations. A key that lists this action by name reaches conversations of others
+ * @throws ApiError 400 for a name that is too long or an invalid visitor's secret, 401 if keys fix different users
+ */
+export async function askerOf(
+  { request, accesses, userId }: Caller,
+  action = 'conversations:get',
+): Promise<Asker> {
+  const { owner, userId: user, proven } = identify(accesses, userId)
+  const secret = presentedVisitor(request)
+  const proofs = [
+    ...(proven ? [userProof(user)] : []),
+    ...(secret === undefined ? [] : [visitorProof(await visitorDigest(owner, secret))]),
+  ]
+  const reach = accesses[0]!.reach(action)
+  return { owner, userId: user, proofs, ...(reach !== 'own' && { reach }) }
 }

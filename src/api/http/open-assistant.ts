@@ -1,9 +1,15 @@
-/** Finds the assistants that a key may ask. */
+/** Finds the assistants and conversation models that a key may ask. */
+
 import { type Access, ASK_ACTIONS, mayAskAssistant } from '../../auth/access'
 import { admit, requireOrigin } from '../../auth/admit'
 import { mayAsk } from '../../auth/pins'
+import { ApiError } from '../../errors'
 import { matchesOrigin } from '../../lib/origins'
+import type { ConversationModelConfig } from '../../models/language-model'
 import { type Assistant, assistantNotFound, findAssistant, searchesOf } from '../../registry/assistants'
+import { findModel } from '../../registry/models'
+import { findForQuestion } from '../../registry/names'
+import type { FindResource } from '../../registry/resources'
 import { presentedKey } from './presented-key'
 import type { RequestRecord } from './request-log'
 import type { OpenCall } from './route'
@@ -78,4 +84,27 @@ export async function openAssistant(
   if (!open) throw assistantNotFound()
   requireListed(open, record)
   return open
+}
+
+/** @returns undefined if the model is unknown or the key may not ask it: callers cannot tell which */
+export const findOpenModel = async (
+  env: Cloudflare.Env,
+  accesses: readonly Access[],
+  id: string,
+  find?: FindResource,
+): Promise<ConversationModelConfig | undefined> =>
+  mayAsk(accesses, id) ? findModel(env, id, find) : undefined
+
+export async function findHistory(env: Cloudflare.Env, model: ConversationModelConfig): Promise<string> {
+  try {
+    return (await findForQuestion(env, model.history_collection)).objectId
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    throw new ApiError(
+      400,
+      `The history collection \`${model.history_collection}\` of the conversation model does not exist any more.`,
+      undefined,
+      true,
+    )
+  }
 }

@@ -1,4 +1,6 @@
 /** Reads request parameters from a query string, and joins parameters from several sources. */
+
+import { ApiError } from '../../errors'
 import { parseFilter } from '../../search/filter/parse'
 import { splitOutside } from '../../search/fragment'
 import type { SearchParameters } from '../../search/types'
@@ -105,4 +107,11 @@ function bothFilters(a: Readonly<SearchParameters>, b: Readonly<SearchParameters
   parseFilter(a.filter_by)
   parseFilter(b.filter_by)
   return { filter_by: `(${a.filter_by}) && (${b.filter_by})` }
+}
+
+/** @returns 0 for none @throws ApiError 400 with this message */
+export function unsigned(value: string | undefined, message: string): number {
+  if (value === undefined) return 0
+  if (!/^\d{1,9}$/.test(value)) throw new ApiError(400, message)
+  return Number(value)
 }

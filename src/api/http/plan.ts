@@ -16,9 +16,8 @@ import type { SearchReply } from '../../turn/events'
 import type { PlannedSearch } from '../../turn/request'
 import { replyOf } from '../../turn/retrieve'
 import { joinScope } from './joins'
-import { fill, parameterValue } from './parameters'
+import { fill, parameterValue, unsigned } from './parameters'
 import { originOf, type RequestRecord } from './request-log'
-import { unsigned } from './unsigned'
 
 /** Parameters of the request that are not for the search. */
 const REQUEST_ONLY = [

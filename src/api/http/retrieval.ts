@@ -2,7 +2,7 @@
 import type { Access } from '../../auth/access'
 import { ApiError } from '../../errors'
 import type { Assistant, AssistantSearch } from '../../registry/assistants'
-import { findOutline } from '../../registry/outlines'
+import { findOutline } from '../../registry/names'
 import { hiddenFields, type Outline, searchableFields } from '../../search/collection/outline'
 import { quoted } from '../../search/filter/print'
 import { weightsOf } from '../../search/request/question'

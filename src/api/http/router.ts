@@ -1,6 +1,7 @@
 /** The app's router: Hono's trie, built on demand for the routes that a kind of request can match. */
 import type { Result, Router } from 'hono/router'
 import { TrieRouter } from 'hono/router/trie-router'
+import type { App } from './route'
 
 /** Represents all first words that no route begins with. */
 const OTHER = ''
@@ -106,3 +107,22 @@ export class LazyRouter<T> implements Router<T> {
     return trie
   }
 }
+
+const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
+
+/**
+ * The methods of the routes that match a path. Patterns that take every method, or any first word, do not count: they
+ * answer wrong methods themselves.
+ */
+export function methodsOf(app: App, path: string): string[] {
+  return METHODS.filter((method) =>
+    app.router.match(method, path)[0].some(([[, route]]) => {
+      const pattern = route.path
+      return route.method === method && !pattern.startsWith('/:') && !pattern.endsWith('/*')
+    }),
+  )
+}
+
+/** Answers `OPTIONS` outside a preflight. @param allowed not empty */
+export const options = (allowed: string): Response =>
+  new Response(null, { status: 204, headers: { allow: `${allowed}, OPTIONS` } })

@@ -9,7 +9,7 @@ import { requireFewSearches } from '../../auth/searches'
 import { ApiError } from '../../errors'
 import { once } from '../../lib/once'
 import { parseJson, readText } from '../http/body'
-import { openParties } from '../http/chat-parties'
+import { openParties } from '../http/chat-names'
 import {
   INVALID_REQUEST,
   METHOD_NOT_FOUND,

@@ -9,7 +9,7 @@ import { contentOf } from '../../lib/parts'
 import { byteLength } from '../../turn/serialise'
 import { admitTurn } from '../http/admit-turn'
 import type { ChatParties } from '../http/chat-names'
-import { findOpenModel } from '../http/open-model'
+import { findOpenModel } from '../http/open-assistant'
 import type { AssistantAnswering } from '../shared/assistant'
 import type { ModelQuestion } from './question'
 

@@ -3,8 +3,7 @@
 import type { InferOutput } from 'valibot'
 import { textOf } from '../../lib/parts'
 import type { Turn } from '../../turn/fold'
-import { asAsked } from '../shared/asked'
-import { repliesOf } from '../shared/results'
+import { asAsked, repliesOf } from '../shared/results'
 import type { Answer } from './response-schemas'
 
 export type AnswerBody = Omit<InferOutput<typeof Answer>, 'results'> & { results: unknown[] }

@@ -11,9 +11,8 @@
 import { textOf } from '../../lib/parts'
 import type { SearchReply, TurnEvent } from '../../turn/events'
 import type { Wording } from '../../turn/wording'
-import { asAsked } from '../shared/asked'
 import { COMMENT, HEARTBEAT_MS } from '../shared/event-stream'
-import { repliesOf } from '../shared/results'
+import { asAsked, repliesOf } from '../shared/results'
 import { wordsOf } from './errors'
 
 /** How long a client waits before it reconnects, in milliseconds. Sent once, at the beginning of a stream. */

@@ -2,7 +2,7 @@
 import { FEEDBACK_ACTION } from '../../auth/access'
 import { deleteFeedback, giveFeedback } from '../../conversation/conversations'
 import type { Asker } from '../../turn/request'
-import { askerOf } from '../http/asker'
+import { askerOf } from '../http/admit-turn'
 import { json } from '../http/response'
 import type { operations } from './operations'
 import type { Served } from './route'

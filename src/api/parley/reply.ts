@@ -2,10 +2,8 @@
 import type { Answering } from '../../conversation/ask'
 import { deliver } from '../http/deliver'
 import { COMMENT, type EventEncoder, streamEvents } from '../shared/event-stream'
-import { throwFailure } from '../shared/failure'
-import { OPENINGS, Patience } from '../shared/head'
-import type { EventReader } from '../shared/read'
-import { wholeTurn } from '../shared/stream'
+import { type EventReader, throwFailure } from '../shared/read'
+import { OPENINGS, Patience, wholeTurn } from '../shared/stream'
 import { answerOf } from './answer'
 import { LogEncoder, RETRY } from './encoder'
 

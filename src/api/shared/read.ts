@@ -1,4 +1,6 @@
 /** Reads the events that a Conversation object streams: lines of JSON. */
+
+import { coded } from '../../errors'
 import { errorOf, interrupted, searchFailed } from '../../turn/errors'
 import { readEvent } from '../../turn/event-line'
 import { isForReaders, isNumbered, isTerminal, type Position, type TurnEvent } from '../../turn/events'
@@ -136,4 +138,9 @@ export function searchError(event: TurnEvent): TurnEvent | undefined {
 /** A turn always ends in `done` or `error`. If its stream ends without either, it was cut off. @throws ApiError 503 */
 export function endless(): never {
   throw interrupted()
+}
+
+/** @throws ApiError if this event is the turn's error */
+export function throwFailure(event: TurnEvent): void {
+  if (event.type === 'error') throw coded(event.code, event.status, event.message)
 }

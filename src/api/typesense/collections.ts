@@ -17,11 +17,10 @@ import { isObject } from '../../search/schema/values'
 import type { CollectionSummary } from '../../search/types'
 import { readExactJson } from '../http/body'
 import { hinting, NEEDED } from '../http/hint'
-import { isTrue, listed } from '../http/parameters'
+import { isTrue, listed, unsigned } from '../http/parameters'
 import { originOf } from '../http/request-log'
 import { json } from '../http/response'
 import type { Call, Route } from '../http/route'
-import { unsigned } from '../http/unsigned'
 import { openCollection } from './collection'
 
 /**

@@ -23,9 +23,9 @@ import { deleteDictionary, getDictionary, importDictionary, listDictionaries } f
 import type { CollectionRpc } from '../../search/collection/rpc'
 import { readJson, readText } from '../http/body'
 import { hinting, NEEDED } from '../http/hint'
+import { unsigned } from '../http/parameters'
 import { json } from '../http/response'
 import type { Call, Route } from '../http/route'
-import { unsigned } from '../http/unsigned'
 
 /** The routes of a kind of sets. @param resource as paths and actions of keys name it */
 function routesOf(resource: string, kind: SetKind): Route[] {

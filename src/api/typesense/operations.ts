@@ -4,8 +4,8 @@
  */
 import { ApiError } from '../../errors'
 import { clearReplies } from '../../registry/cleared'
+import { schemaChanges } from '../../registry/collections'
 import { databaseBytes } from '../../registry/engines'
-import { schemaChanges } from '../../registry/schema-changes'
 import { isObject } from '../../search/schema/values'
 import { readJson } from '../http/body'
 import { json } from '../http/response'

@@ -12,9 +12,8 @@ import { DEFAULT_GROUP_LIMIT, MAX_GROUPED_HITS } from '../../search/limits'
 import { byRank } from '../../search/merge-lists'
 import type { Document, Hit, SearchParameters, SearchResult } from '../../search/types'
 import type { PlannedSearch } from '../../turn/request'
-import { listed } from '../http/parameters'
+import { listed, unsigned } from '../http/parameters'
 import { runSearch } from '../http/plan'
-import { unsigned } from '../http/unsigned'
 import { merge, requireSameSorts, type SortClause, sortClauses, withoutDuplicates } from './union-merge'
 
 const MOST_PER_PAGE = 250

@@ -5,7 +5,7 @@
 import { ApiError } from '../../errors'
 import { textOf } from '../../lib/parts'
 import { emptyTurn, fold } from '../../turn/fold'
-import { openParties } from '../http/chat-parties'
+import { openParties } from '../http/chat-names'
 import { json } from '../http/response'
 import type { OpenCall } from '../http/route'
 import { runningTurn } from '../shared/chats'

@@ -12,7 +12,7 @@
 import { Prefetch } from '../../conversation/prefetch'
 import { ApiError, type Failure } from '../../errors'
 import { pause } from '../../lib/pause'
-import { openParties } from '../http/chat-parties'
+import { openParties } from '../http/chat-names'
 import { enter, leave } from '../http/front-door'
 import { logRequest, newRecord } from '../http/request-log'
 import { errorResponse } from '../http/response'
