@@ -116,6 +116,40 @@ it('a message of a UI message stream keeps its sources and its suggestions', asy
   expect(stored).toMatchObject({ id: messageId, role: 'assistant', metadata: messageMetadata })
 })
 
+it('a thread of AG-UI has the messages that its client had, with what stood beside the last one', async () => {
+  const input = { threadId: crypto.randomUUID(), runId: 'run', tools: [], context: [], state: {} }
+  const body = { ...input, messages: [{ id: 'q', role: 'user', content: QUESTION }] }
+  const response = await send('POST', '/agui/guide', { body })
+  const frames = framesOf(await response.text())
+  const contents = frames.filter(({ type }) => type === 'TEXT_MESSAGE_CONTENT')
+  const { messageId } = contents[0]
+  const said = [
+    { id: `${messageId}.question`, role: 'user', content: QUESTION },
+    { id: messageId, role: 'assistant', content: contents.map(({ delta }) => delta).join('') },
+  ]
+  const connect = async (thread: string) =>
+    framesOf(
+      await (
+        await send('POST', '/copilotkit/agent/guide/connect', { body: { ...body, threadId: thread } })
+      ).text(),
+    )
+  await abortAllDurableObjects()
+  const reopened = await connect(input.threadId)
+  const beside = frames.filter(({ type }) => type === 'CUSTOM')
+  expect(beside.map(({ name }) => name)).toContain('sources')
+  expect(reopened).toEqual([
+    frames[0],
+    { type: 'MESSAGES_SNAPSHOT', messages: said },
+    ...beside,
+    frames.at(-1),
+  ])
+  await later(response.headers.get('x-parley-conversation-id') ?? '')
+  expect((await connect(input.threadId))[1].messages.slice(0, 2)).toEqual(said)
+  const nothing = await connect(crypto.randomUUID())
+  expect(nothing.map(({ type }) => type)).toEqual(['RUN_STARTED', 'MESSAGES_SNAPSHOT', 'RUN_FINISHED'])
+  expect(nothing[1].messages).toEqual([])
+})
+
 it('widgets read their answers with the same links', async () => {
   const deepChat = { conversation_id: crypto.randomUUID(), messages: [{ role: 'user', text: QUESTION }] }
   const n8n = { action: 'sendMessage', sessionId: crypto.randomUUID(), chatInput: QUESTION }

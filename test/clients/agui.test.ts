@@ -127,6 +127,8 @@ describe('HttpAgent', () => {
     expect(JSON.parse(stopped.text)).toEqual({ stopped: true })
     const events = await read
     expect(events.at(-1)).toMatchObject({ type: 'RUN_FINISHED', outcome: { type: 'cancelled' } })
+    // It has the question, too, which another page asked.
+    expect(again.messages.map(({ role }) => role)).toEqual(['user', 'assistant'])
   })
 })
 
@@ -153,7 +155,12 @@ describe("CopilotKit's routes", () => {
       .trim()
       .split('\n\n')
       .map((frame) => JSON.parse(frame.slice('data: '.length)))
-    expect(events.map(({ type }) => type)).toEqual(['RUN_STARTED', 'MESSAGES_SNAPSHOT', 'RUN_FINISHED'])
+    expect(events.map(({ type }) => type)).toEqual([
+      'RUN_STARTED',
+      'MESSAGES_SNAPSHOT',
+      'CUSTOM',
+      'RUN_FINISHED',
+    ])
     expect(events[1].messages).toMatchObject([
       { role: 'user', content: 'an action series' },
       { role: 'assistant', content: 'You asked: an action series' },

@@ -1,5 +1,4 @@
 /** Requests of CopilotKit's client to its runtime, other than runs. */
-import { textOf } from '../../lib/parts'
 import { listAssistants } from '../../registry/assistants'
 import { readJson } from '../http/body'
 import { openParties } from '../http/chat-names'
@@ -8,8 +7,8 @@ import { json } from '../http/response'
 import type { OpenCall } from '../http/route'
 import { runningTurn, stopChat, turnsOf } from '../shared/chats'
 import { streamTurn } from '../shared/stream'
-import { AgUiEncoder, frame, messageId } from './encoder'
-import { type Run, readRun } from './request'
+import { AgUiEncoder } from './encoder'
+import { readRun } from './request'
 
 /** GET /info: the assistants that the key may ask, as agents. */
 export async function info(call: OpenCall): Promise<Response> {
@@ -31,23 +30,11 @@ export async function connect(call: OpenCall): Promise<Response> {
   const parties = await openParties(call)
   const { messages: _, ...asked } = readRun(await readJson(call.request))
   const running = await runningTurn(parties, asked.thread)
-  if (running) {
-    return streamTurn(running, new AgUiEncoder(asked, parties.assistant), { headers: {}, opensAt: 'once' })
-  }
-  const { conversationId, turns } = await turnsOf(parties, asked.thread)
-  const messages = turns
-    .filter(({ answer }) => answer.length > 0)
-    .flatMap(({ turn, question, answer }) => [
-      { id: `${messageId(conversationId, turn)}.question`, role: 'user', content: textOf(question) },
-      { id: messageId(conversationId, turn), role: 'assistant', content: textOf(answer) },
-    ])
-  return new Response(replay(asked, messages), { headers: { 'content-type': 'text/event-stream' } })
+  const { turns } = await turnsOf(parties, asked.thread)
+  const encoder = new AgUiEncoder(asked, parties.assistant, turns)
+  if (running) return streamTurn(running, encoder, { headers: {}, opensAt: 'once' })
+  return new Response(encoder.reopened(), { headers: { 'content-type': 'text/event-stream' } })
 }
-
-const replay = ({ thread: threadId, run: runId }: Run, messages: unknown[]): string =>
-  frame({ type: 'RUN_STARTED', threadId, runId }) +
-  frame({ type: 'MESSAGES_SNAPSHOT', messages }) +
-  frame({ type: 'RUN_FINISHED', threadId, runId })
 
 export async function stop(call: OpenCall): Promise<Response> {
   const parties = await openParties(call)

@@ -6,25 +6,35 @@
  * Clients fail on `[DONE]` and on anything after RUN_FINISHED or RUN_ERROR.
  */
 import type { Failure } from '../../errors'
+import { textOf } from '../../lib/parts'
 import { codeOf } from '../../turn/errors'
 import type { TurnEvent } from '../../turn/events'
-import { emptyTurn, fold, type Turn } from '../../turn/fold'
+import { emptyTurn, eventsOf, fold, type Turn } from '../../turn/fold'
 import { type AnswerSource, type SourceFields, sourcesOf } from '../shared/sources'
 import type { TurnEncoder } from '../shared/stream'
 import type { Run } from './request'
 
 export const frame = (event: Record<string, unknown>): string => `data: ${JSON.stringify(event)}\n\n`
 
+interface Message {
+  id: string
+  role: 'user' | 'assistant'
+  content: string
+}
+
 export class AgUiEncoder implements TurnEncoder {
   readonly #run: Run
   readonly #fields: SourceFields
+  readonly #earlier: readonly Turn[] | undefined
   readonly #turn: Turn = emptyTurn()
   /** a content event up to its text; undefined: no message is open */
   #before: string | undefined
 
-  constructor(run: Run, fields: SourceFields) {
+  /** @param earlier the thread's turns before, which have ended, for a client that reopens it; absent: it has their messages */
+  constructor(run: Run, fields: SourceFields, earlier?: readonly Turn[]) {
     this.#run = run
     this.#fields = fields
+    this.#earlier = earlier
   }
 
   encode(event: TurnEvent): string {
@@ -46,6 +56,14 @@ export class AgUiEncoder implements TurnEncoder {
     }
   }
 
+  /** A thread in which nothing is being written: its messages, and what the client showed beside the last answer. */
+  reopened(): string {
+    const last = this.#earlier?.at(-1)
+    if (!last) return this.#begin() + this.#edge('RUN_FINISHED')
+    const events = eventsOf(last).filter(({ type }) => type !== 'delta' && type !== 'part')
+    return events.map((event) => this.encode(event)).join('')
+  }
+
   /** A stop ends a run as well. It is not an error. */
   fail(failure: Failure): string {
     const code = codeOf(failure)
@@ -55,7 +73,25 @@ export class AgUiEncoder implements TurnEncoder {
 
   #begin(): string {
     const { ignored } = this.#run
-    return this.#edge('RUN_STARTED') + (ignored.length === 0 ? '' : custom('ignored', ignored))
+    return (
+      this.#edge('RUN_STARTED') +
+      (ignored.length === 0 ? '' : custom('ignored', ignored)) +
+      (this.#earlier === undefined ? '' : frame({ type: 'MESSAGES_SNAPSHOT', messages: this.#snapshot() }))
+    )
+  }
+
+  /** The messages of the thread, with the question whose answer is being written. */
+  #snapshot(): Message[] {
+    const ended = this.#earlier ?? []
+    const isNew = this.#turn.question.length > 0 && ended.every(({ turn }) => turn !== this.#turn.turn)
+    return [...ended, ...(isNew ? [this.#turn] : [])].flatMap(
+      ({ conversationId, turn, question, answer }) => {
+        const id = messageId(conversationId, turn)
+        const asked: Message = { id: `${id}.question`, role: 'user', content: textOf(question) }
+        const said: Message = { id, role: 'assistant', content: textOf(answer) }
+        return [asked, said].filter(({ content }) => content !== '')
+      },
+    )
   }
 
   #finish(type: 'success' | 'cancelled'): string {
@@ -89,7 +125,13 @@ export class AgUiEncoder implements TurnEncoder {
   }
 }
 
-const shown = ({ id, title, url, text }: AnswerSource) => ({ id, title, ...(url && { url }), text })
+/** With a stored turn, only short texts of documents are kept. */
+const shown = ({ id, title, url, text }: AnswerSource) => ({
+  id,
+  title,
+  ...(url && { url }),
+  ...(text && { text }),
+})
 
 const custom = (name: string, value: unknown): string => frame({ type: 'CUSTOM', name, value })
 
