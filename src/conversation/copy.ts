@@ -3,11 +3,11 @@
  * being written, is stored as a turn of its own, and costs nothing.
  */
 import { type ErrorCode, unwrap } from '../errors'
-import { lasting } from '../lib/parts'
 import { verdictOf } from '../models/language-model'
 import { errorOf, interrupted } from '../turn/errors'
 import { readEvent } from '../turn/event-line'
-import { type DoneEvent, type HistoryMessage, isForReaders, type TurnEvent } from '../turn/events'
+import { type DoneEvent, isForReaders, type TurnEvent } from '../turn/events'
+import { messagesOf } from '../turn/fold'
 import { historyOf } from '../turn/look-back'
 import type { TurnPorts } from '../turn/ports'
 import type { AskRequest } from '../turn/request'
@@ -80,21 +80,14 @@ class Copy {
   async #finish({ finish_reason, answer, ...event }: DoneEvent): Promise<void> {
     const { question, transcript = [], read, copies } = this.#request
     const now = this.#ports.now()
-    const timestamp = Math.floor(now / 1000)
     const before = historyOf(transcript, now).messages
-    const said: HistoryMessage[] = [
-      ...before,
-      { role: 'user', content: lasting(question), timestamp },
-      { role: 'assistant', content: answer, timestamp },
-    ]
-    // A turn that found nothing has no answer, so it is not stored.
-    const isAnswer = finish_reason !== 'no_results'
     const done: DoneEvent = { type: 'done', finish_reason, ...verdictOf(event), answer }
     if (copies !== undefined) this.#ports.emit({ type: 'copy', source: copies })
     if (before.length > 0) this.#ports.emit({ type: 'transcript', messages: before })
     this.storing = true
-    if (isAnswer) unwrap(await this.#ports.store(done, now))
-    if (read?.history && isAnswer) this.#ports.emit({ type: 'history', messages: said })
+    unwrap(await this.#ports.store(done, now))
+    const messages = messagesOf({ transcript: before, question, answer }, Math.floor(now / 1000))
+    if (read?.history) this.#ports.emit({ type: 'history', messages })
     this.#ports.emit(done)
   }
 }

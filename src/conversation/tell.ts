@@ -10,10 +10,12 @@ import { ApiError, unwrap } from '../errors'
 import { contentOf } from '../lib/parts'
 import { settlesWithin } from '../lib/settles'
 import { unknownConversation } from '../turn/errors'
-import type { MessageDetails } from '../turn/events'
+import type { LogEvent, LogEventBody, MessageDetails } from '../turn/events'
+import { foldTurn, traceOf } from '../turn/fold'
 import type { Asker, Begun } from '../turn/request'
 import type { Memory } from './memory'
 import { ownerOf } from './ownership'
+import { documentsOf, turnRow } from './turn-row'
 
 interface Whose {
   conversationId: string
@@ -139,41 +141,26 @@ async function say(
   memory.introduce({ ...told, title: input }, now)
   const conversation = entryOf(memory, told, now)
   const turn = memory.log.begin(now, conversation.expiresAt)
-  const events = [
+  const bodies: LogEventBody[] = [
     { type: 'question', question: contentOf(input) },
-    ...(response === '' ? [] : [{ type: 'delta', text: response }]),
+    ...(response === '' ? [] : [{ type: 'delta' as const, text: response }]),
+    { type: 'message', details: more },
     { type: 'done', finish_reason: 'stop', answer: contentOf(response) },
-  ].map((event, seq) => JSON.stringify({ ...event, conversation_id: conversationId, turn, seq }))
-  memory.log.append(turn, `${events.join('\n')}\n`)
+  ]
+  const events = bodies.map(
+    (body, seq): LogEvent => ({ ...body, conversation_id: conversationId, turn, seq }),
+  )
+  memory.log.append(turn, events.map((event) => `${JSON.stringify(event)}\n`).join(''))
   memory.log.finish(turn, 'done', now, conversation.expiresAt, false)
+  const whole = foldTurn(events)
   const timestamp = Math.floor(now / 1000)
-  const said = (role: 'user' | 'assistant', message: string) =>
-    !message ? [] : [{ conversation_id: conversationId, role, message, timestamp, model_id: modelId }]
-  const documents = [...said('user', input), ...said('assistant', response)]
+  const documents = documentsOf(whole, conversation, timestamp).filter(({ message }) => message.length > 0)
   if (documents.length > 0) memory.outbox.put(turn, historyId, documents, [])
   // Half of a turn can be deleted only if it has a question and an answer.
   if (documents.length > 1) memory.log.markSaid(turn, timestamp, 'stop')
   memory.records.put(turn, {
     conversation,
-    turn: {
-      conversationId,
-      turn,
-      question: input,
-      standalone: null,
-      answer: response,
-      finishReason: 'stop',
-      citations: '[]',
-      usage: JSON.stringify({ model: modelId }),
-      timings: '{}',
-      trace: JSON.stringify({ question: input, searches: [], calls: [], message: more }),
-      createdAt: now,
-      expiresAt: conversation.expiresAt,
-      followups: '[]',
-      assistant: null,
-      replacedBy: null,
-      passages: '[]',
-      verdict: null,
-    },
+    turn: turnRow(whole, traceOf(whole), now, conversation, modelId),
     usage: { day: dayOf(now), owner: ownerOf(asker).owner, modelId, inputTokens: 0, outputTokens: 0 },
     // This message cost nothing.
     copied: true,

@@ -1,12 +1,13 @@
-/** A turn as D1 keeps it, and back. */
+/** A turn as its history and D1 keep it, and back. */
 import type { ConversationEntry } from '../db/conversations'
 import type { StoredTurn, TurnRecord } from '../db/turns'
-import { contentOf } from '../lib/parts'
+import { contentOf, toStored } from '../lib/parts'
 import { readStored } from '../lib/stored-json'
 import type { Passage } from '../turn/events'
-import { emptyTurn, recordOf, type Turn, type TurnTrace } from '../turn/fold'
+import { emptyTurn, messagesOf, recordOf, type Turn, type TurnTrace } from '../turn/fold'
 import {
   citationsShape,
+  type HistoryDocument,
   type KeptPassage,
   passagesShape,
   stringsShape,
@@ -48,6 +49,20 @@ export function turnRow(
     passages: JSON.stringify(keptOf(turn.passages)),
   }
 }
+
+/** A turn's messages as documents of its history. @param timestamp in seconds: they share it, and a ttl never removes one alone */
+export const documentsOf = (
+  turn: Turn,
+  { id, modelId }: Pick<ConversationEntry, 'id' | 'modelId'>,
+  timestamp: number,
+): HistoryDocument[] =>
+  messagesOf(turn, timestamp).map(({ role, content, timestamp }) => ({
+    conversation_id: id,
+    role,
+    ...toStored(content),
+    timestamp,
+    model_id: modelId,
+  }))
 
 /** A title, an address or a name is no longer, in UTF-16 units. */
 const LONGEST_FIELD = 256

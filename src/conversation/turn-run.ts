@@ -5,13 +5,13 @@ import type { ConversationEntry } from '../db/conversations'
 import { type Cost, recordCost, type Spent, type TurnRecord, takeBackTurn } from '../db/turns'
 import { dayOf } from '../db/usage'
 import { type ApiError, coded, logFailure, type Outcome, storageFull, type Trail } from '../errors'
-import { textOf, toStored, withoutFileTexts } from '../lib/parts'
+import { textOf, withoutFileTexts } from '../lib/parts'
 import { withSettings } from '../models/sampling'
 import { historyStore } from '../registry/engines'
 import type { RecentMessages } from '../search/types'
 import { errorOf, stopped, unknownConversation } from '../turn/errors'
 import { type DoneEvent, isTerminal, type LogEventBody } from '../turn/events'
-import { emptyTurn, foldBody, messagesOf, type Turn, traceOf } from '../turn/fold'
+import { emptyTurn, foldBody, type Turn, traceOf } from '../turn/fold'
 import type { TurnPorts } from '../turn/ports'
 import { errorEvent, runTurn } from '../turn/run'
 import { isNothing, type Spending, spendingOf } from '../turn/spending'
@@ -24,7 +24,7 @@ import { Reservation } from './reservation'
 import { type SearchPorts, searchAhead, searchPorts } from './search-ports'
 import { languageModelOf, rewriterOf } from './turn-models'
 import type { QueuedTurn, Surroundings } from './turn-queue'
-import { turnRow } from './turn-row'
+import { documentsOf, turnRow } from './turn-row'
 import { TurnStream } from './turn-stream'
 
 /** A turn's spending is recorded at least this often, in milliseconds. Each record is a row that is billed. */
@@ -307,13 +307,7 @@ export class TurnRun {
     memory.outbox.put(
       turn,
       historyId,
-      messagesOf(whole, timestamp).map(({ role, content, timestamp }) => ({
-        conversation_id: this.#id,
-        role,
-        ...toStored(content),
-        timestamp,
-        model_id: model.id,
-      })),
+      documentsOf(whole, { id: this.#id, modelId: model.id }, timestamp),
       this.#replaced,
     )
     memory.records.put(turn, this.#record(memory, whole, now))

@@ -285,7 +285,10 @@ export function recordOf(turn: Turn, createdAt: number, model = ''): RecordedTur
  * The messages of a turn for the history: the caller's transcript, the question without its files, the answer.
  * @param timestamp unix seconds
  */
-export const messagesOf = ({ transcript, question, answer }: Turn, timestamp: number): HistoryMessage[] => [
+export const messagesOf = (
+  { transcript, question, answer }: Pick<Turn, 'transcript' | 'question' | 'answer'>,
+  timestamp: number,
+): HistoryMessage[] => [
   ...transcript,
   { role: 'user', content: lasting(question), timestamp },
   { role: 'assistant', content: answer, timestamp },

@@ -124,13 +124,3 @@ export const usageOfPart = (request: GenerationRequest, received: number): Token
 })
 
 const tokens = (bytes: number): number => Math.ceil(bytes / BYTES_A_TOKEN)
-
-export const addUsage = (usages: TokenUsage[]): TokenUsage =>
-  usages.reduce(
-    (sum, usage) => ({
-      inputTokens: sum.inputTokens + usage.inputTokens,
-      outputTokens: sum.outputTokens + usage.outputTokens,
-      estimated: sum.estimated || usage.estimated,
-    }),
-    { inputTokens: 0, outputTokens: 0, estimated: false },
-  )

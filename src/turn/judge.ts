@@ -9,7 +9,6 @@ import { coded } from '../errors'
 import { mapFew } from '../lib/few'
 import { filesOf, promptText, textOf } from '../lib/parts'
 import type { HistoryMessage } from './events'
-import type { Generated } from './generate'
 import { guardrailPrompt } from './prompt'
 import type { AskRequest } from './request'
 import { serialise } from './serialise'
@@ -40,8 +39,7 @@ export interface Brought {
 export const hasGuardrail = ({ model }: Pick<AskRequest, 'model'>): boolean => instructionOf(model) !== ''
 
 /**
- * Judges everything that a visitor brings.
- * @returns the calls made; none if the model has no guardrail
+ * Judges everything that a visitor brings, if the model has a guardrail.
  * @throws ApiError 400 if a verdict is not SAFE, or if there is more text than can be judged
  */
 export async function judge(
@@ -49,18 +47,18 @@ export async function judge(
   brought: Brought,
   ports: TracedPorts,
   signal: AbortSignal,
-): Promise<Generated[]> {
+): Promise<void> {
   const { model } = request
   const question = textOf(request.question)
   const instruction = instructionOf(model)
-  if (instruction === '') return []
+  if (instruction === '') return
   const pieces = piecesOf(judgedText(request, brought), Math.max(SMALLEST_PIECE, model.max_bytes))
   if (pieces.length > MOST_PIECES) {
     throw coded('too_long', 400, 'The question with its files and earlier messages is too long to be judged.')
   }
   const decided = new AbortController()
-  const verdictOn = async (piece: string): Promise<Generated> => {
-    const verdict = await ports.generate(
+  const verdictOn = async (piece: string): Promise<void> => {
+    const { text } = await ports.generate(
       {
         purpose: 'guardrail',
         messages: guardrailPrompt(instruction, piece, isAlone(request, brought)),
@@ -71,11 +69,11 @@ export async function judge(
       },
       AbortSignal.any([signal, decided.signal]),
     )
-    if (/^\W*SAFE\W*$/i.test(verdict.text)) return verdict
-    throw coded('unsafe', 400, 'The question was deemed unsafe or inappropriate to answer.')
+    if (!/^\W*SAFE\W*$/i.test(text))
+      throw coded('unsafe', 400, 'The question was deemed unsafe or inappropriate to answer.')
   }
   try {
-    return await mapFew(pieces, AT_ONCE, verdictOn)
+    await mapFew(pieces, AT_ONCE, verdictOn)
   } finally {
     // One unsafe piece decides for all, so abort the other calls.
     decided.abort()

@@ -10,6 +10,7 @@ import { asQuery } from '../search/text/long-query'
 import type { CollectionPlace, CollectionSchema, Hit, SearchParameters, SearchResult } from '../search/types'
 import { searchFailed } from './errors'
 import type { SearchReply, SearchSummary } from './events'
+import { allFailed } from './fold'
 import { type Labelling, labelOf } from './labels'
 import type { TurnPorts } from './ports'
 import type { OnSearchError, PlannedSearch } from './request'
@@ -166,11 +167,12 @@ export function fatalError(retrieved: Retrieved[], onSearchError: OnSearchError)
 }
 
 /** If no search succeeded, the first one's error ends the turn. */
-export function allFailed(retrieved: Retrieved[]): ApiError | undefined {
-  const [first] = retrieved
-  if (!first || retrieved.some(({ reply }) => 'result' in reply)) return undefined
-  const { reply } = first
-  return 'error' in reply ? searchFailed(reply.code, reply.error) : undefined
+export function failureOf(retrieved: Retrieved[]): ApiError | undefined {
+  const summaries = retrieved.map(({ summary }) => summary)
+  const [{ reply } = {}] = retrieved
+  return reply && 'error' in reply && allFailed({ summaries })
+    ? searchFailed(reply.code, reply.error)
+    : undefined
 }
 
 const vectorPaths = (schema: CollectionSchema): string[][] =>

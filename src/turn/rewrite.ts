@@ -14,15 +14,13 @@ import type { Generated } from './generate'
 import { saidIn, toChat } from './look-back'
 import { familyOf, standalonePrompt } from './prompt'
 import type { AskRequest } from './request'
-import { allFailed, fatalError, type Retrieved, retrieve } from './retrieve'
+import { failureOf, fatalError, type Retrieved, retrieve } from './retrieve'
 import type { TracedPorts } from './trace'
 
 export interface Rewritten {
   /** the question to search and to answer */
   question: string
   retrieved: Retrieved[]
-  /** absent if the search failed before the model answered, or if the model returned no text */
-  generated?: Generated
 }
 
 /**
@@ -72,7 +70,7 @@ export async function rewriteAndRetrieve(
     throw error
   })
   const hopeless = unchanged.then((retrieved) =>
-    fatalError(retrieved, onSearchError) || allFailed(retrieved) ? retrieved : new Promise<never>(() => {}),
+    fatalError(retrieved, onSearchError) || failureOf(retrieved) ? retrieved : new Promise<never>(() => {}),
   )
   const first = await Promise.race([hopeless, written]).finally(() => needless.abort())
   if (Array.isArray(first)) return { question, retrieved: first }
@@ -80,7 +78,7 @@ export async function rewriteAndRetrieve(
   const standalone = request.assistant === undefined ? reply : questionIn(reply, question, said)
   onRewritten(standalone)
   const retrieved = await (standalone === question ? unchanged : retrieve(searches, standalone, ports, said))
-  return { question: standalone, retrieved, ...(first && { generated: first }) }
+  return { question: standalone, retrieved }
 }
 
 /** A follow-up's context: the question before it, with the follow-up's own words. */

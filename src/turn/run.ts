@@ -6,7 +6,7 @@
  */
 
 import { ApiError, coded, logFailure, storageFull, unwrap } from '../errors'
-import { contentOf, filesOf, lasting, textOf, withoutFileTexts } from '../lib/parts'
+import { contentOf, filesOf, textOf, withoutFileTexts } from '../lib/parts'
 import { settlesWithin } from '../lib/settles'
 import { silenceOf } from '../models/call'
 import type { ChatMessage, Source } from '../models/language-model'
@@ -18,7 +18,8 @@ import { attachedBytes, formBytes } from './budget'
 import { errorOf, stopped, unknownConversation } from './errors'
 import type { Citation, DoneEvent, ErrorEvent, HistoryMessage, Timings, Usage } from './events'
 import { fitSources } from './fit'
-import { addUsage, type Generated } from './generate'
+import { messagesOf } from './fold'
+import type { Generated } from './generate'
 import { fitPassages, latestTurns, saidBytes } from './given'
 import { hasGuardrail, judge } from './judge'
 import { type History, historyOf, questionBefore, readHistory, saidIn } from './look-back'
@@ -26,11 +27,11 @@ import { passagesOf } from './passage'
 import type { TurnPorts } from './ports'
 import { ASKED_BYTES, familyOf } from './prompt'
 import type { AskRequest } from './request'
-import { allFailed, fatalError, orderOf, type Retrieved, retrieve, sourcesOf } from './retrieve'
+import { failureOf, fatalError, orderOf, type Retrieved, retrieve, sourcesOf } from './retrieve'
 import { type Rewritten, rewriteAndRetrieve } from './rewrite'
 import { byteLength } from './serialise'
 import type { Spending } from './spending'
-import { type Suggestions, suggest, suggestsAside } from './suggest'
+import { suggest, suggestsAside } from './suggest'
 import { checked } from './support'
 import { type TracedPorts, Tracer } from './trace'
 import { fitTranscript } from './transcript'
@@ -106,7 +107,6 @@ export function errorEvent(error: unknown, signal: AbortSignal, request: AskRequ
 async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal): Promise<void> {
   const { ports } = tracer
   const started = ports.now()
-  const elapsed = () => ports.now() - started
   const timings: Timings = {}
 
   // Its object has mostly begun it.
@@ -116,8 +116,8 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
 
   const history = await lookBack(request, ports, started)
 
-  let judging: Promise<Generated[]> | undefined
-  const judged = (standalone: string): Promise<Generated[]> => {
+  let judging: Promise<void> | undefined
+  const judged = (standalone: string): Promise<void> => {
     const transcript = history.begins ? history.messages : []
     judging ??= judge(request, { standalone, transcript }, ports, signal)
     // If a search fails first, it ends the turn and nobody awaits the verdict.
@@ -133,17 +133,17 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
   const { given } = request
   if (given?.rewritten) tracer.add(given.rewritten.call)
   const before = saidBefore(request, history.messages)
-  const { question, retrieved, generated } = await find(request, history.messages, ports, signal, {
+  const { question, retrieved } = await find(request, history.messages, ports, signal, {
     raw,
     onRewritten: (standalone) => {
-      timings.rewritten = elapsed()
+      timings.rewritten = tracer.elapsed()
       judged(standalone)
     },
   })
-  timings.retrieved = elapsed()
+  timings.retrieved = tracer.elapsed()
   const fatal = fatalError(retrieved, request.onSearchError)
   if (fatal) throw fatal
-  const verdicts = await judged(question)
+  await judged(question)
   ports.emit({
     type: 'question',
     question: withoutFileTexts(request.question),
@@ -151,7 +151,7 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
   })
   const replies = retrieved.map(({ reply }) => reply)
   const searches = retrieved.map(({ summary }) => summary)
-  const failure = allFailed(retrieved)
+  const failure = failureOf(retrieved)
   if (failure) {
     // No document to answer from, so no call to pay for (contract 1.7).
     ports.emit({ type: 'results', replies })
@@ -179,7 +179,7 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
 
   signal.throwIfAborted()
   const show = (text: string) => {
-    timings.first_token ??= elapsed()
+    timings.first_token ??= tracer.elapsed()
     ports.emit({ type: 'delta', text })
   }
   const isHeld = request.support?.below === 'withhold'
@@ -196,10 +196,9 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
   if (given?.details) ports.emit({ type: 'message', details: given.details })
   const suggesting = (await aside)
     ? suggest(request, { question, answer: answer.text, sources }, ports, signal)
-    : Promise.resolve({ questions: answer.verdict.declined ? [] : suggestions })
+    : Promise.resolve(answer.verdict.declined ? [] : suggestions)
   await finish(request, history, answer, citations, tracer, signal, {
-    calls: [...verdicts, generated, answer].filter((call) => call !== undefined),
-    timings: { ...timings, finished: elapsed() },
+    timings: { ...timings, finished: tracer.elapsed() },
     suggesting,
   })
 }
@@ -307,18 +306,17 @@ async function finish(
   citations: readonly Citation[],
   tracer: Tracer,
   signal: AbortSignal,
-  { calls, timings, suggesting }: { calls: Generated[]; timings: Timings; suggesting: Promise<Suggestions> },
+  { timings, suggesting }: { timings: Timings; suggesting: Promise<string[]> },
 ): Promise<void> {
   const { ports } = tracer
   const { model, question, read } = request
   // The prompt used only the end of a long conversation. A caller who asks for the history gets all of it.
   const whole = read?.history && !history.complete ? readHistory(ports, model) : history
   for (const citation of citations) ports.emit({ type: 'citation', ...citation })
-  const { questions, generated } = await suggesting
+  const questions = await suggesting
   signal.throwIfAborted()
   if (questions.length > 0) ports.emit({ type: 'followups', questions })
-  const spent = generated ? [...calls, generated] : calls
-  const { inputTokens, outputTokens, estimated } = addUsage(spent.map((call) => call.usage))
+  const { inputTokens, outputTokens, estimated } = tracer.usage
   const usage: Usage = {
     model: answer.model,
     input_tokens: inputTokens,
@@ -330,10 +328,7 @@ async function finish(
   // Question and answer share one timestamp, so that a ttl never removes one without the other.
   const now = ports.now()
   const timestamp = Math.floor(now / 1000)
-  const said: HistoryMessage[] = [
-    { role: 'user', content: lasting(question), timestamp },
-    { role: 'assistant', content: contentOf(answer.text), timestamp },
-  ]
+  const said = messagesOf({ transcript: [], question, answer: contentOf(answer.text) }, timestamp)
   signal.throwIfAborted()
   tracer.committed = true
   // A transcript becomes history with the first answer, and only then.

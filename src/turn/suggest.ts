@@ -5,7 +5,6 @@
 import type { Source } from '../models/language-model'
 import { namespaceOf } from '../models/providers'
 import { fitDocuments } from './budget'
-import type { Generated } from './generate'
 import { familyOf, promptDocument, suggestionsPrompt } from './prompt'
 import type { AskRequest } from './request'
 import { questionsIn } from './suggestion-filter'
@@ -17,12 +16,6 @@ export const SUGGESTIONS_MS = 3_000
 /** Bytes of documents in a call for suggestions: enough to ask about, few enough to be quick. */
 const DOCUMENT_BYTES = 4_000
 const LONGEST_ANSWER = 4_000
-
-export interface Suggestions {
-  questions: string[]
-  /** the call that made them, if they had their own */
-  generated?: Generated
-}
 
 /**
  * Whether suggestions take a call of their own. The built-in model always needs one, because it reads no
@@ -38,7 +31,7 @@ export async function suggest(
   { question, answer, sources }: { question: string; answer: string; sources: Source[] },
   ports: TracedPorts,
   signal: AbortSignal,
-): Promise<Suggestions> {
+): Promise<string[]> {
   const late = new AbortController()
   const timer = setTimeout(() => late.abort(), SUGGESTIONS_MS)
   const over = new Promise<never>((_, reject) => {
@@ -48,7 +41,7 @@ export async function suggest(
   const few = fitDocuments([sources], '', DOCUMENT_BYTES, family)
   const documents = few.map(promptDocument)
   try {
-    const generated = await Promise.race([
+    const { text } = await Promise.race([
       over,
       ports.generate(
         {
@@ -65,10 +58,10 @@ export async function suggest(
         AbortSignal.any([signal, late.signal]),
       ),
     ])
-    return { questions: questionsIn(generated.text), generated }
+    return questionsIn(text)
   } catch {
     // The answer is complete without them, and the trace holds the error.
-    return { questions: [] }
+    return []
   } finally {
     clearTimeout(timer)
   }

@@ -7,7 +7,7 @@ import type { CallTrace, FailedTrace, HitTrace, SearchTrace } from './events'
 import { type Generated, generate, type TokenUsage, usageOfPart } from './generate'
 import type { TurnPorts } from './ports'
 import { byteLength } from './serialise'
-import { type Spending, spendingOf } from './spending'
+import { attemptsOf, owedOf, type Spending, spendingOf, sumOf } from './spending'
 
 /** A turn's ports, wrapped so that every search and every call is recorded. */
 export interface TracedPorts extends Omit<TurnPorts, 'model' | 'rewriter'> {
@@ -73,17 +73,33 @@ export class Tracer {
 
   /** What the turn has spent so far, by model. @param asked the model that was asked */
   spending(asked: string): [Spending, ...Spending[]] {
-    const calls = this.#calls.map((call) => {
+    return spendingOf(this.#counted(), asked)
+  }
+
+  /** The sum of what it has spent. */
+  get usage(): TokenUsage {
+    return sumOf(attemptsOf(owedOf(this.#counted())))
+  }
+
+  /** The calls so far, running ones with what they have used. */
+  #counted(): CallTrace[] {
+    return this.#calls.map((call) => {
       const usage = this.#running.get(call)?.usage()
-      return usage ? { ...call, input_tokens: usage.inputTokens, output_tokens: usage.outputTokens } : call
+      const counted = { ...call }
+      if (usage) count(counted, usage)
+      return counted
     })
-    return spendingOf(calls, asked)
+  }
+
+  /** Milliseconds since the turn began to run. */
+  elapsed(): number {
+    return this.#ports.now() - this.#started
   }
 
   /** Reports the calls still running, as far as they got, because the turn ends before they do. */
   close(): void {
     for (const [call, { usage, text }] of this.#running) {
-      const entry = { ...call, text: text(), error: UNFINISHED, took: this.#elapsed() - call.started }
+      const entry = { ...call, text: text(), error: UNFINISHED, took: this.elapsed() - call.started }
       count(entry, usage())
       this.#ports.emit({ type: 'call', index: this.#calls.indexOf(call), call: entry })
     }
@@ -95,10 +111,6 @@ export class Tracer {
     return this.#writing
   }
 
-  #elapsed(): number {
-    return this.#ports.now() - this.#started
-  }
-
   /** Standalone questions and suggestions may have their own model. The request's settings apply to the answer only. */
   async #modelFor(purpose: GenerationRequest['purpose']): Promise<LanguageModel> {
     const ports = this.#ports
@@ -108,7 +120,7 @@ export class Tracer {
 
   async #search(...search: Parameters<TurnPorts['search']>): ReturnType<TurnPorts['search']> {
     const [{ engine }, params] = search
-    const started = this.#elapsed()
+    const started = this.elapsed()
     const index = this.#searches++
     const entry: SearchTrace = {
       ...(engine !== 'object' && { engine }),
@@ -128,7 +140,7 @@ export class Tracer {
       }
       return outcome
     } finally {
-      entry.took = this.#elapsed() - started
+      entry.took = this.elapsed() - started
       if (!this.#closed) this.#ports.emit({ type: 'search', index, search: entry })
     }
   }
@@ -138,7 +150,7 @@ export class Tracer {
     signal: AbortSignal,
     onText: (text: string) => void = () => {},
   ): Promise<Generated> {
-    const started = this.#elapsed()
+    const started = this.elapsed()
     const model = await this.#modelFor(request.purpose)
     const entry: CallTrace = {
       purpose: request.purpose,
@@ -158,7 +170,7 @@ export class Tracer {
     try {
       const generated = await generate(model, request, signal, {
         onText: (text) => {
-          entry.first_token ??= this.#elapsed()
+          entry.first_token ??= this.elapsed()
           pieces.push(text)
           onText(text)
         },
@@ -190,7 +202,7 @@ export class Tracer {
       if (isOwed || isStopped || isPaid(error)) count(entry, soFar())
       throw error
     } finally {
-      entry.took = this.#elapsed() - started
+      entry.took = this.elapsed() - started
       this.#running.delete(entry)
       if (!this.#closed) this.#ports.emit({ type: 'call', index, call: entry })
     }

@@ -6,6 +6,7 @@
 import { isTerminal, type LogEventBody } from './events'
 import type { Turn } from './fold'
 import type { AskRequest } from './request'
+import { attemptsOf, sumOf } from './spending'
 
 /** What a turn took, in milliseconds from when it was asked for. */
 export class TurnClock {
@@ -44,8 +45,7 @@ type Asked = Pick<AskRequest, 'requestId' | 'conversationId' | 'protocol' | 'mod
 export function turnLine(turn: Turn, request?: Asked): Record<string, unknown> {
   const calls = turn.calls.map(({ call }) => call)
   const searches = turn.searches.map(({ search }) => search)
-  const tokens = (name: 'input_tokens' | 'output_tokens'): number =>
-    calls.flatMap((call) => [...(call.failed ?? []), call]).reduce((sum, call) => sum + (call[name] ?? 0), 0)
+  const { inputTokens, outputTokens } = sumOf(attemptsOf(calls))
   return {
     request_id: request?.requestId ?? turn.requestId,
     conversation_id: request?.conversationId ?? turn.conversationId,
@@ -63,8 +63,8 @@ export function turnLine(turn: Turn, request?: Asked): Record<string, unknown> {
     failed_searches: searches.filter(({ error }) => error !== undefined).length,
     // Documents in the prompt.
     hits: turn.passages.length,
-    input_tokens: tokens('input_tokens'),
-    output_tokens: tokens('output_tokens'),
+    input_tokens: inputTokens,
+    output_tokens: outputTokens,
     // The slowest one.
     search_ms: searches.length === 0 ? undefined : Math.max(...searches.map(({ took }) => took)),
   }

@@ -63,12 +63,10 @@ const DECLINES =
 
 /**
  * Whether an answer says that it does not know: it cites nothing, and says so in its first sentences.
- * @param {{ answer: string, citations: unknown[], finish_reason?: string }} turn
+ * @param {{ answer: string, citations: unknown[] }} turn
  */
-export const isDeclined = ({ answer, citations, finish_reason }) =>
-  finish_reason === 'no_results' ||
-  answer.trim() === '' ||
-  (citations.length === 0 && DECLINES.test(answer.slice(0, 300)))
+export const isDeclined = ({ answer, citations }) =>
+  answer.trim() === '' || (citations.length === 0 && DECLINES.test(answer.slice(0, 300)))
 
 /** @param {number[]} values @returns {number | undefined} their mean; undefined of none */
 export const mean = (values) =>

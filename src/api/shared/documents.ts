@@ -9,7 +9,7 @@ import { retrieverOf } from '../../registry/engines'
 import type { Document, SearchParameters } from '../../search/types'
 import { passagesOf } from '../../turn/passage'
 import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../../turn/question-length'
-import { allFailed, fatalError, hitsOf, retrieve } from '../../turn/retrieve'
+import { failureOf, fatalError, hitsOf, retrieve } from '../../turn/retrieve'
 import { override } from '../http/parameters'
 import { runSearches } from '../http/plan'
 import { originOf, type RequestRecord } from '../http/request-log'
@@ -73,7 +73,7 @@ export async function searchDocuments(
       schema: (place) => retrieverOf(env, place).schema(),
     },
   )
-  const failure = fatalError(retrieved, 'go_on') ?? allFailed(retrieved)
+  const failure = fatalError(retrieved, 'go_on') ?? failureOf(retrieved)
   if (failure) throw failure
   const lists = retrieved.map(({ documents }) => documents)
   const longest = Math.max(0, ...lists.map(({ length }) => length))

@@ -19,7 +19,7 @@ export function resultsReader(
       failed ||= searchError(event) !== undefined
       if (!failed || event.type !== 'error') return event
       const { conversation_id, turn, seq } = event
-      return { type: 'done', finish_reason: 'no_results', answer: [], conversation_id, turn, seq }
+      return { type: 'done', finish_reason: 'error', answer: [], conversation_id, turn, seq }
     })
   }
   return readerOver(read, readResults)
