@@ -267,12 +267,16 @@ describe('what a turn that came to no answer has spent', () => {
         yield* says('Yes.')
       },
     })
-    await take(world, asking())
+    const events = await take(world, asking())
     const prompt = promptOf(world.asked[0]!)
     expect(world.spent).toEqual([
       { modelId: 'm', inputTokens: prompt, outputTokens: 2 },
       { modelId: 'c', inputTokens: prompt, outputTokens: 1 },
       { modelId: 'd', inputTokens: 5, outputTokens: 6 },
     ])
+    // The caller is told what is charged.
+    expect(events.find(({ type }) => type === 'usage')).toMatchObject({
+      usage: { model: 'openai/d', input_tokens: 2 * prompt + 5, output_tokens: 9, estimated: true },
+    })
   })
 })
