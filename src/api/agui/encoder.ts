@@ -125,13 +125,7 @@ export class AgUiEncoder implements TurnEncoder {
   }
 }
 
-/** With a stored turn, only short texts of documents are kept. */
-const shown = ({ id, title, url, text }: AnswerSource) => ({
-  id,
-  title,
-  ...(url && { url }),
-  ...(text && { text }),
-})
+const shown = ({ id, title, url, text }: AnswerSource) => ({ id, title, ...(url && { url }), text })
 
 const custom = (name: string, value: unknown): string => frame({ type: 'CUSTOM', name, value })
 
