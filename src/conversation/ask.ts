@@ -9,7 +9,7 @@
  *
  * An idempotency key joins the turn that it named. A fingerprint does not prove that the same person asks: two
  * visitors behind one address may click the same question. The second request with a fingerprint gets a
- * conversation with a random id and at most a copy of the answer (joins.ts). Only repeated requests pay a
+ * conversation with a random id and at most a copy of the answer (repeated-requests.ts). Only repeated requests pay a
  * second hop.
  */
 import { waitUntil } from 'cloudflare:workers'
@@ -22,7 +22,12 @@ import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../turn/question-length'
 import type { Asker, AskRequest, Begun } from '../turn/request'
 import type { TranscriptMessage } from '../turn/transcript'
 import { newConversationId } from './conversation-id'
-import { type Asked, type ConversationRpc, conversationObject, type Elsewhere } from './conversation-object'
+import {
+  type AskReply,
+  type ConversationRpc,
+  conversationObject,
+  type Elsewhere,
+} from './conversation-object'
 import { Prefetch } from './prefetch'
 import { mayHaveHistory } from './sealed-id'
 
@@ -177,7 +182,7 @@ async function askNamed(
   object: ConversationRpc,
   request: AskRequest,
   name: string,
-): Promise<Outcome<Asked>> {
+): Promise<Outcome<AskReply>> {
   try {
     return await object.askNamed(request, name)
   } catch (error) {

@@ -8,9 +8,9 @@ import type { Position, Reading } from '../turn/events'
 import type { TracedTurn } from '../turn/fold'
 import type { Asker, AskRequest, Single } from '../turn/request'
 import type { TranscriptMessage } from '../turn/transcript'
-import type { RequestIdentity } from './joins'
+import type { Command } from './commands'
 import type { Reads } from './reader'
-import type { Told } from './tell'
+import type { RequestIdentity } from './repeated-requests'
 
 /** Redirects a question: it begins another conversation. */
 export interface Elsewhere {
@@ -33,7 +33,7 @@ export interface Seen {
 }
 
 /** Where to read a turn: here, or in another conversation if this one is taken. */
-export type Asked = Reads | Elsewhere
+export type AskReply = Reads | Elsewhere
 
 export interface ConversationRpc {
   /**
@@ -43,13 +43,13 @@ export interface ConversationRpc {
    * turns wait, 400 if the conversation is another asker's, and 422 if the idempotency key has named another
    * request.
    */
-  ask(request: AskRequest): Promise<Outcome<Asked>>
+  ask(request: AskRequest): Promise<Outcome<AskReply>>
   /**
    * The same for a chat whose name may be the id of a conversation, which may have been imported. If nothing was said here yet and
    * the history has messages of that id, the question goes there.
    * @param name the client's name for this conversation
    */
-  askNamed(request: AskRequest, name: string): Promise<Outcome<Asked>>
+  askNamed(request: AskRequest, name: string): Promise<Outcome<AskReply>>
   /**
    * Reads the end of the history for a question that is on its way here (prefetch.ts). Does nothing if turns run or
    * wait here.
@@ -59,7 +59,7 @@ export interface ConversationRpc {
    */
   lookBack(reading: string, asker?: Asker, after?: number, origin?: Origin): Promise<Seen>
   /**
-   * Answers a question outside any conversation, and stores nothing. Call it through once.ts, at an object of a random id. If its
+   * Answers a question outside any conversation, and stores nothing. Call it through stateless-turn.ts, at an object of a random id. If its
    * reader leaves, the turn ends.
    * @param conversationId what its events name as their conversation
    */
@@ -106,9 +106,9 @@ export interface ConversationRpc {
    */
   copy(identity: RequestIdentity): Promise<Outcome<ReadableStream<Uint8Array> | null>>
   /**
-   * Takes what is not a turn (tell.ts). Fails with 404 for a conversation that is deleted or another asker's.
+   * Takes what is not a turn (commands.ts). Fails with 404 for a conversation that is deleted or another asker's.
    */
-  tell(told: Told): Promise<Outcome<number>>
+  tell(command: Command): Promise<Outcome<number>>
   /**
    * Makes sure that D1 holds everything readable of this conversation, if this object holds anything. Fails
    * with 404 for a conversation that is deleted or another asker's, and with 503 while D1 is unavailable.

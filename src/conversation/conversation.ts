@@ -15,8 +15,14 @@ import { unknownConversation } from '../turn/errors'
 import type { Position, Reading } from '../turn/events'
 import type { TracedTurn } from '../turn/fold'
 import type { Asker, AskRequest, Single } from '../turn/request'
-import type { Asked, ConversationRpc, Seen } from './conversation-object'
+import { type Command, isChange, tell } from './commands'
+import type { AskReply, ConversationRpc, Seen } from './conversation-object'
+import { ConversationState } from './conversation-state'
 import { Erasure, UsedMark } from './erasure'
+import { askedOf, deletedTurns, dropDeletedRecords, isRemembered, transcriptTo } from './kept-messages'
+import { requireAsker } from './ownership'
+import { PrefetchedHistory, seenBy } from './prefetch'
+import { Reader, type Reads } from './reader'
 import {
   COPIED,
   follow,
@@ -27,17 +33,11 @@ import {
   replay,
   replayInterrupted,
   requireSame,
-} from './joins'
-import { askedOf, deletedTurns, dropDeletedRecords, isRemembered, transcriptTo } from './kept-messages'
-import { Memory } from './memory'
-import { answerOnce } from './once'
-import { requireAsker } from './ownership'
-import { PrefetchedHistory, seenBy } from './prefetch'
-import { Reader, type Reads } from './reader'
+} from './repeated-requests'
 import { mayHaveHistory } from './sealed-id'
 import { type SearchPorts, searchAhead } from './search-ports'
+import { answerOnce } from './stateless-turn'
 import { Succession, UNDERWAY_MS } from './succession'
-import { isChange, type Told, tell } from './tell'
 import type { RequestNames } from './turn-log'
 import { Attempts, QueuedTurn, TurnQueue } from './turn-queue'
 import { TurnRun } from './turn-run'
@@ -55,36 +55,36 @@ export class Conversation extends CountingObject implements ConversationRpc {
   readonly #id = nameOf(this.ctx.id)
   readonly #alarm = new Alarm(this.ctx.storage, { conversation: this.#id })
   readonly #mark = new UsedMark(this.ctx.storage, this.#alarm)
-  #memory = Memory.load(...this.#held())
+  #state = ConversationState.load(...this.#held())
   #queue = new TurnQueue()
   #attempts = new Attempts()
   readonly #erasure = new Erasure(this.env, this.#id, this.#alarm, () => this.#clear())
   readonly #prefetched = new PrefetchedHistory(this.env, this.#id)
   readonly #succession = new Succession(this.env, {
     id: this.#id,
-    memory: () => this.#memory,
+    state: () => this.#state,
     isCopyable: (identity) => this.#isCopyable(identity),
   })
 
   /** @param searching what an object that calls itself has begun to search */
-  ask(request: AskRequest, searching?: SearchPorts): Promise<Outcome<Asked>> {
+  ask(request: AskRequest, searching?: SearchPorts): Promise<Outcome<AskReply>> {
     return attempt(async () => {
       const { asker, continues, after } = request
       requireAsker(asker)
       if (request.seen) {
         // It was opened, and this is the first question.
-        if (this.#memory?.log.unused) request.named = true
+        if (this.#state?.log.unused) request.named = true
         else if (await this.#prefetched.foundNothing(request.prefetched)) throw unknownConversation()
       }
       const made = this.#attempts.find(request)
       if (made) return made.readsOf(request)
-      const memory = this.#memory
-      if (memory?.closed || memory?.mayContinue(asker) === false) {
+      const state = this.#state
+      if (state?.closed || state?.mayContinue(asker) === false) {
         if (continues) throw unknownConversation()
         return this.#succession.place(request)
       }
       const names = namesOf(request)
-      const again = request.again && joinAgain(this.#queue, memory, names, request.read)
+      const again = request.again && joinAgain(this.#queue, state, names, request.read)
       if (again) return again === 'free' ? this.#enqueue(request, names) : { events: again }
       if (!continues && names.idempotencyKey === undefined) {
         // Somebody else may have asked the same. Without names the id is random, so no one else can have reached it.
@@ -95,17 +95,17 @@ export class Conversation extends CountingObject implements ConversationRpc {
       if (joined) return { events: joined }
       if (!continues && this.#taken) return this.#succession.place(request)
       if (after !== undefined) {
-        if (memory) await this.#forgetDeleted(memory, after, request)
-        const transcript = await transcriptTo(this.env, memory, request, this.#queue.hasOther(after))
+        if (state) await this.#forgetDeleted(state, after, request)
+        const transcript = await transcriptTo(this.env, state, request, this.#queue.hasOther(after))
         if (transcript) return { ...(await this.#succession.place(request)), transcript }
       }
       return this.#enqueue(request, names, searching)
     })
   }
 
-  async askNamed(request: AskRequest, name: string): Promise<Outcome<Asked>> {
+  async askNamed(request: AskRequest, name: string): Promise<Outcome<AskReply>> {
     const { asker, historyId } = request
-    const hasBegun = seenBy(asker, this.#memory).historyId === historyId
+    const hasBegun = seenBy(asker, this.#state).historyId === historyId
     if (hasBegun || !this.#queue.idle) return this.ask(request)
     // The judgement takes as long as a search. So they begin together, and nothing else begins before it.
     const searching = searchAhead(this.env, request, { messages: [], complete: true })
@@ -121,24 +121,24 @@ export class Conversation extends CountingObject implements ConversationRpc {
   }
 
   async lookBack(reading: string, asker?: Asker, after?: number, origin?: Origin): Promise<Seen> {
-    const memory = this.#memory
-    if (memory && this.#queue.idle) this.#prefetched.begin(memory, { reading, after, origin })
-    return memory || !this.#queue.idle ? seenBy(asker, memory) : { isNew: true }
+    const state = this.#state
+    if (state && this.#queue.idle) this.#prefetched.begin(state, { reading, after, origin })
+    return state || !this.#queue.idle ? seenBy(asker, state) : { isNew: true }
   }
 
   async isOpenTo(asker: Asker): Promise<boolean> {
-    const memory = this.#memory
-    return memory === undefined || (!memory.closed && memory.mayContinue(asker))
+    const state = this.#state
+    return state === undefined || (!state.closed && state.mayContinue(asker))
   }
 
   async holds(identity: RequestIdentity): Promise<'turn' | 'nothing' | 'other'> {
     if (this.#isCopyable(identity)) return 'turn'
-    return this.#memory === undefined && this.#queue.idle ? 'nothing' : 'other'
+    return this.#state === undefined && this.#queue.idle ? 'nothing' : 'other'
   }
 
   copy(identity: RequestIdentity): Promise<Outcome<ReadableStream<Uint8Array> | null>> {
     return attempt(async () => {
-      if (this.#memory === undefined && this.#queue.idle)
+      if (this.#state === undefined && this.#queue.idle)
         await settlesWithin(UNDERWAY_MS, this.#queue.arrival())
       if (!this.#isCopyable(identity)) return null
       const names = namesOf(identity)
@@ -183,120 +183,120 @@ export class Conversation extends CountingObject implements ConversationRpc {
   }
 
   async lost(turn: number): Promise<void> {
-    if (this.#memory?.closed === false) this.#memory.log.abandon(turn, true)
+    if (this.#state?.closed === false) this.#state.log.abandon(turn, true)
   }
 
-  tell(told: Told): Promise<Outcome<number>> {
-    if (!this.#memory && isChange(told)) return attempt(() => 0)
-    const memory = this.#remember()
-    const telling = () => tell(memory, this.env, told).finally(() => memory.closed || this.#schedule(memory))
-    return attempt(() => (told.what === 'message' ? this.#queue.addMessage(telling) : telling()))
+  tell(command: Command): Promise<Outcome<number>> {
+    if (!this.#state && isChange(command)) return attempt(() => 0)
+    const state = this.#remember()
+    const telling = () => tell(state, this.env, command).finally(() => state.closed || this.#schedule(state))
+    return attempt(() => (command.what === 'message' ? this.#queue.addMessage(telling) : telling()))
   }
 
   recorded(asker: Asker): Promise<Outcome<true | undefined>> {
     return attempt(async () => {
-      const memory = this.#memory
-      if (!memory) return undefined
-      const isBehind = memory.mayRead(asker) && !memory.records.empty
-      if (isBehind) await this.#deliver(memory)
-      if (!memory.mayRead(asker)) throw unknownConversation()
-      if (memory.records.empty) return isBehind || undefined
+      const state = this.#state
+      if (!state) return undefined
+      const isBehind = state.mayRead(asker) && !state.records.empty
+      if (isBehind) await this.#deliver(state)
+      if (!state.mayRead(asker)) throw unknownConversation()
+      if (state.records.empty) return isBehind || undefined
       throw new ApiError(503, 'The conversation cannot be read now. Try again later.', RETRY_READING)
     })
   }
 
   unanswered(asker: Asker, turn?: number): Promise<Outcome<TracedTurn[]>> {
     return attempt(() => {
-      const memory = this.#memory
-      if (!memory) return []
-      if (!memory.mayRead(asker)) throw unknownConversation()
-      return memory.log.unanswered(turn)
+      const state = this.#state
+      if (!state) return []
+      if (!state.mayRead(asker)) throw unknownConversation()
+      return state.log.unanswered(turn)
     })
   }
 
   remove(asker: Asker, origin?: Origin): Promise<Outcome<boolean>> {
     return attempt(async () => {
-      const memory = this.#memory
-      if (!memory) return false
-      if (!memory.mayRead(asker)) throw unknownConversation()
+      const state = this.#state
+      if (!state) return false
+      if (!state.mayRead(asker)) throw unknownConversation()
       await this.erase(undefined, origin)
       return true
     })
   }
 
   erase(historyId?: string, origin?: Origin): Promise<boolean> {
-    const memory = this.#remember()
-    if (historyId !== undefined) memory.addHistory(historyId)
-    memory.erase()
+    const state = this.#remember()
+    if (historyId !== undefined) state.addHistory(historyId)
+    state.erase()
     this.#queue.stopAll()
     this.#queue = new TurnQueue()
     this.#attempts = new Attempts()
-    return this.#erasure.run(memory, origin)
+    return this.#erasure.run(state, origin)
   }
 
   /** Delivers what D1 and the history have not taken yet, and forgets expired turns. */
   override async alarm(): Promise<void> {
     this.#alarm.rang()
-    const memory = this.#memory
-    if (!memory) return this.#clear()
-    if (memory.closed) return void (await this.#erasure.run(memory))
-    await this.#deliver(memory)
-    if (memory.closed) return void (await this.#erasure.running)
-    memory.log.expire(Date.now())
-    if (memory.log.empty && this.#atRest(memory)) await this.#forget(memory)
-    else this.#schedule(memory)
+    const state = this.#state
+    if (!state) return this.#clear()
+    if (state.closed) return void (await this.#erasure.run(state))
+    await this.#deliver(state)
+    if (state.closed) return void (await this.#erasure.running)
+    state.log.expire(Date.now())
+    if (state.log.empty && this.#atRest(state)) await this.#forget(state)
+    else this.#schedule(state)
   }
 
-  #remember(): Memory {
-    this.#memory ??= new Memory(...this.#held())
-    return this.#memory
+  #remember(): ConversationState {
+    this.#state ??= new ConversationState(...this.#held())
+    return this.#state
   }
 
-  /** The arguments to construct a Memory. */
-  #held(): ConstructorParameters<typeof Memory> {
+  /** The arguments to construct a ConversationState. */
+  #held(): ConstructorParameters<typeof ConversationState> {
     return [this.ctx.storage.sql, this.env, this.#id, () => this.ctx.waitUntil(this.erase())]
   }
 
   /** @throws ApiError 404 */
-  #readable(asker: Asker): Memory {
-    const memory = this.#memory
-    if (!memory?.mayRead(asker) || (memory.log.empty && this.#queue.idle)) throw unknownConversation()
-    return memory
+  #readable(asker: Asker): ConversationState {
+    const state = this.#state
+    if (!state?.mayRead(asker) || (state.log.empty && this.#queue.idle)) throw unknownConversation()
+    return state
   }
 
   /** Whether a conversation exists here already, so that no new one can begin. */
   get #taken(): boolean {
-    return !this.#queue.idle || this.#memory?.log.answered === true
+    return !this.#queue.idle || this.#state?.log.answered === true
   }
 
   /** Whether somebody else may already know this id, because it is derived from the request's fingerprint. */
   #isUsed({ foundUntil }: AskRequest): boolean {
-    return foundUntil !== undefined && (this.#memory !== undefined || !this.#queue.idle || this.#mark.isSet)
+    return foundUntil !== undefined && (this.#state !== undefined || !this.#queue.idle || this.#mark.isSet)
   }
 
   #isCopyable(identity: RequestIdentity): boolean {
-    const memory = this.#memory
-    if (memory?.closed || memory?.mayContinue(identity.asker) === false) return false
+    const state = this.#state
+    if (state?.closed || state?.mayContinue(identity.asker) === false) return false
     const names = namesOf(identity)
-    return this.#queue.find(names) !== undefined || memory?.log.copyable(names, Date.now()) !== undefined
+    return this.#queue.find(names) !== undefined || state?.log.copyable(names, Date.now()) !== undefined
   }
 
-  #enqueue(request: AskRequest, names: RequestNames, searching?: SearchPorts): Asked {
+  #enqueue(request: AskRequest, names: RequestNames, searching?: SearchPorts): AskReply {
     const turn = new QueuedTurn(request, names)
     this.#attempts.add(turn)
     const reads = turn.readsOf(request)
     const run = new TurnRun(turn, this.env, {
-      memory: () => this.#memory,
+      state: () => this.#state,
       remember: () => this.#remember(),
-      schedule: (memory) => this.#schedule(memory),
-      prefetched: () => this.#prefetched.take(this.#memory, request),
+      schedule: (state) => this.#schedule(state),
+      prefetched: () => this.#prefetched.take(this.#state, request),
       searching,
     })
     const ended = this.#queue
       .add(turn, () => run.run())
       .then(() => {
-        const memory = this.#memory
-        if (memory && !memory.closed) this.#schedule(memory)
+        const state = this.#state
+        if (state && !state.closed) this.#schedule(state)
       })
     this.ctx.waitUntil(ended)
     return reads
@@ -308,15 +308,15 @@ export class Conversation extends CountingObject implements ConversationRpc {
     reading: Reading | undefined,
     copies = false,
   ): Promise<ReadableStream<Uint8Array> | undefined> {
-    const memory = this.#memory
-    const finished = memory?.log[copies ? 'copyable' : 'joinable'](names, Date.now())
-    if (!memory || !finished || this.#queue.find(names)) return undefined
+    const state = this.#state
+    const finished = state?.log[copies ? 'copyable' : 'joinable'](names, Date.now())
+    if (!state || !finished || this.#queue.find(names)) return undefined
     const { turn } = finished
     requireSame(names, finished.fingerprint ?? undefined)
-    await this.#forgetDeleted(memory, turn)
-    const asked = await askedOf(this.env, memory, this.#id, turn, reading)
-    if (memory.closed || !memory.log.ended(turn).some((ended) => ended.turn === turn)) return undefined
-    return replay(memory, turn, names, asked)
+    await this.#forgetDeleted(state, turn)
+    const asked = await askedOf(this.env, state, this.#id, turn, reading)
+    if (state.closed || !state.log.ended(turn).some((ended) => ended.turn === turn)) return undefined
+    return replay(state, turn, names, asked)
   }
 
   /**
@@ -324,57 +324,56 @@ export class Conversation extends CountingObject implements ConversationRpc {
    * the conversation is deleted.
    * @throws ApiError 404 if nothing is left
    */
-  async #forgetDeleted(memory: Memory, from: number, asked?: AskRequest): Promise<void> {
+  async #forgetDeleted(state: ConversationState, from: number, asked?: AskRequest): Promise<void> {
     // A turn may be undelivered from before this object last restarted. Readers learn its end only once the history
     // has it.
-    if (!memory.outbox.empty) await memory.outbox.deliver()
+    if (!state.outbox.empty) await state.outbox.deliver()
     // Usually one query about a few turns is enough. If one is gone, others may be too.
-    const ahead = asked && (await this.#prefetched.deletedFrom(memory, from, asked))
+    const ahead = asked && (await this.#prefetched.deletedFrom(state, from, asked))
     const origin = { requestId: asked?.requestId }
-    const some = ahead ?? (await deletedTurns(this.env, memory, this.#id, from, origin))
-    const deleted = some.length === 0 ? [] : await deletedTurns(this.env, memory, this.#id, 0, origin)
-    if (memory.closed || deleted.length === 0) return
-    for (const turn of deleted) memory.log.forget(turn)
-    if (memory.log.answered || (await isRemembered(this.env, memory, this.#id)) || !this.#atRest(memory))
-      return
+    const some = ahead ?? (await deletedTurns(this.env, state, this.#id, from, origin))
+    const deleted = some.length === 0 ? [] : await deletedTurns(this.env, state, this.#id, 0, origin)
+    if (state.closed || deleted.length === 0) return
+    for (const turn of deleted) state.log.forget(turn)
+    if (state.log.answered || (await isRemembered(this.env, state, this.#id)) || !this.#atRest(state)) return
     this.ctx.waitUntil(this.erase())
     throw unknownConversation()
   }
 
   /** Delivers what the history and D1 have not taken yet. */
-  async #deliver(memory: Memory): Promise<void> {
-    await memory.outbox.deliver()
-    await dropDeletedRecords(this.env, memory, this.#id)
-    await memory.records.deliver()
+  async #deliver(state: ConversationState): Promise<void> {
+    await state.outbox.deliver()
+    await dropDeletedRecords(this.env, state, this.#id)
+    await state.records.deliver()
   }
 
-  #atRest(memory: Memory): boolean {
-    return this.#queue.idle && memory.outbox.empty && memory.records.empty
+  #atRest(state: ConversationState): boolean {
+    return this.#queue.idle && state.outbox.empty && state.records.empty
   }
 
   /**
    * Deletes the rest of a conversation whose turns have all expired. While its history still holds messages, somebody
    * may continue it, so its owner must be kept.
    */
-  async #forget(memory: Memory): Promise<void> {
-    const remembered = await isRemembered(this.env, memory, this.#id).catch(() => true)
-    if (memory.closed || !memory.log.empty || !this.#atRest(memory)) return
-    if (remembered) this.#alarm.set(Date.now() + memory.linger())
+  async #forget(state: ConversationState): Promise<void> {
+    const remembered = await isRemembered(this.env, state, this.#id).catch(() => true)
+    if (state.closed || !state.log.empty || !this.#atRest(state)) return
+    if (remembered) this.#alarm.set(Date.now() + state.linger())
     else await this.#clear()
   }
 
   /** Deletes everything except the mark that the id has been used, if one is needed. */
   async #clear(): Promise<void> {
-    const until = this.#memory?.foundUntil
-    this.#memory = undefined
+    const until = this.#state?.foundUntil
+    this.#state = undefined
     await this.#mark.clear(until)
   }
 
   /** Sets the alarm for whatever comes first: the heartbeat, the next delivery attempt, or the next turn to forget. */
-  #schedule(memory: Memory): void {
+  #schedule(state: ConversationState): void {
     const { idle } = this.#queue
     const now = Date.now()
-    const next = Math.min(memory.nextWork(now), idle ? Number.POSITIVE_INFINITY : now + HEARTBEAT_MS)
+    const next = Math.min(state.nextWork(now), idle ? Number.POSITIVE_INFINITY : now + HEARTBEAT_MS)
     // While a turn runs the alarm may fire early: that costs less than moving it.
     if (Number.isFinite(next)) this.#alarm.set(next, { orSooner: !idle })
   }

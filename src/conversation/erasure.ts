@@ -9,8 +9,8 @@ import type { Alarm } from '../durable/alarm'
 import { logFailure } from '../errors'
 import { settlesWithin } from '../lib/settles'
 import type { Origin } from '../search/fault-log'
+import type { ConversationState } from './conversation-state'
 import { removeMessages } from './kept-messages'
-import type { Memory } from './memory'
 
 /** How long a deletion waits for running writes, and when it is retried, in milliseconds. */
 const PATIENCE_MS = 5_000
@@ -37,19 +37,19 @@ export class Erasure {
   }
 
   /** Deletes, or waits for the deletion that runs. @returns whether everything is gone. If not, the alarm tries again */
-  run(memory: Memory, origin?: Origin): Promise<boolean> {
-    this.#running ??= this.#erase(memory, origin).finally(() => (this.#running = undefined))
+  run(state: ConversationState, origin?: Origin): Promise<boolean> {
+    this.#running ??= this.#erase(state, origin).finally(() => (this.#running = undefined))
     return this.#running
   }
 
-  async #erase(memory: Memory, origin: Origin | undefined): Promise<boolean> {
+  async #erase(state: ConversationState, origin: Origin | undefined): Promise<boolean> {
     // If this object dies before the end, the alarm continues.
     this.#alarm.set(Date.now() + RETRY_MS)
     try {
-      const written = Promise.all([memory.outbox.settled(), memory.records.settled()])
+      const written = Promise.all([state.outbox.settled(), state.records.settled()])
       if (!(await settlesWithin(PATIENCE_MS, written))) throw new Error('a write is still under way')
-      await memory.records.deliverCosts()
-      await removeMessages(this.#env, memory, this.#id, origin)
+      await state.records.deliverCosts()
+      await removeMessages(this.#env, state, this.#id, origin)
       await deleteConversationRows(database(this.#env), this.#id)
       await this.#clear()
       return true

@@ -12,7 +12,7 @@ const encoder = new TextEncoder()
 const lineOf = (event: LogEvent): string => `${JSON.stringify(event)}\n`
 
 /** What a reader asks for besides the events of a log. */
-export interface Asked {
+export interface LogReading {
   results?: boolean | undefined
   /** by turn: its messages and all before it */
   histories?: ReadonlyMap<number, HistoryMessage[]> | undefined
@@ -105,7 +105,7 @@ export class EventLog {
    * @param asked additional data that the reader wants
    * @returns a source that throws if the log is deleted before its end
    */
-  reading(turn: number, seq = -1, { results = false, histories }: Asked = {}): Source | undefined {
+  reading(turn: number, seq = -1, { results = false, histories }: LogReading = {}): Source | undefined {
     const { segments } = this.#sql
       .exec<{ segments: number }>('SELECT count(*) AS segments FROM log WHERE turn = ?', turn)
       .one()

@@ -15,8 +15,8 @@ import type { HistoryMessage, Reading } from '../turn/events'
 import { readHistory } from '../turn/look-back'
 import type { AskRequest } from '../turn/request'
 import { type TranscriptMessage, transcriptOf } from '../turn/transcript'
-import type { Asked } from './event-log'
-import type { Memory } from './memory'
+import type { ConversationState } from './conversation-state'
+import type { LogReading } from './event-log'
 import { QUEUE_LIMIT } from './turn-queue'
 
 /**
@@ -26,17 +26,17 @@ import { QUEUE_LIMIT } from './turn-queue'
  */
 export async function deletedTurns(
   env: Cloudflare.Env,
-  memory: Memory,
+  state: ConversationState,
   conversationId: string,
   from: number,
   origin?: Origin,
 ): Promise<number[]> {
-  const waiting = memory.outbox.turns
-  const said = memory.log.ended(from).filter(({ turn, saidAt }) => saidAt !== null && !waiting.has(turn))
+  const waiting = state.outbox.turns
+  const said = state.log.ended(from).filter(({ turn, saidAt }) => saidAt !== null && !waiting.has(turn))
   if (said.length === 0) return []
   const timestamps = said.map(({ saidAt }) => saidAt!)
   const whole = await Promise.all(
-    memory.histories.map((history) =>
+    state.histories.map((history) =>
       historyStore(env, history).wholeTurns(conversationId, timestamps, origin),
     ),
   )
@@ -47,22 +47,22 @@ export async function deletedTurns(
 /** Whether any message of the conversation is left. */
 export async function isRemembered(
   env: Cloudflare.Env,
-  memory: Memory,
+  state: ConversationState,
   conversationId: string,
 ): Promise<boolean> {
   const left = await Promise.all(
-    memory.histories.map((history) => historyStore(env, history).recentMessages(conversationId, 0)),
+    state.histories.map((history) => historyStore(env, history).recentMessages(conversationId, 0)),
   )
   return left.some(({ messages }) => messages.length > 0)
 }
 
 export async function removeMessages(
   env: Cloudflare.Env,
-  memory: Memory,
+  state: ConversationState,
   conversationId: string,
   origin?: Origin,
 ): Promise<void> {
-  for (const history of memory.histories) {
+  for (const history of state.histories) {
     const store = historyStore(env, history)
     while (!(await store.removeConversation(conversationId, origin)).done);
   }
@@ -71,25 +71,25 @@ export async function removeMessages(
 /** Takes back the records of turns that were deleted while D1 was unavailable. Only their cost is still reported. */
 export async function dropDeletedRecords(
   env: Cloudflare.Env,
-  memory: Memory,
+  state: ConversationState,
   conversationId: string,
 ): Promise<void> {
-  const waiting = memory.records.turns
+  const waiting = state.records.turns
   if (waiting.length === 0) return
-  const deleted = await deletedTurns(env, memory, conversationId, Math.min(...waiting)).catch(() => [])
-  if (memory.closed) return
-  for (const turn of deleted) memory.records.reduce(turn)
+  const deleted = await deletedTurns(env, state, conversationId, Math.min(...waiting)).catch(() => [])
+  if (state.closed) return
+  for (const turn of deleted) state.records.reduce(turn)
 }
 
 /** What a reader of finished turns gets besides their logs. @param from the first of them */
 export async function askedOf(
   env: Cloudflare.Env,
-  memory: Memory,
+  state: ConversationState,
   conversationId: string,
   from: number,
   { results, history }: Reading = {},
-): Promise<Asked> {
-  const histories = history ? await historiesOf(env, memory, conversationId, from) : undefined
+): Promise<LogReading> {
+  const histories = history ? await historiesOf(env, state, conversationId, from) : undefined
   return { results, histories }
 }
 
@@ -99,18 +99,18 @@ export async function askedOf(
  */
 async function historiesOf(
   env: Cloudflare.Env,
-  memory: Memory,
+  state: ConversationState,
   conversationId: string,
   from: number,
 ): Promise<Map<number, HistoryMessage[]>> {
-  const turns = memory.log.ended(from).filter(({ status }) => status === 'done')
+  const turns = state.log.ended(from).filter(({ status }) => status === 'done')
   if (turns.length === 0) return new Map()
   const all = await Promise.all(
-    memory.histories.map((historyId) => messagesIn(env, memory, conversationId, historyId)),
+    state.histories.map((historyId) => messagesIn(env, state, conversationId, historyId)),
   )
   return new Map(
     turns.map(({ turn, saidAt }) => {
-      const answer = memory.log.turn(turn)?.answer
+      const answer = state.log.turn(turn)?.answer
       const told = all.map((messages) => upTo(messages, answer, saidAt)).find((found) => found !== undefined)
       // Its answer was deleted or changed: what was said until then.
       return [turn, told ?? (all.at(-1) ?? []).filter(({ timestamp }) => timestamp <= (saidAt ?? 0))]
@@ -135,7 +135,7 @@ function upTo(
 /** What one history holds of a conversation, oldest first, without what has expired. */
 async function messagesIn(
   env: Cloudflare.Env,
-  memory: Memory,
+  state: ConversationState,
   conversationId: string,
   historyId: string,
 ): Promise<HistoryMessage[]> {
@@ -143,7 +143,7 @@ async function messagesIn(
     {
       messages: async () => {
         const stored = await historyStore(env, historyId).messages(conversationId, [])
-        const pending = memory.closed ? [] : memory.outbox.pending(historyId, [])
+        const pending = state.closed ? [] : state.outbox.pending(historyId, [])
         return { messages: [...stored, ...pending], complete: true }
       },
       ttls: (ids) => ttlsOf(database(env), ids).catch(() => new Map<string, number>()),
@@ -163,12 +163,12 @@ async function messagesIn(
  */
 export async function transcriptTo(
   env: Cloudflare.Env,
-  memory: Memory | undefined,
+  state: ConversationState | undefined,
   { conversationId, historyId, after = 0 }: AskRequest,
   continued: boolean,
 ): Promise<TranscriptMessage[] | undefined> {
-  const standing = memory?.log.standing(after) ?? 'unknown'
-  if (!memory || memory.closed || standing === 'unknown') throw unknownTurn()
+  const standing = state?.log.standing(after) ?? 'unknown'
+  if (!state || state.closed || standing === 'unknown') throw unknownTurn()
   if (standing !== 'earlier' && !continued) return undefined
   if (standing === 'running') {
     throw coded(
@@ -179,11 +179,8 @@ export async function transcriptTo(
     )
   }
   // Include turns that may end meanwhile.
-  const later = Array.from(
-    { length: memory.log.latest()! - after + QUEUE_LIMIT + 1 },
-    (_, n) => after + 1 + n,
-  )
-  const without = memory.outbox.originsOf(later)
+  const later = Array.from({ length: state.log.latest()! - after + QUEUE_LIMIT + 1 }, (_, n) => after + 1 + n)
+  const without = state.outbox.originsOf(later)
   const stored = await historyStore(env, historyId).messages(conversationId, without)
-  return transcriptOf([...stored, ...memory.outbox.pending(historyId, without)])
+  return transcriptOf([...stored, ...state.outbox.pending(historyId, without)])
 }

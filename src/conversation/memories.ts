@@ -23,6 +23,7 @@ import { historyStore } from '../registry/engines'
 import { findModel } from '../registry/models'
 import { memoryHistory, storeNew, TTL } from '../registry/resources'
 import type { Asker, Begun } from '../turn/request'
+import type { SaidMessage } from './commands'
 import { conversationObject } from './conversation-object'
 import { storeFeedback } from './feedback'
 import {
@@ -37,7 +38,6 @@ import {
 } from './memory-views'
 import { openConversation } from './open-row'
 import { scopeOf } from './ownership'
-import type { SaidMessage } from './tell'
 
 /** A memory's record, for the calls that follow. */
 export type MemoryRow = ConversationRow

@@ -32,8 +32,8 @@ import { asked } from '../turn/retrieve'
 import { mayLeanOn } from '../turn/run'
 import { byteLength } from '../turn/serialise'
 import { conversationObject, type Seen } from './conversation-object'
+import type { ConversationState } from './conversation-state'
 import { deletedTurns } from './kept-messages'
-import type { Memory } from './memory'
 import { isSealed } from './sealed-id'
 
 export type { Named }
@@ -232,17 +232,17 @@ async function lookBack(
 }
 
 /** What an asker may know of a conversation that has begun. */
-export function seenBy(asker: Asker | undefined, memory: Memory | undefined): Seen {
-  const historyId = memory?.histories.at(-1)
-  const isOpen = asker && memory && !memory.closed && memory.owner !== undefined && memory.mayContinue(asker)
+export function seenBy(asker: Asker | undefined, state: ConversationState | undefined): Seen {
+  const historyId = state?.histories.at(-1)
+  const isOpen = asker && state && !state.closed && state.owner !== undefined && state.mayContinue(asker)
   if (!isOpen || historyId === undefined) return {}
-  return { historyId, ...(memory.log.unused && { isNew: true }) }
+  return { historyId, ...(state.log.unused && { isNew: true }) }
 }
 
 interface Begun {
   reading: string
   historyId: string
-  memory: Memory
+  state: ConversationState
   /** the latest turn when it began */
   turn: number | undefined
   /** the turn that the question continues from */
@@ -267,33 +267,33 @@ export class PrefetchedHistory {
 
   /** Begins to read. @param given.after the turn that the question continues from */
   begin(
-    memory: Memory,
+    state: ConversationState,
     { reading, after, origin }: { reading: string; after?: number | undefined; origin?: Origin | undefined },
   ): void {
-    const historyId = memory.histories.at(-1)
-    if (memory.closed || historyId === undefined || !memory.outbox.empty) return
+    const historyId = state.histories.at(-1)
+    if (state.closed || historyId === undefined || !state.outbox.empty) return
     const messages = historyStore(this.#env, historyId)
       .recentMessages(this.#id, MOST_BYTES, undefined, origin)
       .catch(() => undefined)
     const deleted =
       after === undefined
         ? undefined
-        : deletedTurns(this.#env, memory, this.#id, after, origin).catch(() => undefined)
-    const turn = memory.log.latest()
-    this.#begun = { reading, historyId, memory, turn, after, at: Date.now(), messages, deleted }
+        : deletedTurns(this.#env, state, this.#id, after, origin).catch(() => undefined)
+    const turn = state.log.latest()
+    this.#begun = { reading, historyId, state, turn, after, at: Date.now(), messages, deleted }
   }
 
   /** Turns from this one on whose messages were deleted, if that was looked up for the question and still holds. */
   async deletedFrom(
-    memory: Memory,
+    state: ConversationState,
     after: number,
     { prefetched }: AskRequest,
   ): Promise<number[] | undefined> {
     const begun = this.#begun
     if (!begun || begun.reading !== prefetched || begun.after !== after) return undefined
-    if (!isFresh(begun) || !holds(begun, memory)) return undefined
+    if (!isFresh(begun) || !holds(begun, state)) return undefined
     const deleted = await begun.deleted
-    return holds(begun, memory) ? deleted : undefined
+    return holds(begun, state) ? deleted : undefined
   }
 
   /**
@@ -311,23 +311,23 @@ export class PrefetchedHistory {
    * @returns undefined if the turn has to read: nothing was read for it, or the conversation went on since
    */
   async take(
-    memory: Memory | undefined,
+    state: ConversationState | undefined,
     { prefetched, historyId, model }: AskRequest,
   ): Promise<RecentMessages | undefined> {
     const begun = this.#begun
     if (!begun || begun.reading !== prefetched) return undefined
     this.#begun = undefined
-    if (begun.historyId !== historyId || !isFresh(begun) || !holds(begun, memory)) return undefined
+    if (begun.historyId !== historyId || !isFresh(begun) || !holds(begun, state)) return undefined
     const messages = await begun.messages
-    return messages && holds(begun, memory) ? lastOf(messages, model.max_bytes) : undefined
+    return messages && holds(begun, state) ? lastOf(messages, model.max_bytes) : undefined
   }
 }
 
 const isFresh = ({ at }: Begun): boolean => Date.now() - at <= FRESH_MS
 
 /** Whether the conversation is as it was when a reading began. */
-const holds = ({ memory, turn }: Begun, now: Memory | undefined): boolean =>
-  now === memory && !memory.closed && memory.outbox.empty && memory.log.latest() === turn
+const holds = ({ state, turn }: Begun, now: ConversationState | undefined): boolean =>
+  now === state && !state.closed && state.outbox.empty && state.log.latest() === turn
 
 /** What a reading of fewer bytes would have returned (history/turns.ts). @returns undefined if it lacks some */
 export function lastOf({ messages, complete }: RecentMessages, bytes: number): RecentMessages | undefined {

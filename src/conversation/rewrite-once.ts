@@ -1,4 +1,4 @@
-/** Rewrites a follow-up to stand alone, for a caller who searches by itself (given.ts). */
+/** Rewrites a follow-up to stand alone, for a caller who searches by itself (turn/caller-passages.ts). */
 import { waitUntil } from 'cloudflare:workers'
 import { database } from '../db/client'
 import { ttlsOf } from '../db/conversation-models'
@@ -11,8 +11,8 @@ import { namespaceOf } from '../models/providers'
 import { historyStore } from '../registry/engines'
 import type { RecentMessages } from '../search/types'
 import { fitHistory } from '../turn/budget'
+import type { Given } from '../turn/caller-passages'
 import type { CallTrace } from '../turn/events'
-import type { Given } from '../turn/given'
 import { readHistory, toChat } from '../turn/look-back'
 import type { TurnPorts } from '../turn/ports'
 import { familyOf, standalonePrompt } from '../turn/prompt'

@@ -6,8 +6,8 @@
 
 import type { AskRequest } from '../turn/request'
 import { conversationObject, type Elsewhere } from './conversation-object'
-import { identityOf, type RequestIdentity } from './joins'
-import type { Memory } from './memory'
+import type { ConversationState } from './conversation-state'
+import { identityOf, type RequestIdentity } from './repeated-requests'
 import { sealedId } from './sealed-id'
 
 /** How long a redirected request may take to arrive, in milliseconds. */
@@ -16,7 +16,7 @@ export const UNDERWAY_MS = 1_000
 /** What a succession needs from its object. */
 export interface Predecessor {
   id: string
-  memory(): Memory | undefined
+  state(): ConversationState | undefined
   /** whether this object has a turn of this request to copy */
   isCopyable(identity: RequestIdentity): boolean
 }
@@ -53,8 +53,8 @@ export class Succession {
 
   /** The next such request may copy the answer given in this conversation. */
   #answers(elsewhere: string): void {
-    const memory = this.#here.memory()
-    if (memory && !memory.closed) memory.successor = elsewhere
+    const state = this.#here.state()
+    if (state && !state.closed) state.successor = elsewhere
     this.#latest = elsewhere
     this.#givenAt = Date.now()
   }
@@ -62,7 +62,7 @@ export class Succession {
   /** The conversation whose answer may be copied, if there is one. */
   async #source(identity: RequestIdentity): Promise<string | undefined> {
     if (this.#here.isCopyable(identity)) return this.#here.id
-    const latest = this.#latest ?? this.#here.memory()?.successor
+    const latest = this.#latest ?? this.#here.state()?.successor
     if (latest === undefined) return undefined
     const state = await conversationObject(this.#env, latest).holds(identity)
     const underWay = state === 'nothing' && Date.now() - this.#givenAt < UNDERWAY_MS

@@ -5,7 +5,7 @@ import { readEvent } from '../turn/event-line'
 import { INTERRUPTION_SEQ, isForReaders, type LogEvent, type TurnEventBody } from '../turn/events'
 import { foldTurn, type TracedTurn, type Turn, type TurnStatus, tracedTurn } from '../turn/fold'
 import type { Replacement } from '../turn/request'
-import { type Asked, EventLog } from './event-log'
+import { EventLog, type LogReading } from './event-log'
 import { LOG_VERSION } from './migrations'
 import type { Source } from './reader'
 
@@ -195,7 +195,7 @@ export class TurnLog extends EventLog {
    * @param from the position's turn @param seq its event there @param running the turn that is running
    * @throws ApiError 404 if some of them are no longer kept
    */
-  readingAfter(from: number, seq: number, running: number | undefined, asked: Asked = {}): Source[] {
+  readingAfter(from: number, seq: number, running: number | undefined, asked: LogReading = {}): Source[] {
     const ended = this.ended(from)
     if (from <= (this.latest() ?? 0) && from !== running && ended[0]?.turn !== from) throw unknownTurn()
     return ended.flatMap(({ turn }) => {

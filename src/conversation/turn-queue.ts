@@ -4,7 +4,7 @@ import type { RecentMessages } from '../search/types'
 import type { ErrorEvent, Reading, TurnEvent } from '../turn/events'
 import type { AskRequest } from '../turn/request'
 import type { Wording } from '../turn/wording'
-import type { Memory } from './memory'
+import type { ConversationState } from './conversation-state'
 import { isSameOwner } from './ownership'
 import { Reader, type Reads } from './reader'
 import type { SearchPorts } from './search-ports'
@@ -25,10 +25,10 @@ const encoder = new TextEncoder()
 /** What a turn needs from its object. */
 export interface Surroundings {
   /** what the object stores; undefined: nothing yet */
-  memory(): Memory | undefined
+  state(): ConversationState | undefined
   /** the same, created if missing */
-  remember(): Memory
-  schedule(memory: Memory): void
+  remember(): ConversationState
+  schedule(state: ConversationState): void
   /** what was read ahead for this turn */
   prefetched(): Promise<RecentMessages | undefined>
   /** its searches, if they began before it */

@@ -17,9 +17,9 @@ import { errorEvent, runTurn } from '../turn/run'
 import { isNothing, type Spending, spendingOf } from '../turn/spending'
 import { logTurn, TurnClock } from '../turn/turn-line'
 import { conversationObject } from './conversation-object'
+import type { ConversationState } from './conversation-state'
 import { copyTurn, withoutRepeats } from './copy'
-import { identityOf } from './joins'
-import type { Memory } from './memory'
+import { identityOf } from './repeated-requests'
 import { Reservation } from './reservation'
 import { type SearchPorts, searchAhead, searchPorts } from './search-ports'
 import { languageModelOf, rewriterOf } from './turn-models'
@@ -80,7 +80,7 @@ export class TurnRun {
     const { request, abort } = this.#queued
     const { asker, replaces } = request
     if (replaces)
-      this.#replaced = this.#around.memory()?.log.givingWay(replaces, textOf(request.question)) ?? []
+      this.#replaced = this.#around.state()?.log.givingWay(replaces, textOf(request.question)) ?? []
     // The model that rewrites a follow-up is read beside the history.
     if (request.continues) rewriterOf(request.model, this.#env, this.#trail).catch(() => {})
     const reserving = request.copies === undefined ? this.#reservation.take() : undefined
@@ -94,22 +94,22 @@ export class TurnRun {
     const spentBudget = await reserving
     // No await from here until the turn begins: the conversation's owner must not change in between.
     if (abort.signal.aborted) return this.#refuse(stopped())
-    const held = this.#around.memory()
+    const held = this.#around.state()
     if (known === 'unknown' || held?.closed || held?.mayContinue(asker) === false) {
       return this.#refuse(unknownConversation())
     }
     if (spentBudget) return this.#refuse(spentBudget)
     // The searches are sent right now, before anything is written, because a call waits for the writes before it.
     if (request.copies === undefined) searching ??= searches()
-    const { memory, stream } = this.#begin()
+    const { state, stream } = this.#begin()
     const emit = (event: LogEventBody) => {
       if (stream.ended) return
       foldBody(this.#turn, event)
       stream.emit(event)
       this.#clock.see(event)
-      if (!isTerminal(event) || memory.closed) return
+      if (!isTerminal(event) || state.closed) return
       const ended = Date.now()
-      memory.log.finish(stream.turn, this.#turn.status, ended, this.#expiry(ended), this.#queued.abandoned)
+      state.log.finish(stream.turn, this.#turn.status, ended, this.#expiry(ended), this.#queued.abandoned)
     }
     const { question, requestId, assistant } = request
     emit({
@@ -123,13 +123,13 @@ export class TurnRun {
     const asked = begins ? { ...request, named: true } : request
     const ports = this.#ports(known, searching, {
       emit: request.copies === undefined ? emit : withoutRepeats(emit),
-      store: (done, now) => this.#store(memory, stream, done, now),
+      store: (done, now) => this.#store(state, stream, done, now),
     })
     const work =
       request.copies === undefined
         ? runTurn(asked, ports, abort.signal)
         : this.#copyOrRun(request.copies, ports, abort.signal)
-    const noting = setInterval(() => this.#note(memory, stream.turn), NOTE_MS)
+    const noting = setInterval(() => this.#note(state, stream.turn), NOTE_MS)
     const spent = await work.finally(() => clearInterval(noting))
     this.#over = true
     const isCounted = this.#turn.status === 'done' || this.#counted
@@ -137,18 +137,18 @@ export class TurnRun {
     if (isCounted) return
     const cost = this.#reservation.used ? this.#cost(Date.now(), spent) : undefined
     // The conversation was deleted while the turn ran. Nothing is stored here any more, but the cost is owed.
-    if (memory.closed) {
-      memory.forgetSpent(stream.turn)
+    if (state.closed) {
+      state.forgetSpent(stream.turn)
       if (cost) await this.#owe(cost)
       return
     }
-    memory.log.spend(stream.turn, null)
+    state.log.spend(stream.turn, null)
     // A stop is not a failure: somebody asked for it.
     const failed = (this.#turn.error?.code ?? 'stopped') !== 'stopped'
     const now = Date.now()
-    if (failed) memory.records.putBeginning({ ...this.#entry(memory, now), failedAt: now })
-    if (cost) memory.records.putCost(stream.turn, cost)
-    if (failed || cost) await memory.records.settle()
+    if (failed) state.records.putBeginning({ ...this.#entry(state, now), failedAt: now })
+    if (cost) state.records.putCost(stream.turn, cost)
+    if (failed || cost) await state.records.settle()
   }
 
   /** What lines of the log share. */
@@ -173,14 +173,14 @@ export class TurnRun {
   }
 
   /** Records what the turn has spent so far, so that it is charged even if this object dies before the end. */
-  #note(memory: Memory, turn: number): void {
-    if (this.#over || memory.closed) return
+  #note(state: ConversationState, turn: number): void {
+    if (this.#over || state.closed) return
     const spent = this.#spent()
     if (isNothing(spent)) return
     const cost = JSON.stringify(this.#cost(Date.now(), spent))
     if (cost === this.#noted) return
     this.#noted = cost
-    memory.log.spend(turn, cost)
+    state.log.spend(turn, cost)
   }
 
   /** Counts a cost that is stored nowhere here. */
@@ -191,25 +191,25 @@ export class TurnRun {
   }
 
   /** Records that the turn runs. */
-  #begin(): { memory: Memory; stream: TurnStream } {
+  #begin(): { state: ConversationState; stream: TurnStream } {
     const { request, names } = this.#queued
-    const memory = this.#around.remember()
+    const state = this.#around.remember()
     const now = Date.now()
-    if (memory.introduce({ ...request, title: textOf(request.question) }, now))
-      memory.records.putBeginning(this.#entry(memory, now))
-    const turn = memory.log.begin(now, this.#expiry(now), names)
-    this.#around.schedule(memory)
+    if (state.introduce({ ...request, title: textOf(request.question) }, now))
+      state.records.putBeginning(this.#entry(state, now))
+    const turn = state.log.begin(now, this.#expiry(now), names)
+    this.#around.schedule(state)
     const stream = new TurnStream(this.#id, turn, (lines, results) => {
-      if (memory.closed) return
-      memory.log.append(turn, lines)
-      for (const { seq, line } of results) memory.log.keepResults(turn, seq, line)
+      if (state.closed) return
+      state.log.append(turn, lines)
+      for (const { seq, line } of results) state.log.keepResults(turn, seq, line)
       // Only the first time. Later a timer records it, because computing the cost reads all text received so far.
-      if (this.#noted === '') this.#note(memory, turn)
+      if (this.#noted === '') this.#note(state, turn)
     })
     this.#queued.begin(stream, () => {
-      if (!memory.closed) memory.log.abandon(turn, true)
+      if (!state.closed) state.log.abandon(turn, true)
     })
-    return { memory, stream }
+    return { state, stream }
   }
 
   #refuse(error: ApiError): void {
@@ -224,7 +224,7 @@ export class TurnRun {
     const { request } = this.#queued
     if (!request.continues) return undefined
     // Only this object ever writes to a conversation of this name, so no history exists yet.
-    if (request.named && !this.#around.memory()) return { messages: [], complete: true }
+    if (request.named && !this.#around.state()) return { messages: [], complete: true }
     try {
       const prefetched = await this.#around.prefetched()
       // It has the turns that this one replaces.
@@ -234,7 +234,7 @@ export class TurnRun {
         recent.messages.length > 0 ||
         request.named ||
         this.#replaced.length > 0 ||
-        this.#around.memory()?.log.neverAnswered
+        this.#around.state()?.log.neverAnswered
       return known ? recent : 'unknown'
     } catch {
       // The turn reads again and ends in whatever error it meets.
@@ -244,15 +244,15 @@ export class TurnRun {
 
   async #messages(bytes: number | undefined): Promise<RecentMessages> {
     const { historyId, requestId } = this.#queued.request
-    const memory = this.#around.memory()
-    if (memory && !memory.outbox.empty) await memory.outbox.deliver({ requestId })
+    const state = this.#around.state()
+    if (state && !state.outbox.empty) await state.outbox.deliver({ requestId })
     const history = historyStore(this.#env, historyId)
-    const without = memory ? [...memory.outbox.originsOf(this.#replaced), ...memory.outbox.replaced] : []
+    const without = state ? [...state.outbox.originsOf(this.#replaced), ...state.outbox.replaced] : []
     const stored: RecentMessages =
       bytes === undefined
         ? { messages: await history.messages(this.#id, without, { requestId }), complete: true }
         : await history.recentMessages(this.#id, bytes, without, { requestId })
-    const pending = memory && !memory.closed ? memory.outbox.pending(historyId, without) : []
+    const pending = state && !state.closed ? state.outbox.pending(historyId, without) : []
     return { messages: [...stored.messages, ...pending], complete: stored.complete }
   }
 
@@ -295,8 +295,13 @@ export class TurnRun {
    * Makes the turn history. One transaction writes it down here, so it is history as a whole or not at all,
    * whatever happens to this object. Then it goes to the history collection and to D1.
    */
-  async #store(memory: Memory, stream: TurnStream, done: DoneEvent, now: number): Promise<Outcome<void>> {
-    if (memory.closed) throw stopped()
+  async #store(
+    state: ConversationState,
+    stream: TurnStream,
+    done: DoneEvent,
+    now: number,
+  ): Promise<Outcome<void>> {
+    if (state.closed) throw stopped()
     const { historyId, model } = this.#queued.request
     const { turn } = stream
     this.#queued.committed = true
@@ -304,32 +309,32 @@ export class TurnRun {
     const whole = foldBody({ ...this.#turn, turn }, done)
     // All share one timestamp, so that a ttl never removes a question without its answer.
     const timestamp = Math.floor(now / 1000)
-    memory.outbox.put(
+    state.outbox.put(
       turn,
       historyId,
       documentsOf(whole, { id: this.#id, modelId: model.id }, timestamp),
       this.#replaced,
     )
-    memory.records.put(turn, this.#record(memory, whole, now))
+    state.records.put(turn, this.#record(state, whole, now))
     // From here on the record reports the cost.
     this.#over = true
-    memory.log.markSaid(turn, timestamp, done.finish_reason)
+    state.log.markSaid(turn, timestamp, done.finish_reason)
     const [outcome] = await Promise.all([
-      memory.outbox.settle(turn, { requestId: this.#queued.request.requestId }),
-      memory.records.settle(),
+      state.outbox.settle(turn, { requestId: this.#queued.request.requestId }),
+      state.records.settle(),
     ])
     // If the conversation was deleted, the deletion counts the cost in this record.
-    this.#counted = memory.closed
-    if (outcome.ok || memory.closed) {
+    this.#counted = state.closed
+    if (outcome.ok || state.closed) {
       // Their rows stay in D1, as versions.
-      if (outcome.ok && !memory.closed) for (const replaced of this.#replaced) memory.log.forget(replaced)
+      if (outcome.ok && !state.closed) for (const replaced of this.#replaced) state.log.forget(replaced)
       return outcome
     }
-    memory.log.markUnsaid(turn)
-    if (memory.records.turns.includes(turn)) {
-      memory.records.drop(turn)
+    state.log.markUnsaid(turn)
+    if (state.records.turns.includes(turn)) {
+      state.records.drop(turn)
       // Its record would have told D1 about a conversation that D1 may not know yet.
-      memory.records.putBeginning(this.#entry(memory, Date.now()))
+      state.records.putBeginning(this.#entry(state, Date.now()))
     } else this.#counted = true
     await takeBackTurn(database(this.#env), this.#id, turn).catch((error) =>
       logFailure('the record of a refused turn stays until it expires', error, this.#trail),
@@ -338,22 +343,22 @@ export class TurnRun {
   }
 
   /** The conversation's own row at this moment. */
-  #entry(memory: Memory, now: number): ConversationEntry {
+  #entry(state: ConversationState, now: number): ConversationEntry {
     const { historyId, model } = this.#queued.request
     return {
       id: this.#id,
       historyId,
       modelId: model.id,
-      ...memory.row,
+      ...state.row,
       updatedAt: now,
       expiresAt: this.#expiry(now),
     }
   }
 
-  #record(memory: Memory, turn: Turn, now: number): TurnRecord {
+  #record(state: ConversationState, turn: Turn, now: number): TurnRecord {
     const { model } = this.#queued.request
     const trace = traceOf(turn)
-    const conversation = this.#entry(memory, now)
+    const conversation = this.#entry(state, now)
     return {
       conversation,
       turn: turnRow(turn, trace, now, conversation, model.model_name),

@@ -190,7 +190,7 @@ export const turns = sqliteTable(
   (table) => [
     primaryKey({ columns: [table.conversationId, table.turn] }),
     index('turns_expiry').on(table.expiresAt),
-    // A message that no model answered (conversation/tell.ts) has no timings.
+    // A message that no model answered (conversation/commands.ts) has no timings.
     index('turns_unanswered').on(table.conversationId).where(sql`citations = '[]' AND timings <> '{}'`),
   ],
 )

@@ -2,9 +2,9 @@
 
 import { textOf } from '../lib/parts'
 import type { ChatMessage, Source } from '../models/language-model'
+import { enumeratedPrompt } from './caller-passages'
 import { requireForm } from './form'
 import { type Generated, malformedBy } from './generate'
-import { enumeratedPrompt } from './given'
 import { answerPrompt, citing, familyOf, promptDocument, suggesting } from './prompt'
 import type { AskRequest } from './request'
 import { SuggestionFilter } from './suggestion-filter'

@@ -4,8 +4,8 @@ import type { Part } from '../lib/parts'
 import type { AnswerForm } from '../models/answer-form'
 import type { ConversationModelConfig } from '../models/language-model'
 import type { CollectionPlace, SearchParameters, SearchScope } from '../search/types'
+import type { Given } from './caller-passages'
 import type { Reading } from './events'
-import type { Given } from './given'
 import type { Labelling } from './labels'
 import type { TranscriptMessage } from './transcript'
 import type { Wording } from './wording'
@@ -141,7 +141,7 @@ export interface AskRequest {
   again?: true
   /** the caller's own name for this turn; a second request with it joins the turn, running or finished */
   idempotencyKey?: string
-  /** digest of asker, path, query and body; the same request again gets the same answer (joins.ts) */
+  /** digest of asker, path, query and body; the same request again gets the same answer (repeated-requests.ts) */
   fingerprint?: string
   /**
    * the turn that the question continues from; if it is not the last one, the question begins another

@@ -36,13 +36,13 @@ export class TurnClock {
   }
 }
 
-type Asked = Pick<AskRequest, 'requestId' | 'conversationId' | 'protocol' | 'model'>
+type LoggedRequest = Pick<AskRequest, 'requestId' | 'conversationId' | 'protocol' | 'model'>
 
 /**
  * The fields of a turn's line that its events and its request tell. An undefined one is left out.
  * @param request absent: the turn's object died before its end, and only its log is left
  */
-export function turnLine(turn: Turn, request?: Asked): Record<string, unknown> {
+export function turnLine(turn: Turn, request?: LoggedRequest): Record<string, unknown> {
   const calls = turn.calls.map(({ call }) => call)
   const searches = turn.searches.map(({ search }) => search)
   const { inputTokens, outputTokens } = sumOf(attemptsOf(calls))
@@ -74,7 +74,7 @@ export function turnLine(turn: Turn, request?: Asked): Record<string, unknown> {
  * Reports a turn that has ended: its line, and a data point where a dataset of Analytics Engine is bound as `TURNS`.
  * @param request, @param clock absent: see `turnLine`
  */
-export function logTurn(env: Cloudflare.Env, turn: Turn, request?: Asked, clock?: TurnClock): void {
+export function logTurn(env: Cloudflare.Env, turn: Turn, request?: LoggedRequest, clock?: TurnClock): void {
   if (env.LOG_REQUESTS !== 'on' && !env.TURNS) return
   const version = env.CF_VERSION_METADATA?.id
   const line = { version, ...turnLine(turn, request), ...clock?.times }

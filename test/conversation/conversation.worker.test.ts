@@ -1,8 +1,8 @@
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { ConversationState } from '../../src/conversation/conversation-state'
 import { traceConversation } from '../../src/conversation/conversations'
-import { Memory } from '../../src/conversation/memory'
 import { migrate } from '../../src/conversation/migrations'
 import { TurnLog } from '../../src/conversation/turn-log'
 import { QUEUE_LIMIT } from '../../src/conversation/turn-queue'
@@ -278,7 +278,7 @@ describe('the log', () => {
     const minutes = await runInDurableObject(object, async (_, { storage }) => {
       expect(await storage.getAlarm()).not.toBeNull()
       // Another life of the object counts on.
-      const memory = () => new Memory(storage.sql, env, request.conversationId, () => {})
+      const memory = () => new ConversationState(storage.sql, env, request.conversationId, () => {})
       return Array.from({ length: 7 }, () => memory().linger() / 60_000)
     })
     expect(minutes).toEqual([20, 40, 80, 160, 320, 360, 360])

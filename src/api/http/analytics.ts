@@ -22,7 +22,7 @@ export const DELETE_EVENTS = 'analytics/events:delete'
 const ID_LENGTH = 20
 
 /** A query, and what may be stored beside it. */
-export interface Asked {
+export interface LoggedQuery {
   q: string
   /** '' for nobody */
   user: string
@@ -36,7 +36,7 @@ export const normalized = (q: string): string => q.normalize('NFC').trim().repla
 /** The record of a query for a rule. */
 export async function queryRecord(
   rule: AnalyticsRule,
-  asked: Asked,
+  asked: LoggedQuery,
   typed?: Typed,
 ): Promise<AnalyticsRecord> {
   const { name, type, collection, params = {} } = rule
@@ -66,7 +66,7 @@ type MetaField = 'filter_by' | 'analytics_tag'
 const isLong = (text: string | undefined): boolean => (text ?? '').length > LONGEST_QUERY
 
 /** @throws ApiError 400 for a query that is too long to be kept, or what it came with */
-export function requireShort(asked: Asked): void {
+export function requireShort(asked: LoggedQuery): void {
   for (const field of ['q', 'filter_by', 'analytics_tag'] as const) {
     if (isLong(asked[field])) throw new ApiError(400, `'${field}' has more than ${LONGEST_QUERY} characters`)
   }

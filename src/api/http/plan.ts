@@ -6,7 +6,7 @@ import { ApiError, failed, inFull, type Outcome, plainFailure } from '../../erro
 import { mapFew } from '../../lib/few'
 import { once } from '../../lib/once'
 import { readStored } from '../../lib/stored-json'
-import { cacheMark } from '../../registry/cleared'
+import { cacheMark } from '../../registry/cache-epoch'
 import { retrieverOf } from '../../registry/engines'
 import { findCollection, findForQuestion } from '../../registry/names'
 import { getPreset, wordsOfSet } from '../../registry/search-sets'

@@ -1,8 +1,8 @@
 /** `/v1/responses/ID`: responses that were made before. Each is a turn of a conversation. */
 import { conversationObject } from '../../conversation/conversation-object'
 import { endedTurn } from '../../conversation/conversations'
-import { deleteTurnOf } from '../../conversation/items'
 import type { MemoryRow } from '../../conversation/memories'
+import { deleteTurnOf } from '../../conversation/messages'
 import { handleOf } from '../../conversation/sealed-id'
 import { ApiError, type Failure, unwrap } from '../../errors'
 import { textOf } from '../../lib/parts'

@@ -3,7 +3,7 @@
  * WebUI and LibreChat do with their default prompts. The model answers such a prompt alone, without a search, and
  * nothing is stored.
  */
-import { answeringOf, answerOnce } from '../../conversation/once'
+import { answeringOf, answerOnce } from '../../conversation/stateless-turn'
 import { ApiError } from '../../errors'
 import { contentOf } from '../../lib/parts'
 import { byteLength } from '../../turn/serialise'

@@ -1,6 +1,6 @@
 /** OpenSearch's HTTP API for indices, documents and searches, on the same collections as all other APIs. */
 import { once } from '../../lib/once'
-import { servePage } from '../http/pages'
+import { servePage } from '../http/html-pages'
 import type { App, OpenCall } from '../http/route'
 import { register } from '../http/route'
 import { bulk } from './bulk'

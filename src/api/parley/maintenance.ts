@@ -1,7 +1,7 @@
 /** Maintenance by the operator. */
 
-import { reconcileCollection } from '../../registry/reconciling'
-import { resealAll } from '../../registry/resealing'
+import { reconcileCollection } from '../../registry/reconcile-vectors'
+import { resealAll } from '../../registry/rotate-secrets'
 import { json } from '../http/response'
 import type { operations } from './operations'
 import type { Served } from './route'

@@ -19,9 +19,9 @@ import {
 } from '../../registry/analytics'
 import { isObject } from '../../search/schema/values'
 import {
-  type Asked,
   DELETE_EVENTS,
   forgetUser,
+  type LoggedQuery,
   queryRecord,
   requireShort,
   speaksFor,
@@ -127,7 +127,7 @@ async function postEvent(call: Call): Promise<Response> {
 }
 
 /** @throws ApiError 400 */
-function readQuery(data: Record<string, unknown>, user: string): Asked {
+function readQuery(data: Record<string, unknown>, user: string): LoggedQuery {
   const { q, filter_by, analytics_tag } = data
   if (typeof q !== 'string') throw new ApiError(400, "'q' should be a string and is required")
   const text = (value: unknown, name: string): string | undefined => {

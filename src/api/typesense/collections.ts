@@ -12,15 +12,15 @@ import {
 } from '../../registry/collections'
 import { nodesOf } from '../../registry/engines'
 import { findCollection, forgetNames } from '../../registry/names'
-import { switchCollections } from '../../registry/switching'
+import { switchCollections } from '../../registry/swap-collections'
 import { isObject } from '../../search/schema/values'
 import type { CollectionSummary } from '../../search/types'
 import { readExactJson } from '../http/body'
-import { hinting, NEEDED } from '../http/hint'
 import { isTrue, listed, unsigned } from '../http/parameters'
 import { originOf } from '../http/request-log'
 import { json } from '../http/response'
 import type { Call, Route } from '../http/route'
+import { hinting, NEEDED } from '../http/typo-hint'
 import { openCollection } from './collection'
 
 /**

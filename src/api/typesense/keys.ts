@@ -1,9 +1,9 @@
 /** API keys. */
 import { createKey, deleteKey, getKey, listKeys } from '../../auth/keys'
 import { readJson } from '../http/body'
-import { hinting, NEEDED } from '../http/hint'
 import { forbidden, json } from '../http/response'
 import type { Route } from '../http/route'
+import { hinting, NEEDED } from '../http/typo-hint'
 
 export const keyRoutes: Route[] = [
   {

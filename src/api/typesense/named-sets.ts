@@ -22,10 +22,10 @@ import { findCollection } from '../../registry/names'
 import { deleteDictionary, getDictionary, importDictionary, listDictionaries } from '../../registry/stemming'
 import type { CollectionRpc } from '../../search/collection/rpc'
 import { readJson, readText } from '../http/body'
-import { hinting, NEEDED } from '../http/hint'
 import { unsigned } from '../http/parameters'
 import { json } from '../http/response'
 import type { Call, Route } from '../http/route'
+import { hinting, NEEDED } from '../http/typo-hint'
 
 /** The routes of a kind of sets. @param resource as paths and actions of keys name it */
 function routesOf(resource: string, kind: SetKind): Route[] {

@@ -3,7 +3,7 @@
  * Parley could only pretend to do is refused, with a hint what to do instead.
  */
 import { ApiError } from '../../errors'
-import { clearReplies } from '../../registry/cleared'
+import { clearReplies } from '../../registry/cache-epoch'
 import { schemaChanges } from '../../registry/collections'
 import { databaseBytes } from '../../registry/engines'
 import { isObject } from '../../search/schema/values'

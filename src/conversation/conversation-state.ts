@@ -3,10 +3,10 @@
 import { readStored } from '../lib/stored-json'
 import type { Asker, AskRequest } from '../turn/request'
 import { logTurn } from '../turn/turn-line'
+import { clip, Records } from './d1-outbox'
+import { Outbox } from './history-outbox'
 import { isCreated, migrate, readMeta, writeMeta } from './migrations'
-import { Outbox } from './outbox'
 import { ADMIN, mayOpen, type Owner, ownerOf } from './ownership'
-import { clip, Records } from './records'
 import { costShape, type Self } from './stored'
 import { type LeftTurn, type RequestNames, TurnLog } from './turn-log'
 
@@ -28,7 +28,7 @@ type Introduction = Pick<AskRequest, 'asker' | 'protocol' | 'historyId' | 'found
 /** The owner of a conversation that nobody has begun here. Only the admin key reads it. */
 const ADMIN_OWNER: Owner = { owner: ADMIN.owner, userId: '' }
 
-export class Memory {
+export class ConversationState {
   readonly log: TurnLog
   readonly outbox: Outbox
   readonly records: Records
@@ -39,25 +39,25 @@ export class Memory {
   #left: Map<string, LeftTurn> = new Map()
 
   /** Loads what the object stores when it wakes; undefined if it stores nothing. */
-  static load(...given: ConstructorParameters<typeof Memory>): Memory | undefined {
+  static load(...given: ConstructorParameters<typeof ConversationState>): ConversationState | undefined {
     const [sql, env, conversationId] = given
     if (!isCreated(sql)) return undefined
-    const memory = new Memory(...given)
+    const state = new ConversationState(...given)
     const now = Date.now()
-    memory.#left = memory.log.leftRunning()
-    const left = memory.log.interrupt(conversationId, now)
+    state.#left = state.log.leftRunning()
+    const left = state.log.interrupt(conversationId, now)
     for (const turn of left) logTurn(env, turn)
-    if (left.some(({ status }) => status !== 'done') && !memory.closed)
-      memory.records.putInterruption({
+    if (left.some(({ status }) => status !== 'done') && !state.closed)
+      state.records.putInterruption({
         id: conversationId,
-        createdAt: memory.#self.created_at,
+        createdAt: state.#self.created_at,
         failedAt: now,
       })
-    for (const { turn, spent } of memory.log.unpaid()) {
-      memory.records.putCost(turn, readStored(costShape(), spent))
-      memory.log.spend(turn, null)
+    for (const { turn, spent } of state.log.unpaid()) {
+      state.records.putCost(turn, readStored(costShape(), spent))
+      state.log.spend(turn, null)
     }
-    return memory
+    return state
   }
 
   /**

@@ -9,8 +9,8 @@
 import { coded } from '../errors'
 import type { Position, Reading } from '../turn/events'
 import type { AskRequest } from '../turn/request'
-import type { Asked } from './event-log'
-import type { Memory } from './memory'
+import type { ConversationState } from './conversation-state'
+import type { LogReading } from './event-log'
 import { Reader, type Source } from './reader'
 import { ABANDONED_MS, type RequestNames, type TurnLog } from './turn-log'
 import type { QueuedTurn, TurnQueue } from './turn-queue'
@@ -68,12 +68,12 @@ export function joinQueued(
  */
 export function joinAgain(
   queue: TurnQueue,
-  memory: Memory | undefined,
+  state: ConversationState | undefined,
   names: RequestNames,
   reading: Reading | undefined,
 ): ReadableStream<Uint8Array> | 'free' | undefined {
-  const left = joinQueued(queue, names, reading) ?? memory?.takeLeft(names)
-  return left === 'begun' ? (replayInterrupted(memory!.log, Date.now()) ?? undefined) : left
+  const left = joinQueued(queue, names, reading) ?? state?.takeLeft(names)
+  return left === 'begun' ? (replayInterrupted(state!.log, Date.now()) ?? undefined) : left
 }
 
 /**
@@ -82,20 +82,20 @@ export function joinAgain(
  * @throws ApiError 409 if its idempotency key forbids that
  */
 export function replay(
-  memory: Memory,
+  state: ConversationState,
   turn: number,
   names: RequestNames,
-  asked: Asked,
+  asked: LogReading,
 ): ReadableStream<Uint8Array> | undefined {
-  const source = memory.log.reading(turn, -1, asked)
+  const source = state.log.reading(turn, -1, asked)
   if (!source) {
     if (names.idempotencyKey === undefined) return undefined
     throw coded('conflict', 409, 'The turn of this idempotency key has ended too long ago to be replayed.')
   }
   // Once a caller has read everything, the same question is a new one.
-  memory.log.abandon(turn, false)
+  state.log.abandon(turn, false)
   return readOf(source, () => {
-    if (!memory.closed) memory.log.abandon(turn, true)
+    if (!state.closed) state.log.abandon(turn, true)
   })
 }
 
@@ -110,7 +110,7 @@ export function follow(
   current: QueuedTurn | undefined,
   after: Position | undefined,
   reading: Reading | undefined,
-  asked: Asked,
+  asked: LogReading,
 ): ReadableStream<Uint8Array> | null {
   const from = after?.turn ?? (current ? Number.POSITIVE_INFINITY : (log.latest() ?? 0))
   const running = current?.stream?.turn

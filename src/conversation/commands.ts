@@ -13,7 +13,7 @@ import { unknownConversation } from '../turn/errors'
 import type { LogEvent, LogEventBody, MessageDetails } from '../turn/events'
 import { foldTurn, traceOf } from '../turn/fold'
 import type { Asker, Begun } from '../turn/request'
-import type { Memory } from './memory'
+import type { ConversationState } from './conversation-state'
 import { ownerOf } from './ownership'
 import { documentsOf, turnRow } from './turn-row'
 
@@ -32,7 +32,7 @@ interface Whose {
   begun?: Begun
 }
 
-export type Told = Whose &
+export type Command = Whose &
   (
     | { what: 'open'; title: string }
     | { what: 'title'; title: string }
@@ -52,7 +52,7 @@ export interface SaidMessage {
 }
 
 /** Whether it only changes stored data, and does nothing if the object stores none. */
-export const isChange = ({ what }: Told): boolean =>
+export const isChange = ({ what }: Command): boolean =>
   what === 'title' || what === 'answer' || what === 'forget'
 
 /** Later than any ttl ends, and still a date that every part of the platform can hold. */
@@ -65,38 +65,38 @@ const RETRY_SECONDS = 5
  *   to a turn that is running, or its deletion; 503 while D1 is unavailable and a
  *   conversation is opened; the history's own error if it refuses the message
  */
-export async function tell(memory: Memory, env: Cloudflare.Env, told: Told): Promise<number> {
-  if (memory.closed || !memory.mayContinue(told.asker)) throw unknownConversation()
+export async function tell(state: ConversationState, env: Cloudflare.Env, command: Command): Promise<number> {
+  if (state.closed || !state.mayContinue(command.asker)) throw unknownConversation()
   const now = Date.now()
-  if (told.what === 'message') return say(memory, env, told, now)
-  if (told.what === 'restored') {
+  if (command.what === 'message') return say(state, env, command, now)
+  if (command.what === 'restored') {
     // The object's own data is newer than any backup.
-    if (memory.owner !== undefined) return 0
-    memory.introduce({ ...told, title: '' }, now)
-    if (told.turn > 0) memory.log.continueAfter(told.turn, now, told.expiresAt)
+    if (state.owner !== undefined) return 0
+    state.introduce({ ...command, title: '' }, now)
+    if (command.turn > 0) state.log.continueAfter(command.turn, now, command.expiresAt)
     return 0
   }
-  if (told.what === 'title') {
-    memory.introduce(told, now)
-    memory.title = told.title
+  if (command.what === 'title') {
+    state.introduce(command, now)
+    state.title = command.title
     return 0
   }
-  if (told.what === 'forget') {
-    if (memory.log.standing(told.turn) === 'running')
+  if (command.what === 'forget') {
+    if (state.log.standing(command.turn) === 'running')
       throw new ApiError(409, 'The answer is still being written. Try again when it has ended.', 1)
-    memory.log.forget(told.turn)
+    state.log.forget(command.turn)
     return 0
   }
-  if (told.what === 'answer') {
-    if (memory.log.standing(told.turn) === 'running')
+  if (command.what === 'answer') {
+    if (state.log.standing(command.turn) === 'running')
       throw new ApiError(409, 'The answer is still being written. Try again when it has ended.')
-    memory.log.replaceAnswer(told.turn, told.answer)
+    state.log.replaceAnswer(command.turn, command.answer)
     return 0
   }
-  memory.introduce(told, now)
-  memory.records.putBeginning(entryOf(memory, told, now))
-  await memory.records.settle()
-  if (!memory.records.empty)
+  state.introduce(command, now)
+  state.records.putBeginning(entryOf(state, command, now))
+  await state.records.settle()
+  if (!state.records.empty)
     throw new ApiError(503, 'The conversation cannot be stored now. Try again.', RETRY_SECONDS)
   return 0
 }
@@ -108,39 +108,39 @@ const PATIENCE_MS = 1_500
  */
 const MOST_DELIVERIES = 10
 
-async function recorded(memory: Memory, turn: number): Promise<void> {
+async function recorded(state: ConversationState, turn: number): Promise<void> {
   const delivered = async () => {
-    for (let tries = 0; tries < MOST_DELIVERIES && memory.records.turns.includes(turn); tries++) {
-      await memory.records.deliver()
+    for (let tries = 0; tries < MOST_DELIVERIES && state.records.turns.includes(turn); tries++) {
+      await state.records.deliver()
     }
   }
   await settlesWithin(PATIENCE_MS, delivered())
 }
 
 const entryOf = (
-  memory: Memory,
+  state: ConversationState,
   { conversationId, historyId, modelId, ttl, details }: Whose,
   now: number,
 ) => ({
   id: conversationId,
   historyId,
   modelId,
-  ...memory.row,
+  ...state.row,
   updatedAt: now,
   expiresAt: Math.min(now + ttl * 1000, LAST_MOMENT),
   ...(details !== undefined && { details }),
 })
 
 async function say(
-  memory: Memory,
+  state: ConversationState,
   env: Cloudflare.Env,
-  told: Whose & SaidMessage,
+  command: Whose & SaidMessage,
   now: number,
 ): Promise<number> {
-  const { conversationId, historyId, modelId, input, response, more, asker } = told
-  memory.introduce({ ...told, title: input }, now)
-  const conversation = entryOf(memory, told, now)
-  const turn = memory.log.begin(now, conversation.expiresAt)
+  const { conversationId, historyId, modelId, input, response, more, asker } = command
+  state.introduce({ ...command, title: input }, now)
+  const conversation = entryOf(state, command, now)
+  const turn = state.log.begin(now, conversation.expiresAt)
   const bodies: LogEventBody[] = [
     { type: 'question', question: contentOf(input) },
     ...(response === '' ? [] : [{ type: 'delta' as const, text: response }]),
@@ -150,25 +150,25 @@ async function say(
   const events = bodies.map(
     (body, seq): LogEvent => ({ ...body, conversation_id: conversationId, turn, seq }),
   )
-  memory.log.append(turn, events.map((event) => `${JSON.stringify(event)}\n`).join(''))
-  memory.log.finish(turn, 'done', now, conversation.expiresAt, false)
+  state.log.append(turn, events.map((event) => `${JSON.stringify(event)}\n`).join(''))
+  state.log.finish(turn, 'done', now, conversation.expiresAt, false)
   const whole = foldTurn(events)
   const timestamp = Math.floor(now / 1000)
   const documents = documentsOf(whole, conversation, timestamp).filter(({ message }) => message.length > 0)
-  if (documents.length > 0) memory.outbox.put(turn, historyId, documents, [])
+  if (documents.length > 0) state.outbox.put(turn, historyId, documents, [])
   // Half of a turn can be deleted only if it has a question and an answer.
-  if (documents.length > 1) memory.log.markSaid(turn, timestamp, 'stop')
-  memory.records.put(turn, {
+  if (documents.length > 1) state.log.markSaid(turn, timestamp, 'stop')
+  state.records.put(turn, {
     conversation,
     turn: turnRow(whole, traceOf(whole), now, conversation, modelId),
     usage: { day: dayOf(now), owner: ownerOf(asker).owner, modelId, inputTokens: 0, outputTokens: 0 },
     // This message cost nothing.
     copied: true,
   })
-  const [outcome] = await Promise.all([memory.outbox.settle(turn), recorded(memory, turn)])
-  if (!outcome.ok && !memory.closed) {
-    memory.log.forget(turn)
-    memory.records.drop(turn)
+  const [outcome] = await Promise.all([state.outbox.settle(turn), recorded(state, turn)])
+  if (!outcome.ok && !state.closed) {
+    state.log.forget(turn)
+    state.records.drop(turn)
     await deleteTurn(database(env), conversationId, turn)
     unwrap(outcome)
   }
