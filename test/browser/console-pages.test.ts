@@ -123,6 +123,27 @@ describe.runIf(CHROMIUM)('the pages of the console', () => {
     ])
   })
 
+  test('a conversation shows which sentences of a model the documents do not support', async () => {
+    const llm = await startLlm({
+      answer: () => 'The bridge is 240 metres long. Its architect was Ferdinand Huber, in 1931.',
+    })
+    try {
+      const model = await createModel({ model_name: 'openai/gpt', openai_url: llm.url })
+      const name = unique('bridges')
+      await request('POST', '/collections', { name, fields: [{ name: 'text', type: 'string' }] })
+      await request('POST', `/collections/${name}/documents`, { text: 'The bridge is 240 metres long.' })
+      const id = await ask('How long is the bridge?', { model, collections: [name] })
+      const page = await stage.tab({}, `#/conversations/${id}`)
+      await page.getByText('The documents do not support 1 of 2 sentences').click()
+      const doubted = page.locator('.doubted li')
+      await doubted.getByText('Its architect was Ferdinand Huber, in 1931.').waitFor()
+      expect(await doubted.textContent()).toContain('Not in the documents: 1931, Ferdinand, Huber')
+      await expectSound(page, 'unsupported sentences')
+    } finally {
+      await llm.stop()
+    }
+  })
+
   test('questions that nothing answers are grouped', async () => {
     const llm = await startLlm()
     try {

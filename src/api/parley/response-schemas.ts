@@ -164,7 +164,12 @@ const CallTrace = v.object({
     v.description('The prompt exactly as it was sent'),
   ),
   text: v.optional(
-    v.pipe(v.string(), v.description('What it said; a finished answer stands in the turn instead')),
+    v.pipe(
+      v.string(),
+      v.description(
+        'What it said. A finished answer stands in the turn instead, unless an assistant withheld it',
+      ),
+    ),
   ),
   finish_reason: v.optional(v.string()),
   input_tokens: Count,

@@ -105,7 +105,7 @@ function askAgain(question: string): void {
 }
 
 function Turn({ turn }: { turn: RecordedTurn }) {
-  const { question, standalone, answer, citations, usage, timings, created_at, feedback } = turn
+  const { question, standalone, answer, citations, usage, timings, created_at, feedback, support } = turn
   const sources = [...new Set(citations.map(({ collection, document_id }) => `${collection}/${document_id}`))]
   return (
     <article class="read-turn">
@@ -136,7 +136,33 @@ function Turn({ turn }: { turn: RecordedTurn }) {
           Ask again
         </button>
       </p>
+      <Doubted answer={answer} support={support} />
       <Said feedback={feedback} />
     </article>
   )
 }
+
+/** The sentences of an answer that the documents do not support. */
+function Doubted({ answer, support = [] }: Pick<RecordedTurn, 'answer' | 'support'>) {
+  const doubted = support.filter((sentence) => sentence.support !== 'supported')
+  if (doubted.length === 0) return null
+  return (
+    <details class="doubted">
+      <summary>
+        The documents do not support {doubted.length} of {many(support.length, 'sentence')}
+      </summary>
+      <ul class="faults">
+        {doubted.map(({ start, end, support: found, missing }) => (
+          <li key={start}>
+            <span dir="auto">{answer.slice(start, end)}</span>
+            <span class="soft">
+              {missing ? `Not in the documents: ${missing.join(', ')}` : OUTCOMES[found]}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </details>
+  )
+}
+
+const OUTCOMES = { supported: '', partly: 'Supported in part', not_found: 'Not found in the documents' }

@@ -11,10 +11,21 @@ export interface RecordedTurn {
   answer: string
   citations: Citation[]
   finish_reason: string
+  /** whether the documents support each sentence that a language model wrote */
+  support?: SentenceSupport[]
   usage: Usage
   timings: Timings
   created_at: number
   feedback?: GivenFeedback[]
+}
+
+export interface SentenceSupport {
+  /** the sentence's place in the answer */
+  start: number
+  end: number
+  support: 'supported' | 'partly' | 'not_found'
+  /** numbers and names that the documents lack */
+  missing?: string[]
 }
 
 export interface GivenFeedback {
