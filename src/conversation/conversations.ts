@@ -1,5 +1,5 @@
 /**
- * Lists, reads, traces and deletes conversations, whichever protocol began them. It reads the record in D1. A
+ * Lists, reads and traces conversations, whichever protocol began them. It reads the record in D1. A
  * running turn is read from its object (conversation-object.ts). The object decides whether a conversation
  * exists and who owns it.
  */
@@ -7,13 +7,10 @@ import { database } from '../db/client'
 import type { ConversationFilter } from '../db/conversation-filter'
 import {
   type ConversationRow,
-  conversationsOfUser,
-  findConversationRow,
   listConversationRows,
   nameConversation,
   type PageEnd,
 } from '../db/conversations'
-import { markErased } from '../db/erasures'
 import { ratingsOf } from '../db/feedback'
 import {
   findTurn,
@@ -26,7 +23,6 @@ import {
 import { ApiError, unwrap } from '../errors'
 import { contentOf } from '../lib/parts'
 import { readStored } from '../lib/stored-json'
-import type { Origin } from '../search/fault-log'
 import { splitWords } from '../search/text/words'
 import { unknownConversation, unknownTurn } from '../turn/errors'
 import {
@@ -47,8 +43,8 @@ import {
   withdrawFeedback,
   withFeedback,
 } from './feedback'
-import { openRow, requireConversationId } from './open-row'
-import { mayOpen, type Scope, scopeOf } from './ownership'
+import { openRow } from './open-row'
+import { type Scope, scopeOf, unproven } from './ownership'
 import { traceShape } from './stored'
 import { restoreTurn } from './turn-row'
 
@@ -279,12 +275,6 @@ export async function deleteFeedback(
   return withdrawFeedback(env, asker, place)
 }
 
-const unproven = (does: string, action: string): ApiError =>
-  new ApiError(
-    401,
-    `Forbidden - this key ${does} the conversations of a visitor or user who is shown to ask: send the visitor's secret in \`X-Parley-Visitor\`, use a key that fixes the user, or one with the action \`conversations:${action}\`.`,
-  )
-
 /**
  * Explains how answers came about, and why there was none: the rewritten question, each search, the prompts as
  * sent, tokens and durations. D1 has the turns that were answered; the object's log has those that failed. The
@@ -312,70 +302,6 @@ export async function traceConversation(
     .slice(-TRACES_A_PAGE)
   if (turn !== undefined && turns.length === 0) throw unknownTurn()
   return { id, turns: await withFeedback(env, asker, conversation, turns) }
-}
-
-/**
- * Deletes a conversation everywhere. Readers lose it at once. If D1 or its history is unavailable, its object's
- * alarm deletes the rest.
- * @throws ApiError 404
- */
-export async function deleteConversation(
-  env: Cloudflare.Env,
-  asker: Asker,
-  id: string,
-  origin?: Origin,
-): Promise<void> {
-  await requireConversationId(env, asker, id)
-  const object = conversationObject(env, id)
-  const removed = await object.remove(asker, origin)
-  if (removed.ok && removed.value) return
-  // Always query. Otherwise a refusal would be faster than an unknown id, and the time would reveal which ids exist.
-  const row = await findConversationRow(database(env), id, Date.now())
-  unwrap(removed)
-  if (row === undefined || !mayOpen(asker, row)) throw unknownConversation()
-  await object.erase(row.historyId, origin)
-}
-
-/** Conversations deleted at once, and the time after which no more are started, in milliseconds. */
-const ERASED_AT_ONCE = 5
-const ERASE_BUDGET_MS = 20_000
-/** An invocation may make 1,000 calls. Each conversation costs one, and each five cost one query. */
-const MOST_ERASED = 500
-
-/**
- * Deletes a user's conversations, as far as the asker may list them (ownership.ts). One call is bounded.
- * Conversations that D1 does not know yet are not counted: they are deleted when D1 learns of them
- * (db/erasures.ts).
- * @returns how many were deleted, and whether none is left; if some are, call again
- * @throws ApiError 401 if there is no proof of who asks, 404 for a user that the asker does not speak for
- */
-export async function deleteUserConversations(
-  env: Cloudflare.Env,
-  asker: Asker,
-  userId: string,
-  origin?: Origin,
-): Promise<{ deleted: number; done: boolean }> {
-  const scope = scopeOf(asker, userId)
-  if (scope === 'unproven') throw unproven('deletes', 'delete')
-  if (!scope) throw unknownConversation()
-  const whose = { ...scope, userId }
-  const db = database(env)
-  const now = Date.now()
-  // Set the mark first: D1 checks it for conversations that it learns of later.
-  await markErased(db, whose, now)
-  const until = now + ERASE_BUDGET_MS
-  let deleted = 0
-  while (deleted < MOST_ERASED && Date.now() < until) {
-    const some = await conversationsOfUser(db, whose, ERASED_AT_ONCE)
-    const gone = await Promise.all(
-      some.map(({ id, historyId }) => conversationObject(env, id).erase(historyId, origin)),
-    )
-    deleted += gone.filter(Boolean).length
-    if (some.length < ERASED_AT_ONCE) return { deleted, done: gone.every(Boolean) }
-    // Stop if every deletion was left to an alarm: the next query would find the same conversations again.
-    if (!gone.some(Boolean)) break
-  }
-  return { deleted, done: false }
 }
 
 /** @throws ApiError 404 */

@@ -4,13 +4,24 @@
  */
 
 import { database } from '../db/client'
-import { deleteConversationRows, hideConversation } from '../db/conversations'
+import {
+  conversationsOfUser,
+  deleteConversationRows,
+  findConversationRow,
+  hideConversation,
+} from '../db/conversations'
+import { markErased } from '../db/erasures'
 import type { Alarm } from '../durable/alarm'
-import { logFailure } from '../errors'
+import { logFailure, unwrap } from '../errors'
 import { settlesWithin } from '../lib/settles'
 import type { Origin } from '../search/fault-log'
+import { unknownConversation } from '../turn/errors'
+import type { Asker } from '../turn/request'
+import { conversationObject } from './conversation-object'
 import type { ConversationState } from './conversation-state'
 import { removeMessages } from './kept-messages'
+import { requireConversationId } from './open-row'
+import { mayOpen, scopeOf, unproven } from './ownership'
 
 /** How long a deletion waits for running writes, and when it is retried, in milliseconds. */
 const PATIENCE_MS = 5_000
@@ -91,4 +102,68 @@ export class UsedMark {
     this.#storage.kv.put(KEY, until)
     this.#alarm.set(until)
   }
+}
+
+/**
+ * Deletes a conversation everywhere. Readers lose it at once. If D1 or its history is unavailable, its object's
+ * alarm deletes the rest.
+ * @throws ApiError 404
+ */
+export async function deleteConversation(
+  env: Cloudflare.Env,
+  asker: Asker,
+  id: string,
+  origin?: Origin,
+): Promise<void> {
+  await requireConversationId(env, asker, id)
+  const object = conversationObject(env, id)
+  const removed = await object.remove(asker, origin)
+  if (removed.ok && removed.value) return
+  // Always query. Otherwise a refusal would be faster than an unknown id, and the time would reveal which ids exist.
+  const row = await findConversationRow(database(env), id, Date.now())
+  unwrap(removed)
+  if (row === undefined || !mayOpen(asker, row)) throw unknownConversation()
+  await object.erase(row.historyId, origin)
+}
+
+/** Conversations deleted at once, and the time after which no more are started, in milliseconds. */
+const ERASED_AT_ONCE = 5
+const ERASE_BUDGET_MS = 20_000
+/** An invocation may make 1,000 calls. Each conversation costs one, and each five cost one query. */
+const MOST_ERASED = 500
+
+/**
+ * Deletes a user's conversations, as far as the asker may list them (ownership.ts). One call is bounded.
+ * Conversations that D1 does not know yet are not counted: they are deleted when D1 learns of them
+ * (db/erasures.ts).
+ * @returns how many were deleted, and whether none is left; if some are, call again
+ * @throws ApiError 401 if there is no proof of who asks, 404 for a user that the asker does not speak for
+ */
+export async function deleteUserConversations(
+  env: Cloudflare.Env,
+  asker: Asker,
+  userId: string,
+  origin?: Origin,
+): Promise<{ deleted: number; done: boolean }> {
+  const scope = scopeOf(asker, userId)
+  if (scope === 'unproven') throw unproven('deletes', 'delete')
+  if (!scope) throw unknownConversation()
+  const whose = { ...scope, userId }
+  const db = database(env)
+  const now = Date.now()
+  // Set the mark first: D1 checks it for conversations that it learns of later.
+  await markErased(db, whose, now)
+  const until = now + ERASE_BUDGET_MS
+  let deleted = 0
+  while (deleted < MOST_ERASED && Date.now() < until) {
+    const some = await conversationsOfUser(db, whose, ERASED_AT_ONCE)
+    const gone = await Promise.all(
+      some.map(({ id, historyId }) => conversationObject(env, id).erase(historyId, origin)),
+    )
+    deleted += gone.filter(Boolean).length
+    if (some.length < ERASED_AT_ONCE) return { deleted, done: gone.every(Boolean) }
+    // Stop if every deletion was left to an alarm: the next query would find the same conversations again.
+    if (!gone.some(Boolean)) break
+  }
+  return { deleted, done: false }
 }

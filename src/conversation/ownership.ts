@@ -87,6 +87,13 @@ export function scopeOf(asker: Asker, userId: string | undefined): Scope | 'unpr
   return proof === undefined ? 'unproven' : { owner: asker.owner, proof, ...narrowed }
 }
 
+/** The refusal of a list or a deletion without a proof of who asks. */
+export const unproven = (does: string, action: string): ApiError =>
+  new ApiError(
+    401,
+    `Forbidden - this key ${does} the conversations of a visitor or user who is shown to ask: send the visitor's secret in \`X-Parley-Visitor\`, use a key that fixes the user, or one with the action \`conversations:${action}\`.`,
+  )
+
 /** @throws ApiError 503 for a call without an asker, which a Worker of another version can make */
 export function requireAsker(asker: Asker | undefined): asserts asker is Asker {
   if (!asker) throw new ApiError(503, 'Parley is being updated. Try again.', 1)

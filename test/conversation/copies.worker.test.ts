@@ -3,7 +3,8 @@
 import { runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
-import { deleteConversation, getConversation, traceConversation } from '../../src/conversation/conversations'
+import { getConversation, traceConversation } from '../../src/conversation/conversations'
+import { deleteConversation } from '../../src/conversation/erasure'
 import { unwrap } from '../../src/errors'
 import { contentOf, textOf } from '../../src/lib/parts'
 import {

@@ -3,12 +3,8 @@
 import { runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
-import {
-  deleteConversation,
-  deleteUserConversations,
-  getConversation,
-  listConversations,
-} from '../../src/conversation/conversations'
+import { getConversation, listConversations } from '../../src/conversation/conversations'
+import { deleteConversation, deleteUserConversations } from '../../src/conversation/erasure'
 import { sweepExpired } from '../../src/conversation/expiry'
 import { unwrap } from '../../src/errors'
 import { contentOf, textOf } from '../../src/lib/parts'

@@ -3,12 +3,8 @@ import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { mayContinue } from '../../src/conversation/ask'
-import {
-  deleteConversation,
-  getConversation,
-  listConversations,
-  traceConversation,
-} from '../../src/conversation/conversations'
+import { getConversation, listConversations, traceConversation } from '../../src/conversation/conversations'
+import { deleteConversation } from '../../src/conversation/erasure'
 import { mayOpen, ownerOf } from '../../src/conversation/ownership'
 import { database } from '../../src/db/client'
 import { listConversationRows } from '../../src/db/conversations'

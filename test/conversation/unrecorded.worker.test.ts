@@ -2,12 +2,8 @@
 import { abortAllDurableObjects, runDurableObjectAlarm } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import {
-  deleteConversation,
-  deleteUserConversations,
-  getConversation,
-  listConversations,
-} from '../../src/conversation/conversations'
+import { getConversation, listConversations } from '../../src/conversation/conversations'
+import { deleteConversation, deleteUserConversations } from '../../src/conversation/erasure'
 import { sweepExpired } from '../../src/conversation/expiry'
 import * as turns from '../../src/db/turns'
 import type { Asker, AskRequest } from '../../src/turn/request'

@@ -2,7 +2,7 @@
 import * as v from 'valibot'
 import type { Access } from '../../auth/access'
 import { requireRate } from '../../auth/rate-limit'
-import { deleteConversation } from '../../conversation/conversations'
+import { deleteConversation } from '../../conversation/erasure'
 import { addMessage, changeMemory, isJudged, type MemoryRow } from '../../conversation/memories'
 import { memoryOf } from '../../conversation/memory-views'
 import { deleteItem, type Item, itemsOf, storedMessages } from '../../conversation/messages'

@@ -2,13 +2,12 @@
 
 import { conversationObject } from '../../conversation/conversation-object'
 import {
-  deleteConversation,
-  deleteUserConversations,
   getConversation,
   listConversations,
   renameConversation,
   traceConversation,
 } from '../../conversation/conversations'
+import { deleteConversation, deleteUserConversations } from '../../conversation/erasure'
 import { requireConversationId } from '../../conversation/open-row'
 import { unwrap } from '../../errors'
 import type { Asker } from '../../turn/request'

@@ -1,6 +1,6 @@
 /** Memories: conversations to create, list, rename, search and delete. */
 
-import { deleteConversation } from '../../../conversation/conversations'
+import { deleteConversation } from '../../../conversation/erasure'
 import { changeMemory, createMemory, listMemories, wasEver } from '../../../conversation/memories'
 import { memoryOf } from '../../../conversation/memory-views'
 import type { Asker } from '../../../turn/request'
