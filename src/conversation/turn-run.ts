@@ -102,15 +102,7 @@ export class TurnRun {
     // The searches are sent right now, before anything is written, because a call waits for the writes before it.
     if (request.copies === undefined) searching ??= searches()
     const { state, stream } = this.#begin()
-    const emit = (event: LogEventBody) => {
-      if (stream.ended) return
-      foldBody(this.#turn, event)
-      stream.emit(event)
-      this.#clock.see(event)
-      if (!isTerminal(event) || state.closed) return
-      const ended = Date.now()
-      state.log.finish(stream.turn, this.#turn.status, ended, this.#expiry(ended), this.#queued.abandoned)
-    }
+    const emit = (event: LogEventBody) => this.#emit(state, stream, event)
     const { question, requestId, assistant } = request
     emit({
       type: 'begin',
@@ -131,6 +123,21 @@ export class TurnRun {
         : this.#copyOrRun(request.copies, ports, abort.signal)
     const noting = setInterval(() => this.#note(state, stream.turn), NOTE_MS)
     const spent = await work.finally(() => clearInterval(noting))
+    await this.#charge(state, stream.turn, spent)
+  }
+
+  #emit(state: ConversationState, stream: TurnStream, event: LogEventBody): void {
+    if (stream.ended) return
+    foldBody(this.#turn, event)
+    stream.emit(event)
+    this.#clock.see(event)
+    if (!isTerminal(event) || state.closed) return
+    const ended = Date.now()
+    state.log.finish(stream.turn, this.#turn.status, ended, this.#expiry(ended), this.#queued.abandoned)
+  }
+
+  /** Charges a turn that was not stored for what it spent. The record of one that was stored has its cost. */
+  async #charge(state: ConversationState, turn: number, spent: Spending[]): Promise<void> {
     this.#over = true
     const isCounted = this.#turn.status === 'done' || this.#counted
     this.#reservation.used = isCounted || !isNothing(spent)
@@ -138,16 +145,16 @@ export class TurnRun {
     const cost = this.#reservation.used ? this.#cost(Date.now(), spent) : undefined
     // The conversation was deleted while the turn ran. Nothing is stored here any more, but the cost is owed.
     if (state.closed) {
-      state.forgetSpent(stream.turn)
+      state.forgetSpent(turn)
       if (cost) await this.#owe(cost)
       return
     }
-    state.log.spend(stream.turn, null)
+    state.log.spend(turn, null)
     // A stop is not a failure: somebody asked for it.
     const failed = (this.#turn.error?.code ?? 'stopped') !== 'stopped'
     const now = Date.now()
     if (failed) state.records.putBeginning({ ...this.#entry(state, now), failedAt: now })
-    if (cost) state.records.putCost(stream.turn, cost)
+    if (cost) state.records.putCost(turn, cost)
     if (failed || cost) await state.records.settle()
   }
 

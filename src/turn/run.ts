@@ -56,7 +56,7 @@ export async function runTurn(
   const { error, ms } = limitOf(request, ports.now())
   const timer = setTimeout(() => late.abort(error), ms)
   const ending = AbortSignal.any([signal, late.signal])
-  const work = converse(request, tracer, ending)
+  const work = takeSteps(request, tracer, ending)
   try {
     await Promise.race([
       work,
@@ -104,7 +104,7 @@ export function errorEvent(error: unknown, signal: AbortSignal, request: AskRequ
   return errorOf(coded('internal', 500, 'The turn failed through a fault of the server.'))
 }
 
-async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal): Promise<void> {
+async function takeSteps(request: AskRequest, tracer: Tracer, signal: AbortSignal): Promise<void> {
   const { ports } = tracer
   const started = ports.now()
   const timings: Timings = {}
@@ -158,22 +158,7 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
     ports.emit({ type: 'retrieval', passages: [], searches })
     throw failure
   }
-  const family = familyOf(request.model.model_name)
-  const attached = attachmentsOf(request)
-  const { sources: found, cut } = given
-    ? fitPassages(given, question, before, request.model)
-    : fitSources(
-        sourcesOf(retrieved, request.labels),
-        question,
-        request.model.max_bytes -
-          attachedBytes(attached) -
-          formBytes(request.form) -
-          saidBytes(before) -
-          askedBytes(request, question),
-        family,
-        orderOf(request.searches),
-      )
-  const sources = [...attached, ...found]
+  const { sources, found, cut } = choose(request, question, retrieved, before)
   ports.emit({ type: 'results', replies })
   ports.emit({ type: 'retrieval', passages: passagesOf(found), searches, ...(cut.length > 0 && { cut }) })
 
@@ -201,6 +186,23 @@ async function converse(request: AskRequest, tracer: Tracer, signal: AbortSignal
     timings: { ...timings, finished: tracer.elapsed() },
     suggesting,
   })
+}
+
+/** What the prompt has room for: the question's files, and of the documents that were found the best. */
+function choose(request: AskRequest, question: string, retrieved: Retrieved[], before: ChatMessage[]) {
+  const { given, model, form, labels, searches } = request
+  const attached = attachmentsOf(request)
+  const taken = attachedBytes(attached) + formBytes(form) + saidBytes(before) + askedBytes(request, question)
+  const { sources: found, cut } = given
+    ? fitPassages(given, question, before, model)
+    : fitSources(
+        sourcesOf(retrieved, labels),
+        question,
+        model.max_bytes - taken,
+        familyOf(model.model_name),
+        orderOf(searches),
+      )
+  return { sources: [...attached, ...found], found, cut }
 }
 
 /** Turns that the prompt of an assistant's answer holds, and their share of its bytes. */
