@@ -107,8 +107,9 @@ export async function importInto(server, from, options, say) {
     ? plan.gone.filter((id) => around?.some((prefix) => id.startsWith(prefix)) ?? true)
     : []
   if (!present) say(`Collection ${options.into} will be made with ${shown.join(', ')}`)
-  const pages = read.articles.length
-  const inPages = pages > 0 && pages < documents.length ? `${pages} pages in ` : ''
+  const pages = read.articles.length + read.others.length
+  const inPages =
+    pages > 0 && pages < documents.length ? `${pages} ${pages === 1 ? 'page' : 'pages'} in ` : ''
   say(
     `${inPages}${counted(documents.length)}: ${plan.added} new, ${plan.changed.length - plan.added} changed, ` +
       `${plan.unchanged} unchanged, ${gone.length} gone`,

@@ -14,9 +14,9 @@ const NUMBERS =
 
 /** Whether an element holds nothing but the numbers of lines. @param {Element} element */
 export const isNumbers = (element) =>
-  /^[\s\d]*$/.test(element.textContent ?? '') &&
   (NUMBERS.test(element.getAttribute('class') ?? '') ||
-    (element.nodeName === 'PRE' && element.closest('tr')?.querySelectorAll('pre').length === 2))
+    (element.nodeName === 'PRE' && element.closest('tr')?.querySelectorAll('pre').length === 2)) &&
+  /^[\s\d]*$/.test(element.textContent ?? '')
 
 const MOST_IN_PROSE = 0.6
 const WORDS_OF_PROSE = 8
@@ -59,7 +59,8 @@ export function codeRules(turndown) {
 
 /** Whether a table holds code and its numbers, and no other word. @param {Element} table */
 function isCode(table) {
-  if (table.querySelector('th')) return false
+  // A table around others puts them beside each other.
+  if (table.querySelector('table') ?? table.querySelector('th')) return false
   const all = Array.from(table.querySelectorAll('*'))
   if (!all.some(isNumbers)) return false
   const isInCode = /(?:^|\s)(?:blob-code|hljs-ln-code|code)(?=$|[\s-])/

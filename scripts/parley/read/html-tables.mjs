@@ -50,8 +50,7 @@ export function tableRules(turndown) {
     filter: 'table',
     replacement: (content, node) => {
       const table = /** @type {Element} */ (/** @type {unknown} */ (node))
-      const own = (/** @type {string} */ names) =>
-        Array.from(table.querySelectorAll(names)).filter((each) => tableOf(each) === table)
+      const own = (/** @type {string} */ names) => ownParts(table, new Set(names.toUpperCase().split(', ')))
       const caption = own('caption').map((each) => said.get(each) ?? '')
       const { cells, heads } = gridOf(own('tr'), (cell) => said.get(cell) ?? '')
       const parts = isLayout(table, cells)
@@ -64,11 +63,20 @@ export function tableRules(turndown) {
   })
 }
 
-/** The table that a part is of. @param {Element} part */
-function tableOf(part) {
-  let table = part
-  while (table.parentElement && table.nodeName !== 'TABLE') table = table.parentElement
-  return table
+/**
+ * The parts of a table, and not of those in it.
+ * @param {Element} table
+ * @param {Set<string>} names
+ * @returns {Element[]}
+ */
+function ownParts(table, names) {
+  const found = []
+  for (let part = table.firstElementChild; part; part = part.nextElementSibling) {
+    if (part.nodeName === 'TABLE') continue
+    if (names.has(part.nodeName)) found.push(part)
+    found.push(...ownParts(part, names))
+  }
+  return found
 }
 
 /**
