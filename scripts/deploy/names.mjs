@@ -90,6 +90,7 @@ export function writeConfig(config, file) {
   const written = {
     ...config,
     main: from(config.main),
+    ...(config.base_dir && { base_dir: from(config.base_dir) }),
     assets: { ...config.assets, directory: from(config.assets.directory) },
     d1_databases: config.d1_databases.map((/** @type {{ migrations_dir?: string }} */ database) => ({
       ...database,
