@@ -42,16 +42,16 @@ const MOST_MISSING = 5
 /** Fewer words and numbers state nothing that could be compared. */
 const FEWEST_WORDS = 3
 
-/** Of the languages that the built-in answerer speaks. */
+/** Of the languages that the built-in answerer speaks, and the commonest of Japanese and Chinese. */
 const NEGATION =
-  /\b(?:not|no|never|none|neither|nor|without|cannot|nicht|kein(?:e[mnrs]?)?|nie|ohne|ne|pas|jamais|sans|nunca|sin|não|sem|non|senza|mai)\b|n['’]t\b|ない|ません|不|没/iu
+  /\b(?:not|no|never|none|neither|nor|without|cannot|nicht|kein(?:e[mnrs]?)?|nie|ohne|ne|pas|jamais|sans|nunca|sin|n\u00e3o|sem|non|senza|mai)\b|n['\u2019]t\b|\u306a\u3044|\u307e\u305b\u3093|\u4e0d|\u6ca1/iu
 /** "No." answers a question and denies nothing in its own sentence. */
-const ANSWERING = /^\s*(?:no|nein|non|não)[,.;:!]\s*/iu
+const ANSWERING = /^\s*(?:no|nein|non|n\u00e3o)[,.;:!]\s*/iu
 /** Markers of citations. */
 const MARKERS = /\[[^[\]]*\]/g
 const CODE = /[\p{Ll}\d]\p{Lu}|[\p{L}\d][_$][\p{L}\d]/u
 /** What stands before the first word of a sentence, or of a part that begins like one. */
-const BEGINNING = /(?:^|[.!?:;•"“(*#>-])\s{0,2}$/
+const BEGINNING = /(?:^|[.!?:;\u2022"\u201c(*#>-])\s{0,2}$/
 /** Numbers of kings and wars, and initials. */
 const NUMERAL = /^(?:\d+|[IVX]+|[A-Z])$/
 /** The number of an item of a list. */
