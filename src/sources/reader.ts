@@ -41,7 +41,7 @@ const DOCUMENTS =
 /** Text in the encoding that the server names, else the page, else UTF-8. */
 function decoded(bytes: Uint8Array, charset: string | undefined): string {
   const head = new TextDecoder('latin1').decode(bytes.subarray(0, 1024))
-  const named = charset ?? /<meta[^>]+charset=["']?\s*([\w-]+)/i.exec(head)?.[1]
+  const named = charset ?? /<meta[^<>]+charset=["']?\s*([\w-]+)/i.exec(head)?.[1]
   try {
     return new TextDecoder(named ?? 'utf-8').decode(bytes)
   } catch {
