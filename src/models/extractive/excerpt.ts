@@ -12,6 +12,8 @@ const OVER = 1.5
 const LITTLE_SAID = 200
 /** A table is shown whole if it takes at most this share of the room; of a larger one, the rows that match. */
 const SMALL = 0.5
+/** Questions that one figure answers. */
+const FIGURES = ['when', 'often', 'count']
 /** An introduction of more characters stands for itself. */
 const LONGEST_INTRODUCTION = 400
 /** A word of the question deserves a block or a passage if it weighs this share of the heaviest one. */
@@ -71,11 +73,12 @@ function blocksAround(best: Candidate, question: Question, evidence: Evidence, r
   while (isOwn(blocks[from - 1])) from -= 1
   let to = at
   while (isOwn(blocks[to + 1])) to += 1
-  // A section that says little is shown with those below it.
+  // A section that says little is shown with those below it, unless a time or a number was asked for and it has one.
   const isShort = blocks.slice(from, to + 1).reduce((sum, block) => sum + sizeOf(block), 0) < LITTLE_SAID
+  const isAnswered = FIGURES.includes(question.kind) && hasLook(question.kind, best.sentence.text)
   const isBelow = (other: Block | undefined): boolean =>
     other !== undefined && headings.every((heading, level) => other.headings[level] === heading)
-  if (isShort && question.kind !== 'definition') while (isBelow(blocks[to + 1])) to += 1
+  if (isShort && !isAnswered && question.kind !== 'definition') while (isBelow(blocks[to + 1])) to += 1
   const taken = new Set([at])
   let used = Math.min(sizeOf(blocks[at]!), room * OVER)
   const take = (index: number, isNeeded: boolean): boolean => {

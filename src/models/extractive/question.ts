@@ -201,7 +201,8 @@ export function hasLook(kind: Kind, sentence: string): boolean {
         /\b1\d{3}\b|\b20\d{2}\b|\b\d{1,2}(st|nd|rd|th) century\b/.test(sentence) ||
         MONTH.test(sentence) ||
         CLOCK_TIME.test(sentence) ||
-        /\b(days?|weeks?|months?|years?|before|after|until|within)\b/i.test(sentence)
+        /\b(days?|weeks?|months?|years?|before|after|until|within)\b/i.test(sentence) ||
+        /\b\d{1,2} (?:hours|o['\u2019]clock)\b/i.test(sentence)
       )
     case 'often':
       return /\b(daily|weekly|monthly|quarterly|annual(ly)?|yearly|hourly|once|twice|each|every|per) ?\b/i.test(

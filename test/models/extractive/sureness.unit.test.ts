@@ -163,3 +163,16 @@ it('a title that many pages share does not make their first sentence the answer'
   )
   expect(answerFrom('how many days of holiday does an employee get', pages).text).toContain('20 days')
 })
+
+it.each([
+  ['When does the museum close?', 'The museum closes at 18 hours.'],
+  ['How many rooms does the museum have?', 'The museum has 40 rooms.'],
+])('a figure is told without the sections below it: %s', (question, said) => {
+  const text = `# Museum\n\n${said}\n\n## Tickets\n\nA child pays 4 euros.`
+  const { text: shown, ...verdict } = answerFrom(question, [
+    { collection: 'c', document: { id: '1', title: 'Museum', text } },
+  ])
+  expect(shown).toContain(said)
+  expect(shown).not.toContain('euros')
+  expect(verdict).toEqual({})
+})
