@@ -1,6 +1,7 @@
 /** Fetches a page of a source: within its site, past no rule of ALLOWED_HOSTS, and no longer than a page is. */
 import { outgoing } from '../lib/outgoing'
 import { type Egress, requireAllowed } from '../models/egress'
+import { readWholeBody } from '../models/whole-body'
 import type { KnownPage } from './source'
 
 const TIMEOUT_MS = 20_000
@@ -65,18 +66,7 @@ export async function fetchPage(
 
 async function bytesOf({ body }: Response): Promise<Uint8Array> {
   const pieces: Uint8Array[] = []
-  let length = 0
-  for await (const piece of body ?? []) {
-    pieces.push(piece)
-    length += piece.length
-    // Leaving the loop cancels the body.
-    if (length > LONGEST_PAGE) throw new Error(`is longer than ${LONGEST_PAGE >> 20} MiB`)
-  }
-  const bytes = new Uint8Array(length)
-  let at = 0
-  for (const piece of pieces) {
-    bytes.set(piece, at)
-    at += piece.length
-  }
-  return bytes
+  const { complete } = await readWholeBody(body, LONGEST_PAGE, (bytes) => pieces.push(bytes))
+  if (!complete) throw new Error(`is longer than ${LONGEST_PAGE >> 20} MiB`)
+  return new Uint8Array(await new Blob(pieces).arrayBuffer())
 }

@@ -38,13 +38,21 @@ export function articleOf(use: Reader, { headers, bytes }: Fetched, address: str
 const DOCUMENTS =
   /^application\/(?:pdf|epub\+zip|msword|rtf|vnd\.(?:openxmlformats-officedocument|oasis\.opendocument|ms-)[\w.-]*)/
 
-/** Text in the encoding that the server names, else the page, else UTF-8. */
+/**
+ * Text in the encoding that the server names, else the page, else UTF-8 if it is that, else Windows-1252. The import's own way tells
+ * more encodings apart, with tables that are too large for a Worker. Each line ends with \n, whatever it ended with.
+ */
 function decoded(bytes: Uint8Array, charset: string | undefined): string {
   const head = new TextDecoder('latin1').decode(bytes.subarray(0, 1024))
   const named = charset ?? /<meta[^<>]+charset=["']?\s*([\w-]+)/i.exec(head)?.[1]
+  return textIn(bytes, named).replace(/\r\n?/g, '\n')
+}
+
+function textIn(bytes: Uint8Array, named: string | undefined): string {
   try {
-    return new TextDecoder(named ?? 'utf-8').decode(bytes)
+    return new TextDecoder(named ?? 'utf-8', { fatal: named === undefined, ignoreBOM: false }).decode(bytes)
   } catch {
-    return new TextDecoder().decode(bytes)
+    // An encoding of which nobody knows, or bytes that are not UTF-8.
+    return named === undefined ? new TextDecoder('windows-1252').decode(bytes) : textIn(bytes, undefined)
   }
 }

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import worker from '../../src/index'
 
 const SITE = 'https://site.example'
-type Reply = { status?: number; headers?: Record<string, string>; body?: string }
+type Reply = { status?: number; headers?: Record<string, string>; body?: string | Uint8Array<ArrayBuffer> }
 let pages: Record<string, Reply | string> = {}
 let asked: { path: string; headers: Headers }[] = []
 
@@ -57,8 +57,9 @@ const read = async () => {
     if (json.state === 'waiting') return json.last_run
   }
 }
-const stored = async () => {
-  const { text } = await call('GET', '/collections/site/documents/export?exclude_fields=embedding')
+const stored = async (collection = 'site') => {
+  const path = `/collections/${collection}/documents/export?exclude_fields=embedding`
+  const { text } = await call('GET', path)
   return text
     .split('\n')
     .filter(Boolean)
@@ -66,6 +67,36 @@ const stored = async () => {
 }
 const ids = async () => (await stored()).map(({ id }) => id).sort()
 const paths = () => asked.map(({ path }) => path).filter((path) => !/robots|sitemap/.test(path))
+
+test('a page is read in its encoding, also where it names none or one that nobody knows, and with any line ends', async () => {
+  const latin = (text: string) => Uint8Array.from(text, (letter) => letter.charCodeAt(0))
+  const menu = page('Caf\u00e9 menu', '<p>Cr\u00eape and th\u00e9.</p>')
+  pages = {
+    '/docs/': page('Home', '<a href="a">A</a> <a href="b">B</a> <a href="c">C</a> <a href="d.md">D</a>'),
+    '/docs/a': { body: latin(menu) },
+    '/docs/b': {
+      headers: { 'content-type': 'text/html; charset=x-nobody' },
+      body: menu.replaceAll('menu', 'card'),
+    },
+    '/docs/c': {
+      body: latin(menu.replace('<head>', '<head><meta charset="iso-8859-1">').replaceAll('menu', 'list')),
+    },
+    '/docs/d.md': {
+      headers: { 'content-type': 'text/markdown' },
+      body: '# Caf\u00e9 hours\r\rWe close at noon.\r',
+    },
+  }
+  await add({ collection: 'encoded' })
+  expect(await read()).toMatchObject({ changed: 5, failed: 0 })
+  const titles = (await stored('encoded')).map(({ title }) => title)
+  expect(titles.sort()).toEqual([
+    'Caf\u00e9 card',
+    'Caf\u00e9 hours',
+    'Caf\u00e9 list',
+    'Caf\u00e9 menu',
+    'Home',
+  ])
+})
 
 test('a site is read by its links, then only what changed; what is gone goes where that was asked for', async () => {
   pages = {
