@@ -2,7 +2,7 @@
  * What a long answer costs the page that shows it, in real Chromium: `npm run bench -- widget`. An answer of 2,000 chunks
  * of Markdown is streamed into the widget, and into the console's chat. Reported are the main thread's milliseconds a
  * chunk, its longest task, layout shift, and when the page first painted. A task is timed on the processor, so that a busy
- * machine does not make it longer. Tests check the longest task and the shifts (test/browser/frames.test.ts), and sizes
+ * machine does not make it longer. Tests check how much is put into the page, and the shifts (test/browser/frames.test.ts); sizes
  * are checked as they are built (scripts/widget.mjs, scripts/console.mjs).
  */
 import { once } from 'node:events'
