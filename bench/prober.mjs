@@ -1,7 +1,8 @@
 /**
  * Another client, in a process of its own: how long it waits for `/health`, for a search in another collection, and
- * for the next piece of a stream that runs. Waits for a message `{ health, search, stream, headers }` of URLs and a
- * request, watches from then on, and answers each `'report'` with what it has seen since the last one.
+ * for the next piece of a stream that runs. A piece follows another after a gap anyhow, which is not counted. It waits for
+ * a message `{ health, search, stream, headers }` of URLs and a request, watches from then on, and answers each `'report'`
+ * with what it has seen since the last one.
  */
 import { request } from 'node:http'
 
@@ -38,14 +39,14 @@ async function watch(name, url, headers) {
   }
 }
 
-function follow({ url, body, marker }, headers) {
+function follow({ url, body, marker, gap }, headers) {
   const outgoing = request(url, { method: 'POST', headers }, (response) => {
     response.setEncoding('latin1')
     waiting.set('stream', performance.now())
     response.on('data', (text) => {
       if (!text.includes(marker)) return
       const now = performance.now()
-      seen.stream.push(now - waiting.get('stream'))
+      seen.stream.push(Math.max(0, now - waiting.get('stream') - gap))
       waiting.set('stream', now)
     })
     response.on('end', () => {

@@ -30,3 +30,10 @@ export function costOf(schema: StoredSchema, node: FilterNode): number {
   const isStemmed = field !== undefined && isString(field) && hasValues(field) && rulesOf(schema, field).stem
   return isStemmed ? STEMS : TEST
 }
+
+/** The clauses of a filter that each document is tested against. */
+export function clausesIn(node: FilterNode): number {
+  if (node.kind === 'object') return clausesIn(node.child)
+  if (node.kind !== 'and' && node.kind !== 'or') return 1
+  return node.children.reduce((sum, child) => sum + clausesIn(child), 0)
+}

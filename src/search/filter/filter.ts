@@ -19,7 +19,7 @@ import { rulesOf } from '../text/rules'
 import type { Field } from '../types'
 import { checkNotEmpty, chosen, clauseSelect, filterField, isAnyId } from './clause'
 import { filterError, type JoinedDocuments, joinedBy } from './context'
-import { costOf } from './cost'
+import { clausesIn, costOf } from './cost'
 import { impliedBy, objectsAt, objectTest } from './object'
 import {
   type FilterClause,
@@ -73,7 +73,9 @@ type Test = (document: Written) => boolean
 const A_STEP = 20_000
 /** To read and parse a document takes as long as so many rows. */
 const ROWS_A_DOCUMENT = 50
-/** Documents that are read in a step. */
+/** To test the texts of a document, or of one object of it, against a clause takes as long as so many rows. */
+const ROWS_A_TEXT_CLAUSE = 6
+/** Documents that are read in a step at most. */
 const AT_ONCE = 100
 
 export class Filter {
@@ -162,6 +164,8 @@ export class Filter {
         : (document) => tests.some((test) => test(document))
     const group: FilterNode = nodes.length === 1 ? nodes[0]! : { kind, children: [...nodes] }
     const narrow = this.#narrowing(group)
+    const cost = ROWS_A_DOCUMENT + ROWS_A_TEXT_CLAUSE * clausesIn(group)
+    const step = Math.max(1, Math.min(AT_ONCE, Math.floor(A_STEP / cost)))
     return function* (block, offsets) {
       const left = narrow === undefined ? offsets : yield* passedBy(narrow, block, offsets)
       const masks: Uint8Array[] = []
@@ -171,10 +175,10 @@ export class Filter {
         masks.push(mask)
       }
       const passed: number[] = []
-      for (let from = 0; from < left.length; from += AT_ONCE) {
-        const some = left.subarray(from, from + AT_ONCE)
+      for (let from = 0; from < left.length; from += step) {
+        const some = left.subarray(from, from + step)
         for (const document of documentsOf(block, some, masks)) if (passes(document)) passed.push(document.at)
-        yield some.length * ROWS_A_DOCUMENT
+        yield some.length * cost
       }
       return Uint16Array.from(passed)
     }
