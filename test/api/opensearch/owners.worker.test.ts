@@ -4,7 +4,7 @@
  */
 import { createExecutionContext, listDurableObjectIds, waitOnExecutionContext } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { sealedId } from '../../../src/conversation/sealed-id'
 import worker from '../../../src/index'
 import { asking, setStage, take } from '../../conversation/stage'
@@ -214,6 +214,12 @@ describe.each(Object.entries(WAYS))('users by %s', (_, way) => {
 })
 
 describe('what is done for an answer', () => {
+  // What is kept of keys and names grows old in seconds, and a slow machine would take those between two requests.
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    return () => vi.useRealTimers()
+  })
+
   /** Ids that are nobody's, and ids of somebody else's, each as the server makes them and as an import brings them. */
   async function ids(): Promise<{ unknown: string[]; foreign: string[] }> {
     const headers = WAYS['an API key']!(await makeKey())
