@@ -232,7 +232,12 @@ export async function asDocuments(
       },
     )
     return {
-      fields: given ?? articleFields(embedding),
+      fields:
+        given ??
+        articleFields(
+          embedding,
+          articles.map(({ article }) => article.text),
+        ),
       documents: await Promise.all((await Promise.all(documents)).flat()),
     }
   }

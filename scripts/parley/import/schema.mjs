@@ -1,5 +1,7 @@
 /** The schema of a collection that an import makes: a fixed one for pages, a guessed one for tables. */
 
+import { grammarsOf } from '../../../src/lib/grammar.ts'
+
 /** What tells an import's documents apart from others of the collection, and a changed one from one that is not. */
 export const SOURCE = 'parley_source'
 export const HASH = 'parley_hash'
@@ -8,7 +10,15 @@ export const PAGE = 'parley_page'
 export const PART = 'parley_part'
 
 /**
- * @typedef {{ name: string, type: string, facet?: boolean, optional?: boolean, index?: boolean, embed?: object }} Field
+ * @typedef {object} Field
+ * @property {string} name
+ * @property {string} type
+ * @property {boolean} [facet]
+ * @property {boolean} [optional]
+ * @property {boolean} [index]
+ * @property {object} [embed]
+ * @property {string} [locale]
+ * @property {boolean} [stem]
  */
 
 /** @param {string[]} from @param {string} model @returns {Field} */
@@ -24,14 +34,41 @@ const bookkeeping = () => [
   { name: HASH, type: 'string', index: false, optional: true },
 ]
 
+/** Fewer words of grammar than this do not tell a language: a list of names has some. */
+const FEWEST = 8
+/** Characters that are read of all texts, and of each. */
+const [MOST_READ, MOST_OF_ONE] = [200_000, 2_000]
+
+/**
+ * How words of these texts are searched: by the stems of their language. English needs none, since questions are searched by English
+ * stems anyway.
+ * @param {string[]} texts
+ * @returns {Pick<Field, 'locale' | 'stem'>} nothing where the language is not known
+ */
+function inLanguageOf(texts) {
+  const step = Math.max(1, Math.floor((texts.length * MOST_OF_ONE) / MOST_READ))
+  const some = texts.filter((_, at) => at % step === 0).map((text) => text.slice(0, MOST_OF_ONE))
+  const folded = some
+    .join(' ')
+    .toLowerCase()
+    .normalize('NFD')
+    .replace(/\p{M}/gu, '')
+    .match(/\p{L}+/gu)
+  const [grammar, ...others] = grammarsOf(folded ?? [], FEWEST)
+  return grammar === undefined || others.length > 0 ? {} : { locale: grammar.locale, stem: true }
+}
+
 /**
  * @param {string} model that makes the vectors
+ * @param {string[]} [texts] of the pages
  * @returns {Field[]}
  */
-export const articleFields = (model) => [
-  { name: 'title', type: 'string' },
-  { name: 'heading', type: 'string', optional: true },
-  { name: 'text', type: 'string' },
+export const articleFields = (model, texts = []) => [
+  ...[
+    { name: 'title', type: 'string' },
+    { name: 'heading', type: 'string', optional: true },
+    { name: 'text', type: 'string' },
+  ].map((field) => ({ ...field, ...inLanguageOf(texts) })),
   { name: 'url', type: 'string', index: false, optional: true },
   { name: 'section', type: 'string', facet: true, optional: true },
   { name: 'tags', type: 'string[]', facet: true, optional: true },
@@ -64,9 +101,11 @@ export function rowFields(rows, model, wanted = {}) {
     ({ type, name }) => type === 'string' && !/(^|[_.])(url|link|image|href)$/i.test(name),
   )
   const from = texts.map(({ name }) => name)
+  const sentences = texts.filter(({ facet }) => !facet).map(({ name }) => name)
+  const language = inLanguageOf(rows.map((row) => sentences.map((name) => row[name] ?? '').join(' ')))
   // A row may have no text at all.
   return [
-    ...fields,
+    ...fields.map((field) => (sentences.includes(field.name) ? { ...field, ...language } : field)),
     ...bookkeeping(),
     ...(from.length > 0 ? [{ ...embedding(from, model), optional: true }] : []),
   ]

@@ -26,7 +26,7 @@ const MEANING = 1.5
 /** The most that a lead over the next document adds to the sureness. */
 const MOST_AHEAD = 0.6
 /** In a language whose forms are compared by their beginnings, the share of the question that has to be there as written. */
-const WRITTEN = 0.5
+const WRITTEN = 0.7
 /** The logarithm of a document's place in the search results, times this, is taken off the sureness. */
 const FAR_DOWN = 0.4
 

@@ -19,7 +19,7 @@ import {
 import { isDynamic } from '../schema/field'
 import { findField } from '../schema/find-field'
 import { hasValues, isSearchable, isString, isVector, type StoredSchema } from '../schema/layout'
-import { STEMS, type TextIndex, WORDS } from '../text/analyzer'
+import { stemsOf, type TextIndex, WORDS } from '../text/analyzer'
 import type { SynonymRules } from '../text/synonyms'
 import type { TypoRules } from '../text/typo'
 import type { Field, SearchParameters } from '../types'
@@ -215,7 +215,7 @@ export function parseRequest(given: SearchParameters, schema: StoredSchema): Sea
     ranking: parseRanking(params),
     rerankHybridMatches: params.rerank_hybrid_matches === 'true',
     fusion: parseFusion(params.fusion),
-    index: params.match_stems === 'true' ? STEMS : WORDS,
+    index: params.match_stems === 'true' ? stemsOf(queryFields.map(({ field }) => field)) : WORDS,
     contextQ: params.context_q ?? '',
     stopwords: (params.stopwords ?? '').split('\n').filter((word) => word !== ''),
     pinnedHits: parsePinned(params.pinned_hits ?? ''),

@@ -1,6 +1,6 @@
 /** Chooses the words of a query that is too long to be searched as a whole. */
 import type { ParsedQuery, Term } from './query'
-import { isStopword } from './stopwords'
+import { stopwordsIn } from './stopwords'
 import { PLAIN, tokenize } from './words'
 
 /** Distinct words and phrases that one search uses, excluded ones included. */
@@ -19,10 +19,11 @@ export function mostTelling(
   const most = MAX_TERMS - Math.min(excluded.length, MAX_EXCLUDED)
   if (terms.length <= most) return { terms, excluded: excluded.slice(0, MAX_EXCLUDED) }
   const documents = documentsOf([...new Set(terms.flatMap(({ tokens }) => tokens))])
+  const isStopword = stopwordsIn(terms.flatMap(({ tokens }) => tokens))
   const rank = new Map<Term, number>()
   for (const term of terms) {
     const rarest = Math.min(...term.tokens.map(documents))
-    const says = !term.tokens.every((token) => isStopword(token))
+    const says = !term.tokens.every(isStopword)
     rank.set(term, rarest === 0 ? Number.POSITIVE_INFINITY : says ? rarest : Number.MAX_SAFE_INTEGER)
   }
   const ranked = terms.toSorted((a, b) => compare(rank.get(a)!, rank.get(b)!))
@@ -50,6 +51,7 @@ export function asQuery(text: string, most: number): string {
   for (const { text: folded, start, end } of tokenize(text, PLAIN)) {
     if (end - start <= LONGEST_WORD && !words.has(folded)) words.set(folded, text.slice(start, end))
   }
+  const isStopword = stopwordsIn([...words.keys()])
   const telling = [...words].filter(([folded]) => !isStopword(folded)).map(([, word]) => word)
   // Only stopwords or symbols, so there is nothing to choose by.
   if (telling.length === 0) return text.slice(0, most / 3)

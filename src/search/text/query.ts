@@ -6,7 +6,8 @@
  * a word or phrase. A minus that the index holds as a symbol is part of its word.
  */
 import { type Analyzer, stemAnalyzer, type TextIndex } from './analyzer'
-import { isStopword } from './stopwords'
+import { foldWord } from './fold'
+import { stopwordsIn } from './stopwords'
 import { expressionsOf, relaxSynonyms } from './synonyms'
 import { isOpen, type ParsedQuery, type Term, type Typos, termOf, typed } from './term'
 import { PLAIN } from './words'
@@ -91,13 +92,19 @@ export function relax(terms: Term[]): Term[] {
       add({ tokens: [token], written: [term.written[index]!], prefix: false, corrections: [] })
     }
   }
-  const informative = relaxed.filter((term) => !term.tokens.every((token) => isStopword(token)))
+  const informative = withoutGrammar(relaxed)
   return relaxSynonyms(terms, informative.length > 0 ? informative : relaxed)
 }
 
 /** How many words of a query are not stopwords. */
-export const informativeWords = (terms: Term[]): number =>
-  terms.filter((term) => !term.tokens.every((token) => isStopword(token))).length
+export const informativeWords = (terms: Term[]): number => withoutGrammar(terms).length
+
+/** The terms that are not stopwords alone. Tokens may be stems, so it goes by what was typed. */
+function withoutGrammar(terms: Term[]): Term[] {
+  const folded = new Map(terms.map((term) => [term, term.written.map((word) => foldWord(word))]))
+  const isStopword = stopwordsIn([...folded.values()].flat())
+  return terms.filter((term) => !folded.get(term)!.every(isStopword))
+}
 
 /** Informative words up to which a question is short. */
 const SHORT = 5

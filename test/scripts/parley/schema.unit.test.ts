@@ -1,5 +1,11 @@
 import { expect, test } from 'vitest'
-import { collectionOf, documentOf, rowFields, storedTypes } from '../../../scripts/parley/import/schema.mjs'
+import {
+  articleFields,
+  collectionOf,
+  documentOf,
+  rowFields,
+  storedTypes,
+} from '../../../scripts/parley/import/schema.mjs'
 
 const typesOf = (rows: Record<string, unknown>[], wanted = {}) =>
   Object.fromEntries(rowFields(rows, 'local/hash', wanted).map(({ name, type }) => [name, type]))
@@ -134,4 +140,25 @@ test('rows for a collection that is there are read as its fields want them', () 
   const fields = rowFields(rows, 'local/hash', own)
   expect(rows.map((row) => documentOf(row, fields).n)).toEqual([1, 'none', 3])
   expect(rows.map((row) => documentOf(row, rowFields(rows, 'local/hash')).n)).toEqual(['1', 'none', '3'])
+})
+
+test.each([
+  [
+    'de',
+    'Die Einstellungen werden in einer Datei abgelegt, die nicht von dem Programm gelesen wird, wenn sie leer ist.',
+  ],
+  ['es', 'El archivo no se lee si está vacío, porque el programa lo busca en la carpeta de los usuarios.'],
+  [undefined, 'The settings are kept in a file, which is not read by the program if it is empty.'],
+  [undefined, 'Los Angeles, La Paz, Rio de Janeiro, Den Haag, Las Vegas'],
+])('texts of a new collection are searched in their language: %s', (locale, text) => {
+  const language = locale === undefined ? {} : { locale, stem: true }
+  const [title, heading, body, url] = articleFields('local/hash', [text, text])
+  for (const field of [title, heading, body]) {
+    expect({ locale: field?.locale, stem: field?.stem }).toEqual({ locale, stem: locale && true })
+  }
+  expect(url).not.toHaveProperty('locale')
+  const rows = Array.from({ length: 12 }, (_, at) => ({ kind: 'a', note: `${text} ${at}` }))
+  const [kind, note] = rowFields(rows, 'local/hash')
+  expect(note).toEqual({ name: 'note', type: 'string', optional: true, ...language })
+  expect(kind).not.toHaveProperty('locale')
 })

@@ -12,7 +12,7 @@
  */
 import type { SearchRequest } from '../../request/request'
 import { completeSort, type SortKey } from '../../request/sort'
-import { STEMS, type TextIndex } from '../../text/analyzer'
+import { stemsOf, type TextIndex } from '../../text/analyzer'
 import type { TextMatch } from '../../text/query'
 import { informativeWords, matchExpression, type ParsedQuery, relax, type Term } from '../../text/query'
 import type { Conditions, Top } from '../candidates'
@@ -82,16 +82,17 @@ export async function planPlainSearch(
   const answered = async (found: number): Promise<PlainSearch | undefined> => {
     const any = relax(query.terms)
     // The answer to a sentence seldom has its exact words, so use stems.
-    const asked = columnsOf(context, { ...request, index: STEMS })
+    const index = stemsOf(request.queryFields.map(({ field }) => field))
+    const asked = columnsOf(context, { ...request, index })
     const match = {
       match: matchExpression(any, query.excluded, asked, 'OR'),
-      table: STEMS.table,
+      table: index.table,
       rank,
     }
     const ranked = await bestOfQuestion(context, match, filter, top, pace)
     if (ranked.found <= found) return undefined
     const { set } = await filteredMatches(context, match, filter, pace)
-    return { terms: any, match, matches: set, tiers: undefined, index: STEMS, ...(top && { top: ranked }) }
+    return { terms: any, match, matches: set, tiers: undefined, index, ...(top && { top: ranked }) }
   }
   // A sentence without a mistyped word is not corrected.
   if (isTooLittle() && isAsked && areKnown(context, request, query.terms)) {
