@@ -134,17 +134,17 @@ export class Outbox {
   pending(historyId: string, without: string[]): StoredMessage[] {
     return this.#rows()
       .filter((row) => row.history_id === historyId)
-      .flatMap(({ turn, documents }) =>
-        readStored(documentsShape(), documents)
-          .slice(0, without.includes(this.originsOf([turn])[0]!) ? -MESSAGES_A_TURN : undefined)
-          .map((document) => ({
-            documentId: '',
-            role: document.role,
-            content: fromStored(document.message, document.parts),
-            timestamp: document.timestamp,
-            modelId: document.model_id,
-          })),
-      )
+      .flatMap(({ turn, documents }) => {
+        const messages = readStored(documentsShape(), documents).map((document, at, all) => ({
+          documentId: '',
+          role: document.role,
+          content: fromStored(document.message, document.parts),
+          timestamp: document.timestamp,
+          modelId: document.model_id,
+          ...(at >= all.length - MESSAGES_A_TURN && { turn }),
+        }))
+        return without.includes(this.originsOf([turn])[0]!) ? messages.slice(0, -MESSAGES_A_TURN) : messages
+      })
   }
 
   #rows(): Row[] {

@@ -7,12 +7,12 @@
 import { database } from '../db/client'
 import { ttlsOf } from '../db/conversation-models'
 import { coded } from '../errors'
-import { type Part, textOf } from '../lib/parts'
 import { historyStore } from '../registry/engines'
 import type { Origin } from '../search/fault-log'
+import type { StoredMessage } from '../search/types'
 import { unknownTurn } from '../turn/errors'
 import type { HistoryMessage, Reading } from '../turn/events'
-import { readHistory } from '../turn/look-back'
+import { toHistory } from '../turn/look-back'
 import type { AskRequest } from '../turn/request'
 import { type TranscriptMessage, transcriptOf } from '../turn/transcript'
 import type { ConversationState } from './conversation-state'
@@ -106,52 +106,30 @@ async function historiesOf(
   const turns = state.log.ended(from).filter(({ status }) => status === 'done')
   if (turns.length === 0) return new Map()
   const all = await Promise.all(
-    state.histories.map((historyId) => messagesIn(env, state, conversationId, historyId)),
+    state.histories.map(async (historyId) => {
+      const stored = await historyStore(env, historyId).messages(conversationId, [])
+      return unexpired(env, [...stored, ...(state.closed ? [] : state.outbox.pending(historyId, []))])
+    }),
   )
   return new Map(
     turns.map(({ turn, saidAt }) => {
-      const answer = state.log.turn(turn)?.answer
-      const told = all.map((messages) => upTo(messages, answer, saidAt)).find((found) => found !== undefined)
-      // Its answer was deleted or changed: what was said until then.
-      return [turn, told ?? (all.at(-1) ?? []).filter(({ timestamp }) => timestamp <= (saidAt ?? 0))]
+      const told = all.find((messages) => messages.some((message) => message.turn === turn)) ?? all.at(-1)
+      // What no turn added was there before.
+      const isBefore = (message: StoredMessage) =>
+        message.turn === undefined ? message.timestamp <= (saidAt ?? 0) : message.turn <= turn
+      return [turn, (told ?? []).filter(isBefore).map(toHistory)]
     }),
   )
 }
 
-/** The messages up to an answer. Several turns may share its second, so the time alone does not tell. */
-function upTo(
-  messages: HistoryMessage[],
-  answer: Part[] | undefined,
-  saidAt: number | null,
-): HistoryMessage[] | undefined {
-  const said = answer && textOf(answer)
-  const at = messages.findIndex(
-    ({ role, content, timestamp }) =>
-      role === 'assistant' && textOf(content) === said && timestamp === saidAt,
+/** Leaves out what has expired, as far as the models' ttls are known. */
+export async function unexpired(env: Cloudflare.Env, messages: StoredMessage[]): Promise<StoredMessage[]> {
+  const models = [...new Set(messages.map(({ modelId }) => modelId))]
+  const ttls = await ttlsOf(database(env), models).catch(() => new Map<string, number>())
+  const now = Math.floor(Date.now() / 1000)
+  return messages.filter(
+    ({ modelId, timestamp }) => timestamp >= now - (ttls.get(modelId) ?? Number.POSITIVE_INFINITY),
   )
-  return at < 0 ? undefined : messages.slice(0, at + 1)
-}
-
-/** What one history holds of a conversation, oldest first, without what has expired. */
-async function messagesIn(
-  env: Cloudflare.Env,
-  state: ConversationState,
-  conversationId: string,
-  historyId: string,
-): Promise<HistoryMessage[]> {
-  const { messages } = await readHistory(
-    {
-      messages: async () => {
-        const stored = await historyStore(env, historyId).messages(conversationId, [])
-        const pending = state.closed ? [] : state.outbox.pending(historyId, [])
-        return { messages: [...stored, ...pending], complete: true }
-      },
-      ttls: (ids) => ttlsOf(database(env), ids).catch(() => new Map<string, number>()),
-      now: () => Date.now(),
-    },
-    { id: '', ttl: Number.POSITIVE_INFINITY },
-  )
-  return messages
 }
 
 /**

@@ -18,11 +18,9 @@ import {
 } from '../db/memories'
 import { findResource } from '../db/resources'
 import { unwrap } from '../errors'
-import { textOf } from '../lib/parts'
-import { historyStore } from '../registry/engines'
 import { findModel } from '../registry/models'
 import { memoryHistory, storeNew, TTL } from '../registry/resources'
-import type { Asker, Begun } from '../turn/request'
+import type { Asker } from '../turn/request'
 import type { SaidMessage } from './commands'
 import { conversationObject } from './conversation-object'
 import { storeFeedback } from './feedback'
@@ -36,7 +34,8 @@ import {
   pairs,
   tracesOf,
 } from './memory-views'
-import { openConversation } from './open-row'
+import { rewriteAnswer } from './messages'
+import { openConversation, whose } from './open-row'
 import { scopeOf } from './ownership'
 
 /** A memory's record, for the calls that follow. */
@@ -94,25 +93,6 @@ export async function changeMemory(
   }
   return parse(Details(), JSON.parse(details)).version ?? 1
 }
-
-/** Identifies a conversation to its object, together with what D1 knows of it: the object may have forgotten that. */
-export const whose = (row: ConversationRow, asker: Asker) => ({
-  conversationId: row.id,
-  asker,
-  protocol: row.protocol,
-  historyId: row.historyId,
-  modelId: row.modelId,
-  // Messages expire together with their conversation.
-  ttl: Math.max(1, Math.round((row.expiresAt - Date.now()) / 1000)),
-  begun: begunOf(row),
-})
-
-/** Whose a conversation is and how it began. */
-export const begunOf = ({ owner, userId, proof, title, createdAt }: ConversationRow): Begun => ({
-  owner: { owner, userId, proof },
-  title,
-  createdAt,
-})
 
 /** Adds a message that no turn made. @returns its turn's number */
 export async function addMessage(
@@ -237,29 +217,9 @@ export async function changeMessage(
     const { turn } = message
     const change = { what: 'answer', turn, answer: response, ...whose(row, asker) } as const
     unwrap(await conversationObject(env, row.id).tell(change))
-    await rewriteAnswer(env, row, message, response)
+    await rewriteAnswer(env, row, { turn, createdAt: message.created }, response)
   }
   return mergeMessage(database(env), row.id, message.turn, patch, response)
-}
-
-async function rewriteAnswer(
-  env: Cloudflare.Env,
-  { id, historyId, modelId }: ConversationRow,
-  { created, response: old }: MessageView,
-  response: string,
-): Promise<void> {
-  const history = historyStore(env, historyId)
-  const timestamp = Math.floor(created / 1000)
-  const known = (await history.messages(id)).find(
-    (said) => said.role === 'assistant' && said.timestamp === timestamp && textOf(said.content) === old,
-  )
-  const line =
-    known === undefined
-      ? { conversation_id: id, role: 'assistant', message: response, timestamp, model_id: modelId }
-      : { id: known.documentId, message: response }
-  const action = known === undefined ? 'create' : 'update'
-  const options = { action, dirtyValues: 'reject', returnDocument: false, returnId: false } as const
-  unwrap(await history.importLines([JSON.stringify(line)], options))
 }
 
 /**

@@ -1,6 +1,5 @@
 /** The messages of a conversation one by one, as its history holds them. The caller has opened its row (open-row.ts). */
 import { database } from '../db/client'
-import { ttlsOf } from '../db/conversation-models'
 import type { ConversationRow } from '../db/conversations'
 import { deleteTurn, findTurn, type StoredTurn, turnsBetween } from '../db/turns'
 import { unwrap } from '../errors'
@@ -9,67 +8,63 @@ import { historyStore } from '../registry/engines'
 import type { StoredMessage } from '../search/types'
 import type { Asker } from '../turn/request'
 import { conversationObject } from './conversation-object'
-import { whose } from './memories'
+import { unexpired } from './kept-messages'
+import { whose } from './open-row'
 
 /** A message with the turn that it belongs to. */
 export interface Item {
   documentId: string
   role: 'user' | 'assistant'
   text: string
-  /** absent where the turn has no record, such as messages of a transcript */
+  /** absent for messages of a transcript, and for imported ones whose turn has no record */
   turn?: number
 }
 
 /** All messages, oldest first, without expired ones. */
-export async function storedMessages(
+export const storedMessages = async (
   env: Cloudflare.Env,
   { id, historyId }: Pick<ConversationRow, 'id' | 'historyId'>,
-): Promise<StoredMessage[]> {
-  const messages = await historyStore(env, historyId).messages(id, [])
-  const ttls = await ttlsOf(database(env), [...new Set(messages.map(({ modelId }) => modelId))])
-  const now = Math.floor(Date.now() / 1000)
-  return messages.filter(({ modelId, timestamp }) => {
-    const ttl = ttls.get(modelId)
-    return ttl === undefined || timestamp >= now - ttl
-  })
-}
-
-const roleOf = ({ role }: StoredMessage): Item['role'] => (role === 'user' ? 'user' : 'assistant')
+): Promise<StoredMessage[]> => unexpired(env, await historyStore(env, historyId).messages(id, []))
 
 /**
- * Finds the turns of messages. A turn and its two messages share a second. Two turns of one second may have equal texts, so
- * all messages of that second are matched in order, even if only some are asked for.
- * @param all oldest first @param some of them, in any order
+ * The same with their turns. A history knows the turns of those that were said here. Those of a backup came as documents, so they
+ * are matched to the records of turns, whose second they share.
  */
-export async function itemsOf(
-  env: Cloudflare.Env,
-  { id }: Pick<ConversationRow, 'id'>,
-  all: readonly StoredMessage[],
-  some: readonly StoredMessage[] = all,
-): Promise<Item[]> {
-  if (some.length === 0) return []
-  const first = some.reduce((least, { timestamp }) => Math.min(least, timestamp), Number.POSITIVE_INFINITY)
-  const last = some.reduce((most, { timestamp }) => Math.max(most, timestamp), 0)
-  const moments = { from: first * 1000, to: last * 1000 + 999, now: Date.now() }
-  const rows = await turnsBetween(database(env), id, moments)
+export async function itemsOf(env: Cloudflare.Env, row: ConversationRow): Promise<Item[]> {
+  const messages = await storedMessages(env, row)
+  const apart = messages.filter(({ turn }) => turn === undefined).map(({ timestamp }) => timestamp)
+  const moments = { from: apart[0]! * 1000, to: apart.at(-1)! * 1000 + 999, now: Date.now() }
+  const rows = apart.length === 0 ? [] : await turnsBetween(database(env), row.id, moments)
   const left = { user: [...rows], assistant: [...rows] }
-  const turns = new Map<string, number>()
-  for (const message of all) {
-    if (message.timestamp < first || message.timestamp > last) continue
-    const role = roleOf(message)
-    const at = left[role].findIndex((row) => isOf(message, row))
-    if (at >= 0) turns.set(message.documentId, left[role].splice(at, 1)[0]!.turn)
-  }
-  return some.map((message) => {
-    const { documentId, content } = message
-    const turn = turns.get(documentId)
-    return { documentId, role: roleOf(message), text: textOf(content), ...(turn !== undefined && { turn }) }
+  return messages.map(({ documentId, content, timestamp, turn: known, ...message }) => {
+    const role = message.role === 'user' ? 'user' : 'assistant'
+    const text = textOf(content)
+    const isOf = ({ createdAt, question, answer }: (typeof rows)[number]) =>
+      Math.floor(createdAt / 1000) === timestamp && text === (role === 'user' ? question : answer)
+    const at = known === undefined ? left[role].findIndex(isOf) : -1
+    const turn = at < 0 ? known : left[role].splice(at, 1)[0]!.turn
+    return { documentId, role, text, ...(turn !== undefined && { turn }) }
   })
 }
 
-const isOf = (message: StoredMessage, { createdAt, question, answer }: StoredTurn): boolean =>
-  Math.floor(createdAt / 1000) === message.timestamp &&
-  textOf(message.content) === (roleOf(message) === 'user' ? question : answer)
+/** Writes another answer of a turn into the history. */
+export async function rewriteAnswer(
+  env: Cloudflare.Env,
+  row: ConversationRow,
+  { turn, createdAt }: Pick<StoredTurn, 'turn' | 'createdAt'>,
+  message: string,
+): Promise<void> {
+  const items = await itemsOf(env, row)
+  const known = items.find((item) => item.turn === turn && item.role === 'assistant')
+  const timestamp = Math.floor(createdAt / 1000)
+  const { id: conversation_id, modelId: model_id, historyId } = row
+  const line = known
+    ? { id: known.documentId, message }
+    : { conversation_id, role: 'assistant', message, timestamp, model_id }
+  const action = known ? 'update' : 'create'
+  const options = { action, dirtyValues: 'reject', returnDocument: false, returnId: false } as const
+  unwrap(await historyStore(env, historyId).importLines([JSON.stringify(line)], options))
+}
 
 /**
  * Deletes a message for good: from the history, and the record of its turn with it, as if its document had been deleted. The
@@ -101,7 +96,7 @@ export async function deleteTurnOf(
 ): Promise<boolean> {
   await forgetTurn(env, asker, row, turn)
   if ((await findTurn(database(env), row.id, turn, Date.now())) === undefined) return false
-  const items = await itemsOf(env, row, await storedMessages(env, row))
+  const items = await itemsOf(env, row)
   for (const item of items) if (item.turn === turn) await deleteItem(env, asker, row, item)
   await deleteTurn(database(env), row.id, turn)
   return true

@@ -3,7 +3,7 @@ import { database } from '../db/client'
 import { type ConversationRow, findConversationRow } from '../db/conversations'
 import { unwrap } from '../errors'
 import { unknownConversation } from '../turn/errors'
-import type { Asker } from '../turn/request'
+import type { Asker, Begun } from '../turn/request'
 import { conversationObject } from './conversation-object'
 import { mayOpen } from './ownership'
 import { idOfHandle, isSealed, sealedId } from './sealed-id'
@@ -119,3 +119,22 @@ export async function openConversation(
   )
   return id
 }
+
+/** Identifies a conversation to its object, together with what D1 knows of it: the object may have forgotten that. */
+export const whose = (row: ConversationRow, asker: Asker) => ({
+  conversationId: row.id,
+  asker,
+  protocol: row.protocol,
+  historyId: row.historyId,
+  modelId: row.modelId,
+  // Messages expire together with their conversation.
+  ttl: Math.max(1, Math.round((row.expiresAt - Date.now()) / 1000)),
+  begun: begunOf(row),
+})
+
+/** Whose a conversation is and how it began. */
+export const begunOf = ({ owner, userId, proof, title, createdAt }: ConversationRow): Begun => ({
+  owner: { owner, userId, proof },
+  title,
+  createdAt,
+})

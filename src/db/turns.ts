@@ -213,9 +213,14 @@ export const turnsBetween = (
   db: Database,
   conversationId: string,
   { from, to, now }: { from: number; to: number; now: number },
-): Promise<StoredTurn[]> =>
+): Promise<Pick<TurnRow, 'turn' | 'createdAt' | 'question' | 'answer'>[]> =>
   db
-    .select(STORED())
+    .select({
+      turn: turns.turn,
+      createdAt: turns.createdAt,
+      question: turns.question,
+      answer: turns.answer,
+    })
     .from(turns)
     .where(and(onPage(conversationId, { now }), between(turns.createdAt, from, to)))
     .orderBy(asc(turns.turn))

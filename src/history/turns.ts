@@ -32,10 +32,14 @@ export function conversationMessages(
   without: string[],
 ): StoredMessage[] {
   const left = documentsOf(store.sql, without)
+  const turns = turnsOf(store.sql, conversationId)
   return store.sql
     .exec<Row>(`${MESSAGES} ORDER BY body->>'$.timestamp', seq`, conversationId)
     .toArray()
-    .map(messageOf)
+    .map((row) => {
+      const turn = turns.get(String(row.id))
+      return { ...messageOf(row), ...(turn !== undefined && { turn }) }
+    })
     .filter(({ documentId }) => !left.has(documentId))
 }
 
@@ -113,6 +117,19 @@ function documentsOf(sql: SqlStorage, origins: string[]): Set<string> {
   return new Set(lists.flatMap((list) => list.slice(-MESSAGES_A_TURN)))
 }
 
+/** The numbers of a conversation's turns, by the ids of their questions and answers. An origin ends in the number. */
+const turnsOf = (sql: SqlStorage, conversationId: string): Map<string, number> =>
+  new Map(
+    sql
+      .exec<{ id: string; origin: string }>(
+        `SELECT said.value AS id, origin FROM origins, json_each(documents) said
+          WHERE origin >= ? AND origin < ? AND said.key >= json_array_length(documents) - ${MESSAGES_A_TURN}`,
+        ...originsOf(conversationId),
+      )
+      .toArray()
+      .map(({ id, origin }) => [id, Number(origin.slice(origin.lastIndexOf('/') + 1))]),
+  )
+
 /**
  * Removes the questions and answers of turns, within the caller's transaction.
  * @param onRemoved called in place of the store's `onChange`
@@ -182,7 +199,9 @@ const conversationsOf = (sql: SqlStorage, seqs: number[]): string[] =>
     .toArray()
     .map(({ id }) => String(id))
 
-/** Origins begin with the conversation's id and `/`; `0` is the character after `/`. */
+/** Between which a conversation's origins are. They begin with its id and `/`; `0` is the character after `/`. */
+const originsOf = (conversationId: string) => [`${conversationId}/`, `${conversationId}0`] as const
+
 function forgetOrigins(sql: SqlStorage, conversationId: string): void {
-  sql.exec('DELETE FROM origins WHERE origin >= ? AND origin < ?', `${conversationId}/`, `${conversationId}0`)
+  sql.exec('DELETE FROM origins WHERE origin >= ? AND origin < ?', ...originsOf(conversationId))
 }

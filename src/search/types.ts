@@ -360,6 +360,8 @@ export interface StoredMessage {
   /** unix seconds */
   timestamp: number
   modelId: string
+  /** its turn's number; absent for a message that no turn added here, and among the last messages */
+  turn?: number
 }
 
 /** The last messages of a conversation. */

@@ -63,7 +63,7 @@ function isAlive(message: StoredMessage, ttls: Map<string, number>, now: number)
   return ttl === undefined || message.timestamp >= now - ttl
 }
 
-const toHistory = ({ role, content, timestamp }: StoredMessage): HistoryMessage => ({
+export const toHistory = ({ role, content, timestamp }: StoredMessage): HistoryMessage => ({
   // Imported histories use any name for the second speaker; Typesense 29 writes `content` for Azure.
   role: role === 'user' ? 'user' : 'assistant',
   content,

@@ -5,12 +5,11 @@ import { requireRate } from '../../auth/rate-limit'
 import { deleteConversation } from '../../conversation/erasure'
 import { addMessage, changeMemory, isJudged, type MemoryRow } from '../../conversation/memories'
 import { memoryOf } from '../../conversation/memory-views'
-import { deleteItem, type Item, itemsOf, storedMessages } from '../../conversation/messages'
+import { deleteItem, type Item, itemsOf } from '../../conversation/messages'
 import { openConversation } from '../../conversation/open-row'
 import { ApiError } from '../../errors'
 import { once } from '../../lib/once'
 import { type Assistant, DEFAULT_ASSISTANT, findAssistant, listAssistants } from '../../registry/assistants'
-import type { StoredMessage } from '../../search/types'
 import { parseJson, readText } from '../http/body'
 import { findHistory, findOpenModel, openHere, openTo, requireListed } from '../http/open-assistant'
 import { originOf, type RequestRecord } from '../http/request-log'
@@ -100,23 +99,18 @@ export async function listItems(call: OpenCall): Promise<Response> {
   const { asker } = await callerOf(call, 'get')
   const { limit, order, after } = pageOf(query)
   const row = await openConversationRow(env, asker, path.id ?? '')
-  const messages = await storedMessages(env, row)
-  const ordered = order === 'desc' ? messages.toReversed() : messages
-  const from = after ? 1 + ordered.indexOf((await findItem(env, row, after, messages)).message) : 0
-  const items = await itemsOf(env, row, messages, ordered.slice(from, from + limit))
-  return json(
-    shownPage(
-      items.map((item) => shownItem(row, item)),
-      from + limit < messages.length,
-    ),
-  )
+  const items = await itemsOf(env, row)
+  if (order === 'desc') items.reverse()
+  const from = after ? 1 + items.indexOf(itemIn(items, row, after)) : 0
+  const page = items.slice(from, from + limit).map((item) => shownItem(row, item))
+  return json(shownPage(page, from + limit < items.length))
 }
 
 export async function getItem(call: OpenCall): Promise<Response> {
   const { env, path } = call
   const { asker } = await callerOf(call, 'get')
   const row = await openConversationRow(env, asker, path.id ?? '')
-  return json(shownItem(row, (await findItem(env, row, path.item ?? '')).item))
+  return json(shownItem(row, itemIn(await itemsOf(env, row), row, path.item ?? '')))
 }
 
 /** The rest of its turn stays. */
@@ -124,7 +118,7 @@ export async function removeItem(call: OpenCall): Promise<Response> {
   const { env, path } = call
   const { asker } = await callerOf(call, 'delete')
   const row = await openConversationRow(env, asker, path.id ?? '')
-  await deleteItem(env, asker, row, (await findItem(env, row, path.item ?? '')).item)
+  await deleteItem(env, asker, row, itemIn(await itemsOf(env, row), row, path.item ?? ''))
   return json(shown(row))
 }
 
@@ -163,24 +157,15 @@ const shownItem = ({ id }: MemoryRow, item: Item) =>
   )
 
 /** @throws InvalidParameter 404 */
-async function findItem(
-  env: Cloudflare.Env,
-  row: MemoryRow,
-  id: string,
-  given?: StoredMessage[],
-): Promise<{ item: Item; message: StoredMessage }> {
+function itemIn(items: readonly Item[], row: MemoryRow, id: string): Item {
   const place = readItemId(row.id, id)
-  const messages = given ?? (await storedMessages(env, row))
-  const items = place === undefined ? [] : await itemsOf(env, row, messages)
-  const at = items.findIndex(({ documentId, turn, role }) =>
+  const found = items.find(({ documentId, turn, role }) =>
     place && 'document' in place
       ? documentId === place.document
-      : turn === place?.turn && role === place?.role,
+      : place && turn === place.turn && role === place.role,
   )
-  if (at < 0) {
-    throw new InvalidParameter(`Item with id '${id}' not found in this conversation.`, null, undefined, 404)
-  }
-  return { item: items[at]!, message: messages[at]! }
+  if (found) return found
+  throw new InvalidParameter(`Item with id '${id}' not found in this conversation.`, null, undefined, 404)
 }
 
 interface Home {

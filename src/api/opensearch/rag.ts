@@ -5,7 +5,8 @@
 
 import { pinnedModel } from '../../auth/pins'
 import { ask } from '../../conversation/ask'
-import { begunOf, type MemoryRow } from '../../conversation/memories'
+import type { MemoryRow } from '../../conversation/memories'
+import { begunOf } from '../../conversation/open-row'
 import { rewriteOnce } from '../../conversation/rewrite-once'
 import { askOnce } from '../../conversation/stateless-turn'
 import { ApiError, type ErrorCode } from '../../errors'

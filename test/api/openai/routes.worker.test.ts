@@ -230,6 +230,64 @@ describe('models', () => {
   })
 })
 
+describe('the items of a conversation', () => {
+  const made = async () => {
+    const said = ['user', 'user', 'assistant', 'user', 'assistant'].map((role) => ({
+      role,
+      content: 'Same.',
+    }))
+    const [, { id }] = await call('POST', '/v1/conversations', { ...bearer('xyz'), body: { items: said } })
+    return `/v1/conversations/${id}`
+  }
+  const idsOf = async (path: string): Promise<string[]> => {
+    const [, { data }] = await call('GET', `${path}/items?order=asc`, bearer('xyz'))
+    return data.map(({ id }: { id: string }) => id.replace(`msg_${path.split('/').at(-1)}`, ''))
+  }
+  const NUMBERED = ['.1.q', '.2.q', '.2', '.3.q', '.3']
+  const documents = async (path: string) => {
+    const filter = `filter_by=conversation_id:=${path.split('/').at(-1)}`
+    const response = await send('GET', `/collections/history/documents/export?${filter}`)
+    return (await response.text()).split('\n').map((line) => JSON.parse(line))
+  }
+
+  it('know their turns, though all say the same in one second, and one was edited as a document', async () => {
+    const path = await made()
+    expect(await idsOf(path)).toEqual(NUMBERED)
+    const [, second] = await documents(path)
+    expect(Object.keys(second).sort()).toEqual([
+      'conversation_id',
+      'id',
+      'message',
+      'model_id',
+      'role',
+      'timestamp',
+    ])
+    await call('PATCH', `/collections/history/documents/${second.id}`, { body: { message: 'Other.' } })
+    expect(await idsOf(path)).toEqual(NUMBERED)
+    const item = `${path}/items/msg_${path.split('/').at(-1)}.2.q`
+    expect((await call('GET', item, bearer('xyz')))[1].content[0].text).toBe('Other.')
+    expect((await call('DELETE', item, bearer('xyz')))[0]).toBe(200)
+    expect((await documents(path)).map(({ id }) => id)).not.toContain(second.id)
+  })
+
+  it('know them after a restore, which has the documents alone', async () => {
+    const path = await made()
+    const id = path.split('/').at(-1)!
+    const lines = await documents(path)
+    const filter = `filter_by=conversation_id:=${id}`
+    const [, { rows }] = await call('GET', `/operations/backup/turns?after=["${id}",0]`)
+    await call('DELETE', `/collections/history/documents?${filter}`)
+    const again = lines.map(({ id: _, ...line }) => JSON.stringify(line)).join('\n')
+    await send('POST', '/collections/history/documents/import?action=create', { body: again })
+    expect((await call('POST', '/operations/restore/turns', { body: { rows } }))[0]).toBe(200)
+    // Without messages it had ended.
+    await env.DB.prepare('UPDATE conversations SET expires_at = ? WHERE id = ?')
+      .bind(Date.now() + 60_000, id)
+      .run()
+    expect(await idsOf(path)).toEqual(NUMBERED)
+  })
+})
+
 describe('an error', () => {
   const user = [{ role: 'user', content: QUESTION }]
 
