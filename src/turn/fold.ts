@@ -94,84 +94,79 @@ export function fold(turn: Turn, event: LogEvent): Turn {
   return foldBody(turn, event)
 }
 
-/** Does the same for an event without its place. */
+/** Does the same for an event without its place. An event that a later version wrote changes nothing. */
 export function foldBody(turn: Turn, event: LogEventBody): Turn {
-  switch (event.type) {
-    case 'begin':
-      turn.question = event.question
-      if (event.request_id !== undefined) turn.requestId = event.request_id
-      if (event.assistant !== undefined) turn.assistant = event.assistant
-      break
-    case 'transcript':
-      turn.transcript.push(...event.messages)
-      break
-    case 'question':
-      turn.question = event.question
-      if (event.standalone !== undefined) turn.standalone = event.standalone
-      break
-    case 'retrieval':
-      beginStep(turn)
-      addPassages(turn, event.passages)
-      turn.summaries.push(...event.searches)
-      if (event.cut) turn.cut = [...(turn.cut ?? []), ...event.cut]
-      break
-    case 'results':
-      turn.results = [...(turn.results ?? []), ...event.replies]
-      break
-    case 'delta':
-      // The text of a new step is a part of its own.
-      if (isStepNew(turn)) turn.answer.push(...contentOf(event.text))
-      else addText(turn.answer, event.text)
-      break
-    case 'part':
-      if (event.part.type === 'tool_result') beginStep(turn)
-      turn.answer.push(event.part)
-      break
-    case 'citation': {
-      const { document_id, collection, start, end, quote } = event
-      turn.citations.push({ document_id, collection, start, end, ...(quote === undefined ? {} : { quote }) })
-      break
-    }
-    case 'followups':
-      turn.suggestions = event.questions
-      break
-    case 'usage':
-      turn.usage = event.usage
-      turn.timings = event.timings
-      break
-    case 'search':
-      turn.searches.push({ index: event.index, search: event.search })
-      break
-    case 'call':
-      turn.calls.push({ index: event.index, call: event.call })
-      break
-    case 'copy':
-      turn.copyOf = event.source
-      break
-    case 'message':
-      turn.message = event.details
-      break
-    case 'error': {
-      const { code, status, message, retryable, upstream } = event
-      turn.status = retryable ? 'interrupted' : 'failed'
-      turn.error = { code, status, message, retryable, ...(upstream !== undefined && { upstream }) }
-      break
-    }
-    case 'done':
-      turn.status = 'done'
-      // A fold of a log's end alone lacks the beginning of the answer.
-      if (promptText(turn.answer) !== promptText(event.answer)) {
-        turn.answer = event.answer
-        turn.steps = []
-      }
-      turn.finishReason = event.finish_reason
-      turn.verdict = verdictOf(event)
-      break
-    case 'history':
-      turn.history = event.messages
-      break
-  }
+  const change: ((turn: Turn, event: never) => void) | undefined = CHANGES[event.type]
+  change?.(turn, event as never)
   return turn
+}
+
+/** What each event changes. */
+const CHANGES: {
+  [Type in LogEventBody['type']]: (turn: Turn, event: Extract<LogEventBody, { type: Type }>) => void
+} = {
+  begin(turn, { question, request_id, assistant }) {
+    turn.question = question
+    if (request_id !== undefined) turn.requestId = request_id
+    if (assistant !== undefined) turn.assistant = assistant
+  },
+  transcript: (turn, { messages }) => turn.transcript.push(...messages),
+  question(turn, { question, standalone }) {
+    turn.question = question
+    if (standalone !== undefined) turn.standalone = standalone
+  },
+  retrieval(turn, { passages, searches, cut }) {
+    beginStep(turn)
+    addPassages(turn, passages)
+    turn.summaries.push(...searches)
+    if (cut) turn.cut = [...(turn.cut ?? []), ...cut]
+  },
+  results(turn, { replies }) {
+    turn.results = [...(turn.results ?? []), ...replies]
+  },
+  delta(turn, { text }) {
+    // The text of a new step is a part of its own.
+    if (isStepNew(turn)) turn.answer.push(...contentOf(text))
+    else addText(turn.answer, text)
+  },
+  part(turn, { part }) {
+    if (part.type === 'tool_result') beginStep(turn)
+    turn.answer.push(part)
+  },
+  citation: (turn, { document_id, collection, start, end, quote }) =>
+    turn.citations.push({ document_id, collection, start, end, ...(quote !== undefined && { quote }) }),
+  followups(turn, { questions }) {
+    turn.suggestions = questions
+  },
+  usage(turn, { usage, timings }) {
+    turn.usage = usage
+    turn.timings = timings
+  },
+  search: (turn, { index, search }) => turn.searches.push({ index, search }),
+  call: (turn, { index, call }) => turn.calls.push({ index, call }),
+  copy(turn, { source }) {
+    turn.copyOf = source
+  },
+  message(turn, { details }) {
+    turn.message = details
+  },
+  error(turn, { code, status, message, retryable, upstream }) {
+    turn.status = retryable ? 'interrupted' : 'failed'
+    turn.error = { code, status, message, retryable, ...(upstream !== undefined && { upstream }) }
+  },
+  done(turn, event) {
+    turn.status = 'done'
+    // A fold of a log's end alone lacks the beginning of the answer.
+    if (promptText(turn.answer) !== promptText(event.answer)) {
+      turn.answer = event.answer
+      turn.steps = []
+    }
+    turn.finishReason = event.finish_reason
+    turn.verdict = verdictOf(event)
+  },
+  history(turn, { messages }) {
+    turn.history = messages
+  },
 }
 
 /** Whether the latest step has no part of the answer yet. */

@@ -66,6 +66,7 @@ const aiChat =
       errorForm,
       inlineSuggestions: false,
       contextSession: false,
+      assistant: {},
       modes: ['hybrid'],
       ignored: [],
       unknown: [],

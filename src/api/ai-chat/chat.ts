@@ -1,8 +1,9 @@
 /** POST /chat and /chat/stream: a question in any dialect of the AI Chat Protocol. */
+import type { Access } from '../../auth/access'
 import { chatOf } from '../../conversation/ask'
 import type { Prefetch } from '../../conversation/prefetch'
 import { once } from '../../lib/once'
-import { DEFAULT_ASSISTANT } from '../../registry/assistants'
+import { type Assistant, DEFAULT_ASSISTANT } from '../../registry/assistants'
 import { namedUser } from '../http/admit-turn'
 import { deliver } from '../http/deliver'
 import { enter } from '../http/front-door'
@@ -71,28 +72,35 @@ function idleOf(env: Cloudflare.Env, changes: Changes, { retrievals }: Assistant
   ]
 }
 
+/** Opens the assistant. Where that takes a query, the body is read meanwhile and its conversation looked up. */
+async function openMeanwhile(
+  call: ChatCall,
+  access: Access,
+  readBody: () => ReturnType<typeof readChatBody>,
+): Promise<Assistant> {
+  let reading: Promise<unknown> | undefined
+  const look = ({ json }: { json: unknown }) =>
+    void call.prefetch.look({ conversationId: access.embedded.conversation_id ?? sessionIn(json) })
+  try {
+    return await openAssistant(call, access, call.path.assistant ?? DEFAULT_ASSISTANT, () => {
+      // A body that cannot be read is refused later.
+      reading = readBody().then(look, () => {})
+    })
+  } catch (error) {
+    // A body that is being read must be read to its end before the answer (discardBody).
+    await reading
+    throw error
+  }
+}
+
 /** @param signals gets the body as soon as it is read, so that errors have the right form */
 async function converse(call: ChatCall, streaming: boolean, signals: Signals): Promise<Response> {
-  const { env, request, record, prefetch, path } = call
+  const { env, request, record, prefetch } = call
   await enter(request)
   const access = await admitAsker(call)
   requireVersion(call)
   const readBody = once(() => readChatBody(request))
-  let reading: Promise<unknown> | undefined
-  const assistant = await openAssistant(call, access, path.assistant ?? DEFAULT_ASSISTANT, () => {
-    reading = readBody().then(
-      ({ json }) => {
-        const conversationId = access.embedded.conversation_id ?? sessionIn(json)
-        void prefetch.look({ conversationId })
-      },
-      // A body that cannot be read is refused below.
-      () => {},
-    )
-  }).catch(async (error) => {
-    // A body that is being read must be read to its end before the answer (discardBody).
-    await reading
-    throw error
-  })
+  const assistant = await openMeanwhile(call, access, readBody)
   const { json, files, text } = await readBody()
   requireOwn(json, 'ai-chat', assistant.name)
   signals.body = asRecord(json)
@@ -100,12 +108,8 @@ async function converse(call: ChatCall, streaming: boolean, signals: Signals): P
   const asked = readChat(json, dialect)
   const isAdmin = access.owner === 'admin'
   if (asked.instructions.length > 0 && !isAdmin) {
-    throw new FieldError(
-      400,
-      'forbidden_role',
-      '`messages`: the role system is for the admin key.',
-      'messages',
-    )
+    const message = '`messages`: the role system is for the admin key.'
+    throw new FieldError(400, 'forbidden_role', message, 'messages')
   }
   const { changes, suggests, ignored, unknown } = planOverrides(
     asked.overrides,
@@ -135,14 +139,12 @@ async function converse(call: ChatCall, streaming: boolean, signals: Signals): P
     user: namedUser(request) ?? asked.user,
     bodyText: text,
   })
-  const { citation_field: citationField, url_field: urlField } = assistant
   const writing: Writing = {
     words,
     errorForm: formOf(call, signals),
     inlineSuggestions: words.inlineSuggestions === true || assistant.followup_style === 'inline',
     contextSession: asked.contextSession,
-    ...(citationField !== undefined && { citationField }),
-    ...(urlField !== undefined && { urlField }),
+    assistant,
     modes: answering.retrievals.map(({ mode }) => mode),
     ignored: [...new Set([...ignored, ...answering.dropped, ...idleOf(env, changes, answering)])],
     unknown,

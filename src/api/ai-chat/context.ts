@@ -1,6 +1,7 @@
 /** Sources and thoughts in the shapes of the AI Chat Protocol. Pure. */
 
 import { textOf } from '../../lib/parts'
+import type { Assistant } from '../../registry/assistants'
 import type { Turn } from '../../turn/fold'
 import { labelOf } from '../../turn/labels'
 import { byteLength } from '../../turn/serialise'
@@ -22,8 +23,7 @@ export interface Thought {
 
 /** The parameters for the shape of an answer. */
 export interface Shown {
-  citationField?: string
-  urlField?: string
+  assistant: Pick<Assistant, 'citation_field' | 'url_field'>
   /** the mode of each search */
   modes: RetrievalMode[]
   /** names of overrides without effect, and of unknown overrides */
@@ -44,10 +44,10 @@ const LONGEST_NAME = 60
 
 export function dataPointsOf(
   { passages }: Pick<Turn, 'passages'>,
-  { citationField, urlField }: Pick<Shown, 'citationField' | 'urlField'>,
+  { assistant: { citation_field: field, url_field } }: Pick<Shown, 'assistant'>,
 ): DataPoints {
-  const labelling = citationField === undefined ? {} : { field: citationField }
-  const hidden = ['id', citationField, urlField]
+  const labelling = field === undefined ? {} : { field }
+  const hidden = ['id', field, url_field]
   let room = LABEL_BYTES
   const named = passages.flatMap(({ id, fields }) => {
     const label = labelOf({ ...fields, id }, labelling)

@@ -87,23 +87,18 @@ function runsOf(operations: Operation[]): Operation[][] {
   let ids = new Set<string>()
   let size = 0
   for (const operation of operations) {
+    const { action, index, id, source = '' } = operation
     const last = runs.at(-1)
-    const first = last?.[0]
-    const length = JSON.stringify(operation.source ?? '').length
+    const length = JSON.stringify(source).length
     const fits = last !== undefined && last.length < MOST_LINES && size + length <= MOST_CHARACTERS
-    if (
-      fits &&
-      first?.action === operation.action &&
-      first.index === operation.index &&
-      !ids.has(operation.id)
-    ) {
-      last.push(operation)
-    } else {
+    const isAlike = last?.[0]?.action === action && last[0].index === index
+    if (fits && isAlike && !ids.has(id)) last.push(operation)
+    else {
       runs.push([operation])
       ids = new Set()
       size = 0
     }
-    ids.add(operation.id)
+    ids.add(id)
     size += length
   }
   return runs
@@ -181,97 +176,106 @@ function checkUpdate(source: Json): void {
 
 /** Writes operations of one action with different ids. @throws ApiError if none of them could be written */
 export async function writeAll(index: Index, operations: Operation[]): Promise<Item[]> {
-  const items: (Item | undefined)[] = operations.map((operation) => check(index.name, operation))
-  const open = () =>
-    operations.flatMap((operation, at) => (items[at] === undefined ? [{ at, operation }] : []))
-  const attempt = async (
-    some: { at: number; operation: Operation }[],
-    action: WriteAction,
-    source: (operation: Operation) => Json,
-    result: string,
-    passes?: number,
-  ): Promise<void> => {
-    const outcomes = await importSome(
-      index,
-      some.map(({ operation }) => toDocument(source(operation), operation.id)),
-      action,
+  const batch = new Batch(index, operations)
+  await batch[operations[0]!.action]()
+  return batch.items as Item[]
+}
+
+/** Operations of one action, and what became of each so far. A method for each action. */
+class Batch {
+  readonly #index: Index
+  readonly #operations: Operation[]
+  readonly items: (Item | undefined)[]
+
+  constructor(index: Index, operations: Operation[]) {
+    this.#index = index
+    this.#operations = operations
+    this.items = operations.map((operation) => check(index.name, operation))
+  }
+
+  create(): Promise<void> {
+    return this.#attempt('create', (source) => source, 'created')
+  }
+
+  async index(): Promise<void> {
+    // Creating documents is the only way to learn which already exist.
+    await this.#attempt(
+      'create',
+      (source) => source,
+      'created',
+      ({ status }) => status === 409,
     )
-    for (const [number, { at, operation }] of some.entries()) {
+    await this.#attempt('upsert', (source) => source, 'updated')
+  }
+
+  async update(): Promise<void> {
+    for (const at of this.items.length === 1 ? this.#open() : []) {
+      const { id, source } = this.#operations[at]!
+      const document = await read(this.#index, id)
+      if (document !== undefined && holds(document, toDocument(source!.doc as Json, id)))
+        this.#settle(at, 'noop', 200)
+    }
+    const isUpsert = ({ doc_as_upsert, upsert }: Json) => doc_as_upsert === true || upsert !== undefined
+    const creates = ({ status }: ApiError, source: Json) => status === 404 && isUpsert(source)
+    await this.#attempt('update', ({ doc }) => doc, 'updated', creates)
+    const whole = ({ doc_as_upsert, doc, upsert }: Json) => (doc_as_upsert === true ? doc : upsert)
+    await this.#attempt('create', whole, 'created')
+  }
+
+  async delete(): Promise<void> {
+    const open = this.#open()
+    const idOf = (at: number) => this.#operations[at]!.id
+    const removed = await removeAll(this.#index, open.map(idOf))
+    for (const at of open) {
+      if (removed.has(idOf(at))) this.#settle(at, 'deleted', 200)
+      else this.#settle(at, 'not_found', 404)
+    }
+  }
+
+  /** Places of the operations that nothing is known of yet. */
+  #open = (): number[] => [...this.items.keys()].filter((at) => this.items[at] === undefined)
+
+  #settle(at: number, result: string, status: number): void {
+    this.items[at] = item(this.#index.name, this.#operations[at]!.id, result, status)
+  }
+
+  /** @param passes whether a failure leaves its operation open */
+  async #attempt(
+    action: WriteAction,
+    documentIn: (source: Json) => unknown,
+    result: string,
+    passes: (failure: ApiError, source: Json) => boolean = () => false,
+  ): Promise<void> {
+    const some = this.#open()
+    const documents = some.map((at) => {
+      const { source, id } = this.#operations[at]!
+      return toDocument(documentIn(source!) as Json, id)
+    })
+    const outcomes = await importSome(this.#index, documents, action)
+    for (const [number, at] of some.entries()) {
       const failure = outcomes[number]
-      if (failure === undefined)
-        items[at] = item(index.name, operation.id, result, result === 'created' ? 201 : 200)
-      else if (failure.status !== passes) items[at] = failedItem(index.name, operation, failure)
+      if (failure === undefined) this.#settle(at, result, result === 'created' ? 201 : 200)
+      else if (!passes(failure, this.#operations[at]!.source!))
+        this.items[at] = failedItem(this.#index.name, this.#operations[at]!, failure)
     }
   }
-  const { action } = operations[0]!
-  switch (action) {
-    case 'create':
-      await attempt(open(), 'create', ({ source }) => source!, 'created')
-      break
-    case 'index':
-      // Creating documents is the only way to learn which already exist.
-      await attempt(open(), 'create', ({ source }) => source!, 'created', 409)
-      await attempt(open(), 'upsert', ({ source }) => source!, 'updated')
-      break
-    case 'update': {
-      for (const { at, operation } of operations.length === 1 ? open() : []) {
-        const document = await read(index, operation.id)
-        if (
-          document !== undefined &&
-          holds(document, toDocument(operation.source!.doc as Json, operation.id))
-        ) {
-          items[at] = item(index.name, operation.id, 'noop', 200)
-        }
-      }
-      const upserts = ({ operation: { source } }: { operation: Operation }) =>
-        source!.doc_as_upsert === true || source!.upsert !== undefined
-      await attempt(
-        open().filter((each) => !upserts(each)),
-        'update',
-        ({ source }) => source!.doc as Json,
-        'updated',
-      )
-      await attempt(open(), 'update', ({ source }) => source!.doc as Json, 'updated', 404)
-      await attempt(
-        open(),
-        'create',
-        ({ source }) => (source!.doc_as_upsert === true ? source!.doc : source!.upsert) as Json,
-        'created',
-      )
-      break
-    }
-    case 'delete': {
-      const removed = await removeAll(
-        index,
-        open().map(({ operation }) => operation.id),
-      )
-      for (const { at, operation } of open()) {
-        const isGone = removed.has(operation.id)
-        items[at] = item(index.name, operation.id, isGone ? 'deleted' : 'not_found', isGone ? 200 : 404)
-      }
-    }
-  }
-  return items as Item[]
 }
 
 /** What is wrong with an operation before it is tried. */
 function check(name: string, operation: Operation): Item | undefined {
-  const refused = (error: ApiError) => failedItem(name, operation, error)
-  if (operation.fault !== undefined) return refused(operation.fault)
-  if (operation.id === '') return refused(illegalArgument('if _id is specified it must not be empty'))
-  if (operation.action === 'delete') return undefined
+  const { action, id, source, fault } = operation
   try {
-    if (operation.action === 'update') {
-      checkUpdate(operation.source!)
-      toDocument((operation.source!.upsert ?? {}) as Json, operation.id)
+    if (fault !== undefined) throw fault
+    if (id === '') throw illegalArgument('if _id is specified it must not be empty')
+    if (action === 'delete') return undefined
+    if (action === 'update') {
+      checkUpdate(source!)
+      toDocument((source!.upsert ?? {}) as Json, id)
     }
-    toDocument(
-      (operation.action === 'update' ? operation.source!.doc : operation.source) as Json,
-      operation.id,
-    )
+    toDocument((action === 'update' ? source!.doc : source) as Json, id)
     return undefined
   } catch (error) {
-    if (error instanceof ApiError) return refused(error)
+    if (error instanceof ApiError) return failedItem(name, operation, error)
     throw error
   }
 }
@@ -324,15 +328,11 @@ async function removeAll({ object }: Index, ids: string[]): Promise<Set<string>>
 
 /** Whether a document already has everything that an update would write. */
 function holds(document: unknown, patch: unknown): boolean {
-  if (isObject(patch)) {
-    return (
-      isObject(document) &&
-      Object.entries(patch).every(([key, value]) =>
-        value === null ? !Object.hasOwn(document, key) : holds(document[key], value),
-      )
-    )
-  }
-  return JSON.stringify(document) === JSON.stringify(patch)
+  if (!isObject(patch)) return JSON.stringify(document) === JSON.stringify(patch)
+  if (!isObject(document)) return false
+  const isIn = ([key, value]: [string, unknown]) =>
+    value === null ? !Object.hasOwn(document, key) : holds(document[key], value)
+  return Object.entries(patch).every(isIn)
 }
 
 const item = (name: string, id: string, result: string, status: number): Item => ({

@@ -14,6 +14,7 @@ const writing = (dialect: Dialect, parts: Partial<Writing> = {}): Writing => ({
   errorForm: 'text',
   inlineSuggestions: WORDS[dialect].inlineSuggestions === true,
   contextSession: false,
+  assistant: {},
   modes: ['hybrid'],
   ignored: [],
   unknown: [],
@@ -64,7 +65,7 @@ const TURN = log(
   { type: 'done', finish_reason: 'stop', answer: contentOf('Grüße 😀 [plan.pdf#page=1]') },
 )
 
-const SHOWN = { citationField: 'sourcepage' }
+const SHOWN = { assistant: { citation_field: 'sourcepage' } }
 
 const stream = (events: TurnEvent[], how: Writing): string => {
   const encoder = new LineEncoder(how)

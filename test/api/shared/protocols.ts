@@ -49,6 +49,7 @@ const WRITING: Writing = {
   errorForm: 'text',
   inlineSuggestions: false,
   contextSession: false,
+  assistant: {},
   modes: ['hybrid'],
   ignored: [],
   unknown: [],
