@@ -106,9 +106,38 @@ export function errorEvent(error: unknown, signal: AbortSignal, request: AskRequ
 
 async function takeSteps(request: AskRequest, tracer: Tracer, signal: AbortSignal): Promise<void> {
   const { ports } = tracer
-  const started = ports.now()
   const timings: Timings = {}
+  const { history, question, sources, before, aside } = await research(request, tracer, signal, timings)
+  signal.throwIfAborted()
+  const show = (text: string) => {
+    timings.first_token ??= tracer.elapsed()
+    ports.emit({ type: 'delta', text })
+  }
+  const isHeld = request.support?.below === 'withhold'
+  const { answer: written, suggestions } = await answerQuestion(
+    request,
+    { question, sources, suggests: request.suggests === true && !(await aside), before },
+    ports,
+    signal,
+    isHeld ? () => {} : show,
+  )
+  const { answer, citations, remark } = checked(request, written, question, sources)
+  if (isHeld) show(answer.text)
+  else if (remark !== undefined) show(remark)
+  if (request.given?.details) ports.emit({ type: 'message', details: request.given.details })
+  const suggesting = (await aside)
+    ? suggest(request, { question, answer: answer.text, sources }, ports, signal)
+    : Promise.resolve(answer.verdict.declined ? [] : suggestions)
+  await finish(request, history, answer, citations, tracer, signal, {
+    timings: { ...timings, finished: tracer.elapsed() },
+    suggesting,
+  })
+}
 
+/** What comes before an answer: the history, the judgement of the question, and its documents. @throws ApiError */
+async function research(request: AskRequest, tracer: Tracer, signal: AbortSignal, timings: Timings) {
+  const { ports } = tracer
+  const started = ports.now()
   // Its object has mostly begun it.
   const raw = searchAtOnce(request, ports, started)
   // Awaited later, once the history is there; or never.
@@ -130,8 +159,7 @@ async function takeSteps(request: AskRequest, tracer: Tracer, signal: AbortSigna
   const aside = suggestsAside(request, ports)
   // Awaited later, once the documents are there; or never.
   aside.catch(() => {})
-  const { given } = request
-  if (given?.rewritten) tracer.add(given.rewritten.call)
+  if (request.given?.rewritten) tracer.add(request.given.rewritten.call)
   const before = saidBefore(request, history.messages)
   const { question, retrieved } = await find(request, history.messages, ports, signal, {
     raw,
@@ -149,43 +177,15 @@ async function takeSteps(request: AskRequest, tracer: Tracer, signal: AbortSigna
     question: withoutFileTexts(request.question),
     ...(question !== textOf(request.question) && { standalone: question }),
   })
-  const replies = retrieved.map(({ reply }) => reply)
-  const searches = retrieved.map(({ summary }) => summary)
   const failure = failureOf(retrieved)
-  if (failure) {
-    // No document to answer from, so no call to pay for (contract 1.7).
-    ports.emit({ type: 'results', replies })
-    ports.emit({ type: 'retrieval', passages: [], searches })
-    throw failure
-  }
-  const { sources, found, cut } = choose(request, question, retrieved, before)
-  ports.emit({ type: 'results', replies })
+  // Without a document to answer from, no call is paid for (contract 1.7).
+  const chosen = failure ? undefined : choose(request, question, retrieved, before)
+  const { sources = [], found = [], cut = [] } = chosen ?? {}
+  const searches = retrieved.map(({ summary }) => summary)
+  ports.emit({ type: 'results', replies: retrieved.map(({ reply }) => reply) })
   ports.emit({ type: 'retrieval', passages: passagesOf(found), searches, ...(cut.length > 0 && { cut }) })
-
-  signal.throwIfAborted()
-  const show = (text: string) => {
-    timings.first_token ??= tracer.elapsed()
-    ports.emit({ type: 'delta', text })
-  }
-  const isHeld = request.support?.below === 'withhold'
-  const { answer: written, suggestions } = await answerQuestion(
-    request,
-    { question, sources, suggests: request.suggests === true && !(await aside), before },
-    ports,
-    signal,
-    isHeld ? () => {} : show,
-  )
-  const { answer, citations, remark } = checked(request, written, question, sources)
-  if (isHeld) show(answer.text)
-  else if (remark !== undefined) show(remark)
-  if (given?.details) ports.emit({ type: 'message', details: given.details })
-  const suggesting = (await aside)
-    ? suggest(request, { question, answer: answer.text, sources }, ports, signal)
-    : Promise.resolve(answer.verdict.declined ? [] : suggestions)
-  await finish(request, history, answer, citations, tracer, signal, {
-    timings: { ...timings, finished: tracer.elapsed() },
-    suggesting,
-  })
+  if (failure) throw failure
+  return { history, question, sources, before, aside }
 }
 
 /** What the prompt has room for: the question's files, and of the documents that were found the best. */

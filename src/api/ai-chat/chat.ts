@@ -95,7 +95,7 @@ async function openMeanwhile(
 
 /** @param signals gets the body as soon as it is read, so that errors have the right form */
 async function converse(call: ChatCall, streaming: boolean, signals: Signals): Promise<Response> {
-  const { env, request, record, prefetch } = call
+  const { env, request } = call
   await enter(request)
   const access = await admitAsker(call)
   requireVersion(call)
@@ -111,27 +111,21 @@ async function converse(call: ChatCall, streaming: boolean, signals: Signals): P
     const message = '`messages`: the role system is for the admin key.'
     throw new FieldError(400, 'forbidden_role', message, 'messages')
   }
-  const { changes, suggests, ignored, unknown } = planOverrides(
-    asked.overrides,
-    overrideRights(assistant, isAdmin),
-  )
-  const { prompt } = changes
-  const append = [...(prompt?.append ?? []), ...asked.instructions]
+  const rights = overrideRights(assistant, isAdmin)
+  const { changes, suggests, ignored, unknown } = planOverrides(asked.overrides, rights)
+  const append = [...(changes.prompt?.append ?? []), ...asked.instructions]
   const words = WORDS[dialect]
   const stream = streaming || asked.stream
 
   const answering = await askAssistant({
-    env,
-    request,
+    ...call,
     access,
-    record,
-    prefetch,
     assistant,
     question: asked.question,
     chat: chatOf(asked.session),
     transcript: asked.transcript,
     files,
-    changes: { ...changes, prompt: { ...prompt, append } },
+    changes: { ...changes, prompt: { ...changes.prompt, append } },
     suggests,
     labels: true,
     words: stream ? pieceWording(words) : undefined,
