@@ -39,12 +39,12 @@ export async function askModel<Q extends ModelQuestion>(
   words?: (asked: Q) => Wording,
   check?: (asked: Q, chat: Chat | undefined) => void,
 ): Promise<ModelAnswering<Q>> {
-  const { env, request, query, record, prefetch } = call
+  const { request, query } = call
   await enter(request)
   const access = await admitAsker(call)
   const bodyText = await readText(request)
   const asked = read(parseJson(bodyText))
-  const { model, question, transcript } = asked
+  const { model } = asked
   const header = (name: string) => request.headers.get(name) || undefined
   const opened = header('x-openwebui-chat-id')
   const name = asked.conversation ?? header('x-conversation-id') ?? opened
@@ -55,7 +55,7 @@ export async function askModel<Q extends ModelQuestion>(
     )
   }
   const user = namedUser(request, query) ?? asked.user ?? header('x-openwebui-user-id')
-  const caller = { env, request, record, prefetch, access, user }
+  const caller = { ...call, access, user }
   const assistant = await openAssistant(call, access, model, () => {
     prefetchChat({ ...caller, assistant: { name: model } }, { name, after: asked.after })
   }).catch((error) => {
@@ -66,11 +66,7 @@ export async function askModel<Q extends ModelQuestion>(
     const answering = await askTask(parties, asked, bodyText)
     return { ...answering, asked, assistant, ignored: undefined, headers: headersOf(answering) }
   }
-  const { changes, names, denied } = changesOf(assistant, asked, access.owner === 'admin')
-  const ignored = [...asked.ignored, ...denied]
-  // Clients send penalties of 0 by default, which a model without penalties keeps to.
-  const isAsked = (name: string) => !SHAPING.includes(name) || Boolean(changes.model?.[name])
-  if (assistant.strict && ignored[0] !== undefined) throw unsupported(ignored[0], 'this assistant')
+  const { changes, ignored, onDropped } = changesOf(assistant, asked, access.owner === 'admin')
   const answering = await inChat(
     parties,
     async () => {
@@ -81,30 +77,21 @@ export async function askModel<Q extends ModelQuestion>(
     (chat) =>
       askAssistant({
         ...parties,
-        transcript,
+        transcript: asked.transcript,
         chat: chat && { ...chat, after: asked.after },
         ...(chat && name === opened && { replaces: askedAgain(asked) }),
         unstored: asked.unstored,
-        question,
+        question: asked.question,
         form: asked.form,
         changes,
-        onDropped: (dropped) => {
-          const needed = dropped.find((name) => isAsked(name) && (assistant.strict || SHAPING.includes(name)))
-          if (needed !== undefined) throw unsupported(names[needed]!, 'its model')
-        },
+        onDropped,
         words: asked.stream ? words?.(asked) : undefined,
         protocol: 'openai',
         bodyText,
       }),
   )
-  ignored.push(...answering.dropped.filter(isAsked).map((name) => names[name]!))
-  return {
-    ...answering,
-    asked,
-    assistant,
-    ignored: ignored.length > 0 ? ignored : undefined,
-    headers: asked.unstored ? {} : headersOf(answering),
-  }
+  const headers = asked.unstored ? {} : headersOf(answering)
+  return { ...answering, asked, assistant, headers, ignored: ignored.size > 0 ? [...ignored] : undefined }
 }
 
 const headersOf = ({ conversationId }: AssistantAnswering): Record<string, string> => ({
@@ -128,21 +115,20 @@ const PROPERTIES: Record<string, string> = {
   'reasoning.effort': 'reasoning_effort',
 }
 
-/** The changes that the assistant allows. */
+/**
+ * The changes that the assistant allows, and the names of parameters that are passed over. `onDropped` adds those that the model
+ * does not have. Clients send some of them by default.
+ * @throws InvalidParameter, as `onDropped`, for one that may not be passed over
+ */
 function changesOf(
-  { overrides }: Assistant,
-  { sampling, instructions }: ModelQuestion,
+  { overrides, strict }: Assistant,
+  { sampling, instructions, ...asked }: ModelQuestion,
   isAdmin: boolean,
-): {
-  changes: Changes
-  /** the request's names for settings, by the model's */
-  names: Record<string, string>
-  /** names of parameters that the assistant does not allow. Clients send some of them by default */
-  denied: string[]
-} {
+) {
   const model: Record<string, unknown> = {}
+  /** the request's names for settings, by the model's */
   const names: Record<string, string> = {}
-  const denied: string[] = []
+  const ignored = new Set(asked.ignored)
   for (const [name, value] of Object.entries(sampling)) {
     const property = PROPERTIES[name] ?? name
     const override = property === 'max_tokens' ? 'max_response_tokens' : property
@@ -150,13 +136,22 @@ function changesOf(
     if (isAdmin || property === 'stop' || overrides.includes(override as Override)) {
       model[property] = value
       names[property] = name
-    } else denied.push(name)
+    } else ignored.add(name)
   }
   // Clients send a system prompt by default. With a page's key it must not rewrite the assistant.
-  if (instructions !== '' && !isAdmin) denied.push('instructions')
-  return {
-    changes: { model, ...(isAdmin && instructions !== '' && { prompt: { append: [instructions] } }) },
-    names,
-    denied,
+  if (instructions !== '' && !isAdmin) ignored.add('instructions')
+  const [first] = ignored
+  if (strict && first !== undefined) throw unsupported(first, 'this assistant')
+  const prompt = isAdmin && instructions !== '' && { prompt: { append: [instructions] } }
+  const changes: Changes = { model, ...prompt }
+  const onDropped = (dropped: string[]) => {
+    for (const name of dropped) {
+      const isShaping = SHAPING.includes(name)
+      // Clients send penalties of 0 by default, which a model without penalties keeps to.
+      if (isShaping && !model[name]) continue
+      if (isShaping || strict) throw unsupported(names[name]!, 'its model')
+      ignored.add(names[name]!)
+    }
   }
+  return { changes, ignored, onDropped }
 }
