@@ -1,4 +1,5 @@
 /** Orders the matches of a block, by values in memory (schema/column-memory.ts), and finds the first of all. */
+import { FirstItems } from '../../lib/first-items'
 import { BLOCK, type Block, numberAt, type Offsets, placeAt, type Words } from '../schema/block'
 import { rankOf } from '../text/compared'
 import type { Scores } from './candidates'
@@ -205,59 +206,26 @@ function ranksOf(words: Words): Ranks {
 }
 
 /** Keeps the first `limit` of all that it is offered. */
-export class First<Item extends Placed> {
-  readonly #limit: number
-  /** a binary heap, the last of them on top */
-  readonly #heap: Item[] = []
-
+export class First<Item extends Placed> extends FirstItems<Item> {
   constructor(limit: number) {
-    this.#limit = limit
+    super(limit, place)
   }
 
   /** The goodness by the first key that a match needs to be kept; undefined if any is enough. */
   get least(): Goodness | undefined {
-    return this.#heap.length < this.#limit ? undefined : this.#heap[0]?.keys[0]
+    return this.isFull ? this.last?.keys[0] : undefined
   }
 
   /** Whether a match would be kept. */
   takes(seq: number, parts: readonly Part[], at: number): boolean {
-    if (this.#heap.length < this.#limit) return true
-    const last = this.#heap[0]
+    if (!this.isFull) return true
+    const { last } = this
     if (last === undefined) return false
     for (let index = 0; index < parts.length; index++) {
       const [value, least] = [parts[index]!(at), last.keys[index]!]
       if (value !== least) return value > least
     }
     return seq > last.seq
-  }
-
-  offer(item: Item): void {
-    const heap = this.#heap
-    if (heap.length < this.#limit) {
-      heap.push(item)
-      for (let at = heap.length - 1; at > 0; ) {
-        const parent = (at - 1) >> 1
-        if (place(heap[at]!, heap[parent]!) <= 0) return
-        ;[heap[at], heap[parent]] = [heap[parent]!, heap[at]!]
-        at = parent
-      }
-    } else if (this.#limit > 0 && place(item, heap[0]!) < 0) {
-      heap[0] = item
-      for (let at = 0; ; ) {
-        const left = 2 * at + 1
-        if (left >= heap.length) return
-        const right = left + 1
-        const later = right < heap.length && place(heap[right]!, heap[left]!) > 0 ? right : left
-        if (place(heap[at]!, heap[later]!) >= 0) return
-        ;[heap[at], heap[later]] = [heap[later]!, heap[at]!]
-        at = later
-      }
-    }
-  }
-
-  /** In order. */
-  get items(): Item[] {
-    return [...this.#heap].sort(place)
   }
 }
 
