@@ -2,6 +2,7 @@
  * What the collections of an isolate keep in memory and can read again from storage, under one budget. The platform may run
  * several objects of a class in one isolate of 128 MB. What was used longest ago goes first, whoever keeps it.
  */
+import { changesOf } from './changes'
 import { MAX_KEPT_BYTES } from './limits'
 
 /**
@@ -122,5 +123,23 @@ export class Kept<Key, Value> {
   clear(): void {
     for (const { entry } of this.#values.values()) this.#memory.remove(entry)
     this.#values.clear()
+  }
+}
+
+/** Entries about the documents of a collection: a write forgets them all. */
+export class KeptUntilWrite<Key, Value> {
+  readonly #kept: Kept<Key, Value>
+  #changes = -1
+
+  constructor(memory?: Memory) {
+    this.#kept = new Kept(memory)
+  }
+
+  /** The entries that hold for what is stored now. */
+  in(sql: SqlStorage): Kept<Key, Value> {
+    const changes = changesOf(sql)
+    if (changes !== this.#changes) this.#kept.clear()
+    this.#changes = changes
+    return this.#kept
   }
 }

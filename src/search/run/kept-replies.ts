@@ -1,6 +1,6 @@
 /** Caches whole replies of searches that ask for it (`use_cache`), until something is written that they depend on. */
 import { changesOf } from '../changes'
-import { Kept, type Memory } from '../memory'
+import { KeptUntilWrite, type Memory } from '../memory'
 
 /** Characters of a reply; bytes of a character. */
 const LONGEST = 1 << 20
@@ -18,11 +18,10 @@ interface Reply {
 
 /** The replies of a collection. */
 export class KeptReplies {
-  readonly #kept: Kept<string, Reply>
-  #changes = -1
+  readonly #kept: KeptUntilWrite<string, Reply>
 
   constructor(memory?: Memory) {
-    this.#kept = new Kept(memory)
+    this.#kept = new KeptUntilWrite(memory)
   }
 
   /**
@@ -31,12 +30,12 @@ export class KeptReplies {
    * @returns the reply's JSON text
    */
   find(sql: SqlStorage, key: string, on: readonly unknown[], seconds: number): string | undefined {
-    this.#forgetStale(changesOf(sql))
-    const kept = this.#kept.get(key)
+    const all = this.#kept.in(sql)
+    const kept = all.get(key)
     if (kept === undefined) return undefined
     const age = Date.now() - kept.at
     if (age < 1_000 * Math.min(kept.seconds, seconds) && isSame(kept.on, on)) return kept.text
-    this.#kept.delete(key)
+    all.delete(key)
     return undefined
   }
 
@@ -46,14 +45,8 @@ export class KeptReplies {
    */
   keep(sql: SqlStorage, key: string, changes: number, reply: Omit<Reply, 'at'>): void {
     if (changesOf(sql) !== changes || reply.text.length > LONGEST) return
-    this.#forgetStale(changes)
     const bytes = CHARACTER_BYTES * (key.length + reply.text.length)
-    this.#kept.set(key, { ...reply, at: Date.now() }, bytes)
-  }
-
-  #forgetStale(changes: number): void {
-    if (changes !== this.#changes) this.#kept.clear()
-    this.#changes = changes
+    this.#kept.in(sql).set(key, { ...reply, at: Date.now() }, bytes)
   }
 }
 

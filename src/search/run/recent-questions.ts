@@ -3,7 +3,7 @@
  * avoids repeating a query of many common words.
  */
 import { changesOf } from '../changes'
-import { Kept, type Memory } from '../memory'
+import { KeptUntilWrite, type Memory } from '../memory'
 import type { TextMatch } from '../text/query'
 import { Gathered } from './gathered'
 import type { Pace } from './pace'
@@ -17,13 +17,12 @@ const MATCH_BYTES = 32
 
 export class RecentQuestions {
   /** by expression */
-  readonly #known: Kept<string, Gathered>
-  #changes = -1
+  readonly #known: KeptUntilWrite<string, Gathered>
   /** by expression: searches that read its matches now, and what had been written when they began */
   #running = new Map<string, { changes: number; ended: Promise<void> }>()
 
   constructor(memory?: Memory) {
-    this.#known = new Kept(memory)
+    this.#known = new KeptUntilWrite(memory)
   }
 
   /**
@@ -31,8 +30,7 @@ export class RecentQuestions {
    * @param count so many of the best
    */
   find(sql: SqlStorage, match: TextMatch, count = MOST_OF_CONTEXT): Gathered | undefined {
-    this.#forgetStale(changesOf(sql))
-    return this.#known.get(keyOf(match, count))
+    return this.#known.in(sql).get(keyOf(match, count))
   }
 
   /**
@@ -49,12 +47,10 @@ export class RecentQuestions {
   ): Promise<Gathered> {
     const changes = changesOf(sql)
     const matches = await read()
-    const now = changesOf(sql)
-    this.#forgetStale(now)
-    if (pace.cutoff || now !== changes) return matches
+    if (pace.cutoff || changesOf(sql) !== changes) return matches
     const key = keyOf(match, count)
     const best = bestByScore(matches, count)
-    this.#known.set(key, best, key.length + best.size * MATCH_BYTES)
+    this.#known.in(sql).set(key, best, key.length + best.size * MATCH_BYTES)
     return matches
   }
 
@@ -84,11 +80,6 @@ export class RecentQuestions {
       if (this.#running.get(key) === own) this.#running.delete(key)
       end()
     }
-  }
-
-  #forgetStale(changes: number): void {
-    if (changes !== this.#changes) this.#known.clear()
-    this.#changes = changes
   }
 }
 
