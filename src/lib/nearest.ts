@@ -1,4 +1,4 @@
-/** Finds the name that somebody may have meant. */
+/** How far a mistyped word is from another, and the name that somebody may have meant. */
 
 /** Names that differ by more letters than this are other names. */
 const FURTHEST = 3
@@ -12,7 +12,7 @@ export function nearest(given: string, known: readonly string[]): string | undef
   let limit = Math.min(FURTHEST, Math.floor(given.length / 3))
   let found: string | undefined
   for (const name of known) {
-    const distance = editDistance(given.toLowerCase(), name.toLowerCase(), limit)
+    const distance = wordDistance(given.toLowerCase(), name.toLowerCase(), limit).whole
     if (distance > limit) continue
     found = name
     limit = distance - 1
@@ -35,28 +35,57 @@ export function meant(given: string, known: readonly string[]): string {
   return `the known ones are ${listed.join(', ')}${known.length > MOST_LISTED ? ' and others' : ''}.`
 }
 
+/** The letters to insert, delete, replace or swap (optimal string alignment distance), at most one more than the limit. */
+export interface WordDistance {
+  /** to the whole word */
+  whole: number
+  /** to the nearest beginning of the word */
+  beginning: number
+}
+
+/** Rows of the table of distances. They are made anew only for longer words. */
+let [beforeLast, last, row] = rowsFor(255)
+
+function rowsFor(letters: number): [Uint8Array, Uint8Array, Uint8Array] {
+  const cells = letters + 1
+  return [new Uint8Array(cells), new Uint8Array(cells), new Uint8Array(cells)]
+}
+
 /**
- * Counts the letters to insert, delete, replace or swap with a neighbour (optimal string alignment distance). Stops
- * at `limit + 1`.
+ * The distances from a word as it was typed to a whole word and to its nearest beginning, in one pass. Nothing is allocated for
+ * the table: a search compares thousands of words.
+ * @param limit at most 100
  */
-export function editDistance(a: string, b: string, limit: number): number {
-  if (Math.abs(a.length - b.length) > limit) return limit + 1
-  let beforeLast: number[] = []
-  let last = Array.from({ length: b.length + 1 }, (_, j) => j)
-  for (let i = 1; i <= a.length; i++) {
-    const row = [i]
-    let least = i
-    for (let j = 1; j <= b.length; j++) {
-      let cost = Math.min(last[j]! + 1, row[j - 1]! + 1, last[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1))
-      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) {
-        cost = Math.min(cost, beforeLast[j - 2]! + 1)
-      }
-      row.push(cost)
+export function wordDistance(typed: string, word: string, limit: number): WordDistance {
+  const past = limit + 1
+  const most = Math.min(word.length, typed.length + limit)
+  if (most >= last.length) [beforeLast, last, row] = rowsFor(most)
+  for (let j = 0; j <= most; j++) last[j] = Math.min(j, past)
+  for (let i = 1; i <= typed.length; i++) {
+    // Cells further from the diagonal than the limit are past it.
+    const from = Math.max(1, i - limit)
+    const to = Math.min(most, i + limit)
+    row[0] = Math.min(i, past)
+    if (from > 1) row[from - 1] = past
+    if (i + limit <= most) last[i + limit] = past
+    let least = from === 1 ? row[0]! : past
+    const letter = typed.charCodeAt(i - 1)
+    for (let j = from; j <= to; j++) {
+      const other = word.charCodeAt(j - 1)
+      let cost = Math.min(last[j - 1]! + (letter === other ? 0 : 1), last[j]! + 1, row[j - 1]! + 1)
+      const isSwapped =
+        i > 1 && j > 1 && letter === word.charCodeAt(j - 2) && typed.charCodeAt(i - 2) === other
+      if (isSwapped) cost = Math.min(cost, beforeLast[j - 2]! + 1)
+      row[j] = Math.min(cost, past)
       least = Math.min(least, cost)
     }
-    if (least > limit) return limit + 1
+    if (least > limit) return { whole: past, beginning: past }
+    const spare = beforeLast
     beforeLast = last
     last = row
+    row = spare
   }
-  return Math.min(last[b.length]!, limit + 1)
+  let beginning = past
+  for (let j = Math.max(1, typed.length - limit); j <= most; j++) beginning = Math.min(beginning, last[j]!)
+  return { whole: most === word.length && most >= typed.length - limit ? last[most]! : past, beginning }
 }

@@ -177,7 +177,7 @@ export async function gather(
 ): Promise<Gathered> {
   for await (const { relation } of parts(pace)) {
     for (const { seq, score, distance, fused } of pace.query<Record<string, number | null>>(sql, relation)) {
-      into.add(seq!, score ?? Number.NaN, distance ?? Number.NaN, fused ?? Number.NaN)
+      into.add(seq!, score ?? undefined, distance ?? undefined, fused ?? undefined)
     }
     if (into.size > MAX_RANKED) {
       throw new ApiError(
@@ -233,7 +233,7 @@ export async function bestByScore(
     )
     const rows = pace.query<{ seq: number; score: number; found: number }>(sql, query)
     found += rows[0]?.found ?? 0
-    for (const { seq, score } of rows) best.add(seq, score, Number.NaN, Number.NaN)
+    for (const { seq, score } of rows) best.add(seq, score)
     best = best.best(
       wanted,
       best.scores.map((score) => -score),
@@ -241,6 +241,14 @@ export async function bestByScore(
   }
   return { best, found }
 }
+
+/** Documents that are in memory, as matches that were found neither by words nor by a vector. */
+export const equalCandidates = (set: MatchSet): Candidates => ({
+  text: false,
+  vector: false,
+  found: undefined,
+  set: async () => set,
+})
 
 /** Matches that are in memory with what they were found by. */
 export const candidatesOf = (gathered: Gathered, text: boolean, vector: boolean): Candidates => ({

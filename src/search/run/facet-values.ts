@@ -1,7 +1,7 @@
 /** Counts the values of a facet. */
 
 import { ApiError } from '../../errors'
-import { editDistance } from '../../lib/nearest'
+import { wordDistance } from '../../lib/nearest'
 import { MAX_DISTINCT } from '../limits'
 import type { FacetQuery, FacetRequest } from '../request/facet-request'
 import type { SearchRequest } from '../request/request'
@@ -303,7 +303,7 @@ export function similarity(
     })
     let best: { typos: number; beginning: string } | undefined
     for (const other of words) {
-      const typos = typosToBeginning(word, other, most)
+      const { beginning: typos } = wordDistance(word, other, most)
       if (typos <= most && typos < (best?.typos ?? Number.POSITIVE_INFINITY)) {
         best = { typos, beginning: other.slice(0, word.length) }
       }
@@ -313,14 +313,4 @@ export function similarity(
     found.beginnings.push(best.beginning)
   }
   return found
-}
-
-/** The least number of typos between a word and a beginning of another one. */
-function typosToBeginning(word: string, other: string, most: number): number {
-  let least = Number.POSITIVE_INFINITY
-  const longest = Math.min(other.length, word.length + most)
-  for (let length = Math.max(1, word.length - most); length <= longest; length++) {
-    least = Math.min(least, editDistance(word, other.slice(0, length), most))
-  }
-  return least
 }

@@ -88,7 +88,7 @@ export function blend(asked: ScoredWords, said: ScoredWords, weight: number): Sc
   add(asked, 1 - weight)
   add(said, weight)
   const matches = new Gathered()
-  for (const [seq, value] of shares) matches.add(seq, -value * ideal, Number.NaN, Number.NaN)
+  for (const [seq, value] of shares) matches.add(seq, -value * ideal)
   return { matches, ideal, asked: asked.asked, said: said.asked }
 }
 

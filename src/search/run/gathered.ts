@@ -33,7 +33,7 @@ export class Gathered {
     return this.seqs.length
   }
 
-  add(seq: number, score: number, distance: number, fused: number): void {
+  add(seq: number, score = Number.NaN, distance = Number.NaN, fused = Number.NaN): void {
     this.seqs.push(seq)
     this.scores.push(score)
     this.distances.push(distance)
@@ -173,6 +173,6 @@ function denseRanks(scores: readonly number[]): (score: number) => number {
 /** Nearest neighbours as matches. */
 export function neighboursGathered(found: readonly Neighbour[]): Gathered {
   const gathered = new Gathered()
-  for (const { seq, distance } of found) gathered.add(seq, Number.NaN, distance, Number.NaN)
+  for (const { seq, distance } of found) gathered.add(seq, Number.NaN, distance)
   return gathered
 }

@@ -19,11 +19,12 @@ import type {
   JoinQuestion,
   RankQuestion,
 } from '../types'
+import { equalCandidates } from './candidates'
 import { firstOf } from './column-order'
 import type { SearchContext } from './context'
 import { countFacets } from './facets'
 import { attachJoins } from './join-attach'
-import { amongSeqs, asJoined, joinedRequest } from './join-facets'
+import { asJoined, joinedRequest } from './join-facets'
 import { bracketed, Joins, referring } from './joins'
 import { allDocuments, filteredIn, partsOf, seqsOf, setOf } from './match-set'
 import { checkOrder, orderingOf } from './order'
@@ -179,7 +180,7 @@ interface Pair {
 async function facetsOf(asked: KeySearch, question: FacetQuestion): Promise<FacetCounts[]> {
   const { context, pace } = asked
   const request = joinedRequest(context, question)
-  const among = amongSeqs(await passing(asked, question.seqs))
+  const among = equalCandidates(setOf(await passing(asked, question.seqs)))
   const counted = await countFacets(context, request, among, async () => among, pace)
   if (pace.cutoff) throw timedOut()
   return asJoined(context, request, counted, question)

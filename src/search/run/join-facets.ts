@@ -5,7 +5,6 @@ import { jsonLists } from '../fragment'
 import { MAX_JOIN_KEYS } from '../limits'
 import type { JoinedFacets } from '../request/facet-request'
 import { parseRequest, type SearchRequest } from '../request/request'
-import { BLOCK } from '../schema/block'
 import { findField } from '../schema/find-field'
 import { isString } from '../schema/layout'
 import type { FacetCounts, FacetQuestion, JoinPlace } from '../types'
@@ -13,7 +12,7 @@ import type { SearchContext } from './context'
 import { excludesIn } from './join-fields'
 import type { SearchJoins } from './join-port'
 import { shownOf } from './join-shown'
-import { type MatchSet, setOf, sizeOf } from './match-set'
+import { type MatchSet, seqsOf, sizeOf } from './match-set'
 import type { Pace } from './pace'
 
 const PROBLEM = 'Error parsing reference facet: '
@@ -38,7 +37,7 @@ export async function countJoinedFacets(
       `Facets of joined collections take at most ${MAX_JOIN_KEYS} matches. Find fewer documents with \`filter_by\`.`,
     )
   }
-  const seqs = [...set].flatMap(([number, offsets]) => Array.from(offsets, (at) => number * BLOCK + at))
+  const seqs = seqsOf(set)
   const counts: FacetCounts[][] = []
   const related = new Map<string, number[]>()
   for (const { collection, facetBy } of request.joinedFacets) {
@@ -157,10 +156,4 @@ export function inOrder(
     next = at
   }
   return [...all, ...own.slice(next)]
-}
-
-/** Documents of a joined collection as the matches of a search. */
-export const amongSeqs = (seqs: readonly number[]) => {
-  const set = setOf(seqs)
-  return { text: false, vector: false, found: seqs.length, set: async () => set }
 }

@@ -11,6 +11,7 @@
  * ones (text/typo.ts).
  */
 
+import { wordDistance } from '../../lib/nearest'
 import { respelled } from '../../models/spelling'
 import type { SqlFragment } from '../fragment'
 import type { SearchRequest } from '../request/request'
@@ -34,7 +35,6 @@ import { hasSynonyms, withoutSynonyms, withSynonyms } from '../text/synonyms'
 import type { TermMemory } from '../text/term-memory'
 import { TERMS } from '../text/terms'
 import { corrections, typosAllowed, vocabularyOf } from '../text/typo'
-import { wordDistance } from '../text/word-distance'
 import { bestByScore, type Conditions, candidatesOf, gatherScores, type Top } from './candidates'
 import type { SearchContext } from './context'
 import { filteredMatches, scoredMatches } from './filtered-matches'

@@ -195,8 +195,7 @@ function gatheredOf(set: MatchSet, scores: Scores | undefined): Gathered {
   const gathered = new Gathered()
   for (const [number, offsets] of set) {
     const scoreOf = scores?.(number)
-    for (const at of offsets)
-      gathered.add(number * BLOCK + at, scoreOf?.(at) ?? Number.NaN, Number.NaN, Number.NaN)
+    for (const at of offsets) gathered.add(number * BLOCK + at, scoreOf?.(at))
   }
   return gathered
 }
@@ -221,7 +220,7 @@ async function scoresOf(
 /** Numbers by block and offset; NaN for none. */
 function numbersOf(bySeq: ReadonlyMap<number, number>): ReadonlyMap<number, Float64Array> {
   const gathered = new Gathered()
-  for (const seq of bySeq.keys()) gathered.add(seq, Number.NaN, Number.NaN, Number.NaN)
+  for (const seq of bySeq.keys()) gathered.add(seq)
   return gathered.numbers([...bySeq.values()])
 }
 

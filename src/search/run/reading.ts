@@ -120,7 +120,7 @@ export async function readPage(
   pace: Pace,
 ): Promise<{ rows: HitRow[]; found: number }> {
   const matches = new Gathered()
-  for (const { seq, score } of known.rows) matches.add(seq, score ?? Number.NaN, Number.NaN, Number.NaN)
+  for (const { seq, score } of known.rows) matches.add(seq, score ?? undefined)
   const asked = weighWords(context, request.index, terms)
   const words = { matches, ideal: idealScore(asked), asked }
   const { scores } = await readWords(context, request, words, { terms, reader }, pace)
@@ -148,8 +148,7 @@ export async function readWords(
   const fields = fieldsToRead(request, [])
   await readInto(fused, context, valuer(context, request, reader, { terms, words }), { words, fields }, pace)
   const read = new Gathered()
-  for (const [at, seq] of fused.seqs.entries())
-    read.add(seq, -ideal * fused.fused[at]!, Number.NaN, Number.NaN)
+  for (const [at, seq] of fused.seqs.entries()) read.add(seq, -ideal * fused.fused[at]!)
   return read
 }
 

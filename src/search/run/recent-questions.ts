@@ -100,6 +100,6 @@ function bestByScore(matches: Gathered, count: number): Gathered {
   last.sort((a, b) => seqs[b]! - seqs[a]!)
   places.push(...last.slice(0, count - places.length))
   const best = new Gathered()
-  for (const at of places) best.add(seqs[at]!, scores[at]!, Number.NaN, Number.NaN)
+  for (const at of places) best.add(seqs[at]!, scores[at]!)
   return best
 }

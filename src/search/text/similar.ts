@@ -5,12 +5,13 @@
  * up the words that begin with the first half, or with any variant of that half with one typo. Only if that finds
  * nothing, it compares all words for two typos in the first half: then the rest is right.
  */
+
+import { wordDistance } from '../../lib/nearest'
 import { fragment, limited, type SqlFragment } from '../fragment'
 import type { TextIndex } from './analyzer'
 import type { TermMemory } from './term-memory'
 import { TERMS } from './terms'
 import { type TypoRules, typosAllowed } from './typo'
-import { wordDistance } from './word-distance'
 
 /** Longer words are not corrected: the variants of one are bound as one value, and SQLite takes 2 MB. */
 const MOST_LETTERS = 32

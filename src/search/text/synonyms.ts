@@ -5,7 +5,7 @@
  * texts. Then a document must have all words of that text. Inserted words are not replaced again, so there are no
  * loops.
  */
-import { editDistance } from '../../lib/nearest'
+import { wordDistance } from '../../lib/nearest'
 import type { Analyzer } from './analyzer'
 import { type Term, termOf } from './term'
 
@@ -96,7 +96,7 @@ export class SynonymIndex {
 
 function isMeant(given: string, word: string, { prefix, typos }: SynonymRules): boolean {
   if (given === word || (prefix && word.startsWith(given))) return true
-  return typos > 0 && editDistance(given, word, typos) <= typos
+  return typos > 0 && wordDistance(given, word, typos).whole <= typos
 }
 
 /** The words of a synonym as terms. Words that belong together are one. */

@@ -4,7 +4,7 @@
  * The dictionary is the index's own vocabulary, read through fts5vocab. In the index of stems, words are compared by
  * stem. The first letter is assumed to be right: that limits the scan to a part of the vocabulary.
  */
-import { editDistance } from '../../lib/nearest'
+import { wordDistance } from '../../lib/nearest'
 import type { TextIndex } from './analyzer'
 import { stem } from './words'
 
@@ -61,7 +61,7 @@ export function corrections(
     wanted.length + allowed,
   )
   for (const { term, doc } of rows) {
-    const distance = editDistance(wanted, term, allowed)
+    const distance = wordDistance(wanted, term, allowed).whole
     if (distance > 0 && distance <= allowed) found.push({ term, documents: doc, distance })
   }
   const nearest = Math.min(...found.map(({ distance }) => distance))

@@ -6,13 +6,14 @@
  * field differs from the query by one letter count as well. They come after matches of the typed words, which cost
  * less.
  */
+
+import { wordDistance } from '../../../lib/nearest'
 import { fragment, type SqlFragment } from '../../fragment'
 import type { SearchRequest } from '../../request/request'
 import { stringsAt } from '../../schema/values'
 import { informativeWords, matchExpression, type ParsedQuery, type Term, typed } from '../../text/query'
 import { wordsAlike } from '../../text/similar'
 import { typosAllowed } from '../../text/typo'
-import { wordDistance } from '../../text/word-distance'
 import { type Conditions, where } from '../candidates'
 import type { SearchContext } from '../context'
 import { filteredMatches } from '../filtered-matches'

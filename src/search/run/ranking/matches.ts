@@ -76,7 +76,7 @@ export async function bestOfQuestion(
     const first = { offset: 0, limit: MOST_OF_PAGES, sort: [BY_TEXT] }
     const gathered = new Gathered()
     for (const { seq, score } of await bestMatches(context, match, all, all, first, pace)) {
-      gathered.add(seq, score ?? Number.NaN, Number.NaN, Number.NaN)
+      gathered.add(seq, score ?? undefined)
     }
     return gathered
   }
@@ -85,7 +85,7 @@ export async function bestOfQuestion(
   const worst = Math.max(...best.scores)
   const passing = new Gathered()
   for (const seq of seqsOf(common(setOf(best.seqs), set))) {
-    passing.add(seq, scores.get(seq)!, Number.NaN, Number.NaN)
+    passing.add(seq, scores.get(seq)!)
   }
   const { rows } = await windowOf(context, candidatesOf(passing, true, false), top.sort, top, pace)
   // If others are as good as the worst of these, the list is not complete for that score.
@@ -113,7 +113,7 @@ export async function firstKept(
   const gather = async () => {
     const gathered = new Gathered()
     for (const [at, { seq }] of (await read({ offset: 0, limit: MOST_OF_PAGES })).entries()) {
-      gathered.add(seq, at, Number.NaN, Number.NaN)
+      gathered.add(seq, at)
     }
     return gathered
   }
@@ -139,7 +139,7 @@ export async function firstByLength(
       '',
     )
     for (const row of pace.query<{ seq: number; length: string }>(sql, query)) {
-      lengths.add(row.seq, Number.parseInt(row.length, 16), Number.NaN, Number.NaN)
+      lengths.add(row.seq, Number.parseInt(row.length, 16))
     }
   }
   const first = await firstOf(

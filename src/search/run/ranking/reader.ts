@@ -1,5 +1,5 @@
 /** Finds the words of a query in the texts of documents, for ranking: where they are, and how exactly they match. */
-import { editDistance } from '../../../lib/nearest'
+import { wordDistance } from '../../../lib/nearest'
 import type { Analyzer } from '../../text/analyzer'
 import { type Term, typed } from '../../text/query'
 import type { Occurrence, Reading } from './score'
@@ -136,7 +136,7 @@ function wordsIn(text: string, from: number, to: number): number {
  * completion.
  */
 function costOf(written: string, correction: string, prefix: boolean): number {
-  const whole = editDistance(written, correction, MOST_TYPOS)
+  const whole = wordDistance(written, correction, MOST_TYPOS).whole
   if (whole <= MOST_TYPOS) return TYPO * whole
   return prefix ? TYPO + 1 : TYPO * MOST_TYPOS
 }

@@ -8,7 +8,7 @@
 
 import type { SortKey } from '../../request/sort'
 import { BLOCK } from '../../schema/block'
-import type { Scores } from '../candidates'
+import { equalCandidates, type Scores } from '../candidates'
 import { filteredMatches } from '../filtered-matches'
 import type { OrderedMatch } from '../gathered'
 import { allMatches, wordsOf } from '../kept-matches'
@@ -216,8 +216,7 @@ async function others(
   const set = minus(own, setOf(known))
   const keys = sort.length === 1 && size > MOST_WEIGHED ? [NEWEST] : sort.slice(1)
   if (keys.length > 0) {
-    const equals = { text: false, vector: false, found: undefined, set: async () => set }
-    return (await windowOf(context, equals, keys, window, pace)).rows
+    return (await windowOf(context, equalCandidates(set), keys, window, pace)).rows
   }
   const { match, shortest } = tier
   const all = (await allMatches(context, wordsOf(match), pace)).set
@@ -288,12 +287,7 @@ function tiesIn(some: readonly Scored[]): Scored[] {
 
 /** Only the order within equal ranks matters. As in Typesense, the newest comes first where all keys are equal. */
 async function byOtherKeys({ context, sort, pace }: Ranking, tied: readonly Scored[]): Promise<number[]> {
-  const equals = {
-    text: false,
-    vector: false,
-    found: undefined,
-    set: async () => setOf(tied.map(({ seq }) => seq)),
-  }
+  const equals = equalCandidates(setOf(tied.map(({ seq }) => seq)))
   const { rows } = await windowOf(context, equals, sort, { offset: 0, limit: tied.length }, pace)
   return rows.map(({ seq }) => seq)
 }
