@@ -315,9 +315,9 @@ it('takes the values that a waiting search holds, when all documents are removed
     await executeSearch(context, { q: '*', sort_by: 'points:desc' })
     const fields = store.schema.fields.filter(({ name }) => name === 'points')
     const [held] = store.columns.columns(store.schema, fields)
-    expect(store.columns.has(held!, 0)).toBe(true)
+    expect(held!.blocks.has(0)).toBe(true)
     store.truncate()
-    expect(store.columns.has(held!, 0)).toBe(false)
+    expect(held!.blocks.has(0)).toBe(false)
   })
 })
 

@@ -90,7 +90,6 @@ it('finds the same words in memory as SQLite reads', async () => {
           expect(
             await similarWords({ ...vocabulary, near }, word, isUnfinished, rules, { enough: EVERY }),
           ).toEqual(expected)
-          expect(memory.has(word) || /[^ -~]/.test(word)).toBe(terms.includes(word) || /[^ -~]/.test(word))
           found += expected.length
         }
       },

@@ -375,13 +375,6 @@ export class Store {
     }
   }
 
-  /** Indexes a document's words, and nothing else: for a collection that is older than the index. */
-  indexWords(seq: number): void {
-    const draft = this.read([seq], true, true).get(seq)
-    const [entries] = this.#texts
-    entries.indexWords(seq, draft === undefined ? [] : entries.texts(draft))
-  }
-
   /** Documents by sequence number. Missing ones are left out. */
   read(seqs: number[], withoutVectors = false, withUnstored = false): Map<number, Document> {
     const documents = new Map<number, Document>()

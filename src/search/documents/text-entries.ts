@@ -116,15 +116,6 @@ export class TextEntries {
     this.#waiting = []
   }
 
-  /** Adds a document to the index of words only, in a collection that is older than this index. */
-  indexWords(seq: number, texts: Texts): void {
-    this.#sql.exec(`DELETE FROM ${this.#tables[WORDS.table]} WHERE rowid = ?`, seq)
-    if (!hasText(texts)) return
-    const words = this.#prepared(WORDS, texts)
-    this.#sql.exec(this.#insertWords, seq, ...words)
-    this.#terms.add(words)
-  }
-
   remove(seq: number): void {
     this.flush()
     for (const table of Object.values(this.#tables))

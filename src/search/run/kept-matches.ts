@@ -8,7 +8,7 @@ import { type KeptMatches, type Packed, packed, unpacked } from '../schema/match
 import type { TextMatch } from '../text/query'
 import { unscoredIn, weightOfWords } from './candidates'
 import type { SearchContext } from './context'
-import { type MatchSet, seqsOf, setOf } from './match-set'
+import { type MatchSet, setOf } from './match-set'
 import type { Pace } from './pace'
 import { FIRST_WIDTH, ranges } from './scan'
 
@@ -21,19 +21,6 @@ export class Matches {
   constructor(blocks: readonly (readonly [number: number, block: Packed])[]) {
     this.blocks = blocks.filter(([, { size }]) => size > 0)
     this.size = this.blocks.reduce((total, [, { size }]) => total + size, 0)
-  }
-
-  get seqs(): number[] {
-    return seqsOf(this.set)
-  }
-
-  /** Those of a range, as a relation. */
-  within({ low, high }: Range): SqlFragment {
-    const lists = this.blocks
-      .filter(([number]) => number >= Math.floor(low / BLOCK) && number * BLOCK <= high)
-      .flatMap(([number, block]) => Array.from(unpacked(block), (at) => number * BLOCK + at))
-    const seqs = lists.filter((seq) => seq >= low && seq <= high)
-    return fragment('SELECT value AS seq FROM json_each(?)', JSON.stringify(seqs))
   }
 
   get set(): MatchSet {

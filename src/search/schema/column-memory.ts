@@ -139,9 +139,6 @@ export class ColumnMemory {
     })
   }
 
-  /** Whether a block is in memory. */
-  has = (column: Column, number: number): boolean => column.blocks.has(number)
-
   /**
    * The block of a column.
    * @param wanted the documents whose values are needed, if not all are

@@ -67,18 +67,6 @@ export class TermMemory {
     this.#kept.set('terms', { terms, shared }, terms.length * BYTES_A_TERM)
   }
 
-  /** @param word of ASCII: SQLite orders these words as JavaScript does */
-  has(word: string): boolean {
-    const { terms } = this.#sorted
-    let [low, high] = [0, terms.length]
-    while (low < high) {
-      const middle = (low + high) >> 1
-      if (terms[middle]! < word) low = middle + 1
-      else high = middle
-    }
-    return terms[low] === word
-  }
-
   /**
    * The words at most so many typos from another one (wordDistance), as a whole or also by their beginnings.
    * @param word at most 64 UTF-16 units

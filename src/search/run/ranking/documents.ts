@@ -56,8 +56,6 @@ export class DocumentScorer {
   readonly #ways: Way[]
   /** by field of the request */
   readonly #analyzers: Analyzer[]
-  /** whether documents were left unread because they are too long together */
-  hasUnread = false
 
   constructor(context: SearchContext, request: SearchRequest, terms: readonly Term[]) {
     this.#context = context
@@ -74,24 +72,6 @@ export class DocumentScorer {
         return { rules: { ...rules, insteadOf, demoted }, readers }
       }),
     ]
-  }
-
-  /** The reader of all fields, if there is only one. */
-  get only(): WordReader | undefined {
-    const [way, ...others] = this.#ways
-    const [reader, ...more] = new Set(way!.readers)
-    return others.length + more.length === 0 ? reader : undefined
-  }
-
-  /** The word that every field is searched for, if it is the only one. */
-  get single(): WordReader['single'] {
-    return this.only?.single
-  }
-
-  /** @param readings by field of the request */
-  scoreReadings(readings: readonly Reading[][]): TextScore {
-    const fields = this.#request.queryFields.map(({ rank }, at) => ({ weight: rank, texts: readings[at]! }))
-    return scoreDocument(fields, this.#ways[0]!.rules)
   }
 
   /** Scores a document by the way to write the query that fits it best. */
@@ -182,7 +162,6 @@ export class DocumentScorer {
       if (isRead && next !== seq) continue
       const length = isRead ? body.length + (unstored?.length ?? 0) : known[at]!.length
       left -= length
-      this.hasUnread ||= left < 0
       if (left < 0) return [...scored, ...this.#unread(seqs.slice(at))]
       fields ??= this.#fieldsOf(parsed(body, unstored), known[at]?.fields ?? [])
       scored.push({ seq, ...this.#score(fields) })
@@ -251,7 +230,6 @@ function wayOf(context: SearchContext, request: SearchRequest, terms: readonly T
   return { rules: { ...request.ranking, sequence: readers[0]!.sequence }, readers }
 }
 
-/** Numbers beyond 2^53 may be rounded: only the texts are read. */
 function parsed(body: string, unstored: string | null | undefined): Record<string, unknown> {
   // Numbers beyond 2^53 may be rounded here: only the texts are read.
   const document = readStoredObject(body)

@@ -15,7 +15,7 @@ const FAR = 400
 const BLANK = 0x20
 
 /** A word to look for. */
-export interface Wanted {
+interface Wanted {
   text: string
   /** number of the word in the query */
   word: number
@@ -40,12 +40,12 @@ const NOTHING: Reading = { length: 0, occurrences: [], begins: false }
 export class WordReader {
   /** the words of the query as they were typed, repetitions included */
   readonly sequence: number[] = []
-  readonly countsAll: boolean
-  readonly wanted: Wanted[] = []
+  readonly #countsAll: boolean
+  readonly #wanted: Wanted[] = []
 
   /** @param countsAll whether the places of words count, not only how far apart they are */
   constructor(terms: readonly Term[], analyzer: Analyzer, countsAll = false) {
-    this.countsAll = countsAll
+    this.#countsAll = countsAll
     const numbers = new Map<string, number>()
     for (const term of terms) {
       const { words, begins } = analyzer.phrase(typed(term))
@@ -56,22 +56,15 @@ export class WordReader {
         if (numbers.has(text) && !term.prefix) continue
         numbers.set(text, word)
         const longer = isLast && begins ? 0 : isLast && term.prefix ? 1 : undefined
-        this.wanted.push({ text, word, cost: 0, longer })
+        this.#wanted.push({ text, word, cost: 0, longer })
         if (words.length > 1) continue
         const completed = term.prefix ? analyzer.completions(term.tokens[0] ?? '') : []
-        for (const other of completed) this.wanted.push({ text: other, word, cost: 1, longer: undefined })
+        for (const other of completed) this.#wanted.push({ text: other, word, cost: 1, longer: undefined })
         for (const other of term.corrections) {
-          this.wanted.push({ text: other, word, cost: costOf(text, other, term.prefix), longer: undefined })
+          this.#wanted.push({ text: other, word, cost: costOf(text, other, term.prefix), longer: undefined })
         }
       }
     }
-  }
-
-  /** The only word to look for, if there is one and its places do not count. */
-  get single(): { text: string; prefix: boolean } | undefined {
-    const [{ text, longer } = { text: '', longer: 0 }, ...others] = this.wanted
-    const isSingle = this.sequence.length === 1 && others.length === 0 && longer !== 0 && !this.countsAll
-    return isSingle ? { text, prefix: longer !== undefined } : undefined
   }
 
   /**
@@ -80,7 +73,7 @@ export class WordReader {
    */
   read(words: string): Reading {
     const found: Place[] = []
-    for (const { text: wanted, word, cost, longer } of this.wanted) {
+    for (const { text: wanted, word, cost, longer } of this.#wanted) {
       for (let at = words.indexOf(wanted); at >= 0; at = words.indexOf(wanted, at + wanted.length)) {
         if (at > 0 && words.charCodeAt(at - 1) > BLANK) continue
         const end = at + wanted.length
@@ -90,7 +83,7 @@ export class WordReader {
       }
     }
     if (found.length === 0) return NOTHING
-    const occurrences = numbered(words, found, this.countsAll)
+    const occurrences = numbered(words, found, this.#countsAll)
     return { length: this.#lengthOf(words), occurrences, begins: found[0]!.at === 0 }
   }
 
