@@ -11,9 +11,11 @@ type Json = Record<string, unknown>
 
 const TYPES = new Set<string>(FIELD_TYPES)
 
-const isPositiveInteger = (value: unknown): boolean => Number.isInteger(value) && (value as number) > 0
+const isPositiveInteger = (value: unknown): value is number => Number.isInteger(value) && Number(value) > 0
 
 const isScalarNumberOrBool = (type: string): boolean => /^(int32|int64|float|bool)$/.test(type)
+
+const isObjectType = (type: string): boolean => type === 'object' || type === 'object[]'
 
 const isGeo = (type: string): boolean => type === 'geopoint' || type === 'geopoint[]' || type === 'geopolygon'
 
@@ -23,7 +25,7 @@ export const isFallback = (field: Field): boolean => field.name === '.*'
 /**
  * Whether a definition stands for future fields: a pattern, or a field whose type is decided by the first document.
  */
-export const isDynamic = (field: Field): boolean =>
+export const isDynamic = (field: Pick<Field, 'name' | 'type'>): boolean =>
   field.name.includes('.*') || field.type === 'auto' || field.type === 'string*'
 
 /** The collection and the field that a reference field names. */
@@ -54,31 +56,66 @@ export function parseField(raw: unknown, nestedFields: boolean): Field {
       'Wrong format for `fields`. It should be an array of objects containing `name`, `type`, `optional` and `facet` properties.',
     )
   }
-  const { name, type } = raw
+  const name = raw.name
+  const type = raw.type as FieldType
   if (name === '') refuse('Field name cannot be empty.')
   // A plain object cannot keep `__proto__` as a key of its own, and documents are plain objects.
   if (name === '__proto__') refuse('Field name cannot be `__proto__`.')
-  const dynamic = name === '.*' || name.includes('.*') || type === 'auto' || type === 'string*'
-
-  const store = boolean(raw, 'store', name, true)
+  const flag = (property: string, fallback = false) => boolean(raw, property, name, fallback)
+  const store = flag('store', true)
   if ('drop' in raw) {
     refuse(`Invalid property \`drop\` on field \`${name}\`: it is allowed only during schema update.`)
   }
-  const facet = boolean(raw, 'facet', name, false)
-  const optional = boolean(raw, 'optional', name, dynamic)
-  const index = boolean(raw, 'index', name, true)
-  const sort = boolean(raw, 'sort', name, isScalarNumberOrBool(type) || isGeo(type))
-  const infix = boolean(raw, 'infix', name, false)
+  const base = {
+    name,
+    type,
+    facet: flag('facet'),
+    optional: flag('optional', isDynamic({ name, type })),
+    index: flag('index', true),
+    sort: flag('sort', isScalarNumberOrBool(type) || isGeo(type)),
+    infix: flag('infix'),
+    locale: parseLocale(raw, name),
+  }
+  const reference = parseReference(raw, name)
+  const { stem, dictionary } = parseStemming(raw, base)
+  const rangeIndex = flag('range_index')
+  if (rangeIndex && !/^(int32|int64|float)(\[\])?$/.test(type)) {
+    refuse('The `range_index` property is only allowed for the numerical fields`')
+  }
+  const field: Field = { ...base, stem, store, stem_dictionary: dictionary }
+  if (isFallback(field)) checkFallback(field, reference)
+  checkType(field, nestedFields)
+  Object.assign(field, characters(raw, 'token_separators'), characters(raw, 'symbols_to_index'))
+  Object.assign(field, parseLength(raw, name), rangeIndex && { range_index: true })
+  if (reference.reference) checkReference(field, reference.reference)
+  Object.assign(field, reference)
+  const embed = parseEmbed(raw.embed, name, type)
+  if (embed !== undefined) field.embed = embed
+  parseVector(raw, field)
+  const isInside = nestedFields && !name.includes('.*') && name.includes('.')
+  if (isObjectType(type) || isInside) field.nested = true
+  return field
+}
+
+function parseLocale(raw: Json, name: string): string {
   const locale = raw.locale ?? ''
   if (typeof locale !== 'string')
     refuse(`The \`locale\` property of the field \`${name}\` should be a string.`)
   if (locale !== '' && locale.length !== 2 && locale !== 'de_en') {
     refuse(`The \`locale\` value of the field \`${name}\` is not valid.`)
   }
-  if (raw.reference !== undefined && typeof raw.reference !== 'string')
-    refuse('Reference should be a string.')
+  return locale
+}
+
+/** @returns nothing for a field that refers to none */
+function parseReference(
+  raw: Json,
+  name: string,
+): Pick<Field, 'reference' | 'async_reference' | 'cascade_delete'> {
+  const { reference = '' } = raw
+  if (typeof reference !== 'string') refuse('Reference should be a string.')
   const asyncReference = boolean(raw, 'async_reference', name, false)
-  if (asyncReference && !raw.reference) {
+  if (asyncReference && reference === '') {
     refuse(
       `The \`async_reference\` property of the field \`${name}\` is only applicable if \`reference\` is specified.`,
     )
@@ -89,15 +126,22 @@ export function parseField(raw: unknown, nestedFields: boolean): Field {
       `The \`cascade_delete\` property of the field \`${name}\` can be \`false\` only if \`async_reference\` is \`true\`.`,
     )
   }
+  if (reference === '') return {}
+  return { reference, async_reference: asyncReference, ...(!cascades && { cascade_delete: false }) }
+}
+
+function parseStemming(
+  raw: Json,
+  { name, type, locale }: Pick<Field, 'name' | 'type' | 'locale'>,
+): { stem: boolean; dictionary: string } {
+  const isText = type === 'string' || type === 'string[]'
   const stem = boolean(raw, 'stem', name, false)
-  if (stem && type !== 'string' && type !== 'string[]') {
-    refuse('The `stem` property is only allowed for string and string[] fields.')
-  }
+  if (stem && !isText) refuse('The `stem` property is only allowed for string and string[] fields.')
   const { stem_dictionary: dictionary = '' } = raw
   if (typeof dictionary !== 'string') {
     refuse(`The \`stem_dictionary\` property of the field \`${name}\` should be a string.`)
   }
-  if (dictionary !== '' && type !== 'string' && type !== 'string[]') {
+  if (dictionary !== '' && !isText) {
     refuse('The `stem_dictionary` property is only allowed for string and string[] fields.')
   }
   if (stem && dictionary === '' && stemmerOf(locale) === undefined) {
@@ -105,68 +149,40 @@ export function parseField(raw: unknown, nestedFields: boolean): Field {
       `The \`locale\` value of the field \`${name}\` is not supported for stemming. Set it to one of ${stemmedLocales().join(', ')}.`,
     )
   }
-  const rangeIndex = boolean(raw, 'range_index', name, false)
-  if (rangeIndex && !/^(int32|int64|float)(\[\])?$/.test(type)) {
-    refuse('The `range_index` property is only allowed for the numerical fields`')
-  }
+  return { stem, dictionary }
+}
 
-  if (name === '.*') {
-    if (!optional) refuse('Field `.*` must be an optional field.')
-    if (facet) refuse('Field `.*` cannot be a facet field.')
-    if (!index) refuse('Field `.*` must be an index field.')
-    if (raw.reference) refuse('Field `.*` cannot be a reference field.')
-    if (!TYPES.has(type)) refuse('The `type` of field `.*` is invalid.')
-  }
+function checkFallback(
+  { optional, facet, index, type }: Field,
+  { reference }: Pick<Field, 'reference'>,
+): void {
+  if (!optional) refuse('Field `.*` must be an optional field.')
+  if (facet) refuse('Field `.*` cannot be a facet field.')
+  if (!index) refuse('Field `.*` must be an index field.')
+  if (reference) refuse('Field `.*` cannot be a reference field.')
+  if (!TYPES.has(type)) refuse('The `type` of field `.*` is invalid.')
+}
+
+function checkType({ name, type, sort }: Field, nestedFields: boolean): void {
   if (!sort && isGeo(type)) {
     refuse(
       `The \`sort\` property of the field \`${name}\` having \`${type}\` type cannot be \`false\`. The sort index is used during GeoSearch.`,
     )
   }
-  if ((type === 'object' || type === 'object[]') && !nestedFields) {
+  if (isObjectType(type) && !nestedFields) {
     refuse(
       'Type `object` or `object[]` can be used only when nested fields are enabled by setting` enable_nested_fields` to true.',
     )
   }
+}
 
-  const field: Field = {
-    name,
-    type: type as FieldType,
-    facet,
-    optional,
-    index,
-    sort,
-    infix,
-    locale,
-    stem,
-    store,
-    stem_dictionary: dictionary,
+/** @returns nothing for the default, so that fields with and without it are alike */
+function parseLength({ truncate_len: length }: Json, name: string): Pick<Field, 'truncate_len'> {
+  if (length === undefined || length === DEFAULT_LENGTH) return {}
+  if (!isPositiveInteger(length)) {
+    refuse(`The \`truncate_len\` property of the field \`${name}\` should be a positive integer.`)
   }
-  Object.assign(field, characters(raw, 'token_separators'), characters(raw, 'symbols_to_index'))
-  if (raw.truncate_len !== undefined) {
-    if (!isPositiveInteger(raw.truncate_len)) {
-      refuse(`The \`truncate_len\` property of the field \`${name}\` should be a positive integer.`)
-    }
-    // The default is not stored, so that fields with and without it are alike.
-    if (raw.truncate_len !== DEFAULT_LENGTH) field.truncate_len = raw.truncate_len as number
-  }
-  if (rangeIndex) field.range_index = true
-  if (typeof raw.reference === 'string' && raw.reference !== '') {
-    checkReference(field, raw.reference)
-    Object.assign(field, { reference: raw.reference, async_reference: asyncReference })
-    if (!cascades) field.cascade_delete = false
-  }
-
-  const embed = parseEmbed(raw.embed, name, type)
-  if (embed !== undefined) field.embed = embed
-  parseVector(raw, field)
-  if (
-    type === 'object' ||
-    type === 'object[]' ||
-    (nestedFields && !name.includes('.*') && name.includes('.'))
-  ) {
-    field.nested = true
-  }
-  return field
+  return { truncate_len: length }
 }
 
 function checkReference({ name, type, index, store }: Field, reference: string): void {
@@ -227,7 +243,7 @@ function parseVector(raw: Json, field: Field): void {
     if (field.type !== 'float[]') refuse('Property `num_dim` is only allowed on a float array field.')
     if (field.facet) refuse('Property `facet` is not allowed on a vector field.')
     if (field.sort) refuse('Property `sort` cannot be enabled on a vector field.')
-    field.num_dim = raw.num_dim as number
+    field.num_dim = raw.num_dim
   }
   if (field.num_dim === undefined && field.embed === undefined) return
   if (field.num_dim !== undefined && field.embed !== undefined) field.asks_dimensions = true
