@@ -122,23 +122,12 @@ export function parseRequest(given: SearchParameters, schema: StoredSchema): Sea
   const sortBy = splitSort(params.sort_by ?? '')
   const q = params.q ?? (params.vector_query === undefined ? undefined : '*')
   if (q === undefined) throw new ApiError(400, 'Parameter `q` is required.')
-
   const queryBy = list(params.query_by)
   if (q !== '*' && queryBy.length === 0 && params.vector_query === undefined) {
     throw new ApiError(400, 'No search fields specified for the query.')
   }
-  const weights = list(params.query_by_weights).map((weight) => unsigned('query_by_weights', weight))
-  if (queryBy.length > 0 && weights.length > 0 && weights.length !== queryBy.length) {
-    throw new ApiError(
-      400,
-      'Number of weights in `query_by_weights` does not match number of `query_by` fields.',
-    )
-  }
-  const groupBy = list(params.group_by)
-  if (groupBy.length > 0 && (numbers.groupLimit < 1 || numbers.groupLimit > MAX_GROUP_LIMIT)) {
-    throw new ApiError(400, `Value of \`group_limit\` must be between 1 and ${MAX_GROUP_LIMIT}.`)
-  }
-  requireAtMost('group_by', groupBy.length, MAX_GROUP_FIELDS)
+  const weights = parseWeights(params, queryBy.length)
+  const groupBy = parseGroupBy(params, numbers.groupLimit)
   const { each: typosOfFields, ...typos } = parseTypos(params, queryBy.length)
   const prefixes = parsePrefixes(params, queryBy.length)
   const vectorQuery = params.vector_query ? parseVectorQuery(params.vector_query, schema) : undefined
@@ -169,18 +158,7 @@ export function parseRequest(given: SearchParameters, schema: StoredSchema): Sea
       `Parameter \`max_facet_values\` must be at most ${MAX_FACET_VALUES}. Ask for fewer values, those of a \`facet_query\`.`,
     )
   }
-  if (numbers.perPage > MAX_PER_PAGE) {
-    throw new ApiError(422, `Only upto ${MAX_PER_PAGE} hits can be fetched per page.`)
-  }
-  const window = parseWindow(params, numbers.page)
-  const offset = 'offset' in window ? window.offset : numbers.perPage * (Math.max(window.page, 1) - 1)
-  if (offset + numbers.perPage > numbers.limitHits) {
-    throw new ApiError(
-      422,
-      `Only upto ${numbers.limitHits} hits can be fetched. Ensure that \`page\` and \`per_page\` parameters are within this range.`,
-    )
-  }
-  checkDepth(offset, numbers.perPage, groupBy.length > 0 ? numbers.groupLimit : 1)
+  const page = parsePage(params, numbers, groupBy.length > 0 ? numbers.groupLimit : 1)
   const sort = sortBy.length > 0 ? parseSort(sortBy, schema) : undefined
   if (groupBy.length === 0 && sort?.some(({ kind }) => kind === 'group_found')) {
     throw new ApiError(404, 'group_by parameters should not be empty when using sort_by group_found')
@@ -198,9 +176,7 @@ export function parseRequest(given: SearchParameters, schema: StoredSchema): Sea
     joinedFacets,
     maxFacetValues: numbers.maxFacetValues,
     facetQuery,
-    perPage: numbers.perPage,
-    offset,
-    window,
+    ...page,
     groupBy,
     groupLimit: numbers.groupLimit,
     groupMissingValues: params.group_missing_values !== 'false',
@@ -232,8 +208,25 @@ function parseFusion(fusion = 'rank'): SearchRequest['fusion'] {
   throw new ApiError(400, 'Parameter `fusion` must be `rank` or `score`.')
 }
 
-/** @throws ApiError 422 for a page that lies too deep, or that has too many hits in its groups */
-function checkDepth(offset: number, perPage: number, groupLimit: number): void {
+/** @throws ApiError 422 for a page that is too long, lies too deep, or has too many hits in its groups */
+function parsePage(
+  params: SearchParameters,
+  { page, perPage, limitHits }: ReturnType<typeof parseNumbers>,
+  groupLimit: number,
+): Pick<SearchRequest, 'perPage' | 'offset' | 'window'> {
+  if (perPage > MAX_PER_PAGE) {
+    throw new ApiError(422, `Only upto ${MAX_PER_PAGE} hits can be fetched per page.`)
+  }
+  const given = params.offset ? unsigned('offset', params.offset) : 0
+  const isByOffset = params.page === undefined && given > 0
+  const number = Math.max(page, 1)
+  const offset = isByOffset ? given : perPage * (number - 1)
+  if (offset + perPage > limitHits) {
+    throw new ApiError(
+      422,
+      `Only upto ${limitHits} hits can be fetched. Ensure that \`page\` and \`per_page\` parameters are within this range.`,
+    )
+  }
   if (offset + perPage > MAX_DEPTH) {
     throw new ApiError(
       422,
@@ -246,6 +239,7 @@ function checkDepth(offset: number, perPage: number, groupLimit: number): void {
       `Only upto ${MAX_GROUPED_HITS} hits can be fetched in groups. Lower \`per_page\` or \`group_limit\`, which are multiplied.`,
     )
   }
+  return { perPage, offset, window: isByOffset ? { offset } : { page: number } }
 }
 
 function parseNumbers(params: SearchParameters) {
@@ -274,9 +268,24 @@ function parseNumbers(params: SearchParameters) {
   }
 }
 
-function parseWindow(params: SearchParameters, page: number): SearchRequest['window'] {
-  const offset = params.offset ? unsigned('offset', params.offset) : 0
-  return params.page === undefined && offset > 0 ? { offset } : { page: Math.max(page, 1) }
+function parseWeights(params: SearchParameters, fields: number): number[] {
+  const weights = list(params.query_by_weights).map((weight) => unsigned('query_by_weights', weight))
+  if (fields > 0 && weights.length > 0 && weights.length !== fields) {
+    throw new ApiError(
+      400,
+      'Number of weights in `query_by_weights` does not match number of `query_by` fields.',
+    )
+  }
+  return weights
+}
+
+function parseGroupBy(params: SearchParameters, groupLimit: number): string[] {
+  const groupBy = list(params.group_by)
+  if (groupBy.length > 0 && (groupLimit < 1 || groupLimit > MAX_GROUP_LIMIT)) {
+    throw new ApiError(400, `Value of \`group_limit\` must be between 1 and ${MAX_GROUP_LIMIT}.`)
+  }
+  requireAtMost('group_by', groupBy.length, MAX_GROUP_FIELDS)
+  return groupBy
 }
 
 function parseQueryBy(
