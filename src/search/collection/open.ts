@@ -73,31 +73,7 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
     alarm.within(0)
   })
   const reindex = new Reindex(storage, store, embedders, writer)
-  const context: SearchContext = {
-    sql,
-    get schema() {
-      return store.readable
-    },
-    requireOpen: () => {
-      if (store.closed) throw collectionGone()
-    },
-    questions: new RecentQuestions(),
-    texts: new RecentTexts(),
-    terms: new TermMemory(),
-    replies: new KeptReplies(),
-    count: () => store.count,
-    columns: store.columns,
-    vectors: (field) => store.vectors(field, store.readable),
-    embedder: (field) => embedders.model(field),
-    reader: () => passageReader(env),
-    ahead: new EmbeddedAhead(),
-    reranker: (name) => createReranker(name, env),
-    synonymSet: (name) => synonymSets.find(database(env), name),
-    curationSet: (name) => curationSets.find(database(env), name),
-    stemmingDictionary: (name) => stemmingDictionaries.find(database(env), name),
-    read: (seqs, withoutVectors) => store.read(seqs, withoutVectors),
-    port: joinPort(around, () => open),
-  }
+  const context = searchContext(around, store, embedders, () => open)
   const dropping = discarding(storage)
   const embeddings = new EmbeddingQueues({ storage, store, embedders }, () => background.kick(dropping))
   const cascade = cascading(around, () => open)
@@ -163,6 +139,41 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
   for (const plan of [...store.plan.vectors, ...store.plan.replacing]) store.indexOf(plan)
   vectors.resume()
   return open
+}
+
+/** What searches read and keep. */
+function searchContext(
+  around: Surroundings,
+  store: Store,
+  embedders: Embedders,
+  opened: () => Open,
+): SearchContext {
+  const { storage, env } = around
+  return {
+    sql: storage.sql,
+    get schema() {
+      return store.readable
+    },
+    requireOpen: () => {
+      if (store.closed) throw collectionGone()
+    },
+    questions: new RecentQuestions(),
+    texts: new RecentTexts(),
+    terms: new TermMemory(),
+    replies: new KeptReplies(),
+    count: () => store.count,
+    columns: store.columns,
+    vectors: (field) => store.vectors(field, store.readable),
+    embedder: (field) => embedders.model(field),
+    reader: () => passageReader(env),
+    ahead: new EmbeddedAhead(),
+    reranker: (name) => createReranker(name, env),
+    synonymSet: (name) => synonymSets.find(database(env), name),
+    curationSet: (name) => curationSets.find(database(env), name),
+    stemmingDictionary: (name) => stemmingDictionaries.find(database(env), name),
+    read: (seqs, withoutVectors) => store.read(seqs, withoutVectors),
+    port: joinPort(around, opened),
+  }
 }
 
 /** Records every change of a document for D1 from now on. */
