@@ -79,24 +79,10 @@ export async function planPlainSearch(
   const isTooLittle = () => foundBy(search) < request.dropTokensThreshold
   const sort = completeSort(request.sort, context.schema, { text: true, vector: false })
   const isAsked = isQuestion(request, sort, query.terms)
-  const answered = async (found: number): Promise<PlainSearch | undefined> => {
-    const any = relax(query.terms)
-    // The answer to a sentence seldom has its exact words, so use stems.
-    const index = stemsOf(request.queryFields.map(({ field }) => field))
-    const asked = columnsOf(context, { ...request, index })
-    const match = {
-      match: matchExpression(any, query.excluded, asked, 'OR'),
-      table: index.table,
-      rank,
-    }
-    const ranked = await bestOfQuestion(context, match, filter, top, pace)
-    if (ranked.found <= found) return undefined
-    const { set } = await filteredMatches(context, match, filter, pace)
-    return { terms: any, match, matches: set, tiers: undefined, index, ...(top && { top: ranked }) }
-  }
+  const answered = () => answerOf(context, request, query, { filter, top, found: foundBy(search) }, pace)
   // A sentence without a mistyped word is not corrected.
   if (isTooLittle() && isAsked && areKnown(context, request, query.terms)) {
-    const question = await answered(foundBy(search))
+    const question = await answered()
     if (question !== undefined) return question
   }
   if (foundBy(search) < request.typoTokensThreshold && terms.length <= MOST_CORRECTED) {
@@ -123,7 +109,7 @@ export async function planPlainSearch(
     }
   }
   if (isTooLittle() && isAsked) {
-    const question = await answered(foundBy(search))
+    const question = await answered()
     if (question !== undefined) return question
   }
   const isLast = sort.length === 1
@@ -143,6 +129,26 @@ export async function planPlainSearch(
     matches: matches.set,
     tiers: () => tiersOf(match, whole, query.excluded, weighed, isLast),
   }
+}
+
+/** The search for any word of a question. @returns undefined if it does not find more than the words together */
+async function answerOf(
+  context: SearchContext,
+  request: SearchRequest,
+  { terms, excluded }: ParsedQuery,
+  { filter, top, found }: { filter: Conditions; top: Top | undefined; found: number },
+  pace: Pace,
+): Promise<PlainSearch | undefined> {
+  const any = relax(terms)
+  // The answer to a sentence seldom has its exact words, so use stems.
+  const index = stemsOf(request.queryFields.map(({ field }) => field))
+  const columns = columnsOf(context, { ...request, index })
+  const words = matchExpression(any, excluded, columns, 'OR')
+  const match = { match: words, table: index.table, rank: rankOf(context, request) }
+  const ranked = await bestOfQuestion(context, match, filter, top, pace)
+  if (ranked.found <= found) return undefined
+  const { set } = await filteredMatches(context, match, filter, pace)
+  return { terms: any, match, matches: set, tiers: undefined, index, ...(top && { top: ranked }) }
 }
 
 const foundBy = ({ matches: { size } }: { matches: Matches }): number =>
