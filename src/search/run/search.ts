@@ -18,41 +18,30 @@ import type { StoredSchema } from '../schema/layout'
 import type { ParsedQuery } from '../text/query'
 import type { SearchParameters, SearchResult, SearchScope } from '../types'
 import { type Candidates, VectorsUnavailable } from '../vectors/vector-index'
-import { type Conditions, candidatesOf, gatherScores, isIn } from './candidates'
+import { isIn } from './candidates'
 import type { SearchContext } from './context'
 import { effectiveFilter, filtersOf } from './effective-filter'
 import { countFacets } from './facets'
-import { filteredMatches, scoredMatches } from './filtered-matches'
-import { fuseScores } from './fusion'
-import { fuse, neighboursGathered } from './gathered'
-import { requireInfix, withInfix } from './infix'
+import { find } from './find'
+import { requireInfix } from './infix'
 import { searchJoins } from './joining'
-import { matchOfAny, planKeywordSearch, queryOf, withoutMisspellings } from './keyword'
-import { once } from './match-set'
+import { queryOf, withoutMisspellings } from './keyword'
 import { concerns, parseReranking, type Reranking, rerankHits, textsToRead, widened } from './model-rerank'
 import { applyNamedSets, readNamedSets } from './named-sets'
 import {
-  meaningOf,
-  nearestNeighbours,
   resolveSortVectors,
   resolveVectorSearch,
   seekNeighbours,
-  topWanted,
   type VectorSearch,
   wantedNeighbours,
 } from './nearest'
 import { checkOrder } from './order'
 import { LongSearches, Pace, type Pacing, pacing, restOf } from './pace'
-import { bestMatches, type Found, makePage } from './page'
-import { besidePinned, includingPinned, pinnedDocuments } from './pinned'
-import { contextFits, hasContext, questionWords } from './question-words'
-import { findPlain, isPlain } from './ranking/found'
-import { readBest, readerFor, readPage, readWords, windowToRead } from './reading'
-import { completeSides } from './rerank'
+import { bestMatches, makePage } from './page'
+import { includingPinned, pinnedDocuments } from './pinned'
+import { readerFor } from './reading'
 
-/** The weight of the vector's rank, as in Typesense. */
-const RANK_ALPHA = 0.3
-/** Retry-After when Vectorize does not answer, in seconds. */
+/** Retry-After while the schema keeps changing, in seconds. */
 const RETRY_SECONDS = 5
 
 /** Thrown if the schema has changed while other requests had a turn. */
@@ -292,106 +281,6 @@ async function seek(
     if (!(error instanceof VectorsUnavailable)) throw error
     return 'unavailable'
   }
-}
-
-async function find(
-  context: SearchContext,
-  request: SearchRequest,
-  asked: {
-    query: ParsedQuery
-    vector: VectorSearch | undefined
-    reader: PassageReader | undefined
-    /** candidates from an outside index */
-    seeking: Candidates | 'unavailable' | undefined
-  },
-  pace: Pace,
-): Promise<Found> {
-  const { sql } = context
-  const { vector, seeking, reader } = asked
-  let query = await withInfix(context, request, asked.query, request.infix.always, pace)
-  const pinned = await pinnedDocuments(context, request, pace)
-  const filter = effectiveFilter(context, request, query, pinned)
-  const top = vector === undefined ? topWanted(context, request) : undefined
-  if (vector === undefined && isPlain(request)) {
-    const plain = () => findPlain(context, request, { query, filter, top, pinned }, pace)
-    let found = await plain()
-    if (found?.candidates.found === 0 && request.infix.fallback.length > 0) {
-      query = await withInfix(context, request, query, request.infix.fallback, pace)
-      found = await plain()
-    }
-    return found ?? all(context, query, filter, pinned)
-  }
-  const isRead = reader !== undefined && top !== undefined
-  const unpinned = pinned.length === 0 ? top : undefined
-  const how = {
-    top: isRead ? windowToRead(besidePinned(top, pinned)) : unpinned,
-    ranked: vector !== undefined,
-    gathers: vector === undefined && contextFits(context, request),
-  }
-  let keyword = await planKeywordSearch(context, request, query, filter, how, pace)
-  if (keyword?.found === 0 && request.infix.fallback.length > 0) {
-    query = await withInfix(context, request, query, request.infix.fallback, pace)
-    keyword = await planKeywordSearch(context, request, query, filter, how, pace)
-  }
-  const terms = keyword?.terms ?? []
-  if (vector === undefined && keyword !== undefined && hasContext(request, keyword)) {
-    const words = await questionWords(context, request, { query, keyword, filter }, pace)
-    const matches = isRead ? await readWords(context, request, words, { terms, reader }, pace) : words.matches
-    return { candidates: candidatesOf(matches, true, false), terms, pinned }
-  }
-  if (vector === undefined) {
-    if (keyword === undefined) return all(context, query, filter, pinned)
-    const { found } = keyword
-    const known = keyword.rows && found !== undefined ? { rows: keyword.rows, found } : undefined
-    const page =
-      isRead && known ? await readPage(context, request, known, { terms, reader, top, pinned }, pace) : known
-    const { match } = keyword
-    const candidates = {
-      ...{ text: true, vector: false, found },
-      set: once(async (by: Pace) => (await filteredMatches(context, match, filter, by)).set),
-      gathered: once(async (by: Pace) =>
-        gatherScores(sql, await scoredMatches(context, match, filter, by), by),
-      ),
-    }
-    return { candidates, terms, pinned, top: page }
-  }
-  const { k } = wantedNeighbours(request, vector, keyword !== undefined)
-  if (seeking === 'unavailable' && keyword === undefined) {
-    throw new ApiError(503, 'Vectorize did not answer. Ask again in a moment.', RETRY_SECONDS)
-  }
-  // If vectors cannot be searched, a hybrid search answers from the words alone.
-  const nearest =
-    seeking === 'unavailable' ? [] : await nearestNeighbours(context, vector, filter, k, pace, seeking)
-  if (keyword === undefined) {
-    return { candidates: candidatesOf(neighboursGathered(nearest), false, true), terms, pinned }
-  }
-  const words = await questionWords(context, request, { query, keyword, filter }, pace)
-  const text = words.matches
-  const anyWord = matchOfAny(context, request, query, terms)
-  const near = request.rerankHybridMatches
-    ? await completeSides(context, { vector, nearest, text, anyWord }, pace)
-    : nearest
-  const fused =
-    request.fusion === 'score'
-      ? fuseScores(words, near, meaningOf(context, vector), (vector.field.vec_dist ?? 'cosine') === 'cosine')
-      : fuse(text, near, vector.alpha ?? RANK_ALPHA)
-  await readBest(context, request, { fused, words, terms, vector }, pace)
-  return { candidates: candidatesOf(fused, true, true), terms, pinned }
-}
-
-/** Every document that passes the filter; none for a query of stopwords. */
-function all(
-  { count }: SearchContext,
-  { onlyStopwords }: ParsedQuery,
-  filter: Conditions,
-  pinned: Found['pinned'],
-): Found {
-  const none = { text: false, vector: false }
-  if (onlyStopwords) {
-    return { candidates: { ...none, found: 0, set: async () => new Map() }, terms: [], pinned }
-  }
-  const found = filter.isAll ? count() : undefined
-  return { candidates: { ...none, found, set: filter.set }, terms: [], pinned }
 }
 
 function withoutExcludedParts(result: SearchResult, { excludeFields }: SearchRequest): SearchResult {
