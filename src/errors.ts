@@ -76,6 +76,16 @@ export class ApiError extends Error {
   }
 }
 
+/** The result of work; undefined if it is refused. */
+export function unlessRefused<Result>(work: () => Result): Result | undefined {
+  try {
+    return work()
+  } catch (error) {
+    if (error instanceof ApiError) return undefined
+    throw error
+  }
+}
+
 /** An ApiError with a code. @param retryAfter seconds */
 export const coded = (code: ErrorCode, status: number, message: string, retryAfter?: number): ApiError =>
   new ApiError(status, message, retryAfter, false, code)

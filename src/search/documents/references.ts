@@ -1,5 +1,5 @@
 /** Checks that documents refer to existing documents of other collections, before they are written. */
-import { ApiError, type Outcome, unwrap } from '../../errors'
+import { ApiError, type Outcome, unlessRefused, unwrap } from '../../errors'
 import { referenceOf } from '../schema/field'
 import type { FieldPlan } from '../schema/plan'
 import { leaves } from '../schema/values'
@@ -66,14 +66,7 @@ const isKey = (value: unknown): boolean =>
   typeof value === 'string' || typeof value === 'bigint' || Number.isInteger(value)
 
 /** Ignore lines that do not parse. Writing them reports the error. */
-function parsed(line: string): Draft | undefined {
-  try {
-    return parseDocument(line)
-  } catch (error) {
-    if (error instanceof ApiError) return undefined
-    throw error
-  }
-}
+const parsed = (line: string): Draft | undefined => unlessRefused(() => parseDocument(line))
 
 const refused = (message: string): ApiError => new ApiError(400, message)
 

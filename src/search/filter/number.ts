@@ -1,5 +1,5 @@
 /** Filters on numbers and booleans: `5`, `>5`, `1..5`, and lists of them. */
-import { ApiError } from '../../errors'
+import { ApiError, unlessRefused } from '../../errors'
 import { integer, isInt64 } from '../../lib/exact-json'
 import type { Field } from '../types'
 import { filterError } from './context'
@@ -46,14 +46,8 @@ export function numberTests(field: Field, clause: FilterClause): NumberTests {
 }
 
 /** A text as a value of a field of numbers; undefined for another text. */
-export function asNumber(field: Field, text: string): Numeric | undefined {
-  try {
-    return DECIMAL.test(text) ? toNumber(field, text) : undefined
-  } catch (error) {
-    if (error instanceof ApiError) return undefined
-    throw error
-  }
-}
+export const asNumber = (field: Field, text: string): Numeric | undefined =>
+  DECIMAL.test(text) ? unlessRefused(() => toNumber(field, text)) : undefined
 
 function toNumber(field: Field, text: string): Numeric {
   const type = field.type.replace('[]', '')

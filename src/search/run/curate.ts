@@ -5,7 +5,7 @@
  * As in Typesense, rules are tried in order, and the first one that is met ends it unless its `stop_processing` is false.
  * A rule whose filter does not fit the collection is not met.
  */
-import { ApiError } from '../../errors'
+import { unlessRefused } from '../../errors'
 import { changesOf } from '../changes'
 import { documentsOf, Filter } from '../filter/filter'
 import { asNumber } from '../filter/number'
@@ -180,15 +180,8 @@ function substituted(text: string, { values }: Met): string {
   return text.replace(/\{\s*([^{}\s]+)\s*\}/g, (placeholder, name: string) => values.get(name) ?? placeholder)
 }
 
-function fits({ schema }: SearchContext, filter: string): boolean {
-  try {
-    new Filter(schema, filter)
-    return true
-  } catch (error) {
-    if (error instanceof ApiError) return false
-    throw error
-  }
-}
+const fits = ({ schema }: SearchContext, filter: string): boolean =>
+  unlessRefused(() => new Filter(schema, filter)) !== undefined
 
 /** A longer text is not tried as a value. */
 const MOST_CHARACTERS = 1_600

@@ -1,4 +1,5 @@
 /** The conditions that every hit of a search meets. */
+import { findRows } from '../documents/read-rows'
 import { Filter } from '../filter/filter'
 import type { SearchRequest } from '../request/request'
 import { BLOCK } from '../schema/block'
@@ -9,7 +10,6 @@ import { allMatches, wordsOf } from './kept-matches'
 import { matchOfExcluded } from './keyword'
 import { allDocuments, filteredIn, type MatchSet, minus, once, setOf } from './match-set'
 import type { Pace } from './pace'
-import { sequenceNumbers } from './pinned'
 
 /** filter_by, minus hidden and pinned documents and those with an excluded word. */
 export function effectiveFilter(
@@ -19,7 +19,7 @@ export function effectiveFilter(
   pinned: { seq: number }[],
 ): Conditions {
   const filter = new Filter(context.schema, request.filterBy, context.joins?.documents)
-  const hidden = request.hiddenHits.length > 0 ? sequenceNumbers(context.sql, request.hiddenHits) : new Map()
+  const hidden = request.hiddenHits.length > 0 ? findRows(context.sql, request.hiddenHits) : new Map()
   const without = setOf([...new Set([...pinned.map(({ seq }) => seq), ...hidden.values()])])
   return new Effective(context, filter, without, matchOfExcluded(context, request, query))
 }

@@ -266,12 +266,7 @@ export class Pace {
       this.cutoff = !this.#isLong
     }
     await this.#others.turn()
-    this.#ends = undefined
-    this.pauses++
-    if (this.#caller?.aborted) throw new Gone()
-    this.#check()
-    this.#since = performance.now()
-    this.#rows = 0
+    this.#goOn()
     this.cutoff ||= this.#left <= 0
     return !this.cutoff
   }
@@ -283,13 +278,18 @@ export class Pace {
   async away<Result>(work: Promise<Result>): Promise<Result> {
     this.end()
     const result = await work
+    this.#goOn()
+    return result
+  }
+
+  /** Begins a new slice, unless nobody waits for the search any more. */
+  #goOn(): void {
     this.#ends = undefined
     this.pauses++
     if (this.#caller?.aborted) throw new Gone()
     this.#check()
     this.#since = performance.now()
     this.#rows = 0
-    return result
   }
 
   /**

@@ -1,4 +1,5 @@
 /** Documents that a search or a curation pins to positions. */
+import { findRows } from '../documents/read-rows'
 import { Filter } from '../filter/filter'
 import type { SearchRequest } from '../request/request'
 import type { Candidates } from './candidates'
@@ -24,7 +25,7 @@ export async function pinnedDocuments(
   pace: Pace,
 ): Promise<Pinned[]> {
   if (request.pinnedHits.length === 0) return []
-  let seqs = sequenceNumbers(
+  let seqs = findRows(
     context.sql,
     request.pinnedHits.map(({ id }) => id),
   )
@@ -100,15 +101,3 @@ export function includingPinned(candidates: Candidates, pinned: readonly Pinned[
     set: once(async (pace) => withSeqs(await candidates.set(pace), seqs)),
   }
 }
-
-/** The sequence numbers of documents, by id. */
-export const sequenceNumbers = (sql: SqlStorage, ids: string[]): Map<string, number> =>
-  new Map(
-    sql
-      .exec<{ id: string; seq: number }>(
-        'SELECT d.id, d.seq FROM documents d WHERE d.id IN (SELECT value FROM json_each(?))',
-        JSON.stringify(ids),
-      )
-      .toArray()
-      .map(({ id, seq }) => [id, seq]),
-  )

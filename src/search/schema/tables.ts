@@ -77,12 +77,8 @@ export const NEXT: TextTables = { text_index: 'text_next', word_index: 'word_nex
 
 export function createTextIndexes(sql: SqlStorage, textColumns: number, tables = PRESENT): void {
   createFullText(sql, tables.text_index, textColumns, TOKENIZER)
-  createWordIndex(sql, textColumns, tables)
-}
-
-/** Creates the index of words. Its columns are those of text_index. */
-export const createWordIndex = (sql: SqlStorage, textColumns: number, tables = PRESENT): void =>
   createFullText(sql, tables.word_index, textColumns, WORD_TOKENIZER)
+}
 
 function createFullText(sql: SqlStorage, table: string, textColumns: number, tokenizer: string): void {
   const columns = Array.from({ length: textColumns }, (_, number) => `t${number}`).join(', ')

@@ -1,5 +1,5 @@
 /** A curation as a curation set has it, and the checks of its JSON, in Typesense's words. */
-import { ApiError } from '../../errors'
+import { ApiError, unlessRefused } from '../../errors'
 import { type FilterNode, parseFilter } from '../filter/parse'
 import { isObject } from '../schema/values'
 import { type Diversity, diversityOf } from './diversity'
@@ -121,13 +121,9 @@ export function newCurationOf(body: unknown): Curation {
 
 /** The collection of a filter's first join. A filter that does not parse has none, because it never matches. */
 function joinIn(filter: string): string | undefined {
-  try {
-    // Placeholders stand for values.
-    return joinOf(parseFilter(filter.replace(/\{\s*[^{}\s:]+\s*\}/g, 'x')))
-  } catch (error) {
-    if (error instanceof ApiError) return undefined
-    throw error
-  }
+  // Placeholders stand for values.
+  const plain = filter.replace(/\{\s*[^{}\s:]+\s*\}/g, 'x')
+  return joinOf(unlessRefused(() => parseFilter(plain)))
 }
 
 function joinOf(node: FilterNode | undefined): string | undefined {

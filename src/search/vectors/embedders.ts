@@ -1,5 +1,5 @@
 /** The models of a collection's embedding fields. */
-import { ApiError } from '../../errors'
+import { ApiError, unlessRefused } from '../../errors'
 import { inBackground } from '../../lib/outgoing'
 import { silenceOf } from '../../models/call'
 import {
@@ -169,11 +169,6 @@ export class Embedders {
   }
 
   #builtIn(field: Field): EmbeddingModel['embedNow'] {
-    try {
-      return this.model(field).embedNow
-    } catch (error) {
-      if (error instanceof ApiError) return undefined
-      throw error
-    }
+    return unlessRefused(() => this.model(field).embedNow)
   }
 }
