@@ -13,6 +13,7 @@ import {
   tablesAsPages,
 } from '../import/documents.mjs'
 import { digests, localFiles } from '../import/folder.mjs'
+import { languageOf } from '../import/language.mjs'
 import { planImport, sourcesByPlace, sourcesOf, storedBy, whence } from '../import/plan.mjs'
 import { collectionOf, PAGE, SOURCE, storedTypes } from '../import/schema.mjs'
 import { removeDocuments, sendDocuments } from '../import/send.mjs'
@@ -66,6 +67,7 @@ export async function importInto(server, from, options, say) {
   const wanted = typesIn(options.field ?? [])
   const making = {
     embedding: options.embedding,
+    languageOf,
     whole: options.whole || isWhole,
     types: { ...storedTypes(present?.fields), ...wanted },
     ...(options.baseUrl !== undefined && { baseUrl: options.baseUrl }),
@@ -89,7 +91,10 @@ export async function importInto(server, from, options, say) {
   const documents = [...made.documents, ...read.kept]
   const sources = sourcesOf(documents)
   const source = some(sources)
-  const shown = fields.map(({ name, type, facet }) => `${name}: ${type}${facet ? ' (facet)' : ''}`)
+  const shown = fields.map(
+    ({ name, type, facet, locale }) =>
+      `${name}: ${type}${facet ? ' (facet)' : ''}${locale ? ` (${locale})` : ''}`,
+  )
 
   if (present?.metadata?.sample !== undefined) {
     throw new Failure(

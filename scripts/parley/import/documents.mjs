@@ -198,6 +198,8 @@ function rowId(row, field) {
  *   that of the server which happens to take the import leads nowhere from the next one, and visitors cannot open it
  * @property {Record<string, string>} [types] of fields, by name
  * @property {Field[]} [fields] those that the collection has, or is to have
+ * @property {(texts: string[]) => import('./language.mjs').Language} [languageOf] how texts of a new collection are searched. What reads
+ *   sites in the Worker makes its collection before it knows any
  * @property {boolean} [whole] whether each page is one document, and not one for each passage
  */
 
@@ -208,7 +210,7 @@ function rowId(row, field) {
  */
 export async function asDocuments(
   { articles, rows, others = [] },
-  { embedding, baseUrl, types = {}, fields: given, whole = false },
+  { embedding, baseUrl, types = {}, fields: given, languageOf = () => ({}), whole = false },
 ) {
   if (articles.length > 0) {
     const digests = await Promise.all(articles.map(({ article }) => titleDigest(article.title)))
@@ -232,12 +234,7 @@ export async function asDocuments(
       },
     )
     return {
-      fields:
-        given ??
-        articleFields(
-          embedding,
-          articles.map(({ article }) => article.text),
-        ),
+      fields: given ?? articleFields(embedding, languageOf(articles.map(({ article }) => article.text))),
       documents: await Promise.all((await Promise.all(documents)).flat()),
     }
   }
@@ -247,6 +244,7 @@ export async function asDocuments(
       rows.map(({ row }) => row),
       embedding,
       types,
+      languageOf,
     )
   const counts = Map.groupBy(rows, ({ file }) => file)
   const documents = rows.map(({ id, from, row, file }) => {

@@ -1,7 +1,5 @@
 /** The schema of a collection that an import makes: a fixed one for pages, a guessed one for tables. */
 
-import { grammarsOf } from '../../../src/lib/grammar.ts'
-
 /** What tells an import's documents apart from others of the collection, and a changed one from one that is not. */
 export const SOURCE = 'parley_source'
 export const HASH = 'parley_hash'
@@ -34,41 +32,17 @@ const bookkeeping = () => [
   { name: HASH, type: 'string', index: false, optional: true },
 ]
 
-/** Fewer words of grammar than this do not tell a language: a list of names has some. */
-const FEWEST = 8
-/** Characters that are read of all texts, and of each. */
-const [MOST_READ, MOST_OF_ONE] = [200_000, 2_000]
-
-/**
- * How words of these texts are searched: by the stems of their language. English needs none, since questions are searched by English
- * stems anyway.
- * @param {string[]} texts
- * @returns {Pick<Field, 'locale' | 'stem'>} nothing where the language is not known
- */
-function inLanguageOf(texts) {
-  const step = Math.max(1, Math.floor((texts.length * MOST_OF_ONE) / MOST_READ))
-  const some = texts.filter((_, at) => at % step === 0).map((text) => text.slice(0, MOST_OF_ONE))
-  const folded = some
-    .join(' ')
-    .toLowerCase()
-    .normalize('NFD')
-    .replace(/\p{M}/gu, '')
-    .match(/\p{L}+/gu)
-  const [grammar, ...others] = grammarsOf(folded ?? [], FEWEST)
-  return grammar === undefined || others.length > 0 ? {} : { locale: grammar.locale, stem: true }
-}
-
 /**
  * @param {string} model that makes the vectors
- * @param {string[]} [texts] of the pages
+ * @param {import('./language.mjs').Language} [language] of the pages
  * @returns {Field[]}
  */
-export const articleFields = (model, texts = []) => [
+export const articleFields = (model, language = {}) => [
   ...[
     { name: 'title', type: 'string' },
     { name: 'heading', type: 'string', optional: true },
     { name: 'text', type: 'string' },
-  ].map((field) => ({ ...field, ...inLanguageOf(texts) })),
+  ].map((field) => ({ ...field, ...language })),
   { name: 'url', type: 'string', index: false, optional: true },
   { name: 'section', type: 'string', facet: true, optional: true },
   { name: 'tags', type: 'string[]', facet: true, optional: true },
@@ -89,9 +63,10 @@ const MAX_INT64 = 2n ** 63n - 1n
  * @param {Record<string, unknown>[]} rows
  * @param {string} model that makes the vectors
  * @param {Record<string, string>} [wanted] types that the user named, by field
+ * @param {(texts: string[]) => import('./language.mjs').Language} [languageOf] tells how texts are searched
  * @returns {Field[]}
  */
-export function rowFields(rows, model, wanted = {}) {
+export function rowFields(rows, model, wanted = {}, languageOf = () => ({})) {
   const fields = fieldsOf(rows, wanted)
   const named = new Set(fields.map(({ name }) => name))
   for (const [name, type] of Object.entries(wanted)) {
@@ -102,7 +77,7 @@ export function rowFields(rows, model, wanted = {}) {
   )
   const from = texts.map(({ name }) => name)
   const sentences = texts.filter(({ facet }) => !facet).map(({ name }) => name)
-  const language = inLanguageOf(rows.map((row) => sentences.map((name) => row[name] ?? '').join(' ')))
+  const language = languageOf(rows.map((row) => sentences.map((name) => row[name] ?? '').join(' ')))
   // A row may have no text at all.
   return [
     ...fields.map((field) => (sentences.includes(field.name) ? { ...field, ...language } : field)),

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { languageOf } from '../../../scripts/parley/import/language.mjs'
 import {
   articleFields,
   collectionOf,
@@ -152,13 +153,13 @@ test.each([
   [undefined, 'Los Angeles, La Paz, Rio de Janeiro, Den Haag, Las Vegas'],
 ])('texts of a new collection are searched in their language: %s', (locale, text) => {
   const language = locale === undefined ? {} : { locale, stem: true }
-  const [title, heading, body, url] = articleFields('local/hash', [text, text])
+  const [title, heading, body, url] = articleFields('local/hash', languageOf([text, text]))
   for (const field of [title, heading, body]) {
     expect({ locale: field?.locale, stem: field?.stem }).toEqual({ locale, stem: locale && true })
   }
   expect(url).not.toHaveProperty('locale')
   const rows = Array.from({ length: 12 }, (_, at) => ({ kind: 'a', note: `${text} ${at}` }))
-  const [kind, note] = rowFields(rows, 'local/hash')
+  const [kind, note] = rowFields(rows, 'local/hash', {}, languageOf)
   expect(note).toEqual({ name: 'note', type: 'string', optional: true, ...language })
   expect(kind).not.toHaveProperty('locale')
 })

@@ -8,6 +8,7 @@ import {
   type Read,
   tablesAsPages,
 } from '../../../../scripts/parley/import/documents.mjs'
+import { languageOf } from '../../../../scripts/parley/import/language.mjs'
 import {
   type Document,
   type Plan,
@@ -77,6 +78,7 @@ export async function prepare({ read }: Gathered, collection: string, embedding:
   const isOurs = has(SOURCE)
   const { fields, documents } = await asDocuments(read, {
     embedding,
+    languageOf,
     types: storedTypes(present?.fields),
     // What an import with --whole left stays as it is.
     whole: isOurs && !has(PAGE),
