@@ -56,7 +56,7 @@ afterAll(async () => {
 
 test('a deployment goes into R2, and from there into a fresh one', async () => {
   // The first request is answered as a store does that has too much to do.
-  store.refuseOnce(/^HEAD monday\/manifest/, 503, 'SlowDown')
+  store.refuseOnce(/^GET monday\/manifest/, 503, 'SlowDown')
   const place = `r2://${BUCKET}/monday`
   const backup = await parley(old, ['backup', place])
   expect([backup.code, backup.err]).toEqual([0, ''])
@@ -145,4 +145,8 @@ test('a large file goes up in parts, and comes down as it was', async () => {
   await bucket.download('large.bin', back)
   expect(createHash('sha256').update(readFileSync(back)).digest('hex')).toBe(sha256)
   expect(await bucket.find('other.bin')).toBeUndefined()
+  writeFileSync(file, '')
+  const nothing = createHash('sha256').digest('hex')
+  await bucket.upload('empty.bin', file, nothing)
+  expect(await bucket.find('empty.bin')).toEqual({ bytes: 0, sha256: nothing })
 })

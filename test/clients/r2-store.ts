@@ -119,8 +119,12 @@ export async function startR2Store(): Promise<R2Store> {
       'content-length': String(object.size),
       ...(kept && { 'x-amz-meta-sha256': kept }),
     }
-    const content = request.method === 'GET' ? await (await r2.get(key))?.arrayBuffer() : undefined
-    return { headers, text: content ? Buffer.from(content) : '' }
+    const content = Buffer.from((await (await r2.get(key))?.arrayBuffer()) ?? [])
+    if (request.headers.range === undefined) return { headers, text: content }
+    if (object.size === 0) throw new Refusal(416, 'InvalidRange')
+    // Only the first byte is asked for, to see what there is.
+    const range = { 'content-length': '1', 'content-range': `bytes 0-0/${object.size}` }
+    return { status: 206, headers: { ...headers, ...range }, text: content.subarray(0, 1) }
   }
 
   const server = createServer(async (request, response) => {
@@ -134,16 +138,16 @@ export async function startR2Store(): Promise<R2Store> {
       if (!pathname.startsWith(`/${BUCKET}/`)) throw new Refusal(404, 'NoSuchBucket')
       const refused = refusals.findIndex(({ call }) => call.test(calls.at(-1)!))
       if (refused >= 0) throw refusals.splice(refused, 1)[0]!.refusal
-      const { text = '', headers = {} } = (await answer(
-        request,
-        key,
-        searchParams,
-        Buffer.concat(chunks),
-      )) as {
+      const {
+        status = 200,
+        text = '',
+        headers = {},
+      } = (await answer(request, key, searchParams, Buffer.concat(chunks))) as {
+        status?: number
         text?: string | Buffer
         headers?: Record<string, string>
       }
-      response.writeHead(200, headers).end(text)
+      response.writeHead(status, headers).end(text)
     } catch (error) {
       const { status, code, message } =
         error instanceof Refusal ? error : { ...new Refusal(400, 'InvalidRequest'), message: String(error) }
@@ -152,9 +156,7 @@ export async function startR2Store(): Promise<R2Store> {
       response
         .writeHead(status, { 'content-type': 'application/xml' })
         .end(
-          request.method === 'HEAD'
-            ? ''
-            : `<?xml version="1.0" encoding="UTF-8"?><Error><Code>${code}</Code><Message>${message}</Message>${more}</Error>`,
+          `<?xml version="1.0" encoding="UTF-8"?><Error><Code>${code}</Code><Message>${message}</Message>${more}</Error>`,
         )
     }
   }).listen(0, '127.0.0.1')
