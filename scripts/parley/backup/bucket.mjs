@@ -70,8 +70,7 @@ export class Bucket {
    * @throws Failure
    */
   async find(name) {
-    // One byte says as much as HEAD. Node closes a connection after HEAD, and its parser fails where the other side closes it in the
-    // same moment: an error that nothing can catch.
+    // One byte says as much as HEAD, after which Node closes the connection and opens another.
     const response = await this.#send('GET', name, { headers: { range: 'bytes=0-0' }, accepted: [404, 416] })
     const { status } = response
     // A store that takes no ranges sends all of it.
