@@ -130,8 +130,9 @@ interface Thrown {
 }
 
 /**
- * Node's own `fetch` throws this where a server closes a connection while the parser of its response is paused, whatever the test
- * does: nothing can catch it, and no test of the product is about it. Tests that wait for such a response still fail.
+ * Each `fetch` of a test has a connection of its own (test/clients/connections.ts), which ends with its response. Where that end comes
+ * while the response is paused, as a large one is, Node's parser throws this after all was read, and nothing can catch it. A
+ * connection that is kept, as the commands have, does not end so.
  */
 const isOfNodesParser = ({ message = '', stack = '' }: Thrown) =>
   message.includes('assert(!this.paused)') && /Parser\.finish .*node:internal\/deps\/undici/.test(stack)

@@ -70,7 +70,8 @@ export class Bucket {
    * @throws Failure
    */
   async find(name) {
-    // One byte says as much as HEAD, after which Node closes the connection and opens another.
+    // One byte says as much as HEAD. Node asks for the connection's end after HEAD, and its parser may throw where that comes at once:
+    // nothing can catch it.
     const response = await this.#send('GET', name, { headers: { range: 'bytes=0-0' }, accepted: [404, 416] })
     const { status } = response
     // A store that takes no ranges sends all of it.

@@ -1,6 +1,6 @@
 /** Chooses the words of a query that is too long to be searched as a whole. */
 import type { ParsedQuery, Term } from './query'
-import { stopwordsIn } from './stopwords'
+import { grammarIn, stopwordsIn } from './stopwords'
 import { PLAIN, tokenize } from './words'
 
 /** Distinct words and phrases that one search uses, excluded ones included. */
@@ -19,11 +19,11 @@ export function mostTelling(
   const most = MAX_TERMS - Math.min(excluded.length, MAX_EXCLUDED)
   if (terms.length <= most) return { terms, excluded: excluded.slice(0, MAX_EXCLUDED) }
   const documents = documentsOf([...new Set(terms.flatMap(({ tokens }) => tokens))])
-  const isStopword = stopwordsIn(terms.flatMap(({ tokens }) => tokens))
+  const isGrammar = grammarIn(terms)
   const rank = new Map<Term, number>()
   for (const term of terms) {
     const rarest = Math.min(...term.tokens.map(documents))
-    const says = !term.tokens.every(isStopword)
+    const says = !isGrammar(term)
     rank.set(term, rarest === 0 ? Number.POSITIVE_INFINITY : says ? rarest : Number.MAX_SAFE_INTEGER)
   }
   const ranked = terms.toSorted((a, b) => compare(rank.get(a)!, rank.get(b)!))

@@ -6,8 +6,7 @@
  * a word or phrase. A minus that the index holds as a symbol is part of its word.
  */
 import { type Analyzer, stemAnalyzer, type TextIndex } from './analyzer'
-import { foldWord } from './fold'
-import { stopwordsIn } from './stopwords'
+import { grammarIn } from './stopwords'
 import { expressionsOf, relaxSynonyms } from './synonyms'
 import { isOpen, type ParsedQuery, type Term, type Typos, termOf, typed } from './term'
 import { PLAIN } from './words'
@@ -99,11 +98,10 @@ export function relax(terms: Term[]): Term[] {
 /** How many words of a query are not stopwords. */
 export const informativeWords = (terms: Term[]): number => withoutGrammar(terms).length
 
-/** The terms that are not stopwords alone. Tokens may be stems, so it goes by what was typed. */
+/** The terms that are not stopwords alone. */
 function withoutGrammar(terms: Term[]): Term[] {
-  const folded = new Map(terms.map((term) => [term, term.written.map((word) => foldWord(word))]))
-  const isStopword = stopwordsIn([...folded.values()].flat())
-  return terms.filter((term) => !folded.get(term)!.every(isStopword))
+  const isGrammar = grammarIn(terms)
+  return terms.filter((term) => !isGrammar(term))
 }
 
 /** Informative words up to which a question is short. */
