@@ -37,18 +37,21 @@ function hostileDocument(n) {
 }
 
 export async function prepareSearches(server) {
+  // First all of them: a connection that is idle for long is closed.
+  const lines = Array.from({ length: COUNT }, (_, n) => JSON.stringify(hostileDocument(n)))
   await call(server, '/collections', { method: 'POST', body: JSON.stringify(SCHEMA) })
   for (let from = 0; from < COUNT; from += BATCH) {
-    const lines = Array.from({ length: Math.min(BATCH, COUNT - from) }, (_, n) =>
-      JSON.stringify(hostileDocument(from + n)),
-    )
     const results = await call(server, '/collections/hostile/documents/import', {
       method: 'POST',
-      body: lines.join('\n'),
+      body: lines.slice(from, from + BATCH).join('\n'),
     })
     const refused = results.split('\n').find((line) => !line.includes('"success":true'))
     if (refused) throw new Error(refused)
   }
+  // Values that searches read are packed after the first one that reads them.
+  const read =
+    '?q=common&query_by=title&facet_by=category,tags,points,maker&group_by=maker&sort_by=points:desc'
+  await call(server, `/collections/hostile/documents/search${read}`)
 }
 
 const post = async (server, path, body, signal, headers = {}) => {

@@ -39,7 +39,7 @@ function random(seed) {
 const SYLLABLES = ['ba', 'ke', 'lo', 'mi', 'nu', 'ra', 'se', 'ti', 'vo', 'zu']
 const wordOf = (n) => [...String(1_000 + (n % 9_000))].map((digit) => SYLLABLES[Number(digit)]).join('')
 
-function filteredDocument(n) {
+export function filteredDocument(n) {
   const next = random(n + 1)
   const words = (count) =>
     Array.from({ length: count }, () => wordOf(Math.floor(next() ** 2 * 9_000))).join(' ')

@@ -8,12 +8,13 @@ import { loadavg } from 'node:os'
 import { join } from 'node:path'
 import { HISTORY_FIELDS, makeDocument, SCHEMA } from './documents.mjs'
 import { importCases, prepareSearches, searchCases } from './hostile-cases.mjs'
+import { clientCases, prepareClients } from './hostile-clients.mjs'
 import { filterCases, prepareFilters } from './hostile-filters.mjs'
 import { percentile, report } from './report.mjs'
 import { call } from './server.mjs'
 
 /** Requests of each part of the project; another part adds its own list. */
-const CASES = [...searchCases, ...importCases, ...filterCases]
+const CASES = [...searchCases, ...importCases, ...filterCases, ...clientCases]
 
 /** How long the client waits for an answer before it hangs up, in milliseconds. */
 const PATIENCE_MS = Number(process.env.BENCH_PATIENCE ?? 15_000)
@@ -131,8 +132,11 @@ export async function benchHostile(server) {
     const cases = CASES.filter(({ name }) => name.includes(process.env.BENCH_CASE ?? ''))
     const hasAny = (some) => some.some((one) => cases.includes(one))
     if (hasAny([...searchCases, ...importCases])) await prepareSearches(server)
-    if (hasAny(filterCases)) await prepareFilters(server)
+    if (hasAny([...filterCases, ...clientCases])) await prepareFilters(server)
+    // Collections tidy up once nobody writes to them. That is nobody's request.
+    await rest(server, 0)
     prober = await startProber(server, upstream)
+    if (hasAny(clientCases)) await prepareClients(server)
     await sleep(IDLE_WINDOWS * WINDOW_MS)
     await seenBy(prober)
     for (const each of cases) {

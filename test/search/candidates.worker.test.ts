@@ -4,6 +4,7 @@ import { expect, it } from 'vitest'
 import { textMatches } from '../../src/search/run/candidates'
 import { fuse, Gathered } from '../../src/search/run/gathered'
 import { LongSearches, Pace } from '../../src/search/run/pace'
+import { atOnce } from '../../src/search/steps'
 import { makeCollection } from './make-collection'
 
 it('fuses thousands of matches with as many neighbours, each pair by its ranks', () => {
@@ -11,7 +12,7 @@ it('fuses thousands of matches with as many neighbours, each pair by its ranks',
   const text = new Gathered()
   for (let seq = 0; seq < 3_000; seq++) text.add(seq, -Math.floor(seq / 3), Number.NaN, Number.NaN)
   const found = Array.from({ length: 3_000 }, (_, index) => ({ seq: index * 2, distance: index / 10_000 }))
-  const fused = fuse(text, found, 0.25)
+  const fused = atOnce(fuse(text, found, 0.25))
   const expected = new Map<number, { score: number; distance: number; fused: number }>()
   for (let seq = 0; seq < 3_000; seq++) {
     const group = Math.floor(seq / 3)

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { blend, fuseScores, type ScoredWords } from '../../src/search/run/fusion'
 import { Gathered } from '../../src/search/run/gathered'
+import { atOnce } from '../../src/search/steps'
 import type { Neighbour } from '../../src/search/vectors/vector-index'
 
 /** A document as each side has found it. */
@@ -37,14 +38,17 @@ const neighboursOf = (found: Found[]): Neighbour[] =>
 const valuesOf = ({ seqs, fused }: Gathered): Map<number, number> =>
   new Map(seqs.map((seq, at) => [seq, fused[at]!]))
 
+const fusedOf = (found: Found[], ideal: number, meaning: number, bounded: boolean): Gathered =>
+  atOnce(fuseScores(wordsOf(found, ideal), neighboursOf(found), meaning, bounded))
+
 const fuse = (found: Found[], ideal: number, meaning: number, bounded = true): Map<number, number> =>
-  valuesOf(fuseScores(wordsOf(found, ideal), neighboursOf(found), meaning, bounded))
+  valuesOf(fusedOf(found, ideal, meaning, bounded))
 
 describe('the fusion of words and meaning', () => {
   it('loses no document, has none twice, and gives each a number', () => {
     fc.assert(
       fc.property(documents, ideal, weight, fc.boolean(), (found, ideal, meaning, bounded) => {
-        const { seqs, fused } = fuseScores(wordsOf(found, ideal), neighboursOf(found), meaning, bounded)
+        const { seqs, fused } = fusedOf(found, ideal, meaning, bounded)
         const either = found.filter(({ score, distance }) => score !== undefined || distance !== undefined)
         expect(seqs.toSorted((a, b) => a - b)).toEqual(either.map(({ seq }) => seq).sort((a, b) => a - b))
         for (const value of fused) expect(value >= 0 && value <= 2).toBe(true)
@@ -135,8 +139,8 @@ describe('the fusion of words and meaning', () => {
   it('does not let a later page change the order of an earlier one', () => {
     const near = Array.from({ length: 300 }, (_, index) => ({ seq: index, distance: 0.2 + index / 1_000 }))
     const words = wordsOf([{ seq: 7, score: -1, distance: undefined }], 5)
-    const some = valuesOf(fuseScores(words, near.slice(0, 100), 0.4))
-    const more = valuesOf(fuseScores(words, near, 0.4))
+    const some = valuesOf(atOnce(fuseScores(words, near.slice(0, 100), 0.4)))
+    const more = valuesOf(atOnce(fuseScores(words, near, 0.4)))
     for (const [seq, value] of some) expect(more.get(seq)).toBe(value)
   })
 })

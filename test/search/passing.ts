@@ -1,10 +1,11 @@
 /** The documents that pass a filter, for tests below a search. */
-import { atOnce, Filter } from '../../src/search/filter/filter'
+import { Filter } from '../../src/search/filter/filter'
 import { readAll } from '../../src/search/fragment'
 import { seqsOf, setOf } from '../../src/search/run/match-set'
 import { BLOCK } from '../../src/search/schema/block'
 import { ColumnMemory } from '../../src/search/schema/column-memory'
 import type { StoredSchema } from '../../src/search/schema/layout'
+import { atOnce } from '../../src/search/steps'
 
 export function passingIn(sql: SqlStorage, schema: StoredSchema, filterBy: string): number[] {
   const filter = new Filter(schema, filterBy)

@@ -14,6 +14,8 @@ const LINES_A_PAUSE = 10_000
 
 const LINE_FEED = 0x0a
 
+const [TAB, CARRIAGE_RETURN, SPACE] = [0x09, 0x0d, 0x20]
+
 /** Lines that are written together, or a line that is too long. */
 export type Batch = { lines: string[] } | { tooLong: true }
 
@@ -61,12 +63,12 @@ export async function* splitLines(
       chunk = bytes.subarray(next)
     }
     const text = decoder.decode(chunk, { stream: true })
-    let start = 0
-    for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', start)) {
+    let start = length === 0 ? afterBlankLines(text, 0) : 0
+    for (let at = text.indexOf('\n', start); at >= 0; at = text.indexOf('\n', start)) {
       add(text.slice(start, at))
       const line = end()
       if (line !== '') yield line
-      start = at + 1
+      start = afterBlankLines(text, at + 1)
       if (byLines.due(1)) await pause()
     }
     add(text.slice(start))
@@ -74,6 +76,21 @@ export async function* splitLines(
   add(decoder.decode())
   const last = end()
   if (last !== '') yield last
+}
+
+/**
+ * Passes blank lines without a pause for each: a small gzipped body can have hundreds of millions.
+ * @param start of a line
+ * @returns the start of the next line with something in it, or that does not end in this text
+ */
+function afterBlankLines(text: string, start: number): number {
+  let line = start
+  for (let at = start; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    if (code === LINE_FEED) line = at + 1
+    else if (code !== SPACE && code !== TAB && code !== CARRIAGE_RETURN) break
+  }
+  return line
 }
 
 /** Gathers lines into batches. `size` is called before every line, because it can change. */

@@ -3,7 +3,7 @@ import { ApiError } from '../../errors'
 import { readMeta, writeMeta } from '../meta'
 import { isVector } from '../schema/layout'
 import { readSchema } from '../schema/stored'
-import { createPackedTable } from '../schema/tables'
+import { createPackedTable, prepareForImports } from '../schema/tables'
 import { embeddedIndex } from '../vectors/vector-index'
 
 /** What `version` in `meta` says of storage format 1, the first that is kept readable: it had twelve steps before it. */
@@ -57,7 +57,11 @@ const TABLES: readonly string[] = [
 ]
 
 /** Changes since format 1. Entries are only appended: when an object wakes, it runs those that it has not run yet. */
-const MIGRATIONS: readonly ((sql: SqlStorage) => void)[] = [(sql) => sql.exec(PACKED_COLUMNS), packVectors]
+const MIGRATIONS: readonly ((sql: SqlStorage) => void)[] = [
+  (sql) => sql.exec(PACKED_COLUMNS),
+  packVectors,
+  leaveMergesToTidying,
+]
 
 /** Packs the vectors that are there. It takes a second for 50,000, once. */
 function packVectors(sql: SqlStorage): void {
@@ -69,6 +73,11 @@ function packVectors(sql: SqlStorage): void {
     createPackedTable(sql, slot)
     embeddedIndex(sql, field, slot).repack()
   }
+}
+
+function leaveMergesToTidying(sql: SqlStorage): void {
+  const indexes = sql.exec<{ name: string }>("SELECT name FROM sqlite_master WHERE sql LIKE '%USING fts5%'")
+  for (const { name } of indexes.toArray()) prepareForImports(sql, name)
 }
 
 /** Whether this object has ever held a collection. */

@@ -1,22 +1,23 @@
 /**
- * Tidies up, a little at a time, once nobody writes. It can start and stop at any time.
+ * Tidies up, a little at a time. It can start and stop at any time.
  *
- * It merges the segments that writing leaves in the full-text indexes: a search looks a word up in each segment. And it packs the
- * values that searches read (schema/packed-columns.ts).
+ * It merges the segments that writing leaves in the full-text indexes: a search looks a word up in each segment. FTS5 does not merge
+ * them itself (schema/tables.ts). Once nobody writes, it also packs the values that searches read (schema/packed-columns.ts).
  */
 import { logFailure } from '../../errors'
 import { reform } from '../changes'
 import type { Store } from '../documents/store'
-import { STEMS, WORDS } from '../text/analyzer'
 
 /** An import pauses for less than this between two batches. */
 const QUIET_MS = 1_000
 
-/** Merge after this many transactions with texts. Each leaves a segment. */
+/** A step merges after this many transactions with texts. Each leaves a segment. */
 const WRITES = 4
+/** How soon to look for further writes. */
+const WRITING_MS = 20
 
-/** Pages of 4 KB that a step writes, which takes a few milliseconds. */
-const PAGES = 128
+/** Pages of 4 KB that a step writes of an index, which takes a few milliseconds. */
+const PAGES = 64
 
 /** Between two steps. */
 const REST_MS = 5
@@ -30,6 +31,8 @@ export class Tidying {
   readonly #store: Store
   #isRunning = false
   #writes = 0
+  /** those since the last step */
+  #further = 0
   /** time of the last one, in unix milliseconds */
   #wroteAt = 0
   /** searches that go on */
@@ -47,6 +50,7 @@ export class Tidying {
   /** Counts a transaction that wrote texts. Starts to tidy up later, if there may be something. */
   wrote(): void {
     this.#wroteAt = Date.now()
+    this.#further++
     if (++this.#writes >= WRITES) this.#start()
   }
 
@@ -87,13 +91,15 @@ export class Tidying {
   step(): number | undefined {
     if (this.#store.closed) return undefined
     const now = Date.now()
-    const wait = this.#wroteAt + QUIET_MS - now
-    if (wait > 0) return wait
+    const isQuiet = now >= this.#wroteAt + QUIET_MS
+    if (!isQuiet && this.#further < WRITES) return WRITING_MS
     this.#waitingFrom ??= now
     if (this.#searches > 0 && now - this.#waitingFrom < PATIENCE_MS) return REST_MS
     this.#waitingFrom = undefined
+    this.#further = 0
     const rest = this.#searches > 0 || now - this.#searchedAt < BUSY_MS ? BUSY_REST_MS : REST_MS
-    for (const { table } of [WORDS, STEMS]) if (this.#merge(table)) return rest
+    const merged = this.#store.textIndexes.filter((table) => this.#merge(table))
+    if (merged.length > 0 || !isQuiet) return rest
     if (this.#writes >= WRITES) this.#store.columns.leaveWritten()
     this.#writes = 0
     return this.#pack() ? rest : undefined

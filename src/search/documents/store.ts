@@ -184,6 +184,11 @@ export class Store {
     this.vectorFields.flush()
   }
 
+  /** The full-text indexes, with those that are being filled. */
+  get textIndexes(): string[] {
+    return this.#texts.flatMap(({ tables }) => Object.values(tables))
+  }
+
   /** Reloads the state in memory, after a rollback. */
   reset(): void {
     this.#rows.discard()

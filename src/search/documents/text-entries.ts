@@ -44,14 +44,14 @@ export class TextEntries {
   // Their texts never change, so SQLite compiles them once.
   readonly #insertStems: string
   readonly #insertWords: string
-  readonly #tables: TextTables
+  readonly tables: TextTables
   #waiting: { entry: TextEntry; isNew: boolean }[] = []
 
   constructor(sql: SqlStorage, schema: StoredSchema, plan: Plan, tables = PRESENT) {
     this.#sql = sql
     this.#schema = schema
     this.#plan = plan
-    this.#tables = tables
+    this.tables = tables
     this.#terms = new Terms(sql)
     this.#columns = [...Map.groupBy(plan.text.keys(), (number) => textColumn(plan.text[number]!.slot!))]
     const columns = this.#columns.map(([column]) => column)
@@ -101,7 +101,7 @@ export class TextEntries {
     for (const { table } of [STEMS, WORDS]) {
       const insert = table === STEMS.table ? this.#insertStems : this.#insertWords
       for (const { entry, isNew } of waiting) {
-        if (!isNew) this.#sql.exec(`DELETE FROM ${this.#tables[table]} WHERE rowid = ?`, entry.seq)
+        if (!isNew) this.#sql.exec(`DELETE FROM ${this.tables[table]} WHERE rowid = ?`, entry.seq)
         if (entry.columns === undefined) continue
         const texts = table === STEMS.table ? entry.columns.stems : entry.columns.words
         this.#sql.exec(insert, entry.seq, ...texts)
@@ -118,13 +118,13 @@ export class TextEntries {
 
   remove(seq: number): void {
     this.flush()
-    for (const table of Object.values(this.#tables))
+    for (const table of Object.values(this.tables))
       this.#sql.exec(`DELETE FROM ${table} WHERE rowid = ?`, seq)
   }
 
   clear(): void {
     this.#waiting = []
-    for (const table of Object.values(this.#tables)) {
+    for (const table of Object.values(this.tables)) {
       this.#sql.exec(`INSERT INTO ${table} (${table}) VALUES ('delete-all')`)
     }
     this.#sql.exec(`DELETE FROM ${TERMS}`)

@@ -15,6 +15,7 @@ import type { ColumnMemory } from '../schema/column-memory'
 import { findField } from '../schema/find-field'
 import { hasValues, isGeopolygon, isString, type StoredSchema } from '../schema/layout'
 import { stringsAt } from '../schema/values'
+import type { Steps } from '../steps'
 import { rulesOf } from '../text/rules'
 import type { Field } from '../types'
 import { checkNotEmpty, chosen, clauseSelect, filterField, isAnyId } from './clause'
@@ -39,10 +40,10 @@ export interface Source {
   read: Read
 }
 
-/** Chooses the documents of a block that pass. What takes long yields rows that SQLite reads in the time of a step. */
-type Select = (block: Evaluated, offsets: Offsets) => Offsets | Generator<number, Offsets>
+/** Chooses the documents of a block that pass. */
+type Select = (block: Evaluated, offsets: Offsets) => Offsets | Steps<Offsets>
 
-function* passedBy(select: Select, block: Evaluated, offsets: Offsets): Generator<number, Offsets> {
+function* passedBy(select: Select, block: Evaluated, offsets: Offsets): Steps<Offsets> {
   const passed = select(block, offsets)
   return passed instanceof Uint16Array ? passed : yield* passed
 }
@@ -102,7 +103,7 @@ export class Filter {
   }
 
   /** The documents of a block that pass. Yields rows that SQLite reads in the time that a step has taken. */
-  *among(source: Source, number: number, offsets: Offsets): Generator<number, Offsets> {
+  *among(source: Source, number: number, offsets: Offsets): Steps<Offsets> {
     if (this.#select === undefined) return offsets
     const columns = new Map<Field, Column>()
     const blockOf = (field: Field, wanted: Offsets) => {
@@ -401,13 +402,5 @@ export async function prepareFilters(
   for (const filter of filters) {
     const tree = parseFilter(filter)
     if (tree !== undefined) await prepare(tree)
-  }
-}
-
-/** What a generator returns, for few documents: without a rest. */
-export function atOnce<Result>(steps: Generator<number, Result>): Result {
-  for (;;) {
-    const { done, value } = steps.next()
-    if (done) return value
   }
 }

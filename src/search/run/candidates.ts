@@ -234,10 +234,7 @@ export async function bestByScore(
     const rows = pace.query<{ seq: number; score: number; found: number }>(sql, query)
     found += rows[0]?.found ?? 0
     for (const { seq, score } of rows) best.add(seq, score)
-    best = best.best(
-      wanted,
-      best.scores.map((score) => -score),
-    )
+    best = await pace.through(best.best(wanted))
   }
   return { best, found }
 }

@@ -136,10 +136,11 @@ async function findNear(
   const near = request.rerankHybridMatches
     ? await completeSides(context, { vector, nearest, text, anyWord }, pace)
     : nearest
-  const fused =
+  const fused = await pace.through(
     request.fusion === 'score'
       ? fuseScores(words, near, meaningOf(context, vector), (vector.field.vec_dist ?? 'cosine') === 'cosine')
-      : fuse(text, near, vector.alpha ?? RANK_ALPHA)
+      : fuse(text, near, vector.alpha ?? RANK_ALPHA),
+  )
   await readBest(context, request, { fused, words, terms, vector }, pace)
   return { candidates: candidatesOf(fused, true, true), terms, pinned }
 }

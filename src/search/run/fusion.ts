@@ -13,8 +13,9 @@
  * It is a convex combination as in Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", ACM
  * TOIS 42 (2023), https://doi.org/10.1145/3596512, where the maximum is the largest possible BM25.
  */
+import type { Steps } from '../steps'
 import type { Neighbour } from '../vectors/vector-index'
-import { Gathered } from './gathered'
+import { Gathered, stepwise } from './gathered'
 import type { WeighedWord } from './word-weights'
 
 /** Text matches, and the score of one that could not be better. */
@@ -52,23 +53,23 @@ const UNRELATED = 1
  * @param bounded whether distances are from 0 to 2, as those of cosines; others are put on a scale from 0 to 1
  * @returns `fused` is from 0 to 2, and higher is better
  */
-export function fuseScores(
+export function* fuseScores(
   words: ScoredWords,
   neighbours: readonly Neighbour[],
   meaning: number,
   bounded = true,
-): Gathered {
+): Steps<Gathered> {
   const fused = new Gathered()
   const close = closenessOf(neighbours, bounded)
   const distances = new Map(neighbours.map(({ seq, distance }) => [seq, distance]))
   const { matches } = words
-  for (const [at, seq] of matches.seqs.entries()) {
-    const score = matches.scores[at]!
+  yield* stepwise(matches.size, (at) => {
+    const [seq, score] = [matches.seqs[at]!, matches.scores[at]!]
     const distance = distances.get(seq)
     const byMeaning = distance === undefined ? 0 : meaning * close(distance)
     fused.add(seq, score, distance ?? Number.NaN, (1 - meaning) * share(score, words) + byMeaning)
     distances.delete(seq)
-  }
+  })
   for (const [seq, distance] of distances) fused.add(seq, Number.NaN, distance, meaning * close(distance))
   return fused
 }

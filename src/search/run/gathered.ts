@@ -4,6 +4,7 @@
  */
 import { type Buckets, bucketColumn } from '../request/sort'
 import { BLOCK } from '../schema/block'
+import type { Steps } from '../steps'
 import type { Neighbour } from '../vectors/vector-index'
 
 /** A match, and how it was found: NULL for how it was not. */
@@ -17,8 +18,40 @@ export interface OrderedMatch {
 /** Up to so many matches, all are measured. */
 const FEW = 1_024
 
+/** Matches that a step looks at. */
+const A_STEP = 16_384
+/** To look at a match takes so many rows' time, and to sort it. */
+const [ROWS_A_LOOK, ROWS_A_SORT] = [1 / 4, 1 / 3]
+
+/** Does something for each of many matches, in steps. */
+export function* stepwise(count: number, work: (at: number) => void): Steps {
+  for (let from = 0; from < count; from += A_STEP) {
+    const to = Math.min(count, from + A_STEP)
+    for (let at = from; at < to; at++) work(at)
+    yield (to - from) * ROWS_A_LOOK
+  }
+}
+
+/** Numbers in rising order. */
+function* sortedOf(count: number, numberAt: (at: number) => number): Steps<Float64Array> {
+  const values = new Float64Array(count)
+  yield* stepwise(count, (at) => {
+    values[at] = numberAt(at)
+  })
+  // Native sorting of numbers: a comparator in JavaScript would block other requests for too long.
+  values.sort()
+  yield count * ROWS_A_SORT
+  return values
+}
+
 /** More than MAX_RANKED: a document and its place in the list are one number. */
 const PLACES = 2 ** 20
+
+/** Numbers of documents by block and offset; NaN for those that have none. */
+export type Numbers = ReadonlyMap<number, Float64Array>
+
+export const numberOf = (numbers: Numbers, seq: number): number | undefined =>
+  numbers.get(Math.floor(seq / BLOCK))?.[seq % BLOCK]
 
 export class Gathered {
   readonly seqs: number[] = []
@@ -54,10 +87,10 @@ export class Gathered {
     return rows
   }
 
-  /** Numbers of the matches by block and offset; NaN for other documents. */
-  numbers(values: readonly number[]): ReadonlyMap<number, Float64Array> {
+  /** @param values of the matches, in their order */
+  *numbers(values: readonly number[]): Steps<Numbers> {
     const blocks = new Map<number, Float64Array>()
-    for (let at = 0; at < this.size; at++) {
+    yield* stepwise(this.size, (at) => {
       const number = Math.floor(this.seqs[at]! / BLOCK)
       let block = blocks.get(number)
       if (block === undefined) {
@@ -65,52 +98,57 @@ export class Gathered {
         blocks.set(number, block)
       }
       block[this.seqs[at]! - number * BLOCK] = values[at]!
-    }
+    })
     return blocks
   }
 
-  /** Matches at least as good as the best `count`. Higher is better; missing values are the worst. */
-  best(count: number, values: readonly number[]): Gathered {
+  /** Matches with a score at least as good as the best `count`. */
+  *best(count: number): Steps<Gathered> {
     if (this.size <= Math.max(FEW, count)) return this
-    const sorted = Float64Array.from(values, orWorst).sort()
+    const sorted = yield* sortedOf(this.size, (at) => this.#ofScore(at))
     const least = sorted[sorted.length - count]!
     const best = new Gathered()
-    for (let at = 0; at < this.size; at++) {
-      if (orWorst(values[at]!) < least) continue
+    yield* stepwise(this.size, (at) => {
+      if (this.#ofScore(at) < least) return
       best.add(this.seqs[at]!, this.scores[at]!, this.distances[at]!, this.fused[at]!)
-    }
+    })
     return best
   }
 
-  /** The places of the matches, those of the newest documents first: so come equals wherever a search orders them. */
-  *#newestFirst(): Generator<number> {
-    const places = Float64Array.from(this.seqs, (seq, at) => seq * PLACES + at).sort()
-    for (let at = places.length - 1; at >= 0; at--) yield places[at]! % PLACES
+  /** How good the score of a match is: higher is better, and none is the worst. */
+  #ofScore(at: number): number {
+    return orWorst(-this.scores[at]!)
+  }
+
+  /** Sequence numbers and places of the matches, in rising order. Of equals, a search orders the newest first. */
+  #places(): Steps<Float64Array> {
+    return sortedOf(this.size, (at) => this.seqs[at]! * PLACES + at)
   }
 
   /**
    * Divides the matches into equal parts, the best in the first, like SQL's ntile(), or into parts of one size. Of equals,
    * the newest go into the better part.
    */
-  fill(buckets: Buckets, isFused: boolean): void {
+  *fill(buckets: Buckets, isFused: boolean): Steps {
     const count = buckets.by === 'count' ? buckets.number : Math.max(1, Math.ceil(this.size / buckets.number))
     const lower = buckets.of === 'vector_distance' ? this.distances : isFused ? undefined : this.scores
-    const goodness = lower?.map((value) => -value) ?? this.fused
-    // Native sorting of numbers: a JavaScript comparator would block other requests for too long.
-    const sorted = Float64Array.from(goodness, orWorst).sort().reverse()
+    const goodness = (at: number) => orWorst(lower === undefined ? this.fused[at]! : -lower[at]!)
+    const sorted = (yield* sortedOf(this.size, goodness)).reverse()
+    const places = yield* this.#places()
     const taken = new Uint32Array(this.size)
     const larger = buckets.by === 'count' ? this.size % count : 0
     const size = buckets.by === 'count' ? Math.floor(this.size / count) : buckets.number
     const numbers = new Array<number>(this.size)
     const inLarger = larger * (size + 1)
-    for (const at of this.#newestFirst()) {
-      const first = firstPlace(sorted, orWorst(goodness[at]!))
+    yield* stepwise(this.size, (older) => {
+      const at = places[this.size - 1 - older]! % PLACES
+      const first = firstPlace(sorted, goodness(at))
       const place = first + taken[first]!++
       numbers[at] =
         place < inLarger
           ? Math.floor(place / (size + 1)) + 1
           : larger + Math.floor((place - inLarger) / Math.max(1, size)) + 1
-    }
+    })
     this.buckets.set(bucketColumn(buckets), numbers)
   }
 }
@@ -139,24 +177,24 @@ function firstPlace(falling: Float64Array, value: number): number {
  * @param text keyword matches
  * @param neighbours nearest first
  */
-export function fuse(text: Gathered, neighbours: readonly Neighbour[], alpha: number): Gathered {
+export function* fuse(text: Gathered, neighbours: readonly Neighbour[], alpha: number): Steps<Gathered> {
   const byVector = new Map(neighbours.map(({ seq, distance }, index) => [seq, { distance, rank: index + 1 }]))
-  const rankOf = denseRanks(text.scores)
+  const rankOf = yield* denseRanks(text.scores)
   const fused = new Gathered()
-  for (const [at, seq] of text.seqs.entries()) {
-    const score = text.scores[at]!
+  yield* stepwise(text.size, (at) => {
+    const [seq, score] = [text.seqs[at]!, text.scores[at]!]
     const near = byVector.get(seq)
     const share = (1 - alpha) / rankOf(score)
     fused.add(seq, score, near?.distance ?? Number.NaN, share + (near === undefined ? 0 : alpha / near.rank))
     byVector.delete(seq)
-  }
+  })
   for (const [seq, { distance, rank }] of byVector) fused.add(seq, Number.NaN, distance, alpha / rank)
   return fused
 }
 
 /** The dense rank of a score among these, 1 for the lowest. */
-function denseRanks(scores: readonly number[]): (score: number) => number {
-  const sorted = Float64Array.from(scores).sort()
+function* denseRanks(scores: readonly number[]): Steps<(score: number) => number> {
+  const sorted = yield* sortedOf(scores.length, (at) => scores[at]!)
   let count = 0
   for (const score of sorted) if (count === 0 || score !== sorted[count - 1]) sorted[count++] = score
   return (score) => {

@@ -3,10 +3,11 @@
  * has passed.
  */
 
-import { atOnce, Filter } from '../filter/filter'
+import { Filter } from '../filter/filter'
 import type { FilterNode } from '../filter/parse'
 import { readAll } from '../fragment'
 import { BLOCK } from '../schema/block'
+import { atOnce } from '../steps'
 import type { JoinPlace } from '../types'
 import type { SearchContext } from './context'
 import type { SearchJoins } from './join-port'

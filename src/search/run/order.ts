@@ -8,6 +8,7 @@ import { bucketColumn, type JoinedKey, type SortKey } from '../request/sort'
 import { decayed, randomOf } from '../request/sort-functions'
 import { BLOCK, numberAt, placeAt } from '../schema/block'
 import { isString } from '../schema/layout'
+import type { Steps } from '../steps'
 import type { Candidates, Scores } from './candidates'
 import {
   byAge,
@@ -23,9 +24,9 @@ import {
 } from './column-order'
 import type { SearchContext } from './context'
 import { passingOf } from './filtered-matches'
-import { Gathered, type OrderedMatch } from './gathered'
+import { Gathered, type Numbers, numberOf, type OrderedMatch } from './gathered'
 import { shownOf } from './join-shown'
-import { Columns, type MatchSet, minus, seqsOf } from './match-set'
+import { Columns, eachBlock, type MatchSet, minus, seqsOf } from './match-set'
 import { distancesTo, type VectorSearch } from './nearest'
 import type { Pace } from './pace'
 
@@ -75,7 +76,7 @@ export async function orderingOf(
   const columns = new Columns(context, fields)
   const keys: KeyOrder[] = []
   let vectors = 0
-  const distances: number[][] = []
+  let distances: Numbers | undefined
   const found = await asked.gathered?.(pace)
   for (const key of sort) {
     const sign = key.direction === 'ASC' ? -1 : 1
@@ -97,14 +98,16 @@ export async function orderingOf(
         break
       case 'joined': {
         const bySeq = await ranks(context, key, seqsOf(set), pace)
-        keys.push(byNumbers(numbersOf(bySeq), -1, LAST))
+        const numbers = await pace.through(numbersOf([...bySeq.keys()], [...bySeq.values()]))
+        keys.push(byNumbers(numbers, -1, LAST))
         break
       }
       case 'vector_query': {
         const seqs = seqsOf(set)
         const measured = await distancesTo(context, asked.sortVectors![vectors++]!, seqs, pace)
-        distances.push(measured)
-        keys.push(byNumbers(numbersOf(new Map(seqs.map((seq, at) => [seq, measured[at]!]))), sign, LAST))
+        const numbers = await pace.through(numbersOf(seqs, measured))
+        distances ??= numbers
+        keys.push(byNumbers(numbers, sign, LAST))
         break
       }
       case 'text_match':
@@ -116,8 +119,6 @@ export async function orderingOf(
     }
   }
   if (keys.length === 0) keys.push(byAge(1))
-  const [measured] = distances
-  const distanceOf = measured && new Map(seqsOf(set).map((seq, at) => [seq, measured[at]!]))
   return {
     order: orderOf(keys),
     rowsOf(seqs) {
@@ -125,7 +126,7 @@ export async function orderingOf(
       const rows = found?.rowsOf(seqs)
       return seqs.map((seq) => {
         const row = rows?.get(seq) ?? { seq, score: scores?.get(seq) ?? null, distance: null, fused: null }
-        const distance = row.distance ?? distanceOf?.get(seq) ?? Number.NaN
+        const distance = row.distance ?? (distances && numberOf(distances, seq)) ?? Number.NaN
         // A hit reports the distance that it is sorted by.
         return { ...row, distance: Number.isNaN(distance) ? null : distance }
       })
@@ -175,28 +176,29 @@ async function byMatch(
   const sign = key.direction === 'ASC' ? -1 : 1
   const isText = key.kind === 'text_match'
   if (key.buckets !== undefined) {
-    const gathered = found ?? gatheredOf(set, await fit?.all(pace))
-    gathered.fill(key.buckets, text && vector)
-    const numbers = gathered.buckets.get(bucketColumn(key.buckets))!
+    const gathered = found ?? (await gatheredOf(set, await fit?.all(pace), pace))
+    await pace.through(gathered.fill(key.buckets, text && vector))
     // The first part is the best one.
-    return byNumbers(gathered.numbers(numbers), isText ? -sign : sign, LAST)
+    return numbered(gathered.buckets.get(bucketColumn(key.buckets))!, isText ? -sign : sign, gathered)
   }
   if (!(isText ? text : vector)) return equal
   if (found === undefined) return scoresLast ? equal : byScore(await fit!.all(pace), sign)
-  if (!isText) return byNumbers(found.numbers(found.distances), sign, LAST)
+  if (!isText) return numbered(found.distances, sign, found)
   // FTS5's BM25 is best when lowest. A fused score is best when highest.
-  return vector
-    ? byNumbers(found.numbers(found.fused), sign, LAST)
-    : byNumbers(found.numbers(found.scores), -sign, LAST)
+  return vector ? numbered(found.fused, sign, found) : numbered(found.scores, -sign, found)
+
+  async function numbered(values: readonly number[], by: number, matches: Gathered): Promise<KeyOrder> {
+    return byNumbers(await pace.through(matches.numbers(values)), by, LAST)
+  }
 }
 
 /** @param scores without them, all matches are equally good */
-function gatheredOf(set: MatchSet, scores: Scores | undefined): Gathered {
+async function gatheredOf(set: MatchSet, scores: Scores | undefined, pace: Pace): Promise<Gathered> {
   const gathered = new Gathered()
-  for (const [number, offsets] of set) {
+  await eachBlock(set, pace, (number, offsets) => {
     const scoreOf = scores?.(number)
     for (const at of offsets) gathered.add(number * BLOCK + at, scoreOf?.(at))
-  }
+  })
   return gathered
 }
 
@@ -206,7 +208,7 @@ async function scoresOf(
   cases: readonly { filter: string; score: number }[],
   set: MatchSet,
   pace: Pace,
-): Promise<ReadonlyMap<number, Float64Array>> {
+): Promise<Numbers> {
   const scores = new Map([...set.keys()].map((number) => [number, new Float64Array(BLOCK)]))
   let left = set
   for (const { filter, score } of cases) {
@@ -217,11 +219,11 @@ async function scoresOf(
   return scores
 }
 
-/** Numbers by block and offset; NaN for none. */
-function numbersOf(bySeq: ReadonlyMap<number, number>): ReadonlyMap<number, Float64Array> {
+/** The numbers of these documents. */
+function numbersOf(seqs: readonly number[], values: readonly number[]): Steps<Numbers> {
   const gathered = new Gathered()
-  for (const seq of bySeq.keys()) gathered.add(seq)
-  return gathered.numbers([...bySeq.values()])
+  for (const seq of seqs) gathered.add(seq)
+  return gathered.numbers(values)
 }
 
 /** By sequence number, the rank of a document's best related one. Documents without any have none. */

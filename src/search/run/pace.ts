@@ -11,6 +11,7 @@ import { settlesWithin } from '../../lib/settles'
 import type { SqlFragment } from '../fragment'
 import { CUTOFF_MS } from '../limits'
 import type { Range } from '../range'
+import type { Steps } from '../steps'
 
 /** The limits of a slice. */
 export interface Slice {
@@ -269,6 +270,16 @@ export class Pace {
     this.#goOn()
     this.cutoff ||= this.#left <= 0
     return !this.cutoff
+  }
+
+  /** Does work in steps, between which others have turns. When the search is cut off, it still does all of it. */
+  async through<Result>(steps: Steps<Result>): Promise<Result> {
+    let step = steps.next()
+    for (; !step.done; step = steps.next()) {
+      this.countRows(step.value)
+      await this.rest()
+    }
+    return step.value
   }
 
   /**

@@ -12,7 +12,7 @@ import type { TextMatch } from '../text/query'
 import { byDistance, type Neighbour } from '../vectors/vector-index'
 import { gather, textMatchesIn } from './candidates'
 import type { SearchContext } from './context'
-import type { Gathered } from './gathered'
+import { type Gathered, stepwise } from './gathered'
 import type { Parts } from './match-set'
 import type { VectorSearch } from './nearest'
 import type { Pace } from './pace'
@@ -36,16 +36,11 @@ export async function completeSides(
   }: { vector: VectorSearch; nearest: Neighbour[]; text: Gathered; anyWord: TextMatch },
   pace: Pace,
 ): Promise<Neighbour[]> {
-  const byText = new Set(text.seqs)
-  const byVector = nearest.map(({ seq }) => seq)
-  const byVectorAlone = byVector.filter((seq) => !byText.has(seq))
-  const best = text.best(
-    MAX_MEASURED,
-    text.scores.map((score) => -score),
-  )
-  const measured = new Set([...best.seqs.slice(0, MAX_MEASURED), ...byVector])
-  await pace.rest()
-  const relation = textMatchesIn(anyWord, oneOf(byVectorAlone), EVERYWHERE)
+  const byVectorAlone = new Set(nearest.map(({ seq }) => seq))
+  await pace.through(stepwise(text.size, (at) => byVectorAlone.delete(text.seqs[at]!)))
+  const best = await pace.through(text.best(MAX_MEASURED))
+  const measured = new Set([...best.seqs.slice(0, MAX_MEASURED), ...nearest.map(({ seq }) => seq)])
+  const relation = textMatchesIn(anyWord, oneOf([...byVectorAlone]), EVERYWHERE)
   const added: Parts = async function* () {
     yield { relation, range: EVERYWHERE }
   }

@@ -41,8 +41,8 @@ const SPARE_TEXT_COLUMNS_WITH_PATTERNS = 64
  * many.
  */
 const HASH_BYTES = 4 * 1024 * 1024
-/** Writing merges this many segments of a level into one. FTS5's default is 4. */
-const SEGMENTS = 16
+/** As many segments of a level are merged by a commit at once, whatever that takes. Tidying merges them long before. */
+const MOST_SEGMENTS = 1_000
 
 const textsOf = (fields: Field[]): number =>
   fields.filter((field) => !isDynamic(field) && isSearchable(field)).length
@@ -89,12 +89,18 @@ function createFullText(sql: SqlStorage, table: string, textColumns: number, tok
 }
 
 /**
- * Makes FTS5 hold a whole batch in memory before it writes a segment, and gather more segments before it merges them: each
- * merge writes all of their words again. `collection/tidying.ts` merges what is left when an import is over.
+ * Makes FTS5 hold a whole batch in memory before it writes a segment, and leaves it to `collection/tidying.ts` to merge
+ * segments. FTS5 would merge them in the commit of a write, which nothing can interrupt: after 50,000 documents of 66 words
+ * some commits took a second.
  */
 export function prepareForImports(sql: SqlStorage, table: string): void {
-  sql.exec(`INSERT INTO ${table} (${table}, rank) VALUES ('hashsize', ${HASH_BYTES})`)
-  sql.exec(`INSERT INTO ${table} (${table}, rank) VALUES ('automerge', ${SEGMENTS})`)
+  for (const [option, value] of [
+    ['hashsize', HASH_BYTES],
+    ['automerge', 0],
+    ['crisismerge', MOST_SEGMENTS],
+  ]) {
+    sql.exec(`INSERT INTO ${table} (${table}, rank) VALUES ('${option}', ${value})`)
+  }
 }
 
 export function createTables(sql: SqlStorage, schema: CollectionSchema): StoredSchema {

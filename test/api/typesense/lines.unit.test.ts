@@ -12,7 +12,7 @@ const split = (text: string, size: number, limit?: number): Promise<(string | un
 
 describe('lines', () => {
   it('come out whole wherever the network cut them', async () => {
-    const text = fc.array(fc.string({ unit: fc.constantFrom('a', 'é', '😀', ' ', '\n', '\r\n', '"') }))
+    const text = fc.array(fc.string({ unit: fc.constantFrom('a', 'é', '😀', ' ', '\n', '\r\n', '\t', '"') }))
     await fc.assert(
       fc.asyncProperty(text, fc.integer({ min: 1, max: 7 }), async (parts, size) => {
         const whole = parts.join('')

@@ -142,12 +142,9 @@ export async function firstByLength(
       lengths.add(row.seq, Number.parseInt(row.length, 16))
     }
   }
-  const first = await firstOf(
-    set,
-    orderOf([byNumbers(lengths.numbers(lengths.scores), -1, Number.POSITIVE_INFINITY)]),
-    offset + limit,
-    pace,
-  )
+  const numbers = await pace.through(lengths.numbers(lengths.scores))
+  const order = orderOf([byNumbers(numbers, -1, Number.POSITIVE_INFINITY)])
+  const first = await firstOf(set, order, offset + limit, pace)
   return first.slice(offset).map(({ seq }) => ({ seq, score: null, distance: null, fused: null }))
 }
 
