@@ -90,3 +90,28 @@ export function grammarsOf(folded: readonly string[], fewest = FEWEST): Grammar[
   if (most <= english) return []
   return counted.filter(({ count, isEnough }) => count === most && isEnough).map(({ grammar }) => grammar)
 }
+
+/** How words of a field are searched: by the stems of its language. */
+export type Language = { locale?: Grammar['locale']; stem?: true }
+
+/** Fewer words of grammar than this do not tell the language of a collection: a list of names has some. */
+const FEWEST_OF_TEXTS = 8
+/** Characters that are read of all texts, and of each. */
+const [MOST_READ, MOST_OF_ONE] = [200_000, 2_000]
+
+/**
+ * How imported texts are searched. English needs nothing, since questions are searched by English stems anyway.
+ * @returns nothing where the language is not known
+ */
+export function languageOf(texts: readonly string[]): Language {
+  const step = Math.max(1, Math.floor((texts.length * MOST_OF_ONE) / MOST_READ))
+  const some = texts.filter((_, at) => at % step === 0).map((text) => text.slice(0, MOST_OF_ONE))
+  const folded = some
+    .join(' ')
+    .toLowerCase()
+    .normalize('NFD')
+    .replace(/\p{M}/gu, '')
+    .match(/\p{L}+/gu)
+  const [grammar, ...others] = grammarsOf(folded ?? [], FEWEST_OF_TEXTS)
+  return grammar === undefined || others.length > 0 ? {} : { locale: grammar.locale, stem: true }
+}

@@ -1,11 +1,14 @@
 /** Registers a source: checks that its site may be called, and that its collection takes what an import makes. */
 import { ApiError, unwrap } from '../errors'
+import { type Language, languageOf } from '../lib/grammar'
 import { requireAllowed } from '../models/egress'
 import { createCollection } from '../registry/collections'
 import { documentsOf } from '../registry/engines'
 import { lookUpAnew } from '../registry/names'
-import { loadReader } from './load-reader'
+import { fetchPage } from './fetch-page'
+import { loadReader, type Reader } from './load-reader'
 import { sourceObject } from './object'
+import { articleOf } from './reader'
 import { getSource, noteRun, putSource, type Source, type SourceSettings } from './source'
 
 /** The model that makes the vectors of a collection that is made for a source. */
@@ -18,11 +21,14 @@ export async function register(
   { embedding = EMBEDDING, ...settings }: SourceSettings & { embedding?: string | undefined },
 ): Promise<Source> {
   requireAllowed(settings.url, env, 'The URL of the source')
-  const { articleFields, collectionOf, PAGE, normal } = await loadReader()
+  const use = await loadReader()
+  const { articleFields, collectionOf, PAGE, normal } = use
   const { collection } = settings
   const place = await lookUpAnew(env, collection)
-  if (place === undefined) await createCollection(env, collectionOf(collection, articleFields(embedding)))
-  else {
+  if (place === undefined) {
+    const fields = articleFields(embedding, await languageAt(env, use, settings.url))
+    await createCollection(env, collectionOf(collection, fields))
+  } else {
     const { fields } = unwrap(await documentsOf(env, place).schema())
     if (!fields.some((field) => field.name === PAGE))
       throw new ApiError(
@@ -31,6 +37,20 @@ export async function register(
       )
   }
   return putSource(env, name, { ...settings, url: normal(settings.url)! })
+}
+
+/** How texts of a site are searched, by its first page. A page that cannot be read now tells nothing: a run says why. */
+async function languageAt(env: Cloudflare.Env, use: Reader, url: string): Promise<Language> {
+  const get = (address: string) =>
+    fetchPage(env, address, use.AGENT).catch((error) => ({ reason: String(error) }))
+  const { allows } = await use.robotsOf(new URL(url).origin, use.AGENT, get)
+  const fetched = allows(url) ? await get(url) : undefined
+  if (fetched === undefined || 'reason' in fetched || fetched.status !== 200) return {}
+  try {
+    return languageOf([articleOf(use, fetched, fetched.address).article?.text ?? ''])
+  } catch {
+    return {}
+  }
 }
 
 /** Begins a run now, or goes on with the one that has begun, and reads some pages. @throws ApiError 404 @returns how it went */

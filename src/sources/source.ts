@@ -67,6 +67,8 @@ const Pages = once(() =>
     queue: v.array(v.string()),
     /** whether links are followed: the site has no sitemap */
     follows: v.boolean(),
+    /** whether the source is a sitemap or a feed, which may list any page of its site */
+    is_list: v.optional(v.boolean()),
     known: v.record(v.string(), KnownPage()),
     /** addresses that this run has seen */
     seen: v.array(v.string()),

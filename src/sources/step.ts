@@ -90,15 +90,15 @@ class Step {
     const rules = await this.#reader.robotsOf(origin, this.#reader.AGENT, this.#get)
     if (rules.closed !== undefined) throw new ApiError(503, rules.closed)
     this.#pause = Math.max(PAUSE_MS, rules.delay * 1000)
-    const isBelow = this.#reader.belowOf(url)
-    this.#belongs = (each) => isBelow(each) && rules.allows(each)
+    this.#belongs = (each) =>
+      this.#reader.belowOf(this.#pages.is_list ? origin : url)(each) && rules.allows(each)
     await this.#begin(rules.sitemaps.length > 0 ? rules.sitemaps : [`${origin}/sitemap.xml`])
     const again = await this.#visitAll()
     await writePages(this.#env, name, this.#pages)
     return again
   }
 
-  /** Goes on with the run, or begins one: with what the sitemaps list, else at the start, and with every page that is known. */
+  /** Goes on with the run, or begins one: with what sitemaps or a feed list, else at the start, and with every page that is known. */
   async #begin(sitemaps: string[]): Promise<void> {
     const left = await readPages(this.#env, this.#source.name)
     if (left?.run === this.#run.started_at) {
@@ -110,15 +110,19 @@ class Step {
       }
       return
     }
-    const { normal, pagesInSitemaps } = this.#reader
-    const found = (await pagesInSitemaps(sitemaps, this.#get)).flatMap((each) => normal(each) ?? [])
-    const listed = found.filter(this.#belongs)
-    const first = listed.length > 0 ? listed : [normal(this.#source.url)!].filter(this.#belongs)
-    if (first.length === 0) throw new ApiError(403, 'robots.txt does not allow it')
+    const { normal, pagesInLists, mayBeList } = this.#reader
+    const { url, max_pages: most } = this.#source
+    const named = mayBeList(url) ? await pagesInLists([url], this.#get) : []
+    const is_list = named.length > 0
     const known = left?.known ?? {}
-    const queue = [...new Set([...first, ...Object.keys(known)])].slice(0, this.#source.max_pages)
-    const follows = listed.length === 0
-    this.#pages = { run: this.#run.started_at, queue, follows, known, seen: [...queue], busy: 0 }
+    this.#pages = { run: this.#run.started_at, queue: [], follows: false, is_list, known, seen: [], busy: 0 }
+    const found = is_list ? named : await pagesInLists(sitemaps, this.#get)
+    const listed = found.flatMap((each) => normal(each) ?? []).filter(this.#belongs)
+    const first = listed.length > 0 ? listed : [normal(url)!].filter(this.#belongs)
+    if (first.length === 0) throw new ApiError(403, 'robots.txt does not allow it')
+    this.#pages.queue = [...new Set([...first, ...Object.keys(known)])].slice(0, most)
+    this.#pages.seen = [...this.#pages.queue]
+    this.#pages.follows = listed.length === 0
   }
 
   async #visitAll(): Promise<number | undefined> {

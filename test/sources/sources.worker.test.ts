@@ -98,6 +98,47 @@ test('a page is read in its encoding, also where it names none or one that nobod
   ])
 })
 
+test('a collection that is made for a source has the stems of the language of its first page', async () => {
+  const german = 'Wir haben am Montag nicht offen, und das Haus ist dann auch für Gruppen zu. '
+  pages = {
+    '/docs/': page('Haus', `<p>${german.repeat(6)}</p>`),
+    '/robots.txt': { headers: { 'content-type': 'text/plain' }, body: 'User-agent: *\nDisallow: /private' },
+    '/private/': page('Haus', `<p>${german.repeat(6)}</p>`),
+  }
+  const localeOf = async (collection: string, url: string) => {
+    await add({ url: SITE + url, collection })
+    const { fields } = (await call('GET', `/collections/${collection}`)).json
+    return fields.find(({ name }: { name: string }) => name === 'text').locale
+  }
+  expect(await localeOf('haus', '/docs/')).toBe('de')
+  expect(await localeOf('missing', '/missing')).toBe('')
+  expect(await localeOf('private', '/private/')).toBe('')
+  expect(asked.map(({ path }) => path)).not.toContain('/private/')
+})
+
+test('a feed is read again, with the pages that it does not list any more', async () => {
+  const feed = (...entries: string[]) => ({
+    headers: { 'content-type': 'application/atom+xml' },
+    body: `<feed>${entries.map((entry) => `<entry><link href="${entry}"/></entry>`).join('')}</feed>`,
+  })
+  pages = {
+    '/news/atom.xml': feed('/blog/one', 'https://else.example/two'),
+    '/blog/one': page('One', '<a href="/blog/unlisted">unlisted</a>'),
+    '/blog/two': page('Two'),
+    '/blog/unlisted': page('Unlisted'),
+  }
+  await add({ url: `${SITE}/news/atom.xml`, collection: 'feed' })
+  expect(await read()).toMatchObject({ pages: 1, changed: 1, failed: 0 })
+  pages['/news/atom.xml'] = feed('/blog/two')
+  asked = []
+  expect(await read()).toMatchObject({ pages: 2, changed: 1, unchanged: 1, gone: 0, failed: 0 })
+  expect(paths()).toEqual(['/news/atom.xml', '/blog/two', '/blog/one'])
+  expect((await stored('feed')).map(({ url }) => url).sort()).toEqual([
+    `${SITE}/blog/one`,
+    `${SITE}/blog/two`,
+  ])
+})
+
 test('a site is read by its links, then only what changed; what is gone goes where that was asked for', async () => {
   pages = {
     '/docs/': page(

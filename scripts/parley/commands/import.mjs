@@ -1,5 +1,6 @@
 /** `parley import`: a folder, files or a website into a collection, sent and removed only as far as it changed. */
 import { readFile, writeFile } from 'node:fs/promises'
+import { languageOf } from '../../../src/lib/grammar.ts'
 import { embedsAll } from '../embedding.mjs'
 import { EXIT, Failure } from '../failure.mjs'
 import { crawl } from '../import/crawl.mjs'
@@ -13,7 +14,6 @@ import {
   tablesAsPages,
 } from '../import/documents.mjs'
 import { digests, localFiles } from '../import/folder.mjs'
-import { languageOf } from '../import/language.mjs'
 import { planImport, sourcesByPlace, sourcesOf, storedBy, whence } from '../import/plan.mjs'
 import { collectionOf, PAGE, SOURCE, storedTypes } from '../import/schema.mjs'
 import { removeDocuments, sendDocuments } from '../import/send.mjs'

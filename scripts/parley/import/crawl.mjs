@@ -1,14 +1,14 @@
 /**
  * The pages of a website: those that its sitemap lists, else those that links lead to, within its origin and below the
- * address that was named.
+ * address that was named. Where a sitemap or a feed is named, those that it lists.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { decodeHtml } from '../read/encoding.mjs'
 import { asksRobots, readPage } from '../read/html.mjs'
 import { readContent } from '../read/index.mjs'
 import { reasonOf } from '../server.mjs'
-import { pagesInSitemaps, robotsOf } from './robots.mjs'
-import { AGENT, BUSY, belowOf, normal, waitOf } from './site.mjs'
+import { pagesInLists, robotsOf } from './robots.mjs'
+import { AGENT, BUSY, belowOf, mayBeList, normal, waitOf } from './site.mjs'
 
 const TIMEOUT_MS = 30_000
 const LONGEST_PAGE = 20 << 20
@@ -52,14 +52,16 @@ export async function crawl(start, { most, rate, onPage = () => {} }) {
 
   /** @type {Set<string>} */
   const disallowed = new Set()
-  const isBelow = belowOf(start)
+  const named = mayBeList(first.href) ? await pagesInLists([first.href], get) : []
+  const isBelow = belowOf(named.length > 0 ? origin : start)
   const belongs = (/** @type {string} */ address) => {
     if (!isBelow(address)) return false
     if (!rules.allows(address)) disallowed.add(address)
     return !disallowed.has(address)
   }
   const sitemaps = rules.sitemaps.length > 0 ? rules.sitemaps : [`${origin}/sitemap.xml`]
-  const listed = (await pagesInSitemaps(sitemaps, get)).flatMap((each) => normal(each) ?? []).filter(belongs)
+  const found = named.length > 0 ? named : await pagesInLists(sitemaps, get)
+  const listed = found.flatMap((each) => normal(each) ?? []).filter(belongs)
 
   const waiting = listed.length > 0 ? listed : belongs(first.href) ? [first.href] : []
   const follows = listed.length === 0

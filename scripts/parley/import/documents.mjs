@@ -198,7 +198,7 @@ function rowId(row, field) {
  *   that of the server which happens to take the import leads nowhere from the next one, and visitors cannot open it
  * @property {Record<string, string>} [types] of fields, by name
  * @property {Field[]} [fields] those that the collection has, or is to have
- * @property {(texts: string[]) => import('./language.mjs').Language} [languageOf] how texts of a new collection are searched. What reads
+ * @property {(texts: string[]) => import('../../../src/lib/grammar.ts').Language} [languageOf] how texts of a new collection are searched. What reads
  *   sites in the Worker makes its collection before it knows any
  * @property {boolean} [whole] whether each page is one document, and not one for each passage
  */

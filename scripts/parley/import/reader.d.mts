@@ -20,13 +20,14 @@ export const SOURCE: string
 export const HASH: string
 export const PAGE: string
 export function normal(address: string): string | undefined
+export function mayBeList(address: string): boolean
 export function belowOf(start: string): (address: string) => boolean
 export function waitOf(after: string | null, attempt: number): number
 export function asksRobots(said: string, what: 'noindex' | 'nofollow'): boolean
 export function digestOf(data: string | Uint8Array, digits: number): Promise<string>
 export function titleDigest(title: string): Promise<string>
 export function pageIdOf(url: string): string
-export function articleFields(model: string): object[]
+export function articleFields(model: string, language?: { locale?: string; stem?: true }): object[]
 export function collectionOf(name: string, fields: object[]): Record<string, unknown>
 export function readPage(
   html: string,
@@ -50,4 +51,4 @@ export function robotsOf(
   agent: string,
   get: Get,
 ): Promise<{ allows(url: string): boolean; delay: number; sitemaps: string[]; closed?: string }>
-export function pagesInSitemaps(sitemaps: string[], get: Get): Promise<string[]>
+export function pagesInLists(lists: string[], get: Get): Promise<string[]>

@@ -3,9 +3,9 @@ import { firstHeading, titleOfPath } from '../read/article.mjs'
 import { asksRobots, readPage } from '../read/html.mjs'
 import { asDocuments, sectionOf } from './documents.mjs'
 import { digestOf, planImport, storedIn } from './plan.mjs'
-import { pagesInSitemaps, robotsOf } from './robots.mjs'
+import { pagesInLists, robotsOf } from './robots.mjs'
 import { articleFields, collectionOf, HASH, PAGE, SOURCE } from './schema.mjs'
-import { AGENT, BUSY, belowOf, normal, waitOf } from './site.mjs'
+import { AGENT, BUSY, belowOf, mayBeList, normal, waitOf } from './site.mjs'
 import { titleDigest } from './unchanged.mjs'
 
 export {
@@ -17,9 +17,10 @@ export {
   collectionOf,
   digestOf,
   HASH,
+  mayBeList,
   normal,
   PAGE,
-  pagesInSitemaps,
+  pagesInLists,
   planImport,
   readPage,
   robotsOf,

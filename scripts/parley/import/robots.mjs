@@ -1,7 +1,7 @@
 /** What a site allows robots, and the pages that it lists itself. The Worker reads sites with this, too. */
 import parseRobots from 'robots-parser'
 
-/** Sitemaps that are read of one site: an index may name many. */
+/** Sitemaps and feeds that are read of one site: an index may name many. */
 const MOST_SITEMAPS = 50
 
 /** Bytes of a sitemap, unpacked: twice as many as they may have (https://www.sitemaps.org/protocol.html). */
@@ -46,22 +46,24 @@ export async function robotsOf(origin, agent, get) {
 }
 
 /**
- * Addresses that a site's sitemaps list, those of an index included.
- * @param {string[]} sitemaps
+ * Addresses that a site's sitemaps list, those of an index included, or that feeds do: RSS, Atom and JSON Feed.
+ * @param {string[]} lists
  * @param {Get} get
  * @returns {Promise<string[]>}
  */
-export async function pagesInSitemaps(sitemaps, get) {
-  const waiting = [...sitemaps]
+export async function pagesInLists(lists, get) {
+  const waiting = [...lists]
   const seen = new Set(waiting)
   const pages = new Set()
   for (let read = 0; waiting.length > 0 && read < MOST_SITEMAPS; read++) {
-    const answer = await get(/** @type {string} */ (waiting.shift()))
+    const list = /** @type {string} */ (waiting.shift())
+    const answer = await get(list)
     if ('reason' in answer || answer.status >= 300) continue
     const xml = await textOf(answer.bytes).catch(() => '')
+    for (const entry of pagesInFeed(xml)) if (URL.canParse(entry, list)) pages.add(new URL(entry, list).href)
     const isIndex = /<(?:\w+:)?sitemapindex[\s>]/.test(xml)
-    for (const [, found = ''] of xml.matchAll(/<(?:\w+:)?loc\s*>\s*(?:<!\[CDATA\[)?\s*([^<>\s\]]+)/g)) {
-      const loc = found.replace(/&(amp|lt|gt|quot|apos);/g, (_, name) => ENTITIES[name] ?? '')
+    for (const [, found = ''] of xml.matchAll(/<(?:\w+:)?loc\s*>\s*(?:<!\[CDATA\[\s*)?([^<>\s\]]+)/g)) {
+      const loc = unescaped(found)
       if (!isIndex) pages.add(loc)
       else if (!seen.has(loc)) {
         seen.add(loc)
@@ -71,6 +73,39 @@ export async function pagesInSitemaps(sitemaps, get) {
   }
   return [...pages]
 }
+
+/**
+ * Addresses of the pages that a feed tells of (RSS 2.0 and 1.0; Atom, RFC 4287, 4.2.7; JSON Feed 1.1, "items").
+ * @param {string} text
+ * @returns {string[]}
+ */
+function pagesInFeed(text) {
+  if (/^\s*\{/.test(text)) return pagesInJsonFeed(text)
+  if (!/<(?:rss|rdf:RDF|(?:\w+:)?feed)[\s>]/.test(text)) return []
+  const [, ...entries] = text.split(/<(?:\w+:)?(?:item|entry)[\s>]/)
+  return entries.flatMap((begun) => {
+    const [entry = ''] = begun.split(/<\/(?:\w+:)?(?:item|entry)>/, 1)
+    const written = /<link\s*>\s*(?:<!\[CDATA\[\s*)?([^<>\s\]]+)/.exec(entry)?.[1]
+    if (written !== undefined) return [unescaped(written)]
+    const links = [...entry.matchAll(/<(?:\w+:)?link\s[^<>]*>/g)].map(([link]) => link)
+    const own = links.find((link) => /\srel=["']alternate["']/.test(link) || !/\srel=/.test(link))
+    const href = own && /\shref=["']([^"']+)["']/.exec(own)?.[1]
+    return href === undefined ? [] : [unescaped(href)]
+  })
+}
+
+/** @param {string} text @returns {string[]} */
+function pagesInJsonFeed(text) {
+  try {
+    const { items = [] } = JSON.parse(text)
+    return items.flatMap((/** @type {{ url?: unknown }} */ { url }) => (typeof url === 'string' ? [url] : []))
+  } catch {
+    return []
+  }
+}
+
+/** @param {string} text */
+const unescaped = (text) => text.replace(/&(amp|lt|gt|quot|apos);/g, (_, name) => ENTITIES[name] ?? '')
 
 /** @type {Record<string, string>} */
 const ENTITIES = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }

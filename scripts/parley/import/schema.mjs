@@ -34,7 +34,7 @@ const bookkeeping = () => [
 
 /**
  * @param {string} model that makes the vectors
- * @param {import('./language.mjs').Language} [language] of the pages
+ * @param {import('../../../src/lib/grammar.ts').Language} [language] of the pages
  * @returns {Field[]}
  */
 export const articleFields = (model, language = {}) => [
@@ -63,7 +63,7 @@ const MAX_INT64 = 2n ** 63n - 1n
  * @param {Record<string, unknown>[]} rows
  * @param {string} model that makes the vectors
  * @param {Record<string, string>} [wanted] types that the user named, by field
- * @param {(texts: string[]) => import('./language.mjs').Language} [languageOf] tells how texts are searched
+ * @param {(texts: string[]) => import('../../../src/lib/grammar.ts').Language} [languageOf] tells how texts are searched
  * @returns {Field[]}
  */
 export function rowFields(rows, model, wanted = {}, languageOf = () => ({})) {

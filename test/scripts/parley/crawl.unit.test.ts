@@ -89,6 +89,45 @@ test('a sitemap says which pages there are, an index and a gzipped one too', asy
   await stop()
 })
 
+test('a sitemap or a feed that is named says which pages there are, anywhere on its site', async () => {
+  const rss = (origin: string) =>
+    `<?xml version="1.0"?><rss version="2.0"><channel><link>${origin}/</link>
+      <item><title>A</title><link>${origin}/a?x=1&amp;y=2</link></item>
+      <item><link><![CDATA[ ${origin}/b ]]></link></item>
+      <item><link>https://example.com/else</link></item></channel></rss>`
+  const atom = `<feed xmlns="http://www.w3.org/2005/Atom"><link rel="self" href="/news/atom.xml"/>
+      <entry><link rel="enclosure" href="/sound.mp3"/><link href='/a' rel='alternate' type='text/html'/></entry>
+      <entry><link href="b"/></entry></feed>`
+  const { url, stop, asked } = await site((origin) => ({
+    '/news/rss.xml': { type: 'application/rss+xml', body: rss(origin) },
+    '/news/atom.xml': { type: 'application/atom+xml', body: atom },
+    '/news/feed.json': {
+      type: 'application/feed+json',
+      body: JSON.stringify({ items: [{ url: `${origin}/a` }, { id: 1 }] }),
+    },
+    '/news/map.xml': { type: 'text/xml', body: `<urlset><url><loc>${origin}/a</loc></url></urlset>` },
+    '/news/feed': page('A page about feeds', '<a href="/news/feed/more">more</a>'),
+    '/news/feed/more': page('More'),
+    '/a?x=1&y=2': page('AXY', '<a href="/unlisted">unlisted</a>'),
+    '/a': page('A'),
+    '/b': page('B'),
+    '/news/b': page('News B'),
+    '/unlisted': page('Unlisted'),
+  }))
+  const read = async (path: string) => {
+    const { pages } = await crawl(`${url}${path}`, { most: 100 })
+    return pages.map(({ url: address }) => address.slice(url.length)).sort()
+  }
+  expect(await read('/news/rss.xml')).toEqual(['/a?x=1&y=2', '/b'])
+  expect(await read('/news/atom.xml')).toEqual(['/a', '/news/b'])
+  expect(await read('/news/feed.json')).toEqual(['/a'])
+  expect(await read('/news/map.xml')).toEqual(['/a'])
+  expect(asked).not.toContain('/unlisted')
+  // What is named like a feed may be a page.
+  expect(await read('/news/feed')).toEqual(['/news/feed', '/news/feed/more'])
+  await stop()
+})
+
 test('robots.txt is obeyed, and so are pages that ask not to be indexed', async () => {
   const { url, stop, asked } = await site(() => ({
     '/robots.txt': { type: 'text/plain', body: 'User-agent: *\nDisallow: /private' },

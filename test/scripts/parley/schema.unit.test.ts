@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest'
-import { languageOf } from '../../../scripts/parley/import/language.mjs'
 import {
   articleFields,
   collectionOf,
@@ -7,6 +6,7 @@ import {
   rowFields,
   storedTypes,
 } from '../../../scripts/parley/import/schema.mjs'
+import { languageOf } from '../../../src/lib/grammar'
 
 const typesOf = (rows: Record<string, unknown>[], wanted = {}) =>
   Object.fromEntries(rowFields(rows, 'local/hash', wanted).map(({ name, type }) => [name, type]))

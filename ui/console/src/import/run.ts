@@ -8,7 +8,6 @@ import {
   type Read,
   tablesAsPages,
 } from '../../../../scripts/parley/import/documents.mjs'
-import { languageOf } from '../../../../scripts/parley/import/language.mjs'
 import {
   type Document,
   type Plan,
@@ -25,6 +24,7 @@ import {
 } from '../../../../scripts/parley/import/schema.mjs'
 import { type Rejected, removeDocuments, sendDocuments } from '../../../../scripts/parley/import/send.mjs'
 import { readContent } from '../../../../scripts/parley/read/index.mjs'
+import { languageOf } from '../../../../src/lib/grammar'
 import type { Chosen } from './files'
 import { server } from './server'
 
