@@ -159,6 +159,7 @@ export default defineConfig(async () => ({
           include: ['test/**/*.unit.test.ts'],
           exclude: [...LEFT_OUT, ...QUICK],
           environment: 'node',
+          setupFiles: ['./test/unit-setup.ts'],
           expect: patient,
           // To load Vitest and the program anew for each file takes longer than most files do.
           isolate: false,

@@ -12,7 +12,6 @@
  * conversation with a random id and at most a copy of the answer (repeated-requests.ts). Only repeated requests pay a
  * second hop.
  */
-import { waitUntil } from 'cloudflare:workers'
 import { coded, type Outcome, unwrap } from '../errors'
 import { textOf } from '../lib/parts'
 import { historyStore } from '../registry/engines'
@@ -97,10 +96,6 @@ export interface Delivery {
   asked: number
   /** aborts when the caller leaves, if the runtime notices */
   signal?: AbortSignal
-  /**
-   * Keeps the request alive until a promise settles. Without it workerd ends a request whose caller has left.
-   */
-  waitUntil(settled: Promise<unknown>): void
 }
 
 /**
@@ -169,7 +164,6 @@ export async function ask(
           lost: () => object.lost(turn),
           asked: began,
           ...(signal && { signal }),
-          waitUntil,
         }),
       }
     request = { ...asked, ...beginningOf(reply) }

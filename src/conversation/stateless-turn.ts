@@ -95,6 +95,6 @@ export function answerOnce(env: Cloudflare.Env, single: Single, conversationId =
 /** The answer as `ask` returns one. A stream that breaks off cannot be resumed, because no log is kept. */
 export function answeringOf(conversationId: string, reads: Reads): Answering {
   const asked = Date.now()
-  const delivery = () => ({ lost: async () => {}, asked, waitUntil })
+  const delivery = () => ({ lost: async () => {}, asked })
   return { conversationId, ...reads, resume: async () => null, delivery }
 }

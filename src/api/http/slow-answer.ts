@@ -6,6 +6,7 @@
  * allows.
  */
 import { waitUntil } from 'cloudflare:workers'
+import { settlesWithin } from '../../lib/settles'
 import { type FailedRequest, failureOf, jsonText } from './response'
 
 /** An answer within this time can still be an error with its own status. */
@@ -14,7 +15,11 @@ const MOMENT_MS = 500
 const BLANK_MS = 100
 /** If a blank is not read for this long, the caller has gone. */
 const STALLED_MS = 3_000
-/** After the content, so that a caller who left just before is noticed (deliver.ts): how many, and how far apart. */
+/**
+ * After the content, so that a caller who left just before is noticed: the first write to a closed connection succeeds, and each
+ * connection on the way notices that the next is closed only by a write. If the caller is there, all blanks are read. How many, and
+ * how far apart: longer than a round trip nearby.
+ */
 const [LAST_BLANKS, LAST_BLANK_MS] = [4, 8]
 
 const BLANK = new Uint8Array([0x20])
@@ -43,7 +48,7 @@ export async function slowAnswer<Content>(
   request.signal.addEventListener('abort', leave)
   let begun = false
   const content = work(gone.signal, () => begun)
-  if (await isQuick(content)) return jsonText(write(await content))
+  if (await settlesWithin(MOMENT_MS, content)) return jsonText(write(await content))
   begun = true
   return slowly(
     content.then(write, (error) => JSON.stringify(late(error))),
@@ -60,44 +65,47 @@ export function lateFailure(
   return { code: status, error: message, message }
 }
 
-/** Waits for content that may come soon enough for an error to have its own status. */
-export const isQuick = (content: Promise<unknown>, momentMs = MOMENT_MS): Promise<boolean> =>
-  settles(content, momentMs)
-
 /**
- * An answer that begins before its text is there.
+ * An answer that begins before its text is there, or whose caller may have left.
  * @param text JSON. If it rejects, the answer breaks off
- * @param leave called if the caller leaves before having read all of it
+ * @param leave called if the caller leaves before having read all of it; maybe more than once
  */
-export function slowly(text: Promise<string>, leave: () => void): Response {
+export function slowly(
+  text: Promise<string>,
+  leave: () => void | Promise<void>,
+  headers: HeadersInit = HEADERS,
+): Response {
   // A pull source is only asked when the stream has room. Writes go out at once, and fail if the connection is closed.
   const { readable, writable } = new IdentityTransformStream()
   // Without `waitUntil` workerd ends the request when a write fails, and the work would not be stopped.
   waitUntil(
-    writeSlowly(writable.getWriter(), text)
+    writeSlowly(writable.getWriter(), text, leave)
       .catch(leave)
       // Until the work has noticed the abort and has ended.
       .then(() => text)
       .catch(() => {}),
   )
-  return new Response(readable, { headers: HEADERS })
+  return new Response(readable, { headers })
 }
 
 /** Writes blanks until the text is there, then the text. @throws if nobody reads, or what `text` throws */
 async function writeSlowly(
   writer: WritableStreamDefaultWriter<Uint8Array>,
   text: Promise<string>,
+  leave: () => void | Promise<void>,
 ): Promise<void> {
   const blank = async (): Promise<void> => {
-    const written = writer.write(BLANK)
-    if (!(await settles(written, STALLED_MS))) throw new Error('nobody takes the answer')
-    await written
+    if (!(await settlesWithin(STALLED_MS, writer.write(BLANK)))) throw new Error('nobody takes the answer')
   }
   try {
-    while (!(await settles(text, BLANK_MS))) await blank()
+    while (!(await settlesWithin(BLANK_MS, text))) await blank()
     const bytes = new TextEncoder().encode(await text)
-    for (let at = 0; at < bytes.length; at += PIECE_BYTES)
-      await writer.write(bytes.subarray(at, at + PIECE_BYTES))
+    for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
+      const written = writer.write(bytes.subarray(at, at + PIECE_BYTES))
+      // Whoever reads this slowly may still read on.
+      if (!(await settlesWithin(STALLED_MS, written))) await leave()
+      await written
+    }
     for (let blanks = 0; blanks < LAST_BLANKS; blanks++) {
       await new Promise((resolve) => setTimeout(resolve, LAST_BLANK_MS))
       await blank()
@@ -107,19 +115,4 @@ async function writeSlowly(
     await writer.abort(error).catch(() => {})
     throw error
   }
-}
-
-/** Whether work settles within this time. */
-async function settles(work: Promise<unknown>, milliseconds: number): Promise<boolean> {
-  let timer: ReturnType<typeof setTimeout> | null = null
-  const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(() => resolve(false), milliseconds)
-  })
-  const settled = work.then(
-    () => true,
-    () => true,
-  )
-  const result = await Promise.race([settled, late])
-  clearTimeout(timer)
-  return result
 }

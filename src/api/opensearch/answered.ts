@@ -1,9 +1,10 @@
 /** A search that a language model answers. It searches, asks the model, and replies in one piece or as a stream. */
 
 import { coded } from '../../errors'
+import { settlesWithin } from '../../lib/settles'
 import { codeOfStatus } from '../../turn/errors'
 import type { Call } from '../http/route'
-import { isQuick, slowly } from '../http/slow-answer'
+import { slowly } from '../http/slow-answer'
 import { streamTurn, wholeTurn } from '../shared/stream'
 import { AnswerEncoder, answerWording } from './answer-encoder'
 import { errorEnvelope } from './errors'
@@ -71,8 +72,8 @@ export async function answerSearch(
     if (stream) return await streamed(turning, found, reply, rag.ignoresFailure)
     const answer = within(until, wholeTurn(turning.read), turning).then((turn) => reply(extOf(turn, turning)))
     // A reply with line breaks is for people.
-    if (isOn(call.query.pretty) || (await isQuick(answer, Math.max(0, started + PATIENCE_MS - Date.now()))))
-      return await answer
+    const left = Math.max(0, started + PATIENCE_MS - Date.now())
+    if (isOn(call.query.pretty) || (await settlesWithin(left, answer))) return await answer
     const body = answer.catch((error) => (rag.ignoresFailure ? found : failureBody(error, reply)))
     return slowly(
       body.then((json) => JSON.stringify(json)),

@@ -1,11 +1,12 @@
 /** Typesense's replies to a turn: one JSON body, or a stream of server-sent events. */
 import type { Answering } from '../../conversation/ask'
 import type { Failure } from '../../errors'
+import { settlesWithin } from '../../lib/settles'
 import { allFailed, foldTurn, type Turn } from '../../turn/fold'
 import type { Wording } from '../../turn/wording'
 import { deliver } from '../http/deliver'
 import { failureOf, json } from '../http/response'
-import { isQuick, slowly } from '../http/slow-answer'
+import { slowly } from '../http/slow-answer'
 import type { Resume } from '../shared/read'
 import { type Opening, readHead, streamFrom, wholeTurn } from '../shared/stream'
 import { type AnswerShape, MESSAGE_WORDING, MessageEncoder, responseBody, wholeFailure } from './encoder'
@@ -37,7 +38,7 @@ export async function answerWhole(
 ): Promise<Response> {
   const read = resultsReader(events, resume)
   const turning = wholeTurn(read)
-  if (await isQuick(turning, OPENING.graceMs)) {
+  if (await settlesWithin(OPENING.graceMs, turning)) {
     const turn = await turning
     return deliver(responseBody(turn, shape), {}, delivery(turn.turn))
   }

@@ -200,7 +200,7 @@ describe('a turn as it is written', () => {
 
 describe('a turn in one piece', () => {
   const lost = vi.fn(async (_turn: number) => {})
-  const delivery = (turn: number) => ({ lost: () => lost(turn), asked: 0, waitUntil: () => {} })
+  const delivery = (turn: number) => ({ lost: () => lost(turn), asked: 0 })
 
   it('is an object', async () => {
     const running = turn()

@@ -67,7 +67,7 @@ const next = async (reader: ReadableStreamDefaultReader<Uint8Array>): Promise<st
 }
 
 const lost = vi.fn(async (_turn: number) => {})
-const delivery = (turn: number) => ({ lost: () => lost(turn), asked: 0, waitUntil: () => {} })
+const delivery = (turn: number) => ({ lost: () => lost(turn), asked: 0 })
 
 beforeEach(() => {
   lost.mockClear()
@@ -96,6 +96,7 @@ describe('an answer in one piece', () => {
     const reader = (await answered).body!.getReader()
     await reader.read()
     await reader.cancel()
+    await vi.advanceTimersByTimeAsync(100)
     expect(lost.mock.calls).toEqual([[0]])
   })
 
