@@ -11,13 +11,16 @@ export type Slot =
   /** the number of the piece among the pieces of its turn, counted from `from` */
   | { slot: 'piece'; from: number }
 
-export interface Wording {
+export interface LineWording {
   /** what is written for a piece, in order: a string as it is, or the value of a slot */
   line: (string | Slot)[]
   /** how texts are written: as the inside of a JSON string, the same in ASCII, or as they are */
   escapes: 'json' | 'ascii' | 'nothing'
   /** characters of text in a line; longer pieces are written as several lines */
   longest?: number
+}
+
+export interface Wording extends LineWording {
   /** written after a silence */
   heartbeat: string
   /** milliseconds of silence before a heartbeat */
@@ -33,17 +36,17 @@ export interface PiecePlace {
   piece: number
 }
 
-const ESCAPES: Record<Wording['escapes'], (text: string) => string> = {
+const ESCAPES: Record<LineWording['escapes'], (text: string) => string> = {
   json: (text) => JSON.stringify(text).slice(1, -1),
   ascii: (text) => asciiJson(text).slice(1, -1),
   nothing: (text) => text,
 }
 
-/** Writes a piece of an answer as its protocol's encoder would (test/turn/wording.unit.test.ts). */
-export function writePiece({ line, escapes, longest }: Wording, text: string, place: PiecePlace): string {
+/** Writes a piece of an answer. */
+export function writePiece({ line, escapes, longest }: LineWording, text: string, place: PiecePlace): string {
   if (longest !== undefined && text.length > longest) {
     return splitText(text, longest)
-      .map((part) => writePiece({ line, escapes } as Wording, part, place))
+      .map((part) => writePiece({ line, escapes }, part, place))
       .join('')
   }
   const escaped = ESCAPES[escapes]
@@ -57,3 +60,9 @@ export function writePiece({ line, escapes, longest }: Wording, text: string, pl
   }
   return written
 }
+
+/** The same in the Worker: the first piece, and all for readers whom the object gives none. @param piece its number */
+export const writeDelta = (wording: LineWording, { text, ...place }: Delta, piece = 0): string =>
+  writePiece(wording, text, { ...place, piece })
+
+type Delta = Omit<PiecePlace, 'piece'> & { text: string }

@@ -7,10 +7,9 @@
 
 import type { Failure } from '../../errors'
 import { textOf } from '../../lib/parts'
-import { splitText } from '../../lib/split-text'
 import type { TurnEvent } from '../../turn/events'
 import { emptyTurn, fold, type Turn } from '../../turn/fold'
-import type { Wording } from '../../turn/wording'
+import { type Wording, writeDelta } from '../../turn/wording'
 import { HEARTBEAT_MS } from '../shared/event-stream'
 import type { TurnEncoder } from '../shared/stream'
 import { answerThought, dataPointsOf, type Shown, thoughtsOf } from './context'
@@ -49,7 +48,7 @@ export function encodeAnswer(turn: Turn, writing: Writing): unknown {
   )
 }
 
-/** How the conversation's object writes the pieces of an answer. */
+/** How the pieces of an answer are written. */
 export function pieceWording(words: Words): Wording {
   const mark = '\u0000'
   const [before, after] = line(words.piece(mark)).split(JSON.stringify(mark).slice(1, -1)) as [string, string]
@@ -69,9 +68,11 @@ export const HEARTBEAT = '\n'
 export class LineEncoder implements TurnEncoder {
   readonly #writing: Writing
   readonly #turn = emptyTurn()
+  readonly #piece: Wording
 
   constructor(writing: Writing) {
     this.#writing = writing
+    this.#piece = pieceWording(writing.words)
   }
 
   encode(event: TurnEvent): string {
@@ -102,9 +103,8 @@ export class LineEncoder implements TurnEncoder {
   }
 
   #pieces(text: string): string {
-    return splitText(text, LONGEST_PIECE)
-      .map((piece) => line(this.#writing.words.piece(piece)))
-      .join('')
+    const { conversationId: conversation_id, turn } = this.#turn
+    return writeDelta(this.#piece, { text, conversation_id, turn, seq: 0 })
   }
 
   #end(session: string): string {
@@ -117,7 +117,8 @@ export class LineEncoder implements TurnEncoder {
       ...(suggestions && { followup_questions: suggestions }),
       ...sessionIn(turn, this.#writing),
     }
-    return this.#pieces(inlined(turn, this.#writing)) + line(words.close(context, session, finishOf(turn)))
+    const more = inlined(turn, this.#writing)
+    return (more && this.#pieces(more)) + line(words.close(context, session, finishOf(turn)))
   }
 }
 

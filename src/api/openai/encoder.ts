@@ -11,8 +11,8 @@ import type { Failure } from '../../errors'
 import { textOf } from '../../lib/parts'
 import type { TurnEvent, Usage } from '../../turn/events'
 import { emptyTurn, fold, type Turn } from '../../turn/fold'
-import type { Wording } from '../../turn/wording'
-import { COMMENT, HEARTBEAT_MS } from '../shared/event-stream'
+import { type Wording, writeDelta } from '../../turn/wording'
+import { eventWording } from '../shared/event-stream'
 import { type AnswerSource, type SourceFields, sourceId, sourcesOf } from '../shared/sources'
 import type { TurnEncoder } from '../shared/stream'
 import { errorBody } from './errors'
@@ -34,7 +34,7 @@ const DONE = 'data: [DONE]\n\n'
 const frame = (content: unknown): string => `data: ${JSON.stringify(content)}\n\n`
 
 /**
- * How the conversation's object writes a piece of an answer.
+ * How a piece of an answer is written.
  * @param shape of the encoder
  */
 export function chunkWording(
@@ -42,49 +42,40 @@ export function chunkWording(
   includeUsage: boolean,
 ): Wording {
   const { id: _, ...head } = { ...headOf(emptyTurn(), shape, 'chat.completion.chunk'), choices: [] }
-  return {
-    line: [
-      'data: {"id":"chatcmpl-',
-      { slot: 'conversation' },
-      '.',
-      { slot: 'turn' },
-      `",${JSON.stringify(head).slice(1, -2)}{"index":0,"delta":{"content":"`,
-      { slot: 'text' },
-      `"},"finish_reason":null${afterDelta(includeUsage)}`,
-    ],
-    escapes: 'json',
-    heartbeat: COMMENT,
-    heartbeatMs: HEARTBEAT_MS,
-  }
+  return eventWording([
+    'data: {"id":"chatcmpl-',
+    { slot: 'conversation' },
+    '.',
+    { slot: 'turn' },
+    `",${JSON.stringify(head).slice(1, -2)}{"index":0,"delta":{"content":"`,
+    { slot: 'text' },
+    `"},"finish_reason":null}]${includeUsage ? ',"usage":null' : ''}}\n\n`,
+  ])
 }
-
-const afterDelta = (includeUsage: boolean): string => (includeUsage ? '}],"usage":null}\n\n' : '}]}\n\n')
 
 export class CompletionEncoder implements TurnEncoder {
   readonly #shape: CompletionShape
   readonly #includeUsage: boolean
   readonly #turn: Turn = emptyTurn()
-  /** the parts of a chunk before and after its delta */
-  #before = ''
-  #after = ''
+  readonly #words: Wording
 
   constructor(shape: CompletionShape, includeUsage: boolean) {
     this.#shape = shape
     this.#includeUsage = includeUsage
+    this.#words = chunkWording(shape, includeUsage)
   }
 
   encode(event: TurnEvent): string {
     fold(this.#turn, event)
     switch (event.type) {
       case 'question':
-        this.#begin()
-        return this.#chunk('{"role":"assistant","content":""}')
+        return this.#chunk({ role: 'assistant', content: '' })
       case 'delta':
-        return this.#chunk(`{"content":${JSON.stringify(event.text)}}`)
+        return writeDelta(this.#words, event)
       case 'done':
         return (
-          this.#chunk(JSON.stringify(extrasOf(this.#turn, this.#shape)), finishReason(event.finish_reason)) +
-          (this.#includeUsage ? this.#usage() : '') +
+          this.#chunk(extrasOf(this.#turn, this.#shape), finishReason(event.finish_reason)) +
+          (this.#includeUsage ? this.#frame([], usageOf(this.#turn.usage)) : '') +
           DONE
         )
       default:
@@ -97,20 +88,13 @@ export class CompletionEncoder implements TurnEncoder {
     return frame(errorBody(failure))
   }
 
-  /** Prepares the text that all chunks have in common. */
-  #begin(): void {
-    const head = { ...headOf(this.#turn, this.#shape, 'chat.completion.chunk'), choices: [] }
-    this.#before = `data: ${JSON.stringify(head).slice(0, -2)}{"index":0,"delta":`
-    this.#after = afterDelta(this.#includeUsage)
+  #chunk(delta: object, finish: string | null = null): string {
+    return this.#frame([{ index: 0, delta, finish_reason: finish }], null)
   }
 
-  #chunk(delta: string, finish: string | null = null): string {
-    return `${this.#before}${delta},"finish_reason":${JSON.stringify(finish)}${this.#after}`
-  }
-
-  #usage(): string {
+  #frame(choices: object[], usage: object | null): string {
     const head = headOf(this.#turn, this.#shape, 'chat.completion.chunk')
-    return frame({ ...head, choices: [], usage: usageOf(this.#turn.usage) })
+    return frame({ ...head, choices, ...(this.#includeUsage && { usage }) })
   }
 }
 

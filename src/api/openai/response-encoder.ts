@@ -11,8 +11,8 @@ import type { Failure } from '../../errors'
 import { textOf } from '../../lib/parts'
 import type { TurnEvent } from '../../turn/events'
 import { emptyTurn, fold, type Turn } from '../../turn/fold'
-import type { Wording } from '../../turn/wording'
-import { COMMENT, HEARTBEAT_MS } from '../shared/event-stream'
+import { writeDelta } from '../../turn/wording'
+import { eventWording } from '../shared/event-stream'
 import { sourcesOf } from '../shared/sources'
 import type { TurnEncoder } from '../shared/stream'
 import { type CompletionShape, citedPlaces } from './encoder'
@@ -34,32 +34,24 @@ const INCOMPLETE: Record<string, string> = { length: 'max_output_tokens', conten
 /** Frames before the first piece of text (`#begin`). */
 const FRAMES_BEFORE = 4
 
-/** How the conversation's object writes the pieces of an answer. */
-export const DELTA_WORDING: Wording = {
-  line: [
-    'event: response.output_text.delta\ndata: {"type":"response.output_text.delta","sequence_number":',
-    { slot: 'piece', from: FRAMES_BEFORE },
-    ',"item_id":"msg_',
-    { slot: 'conversation' },
-    '.',
-    { slot: 'turn' },
-    '","output_index":0,"content_index":0,"delta":"',
-    { slot: 'text' },
-    '","logprobs":[]}\n\n',
-  ],
-  escapes: 'json',
-  heartbeat: COMMENT,
-  heartbeatMs: HEARTBEAT_MS,
-}
+/** How the pieces of an answer are written. */
+export const DELTA_WORDING = eventWording([
+  'event: response.output_text.delta\ndata: {"type":"response.output_text.delta","sequence_number":',
+  { slot: 'piece', from: FRAMES_BEFORE },
+  ',"item_id":"msg_',
+  { slot: 'conversation' },
+  '.',
+  { slot: 'turn' },
+  '","output_index":0,"content_index":0,"delta":"',
+  { slot: 'text' },
+  '","logprobs":[]}\n\n',
+])
 
 export class ResponseEncoder implements TurnEncoder {
   readonly #shape: ResponseShape
   readonly #turn: Turn = emptyTurn()
   #sequence = 0
   #begun = false
-  /** a delta's frame, before its number, and between that and its text */
-  #before = ''
-  #between = ''
 
   constructor(shape: ResponseShape) {
     this.#shape = shape
@@ -72,7 +64,7 @@ export class ResponseEncoder implements TurnEncoder {
         this.#begun = true
         return this.#begin()
       case 'delta':
-        return this.#delta(event.text)
+        return writeDelta(DELTA_WORDING, event, this.#sequence++ - FRAMES_BEFORE)
       case 'done':
         return this.#end()
       default:
@@ -93,16 +85,6 @@ export class ResponseEncoder implements TurnEncoder {
 
   passed(pieces: number): void {
     this.#sequence += pieces
-  }
-
-  /** The text that all deltas have in common is built once. */
-  #delta(text: string): string {
-    if (this.#before === '') {
-      const type = 'response.output_text.delta'
-      this.#before = `event: ${type}\ndata: {"type":"${type}","sequence_number":`
-      this.#between = `,${JSON.stringify(this.#place()).slice(1, -1)},"delta":`
-    }
-    return `${this.#before}${this.#sequence++}${this.#between}${JSON.stringify(text)},"logprobs":[]}\n\n`
   }
 
   #begin(): string {

@@ -2,23 +2,19 @@
 import type { Failure } from '../../errors'
 import type { TurnEvent } from '../../turn/events'
 import { emptyTurn, fold, type Turn } from '../../turn/fold'
-import type { Wording } from '../../turn/wording'
-import { COMMENT, HEARTBEAT_MS } from '../shared/event-stream'
+import { type Wording, writeDelta } from '../../turn/wording'
+import { eventWording } from '../shared/event-stream'
 import type { TurnEncoder } from '../shared/stream'
 import type { Json } from './route'
 
-/** How the conversation's object writes the pieces of an answer. @param hasMemory whether events carry ids */
-export const answerWording = (hasMemory: boolean): Wording => ({
-  line: [
+/** How the pieces of an answer are written. @param hasMemory whether events carry ids */
+export const answerWording = (hasMemory: boolean): Wording =>
+  eventWording([
     ...(hasMemory ? (['id: ', { slot: 'turn' }, '.', { slot: 'seq' }, '\n'] as const) : []),
     'event: answer\ndata: {"text":"',
     { slot: 'text' },
     '"}\n\n',
-  ],
-  escapes: 'json',
-  heartbeat: COMMENT,
-  heartbeatMs: HEARTBEAT_MS,
-})
+  ])
 
 interface Searched {
   /** the reply of the search alone */
@@ -49,7 +45,7 @@ export class AnswerEncoder implements TurnEncoder {
   encode(event: TurnEvent): string {
     fold(this.#turn, event)
     const head = this.#opening()
-    if (event.type === 'delta') return head + this.#written(event, 'answer', { text: event.text })
+    if (event.type === 'delta') return head + writeDelta(answerWording(this.#searched.hasMemory), event)
     if (event.type === 'done') return head + this.#written(event, 'done', this.#searched.whole(this.#turn))
     return head
   }

@@ -10,29 +10,24 @@
  */
 import { textOf } from '../../lib/parts'
 import type { SearchReply, TurnEvent } from '../../turn/events'
-import type { Wording } from '../../turn/wording'
-import { COMMENT, HEARTBEAT_MS } from '../shared/event-stream'
+import { writeDelta } from '../../turn/wording'
+import { eventWording } from '../shared/event-stream'
 import { asAsked, repliesOf } from '../shared/results'
 import { wordsOf } from './errors'
 
 /** How long a client waits before it reconnects, in milliseconds. Sent once, at the beginning of a stream. */
 export const RETRY = 'retry: 1000\n\n'
 
-/** How the conversation's object writes the pieces of an answer. */
-export const LOG_WORDING: Wording = {
-  line: [
-    'id: ',
-    { slot: 'turn' },
-    '.',
-    { slot: 'seq' },
-    '\nevent: delta\ndata: {"text":"',
-    { slot: 'text' },
-    '"}\n\n',
-  ],
-  escapes: 'json',
-  heartbeat: COMMENT,
-  heartbeatMs: HEARTBEAT_MS,
-}
+/** How the pieces of an answer are written. */
+export const LOG_WORDING = eventWording([
+  'id: ',
+  { slot: 'turn' },
+  '.',
+  { slot: 'seq' },
+  '\nevent: delta\ndata: {"text":"',
+  { slot: 'text' },
+  '"}\n\n',
+])
 
 export class LogEncoder {
   /** the engine's replies, kept until their `retrieval` event */
@@ -47,6 +42,7 @@ export class LogEncoder {
     }
     // Clients only know text parts of an answer so far.
     if (event.type === 'history' || event.type === 'part') return ''
+    if (event.type === 'delta') return writeDelta(LOG_WORDING, event)
     const { type, turn, seq } = event
     return `id: ${turn}.${seq}\nevent: ${type}\ndata: ${JSON.stringify(this.#dataOf(event))}\n\n`
   }

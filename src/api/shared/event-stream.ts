@@ -7,6 +7,7 @@
 import { interrupted } from '../../turn/errors'
 import { INTERRUPTION_SEQ, type TurnEvent } from '../../turn/events'
 import { Heartbeat } from '../../turn/heartbeat'
+import type { Wording } from '../../turn/wording'
 import type { EventReader } from './read'
 
 /** Writes a log in a protocol's words. Each stream has its own encoder, which may keep state. */
@@ -43,6 +44,14 @@ export const COMMENT = ': ping\n\n'
 
 /** Proxies and load balancers close an idle connection after 30 s at the earliest. */
 export const HEARTBEAT_MS = 15_000
+
+/** How pieces are written that are JSON in server-sent events. @param line see Wording */
+export const eventWording = (line: Wording['line']): Wording => ({
+  line,
+  escapes: 'json',
+  heartbeat: COMMENT,
+  heartbeatMs: HEARTBEAT_MS,
+})
 
 const HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',

@@ -11,7 +11,7 @@ import { asciiJson } from '../../lib/ascii-json'
 import { textOf } from '../../lib/parts'
 import type { HistoryMessage, TurnEvent } from '../../turn/events'
 import { allFailed, emptyTurn, fold, type Turn } from '../../turn/fold'
-import type { Wording } from '../../turn/wording'
+import { type LineWording, writeDelta } from '../../turn/wording'
 import { asAsked, repliesOf, shownReply } from '../shared/results'
 import type { TurnEncoder } from '../shared/stream'
 import { type Shape, told } from './errors'
@@ -66,15 +66,14 @@ const historyObject = (history: HistoryMessage[], shape: AnswerShape): Record<st
   ttl: shape.ttl,
 })
 
-/** One piece of the answer: `data: {"conversation_id":"...","message":"..."}`. Flat, as servers send it. */
-export const encodeMessage = (conversationId: string, message: string): string =>
-  `data: {"conversation_id":${asciiJson(conversationId)},"message":${asciiJson(message)}}\n\n`
-
-/** The same, for the conversation's object. */
-export const MESSAGE_WORDING: Pick<Wording, 'line' | 'escapes'> = {
+/** How a piece of the answer is written: `data: {"conversation_id":"...","message":"..."}`. Flat, as servers send it. */
+export const MESSAGE_WORDING: LineWording = {
   line: ['data: {"conversation_id":"', { slot: 'conversation' }, '","message":"', { slot: 'text' }, '"}\n\n'],
   escapes: 'ascii',
 }
+
+export const encodeMessage = (conversation_id: string, text: string): string =>
+  writeDelta(MESSAGE_WORDING, { conversation_id, text, turn: 0, seq: 0 })
 
 /**
  * The end of a stream: an empty piece, the end marker, and the whole response. The response also has the id and an empty

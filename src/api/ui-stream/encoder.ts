@@ -10,8 +10,7 @@
 import type { Failure } from '../../errors'
 import type { Citation, TurnEvent } from '../../turn/events'
 import { emptyTurn, fold, type Turn } from '../../turn/fold'
-import type { Wording } from '../../turn/wording'
-import { COMMENT, HEARTBEAT_MS } from '../shared/event-stream'
+import { eventWording } from '../shared/event-stream'
 import { CitationLinks } from '../shared/linked-citations'
 import { type AnswerSource, type SourceFields, sourceId, sourcesOf } from '../shared/sources'
 import type { TurnEncoder } from '../shared/stream'
@@ -27,12 +26,11 @@ export interface UiStreamShape {
 const DONE = 'data: [DONE]\n\n'
 
 /** How the conversation's object writes the pieces of an answer whose citations are parts. */
-export const TEXT_DELTA_WORDING: Wording = {
-  line: ['data: {"type":"text-delta","id":"text-1","delta":"', { slot: 'text' }, '"}\n\n'],
-  escapes: 'json',
-  heartbeat: COMMENT,
-  heartbeatMs: HEARTBEAT_MS,
-}
+export const TEXT_DELTA_WORDING = eventWording([
+  'data: {"type":"text-delta","id":"text-1","delta":"',
+  { slot: 'text' },
+  '"}\n\n',
+])
 
 const part = (content: Record<string, unknown>): string => `data: ${JSON.stringify(content)}\n\n`
 
