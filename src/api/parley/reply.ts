@@ -1,9 +1,10 @@
 /** Replies on Parley's own routes: the log of a conversation as server-sent events, or a turn as one JSON object. */
 import type { Answering } from '../../conversation/ask'
+import { settlesWithin } from '../../lib/settles'
 import { deliver } from '../http/deliver'
 import { COMMENT, type EventEncoder, streamEvents } from '../shared/event-stream'
 import { type EventReader, throwFailure } from '../shared/read'
-import { OPENINGS, Patience, wholeTurn } from '../shared/stream'
+import { OPENINGS, wholeTurn } from '../shared/stream'
 import { answerOf } from './answer'
 import { LogEncoder, RETRY } from './encoder'
 
@@ -15,11 +16,9 @@ import { LogEncoder, RETRY } from './encoder'
  */
 export async function answerStreaming(read: EventReader, headers: Record<string, string>): Promise<Response> {
   const first = read()
-  const patience = new Patience(OPENINGS.event.graceMs)
-  const begun = await Promise.race([first.catch(() => undefined), patience.over]).finally(() =>
-    patience.stop(),
-  )
-  if (begun && begun !== 'over') throwFailure(begun[0]!)
+  const isQuick = await settlesWithin(OPENINGS.event.graceMs, first).catch(() => false)
+  const [event] = (isQuick && (await first)) || []
+  if (event) throwFailure(event)
   return streamLog(read, headers, first)
 }
 

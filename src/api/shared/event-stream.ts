@@ -1,8 +1,8 @@
 /**
  * Streams a log of events as an HTTP reply while the log grows. A protocol's encoder writes the events.
  *
- * Each piece of text is read once, parsed once and written once. There is no TransformStream in between: in workerd one
- * costs as much as everything else here.
+ * Each piece of text is read once, parsed once and written once. The body is workerd's own identity stream: to write to it
+ * costs a tenth less than a stream that is pulled.
  */
 import { interrupted } from '../../turn/errors'
 import { INTERRUPTION_SEQ, type TurnEvent } from '../../turn/events'
@@ -60,172 +60,142 @@ const HEADERS = {
 
 /** A reply with status 200. A reader who disconnects stops reading; the turn goes on until somebody stops it. */
 export function streamEvents(read: EventReader, encoder: EventEncoder, stream: EventStream): Response {
-  const body = read.words ? bodyWithWords(read, encoder, stream) : bodyOf(read, encoder, stream)
-  return new Response(body, { headers: { ...HEADERS, ...stream.headers } })
+  const { headers, heartbeat, heartbeatMs = HEARTBEAT_MS } = stream
+  const output = new Output(heartbeat, heartbeatMs, () => {
+    void read.words?.cancel().catch(() => {})
+    void read.stop()
+  })
+  void writeLog(output, read, encoder, stream)
+    .then(() => output.end())
+    .catch(() => output.leave())
+  return new Response(output.body, { headers: { ...HEADERS, ...headers } })
 }
 
-function bodyOf(
+/** Writes a log to its end. @throws Error if the reader has left */
+async function writeLog(
+  output: Output,
   read: EventReader,
   encoder: EventEncoder,
-  { head, heartbeat, heartbeatMs = HEARTBEAT_MS, pending }: EventStream,
-): ReadableStream<Uint8Array> {
-  const bytes = new TextEncoder()
-  let begun = pending
-  let left = false
-  let beating: Heartbeat | undefined
-
-  const next = async (): Promise<Words> => {
-    try {
-      return encoder.encode(await (begun ?? read()))
-    } catch (error) {
-      return { text: left ? '' : encoder.breakOff(error), end: true }
-    } finally {
-      begun = undefined
-    }
+  { head, pending }: EventStream,
+): Promise<void> {
+  /** @returns whether the stream ends with these events */
+  const put = async (events: TurnEvent[] | undefined): Promise<boolean> => {
+    const { text, end } = encoder.encode(events)
+    await output.write(text)
+    return end
   }
-
-  return new ReadableStream<Uint8Array>({
-    start(controller) {
-      controller.enqueue(bytes.encode(head.text))
-      if (head.end) {
-        controller.close()
+  try {
+    await output.write(head.text)
+    if (head.end) return
+    let { words } = read
+    let events = await (pending ?? read())
+    for (;;) {
+      // A turn that ran again has other words, and its events contain them.
+      if (read.wasResumed?.()) words = undefined
+      const first = words && events ? events.findIndex(({ type }) => type === 'delta') : -1
+      if (!words || !events || first < 0) {
+        if (await put(events)) return
+        events = await read()
+        continue
+      }
+      // The pieces after the first one were written by the conversation's object (turn/wording.ts).
+      await put(events.slice(0, first + 1))
+      const isWhole = await output.copy(words)
+      words = undefined
+      const later: TurnEvent[] | undefined =
+        events.length > first + 1 ? events.slice(first + 1) : await read()
+      if (!isWhole || read.wasResumed?.()) {
+        // What follows is numbered after all that may have been written.
+        encoder.passed?.(INTERRUPTION_SEQ)
+        await put([await errorOf(read, later)])
         return
       }
-      beating = new Heartbeat(heartbeatMs, () => controller.enqueue(bytes.encode(heartbeat)))
-    },
-    async pull(controller) {
-      for (let written = false; !written; ) {
-        const { text, end } = await next()
-        if (left) return
-        written = text !== ''
-        if (written) {
-          beating?.written()
-          controller.enqueue(bytes.encode(text))
-        }
-        if (end) {
-          beating?.stop()
-          controller.close()
-          return
-        }
-      }
-    },
-    async cancel() {
-      left = true
-      beating?.stop()
-      await read.stop()
-    },
-  })
+      if (later) encoder.passed?.(later[0]!.seq - events[first]!.seq - 1)
+      events = later
+    }
+  } catch (error) {
+    if (!output.left) await output.write(encoder.breakOff(error))
+  }
 }
 
 /**
- * The same, with the pieces of the answer written by the conversation's object (turn/wording.ts). The runtime copies
- * them from stream to stream, and JavaScript continues with the event after them.
+ * The error that ends a turn, for a stream that may have missed some of its words.
+ * @throws ApiError 503 for an answer that is complete: the client gets it by asking again
  */
-function bodyWithWords(
-  read: EventReader,
-  encoder: EventEncoder,
-  { head, heartbeat, heartbeatMs = HEARTBEAT_MS, pending }: EventStream,
-): ReadableStream<Uint8Array> {
-  const bytes = new TextEncoder()
-  const { readable, writable } = new IdentityTransformStream()
-  /** the words that were not copied yet */
-  let words = read.words
-  /** number of the piece before the copied words */
-  let before: number | undefined
-  /** whether some of the words may be missing */
-  let isTorn = false
-  let left = false
-  let begun = pending
-  let writer = writable.getWriter()
-  let held: typeof writer | undefined
-  let beating: Heartbeat | undefined
+async function errorOf(read: EventReader, from: TurnEvent[] | undefined): Promise<TurnEvent> {
+  for (let events = from; events; events = await read()) {
+    const last = events.at(-1)!
+    if (last.type === 'error') return last
+    if (last.type === 'done') break
+  }
+  throw interrupted()
+}
 
-  const take = (): void => {
-    const taken = writer
+/** The body of a reply: text, another stream within it, and a heartbeat where nothing else is written. */
+class Output {
+  readonly body: ReadableStream<Uint8Array>
+  /** whether the reader has left */
+  left = false
+  readonly #writable: WritableStream<Uint8Array>
+  readonly #bytes = new TextEncoder()
+  readonly #onLeft: () => void
+  readonly #beat: () => Heartbeat
+  #writer: WritableStreamDefaultWriter<Uint8Array> | undefined
+  #beating: Heartbeat | undefined
+
+  constructor(heartbeat: string, heartbeatMs: number, onLeft: () => void) {
+    const { readable, writable } = new IdentityTransformStream()
+    this.body = readable
+    this.#writable = writable
+    this.#onLeft = onLeft
+    this.#beat = () => new Heartbeat(heartbeatMs, () => void this.write(heartbeat).catch(() => {}))
+    this.#take()
+  }
+
+  #take(): void {
+    const writer = this.#writable.getWriter()
     // `closed` also rejects when the writer releases its lock.
-    taken.closed.catch(() => {
-      if (held === taken) leave()
+    writer.closed.catch(() => {
+      if (this.#writer === writer) this.leave()
     })
-    held = taken
-    beating = new Heartbeat(heartbeatMs, () => void write(heartbeat).catch(() => {}))
+    this.#writer = writer
+    this.#beating = this.#beat()
   }
-  const leave = (): void => {
-    if (left) return
-    left = true
-    beating?.stop()
-    void words?.cancel().catch(() => {})
-    void read.stop()
-  }
-  const write = async (text: string): Promise<void> => {
+
+  /** @throws Error if the reader has left */
+  async write(text: string): Promise<void> {
     if (text === '') return
-    beating?.written()
-    await writer.write(bytes.encode(text))
+    this.#beating?.written()
+    await this.#writer?.write(this.#bytes.encode(text))
   }
 
-  /** Writes the words. If the object dies meanwhile, it is unknown which of them were written. */
-  const copy = async (source: ReadableStream<Uint8Array>): Promise<void> => {
-    beating?.stop()
-    held = undefined
-    writer.releaseLock()
-    isTorn = await source.pipeTo(writable, { preventClose: true, preventAbort: true }).then(
-      () => false,
+  /**
+   * Copies a stream. The runtime does it, and no JavaScript runs for its pieces.
+   * @returns false if it broke off. It is unknown then how much of it was written
+   */
+  async copy(source: ReadableStream<Uint8Array>): Promise<boolean> {
+    this.#beating?.stop()
+    const writer = this.#writer
+    this.#writer = undefined
+    writer?.releaseLock()
+    const isWhole = await source.pipeTo(this.#writable, { preventClose: true, preventAbort: true }).then(
       () => true,
+      () => false,
     )
-    // What follows is numbered after all that may have been written.
-    if (isTorn) encoder.passed?.(INTERRUPTION_SEQ)
-    writer = writable.getWriter()
-    take()
+    this.#take()
+    return isWhole
   }
 
-  /** Writes events. @returns whether the stream ends with them */
-  const put = async (events: TurnEvent[] | undefined): Promise<boolean> => {
-    const { text, end } = encoder.encode(events)
-    await write(text)
-    return end
+  /** Call this if the reader has left. */
+  leave(): void {
+    if (this.left) return
+    this.left = true
+    this.#beating?.stop()
+    this.#onLeft()
   }
 
-  const next = async (): Promise<boolean> => {
-    const events = await (begun ?? read())
-    begun = undefined
-    if (read.wasResumed?.()) {
-      isTorn ||= before !== undefined
-      // A turn that ran again has other words, and its events contain them.
-      words = undefined
-    }
-    if (isTorn) {
-      const rest = events?.filter(({ type }) => type !== 'delta')
-      // The answer is complete, but this stream missed parts of it. The client gets it by asking again.
-      if (rest?.at(-1)?.type === 'done') throw interrupted()
-      return put(rest)
-    }
-    const [follows] = events ?? []
-    if (before !== undefined && follows) {
-      encoder.passed?.(follows.seq - before - 1)
-      before = undefined
-    }
-    const first = words ? (events?.findIndex(({ type }) => type === 'delta') ?? -1) : -1
-    if (!words || !events || first < 0) return put(events)
-    const source = words
-    words = undefined
-    before = events[first]!.seq
-    await put(events.slice(0, first + 1))
-    await copy(source)
-    const later = events.slice(first + 1)
-    if (later.length > 0) begun = Promise.resolve(later)
-    return false
+  async end(): Promise<void> {
+    this.#beating?.stop()
+    if (!this.left) await this.#writer?.close()
   }
-
-  const run = async (): Promise<void> => {
-    take()
-    try {
-      await write(head.text)
-      for (let end = head.end; !end && !left; ) end = await next()
-    } catch (error) {
-      if (!left) await write(encoder.breakOff(error))
-    }
-    beating?.stop()
-    if (!left) await writer.close()
-  }
-  void run().catch(leave)
-  return readable
 }

@@ -1,5 +1,6 @@
 /** One turn as an HTTP reply: streamed while it runs, or whole at its end. */
 import type { Failure } from '../../errors'
+import { settlesWithin } from '../../lib/settles'
 import type { TurnEvent } from '../../turn/events'
 import { emptyTurn, fold, type Turn } from '../../turn/fold'
 import { failureOf } from '../http/response'
@@ -140,35 +141,14 @@ export const OPENINGS = {
 /** Reads until the reply may begin. @throws ApiError if the turn fails before that */
 export async function readHead(read: EventReader, { awaits, graceMs }: Opening): Promise<TurnHead> {
   const events: TurnEvent[] = []
-  const patience = new Patience(graceMs)
-  try {
-    for (;;) {
-      const pending = read()
-      const batch = await Promise.race([pending, patience.over])
-      if (batch === 'over') return { events, pending }
-      for (const event of batch ?? endless()) {
-        throwFailure(event)
-        events.push(event)
-      }
-      if (!awaits || events.some(({ type }) => awaits.includes(type))) return { events }
+  const until = Date.now() + graceMs
+  for (;;) {
+    const pending = read()
+    if (!(await settlesWithin(Math.max(0, until - Date.now()), pending))) return { events, pending }
+    for (const event of (await pending) ?? endless()) {
+      throwFailure(event)
+      events.push(event)
     }
-  } finally {
-    patience.stop()
-  }
-}
-
-/** A wait with a time limit. */
-export class Patience {
-  readonly over: Promise<'over'>
-  readonly #timer: ReturnType<typeof setTimeout>
-
-  constructor(ms: number) {
-    const { promise, resolve } = Promise.withResolvers<'over'>()
-    this.over = promise
-    this.#timer = setTimeout(() => resolve('over'), ms)
-  }
-
-  stop(): void {
-    clearTimeout(this.#timer)
+    if (!awaits || events.some(({ type }) => awaits.includes(type))) return { events }
   }
 }
