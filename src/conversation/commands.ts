@@ -55,8 +55,6 @@ export interface SaidMessage {
 export const isChange = ({ what }: Command): boolean =>
   what === 'title' || what === 'answer' || what === 'forget'
 
-/** Later than any ttl ends, and still a date that every part of the platform can hold. */
-const LAST_MOMENT = 8e15
 const RETRY_SECONDS = 5
 
 /**
@@ -94,7 +92,7 @@ export async function tell(state: ConversationState, env: Cloudflare.Env, comman
     return 0
   }
   state.introduce(command, now)
-  state.records.putBeginning(entryOf(state, command, now))
+  state.records.putBeginning(state.entry(command, now))
   await state.records.settle()
   if (!state.records.empty)
     throw new ApiError(503, 'The conversation cannot be stored now. Try again.', RETRY_SECONDS)
@@ -117,20 +115,6 @@ async function recorded(state: ConversationState, turn: number): Promise<void> {
   await settlesWithin(PATIENCE_MS, delivered())
 }
 
-const entryOf = (
-  state: ConversationState,
-  { conversationId, historyId, modelId, ttl, details }: Whose,
-  now: number,
-) => ({
-  id: conversationId,
-  historyId,
-  modelId,
-  ...state.row,
-  updatedAt: now,
-  expiresAt: Math.min(now + ttl * 1000, LAST_MOMENT),
-  ...(details !== undefined && { details }),
-})
-
 async function say(
   state: ConversationState,
   env: Cloudflare.Env,
@@ -139,7 +123,7 @@ async function say(
 ): Promise<number> {
   const { conversationId, historyId, modelId, input, response, more, asker } = command
   state.introduce({ ...command, title: input }, now)
-  const conversation = entryOf(state, command, now)
+  const conversation = state.entry(command, now)
   const turn = state.log.begin(now, conversation.expiresAt)
   const bodies: LogEventBody[] = [
     { type: 'question', question: contentOf(input) },

@@ -1,5 +1,6 @@
 /** Everything that a Conversation object stores, from its first turn until it is deleted. */
 
+import type { ConversationEntry } from '../db/conversations'
 import { readStored } from '../lib/stored-json'
 import type { Asker, AskRequest } from '../turn/request'
 import { logTurn } from '../turn/turn-line'
@@ -28,11 +29,18 @@ type Introduction = Pick<AskRequest, 'asker' | 'protocol' | 'historyId' | 'found
 /** The owner of a conversation that nobody has begun here. Only the admin key reads it. */
 const ADMIN_OWNER: Owner = { owner: ADMIN.owner, userId: '' }
 
+/** Later than any ttl ends, and still a date that every part of the platform can hold. */
+const LAST_MOMENT = 8e15
+
+/** When something said now expires, in milliseconds since 1970. @param ttl in seconds */
+export const expiryOf = (ttl: number, now: number): number => Math.min(now + ttl * 1000, LAST_MOMENT)
+
 export class ConversationState {
   readonly log: TurnLog
   readonly outbox: Outbox
   readonly records: Records
   readonly #sql: SqlStorage
+  readonly #id: string
   readonly #self: Self
   #closed = false
   /** turns that were running when this object died, by their request's fingerprint */
@@ -67,6 +75,7 @@ export class ConversationState {
   constructor(sql: SqlStorage, env: Cloudflare.Env, conversationId: string, onErased: () => void) {
     migrate(sql)
     this.#sql = sql
+    this.#id = conversationId
     const self = readMeta(sql, 'self')
     this.#self = self ?? {
       incarnation: crypto.randomUUID(),
@@ -164,11 +173,31 @@ export class ConversationState {
     return first
   }
 
-  /** Its row in D1, as far as it is known here. */
-  get row(): Required<Owner> & { protocol: string; title: string; createdAt: number } {
+  /** Its row in D1, if something is said in it now. @param ttl in seconds @param details JSON that is stored with it */
+  entry(
+    {
+      historyId,
+      modelId,
+      ttl,
+      details,
+    }: { historyId: string; modelId: string; ttl: number; details?: string | undefined },
+    now: number,
+  ): ConversationEntry {
     const { owner, protocol, title, created_at: createdAt } = this.#self
     if (!owner) throw new Error('A conversation that nobody has begun has no row.')
-    return { owner: owner.owner, userId: owner.userId, proof: owner.proof ?? '', protocol, title, createdAt }
+    return {
+      id: this.#id,
+      historyId,
+      modelId,
+      ...owner,
+      proof: owner.proof ?? '',
+      protocol,
+      title,
+      createdAt,
+      updatedAt: now,
+      expiresAt: expiryOf(ttl, now),
+      ...(details !== undefined && { details }),
+    }
   }
 
   set title(title: string) {

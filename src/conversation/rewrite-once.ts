@@ -14,11 +14,10 @@ import { fitHistory } from '../turn/budget'
 import type { Given } from '../turn/caller-passages'
 import type { CallTrace } from '../turn/events'
 import { readHistory, toChat } from '../turn/look-back'
-import type { TurnPorts } from '../turn/ports'
 import { familyOf, standalonePrompt } from '../turn/prompt'
 import { Tracer } from '../turn/trace'
 import { lastOf } from './prefetch'
-import { languageModelOf, rewriterOf } from './turn-models'
+import { withModels } from './turn-models'
 
 interface FollowUp {
   /** the conversation that the question follows up on, which its caller may read */
@@ -68,9 +67,16 @@ export async function rewriteOnce(
     stream: false,
   }
   let call: CallTrace | undefined
+  const none = () => Promise.reject(new Error('A rewriting searches and stores nothing.'))
   const tracer = new Tracer(
-    portsOf(env, { model, trail }, looking, (told) => {
-      call = told
+    withModels(env, { model }, trail, {
+      ...looking,
+      search: none,
+      schema: none,
+      store: none,
+      emit: (event) => {
+        if (event.type === 'call') call = event.call
+      },
     }),
   )
   try {
@@ -82,29 +88,6 @@ export async function rewriteOnce(
     throw error
   } finally {
     charge(env, owner, tracer.spending(model.id), trail)
-  }
-}
-
-/** What a single call needs of a turn's ports. */
-function portsOf(
-  env: Cloudflare.Env,
-  { model, trail }: { model: ConversationModelConfig; trail: Trail },
-  looking: Pick<TurnPorts, 'messages' | 'ttls' | 'now'>,
-  onCall: (call: CallTrace) => void,
-): TurnPorts {
-  const none = () => Promise.reject(new Error('A rewriting searches and stores nothing.'))
-  return {
-    ...looking,
-    get model() {
-      return languageModelOf(model, env, trail)
-    },
-    rewriter: () => rewriterOf(model, env, trail),
-    search: none,
-    schema: none,
-    store: none,
-    emit: (event) => {
-      if (event.type === 'call') onCall(event.call)
-    },
   }
 }
 

@@ -4,7 +4,6 @@ import { database } from '../db/client'
 import { recordCost } from '../db/turns'
 import { dayOf } from '../db/usage'
 import { logFailure, unwrap } from '../errors'
-import { withSettings } from '../models/sampling'
 import type { LogEventBody } from '../turn/events'
 import { emptyTurn, foldBody } from '../turn/fold'
 import type { AskRequest, Single } from '../turn/request'
@@ -16,7 +15,7 @@ import { conversationObject } from './conversation-object'
 import { Reader, type Reads } from './reader'
 import { Reservation } from './reservation'
 import { searchPorts } from './search-ports'
-import { languageModelOf, rewriterOf } from './turn-models'
+import { withModels } from './turn-models'
 import { TurnStream } from './turn-stream'
 
 /**
@@ -41,7 +40,7 @@ export async function askOnce(env: Cloudflare.Env, single: Single, conversationI
  */
 export function answerOnce(env: Cloudflare.Env, single: Single, conversationId = ''): Reads {
   const request: AskRequest = { searches: [], ...single, conversationId, continues: false }
-  const { model, asker, settings, words } = request
+  const { asker, words } = request
   const trail = { requestId: single.requestId }
   const left = new AbortController()
   const clock = new TurnClock()
@@ -60,21 +59,13 @@ export function answerOnce(env: Cloudflare.Env, single: Single, conversationId =
     }
     stream.emit(body)
   }
-  const ports = {
-    get model() {
-      return languageModelOf(model, env, trail)
-    },
-    get answerer() {
-      return settings && languageModelOf(withSettings(model, settings), env, trail)
-    },
-    rewriter: () => rewriterOf(model, env, trail),
+  const ports = withModels(env, request, trail, {
     ...searchPorts(env, request),
     messages: async () => ({ messages: [], complete: true }),
     ttls: async () => new Map<string, number>(),
     store: async () => ({ ok: true, value: undefined }) as const,
     emit,
-    now: () => Date.now(),
-  }
+  })
   const reservation = new Reservation(env, request, trail)
   const run = async () => {
     const spentBudget = await reservation.take()

@@ -8,19 +8,43 @@ import { silenceOf } from '../models/call'
 import type { ConversationModelConfig, LanguageModel } from '../models/language-model'
 import { createLanguageModel } from '../models/providers'
 import { type Candidate, resilient } from '../models/resilient'
+import { withSettings } from '../models/sampling'
 import { findModel } from '../registry/models'
 import { siblingOf } from '../registry/named-models'
+import type { TurnPorts } from '../turn/ports'
+import type { AskRequest } from '../turn/request'
+
+type ModelPorts = Pick<TurnPorts, 'model' | 'answerer' | 'rewriter' | 'now'>
+
+/**
+ * A turn's ports with its models and its clock. Models are made when they are first used, so that an unknown namespace becomes the
+ * turn's error.
+ * @param settings of the request, for its answer @param trail of the turn, for the log
+ */
+export const withModels = (
+  env: Cloudflare.Env,
+  { model: config, settings }: Pick<AskRequest, 'model' | 'settings'>,
+  trail: Trail,
+  ports: Omit<TurnPorts, keyof ModelPorts>,
+): TurnPorts => ({
+  ...ports,
+  get model() {
+    return languageModelOf(config, env, trail)
+  },
+  get answerer() {
+    return settings && languageModelOf(withSettings(config, settings), env, trail)
+  },
+  rewriter: () => rewriterOf(config, env, trail),
+  now: () => Date.now(),
+})
 
 /**
  * A model ready to be called, with its fallbacks behind it.
  * @param trail of the turn, for the log
  * @throws ApiError 400 for an unknown namespace
  */
-export const languageModelOf = (
-  config: ConversationModelConfig,
-  env: Cloudflare.Env,
-  trail: Trail,
-): LanguageModel => resilient(candidate(config, env), { others: () => fallbacksOf(config, env, trail) })
+const languageModelOf = (config: ConversationModelConfig, env: Cloudflare.Env, trail: Trail): LanguageModel =>
+  resilient(candidate(config, env), { others: () => fallbacksOf(config, env, trail) })
 
 /**
  * The model that writes standalone questions and suggestions, if one is named. If it fails for any reason, the

@@ -6,7 +6,6 @@ import { type Cost, recordCost, type Spent, type TurnRecord, takeBackTurn } from
 import { dayOf } from '../db/usage'
 import { type ApiError, coded, logFailure, type Outcome, storageFull, type Trail } from '../errors'
 import { textOf, withoutFileTexts } from '../lib/parts'
-import { withSettings } from '../models/sampling'
 import { historyStore } from '../registry/engines'
 import type { RecentMessages } from '../search/types'
 import { errorOf, stopped, unknownConversation } from '../turn/errors'
@@ -17,21 +16,18 @@ import { errorEvent, runTurn } from '../turn/run'
 import { isNothing, type Spending, spendingOf } from '../turn/spending'
 import { logTurn, TurnClock } from '../turn/turn-line'
 import { conversationObject } from './conversation-object'
-import type { ConversationState } from './conversation-state'
+import { type ConversationState, expiryOf } from './conversation-state'
 import { copyTurn, withoutRepeats } from './copy'
 import { identityOf } from './repeated-requests'
 import { Reservation } from './reservation'
 import { type SearchPorts, searchAhead, searchPorts } from './search-ports'
-import { languageModelOf, rewriterOf } from './turn-models'
+import { rewriterOf, withModels } from './turn-models'
 import type { QueuedTurn, Surroundings } from './turn-queue'
 import { documentsOf, turnRow } from './turn-row'
 import { TurnStream } from './turn-stream'
 
 /** A turn's spending is recorded at least this often, in milliseconds. Each record is a row that is billed. */
 const NOTE_MS = 5_000
-
-/** Later than any ttl ends, and still a date that every part of the platform can hold. */
-const LAST_MOMENT = 8e15
 
 export class TurnRun {
   readonly #queued: QueuedTurn
@@ -268,34 +264,23 @@ export class TurnRun {
     searching: SearchPorts | undefined,
     result: Pick<TurnPorts, 'emit' | 'store'>,
   ): TurnPorts {
-    const env = this.#env
-    const trail = this.#trail
     const { request } = this.#queued
-    return {
+    return withModels(this.#env, request, this.#trail, {
       ...result,
-      // Created on first use, so that an unknown namespace becomes the turn's error.
-      get model() {
-        return languageModelOf(request.model, env, trail)
-      },
-      get answerer() {
-        return request.settings && languageModelOf(withSettings(request.model, request.settings), env, trail)
-      },
+      ...(searching ?? searchPorts(this.#env, request)),
       spends: (spent) => {
         this.#spent = spent
       },
-      rewriter: () => rewriterOf(request.model, env, trail),
-      ...(searching ?? searchPorts(env, request)),
       known,
       messages: async (bytes) =>
         bytes === request.model.max_bytes && known ? known : await this.#messages(bytes),
       ttls: (ids) =>
-        ttlsOf(database(env), ids).catch((error) => {
+        ttlsOf(database(this.#env), ids).catch((error) => {
           // The sweep also leaves a message whose ttl it cannot know.
           logFailure('the ttls of other models could not be read', error, this.#trail)
           return new Map<string, number>()
         }),
-      now: () => Date.now(),
-    }
+    })
   }
 
   /**
@@ -352,14 +337,7 @@ export class TurnRun {
   /** The conversation's own row at this moment. */
   #entry(state: ConversationState, now: number): ConversationEntry {
     const { historyId, model } = this.#queued.request
-    return {
-      id: this.#id,
-      historyId,
-      modelId: model.id,
-      ...state.row,
-      updatedAt: now,
-      expiresAt: this.#expiry(now),
-    }
+    return state.entry({ historyId, modelId: model.id, ttl: model.ttl }, now)
   }
 
   #record(state: ConversationState, turn: Turn, now: number): TurnRecord {
@@ -388,6 +366,6 @@ export class TurnRun {
 
   /** When something said now expires, in milliseconds since 1970. */
   #expiry(now: number): number {
-    return Math.min(now + this.#queued.request.model.ttl * 1000, LAST_MOMENT)
+    return expiryOf(this.#queued.request.model.ttl, now)
   }
 }

@@ -30,13 +30,13 @@ const answered = (memory: Record<string, string>): Sent => ({
         { retrieval_augmented_generation: { model_id: 'remote', context_field_list: ['text'] } },
       ],
     },
-    ext: { generative_qa_parameters: { llm_question: 'Who directed Alien?', ...memory } },
+    ext: { generative_qa_parameters: { llm_question: 'Who is said to have made Alien?', ...memory } },
     stream: true,
   },
 })
 
 const wires: Record<string, Sent> = {
-  ...asked('Who directed Alien?', 'remote', true),
+  ...asked('Who is said to have made Alien?', 'remote', true),
   OpenSearch: answered({}),
   'OpenSearch with a memory': answered({ memory_id: MEMORY }),
 }
