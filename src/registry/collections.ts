@@ -118,8 +118,8 @@ const NOT_THERE =
 const nameTaken = (name: string): ApiError =>
   new ApiError(409, `A collection with name \`${name}\` already exists.`)
 
-/** Objects asked for their summary at the same time. */
-const SUMMARIES_AT_ONCE = 20
+/** Objects asked at the same time. */
+const AT_ONCE = 20
 
 /** GET /collections, newest first. @param limit 0: all */
 export async function listCollections(
@@ -127,27 +127,16 @@ export async function listCollections(
   { limit, offset }: { limit: number; offset: number },
 ): Promise<CollectionSummary[]> {
   const rows = await listCollectionRows(database(env), limit, offset)
-  const summaries: CollectionSummary[] = []
-  for (let from = 0; from < rows.length; from += SUMMARIES_AT_ONCE) {
-    const outcomes = await Promise.all(
-      rows.slice(from, from + SUMMARIES_AT_ONCE).map((row) => documentsOf(env, row).summary()),
-    )
+  const summaries = await mapFew(rows, AT_ONCE, async (row): Promise<CollectionSummary[]> => {
+    const outcome = await documentsOf(env, row).summary()
+    if (outcome.ok) return [outcome.value]
+    const { name, engine, createdAt } = row
     // A collection that is being deleted has no summary, so it is left out. One in a cluster is listed even if the cluster does not answer.
-    for (const [index, outcome] of outcomes.entries()) {
-      const { name, engine, createdAt } = rows[from + index]!
-      if (outcome.ok) summaries.push(outcome.value)
-      else if (engine !== 'object') {
-        summaries.push({
-          name,
-          num_documents: 0,
-          created_at: createdAt,
-          fields: [],
-          engine: { type: engine, error: outcome.error.message },
-        })
-      }
-    }
-  }
-  return summaries
+    if (engine === 'object') return []
+    const error = { type: engine, error: outcome.error.message }
+    return [{ name, num_documents: 0, created_at: createdAt, fields: [], engine: error }]
+  })
+  return summaries.flat()
 }
 
 /**
@@ -169,9 +158,6 @@ export async function dropCollection(env: Cloudflare.Env, name: string): Promise
   if (handle.engine === 'object') throw missing
   return { name: handle.name, num_documents: 0, engine: { type: handle.engine } }
 }
-
-/** Objects asked at the same time. */
-const AT_ONCE = 20
 
 /** @param isOpen whether the caller may know of a collection */
 export async function schemaChanges(

@@ -3,6 +3,7 @@ import { database } from '../db/client'
 import { isOwn, listCollectionRows } from '../db/collections'
 import { resealRegistry } from '../db/resealing'
 import { ApiError } from '../errors'
+import { mapFew } from '../lib/few'
 import { collectionObject } from '../search/collection/handle'
 
 /** Objects called at the same time. */
@@ -17,19 +18,15 @@ const AT_ONCE = 20
  */
 export async function resealAll(env: Cloudflare.Env): Promise<number> {
   const db = database(env)
-  let count = await resealRegistry(db, env)
+  const count = await resealRegistry(db, env)
   const rows = (await listCollectionRows(db, 0, 0)).filter(isOwn)
-  for (let from = 0; from < rows.length; from += AT_ONCE) {
-    const some = rows.slice(from, from + AT_ONCE)
-    const outcomes = await Promise.all(some.map(({ objectId }) => collectionObject(env, objectId).reseal()))
-    for (const [index, outcome] of outcomes.entries()) {
-      if (outcome.ok) count += outcome.value
-      // 404: deleted meanwhile.
-      else if (outcome.error.status !== 404) {
-        const { status, message } = outcome.error
-        throw new ApiError(status, `Collection \`${some[index]!.name}\`: ${message}`)
-      }
-    }
-  }
-  return count
+  const counts = await mapFew(rows, AT_ONCE, async ({ name, objectId }) => {
+    const outcome = await collectionObject(env, objectId).reseal()
+    if (outcome.ok) return outcome.value
+    const { status, message } = outcome.error
+    // 404: deleted meanwhile.
+    if (status === 404) return 0
+    throw new ApiError(status, `Collection \`${name}\`: ${message}`)
+  })
+  return counts.reduce((sum, resealed) => sum + resealed, count)
 }
