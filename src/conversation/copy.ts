@@ -11,7 +11,7 @@ import { messagesOf } from '../turn/fold'
 import { historyOf } from '../turn/look-back'
 import type { TurnPorts } from '../turn/ports'
 import type { AskRequest } from '../turn/request'
-import { errorEvent, stopOf } from '../turn/run'
+import { errorEvent } from '../turn/run'
 
 type CopyPorts = Pick<TurnPorts, 'emit' | 'store' | 'now'>
 
@@ -97,21 +97,11 @@ async function* linesOf(
   source: ReadableStream<Uint8Array>,
   signal: AbortSignal,
 ): AsyncGenerator<string, void, undefined> {
-  const reader = source.getReader()
-  const decoder = new TextDecoder()
-  const stop = stopOf(signal)
-  stop.catch(() => {})
   let rest = ''
-  try {
-    for (;;) {
-      const { done, value } = await Promise.race([reader.read(), stop])
-      if (done) return
-      const lines = (rest + decoder.decode(value, { stream: true })).split('\n')
-      rest = lines.pop()!
-      yield* lines
-    }
-  } finally {
-    reader.cancel().catch(() => {})
+  for await (const text of source.pipeThrough(new TextDecoderStream(), { signal })) {
+    const lines = (rest + text).split('\n')
+    rest = lines.pop()!
+    yield* lines
   }
 }
 

@@ -2,6 +2,7 @@
  * Suggests next questions. If another model writes beside the answering one, it is asked once the answer is
  * there. If not, the answer's own prompt asks for them (answer.ts), which costs no call.
  */
+import { settlesWithin } from '../lib/settles'
 import type { Source } from '../models/language-model'
 import { namespaceOf } from '../models/providers'
 import { fitDocuments } from './budget'
@@ -33,36 +34,28 @@ export async function suggest(
   signal: AbortSignal,
 ): Promise<string[]> {
   const late = new AbortController()
-  const timer = setTimeout(() => late.abort(), SUGGESTIONS_MS)
-  const over = new Promise<never>((_, reject) => {
-    late.signal.addEventListener('abort', () => reject(late.signal.reason), { once: true })
-  })
   const family = familyOf(request.model.model_name)
   const few = fitDocuments([sources], '', DOCUMENT_BYTES, family)
   const documents = few.map(promptDocument)
   try {
-    const { text } = await Promise.race([
-      over,
-      ports.generate(
-        {
-          purpose: 'followups',
-          messages: suggestionsPrompt(question, answer.slice(0, LONGEST_ANSWER), documents),
-          question,
-          sources,
-          history: [
-            { role: 'user', content: question },
-            { role: 'assistant', content: answer },
-          ],
-          stream: false,
-        },
-        AbortSignal.any([signal, late.signal]),
-      ),
-    ])
-    return questionsIn(text)
+    const writing = ports.generate(
+      {
+        purpose: 'followups',
+        messages: suggestionsPrompt(question, answer.slice(0, LONGEST_ANSWER), documents),
+        question,
+        sources,
+        history: [
+          { role: 'user', content: question },
+          { role: 'assistant', content: answer },
+        ],
+        stream: false,
+      },
+      AbortSignal.any([signal, late.signal]),
+    )
+    if (await settlesWithin(SUGGESTIONS_MS, writing)) return questionsIn((await writing).text)
+    late.abort()
   } catch {
     // The answer is complete without them, and the trace holds the error.
-    return []
-  } finally {
-    clearTimeout(timer)
   }
+  return []
 }
