@@ -2,7 +2,7 @@
 
 import type { Asker, AskRequest } from '../turn/request'
 import { isToldApart } from './ownership'
-import { sealedId } from './sealed-id'
+import { hexOf, hmacOf, sealedId } from './sealed-id'
 
 const DAY_MS = 86_400_000
 
@@ -55,25 +55,13 @@ export function namedConversationId(asker: Asker, scope: string, name: string): 
   return digestOf('named conversations', [owner, userId, 'name', scope, name, ...visitor, ...claimed])
 }
 
-async function digestOf(secret: string, parts: (string | number | undefined)[]): Promise<string> {
-  const key = await crypto.subtle.importKey(
-    'raw',
-    encoder.encode(secret),
-    { name: 'HMAC', hash: 'SHA-256' },
-    false,
-    ['sign'],
-  )
-  const signature = await crypto.subtle.sign('HMAC', key, encoder.encode(JSON.stringify(parts)))
-  return asUuid(new Uint8Array(signature))
-}
-
-const encoder = new TextEncoder()
+const digestOf = async (secret: string, parts: (string | number | undefined)[]): Promise<string> =>
+  asUuid(await hmacOf(secret, JSON.stringify(parts)))
 
 /** The first 122 bits of a digest as a UUID of version 4. */
 function asUuid(digest: Uint8Array): string {
   const bytes = digest.slice(0, 16)
   bytes[6] = (bytes[6]! & 0x0f) | 0x40
   bytes[8] = (bytes[8]! & 0x3f) | 0x80
-  const hex = [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')
-  return [8, 12, 16, 20].reduceRight((text, at) => `${text.slice(0, at)}-${text.slice(at)}`, hex)
+  return [8, 12, 16, 20].reduceRight((text, at) => `${text.slice(0, at)}-${text.slice(at)}`, hexOf(bytes))
 }

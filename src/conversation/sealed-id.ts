@@ -16,11 +16,20 @@ const SEAL = 8
 
 const encoder = new TextEncoder()
 
+/** The HMAC of a text under a secret. */
+export async function hmacOf(secret: string, text: string): Promise<Uint8Array> {
+  const algorithm = { name: 'HMAC', hash: 'SHA-256' }
+  const key = await crypto.subtle.importKey('raw', encoder.encode(secret), algorithm, false, ['sign'])
+  return new Uint8Array(await crypto.subtle.sign('HMAC', key, encoder.encode(text)))
+}
+
+/** In hexadecimal digits. */
+export const hexOf = (bytes: Uint8Array): string =>
+  Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
+
 async function seal(env: Cloudflare.Env, beginning: string): Promise<string> {
-  const secret = encoder.encode(`sealed conversation ids ${env.ENCRYPTION_KEY ?? env.ADMIN_API_KEY ?? ''}`)
-  const key = await crypto.subtle.importKey('raw', secret, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign'])
-  const digest = new Uint8Array(await crypto.subtle.sign('HMAC', key, encoder.encode(beginning)))
-  return [...digest.subarray(0, SEAL / 2)].map((byte) => byte.toString(16).padStart(2, '0')).join('')
+  const secret = `sealed conversation ids ${env.ENCRYPTION_KEY ?? env.ADMIN_API_KEY ?? ''}`
+  return hexOf(await hmacOf(secret, beginning)).slice(0, SEAL)
 }
 
 /** Seals an id. @param id a UUID; its last digits are replaced */
