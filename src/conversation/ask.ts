@@ -18,7 +18,7 @@ import { historyStore } from '../registry/engines'
 import { unknownConversation } from '../turn/errors'
 import type { Position } from '../turn/events'
 import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../turn/question-length'
-import type { Asker, AskRequest, Begun } from '../turn/request'
+import type { Asker, AskRequest, Begun, TurnQuestion } from '../turn/request'
 import type { TranscriptMessage } from '../turn/transcript'
 import { newConversationId } from './conversation-id'
 import {
@@ -55,20 +55,7 @@ export const chatOf = (conversationId: string | undefined): Chat | undefined =>
   conversationId === undefined ? undefined : { conversationId }
 
 /** What is known of a request to ask, but for its conversation. */
-export interface Question
-  extends Omit<
-    AskRequest,
-    | 'conversationId'
-    | 'continues'
-    | 'copies'
-    | 'foundUntil'
-    | 'prefetched'
-    | 'attempt'
-    | 'named'
-    | 'seen'
-    | 'begun'
-    | 'after'
-  > {
+export interface Question extends TurnQuestion {
   /** absent: a conversation begins */
   chat?: Chat | undefined
 }

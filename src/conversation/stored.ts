@@ -136,27 +136,20 @@ const recordShape: () => v.GenericSchema<TurnRecord> = once(() =>
   }),
 )
 
-/** That a conversation has begun. */
-export interface Beginning {
-  conversation: ConversationEntry
-}
-
-/** That a turn was interrupted. */
-export interface Interruption {
-  interrupted: FailedConversation
-}
-
-const interruptionShape: () => v.GenericSchema<Interruption> = once(() =>
-  v.object({
-    interrupted: v.object({ id: v.string(), createdAt: v.number(), failedAt: v.number() }),
-  }),
-)
-
 /** What D1 must be told: a turn, the cost of a turn without an answer, a beginning or an interruption. */
-export type Note = TurnRecord | Cost | Beginning | Interruption
+export type Note =
+  | TurnRecord
+  | Cost
+  | { conversation: ConversationEntry }
+  | { interrupted: FailedConversation }
 /** The first shape that fits counts. */
 export const noteShape: () => v.GenericSchema<Note> = once(() =>
-  v.union([recordShape(), costShape(), v.object({ conversation: entryShape() }), interruptionShape()]),
+  v.union([
+    recordShape(),
+    costShape(),
+    v.object({ conversation: entryShape() }),
+    v.object({ interrupted: v.object({ id: v.string(), createdAt: v.number(), failedAt: v.number() }) }),
+  ]),
 )
 
 /** A message on its way to its history collection. */

@@ -21,44 +21,50 @@ import { isSearchable } from '../search/schema/layout'
 import type { CollectionSchema } from '../search/types'
 import { retrieverOf } from './engines'
 import { findCollection } from './names'
-import { OVERRIDES, type Override } from './overrides'
+import { OVERRIDES } from './overrides'
 
 /** A search with parameters of its own, by their Typesense names. */
 export type AssistantSearch = { collection: string } & Record<string, string | number | boolean>
 
-export interface AssistantConfig {
-  /** id of the conversation model */
-  model: string
-  /** collections to search with their default fields; either these or `searches` */
-  collections?: string[]
-  searches?: AssistantSearch[]
-  /** replaces the model's own */
-  system_prompt?: string
-  /** questions that a page can offer at the start */
-  questions: string[]
-  /** what a request may change */
-  overrides: Override[]
-  /** origins of pages that may ask it, whatever their key; absent: all */
-  allowed_origins?: string[]
-  /** the field whose value answers use to cite a document; absent: its id and `.txt` */
-  citation_field?: string
-  title_field?: string
-  url_field?: string
-  /** the field that `include_category` and `exclude_category` filter by */
-  category_field: string
-  /** whether to suggest next questions if the request does not say so itself */
-  followups: boolean
-  /** `list`: beside the answer; `inline`: also in its text, as `<<Question?>>` */
-  followup_style: 'list' | 'inline'
-  /** whether questions may include text files; absent: only in the AI Chat Protocol */
-  attachments?: boolean
-  /** the share of an answer's sentences that the documents have to support; absent: any */
-  minimum_support?: number
-  /** what becomes of an answer below that */
-  below_support?: 'warn' | 'withhold'
-  /** true: refuse settings that are unknown or not allowed; false: ignore them and say so */
-  strict: boolean
-}
+const Stored = once(() =>
+  v.object({
+    /** id of the conversation model */
+    model: v.string(),
+    /** collections to search with their default fields; either these or `searches` */
+    collections: v.exactOptional(v.array(v.string())),
+    searches: v.exactOptional(
+      v.array(v.objectWithRest({ collection: v.string() }, v.union([v.string(), v.number(), v.boolean()]))),
+    ),
+    /** replaces the model's own */
+    system_prompt: v.exactOptional(v.string()),
+    /** questions that a page can offer at the start */
+    questions: v.array(v.string()),
+    /** what a request may change */
+    overrides: v.array(v.picklist(OVERRIDES)),
+    /** origins of pages that may ask it, whatever their key; absent: all */
+    allowed_origins: v.exactOptional(v.array(v.string())),
+    /** the field whose value answers use to cite a document; absent: its id and `.txt` */
+    citation_field: v.exactOptional(v.string()),
+    title_field: v.exactOptional(v.string()),
+    url_field: v.exactOptional(v.string()),
+    /** the field that `include_category` and `exclude_category` filter by */
+    category_field: v.string(),
+    /** whether to suggest next questions if the request does not say so itself */
+    followups: v.boolean(),
+    /** `list`: beside the answer; `inline`: also in its text, as `<<Question?>>` */
+    followup_style: v.picklist(['list', 'inline']),
+    /** whether questions may include text files; absent: only in the AI Chat Protocol */
+    attachments: v.exactOptional(v.boolean()),
+    /** the share of an answer's sentences that the documents have to support; absent: any */
+    minimum_support: v.exactOptional(v.number()),
+    /** what becomes of an answer below that */
+    below_support: v.exactOptional(v.picklist(['warn', 'withhold'])),
+    /** true: refuse settings that are unknown or not allowed; false: ignore them and say so */
+    strict: v.boolean(),
+  }),
+)
+
+export type AssistantConfig = v.InferOutput<ReturnType<typeof Stored>>
 
 export type Assistant = AssistantConfig & { name: string }
 
@@ -83,30 +89,6 @@ export async function putAssistant(
   await checkReferences(env, config)
   return shown(await upsertAssistantRow(database(env), { name, config: JSON.stringify(config) }, Date.now()))
 }
-
-const Stored: () => v.GenericSchema<AssistantConfig> = once(() =>
-  v.object({
-    model: v.string(),
-    collections: v.exactOptional(v.array(v.string())),
-    searches: v.exactOptional(
-      v.array(v.objectWithRest({ collection: v.string() }, v.union([v.string(), v.number(), v.boolean()]))),
-    ),
-    system_prompt: v.exactOptional(v.string()),
-    questions: v.array(v.string()),
-    overrides: v.array(v.picklist(OVERRIDES)),
-    allowed_origins: v.exactOptional(v.array(v.string())),
-    citation_field: v.exactOptional(v.string()),
-    title_field: v.exactOptional(v.string()),
-    url_field: v.exactOptional(v.string()),
-    category_field: v.string(),
-    followups: v.boolean(),
-    followup_style: v.picklist(['list', 'inline']),
-    attachments: v.exactOptional(v.boolean()),
-    minimum_support: v.exactOptional(v.number()),
-    below_support: v.exactOptional(v.picklist(['warn', 'withhold'])),
-    strict: v.boolean(),
-  }),
-)
 
 /** @throws ValiError, SyntaxError for a configuration that no version has written */
 export const storedConfig = ({ config }: Pick<AssistantRow, 'config'>): AssistantConfig =>

@@ -78,12 +78,8 @@ export interface SupportRule {
   below: 'warn' | 'withhold'
 }
 
-export interface AskRequest {
-  conversationId: string
-  /** true if the caller gave the id; an id without history is then an error */
-  continues: boolean
-  /** true if the id stands for a name that the caller chose; without history the conversation begins */
-  named?: boolean
+/** A question, without its place. */
+export interface TurnQuestion {
   /** present: this turn replaces earlier ones */
   replaces?: Replacement
   /** files in it come first among the documents of this turn's prompt */
@@ -128,6 +124,19 @@ export interface AskRequest {
   assistant?: string
   /** id of the HTTP request that asks, for the log; absent: from a Worker of the version before */
   requestId?: string
+  /** the caller's own name for this turn; a second request with it joins the turn, running or finished */
+  idempotencyKey?: string
+  /** digest of asker, path, query and body; the same request again gets the same answer (repeated-requests.ts) */
+  fingerprint?: string
+}
+
+/** A question with its place: the conversation that its turn is for, and what is known of that. */
+export interface AskRequest extends TurnQuestion {
+  conversationId: string
+  /** true if the caller gave the id; an id without history is then an error */
+  continues: boolean
+  /** true if the id stands for a name that the caller chose; without history the conversation begins */
+  named?: boolean
   /** the reading of this conversation's history that began for this question (conversation/prefetch.ts) */
   prefetched?: string
   /** true: whether messages are left is not known yet; without any, the question is refused before its turn begins */
@@ -139,10 +148,6 @@ export interface AskRequest {
    * has died before the turn had cost or sent anything
    */
   again?: true
-  /** the caller's own name for this turn; a second request with it joins the turn, running or finished */
-  idempotencyKey?: string
-  /** digest of asker, path, query and body; the same request again gets the same answer (repeated-requests.ts) */
-  fingerprint?: string
   /**
    * the turn that the question continues from; if it is not the last one, the question begins another
    * conversation
@@ -157,5 +162,4 @@ export interface AskRequest {
 }
 
 /** A question outside any conversation. */
-export type Single = Omit<AskRequest, 'conversationId' | 'continues' | 'named' | 'replaces' | 'searches'> &
-  Partial<Pick<AskRequest, 'searches'>>
+export type Single = Omit<TurnQuestion, 'replaces' | 'searches'> & Partial<Pick<TurnQuestion, 'searches'>>

@@ -29,6 +29,7 @@ export interface ChatParties {
   /** what was read ahead for it */
   prefetch: Prefetch
   access: Access
+  /** open to the key (open-assistant.ts) */
   assistant: Assistant
   /** the user that the request names */
   user: string | undefined

@@ -2,7 +2,6 @@
 import type { Access } from '../../auth/access'
 import { countSearches } from '../../auth/searches'
 import { type Answering, ask, type Chat } from '../../conversation/ask'
-import type { Prefetch } from '../../conversation/prefetch'
 import { answeringOf, askOnce } from '../../conversation/stateless-turn'
 import { ApiError } from '../../errors'
 import { contentOf, type FilePart } from '../../lib/parts'
@@ -17,8 +16,8 @@ import type { Replacement } from '../../turn/request'
 import type { TranscriptMessage } from '../../turn/transcript'
 import type { Wording } from '../../turn/wording'
 import { admitTurn } from '../http/admit-turn'
+import type { ChatParties } from '../http/chat-names'
 import { findHistory, findOpenModel } from '../http/open-assistant'
-import type { RequestRecord } from '../http/request-log'
 import { type AssistantRetrieval, planRetrieval, type SearchChanges } from '../http/retrieval'
 import { requireAttachments, requireRoom } from './files'
 
@@ -34,16 +33,7 @@ export interface Changes extends SearchChanges {
   }
 }
 
-export interface AssistantQuestion {
-  env: Cloudflare.Env
-  request: Request
-  access: Access
-  /** the request's entry in the log */
-  record: RequestRecord
-  /** what was read ahead for it */
-  prefetch: Prefetch
-  /** open to the key (edge/open-assistant.ts) */
-  assistant: Assistant
+export interface AssistantQuestion extends ChatParties {
   question: string
   /** its conversation; absent: a new one, or the one that the key fixes */
   chat?: Chat | undefined
@@ -70,8 +60,6 @@ export interface AssistantQuestion {
   words?: Wording | undefined
   /** the wire it came in on */
   protocol: string
-  /** the user that the request names */
-  user: string | undefined
   /** the body as it was sent */
   bodyText: string
 }

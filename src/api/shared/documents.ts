@@ -10,9 +10,10 @@ import type { Document, SearchParameters } from '../../search/types'
 import { passagesOf } from '../../turn/passage'
 import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../../turn/question-length'
 import { failureOf, fatalError, hitsOf, retrieve } from '../../turn/retrieve'
+import type { ChatParties } from '../http/chat-names'
 import { override } from '../http/parameters'
 import { runSearches } from '../http/plan'
-import { originOf, type RequestRecord } from '../http/request-log'
+import { originOf } from '../http/request-log'
 import { planRetrieval } from '../http/retrieval'
 import { type AnswerSource, sourcesOf } from './sources'
 
@@ -23,13 +24,7 @@ export interface FoundDocument {
 }
 
 /** Who searches which assistant's documents. */
-export interface Searcher {
-  env: Cloudflare.Env
-  access: Access
-  /** open to the key (edge/open-assistant.ts) */
-  assistant: Assistant
-  record: RequestRecord
-}
+export type Searcher = Pick<ChatParties, 'env' | 'access' | 'assistant' | 'record'>
 
 /** Whether a key may search all collections of an assistant. A key that may only ask it may not. */
 export const maySearch = ({ access, assistant }: Pick<Searcher, 'access' | 'assistant'>): boolean =>

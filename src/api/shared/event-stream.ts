@@ -27,6 +27,7 @@ export interface Words {
   end: boolean
 }
 
+/** How a log is streamed. */
 export interface EventStream {
   headers: Record<string, string>
   /** written first */
