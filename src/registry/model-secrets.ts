@@ -13,6 +13,7 @@ import { maskSecret } from '../lib/mask'
 import { once } from '../lib/once'
 import { readStored } from '../lib/stored-json'
 import { mapSecrets, type Secrets } from '../models/secrets'
+import { isObject } from '../search/schema/values'
 
 const Stored: () => v.GenericSchema<Secrets> = once(() =>
   v.object({
@@ -92,7 +93,7 @@ export function keptSecrets(row: Sealed, given: { [property in keyof Secrets]: u
 
 /** Headers are replaced as a whole. A value that comes back masked keeps its stored value. */
 function changeHeaders(given: unknown, shown: Record<string, string> = {}, stored: unknown): unknown {
-  if (given === null || typeof given !== 'object' || Array.isArray(given)) return given
+  if (!isObject(given)) return given
   return Object.fromEntries(
     Object.entries(given).map(([name, value]) => [
       name,

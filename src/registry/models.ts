@@ -22,6 +22,7 @@ import type { ConversationModelConfig } from '../models/language-model'
 import { checkParameters, withoutNulls } from '../models/parameters'
 import { destinationOf, providerOf } from '../models/providers'
 import { partSecrets, requireSecrets } from '../models/secrets'
+import { isObject } from '../search/schema/values'
 import { ownObject } from './engines'
 import { checkHistorySchema } from './history-schema'
 import { changeSecrets, keptSecrets, openSecrets, sealSecrets, shownSecrets } from './model-secrets'
@@ -42,16 +43,16 @@ const ANY_HISTORY: RequireHistory = () => {}
 
 /**
  * Checks and stores a new model.
- * @param body the request's JSON, parsed
+ * @param given the request's JSON, parsed
  * @param requireHistory checks the history collection: whoever reads it reads what people ask the model
  * @throws ApiError 400 for a failed check, 408 when the provider does not answer, 409 when the id is taken
  */
 export async function createModel(
   env: Cloudflare.Env,
-  body: unknown,
+  given: unknown,
   requireHistory = ANY_HISTORY,
 ): Promise<ShownModel> {
-  const given = asObject(body)
+  if (!isObject(given)) throw new ApiError(400, 'Bad JSON.')
   const db = database(env)
   const named = typeof given.id === 'string' && given.id !== ''
   if (named && (await readModel(db, given.id as string))) throw taken()
@@ -78,10 +79,10 @@ export const busyModel = (): ApiError =>
 export async function updateModel(
   env: Cloudflare.Env,
   id: string,
-  body: unknown,
+  given: unknown,
   requireHistory = ANY_HISTORY,
 ): Promise<ShownModel> {
-  const given = asObject(body)
+  if (!isObject(given)) throw new ApiError(400, 'Bad JSON.')
   for (let tries = 0; tries < MOST_TRIES; tries++) {
     const row = (await readModel(database(env), id)) ?? missing()
     requireHistory(historyNameOf(row))
@@ -198,11 +199,6 @@ export async function keepHistoriesOf(
     const history = typeof name === 'string' ? await lookUp(env, name) : undefined
     if (history) await ownObject(env, history).keepHistory()
   }
-}
-
-function asObject(body: unknown): Record<string, unknown> {
-  if (body === null || typeof body !== 'object' || Array.isArray(body)) throw new ApiError(400, 'Bad JSON.')
-  return body as Record<string, unknown>
 }
 
 /**

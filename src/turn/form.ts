@@ -8,6 +8,7 @@
 import { ApiError, coded } from '../errors'
 import { requireShallow } from '../lib/json-depth'
 import type { AnswerForm } from '../models/answer-form'
+import { isObject } from '../search/schema/values'
 import type { Generated } from './generate'
 
 type Schema = Record<string, unknown>
@@ -55,9 +56,6 @@ const ANNOTATIONS = [
 const ALTERNATIVES = ['anyOf', 'oneOf', 'allOf', 'prefixItems']
 const SINGLE = ['not', 'items', 'additionalProperties']
 const NAMED = ['properties', '$defs', 'definitions']
-
-const isObject = (value: unknown): value is Schema =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const isChecked = (word: string): boolean =>
   [PLAIN, ALTERNATIVES, SINGLE, NAMED].some((some) => some.includes(word))

@@ -276,5 +276,4 @@ const GONE: SearchReply = { error: 'The caller has gone.', code: 499 }
 export const runSearches = (
   env: Cloudflare.Env,
   searches: readonly PlannedSearch[],
-  gone?: AbortSignal,
-): Promise<SearchReply[]> => mapFew(searches, SEARCHES_AT_ONCE, (search) => runSearch(env, search, gone))
+): Promise<SearchReply[]> => mapFew(searches, SEARCHES_AT_ONCE, (search) => runSearch(env, search))

@@ -5,7 +5,7 @@ import { conversationObject } from '../../conversation/conversation-object'
 import { answeredTurns, endedTurn } from '../../conversation/conversations'
 import { deleteConversation } from '../../conversation/erasure'
 import { openRow } from '../../conversation/open-row'
-import { ApiError, type Outcome, unwrap } from '../../errors'
+import { ApiError, unwrap } from '../../errors'
 import { once } from '../../lib/once'
 import type { Turn } from '../../turn/fold'
 import type { Asker } from '../../turn/request'
@@ -79,8 +79,8 @@ export async function inChat<C extends Pick<Chat, 'seen'> | undefined, T>(
 
 /** The running answer of a chat, from its beginning. @returns undefined if none is running */
 export async function runningTurn(parties: ChatParties, chat: string) {
-  const events = await atChat(parties, chat, (id, asker) =>
-    conversationObject(parties.env, id).running(asker),
+  const events = await atChat(parties, chat, async (id, asker) =>
+    unwrap(await conversationObject(parties.env, id).running(asker)),
   )
   return events && chatReader(events)
 }
@@ -93,8 +93,8 @@ export async function runningTurn(parties: ChatParties, chat: string) {
 export async function stopChat(parties: ChatParties, chat: string): Promise<boolean> {
   const { env, request, access, user: userId } = parties
   const asker = await askerOf({ request, accesses: [access], userId }, 'conversations:stop')
-  const stopped = await atChat(parties, chat, (id) => conversationObject(env, id).stop(asker))
-  return stopped ?? false
+  const stop = async (id: string) => unwrap(await conversationObject(env, id).stop(asker))
+  return (await atChat(parties, chat, stop)) ?? false
 }
 
 /** The last hundred answered turns of a chat, oldest first, for a client that reopens it. @returns none for an unknown chat */
@@ -102,60 +102,43 @@ export async function turnsOf(
   parties: ChatParties,
   chat: string,
 ): Promise<{ conversationId: string; turns: Turn[] }> {
-  const { asker, ids } = await chatIds(parties, chat)
-  for (const id of ids) {
-    try {
-      return { conversationId: id, turns: await answeredTurns(parties.env, asker, id) }
-    } catch (error) {
-      if (!(error instanceof ApiError) || error.status !== 404) throw error
-    }
-  }
-  return { conversationId: '', turns: [] }
+  const found = await atChat(parties, chat, async (conversationId, asker) => ({
+    conversationId,
+    turns: await answeredTurns(parties.env, asker, conversationId),
+  }))
+  return found ?? { conversationId: '', turns: [] }
 }
 
 /** A turn of a chat that has ended, answered or not. @returns undefined for an unknown one */
-export async function endedTurnOf(
-  parties: ChatParties,
-  chat: string,
-  turn: number,
-): Promise<Turn | undefined> {
-  const { env } = parties
-  const { asker, ids } = await chatIds(parties, chat)
-  for (const id of ids) {
-    const row = await openRow(env, asker, id)
-    const ended =
-      typeof row === 'string' ? undefined : await endedTurn(env, asker, { conversation: row.id, turn })
-    if (ended) return ended.turn
-  }
-  return undefined
-}
-
-/** Calls the conversation of a chat. @returns undefined if there is none, or if it returns nothing */
-async function atChat<T>(
-  parties: ChatParties,
-  chat: string,
-  call: (conversationId: string, asker: Asker) => Promise<Outcome<T | null>>,
-): Promise<T | undefined> {
-  const { asker, ids } = await chatIds(parties, chat)
-  for (const id of ids) {
-    const outcome = await call(id, asker)
-    if (!outcome.ok && outcome.error.status === 404) continue
-    const value = unwrap(outcome)
-    if (value) return value
-  }
-  return undefined
-}
+export const endedTurnOf = (parties: ChatParties, chat: string, turn: number): Promise<Turn | undefined> =>
+  atChat(parties, chat, async (id, asker) => {
+    const row = await openRow(parties.env, asker, id)
+    if (typeof row === 'string') return undefined
+    return (await endedTurn(parties.env, asker, { conversation: row.id, turn }))?.turn
+  })
 
 /** Deletes the conversation of a chat, if the caller may. Does nothing if there is none. */
 export async function deleteChat(parties: ChatParties, chat: string): Promise<void> {
-  const { env, request, access, user: userId } = parties
+  const { env, request, access, record, user: userId } = parties
   const asker = await askerOf({ request, accesses: [access], userId }, 'conversations:delete')
-  const { ids } = await chatIds(parties, chat)
+  await atChat<void>(parties, chat, (id) => deleteConversation(env, asker, id, originOf(record)))
+}
+
+/**
+ * Calls the conversations that a chat's name may stand for, until one returns something.
+ * @returns undefined if none does, or if there is none @throws ApiError what a call throws, but for 404
+ */
+async function atChat<T>(
+  parties: ChatParties,
+  chat: string,
+  call: (conversationId: string, asker: Asker) => Promise<T | null | undefined>,
+): Promise<T | undefined> {
+  const { asker, ids } = await chatIds(parties, chat)
   for (const id of ids) {
-    try {
-      await deleteConversation(env, asker, id, originOf(parties.record))
-    } catch (error) {
+    const value = await call(id, asker).catch((error) => {
       if (!(error instanceof ApiError) || error.status !== 404) throw error
-    }
+    })
+    if (value) return value
   }
+  return undefined
 }
