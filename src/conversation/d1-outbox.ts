@@ -83,10 +83,8 @@ export class Records {
 
   /** A beginning that D1 does not know yet. It may report a failed turn. */
   get #waitingBeginning(): ConversationEntry | undefined {
-    const [row] = this.#sql
-      .exec<{ record: string }>('SELECT record FROM records WHERE turn = ?', BEGINNING)
-      .toArray()
-    const note = row && readStored(noteShape(), row.record)
+    const record = this.#record(BEGINNING)
+    const note = record === undefined ? undefined : readStored(noteShape(), record)
     return note && 'conversation' in note ? note.conversation : undefined
   }
 
@@ -115,10 +113,13 @@ export class Records {
 
   /** Reduces a record to its turn's cost. */
   reduce(turn: number): void {
-    const [row] = this.#sql
-      .exec<{ record: string }>('SELECT record FROM records WHERE turn = ?', turn)
-      .toArray()
-    if (row) this.putCost(turn, readStored(costShape(), row.record))
+    const record = this.#record(turn)
+    if (record !== undefined) this.putCost(turn, readStored(costShape(), record))
+  }
+
+  #record(turn: number): string | undefined {
+    return this.#sql.exec<{ record: string }>('SELECT record FROM records WHERE turn = ?', turn).toArray()[0]
+      ?.record
   }
 
   /** Turns that are still waiting. */

@@ -65,18 +65,21 @@ export class EventLog {
       .join('')
   }
 
-  /** Returns the events of a turn, operator events included; undefined if it has no log. */
-  events(turn: number): LogEvent[] | undefined {
-    const segments = this.#sql
+  /** The lines of a turn's log; none if it has no log. */
+  #lines(turn: number): string[] {
+    return this.#sql
       .exec<{ lines: string }>('SELECT lines FROM log WHERE turn = ? ORDER BY segment', turn)
       .toArray()
-    if (segments.length === 0) return undefined
-    return segments
       .map(({ lines }) => lines)
       .join('')
       .split('\n')
       .slice(0, -1)
-      .map((line) => readEvent(line))
+  }
+
+  /** Returns the events of a turn, operator events included; undefined if it has no log. */
+  events(turn: number): LogEvent[] | undefined {
+    const lines = this.#lines(turn)
+    return lines.length === 0 ? undefined : lines.map(readEvent)
   }
 
   /**
@@ -84,13 +87,7 @@ export class EventLog {
    * @param change returns the events that replace an event; the event alone if it does not change
    */
   protected rewrite(turn: number, change: (event: LogEvent) => LogEvent[]): void {
-    const text = this.#sql
-      .exec<{ lines: string }>('SELECT lines FROM log WHERE turn = ? ORDER BY segment', turn)
-      .toArray()
-      .map(({ lines }) => lines)
-      .join('')
-    const lines = text.split('\n').slice(0, -1)
-    const changed = lines.flatMap((line) => {
+    const changed = this.#lines(turn).flatMap((line) => {
       const logged = readEvent(line)
       return change(logged).map((next) => (next === logged ? `${line}\n` : lineOf(next)))
     })

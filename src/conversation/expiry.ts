@@ -16,13 +16,7 @@ import {
   emptiedConversations,
 } from '../db/conversations'
 import { deleteOldMarks } from '../db/erasures'
-import {
-  type ExpiredMessage,
-  type ExpiryRule,
-  expiredMessages,
-  expiryRules,
-  forgetDeletedModels,
-} from '../db/message-expiry'
+import { type ExpiryRule, expiredMessages, expiryRules, forgetDeletedModels } from '../db/message-expiry'
 import { deleteMessages } from '../db/messages'
 import { trimTraces } from '../db/traces'
 import { deleteExpiredTurns } from '../db/turns'
@@ -219,11 +213,12 @@ async function sweepModel(
   allowance: Allowance,
   origin: Origin,
 ): Promise<Swept> {
-  const groups = byHistory(await expiredMessages(db, id, now - ttl, batch))
+  const groups = Map.groupBy(await expiredMessages(db, id, now - ttl, batch), ({ historyId }) => historyId)
   allowance.calls -= 2 * Math.max(0, groups.size - 1)
   let expired = 0
   let done = true
-  for (const [historyId, ids] of groups) {
+  for (const [historyId, messages] of groups) {
+    const ids = messages.map(({ documentId }) => documentId)
     try {
       // Delete from the collection first: the next sweep finds a leftover row, but not a leftover document.
       await historyStore(env, historyId).expireMessages(ids, origin)
@@ -251,14 +246,4 @@ async function take(allowance: Allowance, calls: number): Promise<boolean> {
   if (allowance.calls < calls || Date.now() >= allowance.until) return false
   allowance.calls -= calls
   return true
-}
-
-function byHistory(found: ExpiredMessage[]): Map<string, string[]> {
-  const groups = new Map<string, string[]>()
-  for (const { historyId, documentId } of found) {
-    const group = groups.get(historyId)
-    if (group) group.push(documentId)
-    else groups.set(historyId, [documentId])
-  }
-  return groups
 }

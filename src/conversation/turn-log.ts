@@ -24,6 +24,9 @@ const UNNOTICED_MS = 2_000
 /** The question is among this many first lines. The others before it are operator events. */
 const MOST_BEFORE_QUESTION = 20
 
+/** What holds a turn. Its row in `turns` goes last. */
+const TABLES = ['results', 'log', 'turns']
+
 /** The names of the request that began a turn, each including its asker. */
 export interface RequestNames {
   idempotencyKey?: string
@@ -343,17 +346,13 @@ export class TurnLog extends EventLog {
   }
 
   forget(turn: number): void {
-    this.#sql.exec('DELETE FROM results WHERE turn = ?', turn)
-    this.#sql.exec('DELETE FROM log WHERE turn = ?', turn)
-    this.#sql.exec('DELETE FROM turns WHERE turn = ?', turn)
+    for (const table of TABLES) this.#sql.exec(`DELETE FROM ${table} WHERE turn = ?`, turn)
   }
 
   /** Forgets expired turns. */
   expire(now: number): void {
     const expired = "SELECT turn FROM turns WHERE expires_at <= ? AND status <> 'running'"
-    this.#sql.exec(`DELETE FROM results WHERE turn IN (${expired})`, now)
-    this.#sql.exec(`DELETE FROM log WHERE turn IN (${expired})`, now)
-    this.#sql.exec(`DELETE FROM turns WHERE turn IN (${expired})`, now)
+    for (const table of TABLES) this.#sql.exec(`DELETE FROM ${table} WHERE turn IN (${expired})`, now)
   }
 
   /**
