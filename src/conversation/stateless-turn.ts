@@ -12,10 +12,11 @@ import { isNothing } from '../turn/spending'
 import { logTurn, TurnClock } from '../turn/turn-line'
 import type { Answering } from './ask'
 import { conversationObject } from './conversation-object'
-import { Reader, type Reads } from './reader'
+import type { Reads } from './reader'
 import { Reservation } from './reservation'
 import { searchPorts } from './search-ports'
 import { withModels } from './turn-models'
+import { QueuedTurn } from './turn-queue'
 import { TurnStream } from './turn-stream'
 
 /**
@@ -40,20 +41,17 @@ export async function askOnce(env: Cloudflare.Env, single: Single, conversationI
  */
 export function answerOnce(env: Cloudflare.Env, single: Single, conversationId = ''): Reads {
   const request: AskRequest = { searches: [], ...single, conversationId, continues: false }
-  const { asker, words } = request
   const trail = { requestId: single.requestId }
-  const left = new AbortController()
   const clock = new TurnClock()
   const turn = { ...emptyTurn(), conversationId, turn: 1 }
   // No log is kept of this turn.
   const stream = new TurnStream(conversationId, 1, () => {})
-  const reader = new Reader(() => left.abort())
-  stream.join(reader, -1, words && { without: 'words' })
-  const pieces = words && new Reader(() => reader.leave())
-  if (words && pieces) stream.joinWords(pieces, words)
+  const queued = new QueuedTurn(request, {})
+  const { signal } = queued.abort
+  queued.begin(stream, () => queued.abort.abort())
   const emit = (body: LogEventBody): void => {
     if (stream.ended) return
-    if (!left.signal.aborted) {
+    if (!signal.aborted) {
       clock.see(body)
       foldBody(turn, body)
     }
@@ -69,18 +67,19 @@ export function answerOnce(env: Cloudflare.Env, single: Single, conversationId =
   const reservation = new Reservation(env, request, trail)
   const run = async () => {
     const spentBudget = await reservation.take()
-    if (spentBudget) return emit(errorEvent(spentBudget, left.signal, request))
-    const spent = await runTurn(request, ports, left.signal)
+    if (spentBudget) return emit(errorEvent(spentBudget, signal, request))
+    const spent = await runTurn(request, ports, signal)
     logTurn(env, turn, request, clock)
     reservation.used = turn.error === undefined || !isNothing(spent)
     if (!reservation.used) return reservation.end()
     const day = dayOf(Date.now())
-    const [usage, ...others] = spent.map((spending) => ({ day, owner: asker.owner, ...spending }))
+    const [usage, ...others] = spent.map((spending) => ({ day, owner: request.asker.owner, ...spending }))
     const cost = { usage: usage!, ...(others.length > 0 && { others }), ...reservation.counted }
     await recordCost(database(env), cost)
   }
+  const reads = queued.readsOf(request)
   waitUntil(run().catch((error) => logFailure('a turn could not be charged', error, trail)))
-  return { events: reader.stream, ...(pieces && { words: pieces.stream }) }
+  return reads
 }
 
 /** The answer as `ask` returns one. A stream that breaks off cannot be resumed, because no log is kept. */
