@@ -8,7 +8,6 @@ import { namedConversationId } from '../../conversation/conversation-id'
 import { storedMessages } from '../../conversation/messages'
 import { begunOf, openRow } from '../../conversation/open-row'
 import { isToldApart } from '../../conversation/ownership'
-import type { Prefetch } from '../../conversation/prefetch'
 import { idOfHandle, isSealed, mayBeConversation } from '../../conversation/sealed-id'
 import { isUnguessable, mayBeMadeUp } from '../../conversation/unguessable'
 import { ApiError } from '../../errors'
@@ -17,17 +16,10 @@ import type { Asker } from '../../turn/request'
 import { transcriptOf } from '../../turn/transcript'
 import { askerOf, mayLookAhead, namedUser } from './admit-turn'
 import { admitAsker, findHistory, findOpenModel, openAssistant } from './open-assistant'
-import type { RequestRecord } from './request-log'
 import type { OpenCall } from './route'
 
 /** Who chats, and with which assistant. */
-export interface ChatParties {
-  env: Cloudflare.Env
-  request: Request
-  /** the request's entry in the log */
-  record: RequestRecord
-  /** what was read ahead for it */
-  prefetch: Prefetch
+export interface ChatParties extends Pick<OpenCall, 'env' | 'request' | 'record' | 'prefetch'> {
   access: Access
   /** open to the key (open-assistant.ts) */
   assistant: Assistant

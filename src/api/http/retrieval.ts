@@ -1,5 +1,6 @@
 /** Plans the searches of an assistant's turn, with the request's changes. */
 import type { Access } from '../../auth/access'
+import { countSearches } from '../../auth/searches'
 import { ApiError } from '../../errors'
 import type { Assistant, AssistantSearch } from '../../registry/assistants'
 import { findOutline } from '../../registry/names'
@@ -40,12 +41,10 @@ export interface AssistantRetrieval {
 }
 
 /**
- * The searches to run. The request's changes override the assistant's parameters, and a scoped key overrides both. All
- * their filters apply.
- *
+ * The searches to run, which are counted towards the rate of the key. The request's changes override the assistant's parameters,
+ * and a scoped key overrides both. All their filters apply. A collection that is gone is the error of its search alone.
  * @param assistant one that is open to the key
- * A collection that is gone is the error of its search alone.
- * @throws ApiError 400 for a change that no collection supports
+ * @throws ApiError 400 for a change that no collection supports, 429
  */
 export async function planRetrieval(
   env: Cloudflare.Env,
@@ -103,7 +102,9 @@ export async function planRetrieval(
       }
     }),
   )
-  return [...planned, ...missing]
+  const retrievals = [...planned, ...missing]
+  await countSearches(env, Array(Math.max(0, retrievals.length - 1)).fill(access))
+  return retrievals
 }
 
 /** The reranker on Workers AI. It reads fifty hits, as Azure's does. */

@@ -1,6 +1,5 @@
 /** A question to an assistant, as every protocol that has assistants asks it. */
 import type { Access } from '../../auth/access'
-import { countSearches } from '../../auth/searches'
 import { type Answering, ask, type Chat } from '../../conversation/ask'
 import { answeringOf, askOnce } from '../../conversation/stateless-turn'
 import { ApiError } from '../../errors'
@@ -83,7 +82,6 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
   const question = embedded.q ?? asked.question
   record.question = question
   const retrievals = await planRetrieval(env, access, assistant, changes)
-  await countSearches(env, Array(Math.max(0, retrievals.length - 1)).fill(access))
   const model = await modelOf(env, access, assistant, changes)
   const settings = settingsOf(model, changes)
   const accepted = acceptedBy(model.model_name, changes.model ?? {})

@@ -2,7 +2,6 @@
 
 import { type Access, SEARCH_ACTION } from '../../auth/access'
 import { requireCollections } from '../../auth/admit'
-import { countSearches } from '../../auth/searches'
 import { coded } from '../../errors'
 import { type Assistant, searchesOf } from '../../registry/assistants'
 import { retrieverOf } from '../../registry/engines'
@@ -58,7 +57,6 @@ export async function searchDocuments(
   if (query.length > LONGEST_QUESTION) throw coded('too_long', 400, QUESTION_TOO_LONG)
   record.question = query
   const planned = await planRetrieval(env, access, assistant, { top })
-  await countSearches(env, Array(Math.max(0, planned.length - 1)).fill(access))
   const retrieved = await retrieve(
     planned.map(({ search }) => search),
     query,
@@ -101,7 +99,6 @@ export async function lookUp(
   { filterBy, perPage, page = 1 }: LookUp,
 ): Promise<FoundDocument[]> {
   const planned = await planRetrieval(env, access, assistant, filterBy === undefined ? {} : { filterBy })
-  await countSearches(env, Array(Math.max(0, planned.length - 1)).fill(access))
   const { q = '*', ...embedded } = access.embedded
   const fixed = filterBy === undefined ? only(PAGING, embedded) : {}
   const searches = planned.map(({ search }) => ({
