@@ -2,8 +2,6 @@
 import type { ApiKeyRecord, KeyLimits } from '../db/api-keys'
 import { collectionPattern, fitsAnyName } from './pattern'
 
-export { forbidden } from '../errors'
-
 export const SEARCH_ACTION = 'documents:search'
 
 /**

@@ -1,7 +1,7 @@
 /** The one gate: the routes of every protocol check here whether a key allows the request. */
-import { ApiError } from '../errors'
+import { ApiError, forbidden } from '../errors'
 import { matchesOrigin } from '../lib/origins'
-import { type Access, forbidden } from './access'
+import type { Access } from './access'
 import { authenticate } from './authenticate'
 import { requireRate } from './rate-limit'
 

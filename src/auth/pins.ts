@@ -4,8 +4,8 @@
  *
  * A request may bring several keys, one for each search. All of them have to agree.
  */
-import { ApiError } from '../errors'
-import { type Access, forbidden } from './access'
+import { ApiError, forbidden } from '../errors'
+import type { Access } from './access'
 
 /** Characters of a user's id, a label that is stored with every conversation. */
 const LONGEST_USER_ID = 256

@@ -15,8 +15,6 @@ import {
 import { ProviderError, passes } from '../models/provider-error'
 import type { ErrorEvent } from './events'
 
-export type { ErrorCode } from '../errors'
-
 /**
  * What a retry of the same request can do: `never` succeed, or perhaps succeed `now`, or `later` once a limit
  * has passed.

@@ -2,8 +2,6 @@
 import { ApiError, type Failure, failed, placesOf, plainFailure, storageFull } from '../../errors'
 import type { RequestRecord } from './request-log'
 
-export { forbidden } from '../../auth/access'
-
 const JSON_HEADERS = { 'content-type': 'application/json; charset=utf-8' }
 
 export const json = (value: unknown, status = 200): Response => jsonText(JSON.stringify(value), status)

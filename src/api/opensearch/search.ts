@@ -2,13 +2,12 @@
 
 import type { Access } from '../../auth/access'
 import { countSearches, requireFewSearches } from '../../auth/searches'
-import { ApiError, unwrap } from '../../errors'
+import { ApiError, forbidden, unwrap } from '../../errors'
 import { mapFew } from '../../lib/few'
 import type { Hit, SearchParameters, SearchResult } from '../../search/types'
 import type { PlannedSearch } from '../../turn/request'
 import { override } from '../http/parameters'
 import { ofRequest, planSearch, runSearch } from '../http/plan'
-import { forbidden } from '../http/response'
 import type { Call } from '../http/route'
 import { slowAnswer } from '../http/slow-answer'
 import {

@@ -4,7 +4,7 @@ import type { AnalyticsRecord } from '../../analytics/records'
 import { requireCollections } from '../../auth/admit'
 import { identify } from '../../auth/pins'
 import { requireEvents } from '../../auth/rate-limit'
-import { ApiError, unwrap } from '../../errors'
+import { ApiError, forbidden, unwrap } from '../../errors'
 import {
   type AnalyticsRule,
   allRules,
@@ -28,7 +28,7 @@ import {
   stamped,
 } from '../http/analytics'
 import { readJson } from '../http/body'
-import { forbidden, json } from '../http/response'
+import { json } from '../http/response'
 import type { Call, Route } from '../http/route'
 import { rulesOfRelease29 } from './analytics-29'
 

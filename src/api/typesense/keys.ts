@@ -1,7 +1,8 @@
 /** API keys. */
 import { createKey, deleteKey, getKey, listKeys } from '../../auth/keys'
+import { forbidden } from '../../errors'
 import { readJson } from '../http/body'
-import { forbidden, json } from '../http/response'
+import { json } from '../http/response'
 import type { Route } from '../http/route'
 import { hinting, NEEDED } from '../http/typo-hint'
 

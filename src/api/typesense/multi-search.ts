@@ -3,7 +3,7 @@ import { type Access, SEARCH_ACTION } from '../../auth/access'
 import { requireAccess } from '../../auth/admit'
 import { authenticate } from '../../auth/authenticate'
 import { countSearches, MOST_SEARCHES, mostSearches } from '../../auth/searches'
-import { ApiError, failed } from '../../errors'
+import { ApiError, failed, forbidden } from '../../errors'
 import { parseExact } from '../../lib/exact-json'
 import { mapFew } from '../../lib/few'
 import { getPreset } from '../../registry/search-sets'
@@ -23,7 +23,6 @@ import {
   type WrittenReply,
 } from '../http/plan'
 import { typesenseKey } from '../http/presented-key'
-import { forbidden } from '../http/response'
 import type { OpenCall, Route } from '../http/route'
 import { slowAnswer } from '../http/slow-answer'
 import {

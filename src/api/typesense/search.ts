@@ -1,11 +1,10 @@
 /** GET /collections/:collection/documents/search, with or without a conversation. */
-import { ApiError } from '../../errors'
+import { ApiError, forbidden } from '../../errors'
 import type { SearchParameters, SearchResult } from '../../search/types'
 import { namedUser } from '../http/admit-turn'
 import { capture } from '../http/analytics'
 import { isTrue, override } from '../http/parameters'
 import { ofRequest, planSearch } from '../http/plan'
-import { forbidden } from '../http/response'
 import type { Call, Route } from '../http/route'
 import { lateFailure, slowAnswer } from '../http/slow-answer'
 import { hinting, NEEDED } from '../http/typo-hint'
