@@ -40,9 +40,8 @@ async function reply(
   if (purpose === 'followups') return said(suggestionsFrom(question, history.at(-1)?.content ?? '', sources))
   if (purpose === 'task') return said(taskFrom(question))
   const meaning = await meaningOf(env)
-  if (meaning === undefined) return answerFrom(question, sources)
   // The table's words are English: they would correct `dauert`.
-  const words = languageOf(wordsOf(question)) === undefined ? meaning.words : new Map()
+  const words = meaning && languageOf(wordsOf(question)) === undefined ? meaning.words : new Map()
   return answerFrom(await respelled(question, dictionaryOf(sources, words)), sources, meaning)
 }
 

@@ -2,6 +2,7 @@
 
 import { stemmer } from 'stemmer'
 import { once, regExp } from '../lib/once'
+import { SNOWBALL, type Stemmer } from '../lib/snowball'
 
 export interface Word {
   /** as written */
@@ -36,21 +37,33 @@ const fold = (word: string): string => {
     .replace(/['\u2019]s?$|['\u2019]/g, '')
 }
 
-const stems = new Map<string, string>()
-
-/** Porter's stem. Cached, because texts repeat the same few thousand words. */
-export function stemOf(folded: string): string {
-  if (folded.length < 3 || !ASCII.test(folded)) return folded
-  const known = stems.get(folded)
-  if (known !== undefined) return known
-  if (stems.size > 20_000) stems.clear()
-  const stem = stemmer(folded)
-  stems.set(folded, stem)
-  return stem
+/** A stemmer that remembers, because texts repeat the same few thousand words. */
+function remembering(stemmer: Stemmer): Stemmer {
+  const stems = new Map<string, string>()
+  return (word) => {
+    const known = stems.get(word)
+    if (known !== undefined) return known
+    if (stems.size > 20_000) stems.clear()
+    const stem = stemmer(word)
+    stems.set(word, stem)
+    return stem
+  }
 }
 
-/** The words of a text, in order. */
-export const wordsOf = (text: string): Word[] => writtenWords(text).map(wordOf)
+const porter = remembering(stemmer)
+
+/** Porter's stem. */
+export const stemOf = (folded: string): string =>
+  folded.length < 3 || !ASCII.test(folded) ? folded : porter(folded)
+
+/** Those of other languages by Snowball, without accents then. */
+const STEMS = Object.fromEntries(
+  Object.entries(SNOWBALL).map(([locale, stem]) => [locale, remembering((word) => fold(stem(word)))]),
+)
+
+/** The words of a text, in order. @param locale of the language of their stems; default: English */
+export const wordsOf = (text: string, locale = 'en'): Word[] =>
+  writtenWords(text).map((raw) => wordOf(raw, STEMS[locale]))
 
 /** The words of a text as they are written. */
 function writtenWords(text: string): string[] {
@@ -60,9 +73,9 @@ function writtenWords(text: string): string[] {
   ).flat()
 }
 
-const wordOf = (raw: string): Word => {
+const wordOf = (raw: string, stem: Stemmer | undefined): Word => {
   const folded = fold(raw)
-  return { raw, folded, stem: stemOf(folded) }
+  return { raw, folded, stem: stem ? stem(raw.normalize('NFC').toLowerCase()) : stemOf(folded) }
 }
 
 let segmenter: Intl.Segmenter | undefined

@@ -131,7 +131,7 @@ export function supportOf(
   index: PassageIndex,
 ): SentenceSupport[] {
   const given = new Set(wordsOf(question).map(({ stem }) => stem))
-  const capitalizesNouns = languageOf(wordsOf(answer))?.capitalizesNouns === true
+  const capitalizesNouns = languageOf(wordsOf(answer))?.locale === 'de'
   for (const figure of figuresOf(question)) given.add(figure)
   const readings = new Map<Passage, Reading>()
   const spans = spansOf(answer).filter(({ text }) => text.length <= LONGEST && !TITLE.test(text))

@@ -8,11 +8,10 @@
  */
 import { regExp } from '../../lib/once'
 import type { Source } from '../language-model'
-import { isSlip, isSwap } from '../spelling'
-import { compoundsOf, type Word, wordsOf } from '../words'
+import { compoundsOf, type Word } from '../words'
 import { fieldsAskedFor, type Strengths, strengthIn } from './fields'
-import { withoutElisions } from './language'
-import { cosine, inflected, type Likeness, likenessBy, type Meaning } from './meaning'
+import { type Language, wordsIn } from './language'
+import { cosine, type Likeness, likenessBy, type Meaning } from './meaning'
 import { fitOf, hasLook, isVague, type Question, readQuestion, wantsCode } from './question'
 import { editionOf, type Sentence, sentencesOf } from './sentences'
 
@@ -20,8 +19,6 @@ import { editionOf, type Sentence, sentencesOf } from './sentences'
 const MISSING = 1.2
 /** share of its weight that a vague word keeps */
 const VAGUE = 0.35
-/** what a misspelled match is worth */
-const SLIP = 0.9
 /** A heading that fits the question at least this well asks the same. */
 export const SAME = 0.7
 /** characters of a section from which its meaning is taken */
@@ -73,26 +70,21 @@ export interface Evidence {
   strengths: Strengths
   /** true if the question has a name that no candidate has */
   strange: boolean
-  /** the question is in a language whose meanings are not known */
-  isForeign: boolean
 }
 
 /** Scores the sentences of the documents, and the sections that hold them. */
 export function weighEvidence(question: Question, sources: Source[], given?: Meaning): Evidence {
-  const meaning = isLatin(question.text) && !question.isForeign ? given : undefined
-  const sections = sources.flatMap((source, rank) => sectionsOf(source, rank, question.isForeign))
+  const { language } = question
+  const meaning = isLatin(question.text) && !language ? given : undefined
+  const sections = sources.flatMap((source, rank) => sectionsOf(source, rank, language))
   const candidates = sections.flatMap((section) => section.candidates)
-  const strengths = strengthsOf(
-    question.terms,
-    sections,
-    question.isForeign ? inflected : likenessBy(meaning),
-  )
+  const strengths = strengthsOf(question, sections, likenessBy(meaning))
   const weight = weigh(question, sections, strengths)
   const asked = meaning?.vector(question.text)
   tellApart(sections)
   for (const section of sections) scoreSection(section, question, weight, strengths, meaning, asked)
   const strange = [...question.names].some((stem) => strengths.get(stem)?.size === 0)
-  return { candidates, sections, weight, strengths, strange, isForeign: question.isForeign }
+  return { candidates, sections, weight, strengths, strange }
 }
 
 /** Pages of one file share its title, so the title does not distinguish them. */
@@ -112,14 +104,14 @@ const LETTER = regExp(String.raw`\p{L}`, 'gu')
 const isLatin = (text: string): boolean =>
   (text.match(LATIN())?.length ?? 0) * 2 > (text.match(LETTER())?.length ?? 0)
 
-function sectionsOf(source: Source, rank: number, isForeign: boolean): Section[] {
+function sectionsOf(source: Source, rank: number, language: Language | undefined): Section[] {
   const sections = new Map<string, Section>()
   const edition = editionOf(source.document)
   for (const sentence of sentencesOf(source.document)) {
     const key = sentence.context.join('\n')
     let section = sections.get(key)
     if (!section) {
-      const above = stemsOf(wordsOf([...sentence.context, edition.version ?? ''].join(' ')))
+      const above = stemsIn(language, [...sentence.context, edition.version ?? ''].join(' '))
       section = {
         rank,
         context: sentence.context,
@@ -137,13 +129,12 @@ function sectionsOf(source: Source, rank: number, isForeign: boolean): Section[]
     }
     // Without the title before the fields: that is context.
     const said = sentence.facts ?? sentence.text
-    const own = isForeign ? withoutElisions(said) : said
-    const words = wordsOf(own)
-    const stems = stemsOf(words)
-    for (const { stem } of wordsOf(joined(own))) stems.add(stem)
+    const words = wordsIn(language, said)
+    const stems = stemsOf(words, language)
+    for (const { stem } of wordsIn(language, joined(said))) stems.add(stem)
     for (const stem of stems) section.stems.add(stem)
     if (sentence.code) {
-      for (const stem of stemsOf(wordsOf(sentence.code))) {
+      for (const stem of stemsIn(language, sentence.code)) {
         section.stems.add(stem)
         if (sentence.headed) stems.add(stem)
       }
@@ -163,15 +154,19 @@ function sectionsOf(source: Source, rank: number, isForeign: boolean): Section[]
 }
 
 /** Returns the stems of words, and of the parts of names in code: `deleteCookie` mentions a cookie. */
-function stemsOf(words: Word[]): Set<string> {
+function stemsOf(words: Word[], language: Language | undefined): Set<string> {
   const stems = new Set(compoundsOf(words).map(({ stem }) => stem))
   for (const { raw, stem } of words) {
     stems.add(stem)
     if (!CAMEL.test(raw)) continue
-    for (const part of wordsOf(raw.replace(/([\p{Ll}\p{N}])(\p{Lu})/gu, '$1 $2'))) stems.add(part.stem)
+    for (const part of wordsIn(language, raw.replace(/([\p{Ll}\p{N}])(\p{Lu})/gu, '$1 $2')))
+      stems.add(part.stem)
   }
   return stems
 }
+
+const stemsIn = (language: Language | undefined, text: string): Set<string> =>
+  stemsOf(wordsIn(language, text), language)
 
 const HYPHENATED = regExp(String.raw`(?<![\p{L}\p{N}])[\p{L}\p{N}]+(?:-[\p{L}\p{N}]+)+`, 'gu')
 
@@ -183,24 +178,18 @@ const joined = (text: string): string =>
 
 const CAMEL = /[a-z0-9][A-Z]/
 
-function strengthsOf(terms: Word[], sections: Section[], likeness: Likeness): Strengths {
+function strengthsOf({ terms, language }: Question, sections: Section[], likeness: Likeness): Strengths {
   const known = new Map<string, string>()
   for (const { context, candidates } of sections) {
-    for (const { stem, folded } of wordsOf(context.join(' '))) known.set(stem, folded)
+    for (const { stem, folded } of wordsIn(language, context.join(' '))) known.set(stem, folded)
     for (const { words } of candidates) for (const { stem, folded } of words) known.set(stem, folded)
   }
   for (const { stems } of sections) for (const stem of stems) if (!known.has(stem)) known.set(stem, stem)
   return new Map(
     terms.map(({ stem, folded }) => {
       const strengths = new Map<string, number>()
-      const isKnown = known.has(stem)
       for (const [other, written] of known) {
-        const strength =
-          other === stem
-            ? 1
-            : !isKnown && (stem.length >= 5 ? isSlip(stem, other) : stem.length >= 3 && isSwap(stem, other))
-              ? SLIP
-              : likeness(folded, written)
+        const strength = other === stem ? 1 : likeness(folded, written)
         if (strength > 0) strengths.set(other, strength)
       }
       return [stem, strengths]
@@ -263,7 +252,7 @@ function scoreSection(
   }
   section.fit = Math.max(
     0,
-    ...context.slice(-2).map((heading) => fitOf(readQuestion(heading), question, weight)),
+    ...context.slice(-2).map((heading) => fitOf(readQuestion(heading, question.language), question, weight)),
   )
   const same = section.fit >= SAME ? section.fit : 0
   section.score =

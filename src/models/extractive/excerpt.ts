@@ -18,7 +18,7 @@ const FIGURES = ['when', 'often', 'count']
 const LONGEST_INTRODUCTION = 400
 /** A word of the question deserves a block or a passage if it weighs this share of the heaviest one. */
 export const WORTH_SAYING = 0.3
-/** A block holds a word if it is there as written, or with a slip. One of like meaning may be another: Saturday, Sunday. */
+/** A block holds a word if it is there in any of its forms. One of like meaning may be another: Saturday, Sunday. */
 export const HELD = 0.9
 /** Of a long list or table, the lines that score at least this share of the best one are shown. */
 const AS_GOOD = 0.9

@@ -1,5 +1,5 @@
 /** Which fields of a record a question asks for. */
-import { wordsOf } from '../words'
+import { wordsIn } from './language'
 import { isVague, type Question } from './question'
 import type { Sentence } from './sentences'
 
@@ -29,7 +29,12 @@ export const fieldsAskedFor = (
   fields.slice(text === facts ? 1 : 0).filter(([name]) => holds(name, question, strengths, ASKED))
 
 /** Whether a text says some word of the question at least this strongly. */
-export function holds(text: string, { terms }: Question, strengths: Strengths, least: number): boolean {
-  const stems = new Set(wordsOf(text).map(({ stem }) => stem))
+export function holds(
+  text: string,
+  { terms, language }: Question,
+  strengths: Strengths,
+  least: number,
+): boolean {
+  const stems = new Set(wordsIn(language, text).map(({ stem }) => stem))
   return terms.some((term) => !isVague(term) && strengthIn(stems, strengths.get(term.stem)!) >= least)
 }

@@ -6,8 +6,8 @@ import { type Word, wordsOf } from '../words'
 export interface Language {
   /** folded words that are only grammar, or ask */
   grammar: ReadonlySet<string>
-  /** nouns have a capital letter, so one does not make a name */
-  capitalizesNouns: boolean
+  /** of its stems */
+  locale: Grammar['locale']
   says: Phrases
 }
 
@@ -104,7 +104,11 @@ export function languageOf(words: readonly Word[]): Language | undefined {
   const [first, ...others] = grammarsOf(words.map(({ folded }) => folded))
   if (first === undefined) return undefined
   const { locale, words: grammar } = first
-  return { grammar, capitalizesNouns: locale === 'de', says: others.length > 0 ? ENGLISH : SAYS[locale] }
+  return {
+    grammar,
+    locale,
+    says: others.length > 0 ? ENGLISH : SAYS[locale],
+  }
 }
 
 const ELIDED = regExp(
@@ -112,8 +116,12 @@ const ELIDED = regExp(
   'giu',
 )
 
-/** French and Italian write some words together with the next one: `l'ufficio`. This leaves them out. */
-export const withoutElisions = (text: string): string => text.replace(ELIDED(), '')
+/**
+ * The words of a text with their stems in a language; undefined: English. French and Italian write some words together with the next
+ * one, `l'ufficio`: these are left out.
+ */
+export const wordsIn = (language: Language | undefined, text: string): Word[] =>
+  language ? wordsOf(text.replace(ELIDED(), ''), language.locale) : wordsOf(text)
 
 /** What an answer says around the documents' own words, in the language of a question. */
 export const phrasesFor = (question: string): Phrases => languageOf(wordsOf(question))?.says ?? ENGLISH

@@ -38,18 +38,3 @@ export function likenessBy(meaning: Meaning | undefined): Likeness {
     return alike < ALIKE ? 0 : Math.min(0.9, alike)
   }
 }
-
-/** How long a beginning two words must share to be forms of one, in letters and as a share of the longer. */
-const SHARED_LETTERS = 5
-const SHARED = 0.6
-const FORM = 0.8
-/** The most letters that one form has more than another. */
-const ENDING = 3
-
-/** Without a table: forms of one word begin alike, such as `Ummeldung` and `ummelden`. */
-export const inflected: Likeness = (word, other) => {
-  if (Math.abs(word.length - other.length) > ENDING) return 0
-  let shared = 0
-  while (shared < word.length && word[shared] === other[shared]) shared += 1
-  return shared >= SHARED_LETTERS && shared >= SHARED * Math.max(word.length, other.length) ? FORM : 0
-}

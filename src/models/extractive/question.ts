@@ -1,7 +1,7 @@
 /** What a question asks for, and what an answer to it looks like. */
 import { once, regExp } from '../../lib/once'
 import { compoundsOf, isContent, isTopical, type Word, wordsOf } from '../words'
-import { ENGLISH, languageOf, type Phrases, withoutElisions } from './language'
+import { ENGLISH, type Language, languageOf, type Phrases, wordsIn } from './language'
 
 export interface Question {
   /** as asked, without what was said around it */
@@ -17,8 +17,8 @@ export interface Question {
   fullNames: string[][]
   /** asks for several: "which films", "list", "what are the" */
   plural: boolean
-  /** in a language other than English */
-  isForeign: boolean
+  /** undefined for English */
+  language: Language | undefined
   /** what is said around an answer, in the question's language */
   says: Phrases
 }
@@ -120,17 +120,17 @@ export function questionsIn(text: string): string[] {
   return parts.every(isQuestion) && !parts.slice(1).some((part) => POINTS_BACK.test(part)) ? parts : [text]
 }
 
-export function readQuestion(given: string): Question {
+/** @param language default: the one that its grammar shows */
+export function readQuestion(given: string, language = languageOf(wordsOf(given))): Question {
   const text = askedIn(given)
-  const written = wordsOf(text)
-  const language = languageOf(written)
-  const words = language ? wordsOf(withoutElisions(text)) : written
+  const words = wordsIn(language, text)
   // "What does it mean?" has no topical word. Then the weaker words must do.
   const topical = words.filter((word) => isTopical(word) && !language?.grammar.has(word.folded))
   const chosen = [...(topical.length > 0 ? topical : words.filter(isContent)), ...compoundsOf(words)]
   const terms = [...new Map(chosen.map((word) => [word.stem, word])).values()]
   const kind = KINDS.find(([, pattern]) => pattern.test(text))?.[0] ?? 'other'
-  const fullNames = language?.capitalizesNouns ? [] : namesIn(text)
+  // German nouns have a capital letter, so one does not make a name.
+  const fullNames = language?.locale === 'de' ? [] : namesIn(text)
   return {
     text,
     words: words.map(({ folded }) => folded),
@@ -139,7 +139,7 @@ export function readQuestion(given: string): Question {
     names: new Set(fullNames.flat()),
     fullNames: fullNames.filter((name) => name.length > 1),
     plural: PLURAL.test(text),
-    isForeign: language !== undefined,
+    language,
     says: language?.says ?? ENGLISH,
   }
 }

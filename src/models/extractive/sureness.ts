@@ -1,7 +1,7 @@
 /** How sure it is that a sentence answers a question. */
-import { type Word, wordsOf } from '../words'
 import { tells } from './editions'
-import { type Candidate, type Evidence, SAME, type Section } from './evidence'
+import { type Candidate, type Evidence, SAME } from './evidence'
+import { wordsIn } from './language'
 import { hasLook, type Question } from './question'
 import { isSummary } from './records'
 
@@ -15,8 +15,6 @@ export const ENOUGH = 1.03
 export const LITTLE = 0.5
 /** factor that makes aboutness by words alone comparable to that by words and meaning */
 const BY_WORDS_ALONE = 1.73
-/** The same in languages whose forms are compared by their beginnings: many are missed. */
-const BY_BEGINNINGS = 2.2
 /**
  * Weights of words and of meaning. Meaning separates answerable questions from others better than words do: on the
  * development questions, equal weights give an AUC of .89, these .92.
@@ -25,8 +23,6 @@ const WORDS = 0.6
 const MEANING = 1.5
 /** The most that a lead over the next document adds to the sureness. */
 const MOST_AHEAD = 0.6
-/** In a language whose forms are compared by their beginnings, the share of the question that has to be there as written. */
-const WRITTEN = 0.7
 /** The logarithm of a document's place in the search results, times this, is taken off the sureness. */
 const FAR_DOWN = 0.4
 
@@ -34,12 +30,12 @@ const FAR_DOWN = 0.4
  * How far a sentence is about the question, 0 to 3: how much of the question it and its section cover, and how
  * alike their meanings are.
  */
-export function aboutness({ section, inside, alike }: Candidate, { strange, isForeign }: Evidence): number {
+export function aboutness({ section, inside, alike }: Candidate, { strange }: Evidence): number {
   if (section.fit >= SAME) return 2 * ALONE * section.fit
   const byWords = section.cover + 0.5 * inside
   const about =
     section.likeness === undefined || alike === undefined
-      ? byWords * (isForeign ? BY_BEGINNINGS : BY_WORDS_ALONE)
+      ? byWords * BY_WORDS_ALONE
       : WORDS * byWords + MEANING * (Math.max(0, section.likeness) + 0.5 * alike)
   // If only part of a name is found, it is somebody else's name.
   return strange ? Math.min(about, LITTLE) : about
@@ -63,8 +59,6 @@ export function surenessOf(
   // One of many records does not say which is the cheapest, in its fields or its description.
   const record = section.candidates.find((candidate) => candidate.sentence.isRecord) ?? best
   if (record.sentence.fields && isSummary(record.sentence, question, evidence)) return 'warned'
-  const written = question.terms.filter(({ stem }) => holds(section, stem))
-  if (evidence.isForeign && shareOf(written, evidence) < WRITTEN) return 'warned'
   if (ranked.some((other) => contradicts(best, other, question) && !tells(question, best, other)))
     return 'warned'
   const text = section.candidates.map((candidate) => candidate.sentence.text).join(' ')
@@ -76,23 +70,18 @@ export function surenessOf(
   return sure >= ALONE ? 'alone' : sure >= BESIDE ? 'beside' : 'warned'
 }
 
-const shareOf = (terms: Word[], { weight }: Evidence): number => {
-  const sum = (stems: Iterable<string>) =>
-    [...stems].reduce((total, stem) => total + (weight.get(stem) ?? 0), 0)
-  return sum(terms.map(({ stem }) => stem)) / (sum(weight.keys()) || 1)
-}
-
-/** Whether a section has a word as it is written. Forms that begin alike are often other words. */
-const holds = ({ stems, above }: Section, stem: string): boolean => stems.has(stem) || above.has(stem)
-
 const LABEL = /^[^:.!?]{2,60}: (?=\S)/
 
 /** Whether two documents give values under one name, and the question asks for it. The fields of a record are no such names. */
-export function sharesLabel({ sentence, rank }: Candidate, other: Candidate, { terms }: Question): boolean {
+export function sharesLabel(
+  { sentence, rank }: Candidate,
+  other: Candidate,
+  { terms, language }: Question,
+): boolean {
   const label = LABEL.exec(sentence.text)?.[0]
   if (label === undefined || sentence.fields || rank === other.rank || !other.sentence.text.startsWith(label))
     return false
-  return wordsOf(label).some(({ stem }) => terms.some((term) => term.stem === stem))
+  return wordsIn(language, label).some(({ stem }) => terms.some((term) => term.stem === stem))
 }
 
 /** Whether two documents give different values under the name that is asked for: `Parking: none`, `Parking: six places`. */

@@ -1,34 +1,12 @@
 /** Stemmers of fields with `stem: true`: Porter's for English, Snowball's for other languages. */
-import { stemmer as danish } from '@orama/stemmers/danish'
-import { stemmer as dutch } from '@orama/stemmers/dutch'
-import { stemmer as french } from '@orama/stemmers/french'
-import { stemmer as german } from '@orama/stemmers/german'
-import { stemmer as italian } from '@orama/stemmers/italian'
-import { stemmer as norwegian } from '@orama/stemmers/norwegian'
-import { stemmer as portuguese } from '@orama/stemmers/portuguese'
-import { stemmer as russian } from '@orama/stemmers/russian'
-import { stemmer as spanish } from '@orama/stemmers/spanish'
-import { stemmer as swedish } from '@orama/stemmers/swedish'
+import { SNOWBALL, type Stemmer } from '../../lib/snowball'
 import { stem } from './words'
 
-/** From a word in small letters, with its accents, to its stem. */
-export type Stemmer = (word: string) => string
-
-/** By locale. The others of the package stay out: Greek and Serbian alone weigh 17 KB of the bundle's gzip. */
 const STEMMERS = new Map<string, Stemmer>([
   ['', stem],
   ['en', stem],
   ['de_en', stem],
-  ['da', danish],
-  ['de', german],
-  ['es', spanish],
-  ['fr', french],
-  ['it', italian],
-  ['nl', dutch],
-  ['no', norwegian],
-  ['pt', portuguese],
-  ['ru', russian],
-  ['sv', swedish],
+  ...Object.entries(SNOWBALL),
 ])
 
 /** The locales that have a stemmer. */

@@ -7,8 +7,9 @@
  * among them, because its words carry endings. An emoji is a word of its own.
  */
 import { regExp } from '../../lib/once'
+import type { Stemmer } from '../../lib/snowball'
 import { foldWord } from './fold'
-import { type Stemmer, stemmerOf } from './stemmers'
+import { stemmerOf } from './stemmers'
 import { PLAIN, type Token, type TokenRules } from './words'
 
 /** A word of a text. */
