@@ -8,23 +8,20 @@ import type { Source, Verdict } from '../language-model'
 import { isStopword } from '../words'
 import { newerThan, newestFirst } from './editions'
 import { type Candidate, type Evidence, weighEvidence } from './evidence'
-import { excerptOf, HELD, WORTH_SAYING } from './excerpt'
-import { strengthIn } from './fields'
+import { excerptOf } from './excerpt'
+import type { Phrases } from './language'
 import type { Meaning } from './meaning'
 import { placeOf, placesIn } from './places'
-import { isVague, type Question, questionsIn, readQuestion } from './question'
+import { type Question, questionsIn, readQuestion } from './question'
 import { smallTalk } from './small-talk'
 import { openingAsked } from './suggestions'
-import { aboutness, ENOUGH, LITTLE, sharesLabel, surenessOf } from './sureness'
+import { aboutness, ENOUGH, isSureOf, LITTLE, sharesLabel } from './sureness'
 
 /** editions of a page that are shown before the best one, which they may have replaced */
 const MOST_NEWER = 2
 /** passages in an answer, and the share of the best score that each needs */
 const MOST_PASSAGES = 3
 const NEAR = 0.7
-/** A passage of this share of the best score says as much, where several are asked for or not. */
-const NEARLY = 0.85
-const EQUAL = 0.92
 /** Characters of the first passage, and of each further one. */
 const ROOM = 900
 const LESS_ROOM = 700
@@ -64,7 +61,7 @@ function answerOne(text: string, sources: Source[], meaning: Meaning | undefined
   const opening = openingAsked(question, evidence, sources)
   if (opening) {
     const about: Question = { ...question, kind: 'definition' }
-    return { text: shownOf([opening], about, evidence, sources) }
+    return { text: framed(shownOf([opening], about, evidence, sources), says) }
   }
   const ranked = evidence.candidates.filter(({ score }) => score > 0).sort((a, b) => b.score - a.score)
   const best = ranked[0]
@@ -74,54 +71,38 @@ function answerOne(text: string, sources: Source[], meaning: Meaning | undefined
     const listed = places.map((place) => `- ${place}`).join('\n')
     return { text: places.length === 0 ? says.notFound : `${says.notDirectly}\n\n${listed}`, declined: true }
   }
-  const sureness = surenessOf(best, ranked, question, evidence)
-  const newer = sureness === 'warned' ? [] : newerThan(best, ranked, question).slice(0, MOST_NEWER)
-  const passages =
-    newer.length > 0
-      ? [...newer, best]
-      : newestFirst(passagesOf(ranked, question, evidence, sureness === 'alone'))
+  const isSure = isSureOf(best, ranked, question, evidence)
+  const newer = !isSure ? [] : newerThan(best, ranked, question).slice(0, MOST_NEWER)
+  const passages = newer.length > 0 ? [...newer, best] : newestFirst(passagesOf(ranked, question))
   const shown = shownOf(passages, question, evidence, sources)
-  // What stands under a name is shown as a part of a document.
-  if (sureness !== 'warned') return { text: shown.startsWith('**') ? `${says.from}\n\n${shown}` : shown }
+  if (isSure) return { text: framed(shown, says) }
   return { text: [says.unsure, shown, says.check].join('\n\n'), warned: true }
 }
 
-/** The best section, and those that add to it. */
-function passagesOf(ranked: Candidate[], question: Question, evidence: Evidence, sure: boolean): Candidate[] {
+/** What stands under a name is shown as a part of a document. */
+const framed = (shown: string, { from }: Phrases): string =>
+  shown.startsWith('**') ? `${from}\n\n${shown}` : shown
+
+/** The best section, and those that come near. */
+function passagesOf(ranked: Candidate[], question: Question): Candidate[] {
   const [best] = ranked
   const chosen: Candidate[] = [best!]
+  const seen = new Set([best!.section])
   for (const candidate of ranked) {
     if (chosen.length === MOST_PASSAGES || candidate.score < NEAR * best!.score) break
+    if (seen.has(candidate.section)) continue
+    seen.add(candidate.section)
     if (chosen.some((other) => isOneWith(candidate, other) || repeats(candidate, other, question))) continue
     // Facts read out from fields add nothing to a sentence.
     if (candidate.sentence.facts && !chosen.every(({ sentence }) => sentence.facts)) continue
-    const isEqual = candidate.score >= (question.plural ? NEARLY : EQUAL) * best!.score
-    if (!sure || isEqual || adds(candidate, chosen, question, evidence)) chosen.push(candidate)
+    chosen.push(candidate)
   }
   return chosen
 }
 
 /** Whether two sentences are shown together anyway. */
-const isOneWith = ({ section, sentence }: Candidate, other: Candidate): boolean =>
-  section === other.section ||
-  (sentence.place !== undefined && sentence.place.blocks === other.sentence.place?.blocks)
-
-/** Whether a section has a word of the question that the chosen ones lack. */
-function adds(
-  { section }: Candidate,
-  chosen: Candidate[],
-  { terms }: Question,
-  { strengths, weight }: Evidence,
-): boolean {
-  const least = WORTH_SAYING * Math.max(0, ...weight.values())
-  return terms.some((term) => {
-    if (isVague(term) || weight.get(term.stem)! < least) return false
-    const has = ({ section: { stems, above } }: Pick<Candidate, 'section'>) =>
-      strengthIn(stems, strengths.get(term.stem)!) >= HELD ||
-      strengthIn(above, strengths.get(term.stem)!) >= HELD
-    return has({ section }) && !chosen.some(has)
-  })
-}
+const isOneWith = ({ sentence }: Candidate, other: Candidate): boolean =>
+  sentence.place !== undefined && sentence.place.blocks === other.sentence.place?.blocks
 
 /** Whether one sentence repeats another: most of the shorter one's words are in the longer. */
 function repeats(a: Candidate, b: Candidate, question: Question): boolean {

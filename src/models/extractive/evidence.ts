@@ -12,15 +12,9 @@ import { compoundsOf, type Word } from '../words'
 import { fieldsAskedFor, type Strengths, strengthIn } from './fields'
 import { type Language, wordsIn } from './language'
 import { cosine, type Likeness, likenessBy, type Meaning } from './meaning'
-import { fitOf, hasLook, isVague, type Question, readQuestion, wantsCode } from './question'
+import { hasLook, type Question, wantsCode } from './question'
 import { editionOf, type Sentence, sentencesOf } from './sentences'
 
-/** The most that a word weighs that no candidate has, as a multiple of the heaviest word that one has. */
-const MISSING = 1.2
-/** share of its weight that a vague word keeps */
-const VAGUE = 0.35
-/** A heading that fits the question at least this well asks the same. */
-export const SAME = 0.7
 /** characters of a section from which its meaning is taken */
 const LONGEST_SECTION = 1500
 
@@ -54,8 +48,6 @@ export interface Section {
   cover: number
   /** likeness of its meaning to the question's; undefined if unknown */
   likeness: number | undefined
-  /** how closely its heading, or its document's title, asks the question, 0 to 1 */
-  fit: number
   /** how well its heading tells it from other documents: 1 divided by the number of documents with that heading */
   distinct: number
   score: number
@@ -121,7 +113,6 @@ function sectionsOf(source: Source, rank: number, language: Language | undefined
         stems: new Set(),
         cover: 0,
         likeness: undefined,
-        fit: 0,
         distinct: 1,
         score: 0,
       }
@@ -131,7 +122,6 @@ function sectionsOf(source: Source, rank: number, language: Language | undefined
     const said = sentence.facts ?? sentence.text
     const words = wordsIn(language, said)
     const stems = stemsOf(words, language)
-    for (const { stem } of wordsIn(language, joined(said))) stems.add(stem)
     for (const stem of stems) section.stems.add(stem)
     if (sentence.code) {
       for (const stem of stemsIn(language, sentence.code)) {
@@ -168,14 +158,6 @@ function stemsOf(words: Word[], language: Language | undefined): Set<string> {
 const stemsIn = (language: Language | undefined, text: string): Set<string> =>
   stemsOf(wordsIn(language, text), language)
 
-const HYPHENATED = regExp(String.raw`(?<![\p{L}\p{N}])[\p{L}\p{N}]+(?:-[\p{L}\p{N}]+)+`, 'gu')
-
-/** The words with hyphens, without them: people ask for the wifi. */
-const joined = (text: string): string =>
-  text.includes('-')
-    ? Array.from(text.matchAll(HYPHENATED()), ([word]) => word.replaceAll('-', '')).join(' ')
-    : ''
-
 const CAMEL = /[a-z0-9][A-Z]/
 
 function strengthsOf({ terms, language }: Question, sections: Section[], likeness: Likeness): Strengths {
@@ -197,30 +179,20 @@ function strengthsOf({ terms, language }: Question, sections: Section[], likenes
   )
 }
 
-/** Weighs the question's words. If a name of the question is missing, the documents are about somebody else. */
+/** Weighs the question's words. One that no section has weighs as much as the heaviest. */
 function weigh(question: Question, sections: Section[], strengths: Strengths): Map<string, number> {
   const total = sections.length
   const weight = new Map<string, number>()
-  const missing: Word[] = []
-  for (const term of question.terms) {
-    const own = strengths.get(term.stem)!
+  for (const { stem } of question.terms) {
+    const own = strengths.get(stem)!
     let holding = 0
     for (const { stems, above } of sections) {
       if (strengthIn(stems, own) >= 0.6 || strengthIn(above, own) >= 0.6) holding += 1
     }
-    if (holding === 0) {
-      if (!term.isCompound) missing.push(term)
-    } else
-      weight.set(
-        term.stem,
-        (isVague(term) ? VAGUE : 1) * (0.3 + Math.log(1 + (total - holding + 0.5) / (holding + 0.5))),
-      )
+    if (holding > 0) weight.set(stem, 0.3 + Math.log(1 + (total - holding + 0.5) / (holding + 0.5)))
   }
   const most = Math.max(1, ...weight.values())
-  for (const term of missing) {
-    const { stem } = term
-    weight.set(stem, most * MISSING * (isVague(term) ? VAGUE : 1))
-  }
+  for (const { stem } of question.terms) if (!weight.has(stem)) weight.set(stem, most)
   return weight
 }
 
@@ -250,13 +222,8 @@ function scoreSection(
     section.likeness = Math.max(cosine(asked, meaning.vector(text.slice(0, LONGEST_SECTION))), heading * 1.1)
     titled = Math.max(titled, heading * 1.3)
   }
-  section.fit = Math.max(
-    0,
-    ...context.slice(-2).map((heading) => fitOf(readQuestion(heading, question.language), question, weight)),
-  )
-  const same = section.fit >= SAME ? section.fit : 0
   section.score =
-    (same + section.cover + 0.5 * titled + 1.2 * Math.max(0, section.likeness ?? section.cover * 0.5)) /
+    (section.cover + 0.5 * titled + 1.2 * Math.max(0, section.likeness ?? section.cover * 0.5)) /
     (1 + 0.04 * rank)
 
   for (const candidate of candidates) {
@@ -269,7 +236,7 @@ function scoreSection(
       (candidate.inside +
         0.6 * (candidate.alike ?? 0.3) +
         0.2 * Number(hasLook(question.kind, sentence.text)) +
-        (sentence.opening ? (0.15 + 0.6 * titled) * section.distinct + same : 0) +
+        (sentence.opening ? (0.15 + 0.6 * titled) * section.distinct : 0) +
         1.6 * section.score) *
       trustOf(sentence, question, strengths) *
       lengthFactor(words.length)

@@ -2,7 +2,7 @@
 import type { Block, Unit } from './blocks'
 import type { Candidate, Evidence } from './evidence'
 import { strengthIn } from './fields'
-import { hasLook, isVague, type Question, wantsCode } from './question'
+import { hasLook, type Question, wantsCode } from './question'
 import { readOut } from './records'
 import { splitSentences } from './sentences'
 
@@ -16,10 +16,10 @@ const SMALL = 0.5
 const FIGURES = ['when', 'often', 'count']
 /** An introduction of more characters stands for itself. */
 const LONGEST_INTRODUCTION = 400
-/** A word of the question deserves a block or a passage if it weighs this share of the heaviest one. */
-export const WORTH_SAYING = 0.3
+/** A word of the question deserves a block if it weighs this share of the heaviest one. */
+const WORTH_SAYING = 0.3
 /** A block holds a word if it is there in any of its forms. One of like meaning may be another: Saturday, Sunday. */
-export const HELD = 0.9
+const HELD = 0.9
 /** Of a long list or table, the lines that score at least this share of the best one are shown. */
 const AS_GOOD = 0.9
 const MOST_LINES = 12
@@ -54,7 +54,7 @@ export function excerptOf(
     const below = block.headings.slice(headings.length).join(' › ')
     if (below !== above) parts.push(`**${below}**`)
     above = below
-    parts.push(written(block, at, best, question, room, label))
+    parts.push(written(block, at, best, room, label))
     last = at
   }
   const text = parts.join('\n\n')
@@ -131,7 +131,7 @@ function completing(
     const holds = (stems: Set<string>) => strengthIn(stems, own) >= HELD
     // "When does it start?" asks for that time and no other.
     const isAboutTime = kind === 'when' && /^st(?:art|op)$/.test(term.stem)
-    if (!isAboutTime && (isVague(term) || weight.get(term.stem)! < least)) continue
+    if (!isAboutTime && weight.get(term.stem)! < least) continue
     if (holds(above)) continue
     const holding = placed.filter(
       ({ sentence: { text }, stems }) => holds(stems) && (!isAboutTime || hasLook(kind, text)),
@@ -146,14 +146,7 @@ function completing(
 }
 
 /** A block as Markdown. One that is too long is cut between its lines or sentences. */
-function written(
-  block: Block,
-  at: number,
-  best: Candidate,
-  question: Question,
-  room: number,
-  label: string | undefined,
-): string {
+function written(block: Block, at: number, best: Candidate, room: number, label: string | undefined): string {
   const { kind, units, head } = block
   if (kind === 'code') return shortened(units[0]!.shown, room * OVER)
   const isWhole = sizeOf(block) <= room * (kind === 'table' ? SMALL : OVER)
@@ -164,7 +157,7 @@ function written(
   const lines = isWhole ? units.map(({ shown }) => labelledLine(shown, kind, label)) : []
   if (!isWhole) {
     let last = -1
-    for (const index of linesOf(block, at, best, question, room)) {
+    for (const index of linesOf(block, at, best, room)) {
       if (index > last + 1 && last >= 0) lines.push(gap)
       lines.push(labelledLine(units[index]!.shown, kind, label))
       last = index
@@ -175,14 +168,14 @@ function written(
 }
 
 /** The items or rows of a long list or table that match, or as many of the first ones as fit. */
-function linesOf({ units }: Block, at: number, best: Candidate, question: Question, room: number): number[] {
+function linesOf({ units }: Block, at: number, best: Candidate, room: number): number[] {
   const scores = new Map<number, number>()
   for (const { sentence, score } of best.section.candidates) {
     const { place } = sentence
     if (place?.blocks === best.sentence.place!.blocks && place.at === at) scores.set(place.unit, score)
   }
   const most = Math.max(...scores.values())
-  const isList = question.plural || best.sentence.place!.at !== at
+  const isList = best.sentence.place!.at !== at
   const chosen: number[] = []
   let used = 0
   for (const [index, { shown }] of units.entries()) {

@@ -1,6 +1,6 @@
 /** Which fields of a record a question asks for. */
 import { wordsIn } from './language'
-import { isVague, type Question } from './question'
+import type { Question } from './question'
 import type { Sentence } from './sentences'
 
 /** Stem of the question -> stem of the documents -> how far it says the same, if at all. */
@@ -36,5 +36,5 @@ export function holds(
   least: number,
 ): boolean {
   const stems = new Set(wordsIn(language, text).map(({ stem }) => stem))
-  return terms.some((term) => !isVague(term) && strengthIn(stems, strengths.get(term.stem)!) >= least)
+  return terms.some((term) => strengthIn(stems, strengths.get(term.stem)!) >= least)
 }

@@ -1,22 +1,16 @@
 /** What a question asks for, and what an answer to it looks like. */
 import { once, regExp } from '../../lib/once'
-import { compoundsOf, isContent, isTopical, type Word, wordsOf } from '../words'
+import { isContent, isTopical, type Word, wordsOf } from '../words'
 import { ENGLISH, type Language, languageOf, type Phrases, wordsIn } from './language'
 
 export interface Question {
   /** as asked, without what was said around it */
   text: string
-  /** all words, in lower case */
-  words: string[]
   /** the words to look for, each once, in the question's order */
   terms: Word[]
   kind: Kind
   /** stems of words capitalised inside the question */
   names: Set<string>
-  /** names of several words, as stems */
-  fullNames: string[][]
-  /** asks for several: "which films", "list", "what are the" */
-  plural: boolean
   /** undefined for English */
   language: Language | undefined
   /** what is said around an answer, in the question's language */
@@ -59,9 +53,6 @@ const KINDS: [Kind, RegExp][] = [
     /^\s*(?:so,? )?(what|who)(?:'s| is| are| was| were| does) (?:an? |the )?[^,?]{1,60}(?: mean)?\s*\??\s*$|^\s*(define|describe|explain)\b/i,
   ],
 ]
-
-const PLURAL =
-  /\b(which|what) (\w+ ){0,2}(?!(?:does|is|was|has|its|this)\b)\w+s\b (?!is\b|was\b|does\b)|\b(list|all|examples?|some)\b|\bwhat are\b/i
 
 const list = (words: string): (() => ReadonlySet<string>) => once(() => new Set(words.split(' ')))
 
@@ -126,19 +117,18 @@ export function readQuestion(given: string, language = languageOf(wordsOf(given)
   const words = wordsIn(language, text)
   // "What does it mean?" has no topical word. Then the weaker words must do.
   const topical = words.filter((word) => isTopical(word) && !language?.grammar.has(word.folded))
-  const chosen = [...(topical.length > 0 ? topical : words.filter(isContent)), ...compoundsOf(words)]
-  const terms = [...new Map(chosen.map((word) => [word.stem, word])).values()]
+  const chosen = [topical.filter((word) => !isVague(word)), topical, words.filter(isContent)].find(
+    ({ length }) => length > 0,
+  )
+  const terms = [...new Map(chosen?.map((word) => [word.stem, word])).values()]
   const kind = KINDS.find(([, pattern]) => pattern.test(text))?.[0] ?? 'other'
   // German nouns have a capital letter, so one does not make a name.
-  const fullNames = language?.locale === 'de' ? [] : namesIn(text)
+  const names = language?.locale === 'de' ? [] : namesIn(text)
   return {
     text,
-    words: words.map(({ folded }) => folded),
     terms,
     kind,
-    names: new Set(fullNames.flat()),
-    fullNames: fullNames.filter((name) => name.length > 1),
-    plural: PLURAL.test(text),
+    names: new Set(names),
     language,
     says: language?.says ?? ENGLISH,
   }
@@ -146,40 +136,15 @@ export function readQuestion(given: string, language = languageOf(wordsOf(given)
 
 const NAMES = regExp(String.raw`\p{Lu}[\p{L}\p{N}'\u2019-]*(?: \p{Lu}[\p{L}\p{N}'\u2019-]*)*`, 'gu')
 
-/** Runs of capitalised words after the first word, as stems. Days and months name nobody. */
-function namesIn(text: string): string[][] {
+/** Capitalised words after the first word, as stems. Days and months name nobody. */
+function namesIn(text: string): string[] {
   const inside = text.replace(/^\s*\S+/, '')
-  return Array.from(inside.matchAll(NAMES()), ([name]) =>
+  return (inside.match(NAMES()) ?? []).flatMap((name) =>
     wordsOf(name)
       .filter((word) => isTopical(word) && !MONTH.test(word.folded) && !WEEKDAY.test(word.folded))
       .map((word) => word.stem),
-  ).filter((name) => name.length > 0)
+  )
 }
-
-/**
- * How closely a heading asks what a question asks, 0 to 1. This is the F2-measure of two shares: of the question's
- * weight that the heading holds, and of the heading's words that the question holds. It is lower if the heading
- * asks for something else ("how", "how much").
- *
- * @param weight of the question's words, by stem
- */
-export function fitOf(heading: Question, question: Question, weight: ReadonlyMap<string, number>): number {
-  if (sameText(heading, question)) return 1
-  const held = new Set(heading.terms.map(({ stem }) => stem))
-  const shared = question.terms.filter(({ stem }) => held.has(stem))
-  if (shared.length === 0) return 0
-  const sum = (terms: Word[]) => terms.reduce((total, { stem }) => total + (weight.get(stem) ?? 0), 0)
-  const recall = sum(shared) / (sum(question.terms) || 1)
-  const precision = shared.length / held.size
-  // A text on how to get a thing does not say what it is.
-  const defined = [heading, question].filter(({ kind }) => kind === 'definition').length
-  const alike = heading.kind === question.kind ? 1 : defined === 1 ? 0.7 : 0.8
-  return (alike * 5 * recall * precision) / (recall + 4 * precision || 1)
-}
-
-/** Compares the texts, since some questions have no meaningful word: "Who may do what?" */
-const sameText = (a: Question, b: Question): boolean =>
-  a.words.length > 0 && a.words.join(' ') === b.words.join(' ')
 
 const MONTH = /\b(january|february|march|april|may|june|july|august|september|october|november|december)\b/i
 

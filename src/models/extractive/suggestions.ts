@@ -1,6 +1,6 @@
 /** Suggests next questions without a language model: about documents that were found but not used. */
 import type { Source } from '../language-model'
-import { contentStems } from '../words'
+import { contentStems, wordsOf } from '../words'
 import type { Candidate, Evidence } from './evidence'
 import { asksAbout, phrasesFor } from './language'
 import type { Question } from './question'
@@ -42,8 +42,8 @@ function titleToAsk(document: Record<string, unknown>): string | undefined {
 const ASKS_ABOUT = /^what(?:['\u2019]?s| is| are)\b.{1,200}\babout\b.{0,3}$/i
 
 /**
- * The opening of the document that a question is about as a whole, as suggestions ask. Undefined if it is about no document of that
- * title, or about one without sentences.
+ * The opening of the document that a question is about as a whole, as suggestions ask, or of the part whose heading is the question.
+ * Undefined if there is none, or one without sentences.
  */
 export function openingAsked(
   { text, terms }: Question,
@@ -59,6 +59,13 @@ export function openingAsked(
     if (title.size === 0 || title.size !== asked.size || !ASKS_ABOUT.test(text)) return false
     return [...title].every((stem) => asked.has(stem))
   }
+  const read = (written: string) => wordsOf(written).map(({ folded }) => folded)
+  const said = read(text).join(' ')
+  const isHeading = (name: string) => said !== '' && read(name).join(' ') === said
+  const headed = candidates.find(
+    ({ sentence: { opening, context } }) => opening && context.slice(-2).some(isHeading),
+  )
+  if (headed) return headed
   const rank = sources.findIndex(({ document }) => isAsked(document))
   return candidates.find(
     ({ rank: own, sentence }) =>

@@ -1,14 +1,12 @@
 /** How sure it is that a sentence answers a question. */
 import { tells } from './editions'
-import { type Candidate, type Evidence, SAME } from './evidence'
+import type { Candidate, Evidence } from './evidence'
 import { wordsIn } from './language'
 import { hasLook, type Question } from './question'
 import { isSummary } from './records'
 
-/** A sentence that is at least this sure answers alone. */
-const ALONE = 2.4
-/** One that is at least this sure answers beside others, without a warning. */
-const BESIDE = 1.9
+/** A sentence that is at least this sure answers without a warning. */
+const SURE = 1.9
 /** A sentence that is less about the question than this is no answer. */
 export const ENOUGH = 1.03
 /** A section that is less about the question than this is not named. */
@@ -31,7 +29,6 @@ const FAR_DOWN = 0.4
  * alike their meanings are.
  */
 export function aboutness({ section, inside, alike }: Candidate, { strange }: Evidence): number {
-  if (section.fit >= SAME) return 2 * ALONE * section.fit
   const byWords = section.cover + 0.5 * inside
   const about =
     section.likeness === undefined || alike === undefined
@@ -42,32 +39,30 @@ export function aboutness({ section, inside, alike }: Candidate, { strange }: Ev
 }
 
 /**
- * How sure it is that the best sentence answers: alone, beside others, or only with a warning. Being about the question is not
- * enough. It is more often right if no other document comes near and if the search ranks its document high. It is not sure if it
+ * Whether the best sentence answers, without a warning. Being about the question is not enough. It is more often right if no other document comes near and if the search ranks its document high. It is not sure if it
  * does not look like an answer ("Who ...?" without a name), or if it is one record for a question about all.
  *
  * @param best the first of `ranked`; it is about the question
  * @param ranked all sentences, best first
  */
-export function surenessOf(
+export function isSureOf(
   best: Candidate,
   ranked: Candidate[],
   question: Question,
   evidence: Evidence,
-): 'alone' | 'beside' | 'warned' {
+): boolean {
   const { section, rank } = best
   // One of many records does not say which is the cheapest, in its fields or its description.
   const record = section.candidates.find((candidate) => candidate.sentence.isRecord) ?? best
-  if (record.sentence.fields && isSummary(record.sentence, question, evidence)) return 'warned'
+  if (record.sentence.fields && isSummary(record.sentence, question, evidence)) return false
   if (ranked.some((other) => contradicts(best, other, question) && !tells(question, best, other)))
-    return 'warned'
+    return false
   const text = section.candidates.map((candidate) => candidate.sentence.text).join(' ')
-  if (section.fit < SAME && !hasLook(question.kind, text)) return 'warned'
+  if (!hasLook(question.kind, text)) return false
   const next = ranked.find((other) => other.rank !== rank)
   const lead = best.score - (next?.score ?? 0)
   const ahead = Math.min(MOST_AHEAD, lead)
-  const sure = aboutness(best, evidence) + ahead - FAR_DOWN * Math.log(1 + rank)
-  return sure >= ALONE ? 'alone' : sure >= BESIDE ? 'beside' : 'warned'
+  return aboutness(best, evidence) + ahead - FAR_DOWN * Math.log(1 + rank) >= SURE
 }
 
 const LABEL = /^[^:.!?]{2,60}: (?=\S)/
