@@ -22,9 +22,8 @@ const MOST_NEWER = 2
 /** passages in an answer, and the share of the best score that each needs */
 const MOST_PASSAGES = 3
 const NEAR = 0.7
-/** Characters of the first passage, and of each further one. */
+/** Characters of each passage. */
 const ROOM = 900
-const LESS_ROOM = 700
 
 export interface Answer extends Verdict {
   /** Markdown */
@@ -83,26 +82,22 @@ function answerOne(text: string, sources: Source[], meaning: Meaning | undefined
 const framed = (shown: string, { from }: Phrases): string =>
   shown.startsWith('**') ? `${from}\n\n${shown}` : shown
 
-/** The best section, and those that come near. */
+/** The best section, and those of other documents that come near. */
 function passagesOf(ranked: Candidate[], question: Question): Candidate[] {
   const [best] = ranked
   const chosen: Candidate[] = [best!]
-  const seen = new Set([best!.section])
+  const seen = new Set([best!.rank])
   for (const candidate of ranked) {
     if (chosen.length === MOST_PASSAGES || candidate.score < NEAR * best!.score) break
-    if (seen.has(candidate.section)) continue
-    seen.add(candidate.section)
-    if (chosen.some((other) => isOneWith(candidate, other) || repeats(candidate, other, question))) continue
+    if (seen.has(candidate.rank)) continue
+    seen.add(candidate.rank)
+    if (chosen.some((other) => repeats(candidate, other, question))) continue
     // Facts read out from fields add nothing to a sentence.
     if (candidate.sentence.facts && !chosen.every(({ sentence }) => sentence.facts)) continue
     chosen.push(candidate)
   }
   return chosen
 }
-
-/** Whether two sentences are shown together anyway. */
-const isOneWith = ({ sentence }: Candidate, other: Candidate): boolean =>
-  sentence.place !== undefined && sentence.place.blocks === other.sentence.place?.blocks
 
 /** Whether one sentence repeats another: most of the shorter one's words are in the longer. */
 function repeats(a: Candidate, b: Candidate, question: Question): boolean {
@@ -116,14 +111,8 @@ function repeats(a: Candidate, b: Candidate, question: Question): boolean {
 
 /** Passages as Markdown, each under its place if it has headings or there are several. */
 function shownOf(passages: Candidate[], question: Question, evidence: Evidence, sources: Source[]): string {
-  const parts = passages.map((passage, at) => {
-    const text = excerptOf(
-      passage,
-      question,
-      evidence,
-      at === 0 ? ROOM : LESS_ROOM,
-      sources[passage.rank]?.label,
-    )
+  const parts = passages.map((passage) => {
+    const text = excerptOf(passage, question, evidence, ROOM, sources[passage.rank]?.label)
     const isNamed = passages.length > 1 || new Set(passage.section.context).size > 1
     const place = isNamed ? placeOf(passage.section, sources) : ''
     return place === '' ? text : `**${place}**\n\n${text}`

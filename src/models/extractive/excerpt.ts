@@ -167,7 +167,7 @@ function written(block: Block, at: number, best: Candidate, room: number, label:
   return [...(head === undefined ? [] : [head]), ...lines].join('\n')
 }
 
-/** The items or rows of a long list or table that match, or as many of the first ones as fit. */
+/** The items or rows of a long list or table that match. */
 function linesOf({ units }: Block, at: number, best: Candidate, room: number): number[] {
   const scores = new Map<number, number>()
   for (const { sentence, score } of best.section.candidates) {
@@ -175,16 +175,15 @@ function linesOf({ units }: Block, at: number, best: Candidate, room: number): n
     if (place?.blocks === best.sentence.place!.blocks && place.at === at) scores.set(place.unit, score)
   }
   const most = Math.max(...scores.values())
-  const isList = best.sentence.place!.at !== at
   const chosen: number[] = []
   let used = 0
   for (const [index, { shown }] of units.entries()) {
     const isBest = (scores.get(index) ?? 0) >= AS_GOOD * most
-    if (!isList && !isBest) continue
-    if (used + shown.length > room && !(isBest && scores.get(index) === most)) continue
+    if (!isBest) continue
+    if (used + shown.length > room && scores.get(index) !== most) continue
     used += shown.length
     chosen.push(index)
-    if (chosen.length === MOST_LINES && !isList) break
+    if (chosen.length === MOST_LINES) break
   }
   return chosen
 }

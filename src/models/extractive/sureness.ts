@@ -7,6 +7,8 @@ import { isSummary } from './records'
 
 /** A sentence that is at least this sure answers without a warning. */
 const SURE = 1.9
+/** The same where one word was asked for: any text that mentions it has all of the question, whatever it is about. */
+const SURE_OF_ONE_WORD = 2.35
 /** A sentence that is less about the question than this is no answer. */
 export const ENOUGH = 1.03
 /** A section that is less about the question than this is not named. */
@@ -39,8 +41,9 @@ export function aboutness({ section, inside, alike }: Candidate, { strange }: Ev
 }
 
 /**
- * Whether the best sentence answers, without a warning. Being about the question is not enough. It is more often right if no other document comes near and if the search ranks its document high. It is not sure if it
- * does not look like an answer ("Who ...?" without a name), or if it is one record for a question about all.
+ * Whether the best sentence answers, without a warning. Being about the question is not enough. It is more often right if no other
+ * document comes near and if the search ranks its document high. It is not sure if it does not look like an answer ("How many ...?"
+ * without a number), or if it is one record for a question about all.
  *
  * @param best the first of `ranked`; it is about the question
  * @param ranked all sentences, best first
@@ -62,7 +65,9 @@ export function isSureOf(
   const next = ranked.find((other) => other.rank !== rank)
   const lead = best.score - (next?.score ?? 0)
   const ahead = Math.min(MOST_AHEAD, lead)
-  return aboutness(best, evidence) + ahead - FAR_DOWN * Math.log(1 + rank) >= SURE
+  const isOneWord = question.terms.length === 1 && best.alike !== undefined
+  const sure = aboutness(best, evidence) + ahead - FAR_DOWN * Math.log(1 + rank)
+  return sure >= (isOneWord ? SURE_OF_ONE_WORD : SURE)
 }
 
 const LABEL = /^[^:.!?]{2,60}: (?=\S)/

@@ -4,6 +4,7 @@ import { ENGLISH } from '../../../src/models/extractive/language'
 import { hasLook, readQuestion } from '../../../src/models/extractive/question'
 import { sentencesOf } from '../../../src/models/extractive/sentences'
 import { resolveCitations } from '../../../src/turn/citations'
+import { readTable } from '../static-embedder/read-table'
 
 const WARNING = 'The documents may not answer this directly. What comes nearest:\n\n'
 
@@ -38,6 +39,18 @@ describe('an answer that is not sure', () => {
   it('becomes sure where one document alone says it', () => {
     const { text } = answerFrom('When is lunch?', tied)
     expect(text).toBe('Lunch is at noon.')
+  })
+
+  it('is not sure of one word alone, which any text can mention', () => {
+    const table = readTable()
+    const meaning = { vector: (text: string) => table.embed(text, 256) }
+    const pages = from(
+      { id: 'a', title: 'Fees', text: 'Bank transfers take a day, and those over the internet a minute.' },
+      { id: 'b', title: 'Rooms', text: 'The rooms of the second floor have a balcony each.' },
+    )
+    expect(answerFrom('does it work without internet', pages, meaning).text).toMatch(
+      /^The documents (?:may|do) not answer/,
+    )
   })
 
   it('is less sure of a document that the search found further down', () => {
