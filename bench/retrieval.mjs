@@ -11,7 +11,7 @@ import { mean, ndcgAt } from '../scripts/parley/eval/metrics.mjs'
 import { call } from './server.mjs'
 
 const { forQuestion, weightsOf } = await import('../src/search/request/question.ts')
-const { isStopword } = await import('../src/search/text/stopwords.ts')
+const { isEnglishGrammar } = await import('../src/lib/grammar.ts')
 const { standalone } = await import('../src/models/extractive/followup.ts')
 
 const FIELDS = ['title', 'text']
@@ -49,7 +49,7 @@ function fts5(corpus) {
   const best = db.prepare('SELECT rowid FROM t WHERE t MATCH ? ORDER BY rank LIMIT 10')
   return (question) => {
     const words = [...new Set(question.toLowerCase().match(/[\p{L}\p{N}]+/gu))]
-    const telling = words.filter((word) => !isStopword(word))
+    const telling = words.filter((word) => !isEnglishGrammar(word))
     const match = (telling.length > 0 ? telling : words).map((word) => `"${word}"`).join(' OR ')
     return best.all(match).map(({ rowid }) => corpus[rowid].id)
   }
