@@ -14,7 +14,7 @@ beforeEach(() => {
   vi.spyOn(console, 'error').mockImplementation((line) => void logged.push(String(line)))
 })
 
-const COUNT = 2_600
+const COUNT = 1_300
 const VECTORS = makeVectors(COUNT)
 const QUESTIONS = makeVectors(4, 77)
 
@@ -81,7 +81,7 @@ describe('a search that few of many documents pass', { timeout: 60_000 }, () => 
         filters.length = 0
         const reads = countReads()
         await expectExact(collection, 'maker:=[maker-4, maker-9]')
-        expect(reads()).toBeGreaterThan(170)
+        expect(reads()).toBeGreaterThan(80)
         expect(filters).toEqual([])
       },
       { isIndexed: false },
@@ -90,7 +90,7 @@ describe('a search that few of many documents pass', { timeout: 60_000 }, () => 
 
   it('does not tell Vectorize of a filter that many pass, or where a page needs all that it names', async () => {
     await withLabelled(async (collection) => {
-      fill(collection, 600)
+      fill(collection, 300)
       await collection.settle()
       const { filters } = collection.double
       filters.length = 0
@@ -367,7 +367,7 @@ it('finds the nearest that pass after any history', { timeout: 120_000 }, async 
         { exact: 5 },
       ),
     ),
-    { numRuns: env.FULL ? 20 : 8 },
+    { numRuns: 20 },
   )
-  expect(told).toBeGreaterThan(env.FULL ? 100 : 40)
+  expect(told).toBeGreaterThan(env.FULL ? 100 : 25)
 })

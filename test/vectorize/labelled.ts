@@ -44,8 +44,8 @@ const bytesOf = (count: number): number => count * (DIMENSIONS + 64)
 const sizes = (exact: number) => ({
   held: bytesOf(exact),
   exact: bytesOf(exact),
-  complete: bytesOf(60),
-  scan: bytesOf(400),
+  complete: bytesOf(30),
+  scan: bytesOf(200),
 })
 
 /** The tests do what the alarm does. Were it to ring, the Collection around this one would wake and do it as well. */
@@ -70,7 +70,7 @@ export class LabelledCollection {
   #sizes: ReturnType<typeof sizes>
   #life = { closed: false }
 
-  constructor(storage: DurableObjectStorage, { fields = FIELDS, isIndexed = true, exact = 30 }: Options) {
+  constructor(storage: DurableObjectStorage, { fields = FIELDS, isIndexed = true, exact = 15 }: Options) {
     this.#sizes = sizes(exact)
     this.storage = storage
     this.sql = storage.sql
