@@ -15,8 +15,14 @@ if (Number(process.versions.node.split('.')[0]) < 22) {
 //   commands  the same, of the commands and of servers that a test starts, kills or deploys itself
 //   browser   pages in a real browser, against another `npm start`
 
-/** Random cases are the same in each run, but where RANDOM_SEED says otherwise; empty: new ones each time. */
-const provide = { randomSeed: process.env.RANDOM_SEED ?? '20261122' }
+/**
+ * Random cases are the same in each run, but where RANDOM_SEED says otherwise; empty: new ones each time. They are a quarter of those
+ * that a property asks for, but with FULL, or where FUZZ_CASES says how many.
+ */
+const provide = {
+  randomSeed: process.env.RANDOM_SEED ?? '20261122',
+  randomShare: process.env.FULL || process.env.FUZZ_CASES ? 1 : 1 / 4,
+}
 const resolve = {
   alias: [{ find: /^fast-check$/, replacement: join(import.meta.dirname, 'test/fast-check.ts') }],
 }

@@ -26,7 +26,7 @@ import type { TurnEventBody } from '../../src/turn/events'
 import { CONVERSATION, found, logOf, RETRIEVAL, TURN } from '../api/turn-events'
 import { inPieces } from './pieces'
 
-const CASES = Number(process.env.FUZZ_CASES) || (process.env.FULL ? 200 : 60)
+const CASES = Number(process.env.FUZZ_CASES) || 200
 const PATIENCE = 30_000 + CASES * 60
 
 /** Where bytes are cut. */

@@ -11,7 +11,7 @@ import { config, localEnv, request } from '../models/ask'
 import { inPieces } from './pieces'
 import { type Piece, PROVIDERS, type Provider, told } from './providers'
 
-const CASES = Number(process.env.FUZZ_CASES) || (process.env.FULL ? 100 : 40)
+const CASES = Number(process.env.FUZZ_CASES) || 100
 const PATIENCE = 30_000 + CASES * 20
 
 const encoder = new TextEncoder()

@@ -96,5 +96,5 @@ it('finds the same words in memory as SQLite reads', async () => {
     ),
     { numRuns: 40 },
   )
-  expect(found).toBeGreaterThan(2_000)
+  expect(found).toBeGreaterThan(500)
 })

@@ -1,4 +1,5 @@
 /** What vectors tell Vectorize of their documents, and what it is told of filters. */
+import { env } from 'cloudflare:workers'
 import fc from 'fast-check'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { readExactObject } from '../../src/lib/stored-json'
@@ -209,8 +210,6 @@ describe('a filter', () => {
         { numRuns: 300 },
       )
     })
-    expect(seen.told).toBeGreaterThan(300)
-    expect(seen.passing).toBeGreaterThan(300)
-    expect(seen.left).toBeGreaterThan(300)
+    for (const count of Object.values(seen)) expect(count).toBeGreaterThan(env.FULL ? 300 : 100)
   })
 })

@@ -1,4 +1,3 @@
-import { env } from 'cloudflare:workers'
 import fc from 'fast-check'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Fault } from './double'
@@ -327,7 +326,7 @@ describe('the mirror of vectors in Vectorize', () => {
           expect([missing, stale, extra, waiting]).toEqual([0, 0, 0, 0])
         }),
       ),
-      { numRuns: env.FULL ? 100 : 30 },
+      { numRuns: 100 },
     )
   })
 })

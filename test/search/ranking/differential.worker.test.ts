@@ -328,7 +328,7 @@ describe.each(env.FULL ? [...COLLECTIONS, ...MORE] : COLLECTIONS)(
             Object.fromEntries(Object.entries(kinds).map(([kind, some]) => [kind, some!.length])),
           )
         }),
-        { numRuns: env.FULL ? 500 : 150 },
+        { numRuns: 500 },
       )
     })
   },
