@@ -152,11 +152,11 @@ const UNITS = [
 const FIRSTS = ['', '# ', '<<', '- ']
 const TAILS = ['', '!', 'a']
 
-/** What stands around a unit: all of it with FULL, otherwise each end once, with another beginning from unit to unit. */
+/** What stands around a unit: all of it with FULL, otherwise a beginning and an end, which are others from unit to unit. */
 const drawn = (unit: number): [first: string, tail: string][] =>
   process.env.FULL
     ? FIRSTS.flatMap((first) => TAILS.map((tail): [string, string] => [first, tail]))
-    : TAILS.map((tail, at) => [FIRSTS[(unit + at) % FIRSTS.length]!, tail])
+    : [[FIRSTS[unit % FIRSTS.length]!, TAILS[unit % TAILS.length]!]]
 
 describe.each(Object.entries(WORK))('%s', (_, work) => {
   it('come in a time that grows with the length of the text', () => {
