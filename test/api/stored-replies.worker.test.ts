@@ -15,7 +15,7 @@ const PAGES = [
   { id: 'gate', name: 'The Brandenburg Gate', text: 'The Brandenburg Gate is 26 metres high.' },
 ]
 /** A conversation keeps the logs of its last twenty turns. */
-const MORE_TURNS = 25
+const MORE_TURNS = 20
 
 beforeAll(async () => {
   await setStage()
