@@ -12,9 +12,9 @@ import { ROWS } from './rows'
 import { snippet } from './widget-rows'
 
 /** Three seconds of writing. */
-const WORDS = 300
+const [WORDS, GAP] = [120, 25]
 /** Ten seconds: an answer that is still being written when somebody comes back to it, however busy the machine is. */
-const MANY = 1000
+const MANY = 400
 
 let llm: Llm
 let paced: Paced
@@ -35,8 +35,8 @@ beforeAll(async () => {
   const made = async (model: Record<string, unknown>) =>
     createAssistant({ model: await createModel(model), collections: [shows] })
   assistant = await made({ model_name: 'openai/gpt-4o-mini', openai_url: llm.url })
-  slow = await made({ model_name: `openai/paced-${WORDS}-10`, openai_url: paced.url })
-  long = await made({ model_name: `openai/paced-${MANY}-10`, openai_url: paced.url })
+  slow = await made({ model_name: `openai/paced-${WORDS}-${GAP}`, openai_url: paced.url })
+  long = await made({ model_name: `openai/paced-${MANY}-${GAP}`, openai_url: paced.url })
   cut = await made({ model_name: 'openai/cut', openai_url: counterpart.url })
   const pages = unique('pages')
   await request('POST', '/collections', { name: pages, fields: [{ name: 'text', type: 'string' }] })
