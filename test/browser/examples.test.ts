@@ -13,8 +13,8 @@ import { CHROMIUM, sharedBrowser } from './chromium'
 
 const EXAMPLES = join(import.meta.dirname, '../../examples')
 
-/** 200 words a second, for three seconds: long enough for a page to be loaded again meanwhile. */
-const WORDS = 600
+/** Twenty words a second, for three seconds: long enough for a page to be loaded again meanwhile. */
+const [WORDS, GAP] = [64, 50]
 const ANSWER = words(WORDS).join('')
 const LAST = String(WORDS - 1)
 
@@ -37,7 +37,7 @@ describe.runIf(CHROMIUM)('the example', () => {
   beforeAll(async () => {
     paced = await startPaced()
     const shows = await createShows()
-    const model = await createModel({ model_name: `openai/paced-${WORDS}-5`, openai_url: paced.url })
+    const model = await createModel({ model_name: `openai/paced-${WORDS}-${GAP}`, openai_url: paced.url })
     assistant = await createAssistant({ model, collections: [shows] })
     const citing = await createModel({ model_name: 'local/extractive', api_key: undefined })
     citingAssistant = await createAssistant({ model: citing, collections: [shows] })
@@ -103,7 +103,7 @@ describe.runIf(CHROMIUM)('the example', () => {
     await page.keyboard.press('Enter')
   }
 
-  const halfWay = (selector: string) => page.locator(selector).filter({ hasText: 'plain32' }).waitFor()
+  const halfWay = (selector: string) => page.locator(selector).filter({ hasText: 'plain8' }).waitFor()
 
   const turnsOf = async (id = conversations[0]) => (await request('GET', `/conversations/${id}`)).body.turns
 

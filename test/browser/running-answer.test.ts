@@ -6,8 +6,8 @@ import { createModel, KEY, request, url } from '../clients/harness'
 import { type Paced, startPaced, words } from '../clients/paced'
 import { CHROMIUM, sharedBrowser } from './chromium'
 
-/** 200 words a second, for three seconds. */
-const WORDS = 600
+/** Twenty words a second, for three seconds: each is drawn. */
+const [WORDS, GAP] = [64, 50]
 const ANSWER = words(WORDS).join('')
 const LAST = String(WORDS - 1)
 
@@ -24,7 +24,7 @@ describe.runIf(CHROMIUM)('an answer that is being written', () => {
     // The history of the sample's own model: one can go on with what the other began.
     const history_collection = 'docs_history'
     model = await createModel({
-      model_name: `openai/paced-${WORDS}-5`,
+      model_name: `openai/paced-${WORDS}-${GAP}`,
       openai_url: paced.url,
       history_collection,
     })
@@ -48,7 +48,7 @@ describe.runIf(CHROMIUM)('an answer that is being written', () => {
     await page.getByLabel('Your question').fill(question)
     await page.keyboard.press('Enter')
   }
-  const writing = () => page.locator('.turn[aria-busy="true"] .prose').filter({ hasText: 'plain32' })
+  const writing = () => page.locator('.turn[aria-busy="true"] .prose').filter({ hasText: 'plain8' })
   const written = () => page.locator('.turn[aria-busy="false"] .prose').filter({ hasText: LAST })
   const idOf = (address: string) => new URL(address).hash.slice(1)
   const turnsOf = async (id: string) => (await request('GET', `/conversations/${id}`)).body.turns
