@@ -1,8 +1,8 @@
 /**
  * What wrangler runs before each bundle (wrangler.toml): the widget, the console and the documentation, into ui, and the reader of
  * sources, into dist. They take
- * ten seconds of CPU, so a note in node_modules tells what they were built from: where all of that is as it was, and the
- * built files too, nothing is built again. `--anew` builds in any case, as `npm run check` and `npm run build` do.
+ * ten seconds of CPU, so a note in node_modules tells what they were built from and how large they are: where all of that is as it
+ * was, and the built files too, nothing is built again. `--anew` builds in any case, as `npm run build` does.
  */
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -11,7 +11,10 @@ import { fileURLToPath } from 'node:url'
 import { stateOf } from './bundle.mjs'
 import { root } from './wrangler.mjs'
 
-/** @typedef {{ sources: string, files: Record<string, string> }} Note the hash of the sources, and those of what was built */
+/**
+ * The hash of the sources, those of what was built, and its sizes, which are within the budget: there is no note of others.
+ * @typedef {{ sources: string, files: Record<string, string>, told: string[] }} Note
+ */
 
 /** @param {string | Uint8Array} content */
 const hashOf = (content) => createHash('sha256').update(content).digest('hex')
@@ -29,17 +32,18 @@ const PARTS = [
 
 /** @typedef {{ files: Iterable<[name: string, content: string | Uint8Array]>, told: string[], isWithin: boolean }} Built */
 
-/** @param {string} from @param {string} sources @returns {boolean} whether the pages are those of the sources */
-function isBuilt(from, sources) {
+/** @param {string} from @param {string} sources @returns {Note | undefined} the note, where the pages are those of the sources */
+function keptNote(from, sources) {
   try {
     /** @type {Note} */
     const note = JSON.parse(readFileSync(noteOf(from), 'utf8'))
-    return (
+    const isSame =
       note.sources === sources &&
+      note.told !== undefined &&
       Object.entries(note.files).every(([file, hash]) => hashOf(readFileSync(join(from, file))) === hash)
-    )
+    return isSame ? note : undefined
   } catch {
-    return false // no note yet, or a file is gone
+    return undefined // no note yet, or a file is gone
   }
 }
 
@@ -54,17 +58,19 @@ function isBuilt(from, sources) {
  */
 export async function buildPages({ from = root, parts = PARTS, anew = false } = {}) {
   const { sources } = stateOf(from)
-  if (!anew && isBuilt(from, sources)) return { told: ['The pages are built.'], isWithin: true }
-  const built = await Promise.all(parts.map(([, build]) => build()))
-  const isWithin = built.every((part) => part.isWithin)
+  const kept = anew ? undefined : keptNote(from, sources)
+  if (kept) return { told: kept.told, isWithin: true }
+  const made = await Promise.all(parts.map(([, build]) => build()))
+  const told = made.flatMap((part) => part.told)
+  const isWithin = made.every((part) => part.isWithin)
   // Nobody knows what was built of sources that were edited meanwhile.
   if (isWithin && stateOf(from).sources === sources) {
-    const files = built.flatMap(({ files }, at) =>
+    const files = made.flatMap(({ files }, at) =>
       Array.from(files, ([name, content]) => [`${parts[at]?.[0]}/${name}`, hashOf(content)]),
     )
-    keep(noteOf(from), { sources, files: Object.fromEntries(files) })
+    keep(noteOf(from), { sources, files: Object.fromEntries(files), told })
   }
-  return { told: built.flatMap(({ told }) => told), isWithin }
+  return { told, isWithin }
 }
 
 /**

@@ -4,6 +4,9 @@ import { turnTo } from './harness'
 // Files share what they import, and another one may have turned to a Parley of its own.
 turnTo(inject('url'))
 
+// Vitest's: servers and commands that a test starts take the bundle and the pages that are there (global-setup.ts).
+delete process.env.NODE_ENV
+
 /**
  * Gives each `fetch` of a test a connection of its own.
  *

@@ -83,6 +83,8 @@ export async function started(
 }
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  // Vitest sets it, and no user does. Bundles and pages are kept by it (scripts/bundle.mjs): with it they would all be made once more.
+  delete process.env.NODE_ENV
   const folder = mkdtempSync(join(tmpdir(), 'parley-clients-'))
   const port = await freePort()
   const parley = await start('--port', String(port), '--persist-to', folder, '--no-sample')
