@@ -2,32 +2,21 @@
  * The guides of docs/guides/, followed to the letter: their files are written, their commands run through npm, and what
  * they say is printed has to be printed.
  */
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { serve } from '../serve'
-import { freePort, type Started, start } from './global-setup'
 import { GuideReader, ROOT } from './guide-reader'
 
 const GUIDES = join(ROOT, 'docs/guides')
 const SITE_OF_GUIDE = 'https://www.example.com'
 
-let data = ''
-let parley: Started
 let reader: GuideReader
 
-beforeAll(async () => {
-  data = mkdtempSync(join(tmpdir(), 'parley-guides-'))
-  const port = await freePort()
-  parley = await start('--port', String(port), '--persist-to', data)
-  reader = new GuideReader(`http://localhost:${port}`)
+beforeAll(() => {
+  reader = new GuideReader(inject('url'))
 })
-afterAll(async () => {
-  reader?.close()
-  await parley?.stop()
-  rmSync(data, { recursive: true, force: true })
-})
+afterAll(() => reader.close())
 
 const follow = (guide: string, site = SITE_OF_GUIDE) =>
   reader.follow(`guides/${guide}`, { [SITE_OF_GUIDE]: site })
