@@ -7,6 +7,7 @@ import type { FacetQuery, FacetRequest } from '../request/facet-request'
 import type { SearchRequest } from '../request/request'
 import { BLOCK, type Block, numberAt, type Offsets, placeAt, type Scalar, type Words } from '../schema/block'
 import { isBool, isNumber, type StoredSchema } from '../schema/layout'
+import { type Steps, stepwise } from '../steps'
 import { beginning, compare, comparedTokens } from '../text/compared'
 import { rulesOf } from '../text/rules'
 import { typosAllowed } from '../text/typo'
@@ -38,6 +39,8 @@ export interface Counting {
  * The most values that are compared for typos, if none begins with the facet query. A comparison takes microseconds.
  */
 const MAX_COMPARED = 50_000
+/** As many times as to look at a number (steps.ts). */
+const COST_OF_COMPARING = 32
 
 /** A value and its counts so far. */
 interface Entry {
@@ -216,14 +219,16 @@ export class Values implements Counting {
   }
 
   /** Leaves the values with the fewest typos. */
-  keepSimilar({ maxTypos }: FacetQuery): void {
+  *keepSimilar({ maxTypos }: FacetQuery): Steps {
     const similar = new Map<Scalar, Similar>()
-    for (const value of this.#entries.keys()) {
-      const found = similarity(this.#text(value), this.#wanted, maxTypos, this.#rules)
-      if (found !== undefined) similar.set(value, found)
+    const values = [...this.#entries.keys()]
+    const look = (at: number) => {
+      const found = similarity(this.#text(values[at]!), this.#wanted, maxTypos, this.#rules)
+      if (found !== undefined) similar.set(values[at]!, found)
     }
+    yield* stepwise(values.length, look, COST_OF_COMPARING)
     const least = Math.min(...[...similar.values()].map(({ typos }) => typos))
-    for (const value of this.#entries.keys()) {
+    for (const value of values) {
       const found = similar.get(value)
       if (found?.typos === least) this.#beginnings.set(value, found.beginnings)
       else this.#entries.delete(value)

@@ -38,7 +38,7 @@ export async function countFacets(
     if (query !== undefined && query.maxTypos > 0 && counting === values && values.isEmpty) {
       values.takesSome = true
       await count(context, request, set, { facet, counting }, pace)
-      values.keepSimilar(query)
+      await pace.through(values.keepSimilar(query))
     }
     const counted = counting.counted(request)
     if (facet.returnParent && counting === values) {

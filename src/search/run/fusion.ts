@@ -13,9 +13,9 @@
  * It is a convex combination as in Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", ACM
  * TOIS 42 (2023), https://doi.org/10.1145/3596512, where the maximum is the largest possible BM25.
  */
-import type { Steps } from '../steps'
+import { type Steps, stepwise } from '../steps'
 import type { Neighbour } from '../vectors/vector-index'
-import { Gathered, stepwise } from './gathered'
+import { Gathered } from './gathered'
 import type { WeighedWord } from './word-weights'
 
 /** Text matches, and the score of one that could not be better. */

@@ -4,7 +4,7 @@
  */
 import { type Buckets, bucketColumn } from '../request/sort'
 import { BLOCK } from '../schema/block'
-import type { Steps } from '../steps'
+import { type Steps, stepwise } from '../steps'
 import type { Neighbour } from '../vectors/vector-index'
 
 /** A match, and how it was found: NULL for how it was not. */
@@ -18,19 +18,8 @@ export interface OrderedMatch {
 /** Up to so many matches, all are measured. */
 const FEW = 1_024
 
-/** Matches that a step looks at. */
-const A_STEP = 16_384
-/** To look at a match takes so many rows' time, and to sort it. */
-const [ROWS_A_LOOK, ROWS_A_SORT] = [1 / 4, 1 / 3]
-
-/** Does something for each of many matches, in steps. */
-export function* stepwise(count: number, work: (at: number) => void): Steps {
-  for (let from = 0; from < count; from += A_STEP) {
-    const to = Math.min(count, from + A_STEP)
-    for (let at = from; at < to; at++) work(at)
-    yield (to - from) * ROWS_A_LOOK
-  }
-}
+/** To sort a match takes so many rows' time. */
+const ROWS_A_SORT = 1 / 3
 
 /** Numbers in rising order. */
 function* sortedOf(count: number, numberAt: (at: number) => number): Steps<Float64Array> {

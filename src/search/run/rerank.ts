@@ -8,11 +8,12 @@
 
 import { oneOf } from '../fragment'
 import { EVERYWHERE } from '../range'
+import { stepwise } from '../steps'
 import type { TextMatch } from '../text/query'
 import { byDistance, type Neighbour } from '../vectors/vector-index'
 import { gather, textMatchesIn } from './candidates'
 import type { SearchContext } from './context'
-import { type Gathered, stepwise } from './gathered'
+import type { Gathered } from './gathered'
 import type { Parts } from './match-set'
 import type { VectorSearch } from './nearest'
 import type { Pace } from './pace'
