@@ -1,6 +1,7 @@
 /** Counts the values of a facet. */
 
 import { ApiError } from '../../errors'
+import { FirstItems } from '../../lib/first-items'
 import { wordDistance } from '../../lib/nearest'
 import { MAX_DISTINCT } from '../limits'
 import type { FacetQuery, FacetRequest } from '../request/facet-request'
@@ -32,15 +33,14 @@ export interface FacetBlock {
 
 export interface Counting {
   add(part: FacetBlock): void
-  counted(request: SearchRequest): Counted
 }
 
 /**
  * The most values that are compared for typos, if none begins with the facet query. A comparison takes microseconds.
  */
 const MAX_COMPARED = 50_000
-/** As many times as to look at a number (steps.ts). */
-const COST_OF_COMPARING = 32
+/** To compare the words of a value, or to find its place in the order, takes so many times as long as to look at a number (steps.ts). */
+const [COST_OF_COMPARING, COST_OF_ORDERING] = [32, 8]
 
 /** A value and its counts so far. */
 interface Entry {
@@ -195,14 +195,19 @@ export class Values implements Counting {
     }
   }
 
-  counted(request: SearchRequest): Counted {
-    const first = firstOf(this.#entries.values(), request.maxFacetValues, this.#compare)
-    const counts: Counted['counts'] = first.map(({ value, count, seq }) => {
+  *counted({ maxFacetValues, highlight }: SearchRequest): Steps<Counted> {
+    const entries = [...this.#entries.values()]
+    const first = new FirstItems(maxFacetValues, this.#compare)
+    yield* stepwise(entries.length, (at) => first.offer(entries[at]!), COST_OF_ORDERING)
+    const { items } = first
+    const counts: Counted['counts'] = []
+    const show = ({ value, count, seq }: Entry) => {
       const text = this.#text(value)
       if (this.#returnsParent) this.#documents.set(text, seq)
       const marked = this.#beginnings.get(value) ?? this.#wanted
-      return { count, highlighted: highlightFacet(text, marked, this.#rules, request.highlight), value: text }
-    })
+      counts.push({ count, highlighted: highlightFacet(text, marked, this.#rules, highlight), value: text })
+    }
+    yield* stepwise(items.length, (at) => show(items[at]!), COST_OF_COMPARING)
     return { counts, stats: this.#stats() }
   }
 
@@ -257,16 +262,6 @@ export class Values implements Counting {
     for (const [value, times] of this.#others) totals.add(value as Numeric, times)
     return { ...totals.stats, total_values: total }
   }
-}
-
-/** The first `limit` items in order, without sorting all of them. */
-function firstOf<Item>(items: Iterable<Item>, limit: number, order: (a: Item, b: Item) => number): Item[] {
-  const kept: Item[] = []
-  for (const item of items) {
-    kept.push(item)
-    if (kept.length > 2 * limit + 1_000) kept.sort(order).splice(limit)
-  }
-  return kept.sort(order).slice(0, limit)
 }
 
 /** As in Typesense, among otherwise equal texts the shorter come first, then the alphabetically later. */

@@ -33,15 +33,16 @@ export async function countFacets(
     const set = await ((await (facet.topK && bestFound)) || candidates).set(pace)
     const query = request.facetQuery?.field === facet.field.name ? request.facetQuery : undefined
     const values = new Values(schema, facet, query)
-    const counting = facet.ranges.length > 0 ? new Ranges(facet) : values
+    const ranges = facet.ranges.length > 0 ? new Ranges(facet) : undefined
+    const counting = ranges ?? values
     await count(context, request, set, { facet, counting }, pace)
-    if (query !== undefined && query.maxTypos > 0 && counting === values && values.isEmpty) {
+    if (query !== undefined && query.maxTypos > 0 && ranges === undefined && values.isEmpty) {
       values.takesSome = true
       await count(context, request, set, { facet, counting }, pace)
       await pace.through(values.keepSimilar(query))
     }
-    const counted = counting.counted(request)
-    if (facet.returnParent && counting === values) {
+    const counted = ranges?.counted() ?? (await pace.through(values.counted(request)))
+    if (facet.returnParent && ranges === undefined) {
       await addParents(
         context,
         request,
