@@ -214,6 +214,22 @@ describe('the segments of the full-text indexes', () => {
     for (const count of between.count) expect(count).toBeLessThan(20)
   })
 
+  it('are merged also if the object sleeps after each write', async () => {
+    const { objectId } = await written(0)
+    const counts = await inObject(objectId, async ({ storage, id }) => {
+      const alarm = new Alarm(storage)
+      for (let n = 0; n < 12; n++) {
+        const open = openCollection({ storage, env, objectId: String(id), alarm }, readSchema(storage.sql)!)
+        if (n < 11) open.store.onTexts = () => {}
+        open.writer.write([{ document: { id: `${n}`, title: `wolf number ${n}` }, action: 'create' }])
+      }
+      const before = segments(storage.sql)
+      await vi.waitFor(() => expect(Math.max(...segments(storage.sql))).toBeLessThan(4), { timeout: 20_000 })
+      return before
+    })
+    for (const count of counts) expect(count).toBeGreaterThanOrEqual(11)
+  })
+
   it('are merged by the object itself', async () => {
     const { objectId } = await written(8)
     await vi.waitFor(

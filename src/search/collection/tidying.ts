@@ -30,6 +30,8 @@ export class Tidying {
   readonly #storage: DurableObjectStorage
   readonly #store: Store
   #isRunning = false
+  /** Before the object slept there may have been writes too few to begin with, again and again. */
+  #hasLookedOnce = false
   #writes = 0
   /** those since the last step */
   #further = 0
@@ -51,7 +53,8 @@ export class Tidying {
   wrote(): void {
     this.#wroteAt = Date.now()
     this.#further++
-    if (++this.#writes >= WRITES) this.#start()
+    if (++this.#writes >= WRITES || !this.#hasLookedOnce) this.#start()
+    this.#hasLookedOnce = true
   }
 
   #start(): void {
