@@ -3,7 +3,7 @@ import { ApiError } from '../../errors'
 import { readMeta, writeMeta } from '../meta'
 import { isVector } from '../schema/layout'
 import { readSchema } from '../schema/stored'
-import { createPackedTable, prepareForImports } from '../schema/tables'
+import { createPackedTable, NEXT, PRESENT, prepareForImports } from '../schema/tables'
 import { embeddedIndex } from '../vectors/vector-index'
 
 /** What `version` in `meta` says of storage format 1, the first that is kept readable: it had twelve steps before it. */
@@ -75,9 +75,12 @@ function packVectors(sql: SqlStorage): void {
   }
 }
 
+/** For the indexes of texts. Those of single fields, such as for `infix`, merge their small segments themselves. */
 function leaveMergesToTidying(sql: SqlStorage): void {
-  const indexes = sql.exec<{ name: string }>("SELECT name FROM sqlite_master WHERE sql LIKE '%USING fts5%'")
-  for (const { name } of indexes.toArray()) prepareForImports(sql, name)
+  for (const table of [...Object.values(PRESENT), ...Object.values(NEXT)]) {
+    const isThere = sql.exec('SELECT 1 FROM sqlite_master WHERE name = ?', table).toArray().length > 0
+    if (isThere) prepareForImports(sql, table)
+  }
 }
 
 /** Whether this object has ever held a collection. */
