@@ -4,20 +4,17 @@
  *
  * The first load is one script and one style sheet. Pages and file readers are chunks of their own, loaded on demand.
  */
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
+import { writeBuilt } from './built.mjs'
+import { gzipKb } from './widget.mjs'
 import { root } from './wrangler.mjs'
 
 const SOURCES = fileURLToPath(new URL('../ui/console/src', import.meta.url))
 const CONSOLE = dirname(SOURCES)
 /** What a browser loads before the first page shows, at most, in KB of gzip. */
-export const BUDGET_KB = 120
-
-/** @param {Uint8Array} bytes */
-const gzipKb = (bytes) => gzipSync(bytes, { level: 9 }).length / 1000
+const BUDGET_KB = 120
 
 /**
  * The compiler of reStructuredText asks Shiki for the names of languages. That list is all of Shiki that is bundled: the
@@ -40,7 +37,7 @@ const languages = {
  * The files of the console by name, and the names of those that the first load needs.
  * @returns {Promise<{ files: Map<string, Uint8Array>, first: string[] }>}
  */
-export async function bundleConsole() {
+async function bundleConsole() {
   const { outputFiles, metafile } = await build({
     entryPoints: { console: join(SOURCES, 'main.tsx'), style: join(SOURCES, 'styles/console.css') },
     outdir: CONSOLE,
@@ -77,24 +74,10 @@ export async function bundleConsole() {
   return { files, first: [...first] }
 }
 
-/** Writes what has changed, each file in one step: another process may be building, or serving. */
+/** Writes what has changed. */
 export async function buildConsole() {
   const bundled = await bundleConsole()
-  mkdirSync(CONSOLE, { recursive: true })
-  for (const [name, contents] of bundled.files) {
-    const path = join(CONSOLE, name)
-    try {
-      if (readFileSync(path).equals(contents)) continue
-    } catch {
-      // not there yet
-    }
-    const draft = `${path}.${process.pid}`
-    writeFileSync(draft, contents)
-    renameSync(draft, path)
-  }
-  for (const name of readdirSync(CONSOLE)) {
-    if (/\.(js|css)$/.test(name) && !bundled.files.has(name)) rmSync(join(CONSOLE, name), { force: true })
-  }
+  writeBuilt(CONSOLE, bundled.files, /^[^/]+\.(?:js|css)$/)
   return bundled
 }
 

@@ -4,10 +4,11 @@
  *
  * `DOCS_KEY` in the environment puts a page's key into the pages, so that readers of a deployed Parley can search and ask.
  */
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
+import { writeBuilt } from './built.mjs'
 import { examplesPage } from './docs/examples.mjs'
 import { home, listForPrograms } from './docs/home.mjs'
 import { layout } from './docs/layout.mjs'
@@ -109,34 +110,10 @@ const headingsOf = (pages) =>
       })),
   )
 
-/** Writes what has changed, each file in one step: another process may be building, or serving. */
-export async function buildDocs() {
-  const files = await buildSite(process.env.DOCS_KEY)
-  for (const [name, contents] of files) {
-    const path = join(SITE, name)
-    mkdirSync(dirname(path), { recursive: true })
-    try {
-      if (readFileSync(path).equals(contents)) continue
-    } catch {
-      // not there yet
-    }
-    const draft = `${path}.${process.pid}`
-    writeFileSync(draft, contents)
-    renameSync(draft, path)
-  }
-  for (const entry of readdirSync(SITE, { recursive: true, withFileTypes: true })) {
-    const path = join(entry.parentPath, entry.name)
-    const name = path.slice(SITE.length + 1).replaceAll('\\', '/')
-    if (entry.isFile() && !name.startsWith('src/') && /\.(html|md)$/.test(name) && !files.has(name)) {
-      rmSync(path, { force: true })
-    }
-  }
-  return files
-}
-
 /** Builds it for scripts/pages.mjs. @returns {Promise<import('./pages.mjs').Built>} */
 export async function makeDocs() {
-  const files = await buildDocs()
+  const files = await buildSite(process.env.DOCS_KEY)
+  writeBuilt(SITE, files, /^(?!src\/).*\.(?:html|md)$/)
   const pages = [...files.keys()].filter((name) => name.endsWith('.html'))
   return { files, told: [`/docs/  ${pages.length} pages`], isWithin: true }
 }

@@ -5,9 +5,10 @@
  * was, and the built files too, nothing is built again. `--anew` builds in any case, as `npm run build` does.
  */
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { writeWhole } from './built.mjs'
 import { stateOf } from './bundle.mjs'
 import { root } from './wrangler.mjs'
 
@@ -73,19 +74,12 @@ export async function buildPages({ from = root, parts = PARTS, anew = false } = 
   return { told, isWithin }
 }
 
-/**
- * Writes a note in one step: another process may read it. It only saves time, and may fail where the folder is read-only.
- * @param {string} path
- * @param {Note} note
- */
+/** Keeps a note, which only saves time, and may fail where the folder is read-only. @param {string} path @param {Note} note */
 function keep(path, note) {
-  const draft = `${path}.${process.pid}`
   try {
-    mkdirSync(dirname(path), { recursive: true })
-    writeFileSync(draft, JSON.stringify(note))
-    renameSync(draft, path)
+    writeWhole(path, JSON.stringify(note))
   } catch {
-    if (existsSync(draft)) rmSync(draft)
+    // The next build starts anew.
   }
 }
 

@@ -2,9 +2,9 @@
  * The import's reader of pages as one module of the Worker, `dist/reader.mjs`, which is loaded when a source is read (src/sources). It
  * lies beside the bundle and not in it, so no request has to hold or to start it.
  */
-import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { build } from 'esbuild'
+import { writeWhole } from './built.mjs'
 import { gzipKb } from './widget.mjs'
 import { root } from './wrangler.mjs'
 
@@ -62,9 +62,7 @@ export async function makeReader() {
   })
   const text = outputFiles[0]?.text ?? ''
   const size = gzipKb(text)
-  const folder = join(root, 'dist')
-  mkdirSync(folder, { recursive: true })
-  writeFileSync(join(folder, READER), text)
+  writeWhole(join(root, 'dist', READER), text)
   return {
     files: [[READER, text]],
     told: [`reader    ${size.toFixed(1)} KB of gzip, at most ${BUDGET_KB} KB`],

@@ -5,14 +5,15 @@
  * The first script is small; what it loads later it asks for by hashes, so that its own covers all of it.
  */
 import { createHash } from 'node:crypto'
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
+import { writeBuilt } from './built.mjs'
 
 const SOURCES = fileURLToPath(new URL('../ui/widget/src', import.meta.url))
-export const WIDGET = dirname(SOURCES)
+const WIDGET = dirname(SOURCES)
 /** What a page loads before anything is asked, at most, in KB of gzip. */
 export const BUDGET_KB = 30
 
@@ -22,8 +23,8 @@ export const VERSIONED = `parley-chat-${version}.js`
 /** @param {string} text */
 export const integrityOf = (text) => `sha384-${createHash('sha384').update(text).digest('base64')}`
 
-/** @param {string} text */
-export const gzipKb = (text) => gzipSync(text, { level: 9 }).length / 1000
+/** @param {string | Uint8Array} content */
+export const gzipKb = (content) => gzipSync(content, { level: 9 }).length / 1000
 
 /** A style sheet as a string, with what it imports and without what only its authors need. @type {import('esbuild').Plugin} */
 const styles = {
@@ -92,24 +93,10 @@ export async function bundleWidget() {
   return files
 }
 
-/** Writes what has changed, each file in one step: another process may be building, or serving. */
+/** Writes what has changed. */
 export async function buildWidget() {
   const files = await bundleWidget()
-  mkdirSync(WIDGET, { recursive: true })
-  for (const [name, text] of Object.entries(files)) {
-    const path = join(WIDGET, name)
-    try {
-      if (readFileSync(path, 'utf8') === text) continue
-    } catch {
-      // not there yet
-    }
-    const draft = `${path}.${process.pid}`
-    writeFileSync(draft, text)
-    renameSync(draft, path)
-  }
-  for (const name of readdirSync(WIDGET)) {
-    if (/\.js$/.test(name) && !(name in files)) rmSync(join(WIDGET, name), { force: true })
-  }
+  writeBuilt(WIDGET, new Map(Object.entries(files)), /^[^/]+\.js$/)
   return files
 }
 
