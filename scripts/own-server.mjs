@@ -1,4 +1,4 @@
-/** A Parley of a script's own: with the sample, on a free port, in a folder that goes with it. */
+/** A Parley of a script's own: on a free port, in a folder that goes with it. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -9,8 +9,8 @@ import { fileURLToPath } from 'node:url'
 
 const READY_MS = 300_000
 
-/** @returns {Promise<number>} */
-async function freePort() {
+/** @returns {Promise<number>} a port that nobody uses now */
+export async function freePort() {
   const probe = createServer().listen(0)
   await once(probe, 'listening')
   const { port } = /** @type {import('node:net').AddressInfo} */ (probe.address())
@@ -21,29 +21,28 @@ async function freePort() {
 
 /**
  * Starts one as `npm start` does.
+ * @param {string[]} [more] options of `npm start`, such as `--no-sample`
  * @returns {Promise<{ url: string, stop: () => Promise<void> }>}
  * @throws Error with what it said, when it does not come up
  */
-export async function startOwnServer() {
+export async function startOwnServer(more = []) {
   const folder = mkdtempSync(join(tmpdir(), 'parley-own-'))
   const port = await freePort()
   const start = fileURLToPath(new URL('start.mjs', import.meta.url))
   const { npm_lifecycle_event: _, ...env } = process.env
-  const child = spawn(process.execPath, [start, '--port', String(port), '--persist-to', folder], {
+  const child = spawn(process.execPath, [start, '--port', String(port), '--persist-to', folder, ...more], {
     env: { ...env, PARLEY_API_KEY: 'xyz' },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', 'inherit'],
   })
   let said = ''
   const ready = new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error(`Parley did not start:\n${said}`)), READY_MS)
-    for (const stream of [child.stdout, child.stderr]) {
-      stream.setEncoding('utf8').on('data', (text) => {
-        said += text
-        if (!said.includes('Ctrl-C stops it')) return
-        clearTimeout(timer)
-        resolve(undefined)
-      })
-    }
+    child.stdout.setEncoding('utf8').on('data', (text) => {
+      said += text
+      if (!said.includes('Ctrl-C stops it')) return
+      clearTimeout(timer)
+      resolve(undefined)
+    })
     child.once('close', () => {
       clearTimeout(timer)
       reject(new Error(`Parley did not start:\n${said}`))

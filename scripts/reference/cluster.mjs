@@ -3,10 +3,10 @@
  * off. Each answer is held against the document that its question is about, and each count against the number of documents.
  */
 import { setTimeout as pause } from 'node:timers/promises'
+import { startOwnServer } from '../own-server.mjs'
 import { askNode, fill, INDEX, whole } from './fill.mjs'
 import { keeperOf, lighthouse, nameOf, REGIONS } from './lighthouses.mjs'
 import { restartNode, runningNodes, startReference } from './nodes.mjs'
-import { startParley } from './servers.mjs'
 
 const NODES = 3
 const CONVERSATIONS = 50
@@ -152,7 +152,7 @@ export async function disturb(documents) {
     await fill(third.url, documents)
   }
   await whole(third.url)
-  const parley = await startParley()
+  const parley = await startOwnServer(['--no-sample'])
   let faults = 0
   try {
     await make(parley.url, '/collections', {

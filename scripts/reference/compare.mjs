@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { startOwnServer } from '../own-server.mjs'
 import { root } from '../wrangler.mjs'
 import { answers } from './cases/answers.mjs'
 import { documents } from './cases/documents.mjs'
@@ -15,7 +16,7 @@ import { searches } from './cases/searches.mjs'
 import { startReference, stopReference } from './nodes.mjs'
 import { differences, normalise } from './normalise.mjs'
 import { ask } from './request.mjs'
-import { startModel, startParley } from './servers.mjs'
+import { startModel } from './servers.mjs'
 
 /**
  * One request, sent to both.
@@ -57,7 +58,7 @@ export async function compare(only) {
   const model = await startModel()
   const { nodes, without } = await startReference()
   const url = /** @type {string} */ (nodes[0]?.url)
-  const parley = await startParley().catch((error) => {
+  const parley = await startOwnServer(['--no-sample']).catch((error) => {
     stopReference()
     model.stop()
     throw error

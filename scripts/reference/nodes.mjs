@@ -3,8 +3,9 @@ import { spawn } from 'node:child_process'
 import { mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { freePort } from '../own-server.mjs'
 import { assemble, cache } from './assemble.mjs'
-import { freePort, ready } from './servers.mjs'
+import { ready } from './servers.mjs'
 
 const here = fileURLToPath(new URL('.', import.meta.url))
 const note = join(cache, 'server.json')

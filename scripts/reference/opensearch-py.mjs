@@ -7,8 +7,9 @@ import { once } from 'node:events'
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { startOwnServer } from '../own-server.mjs'
 import { cache } from './assemble.mjs'
-import { startModel, startParley } from './servers.mjs'
+import { startModel } from './servers.mjs'
 
 const PACKAGES = [
   'opensearch-py==3.2.0',
@@ -39,7 +40,7 @@ try {
   process.exit(1)
 }
 const model = await startModel()
-const parley = await startParley()
+const parley = await startOwnServer(['--no-sample'])
 try {
   for (const name of ['opensearch-py.py', 'opensearch-libraries.py']) {
     const script = fileURLToPath(new URL(name, import.meta.url))

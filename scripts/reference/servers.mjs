@@ -1,25 +1,8 @@
-/** A Parley of these sources, and a model, to be compared with a real OpenSearch (nodes.mjs). */
-import { spawn } from 'node:child_process'
+/** What a real OpenSearch (nodes.mjs) is waited for with, and a model for both sides. */
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 
 const READY_MS = 180_000
-
-/** @param {import('node:http').Server} server @returns {number} */
-const portOf = (server) => /** @type {import('node:net').AddressInfo} */ (server.address()).port
-
-/** A port that nobody uses now. */
-export async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const port = portOf(server)
-  server.close()
-  return port
-}
 
 /** Waits until a server answers. @param {string} url @param {import('node:child_process').ChildProcess} child */
 export async function ready(url, child) {
@@ -34,36 +17,6 @@ export async function ready(url, child) {
     await new Promise((resolve) => setTimeout(resolve, 250))
   }
   throw new Error(`${url} did not answer.`)
-}
-
-/** An empty Parley of these sources. @returns {Promise<{ url: string, stop(): Promise<void> }>} */
-export async function startParley() {
-  const folder = mkdtempSync(join(tmpdir(), 'parley-reference-'))
-  const port = await freePort()
-  const start = fileURLToPath(new URL('../start.mjs', import.meta.url))
-  const child = spawn(
-    process.execPath,
-    [start, '--port', String(port), '--persist-to', folder, '--no-sample'],
-    {
-      stdio: ['ignore', 'ignore', 'inherit'],
-      env: { ...process.env, PARLEY_API_KEY: 'xyz' },
-    },
-  )
-  const stop = async () => {
-    if (child.exitCode === null) {
-      child.kill('SIGTERM')
-      await once(child, 'exit')
-    }
-    rmSync(folder, { recursive: true, force: true })
-  }
-  const url = `http://localhost:${port}`
-  try {
-    await ready(`${url}/health`, child)
-  } catch (error) {
-    await stop()
-    throw error
-  }
-  return { url, stop }
 }
 
 /**
@@ -90,8 +43,9 @@ export async function startModel() {
     )
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
   return {
-    host: `127.0.0.1:${portOf(server)}`,
+    host: `127.0.0.1:${port}`,
     stop() {
       server.closeAllConnections()
       server.close()
