@@ -5,7 +5,7 @@
 
 import { findPlan } from './deploy/account-plan.mjs'
 import { post } from './deploy/api.mjs'
-import { fail } from './deploy/failure.mjs'
+import { fail, optionsOf } from './deploy/failure.mjs'
 import { databaseId, find, findAccount } from './deploy/find.mjs'
 import { writeConfig } from './deploy/names.mjs'
 import { readDeployOptions, usage } from './deploy/options.mjs'
@@ -18,18 +18,6 @@ import { upload } from './deploy/upload.mjs'
 import { verify } from './deploy/verify.mjs'
 import { wanted } from './deploy/wanted.mjs'
 import { runWrangler } from './wrangler.mjs'
-
-/** The options, or the end of the program. */
-function options() {
-  try {
-    const read = readDeployOptions(process.argv.slice(2))
-    if (!read.help) return read
-  } catch (error) {
-    return fail(error, usage)
-  }
-  console.log(usage)
-  process.exit(0)
-}
 
 /** What is wanted and what that takes, or the end of the program. */
 async function prepare() {
@@ -70,7 +58,7 @@ function settled(named, found, wish) {
   return { goal, notes, steps }
 }
 
-const wish = options()
+const wish = optionsOf(readDeployOptions, usage)
 const { account, claim, goal, notes, steps } = await prepare()
 for (const note of notes) console.log(`\n${note}\n`)
 const titles = steps.map((step, index) => `${index + 1}/${steps.length}  ${describe(step)}`)

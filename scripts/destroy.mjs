@@ -4,26 +4,14 @@
  */
 import { createInterface } from 'node:readline/promises'
 import { remove } from './deploy/api.mjs'
-import { fail } from './deploy/failure.mjs'
+import { fail, optionsOf } from './deploy/failure.mjs'
 import { databaseId, find, findAccount } from './deploy/find.mjs'
 import { destroyUsage, readDestroyOptions } from './deploy/options.mjs'
 import { describeRemoval, planRemoval, removalPath } from './deploy/removal.mjs'
 import { secretsFile } from './deploy/secrets.mjs'
 import { wanted } from './deploy/wanted.mjs'
 
-/** The options, or the end of the program. */
-function options() {
-  try {
-    const read = readDestroyOptions(process.argv.slice(2))
-    if (!read.help) return read
-  } catch (error) {
-    return fail(error, destroyUsage)
-  }
-  console.log(destroyUsage)
-  process.exit(0)
-}
-
-const wish = options()
+const wish = optionsOf(readDestroyOptions, destroyUsage)
 
 /** What is there and what of it goes, or the end of the program. */
 async function prepare() {

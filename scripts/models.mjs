@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util'
 import { differences } from './costs/catalogue.mjs'
 import { CHECKED, modelsTable, WORKERS_AI_MODELS } from './costs/workers-ai.mjs'
 import { ask } from './deploy/api.mjs'
-import { fail } from './deploy/failure.mjs'
+import { fail, optionsOf } from './deploy/failure.mjs'
 import { findAccount } from './deploy/find.mjs'
 
 const usage = `Usage: npm run models -- [--check]
@@ -19,19 +19,15 @@ const usage = `Usage: npm run models -- [--check]
 /** Models of a page; the API gives no more. */
 const PAGE = 100
 
-/** The options, or the end of the program. */
-function options() {
-  try {
-    const { values } = parseArgs({
-      options: { check: { type: 'boolean', default: false }, help: { type: 'boolean', short: 'h' } },
-    })
-    if (!values.help) return values
-  } catch (error) {
-    return fail(error, usage)
-  }
-  console.log(usage)
-  process.exit(0)
-}
+/** @param {string[]} args @throws Error for another option */
+const readOptions = (args) =>
+  parseArgs({
+    args,
+    options: {
+      check: { type: 'boolean', default: false },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  }).values
 
 /** @param {string} account @returns {Promise<any[]>} @throws Error with what Cloudflare answered */
 async function catalogue(account) {
@@ -43,7 +39,7 @@ async function catalogue(account) {
   }
 }
 
-const { check } = options()
+const { check } = optionsOf(readOptions, usage)
 if (!check) {
   console.log(`${modelsTable()}\n\nCompared with Cloudflare's catalogue on ${CHECKED}.`)
   process.exit(0)
