@@ -110,6 +110,16 @@ export async function checksum(file) {
   return hash.digest('hex')
 }
 
+/** Whether the file of a part is there and what the backup wrote. @param {string} folder @param {Part} part */
+export async function isWhole(folder, { file, bytes, sha256 }) {
+  const path = join(folder, file)
+  const size = await stat(path).then(
+    ({ size }) => size,
+    () => -1,
+  )
+  return size === bytes && (await checksum(path)) === sha256
+}
+
 /**
  * Reads the manifest of a whole backup, and checks its files.
  * @param {string} folder
@@ -134,14 +144,9 @@ export async function openBackup(folder) {
     )
   }
   for (const part of [...Object.values(manifest.parts), ...Object.values(manifest.documents)]) {
+    if (await isWhole(folder, part)) continue
     const file = join(folder, part.file)
-    const size = await stat(file).then(
-      ({ size }) => size,
-      () => -1,
-    )
-    if (size !== part.bytes || (await checksum(file)) !== part.sha256) {
-      throw new Failure(EXIT.usage, `${file} is missing or not what the backup wrote. Nothing was restored.`)
-    }
+    throw new Failure(EXIT.usage, `${file} is missing or not what the backup wrote. Nothing was restored.`)
   }
   return manifest
 }
@@ -152,25 +157,4 @@ export async function* linesOf(folder, part) {
   const input = createReadStream(join(folder, part.file))
   for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY }))
     if (line !== '') yield line
-}
-
-/**
- * @param {AsyncIterable<string>} lines
- * @param {{ lines: number, characters: number }} most of a batch; a longer line is a batch of its own
- * @returns {AsyncGenerator<string[]>}
- */
-export async function* batchesOf(lines, most) {
-  /** @type {string[]} */
-  let batch = []
-  let characters = 0
-  for await (const line of lines) {
-    if (batch.length > 0 && (batch.length >= most.lines || characters + line.length > most.characters)) {
-      yield batch
-      batch = []
-      characters = 0
-    }
-    batch.push(line)
-    characters += line.length
-  }
-  if (batch.length > 0) yield batch
 }

@@ -1,8 +1,9 @@
 /** Collections of a backup: made anew, and filled with their documents. */
+import { batchesOf, sendLines } from '../batches.mjs'
 import { EXIT, Failure } from '../failure.mjs'
 import { progress } from '../progress.mjs'
 import { refusal } from '../server.mjs'
-import { batchesOf, linesOf } from './folder.mjs'
+import { linesOf } from './folder.mjs'
 import { secretIn, secretsOfFields } from './secrets.mjs'
 
 /** Of one request. Documents with vectors have 5 to 20 KB. */
@@ -100,7 +101,7 @@ async function fill(server, name, { folder, manifest, json, state, keep, result 
   result.documents[name] = 0
   let skip = done
   try {
-    for await (const lines of batchesOf(linesOf(folder, part), BATCH)) {
+    for await (const lines of batchesOf(linesOf(folder, part), BATCH, (line) => line)) {
       const wanted = lines.slice(skip)
       skip -= lines.length - wanted.length
       if (wanted.length === 0) continue
@@ -128,11 +129,9 @@ async function fill(server, name, { folder, manifest, json, state, keep, result 
  * @returns {Promise<{ success: boolean, code?: number, error?: string }[]>}
  */
 async function send(server, collection, lines) {
-  const path = `/collections/${encodeURIComponent(collection)}/documents/import?action=create`
-  const response = await server.send('POST', path, { body: lines.join('\n') })
-  if (!response.ok) throw await refusal(response, `POST ${path}`)
-  const outcomes = (await response.text()).split('\n').map((line) => JSON.parse(line))
+  const outcomes = await sendLines(server, collection, lines, 'create')
   if (outcomes.length !== lines.length) {
+    const path = `/collections/${encodeURIComponent(collection)}/documents/import?action=create`
     throw new Failure(EXIT.rejected, `${path}: ${outcomes.at(-1)?.error ?? 'the answer broke off'}`)
   }
   return outcomes

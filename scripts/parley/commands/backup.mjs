@@ -75,6 +75,29 @@ export async function backedUp(folder, manifest) {
 }
 
 /**
+ * Writes a part page by page, from where an earlier run stopped.
+ * @param {{ folder: string, manifest: Manifest, part: Part, bar: ReturnType<typeof progress> }} target
+ * @param {(after: string | undefined) => Promise<{ lines: string[], next?: string | number }>} pageAfter
+ */
+async function writePages({ folder, manifest, part, bar }, pageAfter) {
+  await openPart(folder, part)
+  try {
+    for (let more = true; more; ) {
+      const { lines, next } = await pageAfter(part.after)
+      await appendLines(folder, part, lines)
+      more = next !== undefined
+      if (more) part.after = String(next)
+      await keepProgress(folder, manifest)
+      bar.to(part.rows)
+    }
+  } finally {
+    bar.stop()
+  }
+  await closePart(folder, part)
+  await keepProgress(folder, manifest)
+}
+
+/**
  * @param {import('../server.mjs').Server} server
  * @param {string} folder
  * @param {Manifest} manifest
@@ -85,27 +108,12 @@ async function backUpKind(server, folder, manifest, kind, { total, json }) {
   manifest.parts[kind] ??= newPart(`${kind}.jsonl`)
   const part = manifest.parts[kind]
   if (part.sha256) return
-  await openPart(folder, part)
   const bar = progress(kind, total, 'rows', json)
-  try {
-    for (let more = true; more; ) {
-      const query = part.after === undefined ? '' : `?${new URLSearchParams({ after: part.after })}`
-      const { rows, next } = await server.call('GET', `/operations/backup/${kind}${query}`)
-      await appendLines(
-        folder,
-        part,
-        rows.map((/** @type {unknown} */ row) => JSON.stringify(row)),
-      )
-      more = next !== undefined
-      if (more) part.after = next
-      await keepProgress(folder, manifest)
-      bar.to(part.rows)
-    }
-  } finally {
-    bar.stop()
-  }
-  await closePart(folder, part)
-  await keepProgress(folder, manifest)
+  await writePages({ folder, manifest, part, bar }, async (after) => {
+    const query = after === undefined ? '' : `?${new URLSearchParams({ after })}`
+    const { rows, next } = await server.call('GET', `/operations/backup/${kind}${query}`)
+    return { lines: rows.map((/** @type {unknown} */ row) => JSON.stringify(row)), next }
+  })
 }
 
 /**
@@ -137,27 +145,12 @@ async function backUpCollections(server, folder, manifest, json) {
     manifest.documents[name] ??= newPart(`documents-${count + 1}.jsonl`)
     const documents = manifest.documents[name]
     if (documents.sha256) continue
-    await openPart(folder, documents)
     const bar = progress(name, total, 'documents', json)
     const path = `/operations/backup/documents/${encodeURIComponent(name)}`
-    try {
-      for (let more = true; more; ) {
-        const { lines, next } = await server.call('GET', `${path}?after=${documents.after ?? 0}`)
-        await appendLines(
-          folder,
-          documents,
-          lines.split('\n').filter((/** @type {string} */ line) => line !== ''),
-        )
-        more = next !== undefined
-        if (more) documents.after = String(next)
-        await keepProgress(folder, manifest)
-        bar.to(documents.rows)
-      }
-    } finally {
-      bar.stop()
-    }
-    await closePart(folder, documents)
-    await keepProgress(folder, manifest)
+    await writePages({ folder, manifest, part: documents, bar }, async (after = '0') => {
+      const { lines, next } = await server.call('GET', `${path}?after=${after}`)
+      return { lines: lines.split('\n').filter((/** @type {string} */ line) => line !== ''), next }
+    })
   }
   return listed
     .filter((/** @type {{ engine?: unknown }} */ one) => !isOwn(one))

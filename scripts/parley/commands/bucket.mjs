@@ -3,10 +3,10 @@
  * a bucket cannot be. So both work in a folder on this machine, which goes when they are through. After a failure it stays,
  * and the next run goes on with it.
  */
-import { mkdir, rm, stat } from 'node:fs/promises'
+import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Bucket } from '../backup/bucket.mjs'
-import { checksum, MANIFEST, manifestFile, openBackup, readJson } from '../backup/folder.mjs'
+import { checksum, isWhole, MANIFEST, manifestFile, openBackup, readJson } from '../backup/folder.mjs'
 import { EXIT, Failure } from '../failure.mjs'
 import { progress } from '../progress.mjs'
 import { backedUp, backup } from './backup.mjs'
@@ -79,8 +79,8 @@ export async function restoreFromBucket(server, address, options, showKeys) {
   if (odd) throw new Failure(EXIT.usage, `${bucket.address} names a file that no backup has: ${odd.file}`)
   const bar = progress('download', files.length, 'files', options.json)
   try {
-    for (const [at, { file, bytes, sha256 }] of files.entries()) {
-      if (!(await isThere(join(folder, file), bytes, sha256))) await bucket.download(file, join(folder, file))
+    for (const [at, part] of files.entries()) {
+      if (!(await isWhole(folder, part))) await bucket.download(part.file, join(folder, part.file))
       bar.to(at + 1)
     }
   } finally {
@@ -89,13 +89,4 @@ export async function restoreFromBucket(server, address, options, showKeys) {
   const done = await restore(server, folder, options, showKeys)
   if (done.refused.length + done.differences.length === 0) await rm(folder, { recursive: true })
   return done
-}
-
-/** @param {string} file @param {number} bytes @param {string | undefined} sha256 */
-async function isThere(file, bytes, sha256) {
-  const size = await stat(file).then(
-    ({ size }) => size,
-    () => -1,
-  )
-  return size === bytes && (await checksum(file)) === sha256
 }

@@ -1,9 +1,10 @@
 /** `parley restore`: a backup into a deployment. What was stored before the command broke off is not sent again. */
 import { createHash, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
-import { batchesOf, linesOf, openBackup, readJson, writeJson } from '../backup/folder.mjs'
+import { linesOf, openBackup, readJson, writeJson } from '../backup/folder.mjs'
 import { restoreCollections } from '../backup/restore-collections.mjs'
 import { secretIn, secretsOfFields, secretsOfModels } from '../backup/secrets.mjs'
+import { batchesOf } from '../batches.mjs'
 import { EXIT, Failure } from '../failure.mjs'
 import { progress } from '../progress.mjs'
 
@@ -138,7 +139,7 @@ class Rows {
     let sent = 0
     let stored = 0
     try {
-      for await (const lines of batchesOf(linesOf(this.folder, part), BATCH)) {
+      for await (const lines of batchesOf(linesOf(this.folder, part), BATCH, (line) => line)) {
         const rows = lines.map((line) => JSON.parse(line)).filter((row) => !this.#isExpired(kind, row))
         // Values come from here, so that a request whose reply was lost can be sent again.
         if (kind === 'keys') for (const row of rows) row.value = randomBytes(24).toString('base64url')

@@ -2,14 +2,11 @@
 import { createHash } from 'node:crypto'
 import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
+import { BATCH, batchesOf, sendBatch } from '../batches.mjs'
 import { EXIT, Failure } from '../failure.mjs'
 import { refusal } from '../server.mjs'
 
-const BATCH_CHARACTERS = 1 << 20
-const BATCH_DOCUMENTS = 500
-
-/** @typedef {{ id: string, line: string, hash: string }} Read */
-/** @typedef {{ id: string, error: string }} Refused */
+/** @typedef {import('../batches.mjs').Rejected} Refused */
 
 /**
  * @typedef {object} Pass
@@ -33,32 +30,24 @@ export async function copyDocuments(server, { from, into }, journal, onRead) {
   const pass = { documents: 0, sent: 0, removed: 0, refused: [] }
   /** @type {Set<string>} */
   const seen = new Set()
-  /** @type {Read[]} */
-  let batch = []
-  let characters = 0
-  const flush = async () => {
-    if (batch.length === 0) return
-    const refused = await send(server, into, batch)
+  const changed = async function* () {
+    for await (const line of exportOf(server, from)) {
+      const id = idOf(line)
+      const hash = createHash('sha256').update(line).digest('base64url').slice(0, 22)
+      seen.add(id)
+      pass.documents += 1
+      onRead(pass.documents)
+      if (journal.hashes.get(id) !== hash) yield { id, line, hash }
+    }
+  }
+  for await (const batch of batchesOf(changed(), BATCH, ({ line }) => line)) {
+    const refused = await sendBatch(server, into, batch, 'upsert')
     const failed = new Set(refused.map(({ id }) => id))
     const stored = batch.filter(({ id }) => !failed.has(id))
     await journal.keep(stored.map(({ id, hash }) => [id, hash]))
     pass.sent += stored.length
     pass.refused.push(...refused)
-    batch = []
-    characters = 0
   }
-  for await (const line of exportOf(server, from)) {
-    const id = idOf(line)
-    const hash = createHash('sha256').update(line).digest('base64url').slice(0, 22)
-    seen.add(id)
-    pass.documents += 1
-    onRead(pass.documents)
-    if (journal.hashes.get(id) === hash) continue
-    if (characters + line.length > BATCH_CHARACTERS || batch.length >= BATCH_DOCUMENTS) await flush()
-    batch.push({ id, line, hash })
-    characters += line.length
-  }
-  await flush()
   for (const id of [...journal.hashes.keys()].filter((known) => !seen.has(known))) {
     const path = `/collections/${encodeURIComponent(into)}/documents/${encodeURIComponent(id)}`
     await server.call('DELETE', `${path}?ignore_not_found=true`)
@@ -93,21 +82,4 @@ function idOf(line) {
   const { id, error } = JSON.parse(line)
   if (typeof id === 'string') return id
   throw new Failure(EXIT.rejected, `${BROKE_OFF} The server says: ${error}`)
-}
-
-/**
- * @param {import('../server.mjs').Server} server
- * @param {string} collection
- * @param {Read[]} batch
- * @returns {Promise<Refused[]>}
- */
-async function send(server, collection, batch) {
-  const path = `/collections/${encodeURIComponent(collection)}/documents/import?action=upsert`
-  const response = await server.send('POST', path, { body: batch.map(({ line }) => line).join('\n') })
-  if (!response.ok) throw await refusal(response, `POST ${path}`)
-  const results = (await response.text()).split('\n').map((line) => JSON.parse(line))
-  return batch.flatMap(({ id }, at) => {
-    const { success, error = 'The server said nothing of it.' } = results[at] ?? {}
-    return success ? [] : [{ id, error }]
-  })
 }

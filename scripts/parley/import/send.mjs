@@ -1,14 +1,12 @@
 /** Documents on their way to the server, in batches that can be sent again. */
-import { refusal } from '../server.mjs'
+import { BATCH, batchesOf, sendBatch } from '../batches.mjs'
 import { markOf, partsOf } from './plan.mjs'
 import { HASH, PAGE } from './schema.mjs'
 
-const BATCH_CHARACTERS = 1 << 20
-const BATCH_DOCUMENTS = 500
 /** Ids in one filter of a deletion. */
 const REMOVED_AT_ONCE = 100
 
-/** @typedef {{ id: string, error: string }} Rejected */
+/** @typedef {import('../batches.mjs').Rejected} Rejected */
 
 /**
  * Sends what changed. What was sent twice, after a connection broke, is there once. The mark of a file comes last, and only if all
@@ -26,15 +24,8 @@ export async function sendDocuments(server, collection, { changed, remarked }, o
   let sent = 0
   /** @param {import('./plan.mjs').Document[]} documents @param {'upsert' | 'update'} action */
   const send = async (documents, action) => {
-    const path = `/collections/${encodeURIComponent(collection)}/documents/import?action=${action}`
-    for (const batch of batches(documents)) {
-      const response = await server.send('POST', path, { body: batch.map(({ line }) => line).join('\n') })
-      if (!response.ok) throw await refusal(response, `POST ${path}`)
-      const results = (await response.text()).split('\n').map((line) => JSON.parse(line))
-      for (const [at, { id }] of batch.entries()) {
-        const { success, error = 'The server said nothing of it.' } = results[at] ?? {}
-        if (!success) rejected.push({ id, error })
-      }
+    for await (const batch of batchesOf(written(documents), BATCH, ({ line }) => line)) {
+      rejected.push(...(await sendBatch(server, collection, batch, action)))
       if (action !== 'upsert') continue
       sent += batch.length
       onSent(sent)
@@ -64,25 +55,9 @@ export async function sendDocuments(server, collection, { changed, remarked }, o
   return rejected
 }
 
-/** @param {import('./plan.mjs').Document[]} documents */
-function* batches(documents) {
-  /** @type {{ id: string, line: string }[]} */
-  let batch = []
-  let characters = 0
-  for (const document of documents) {
-    const line = JSON.stringify(document)
-    if (
-      batch.length > 0 &&
-      (batch.length >= BATCH_DOCUMENTS || characters + line.length > BATCH_CHARACTERS)
-    ) {
-      yield batch
-      batch = []
-      characters = 0
-    }
-    batch.push({ id: document.id, line })
-    characters += line.length
-  }
-  if (batch.length > 0) yield batch
+/** Each is written when its batch is filled: all of them at once may be too much to hold. @param {import('./plan.mjs').Document[]} documents */
+function* written(documents) {
+  for (const document of documents) yield { id: document.id, line: JSON.stringify(document) }
 }
 
 /**
