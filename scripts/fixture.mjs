@@ -20,6 +20,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { root } from './wrangler.mjs'
 
 const TARGET = join(root, 'test/fixtures/folder-landed.tar.gz')
@@ -51,8 +52,6 @@ const FILMS = [
   },
 ]
 const HISTORY = ['conversation_id', 'model_id', 'role', 'message'].map((name) => ({ name, type: 'string' }))
-
-const sleep = (/** @type {number} */ ms) => new Promise((resolve) => setTimeout(resolve, ms))
 
 /** A provider that begins an answer and never ends it, and that refuses any question about sharks. */
 const provider = createServer(async (request, response) => {

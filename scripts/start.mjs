@@ -5,6 +5,7 @@
  */
 import { createServer } from 'node:net'
 import { join, relative, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { bundleInto } from './bundle.mjs'
 import { encryptionKey, occupy } from './folder.mjs'
 import { endChildren, endLeftovers, watchChildren, watchNpm } from './leftovers.mjs'
@@ -20,8 +21,6 @@ function refuse(message) {
   console.error(message)
   process.exit(1)
 }
-
-const sleep = (/** @type {number} */ ms) => new Promise((resolve) => setTimeout(resolve, ms))
 
 /**
  * Whether nobody listens on a port of this machine.

@@ -30,6 +30,14 @@ async function make(url, path, body) {
   if (!response.ok) throw new Error(`POST ${path}: ${response.status} ${await response.text()}`)
 }
 
+/** @param {string} url @param {URLSearchParams} query */
+async function search(url, query) {
+  const started = performance.now()
+  const response = await fetch(`${url}/collections/${INDEX}/documents/search?${query}`, { headers: HEADERS })
+  const text = await response.text()
+  return { response, text, ms: performance.now() - started }
+}
+
 /**
  * One question about one lighthouse, its answer streamed.
  * @param {string} url @param {number} number @param {string | undefined} conversation
@@ -44,10 +52,7 @@ async function ask(url, number, conversation) {
     conversation_model_id: 'reads',
     ...(conversation !== undefined && { conversation_id: conversation }),
   })
-  const started = performance.now()
-  const response = await fetch(`${url}/collections/${INDEX}/documents/search?${query}`, { headers: HEADERS })
-  const text = await response.text()
-  const ms = performance.now() - started
+  const { response, text, ms } = await search(url, query)
   if (!response.ok) return { ms, conversation, code: response.status, message: text }
   const events = text
     .split('\n')
@@ -75,10 +80,7 @@ async function ask(url, number, conversation) {
 /** @param {string} url @param {number} region @param {number} documents @returns {Promise<Asked>} */
 async function count(url, region, documents) {
   const query = new URLSearchParams({ q: '*', filter_by: `region:=${region}`, per_page: '1' })
-  const started = performance.now()
-  const response = await fetch(`${url}/collections/${INDEX}/documents/search?${query}`, { headers: HEADERS })
-  const text = await response.text()
-  const ms = performance.now() - started
+  const { response, text, ms } = await search(url, query)
   if (!response.ok) return { ms, code: response.status, message: text }
   const { found } = JSON.parse(text)
   const right = Math.ceil((documents - region) / REGIONS)

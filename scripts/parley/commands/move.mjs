@@ -4,6 +4,7 @@
  * The documents are copied into a collection beside it, `NAME-move`. If both hold the same, the two change places in one step.
  */
 import { readFile } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { copyDocuments } from '../engine/copy.mjs'
 import { engineFrom } from '../engine/engine.mjs'
 import { Journal } from '../engine/journal.mjs'
@@ -182,6 +183,3 @@ async function find(server, name) {
   if (found) return found
   throw new Failure(EXIT.usage, `There is no collection ${name}.`)
 }
-
-/** @param {number} ms */
-const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
