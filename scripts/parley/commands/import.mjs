@@ -10,6 +10,7 @@ import {
   leaveOutCopies,
   leaveOutUnindexed,
   newRead,
+  pageIdOf,
   sectionOf,
   tablesAsPages,
 } from '../import/documents.mjs'
@@ -229,9 +230,8 @@ async function readSite(from, { maxPages, rate, json, source: named }, say) {
   const source = named ?? new URL(start).host
   const articles = found.pages.flatMap(({ url, article }) => {
     if (!article) return []
-    const { host, pathname, search } = new URL(url)
-    const id = `${host}${pathname}${search}`
-    return [{ id, from: { source }, section: sectionOf(pathname.replace(/^\//, '')), article }]
+    const section = sectionOf(new URL(url).pathname.replace(/^\//, ''))
+    return [{ id: pageIdOf(url), from: { source }, section, article }]
   })
   const unread = found.pages.flatMap(({ url, error }) =>
     error === undefined ? [] : [{ source: url, error }],

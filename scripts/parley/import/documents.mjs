@@ -160,6 +160,12 @@ function textOfRows(rows) {
   ].join('\n')
 }
 
+/** The name of the first document of a page of a site. @param {string} url */
+export const pageIdOf = (url) => {
+  const { host, pathname, search } = new URL(url)
+  return `${host}${pathname}${search}`
+}
+
 /** @param {string} name a path @returns {string} its folder; '' for none */
 export const sectionOf = (name) => {
   const path = name.replace(/\/+$/, '')

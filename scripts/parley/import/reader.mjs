@@ -1,7 +1,7 @@
 /** What the Worker reads sites with (src/sources): the import's own way from a page to documents, without files. */
-import { firstHeading, titleOfPath } from '../read/article.mjs'
+import { textArticle } from '../read/article.mjs'
 import { asksRobots, readPage } from '../read/html.mjs'
-import { asDocuments, sectionOf } from './documents.mjs'
+import { asDocuments, pageIdOf, sectionOf } from './documents.mjs'
 import { digestOf, planImport, storedIn } from './plan.mjs'
 import { pagesInLists, robotsOf } from './robots.mjs'
 import { articleFields, collectionOf, HASH, PAGE, SOURCE } from './schema.mjs'
@@ -20,24 +20,17 @@ export {
   mayBeList,
   normal,
   PAGE,
+  pageIdOf,
   pagesInLists,
   planImport,
   readPage,
   robotsOf,
   SOURCE,
   storedIn,
+  textArticle,
   titleDigest,
   waitOf,
 }
-
-/** The name of a page's first document. @param {string} url */
-export const pageIdOf = (url) => {
-  const { host, pathname, search } = new URL(url)
-  return `${host}${pathname}${search}`
-}
-
-/** A text, or Markdown. @param {string} text @param {string} path */
-export const textArticle = (text, path) => ({ title: firstHeading(text) ?? titleOfPath(path), text })
 
 /**
  * The documents of one page of a site.

@@ -26,22 +26,32 @@
  * @typedef {({ article: Article, indexed?: false } | Table) & { hidden?: string[] }} Content
  */
 
+/** The lines of a Markdown text that are no code. @param {string} markdown */
+export function linesOutsideCode(markdown) {
+  let fence = ''
+  return markdown.split('\n').filter((line) => {
+    const mark = /^ {0,3}(`{3,}|~{3,})/.exec(line)?.[1]
+    if (mark && fence === '') fence = mark
+    else if (mark?.startsWith(fence)) fence = ''
+    return fence === ''
+  })
+}
+
 /**
  * The title of a Markdown text: its first heading, outside of code.
  * @param {string} markdown
  * @returns {string | undefined}
  */
 export function firstHeading(markdown) {
-  let fence = ''
-  for (const line of markdown.split('\n')) {
-    const mark = /^ {0,3}(`{3,}|~{3,})/.exec(line)?.[1]
-    if (mark && fence === '') fence = mark
-    else if (mark?.startsWith(fence)) fence = ''
-    const heading = fence === '' ? /^ {0,3}#{1,6}\s+(.+?)\s*#*\s*$/.exec(line)?.[1] : undefined
+  for (const line of linesOutsideCode(markdown)) {
+    const heading = /^ {0,3}#{1,6}\s+(.+?)\s*#*\s*$/.exec(line)?.[1]
     if (heading) return plain(heading)
   }
   return undefined
 }
+
+/** A text, or Markdown, as a page. @param {string} text @param {string} path its name is the title of a text without headings */
+export const textArticle = (text, path) => ({ title: firstHeading(text) ?? titleOfPath(path), text })
 
 /** What programs call a document that nobody has named, in a few languages, and the names of files. */
 const PLACEHOLDER =

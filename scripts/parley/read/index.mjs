@@ -1,5 +1,5 @@
 /** Which file is read how. The command line reads with this, and so does the console, in a browser. */
-import { firstHeading, titleOfPath } from './article.mjs'
+import { textArticle } from './article.mjs'
 import { decodeHtml, decodeText } from './encoding.mjs'
 import { htmlToMarkdown, readHtml } from './html.mjs'
 import { readMarkdown } from './markdown.mjs'
@@ -13,9 +13,7 @@ const ofText = (read) => (/** @type {Uint8Array} */ bytes, /** @type {string} */
   read(decodeText(bytes), path)
 
 /** @param {string} text @param {string} path @returns {Content} */
-const readText = (text, path) => ({
-  article: { title: firstHeading(text) ?? titleOfPath(path), text: text.replace(/^\uFEFF/, '').trim() },
-})
+const readText = (text, path) => ({ article: textArticle(text.trim(), path) })
 
 /**
  * A document without the text that it marks as hidden (ECMA-376, part 1, 17.3.2.41), which the library reads like any other.
@@ -50,7 +48,7 @@ async function readDocx(bytes, path) {
   const html = value.replace(/<table><tr>.*?<\/tr>/gs, (head) => head.replace(/<(\/?)td\b/g, '<$1th'))
   const text = htmlToMarkdown(html)
   return {
-    article: { title: firstHeading(text) ?? titleOfPath(path), text },
+    article: textArticle(text, path),
     ...(shown && { hidden: ['hidden text'] }),
   }
 }

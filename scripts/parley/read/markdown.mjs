@@ -4,7 +4,7 @@ import remarkParse from 'remark-parse'
 import { parse as parseToml } from 'smol-toml'
 import { unified } from 'unified'
 import { parse as parseYaml } from 'yaml'
-import { titleOfPath } from './article.mjs'
+import { linesOutsideCode, titleOfPath } from './article.mjs'
 import { isBadgeAddress, isDecoration } from './badges.mjs'
 import { htmlBlock, tagEdits, tagOf, withEdits } from './markdown-html.mjs'
 import { withoutMarks } from './markdown-marks.mjs'
@@ -44,14 +44,13 @@ const FRONT =
  * @returns {{ data: Record<string, unknown>, body: string }} no data where there is no front matter
  */
 function splitFrontMatter(text) {
-  const source = text.replace(/^\uFEFF/, '')
-  const [whole, , yaml = '', isToml, toml = '', json] = FRONT.exec(source) ?? []
-  if (whole === undefined) return { data: {}, body: source }
+  const [whole, , yaml = '', isToml, toml = '', json] = FRONT.exec(text) ?? []
+  if (whole === undefined) return { data: {}, body: text }
   const data =
     parsed(() =>
       json ? JSON.parse(json) : isToml ? parseToml(toml) : parseYaml(yaml, { logLevel: 'error' }),
     ) ?? pairsIn(yaml || toml)
-  return data ? { data, body: source.slice(whole.length) } : { data: {}, body: source }
+  return data ? { data, body: text.slice(whole.length) } : { data: {}, body: text }
 }
 
 /** @param {() => any} parse @returns {Record<string, unknown> | undefined} nothing for what is no object */
@@ -125,16 +124,10 @@ const isPicture = (node) => node.type === 'image' || node.type === 'imageReferen
 
 /** The first heading of a page that is not parsed. @param {string} markdown @returns {string | undefined} with its marks */
 function headingLine(markdown) {
-  let fence = ''
   let last = ''
-  for (const line of markdown.split('\n')) {
-    const mark = /^ {0,3}(`{3,}|~{3,})/.exec(line)?.[1]
-    if (mark && fence === '') fence = mark
-    else if (mark?.startsWith(fence)) fence = ''
-    else if (fence === '') {
-      if (/^ {0,3}#{1,6}[ \t]+[^\s#]/.test(line)) return line
-      if (/^ {0,3}=+\s*$/.test(line) && last.trim() !== '') return `# ${last.trim()}`
-    }
+  for (const line of linesOutsideCode(markdown)) {
+    if (/^ {0,3}#{1,6}[ \t]+[^\s#]/.test(line)) return line
+    if (/^ {0,3}=+\s*$/.test(line) && last.trim() !== '') return `# ${last.trim()}`
     last = line
   }
   return undefined

@@ -18,17 +18,19 @@ export const comparable = (title) =>
     .replace(/[\s‘’'"“”]+/g, '')
 
 /**
- * The size of most letters.
- * @param {Page[]} pages
+ * What most letters have, such as a size.
+ * @param {[value: number, letters: number][]} texts
  */
-export function textSize(pages) {
+export function ofMostLetters(texts) {
   /** @type {Map<number, number>} */
-  const letters = new Map()
-  for (const { size, text } of pages.flatMap(({ lines }) => lines)) {
-    letters.set(size, (letters.get(size) ?? 0) + text.length)
-  }
-  return [...letters].toSorted((a, b) => b[1] - a[1])[0]?.[0] ?? 0
+  const counts = new Map()
+  for (const [value, letters] of texts) counts.set(value, (counts.get(value) ?? 0) + letters)
+  return [...counts].toSorted((a, b) => b[1] - a[1])[0]?.[0] ?? 0
 }
+
+/** The size of most letters. @param {Page[]} pages */
+export const textSize = (pages) =>
+  ofMostLetters(pages.flatMap(({ lines }) => lines.map(({ size, text }) => [size, text.length])))
 
 /**
  * The distance of two lines of a paragraph.

@@ -1,4 +1,5 @@
 /** Letters of a page, as pdf.js finds them, put together to lines. */
+import { ofMostLetters } from './pdf-measures.mjs'
 import { WIDE } from './pdf-words.mjs'
 
 /** @typedef {import('./pdf-lines.mjs').Line} Line */
@@ -51,16 +52,8 @@ const LONGEST_MARK = 40
 const turnOf = ({ transform: [a = 1, b = 0] }) => Math.round((Math.atan2(b, a) * 180) / Math.PI / 5) * 5
 
 /** How most letters of a page are turned. @param {(Item | { type: string })[]} items */
-function angleOf(items) {
-  /** @type {Map<number, number>} */
-  const letters = new Map()
-  for (const item of items) {
-    if (!('str' in item)) continue
-    const angle = turnOf(item)
-    letters.set(angle, (letters.get(angle) ?? 0) + item.str.trim().length)
-  }
-  return [...letters].toSorted((a, b) => b[1] - a[1])[0]?.[0] ?? 0
-}
+const angleOf = (items) =>
+  ofMostLetters(items.flatMap((item) => ('str' in item ? [[turnOf(item), item.str.trim().length]] : [])))
 
 /** @param {Part[][]} found @returns {Line[]} */
 function linesOfRows(found) {

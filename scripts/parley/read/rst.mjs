@@ -1,5 +1,5 @@
 /** reStructuredText and AsciiDoc, as HTML first. */
-import { firstHeading, titleOfPath } from './article.mjs'
+import { firstHeading, textArticle, titleOfPath } from './article.mjs'
 import { bodyToMarkdown } from './html.mjs'
 
 /** Directives that the compiler knows. Of all others, most of them Sphinx's, what they hold is read. */
@@ -102,7 +102,7 @@ export async function readRst(text, path) {
     // What it refuses is read as text, below, which loses nothing but form.
   }
   markdown ||= plain.replace(/^(\S.*)\n([=\-~^"'#*+])\2{2,}[ \t]*$/gm, '## $1').trim()
-  return { article: { title: firstHeading(markdown) ?? titleOfPath(path), text: markdown } }
+  return { article: textArticle(markdown, path) }
 }
 
 /**

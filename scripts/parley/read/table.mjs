@@ -9,7 +9,7 @@ import { parse } from 'csv-parse/sync'
  */
 export function readCsv(text, path) {
   // Excel writes its separator into a line of its own.
-  const [said = '', named] = /^\uFEFF?"?sep=(.)"?[ \t]*\n/i.exec(text) ?? []
+  const [said = '', named] = /^"?sep=(.)"?[ \t]*\n/i.exec(text) ?? []
   const delimiter = named ?? (/\.tsv$/i.test(path) ? '\t' : delimiterOf(text))
   const records = parse(text.slice(said.length), {
     bom: true,
@@ -83,7 +83,7 @@ function delimiterOf(text) {
  * @throws Error
  */
 export function readJson(text) {
-  const value = JSON.parse(text.replace(/^\uFEFF/, ''))
+  const value = JSON.parse(text)
   if (Array.isArray(value)) return { rows: value.map((each, at) => objectOf(each, `item ${at + 1}`)) }
   const object = objectOf(value, 'the file')
   // What has a name of its own is no wrapper.
@@ -103,10 +103,7 @@ export function readJson(text) {
 export function readJsonLines(text) {
   const rows = []
   const lines = []
-  for (const [at, line] of text
-    .replace(/^\uFEFF/, '')
-    .split('\n')
-    .entries()) {
+  for (const [at, line] of text.split('\n').entries()) {
     if (line.trim() === '') continue
     try {
       rows.push(objectOf(JSON.parse(line), 'it'))
