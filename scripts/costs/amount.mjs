@@ -6,9 +6,11 @@
  * @property {string} working such as `1,000 × (5 + 3 × 6)`
  */
 
+/** @param {number} value */
+export const whole = (value) => value.toLocaleString('en-US')
+
 /** @param {number | Amount} part @returns {Amount} */
-const amountOf = (part) =>
-  typeof part === 'number' ? { value: part, working: part.toLocaleString('en-US') } : part
+const amountOf = (part) => (typeof part === 'number' ? { value: part, working: whole(part) } : part)
 
 /** @param {...(number | Amount)} factors @returns {Amount} */
 export function times(...factors) {

@@ -1,9 +1,8 @@
 /** What a deployment costs beside its conversations: an import, and a month in which nobody asks. docs/costs.md shows both. */
-import { sum, times } from './amount.mjs'
-import { DIMENSIONS, PRICES } from './model.mjs'
+import { sum, times, whole } from './amount.mjs'
+import { DIMENSIONS, GIGABYTES, line, PRICES } from './model.mjs'
 
 const MILLION = 1e6
-const GIGABYTES = 0.128
 const VALUES = { ...PRICES, objectStorage: { price: 0.2 }, databaseStorage: { price: 0.75 } }
 
 /** Documents of 1 KB with four fields, and a vector of their text. */
@@ -38,16 +37,13 @@ export const IDLE = {
 export const STORED = { objects: 5, database: 1 }
 
 /**
- * @typedef {{ what: string, unit: string, working: string, amount: number, price: number, cost: number }} Line
  * @param {[what: string, unit: string, kind: keyof typeof VALUES, amount: import('./amount.mjs').Amount][]} used
- * @returns {Line[]} `price` by a million, that of storage by one
+ * @returns {import('./model.mjs').Line[]} `price` by a million, that of storage by one
  */
 const lines = (used) =>
-  used.map(([what, unit, kind, { value, working }]) => {
-    const { price } = VALUES[kind]
-    const isStorage = unit === 'GB'
-    return { what, unit, working, amount: value, price, cost: (value * price) / (isStorage ? 1 : MILLION) }
-  })
+  used.map(([what, unit, kind, amount]) =>
+    line(what, unit, amount, VALUES[kind].price, unit === 'GB' ? 1 : MILLION),
+  )
 
 /** The import of a million documents, and their first month in Vectorize. */
 export function importCosts() {
@@ -76,5 +72,3 @@ export function idleCosts() {
     ['Storage of D1', 'GB', 'databaseStorage', times(STORED.database)],
   ])
 }
-
-const whole = (/** @type {number} */ value) => value.toLocaleString('en-US')

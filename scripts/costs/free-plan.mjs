@@ -2,8 +2,8 @@
  * What the Workers Free plan allows in a day, as turns of conversations: docs/free-plan.md shows it, and a test compares
  * the two. A turn takes what scripts/costs/model.mjs says.
  */
-import { sum, times } from './amount.mjs'
-import { CONVERSATION, rowsATurn, secondsATurn } from './model.mjs'
+import { sum, times, whole } from './amount.mjs'
+import { CONVERSATION, GIGABYTES, rowsATurn, secondsATurn } from './model.mjs'
 import { markdown } from './table.mjs'
 import { WORKERS_AI_MODELS } from './workers-ai.mjs'
 
@@ -28,11 +28,8 @@ export const FREE = {
 
 /** The cron trigger fires each minute. */
 const CRON = 1_440
-const GIGABYTES = 0.128
 /** What a thousand neurons cost on the Paid plan, which is how prices of tokens become neurons. */
 const THOUSAND_NEURONS = 0.011
-
-const whole = (/** @type {number} */ value) => value.toLocaleString('en-US')
 
 /**
  * Neurons of an average turn.

@@ -69,7 +69,7 @@ export const MANY_VECTORS = 20_000
 export const DIMENSIONS = 1_024
 
 /** An object is billed as if it took all of its 128 MB. */
-const GIGABYTES = 0.128
+export const GIGABYTES = 0.128
 const MILLION = 1e6
 
 /**
@@ -98,7 +98,7 @@ export const PRICES = {
  * @property {string} unit
  * @property {number} amount
  * @property {string} working how the amount comes about
- * @property {number} price dollars a million
+ * @property {number} price dollars a million, or a gigabyte
  * @property {number} cost dollars
  */
 
@@ -107,15 +107,16 @@ export const PRICES = {
  * @param {string} unit
  * @param {import('./amount.mjs').Amount} amount
  * @param {number} price
+ * @param {number} by how many the price is for
  * @returns {Line}
  */
-const line = (what, unit, { value, working }, price) => ({
+export const line = (what, unit, { value, working }, price, by = MILLION) => ({
   what,
   unit,
   amount: value,
   working,
   price,
-  cost: (value * price) / MILLION,
+  cost: (value * price) / by,
 })
 
 /** Of a conversation. @param {{ first: number, followUp: number }} each of a turn */

@@ -150,15 +150,9 @@ export function worstDayTable() {
   const bill = platform.reduce((total, { cost }) => total + cost, 0)
   return markdown([
     ['The worst day of a bound key', 'How many', 'A million', 'Cost'],
-    ...platform.map(({ what, unit, amount, working, price: each, cost }) => [
+    ...[...platform, ...models].map(({ what, unit, amount, working, price: each, cost }) => [
       what,
       `${working} = ${whole(amount)}${unit && ` ${unit}`}`,
-      price(each),
-      dollars(cost),
-    ]),
-    ...models.map(({ what, working, amount, price: each, cost }) => [
-      what,
-      `${working} = ${whole(amount)} tokens`,
       price(each),
       dollars(cost),
     ]),
@@ -166,7 +160,7 @@ export function worstDayTable() {
   ])
 }
 
-/** @param {string} what @param {import('./deployment.mjs').Line[]} lines */
+/** @param {string} what @param {import('./model.mjs').Line[]} lines */
 const listed = (what, lines) =>
   markdown([
     [what, 'How many', 'Price', 'Cost'],
