@@ -12,6 +12,7 @@ import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { dirname, extname, join } from 'node:path'
 import { chromium } from 'playwright-core'
+import { client } from './client.mjs'
 import { startOwnServer } from './own-server.mjs'
 
 let PARLEY = process.env.PARLEY_URL ?? ''
@@ -92,18 +93,13 @@ ${element}
 
 /** A key that may ask the assistant `default` and nothing else. @returns {Promise<string>} */
 async function pageKey() {
-  const response = await fetch(`${PARLEY}/keys`, {
-    method: 'POST',
-    headers: { 'x-typesense-api-key': ADMIN_KEY, 'content-type': 'application/json' },
-    body: JSON.stringify({
-      description: 'framework examples',
-      actions: ['documents:search'],
-      collections: ['*'],
-      limits: { assistant: 'default' },
-    }),
+  const { value } = await client(PARLEY, ADMIN_KEY)('POST', '/keys', {
+    description: 'framework examples',
+    actions: ['documents:search'],
+    collections: ['*'],
+    limits: { assistant: 'default' },
   })
-  if (!response.ok) throw new Error(`${PARLEY} made no key: ${response.status} ${await response.text()}`)
-  return (await response.json()).value
+  return value
 }
 
 /**

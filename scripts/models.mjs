@@ -5,7 +5,7 @@
 import { parseArgs } from 'node:util'
 import { differences } from './costs/catalogue.mjs'
 import { CHECKED, modelsTable, WORKERS_AI_MODELS } from './costs/workers-ai.mjs'
-import { ask } from './deploy/api.mjs'
+import { ask, askAll } from './deploy/api.mjs'
 import { fail, optionsOf } from './deploy/failure.mjs'
 import { findAccount } from './deploy/find.mjs'
 
@@ -29,16 +29,6 @@ const readOptions = (args) =>
     },
   }).values
 
-/** @param {string} account @returns {Promise<any[]>} @throws Error with what Cloudflare answered */
-async function catalogue(account) {
-  const all = []
-  for (let page = 1; ; page += 1) {
-    const models = await ask(`/accounts/${account}/ai/models/search?per_page=${PAGE}&page=${page}`)
-    all.push(...models)
-    if (models.length < PAGE) return all
-  }
-}
-
 const { check } = optionsOf(readOptions, usage)
 if (!check) {
   console.log(`${modelsTable()}\n\nCompared with Cloudflare's catalogue on ${CHECKED}.`)
@@ -46,7 +36,7 @@ if (!check) {
 }
 try {
   const account = await findAccount(process.env.CLOUDFLARE_ACCOUNT_ID)
-  const models = await catalogue(account)
+  const models = await askAll(`/accounts/${account}/ai/models/search`, PAGE)
   /** @type {Record<string, unknown>} */
   const schemas = {}
   for (const name of Object.keys(WORKERS_AI_MODELS)) {

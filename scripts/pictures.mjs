@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { chromium } from 'playwright-core'
 import sharp from 'sharp'
+import { client } from './client.mjs'
 import { startOwnServer } from './own-server.mjs'
 import { record } from './pictures/recording.mjs'
 import { emptyStates, failedStates, pageStates, setStates, widgetStates } from './pictures/states.mjs'
@@ -24,16 +25,7 @@ const server = await startOwnServer()
 const writer = await startWriter()
 const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'] })
 
-/** @param {string} method @param {string} path @param {unknown} [body] */
-async function call(method, path, body) {
-  const response = await fetch(server.url + path, {
-    method,
-    headers: { 'x-typesense-api-key': 'xyz' },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  })
-  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`)
-  return response.json()
-}
+const call = client(server.url, 'xyz')
 
 /** @param {string} name @param {Uint8Array} bytes */
 function keep(name, bytes) {

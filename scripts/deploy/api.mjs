@@ -29,6 +29,22 @@ export class Refused extends Error {
 export const ask = (path) => call('GET', path)
 
 /**
+ * Asks for all of a list that comes in pages.
+ * @param {string} path
+ * @param {number} size of a page: the most that the API gives
+ * @returns {Promise<any[]>}
+ * @throws Refused and Error as `ask`
+ */
+export async function askAll(path, size) {
+  const all = []
+  for (let page = 1; ; page += 1) {
+    const some = await ask(`${path}?page=${page}&per_page=${size}`)
+    all.push(...some)
+    if (some.length < size) return all
+  }
+}
+
+/**
  * Has Cloudflare's API make or do something.
  * @param {string} path
  * @param {unknown} body

@@ -1,6 +1,6 @@
 /** What an account has of a deployment. wrangler is asked who is logged in where no token is given, and Cloudflare's API all else. */
 import { runWrangler } from '../wrangler.mjs'
-import { ask, post, Refused } from './api.mjs'
+import { ask, askAll, post, Refused } from './api.mjs'
 import { BASE } from './names.mjs'
 import { COUNT_TABLES, READ_BOTH, READ_MIGRATIONS, READ_OWNER, READ_RECORDS } from './owner.mjs'
 
@@ -56,14 +56,7 @@ export async function find(wanted, account) {
  * @param {string} at the account's path
  * @returns {Promise<{ name: string, uuid: string, jurisdiction?: string | null }[]>}
  */
-async function listDatabases(at) {
-  const all = []
-  for (let page = 1; ; page += 1) {
-    const databases = await ask(`${at}/d1/database?page=${page}&per_page=${PAGE}`)
-    all.push(...databases)
-    if (databases.length < PAGE) return all
-  }
-}
+const listDatabases = (at) => askAll(`${at}/d1/database`, PAGE)
 
 /**
  * @param {string} account

@@ -3,6 +3,7 @@
  * off. Each answer is held against the document that its question is about, and each count against the number of documents.
  */
 import { setTimeout as pause } from 'node:timers/promises'
+import { client } from '../client.mjs'
 import { startOwnServer } from '../own-server.mjs'
 import { askNode, fill, INDEX, whole } from './fill.mjs'
 import { keeperOf, lighthouse, nameOf, REGIONS } from './lighthouses.mjs'
@@ -13,7 +14,7 @@ const CONVERSATIONS = 50
 const TURNS = 4
 /** A node that gives nothing is given up after this long, in milliseconds. */
 const TIMEOUT_MS = 10_000
-const HEADERS = { 'x-typesense-api-key': 'xyz', 'content-type': 'application/json' }
+const HEADERS = { 'x-typesense-api-key': 'xyz' }
 const HISTORY = ['conversation_id', 'model_id', 'timestamp', 'role', 'message'].map((name) => ({
   name,
   type: name === 'timestamp' ? 'int32' : 'string',
@@ -23,12 +24,6 @@ const HISTORY = ['conversation_id', 'model_id', 'timestamp', 'role', 'message'].
  * What was asked and how it ended.
  * @typedef {{ ms: number, fault?: string, code?: number, message?: string }} Asked `fault`: the answer or count is wrong
  */
-
-/** @param {string} url @param {string} path @param {unknown} body */
-async function make(url, path, body) {
-  const response = await fetch(url + path, { method: 'POST', headers: HEADERS, body: JSON.stringify(body) })
-  if (!response.ok) throw new Error(`POST ${path}: ${response.status} ${await response.text()}`)
-}
 
 /** @param {string} url @param {URLSearchParams} query */
 async function search(url, query) {
@@ -155,20 +150,21 @@ export async function disturb(documents) {
   }
   await whole(third.url)
   const parley = await startOwnServer(['--no-sample'])
+  const call = client(parley.url, 'xyz')
   let faults = 0
   try {
-    await make(parley.url, '/collections', {
+    await call('POST', '/collections', {
       name: INDEX,
       engine: { type: 'opensearch', nodes: nodes.map(({ url }) => url), timeout_ms: TIMEOUT_MS },
     })
-    await make(parley.url, '/collections', { name: 'said', fields: HISTORY })
+    await call('POST', '/collections', { name: 'said', fields: HISTORY })
     const model = {
       id: 'reads',
       model_name: 'local/extractive',
       history_collection: 'said',
       max_bytes: 16_384,
     }
-    await make(parley.url, '/conversations/models', model)
+    await call('POST', '/conversations/models', model)
     /** @param {string} what @param {number} seed @param {() => Promise<unknown> | unknown} trouble */
     const run = async (what, seed, trouble) => {
       console.log(what)
