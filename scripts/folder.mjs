@@ -15,7 +15,7 @@ import { runs } from './leftovers.mjs'
 const CONNECT_MS = 2_000
 
 /** A folder that cannot be used. Its message says what to do. */
-export class FolderError extends Error {}
+class FolderError extends Error {}
 
 /**
  * What a start tells of itself.

@@ -3,8 +3,8 @@ import { isIP } from 'node:net'
 import { parseArgs } from 'node:util'
 
 export const DEFAULT_HOST = 'localhost'
-export const DEFAULT_PORT = 8108
-export const DEFAULT_FOLDER = '.parley'
+const DEFAULT_PORT = 8108
+const DEFAULT_FOLDER = '.parley'
 
 /** Every public name over https, and servers on this machine. */
 export const DEFAULT_HOSTS = '*, localhost, 127.0.0.1, [::1], host.docker.internal'

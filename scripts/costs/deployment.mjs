@@ -23,7 +23,7 @@ export const IMPORT = {
 }
 
 /** The cron trigger, each minute of 30 days. */
-export const IDLE = {
+const IDLE = {
   ticks: 43_200,
   cpuMilliseconds: 5,
   /** rows of D1 that a sweep without work reads */
@@ -34,7 +34,7 @@ export const IDLE = {
  * Gigabytes a month, at $0.20 for objects and $0.75 for D1 past the first 5 GB of each: Cloudflare's price lists as of
  * November 2026.
  */
-export const STORED = { objects: 5, database: 1 }
+const STORED = { objects: 5, database: 1 }
 
 /**
  * @param {[what: string, unit: string, kind: keyof typeof VALUES, amount: import('./amount.mjs').Amount][]} used

@@ -6,7 +6,7 @@ import { JURISDICTIONS, REGIONS } from './settings.mjs'
 const TEMPORARY_MODEL = 'local/extractive'
 
 /** Of Workers AI, good enough for the sample: the trial question costs less than a hundredth of a cent. */
-export const DEFAULT_MODEL = 'cloudflare/@cf/meta/llama-3.3-70b-instruct-fp8-fast'
+const DEFAULT_MODEL = 'cloudflare/@cf/meta/llama-3.3-70b-instruct-fp8-fast'
 
 export const usage = `Usage: npm run deploy -- [options]
 

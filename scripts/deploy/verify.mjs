@@ -44,7 +44,7 @@ export async function unhealthy(url, ms, pause = 2_000) {
  * @returns {Promise<{ question: string, answer: string }>}
  * @throws Error with what the server answered
  */
-export async function tryOut(url, key, model) {
+async function tryOut(url, key, model) {
   const call = client(url, key)
   const clear = async () => {
     const left = [`/conversations/models/${NAME}`, `/collections/${NAME}`, `/collections/${HISTORY}`]

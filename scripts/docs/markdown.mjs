@@ -50,7 +50,7 @@ export function codeBlock(code, given = '') {
 }
 
 /** Width and height of a PNG, JPEG or SVG in pixels: space is kept for it before it is loaded. @param {string} file */
-export function sizeOf(file) {
+function sizeOf(file) {
   const bytes = readFileSync(file)
   const viewBox = file.endsWith('.svg') && /viewBox="0 0 (\d+) (\d+)"/.exec(bytes.toString())
   if (viewBox) return { width: Number(viewBox[1]), height: Number(viewBox[2]) }

@@ -20,7 +20,7 @@ import { LANGUAGE_MODELS } from '../costs/language-models.mjs'
 /** @typedef {UsageRow & { model_name: string, dollars?: number }} PricedRow */
 
 /** @param {string} name of a language model @returns {Price | undefined} */
-export function knownPrice(name) {
+function knownPrice(name) {
   if (name.startsWith('local/')) return { in: 0, out: 0 }
   const found = Object.entries(LANGUAGE_MODELS).find(([model]) => name.endsWith(`/${model}`))
   return found?.[1]

@@ -13,7 +13,7 @@ import { isAbsolute } from 'node:path'
  * @property {Map<string, Set<string>>} passes the tests that passed, by file: of every file that was run
  */
 
-export const NOT_RUN = 'could not be run'
+const NOT_RUN = 'could not be run'
 const STRAY = 'an error outside of tests: '
 
 /**

@@ -9,7 +9,7 @@ import { EXIT, Failure } from '../failure.mjs'
 import { COMMAND, quoted } from '../quoted.mjs'
 
 /** The version of what is in the folder. */
-export const FORMAT = 1
+const FORMAT = 1
 
 /**
  * Rows of one kind, or documents of one collection.

@@ -58,11 +58,7 @@ export async function move(server, name, options, say) {
   const pass = async (from, into) => {
     const { num_documents: total } = await find(server, from)
     const bar = progress(`${from} to ${into}`, total, 'documents', json)
-    try {
-      return await copyDocuments(server, { from, into }, journal, (read) => bar.to(read))
-    } finally {
-      bar.stop()
-    }
+    return copyDocuments(server, { from, into }, journal, (read) => bar.to(read)).finally(bar.stop)
   }
   let sent = 0
   if (!journal.switched) {

@@ -28,16 +28,6 @@ const folderAt = (at) => ({
   text: (path) => readFile(path, 'utf8').catch(() => ''),
 })
 
-/**
- * The readable files of a folder and below it, in order (tree.mjs).
- * @param {string} folder
- * @returns {Promise<{ files: Found[], unreadable: string[] }>}
- */
-export async function filesIn(folder) {
-  const { files, unreadable } = await filesOf(folderAt(folder))
-  return { files: files.map(({ name, file }) => ({ path: file, name })), unreadable }
-}
-
 /** Hexadecimal digits of a place: enough to tell folders apart, and too few to find out a path that nobody knows. */
 const PLACE_DIGITS = 8
 
@@ -46,7 +36,7 @@ const PLACE_DIGITS = 8
  * @param {string} path
  * @returns {Promise<string>}
  */
-export const placeOf = async (path) => placeOfReal(await realpath(path))
+const placeOf = async (path) => placeOfReal(await realpath(path))
 
 /** @param {string} path without links */
 const placeOfReal = (path) => createHash('sha256').update(path).digest('hex').slice(0, PLACE_DIGITS)
@@ -118,7 +108,8 @@ export async function localFiles(paths, source, places = new Map()) {
   const [first = '.'] = paths
   if (stats.some((each) => each?.isDirectory())) {
     if (paths.length > 1) throw new Failure(EXIT.usage, 'Import one folder at a time, or several files.')
-    const { files, unreadable } = await filesIn(first)
+    const { files: found, unreadable } = await filesOf(folderAt(first))
+    const files = found.map(({ name, file }) => ({ path: file, name }))
     if (files.length === 0) {
       throw new Failure(EXIT.usage, `${first} holds no file that can be read (${READABLE.join(' ')}).`)
     }

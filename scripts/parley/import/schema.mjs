@@ -144,7 +144,7 @@ export const storedTypes = (fields = []) =>
   )
 
 /** @param {unknown} value */
-export const isEmpty = (value) => value === null || value === undefined || value === ''
+const isEmpty = (value) => value === null || value === undefined || value === ''
 
 /** @param {unknown[]} values none of them empty @returns {string} */
 function typeOf(values) {

@@ -50,7 +50,7 @@ export function contentsOf(pages, size) {
 }
 
 /** @param {string} text of a heading */
-export const isCalledContents = (text) => CALLED.test(text.trim())
+const isCalledContents = (text) => CALLED.test(text.trim())
 
 /**
  * Where titles stand: bookmarks lead to them, and headings are larger than the text.

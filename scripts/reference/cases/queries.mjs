@@ -55,8 +55,8 @@ const docs = [
     tags: ['water', 'night'],
   },
 ]
-export const text = { type: 'text' }
-export const keyword = { type: 'keyword' }
+const text = { type: 'text' }
+const keyword = { type: 'keyword' }
 const properties = {
   title: { ...text, fields: { keyword } },
   body: text,
