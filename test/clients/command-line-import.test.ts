@@ -341,6 +341,20 @@ test('Ctrl-C ends an import with what to type to go on, which runs as printed, a
   expect(out).toContain('ten months')
 })
 
+test('a website of one page is told as one page', async () => {
+  const site = createServer((request, response) => {
+    if (request.url !== '/') return response.writeHead(404).end()
+    return response
+      .setHeader('content-type', 'text/html')
+      .end('<main><h1>Brie</h1><p>Brie is soft.</p></main>')
+  }).listen(0, '127.0.0.1')
+  await once(site, 'listening')
+  const { port } = site.address() as { port: number }
+  const { err } = await spawnParley(folder, ['import', `http://127.0.0.1:${port}/`, '--into', unique('page')])
+  site.close()
+  expect(err).toContain(`Read 1 page of http://127.0.0.1:${port}`)
+})
+
 test('a website is registered, read by the server itself, shown and removed', async () => {
   const into = unique('source')
   const page = (title: string, links = '') =>

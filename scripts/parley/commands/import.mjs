@@ -220,7 +220,7 @@ async function readSite(from, { maxPages, rate, json, source: named }, say) {
   const read = found.pages.filter(({ article }) => article).length
   if (read > 0)
     say(
-      `Read ${read} pages of ${new URL(start).origin}` +
+      `Read ${read} ${read === 1 ? 'page' : 'pages'} of ${new URL(start).origin}` +
         (Number.isFinite(found.rate) ? `, ${found.rate} a second` : ''),
     )
   if (found.leftOut.length > 0) say(leavingOut(found.leftOut))
