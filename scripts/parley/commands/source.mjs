@@ -31,6 +31,19 @@ const pathOf = (name) => `/sources/${encodeURIComponent(name)}`
  */
 
 /**
+ * The name of a source that is given none: two sites of one machine, and a site and its feed, have different ones.
+ * @param {string} url
+ */
+export function nameOf(url) {
+  const { host, pathname } = new URL(url)
+  const parts = [host, ...pathname.split('/').filter(Boolean)]
+  return parts
+    .map((part) => part.replace(/[^\w.-]+/g, '-'))
+    .join('-')
+    .slice(0, 128)
+}
+
+/**
  * @param {import('../server.mjs').Server} server
  * @param {string} url
  * @param {{ name?: string, into: string, every: number, prune: boolean, maxPages: number }} options
@@ -44,7 +57,7 @@ function addSource(server, url, { name, into, every, prune, maxPages }) {
       `"${url}" is no address of a website. A source is one; \`import\` takes folders and files.`,
     )
   }
-  return server.call('PUT', pathOf(name ?? new URL(url).hostname), {
+  return server.call('PUT', pathOf(name ?? nameOf(url)), {
     body: { url, collection: into, every_minutes: every, prune, max_pages: maxPages },
   })
 }
@@ -111,7 +124,7 @@ export function sourceCommands(program, { action, commandAs, positive, print, sa
     .description('register a website, or change how it is read')
     .argument('<address>', 'where the site begins')
     .option('--into <collection>', 'the collection; it is made where there is none', DEFAULT_NAME)
-    .option('--name <name>', "what the source is called (default: the site's host)")
+    .option('--name <name>', "what the source is called (default: the site's host and path)")
     .addOption(new Option('--every <minutes>', 'how often it is read').argParser(positive).default(1_440))
     .option('--prune', 'remove pages that answer 404 or 410', false)
     .addOption(new Option('--max-pages <n>', 'pages at most').argParser(positive).default(1_000))
