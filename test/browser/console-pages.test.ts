@@ -304,6 +304,12 @@ describe.runIf(CHROMIUM)('the pages of the console', () => {
     expect((await request('GET', `/a/${name}`, undefined, key)).status).toBe(200)
     await page.getByRole('link', { name: 'See its sources, and how it came about' }).click()
     await page.locator('.question-text', { hasText: 'What makes the tides?' }).waitFor()
+
+    const fields = [{ name: 'title', type: 'string' }]
+    await request('POST', '/collections', { name: `${name}-empty`, fields })
+    await page.goto(`${url}/#/start?collection=${name}-empty`)
+    await page.getByText('It has no documents yet.').waitFor()
+    expect(await page.locator('.step', { hasText: 'Your content' }).locator('.badge').count()).toBe(0)
   })
 
   test('a website is registered, read at once and removed', async () => {

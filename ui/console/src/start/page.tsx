@@ -25,9 +25,12 @@ const MODELS = [BUILT_IN, 'openai/gpt-4o-mini', 'anthropic/claude-sonnet-4-5', '
 export default function Start() {
   const choices = useLoaded('choices start', loadChoices)
   const { query } = place.value
-  const names = choices.data?.collections?.map(({ name }) => name) ?? []
+  const collections = choices.data?.collections ?? []
+  const names = collections.map(({ name }) => name)
+  const filled = collections.filter(({ num_documents: count }) => count > 0).map(({ name }) => name)
   const given = query.get('collection') ?? ''
-  const collection = given !== '' ? given : (names[0] ?? '')
+  const collection = given !== '' ? given : (filled[0] ?? names[0] ?? '')
+  const isEmpty = !filled.includes(collection)
   const own = isAssistantName(collection) ? collection : collectionName(collection)
   const assistants = choices.data?.assistants ?? []
   const found =
@@ -44,7 +47,7 @@ export default function Start() {
       <Shown of={choices} lines={6}>
         {() => (
           <ol class="steps">
-            <Step title="Your content" done={collection !== ''}>
+            <Step title="Your content" done={!isEmpty}>
               {names.length === 0 ? (
                 <p class="soft">Import a folder or a few files. Parley makes the collection for them.</p>
               ) : (
@@ -64,13 +67,11 @@ export default function Start() {
                       </option>
                     ))}
                   </select>
+                  {isEmpty && <p class="soft">It has no documents yet.</p>}
                 </div>
               )}
               <div class="page-actions">
-                <a
-                  class={names.length === 0 ? 'button primary' : 'button'}
-                  href={to(['import'], { next: 'start' })}
-                >
+                <a class={isEmpty ? 'button primary' : 'button'} href={to(['import'], { next: 'start' })}>
                   <Icon name="upload" />
                   Import files
                 </a>
