@@ -113,6 +113,7 @@ async function goOnApart(questions: Questions, ask: Ask, key: string, ann: Asked
   expect(follow.conversation).toBe(ann.conversation)
   questions.forget()
   const next = await ask({ key, question: 'And then?', conversation: bob.chat })
+  expect(next.status, next.text).toBe(200)
   expect(next.conversation).toBe(bob.conversation)
   expect(questions.prompts).toHaveLength(1)
   expect(questions.calls.join()).not.toContain('Onymous')
