@@ -1,6 +1,7 @@
 /** Registers a source: checks that its site may be called, and that its collection takes what an import makes. */
 import { ApiError, unwrap } from '../errors'
 import { type Language, languageOf } from '../lib/grammar'
+import { settlesWithin } from '../lib/settles'
 import { requireAllowed } from '../models/egress'
 import { createCollection } from '../registry/collections'
 import { documentsOf } from '../registry/engines'
@@ -10,6 +11,9 @@ import { loadReader, type Reader } from './load-reader'
 import { sourceObject } from './object'
 import { articleOf } from './reader'
 import { getSource, noteRun, putSource, type Source, type SourceSettings } from './source'
+
+/** A first page that is not there in so many milliseconds tells no language: whoever registers a source waits. */
+const LOOK_MS = 5_000
 
 /** The model that makes the vectors of a collection that is made for a source. */
 const EMBEDDING = 'ts/all-MiniLM-L12-v2'
@@ -26,7 +30,9 @@ export async function register(
   const { collection } = settings
   const place = await lookUpAnew(env, collection)
   if (place === undefined) {
-    const fields = articleFields(embedding, await languageAt(env, use, settings.url))
+    const looking = languageAt(env, use, settings.url)
+    const language = (await settlesWithin(LOOK_MS, looking)) ? await looking : {}
+    const fields = articleFields(embedding, language)
     await createCollection(env, collectionOf(collection, fields))
   } else {
     const { fields } = unwrap(await documentsOf(env, place).schema())

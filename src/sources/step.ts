@@ -7,7 +7,7 @@ import { ApiError, logFailure, unwrap } from '../errors'
 import { documentsOf } from '../registry/engines'
 import { findCollection } from '../registry/names'
 import { type Fetched, fetchPage } from './fetch-page'
-import { loadReader, type Reader } from './load-reader'
+import { loadReader, type Reader, type Rules } from './load-reader'
 import { articleOf } from './reader'
 import { findSource, noteRun, type Pages, type Run, readPages, type Source, writePages } from './source'
 
@@ -90,19 +90,18 @@ class Step {
     const rules = await this.#reader.robotsOf(origin, this.#reader.AGENT, this.#get)
     if (rules.closed !== undefined) throw new ApiError(503, rules.closed)
     this.#pause = Math.max(PAUSE_MS, rules.delay * 1000)
-    this.#belongs = (each) =>
-      this.#reader.belowOf(this.#pages.is_list ? origin : url)(each) && rules.allows(each)
-    await this.#begin(rules.sitemaps.length > 0 ? rules.sitemaps : [`${origin}/sitemap.xml`])
+    await this.#begin(rules)
     const again = await this.#visitAll()
     await writePages(this.#env, name, this.#pages)
     return again
   }
 
   /** Goes on with the run, or begins one: with what sitemaps or a feed list, else at the start, and with every page that is known. */
-  async #begin(sitemaps: string[]): Promise<void> {
+  async #begin(rules: Rules): Promise<void> {
     const left = await readPages(this.#env, this.#source.name)
     if (left?.run === this.#run.started_at) {
       this.#pages = left
+      this.#bound(rules, left.is_list)
       const died = await this.#storage.get<string>(READING)
       if (died !== undefined && left.queue.includes(died)) {
         left.queue = left.queue.filter((each) => each !== died)
@@ -110,19 +109,24 @@ class Step {
       }
       return
     }
-    const { normal, pagesInLists, mayBeList } = this.#reader
+    const { normal, listedPages } = this.#reader
     const { url, max_pages: most } = this.#source
-    const named = mayBeList(url) ? await pagesInLists([url], this.#get) : []
-    const is_list = named.length > 0
-    const known = left?.known ?? {}
-    this.#pages = { run: this.#run.started_at, queue: [], follows: false, is_list, known, seen: [], busy: 0 }
-    const found = is_list ? named : await pagesInLists(sitemaps, this.#get)
+    const { pages: found, isList: is_list } = await listedPages(url, rules, this.#get)
+    this.#bound(rules, is_list)
     const listed = found.flatMap((each) => normal(each) ?? []).filter(this.#belongs)
     const first = listed.length > 0 ? listed : [normal(url)!].filter(this.#belongs)
     if (first.length === 0) throw new ApiError(403, 'robots.txt does not allow it')
-    this.#pages.queue = [...new Set([...first, ...Object.keys(known)])].slice(0, most)
-    this.#pages.seen = [...this.#pages.queue]
-    this.#pages.follows = listed.length === 0
+    const known = left?.known ?? {}
+    const queue = [...new Set([...first, ...Object.keys(known)])].slice(0, most)
+    const follows = listed.length === 0
+    this.#pages = { run: this.#run.started_at, queue, follows, is_list, known, seen: [...queue], busy: 0 }
+  }
+
+  /** Which pages belong to the source: of a list any of its site, else those below its address. */
+  #bound(rules: Rules, isList = false): void {
+    const { url } = this.#source
+    const isBelow = this.#reader.belowOf(isList ? new URL(url).origin : url)
+    this.#belongs = (each) => isBelow(each) && rules.allows(each)
   }
 
   async #visitAll(): Promise<number | undefined> {

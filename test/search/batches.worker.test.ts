@@ -128,18 +128,29 @@ describe('the segments of the full-text indexes', () => {
     return { object, objectId }
   }
 
+  /** Opens a collection that counts no texts itself, as it is after a sleep. @returns what writes a document into it */
+  function woken({ storage, id }: Pick<DurableObjectState, 'storage' | 'id'>) {
+    const alarm = new Alarm(storage)
+    const { store, writer } = openCollection(
+      { storage, env, objectId: String(id), alarm },
+      readSchema(storage.sql)!,
+    )
+    const counts = store.onTexts
+    store.onTexts = () => {}
+    const write = (n: number) =>
+      writer.write([{ document: { id: `${n}`, title: `wolf number ${n}` }, action: 'create' }])
+    return { store, write, counts }
+  }
+
   it('are merged once nobody writes: the same documents are found, and caches stay valid', async () => {
     const { objectId } = await written(0)
-    const merged = await inObject(objectId, async ({ storage, id }) => {
+    const merged = await inObject(objectId, async (state) => {
+      const { storage } = state
       vi.useFakeTimers({ now: Date.now(), toFake: ['Date'] })
       try {
-        const alarm = new Alarm(storage)
-        const open = openCollection({ storage, env, objectId: String(id), alarm }, readSchema(storage.sql)!)
-        const tidying = new Tidying(storage, open.store)
-        open.store.onTexts = () => {}
-        for (let n = 0; n < 14; n++) {
-          open.writer.write([{ document: { id: `${n}`, title: `wolf number ${n}` }, action: 'create' }])
-        }
+        const { store, write } = woken(state)
+        const tidying = new Tidying(storage, store)
+        for (let n = 0; n < 14; n++) write(n)
         const found = () =>
           INDEXES.map((table) =>
             storage.sql.exec(`SELECT rowid, rank FROM ${table} WHERE ${table} MATCH 'wolf 1'`).toArray(),
@@ -166,7 +177,7 @@ describe('the segments of the full-text indexes', () => {
         while (tidying.step() !== undefined);
         const isKept = questions.find(storage.sql, question) !== undefined
         const after = found()
-        open.store.closed = true
+        store.closed = true
         const last = tidying.step()
         return { rests, meets, many, few: segments(storage.sql), before, after, isKept, last }
       } finally {
@@ -186,18 +197,15 @@ describe('the segments of the full-text indexes', () => {
 
   it('are left alone by a write, however many there are, and merged between writes that go on', async () => {
     const { objectId } = await written(0)
-    const [alone, between] = await inObject(objectId, async ({ storage, id }) => {
+    const [alone, between] = await inObject(objectId, async (state) => {
+      const { storage } = state
       vi.useFakeTimers({ now: Date.now(), toFake: ['Date'] })
       try {
-        const alarm = new Alarm(storage)
-        const open = openCollection({ storage, env, objectId: String(id), alarm }, readSchema(storage.sql)!)
-        const tidying = new Tidying(storage, open.store)
-        open.store.onTexts = () => {}
-        const write = (n: number) =>
-          open.writer.write([{ document: { id: `${n}`, title: `wolf number ${n}` }, action: 'create' }])
+        const { store, write } = woken(state)
+        const tidying = new Tidying(storage, store)
         for (let n = 0; n < 40; n++) write(n)
         const alone = segments(storage.sql)
-        open.store.onTexts = () => tidying.wrote()
+        store.onTexts = () => tidying.wrote()
         const rests: unknown[] = []
         for (let n = 40; n < 80; n++) {
           write(n)
@@ -216,12 +224,12 @@ describe('the segments of the full-text indexes', () => {
 
   it('are merged also if the object sleeps after each write', async () => {
     const { objectId } = await written(0)
-    const counts = await inObject(objectId, async ({ storage, id }) => {
-      const alarm = new Alarm(storage)
+    const counts = await inObject(objectId, async (state) => {
+      const { storage } = state
       for (let n = 0; n < 12; n++) {
-        const open = openCollection({ storage, env, objectId: String(id), alarm }, readSchema(storage.sql)!)
-        if (n < 11) open.store.onTexts = () => {}
-        open.writer.write([{ document: { id: `${n}`, title: `wolf number ${n}` }, action: 'create' }])
+        const { store, write, counts } = woken(state)
+        if (n === 11) store.onTexts = counts
+        write(n)
       }
       const before = segments(storage.sql)
       await vi.waitFor(() => expect(Math.max(...segments(storage.sql))).toBeLessThan(4), { timeout: 20_000 })

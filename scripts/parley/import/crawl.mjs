@@ -7,8 +7,8 @@ import { decodeHtml } from '../read/encoding.mjs'
 import { asksRobots, readPage } from '../read/html.mjs'
 import { readContent } from '../read/index.mjs'
 import { reasonOf } from '../server.mjs'
-import { pagesInLists, robotsOf } from './robots.mjs'
-import { AGENT, BUSY, belowOf, mayBeList, normal, waitOf } from './site.mjs'
+import { listedPages, robotsOf } from './robots.mjs'
+import { AGENT, BUSY, belowOf, normal, waitOf } from './site.mjs'
 
 const TIMEOUT_MS = 30_000
 const LONGEST_PAGE = 20 << 20
@@ -52,15 +52,13 @@ export async function crawl(start, { most, rate, onPage = () => {} }) {
 
   /** @type {Set<string>} */
   const disallowed = new Set()
-  const named = mayBeList(first.href) ? await pagesInLists([first.href], get) : []
-  const isBelow = belowOf(named.length > 0 ? origin : start)
+  const { pages: found, isList } = await listedPages(first.href, rules, get)
+  const isBelow = belowOf(isList ? origin : start)
   const belongs = (/** @type {string} */ address) => {
     if (!isBelow(address)) return false
     if (!rules.allows(address)) disallowed.add(address)
     return !disallowed.has(address)
   }
-  const sitemaps = rules.sitemaps.length > 0 ? rules.sitemaps : [`${origin}/sitemap.xml`]
-  const found = named.length > 0 ? named : await pagesInLists(sitemaps, get)
   const listed = found.flatMap((each) => normal(each) ?? []).filter(belongs)
 
   const waiting = listed.length > 0 ? listed : belongs(first.href) ? [first.href] : []

@@ -20,7 +20,6 @@ export const SOURCE: string
 export const HASH: string
 export const PAGE: string
 export function normal(address: string): string | undefined
-export function mayBeList(address: string): boolean
 export function belowOf(start: string): (address: string) => boolean
 export function waitOf(after: string | null, attempt: number): number
 export function asksRobots(said: string, what: 'noindex' | 'nofollow'): boolean
@@ -46,9 +45,15 @@ export function planImport(
   stored: Map<string, StoredDocument>,
 ): { changed: PageDocument[]; former: string[]; gone: string[]; unchanged: number }
 export type Get = (url: string) => Promise<{ status: number; bytes: Uint8Array } | { reason: string }>
-export function robotsOf(
-  origin: string,
-  agent: string,
+export interface Rules {
+  allows(url: string): boolean
+  delay: number
+  sitemaps: string[]
+  closed?: string
+}
+export function robotsOf(origin: string, agent: string, get: Get): Promise<Rules>
+export function listedPages(
+  start: string,
+  rules: Rules,
   get: Get,
-): Promise<{ allows(url: string): boolean; delay: number; sitemaps: string[]; closed?: string }>
-export function pagesInLists(lists: string[], get: Get): Promise<string[]>
+): Promise<{ pages: string[]; isList: boolean }>

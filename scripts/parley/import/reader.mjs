@@ -3,9 +3,9 @@ import { textArticle } from '../read/article.mjs'
 import { asksRobots, readPage } from '../read/html.mjs'
 import { asDocuments, pageIdOf, sectionOf } from './documents.mjs'
 import { digestOf, planImport, storedIn } from './plan.mjs'
-import { pagesInLists, robotsOf } from './robots.mjs'
+import { listedPages, robotsOf } from './robots.mjs'
 import { articleFields, collectionOf, HASH, PAGE, SOURCE } from './schema.mjs'
-import { AGENT, BUSY, belowOf, mayBeList, normal, waitOf } from './site.mjs'
+import { AGENT, BUSY, belowOf, normal, waitOf } from './site.mjs'
 import { titleDigest } from './unchanged.mjs'
 
 export {
@@ -17,11 +17,10 @@ export {
   collectionOf,
   digestOf,
   HASH,
-  mayBeList,
+  listedPages,
   normal,
   PAGE,
   pageIdOf,
-  pagesInLists,
   planImport,
   readPage,
   robotsOf,

@@ -46,12 +46,30 @@ export async function robotsOf(origin, agent, get) {
 }
 
 /**
+ * The pages that a site lists itself: those of the sitemap or feed that an address is, else those of its sitemaps.
+ * @param {string} start
+ * @param {Rules} rules
+ * @param {Get} get
+ * @returns {Promise<{ pages: string[], isList: boolean }>} `isList`: whether `start` is a list, which may name any page of its site
+ */
+export async function listedPages(start, { allows, sitemaps }, get) {
+  const named = mayBeList(start) && allows(start) ? await pagesInLists([start], get) : []
+  if (named.length > 0) return { pages: named, isList: true }
+  const lists = sitemaps.length > 0 ? sitemaps : [`${new URL(start).origin}/sitemap.xml`]
+  return { pages: await pagesInLists(lists, get), isList: false }
+}
+
+/** Whether an address may be that of a sitemap or a feed. @param {string} address */
+const mayBeList = (address) =>
+  /\.(?:xml(?:\.gz)?|rss|atom|rdf)$|\/(?:feed|rss|atom)\/?$|\/feed\.json$/i.test(new URL(address).pathname)
+
+/**
  * Addresses that a site's sitemaps list, those of an index included, or that feeds do: RSS, Atom and JSON Feed.
  * @param {string[]} lists
  * @param {Get} get
  * @returns {Promise<string[]>}
  */
-export async function pagesInLists(lists, get) {
+async function pagesInLists(lists, get) {
   const waiting = [...lists]
   const seen = new Set(waiting)
   const pages = new Set()

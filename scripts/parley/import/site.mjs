@@ -23,13 +23,6 @@ export function belowOf(start) {
 }
 
 /**
- * Whether an address may be that of a list of pages: a sitemap, or a feed.
- * @param {string} address
- */
-export const mayBeList = (address) =>
-  /\.(?:xml(?:\.gz)?|rss|atom|rdf)$|\/(?:feed|rss|atom)\/?$|\/feed\.json$/i.test(new URL(address).pathname)
-
-/**
  * An address as pages are told apart by it.
  * @param {string} address
  */

@@ -35,17 +35,19 @@ interface Searched {
  */
 export class AnswerEncoder implements TurnEncoder {
   readonly #searched: Searched
+  readonly #wording: Wording
   readonly #turn = emptyTurn()
   #begun = false
 
   constructor(searched: Searched) {
     this.#searched = searched
+    this.#wording = answerWording(searched.hasMemory)
   }
 
   encode(event: TurnEvent): string {
     fold(this.#turn, event)
     const head = this.#opening()
-    if (event.type === 'delta') return head + writeDelta(answerWording(this.#searched.hasMemory), event)
+    if (event.type === 'delta') return head + writeDelta(this.#wording, event)
     if (event.type === 'done') return head + this.#written(event, 'done', this.#searched.whole(this.#turn))
     return head
   }

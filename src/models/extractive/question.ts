@@ -123,7 +123,7 @@ export function readQuestion(given: string, language = languageOf(wordsOf(given)
   const terms = [...new Map(chosen?.map((word) => [word.stem, word])).values()]
   const kind = KINDS.find(([, pattern]) => pattern.test(text))?.[0] ?? 'other'
   // German nouns have a capital letter, so one does not make a name.
-  const names = language?.locale === 'de' ? [] : namesIn(text)
+  const names = language?.locale === 'de' ? [] : namesIn(text, language)
   return {
     text,
     terms,
@@ -137,10 +137,10 @@ export function readQuestion(given: string, language = languageOf(wordsOf(given)
 const NAMES = regExp(String.raw`\p{Lu}[\p{L}\p{N}'\u2019-]*(?: \p{Lu}[\p{L}\p{N}'\u2019-]*)*`, 'gu')
 
 /** Capitalised words after the first word, as stems. Days and months name nobody. */
-function namesIn(text: string): string[] {
+function namesIn(text: string, language: Language | undefined): string[] {
   const inside = text.replace(/^\s*\S+/, '')
   return (inside.match(NAMES()) ?? []).flatMap((name) =>
-    wordsOf(name)
+    wordsIn(language, name)
       .filter((word) => isTopical(word) && !MONTH.test(word.folded) && !WEEKDAY.test(word.folded))
       .map((word) => word.stem),
   )

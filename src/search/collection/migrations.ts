@@ -3,7 +3,7 @@ import { ApiError } from '../../errors'
 import { readMeta, writeMeta } from '../meta'
 import { isVector } from '../schema/layout'
 import { readSchema } from '../schema/stored'
-import { createPackedTable, NEXT, PRESENT, prepareForImports } from '../schema/tables'
+import { configureFullText, createPackedTable, NEXT, PRESENT } from '../schema/tables'
 import { embeddedIndex } from '../vectors/vector-index'
 
 /** What `version` in `meta` says of storage format 1, the first that is kept readable: it had twelve steps before it. */
@@ -79,7 +79,7 @@ function packVectors(sql: SqlStorage): void {
 function leaveMergesToTidying(sql: SqlStorage): void {
   for (const table of [...Object.values(PRESENT), ...Object.values(NEXT)]) {
     const isThere = sql.exec('SELECT 1 FROM sqlite_master WHERE name = ?', table).toArray().length > 0
-    if (isThere) prepareForImports(sql, table)
+    if (isThere) configureFullText(sql, table)
   }
 }
 

@@ -3,7 +3,7 @@ import { FirstItems } from '../../lib/first-items'
 import { BLOCK, type Block, numberAt, type Offsets, placeAt, type Words } from '../schema/block'
 import { rankOf } from '../text/compared'
 import type { Scores } from './candidates'
-import type { Numbers } from './gathered'
+import type { BlockNumbers } from './gathered'
 import { eachBlock, type MatchSet } from './match-set'
 import type { Pace } from './pace'
 
@@ -80,7 +80,7 @@ let scratch: Uint16Array | undefined
 
 /** By numbers that are known by block and offset; NaN for none. */
 export const byNumbers =
-  (numbers: Numbers, sign: number, missing: number): KeyOrder =>
+  (numbers: BlockNumbers, sign: number, missing: number): KeyOrder =>
   (number) =>
     byNumber({ values: numbers.get(number) ?? NONE, starts: undefined }, sign, missing)
 

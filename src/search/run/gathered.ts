@@ -22,10 +22,10 @@ const FEW = 1_024
 const ROWS_A_SORT = 1 / 3
 
 /** Numbers in rising order. */
-function* sortedOf(count: number, numberAt: (at: number) => number): Steps<Float64Array> {
+function* sortedOf(count: number, keyAt: (at: number) => number): Steps<Float64Array> {
   const values = new Float64Array(count)
   yield* stepwise(count, (at) => {
-    values[at] = numberAt(at)
+    values[at] = keyAt(at)
   })
   // Native sorting of numbers: a comparator in JavaScript would block other requests for too long.
   values.sort()
@@ -37,9 +37,25 @@ function* sortedOf(count: number, numberAt: (at: number) => number): Steps<Float
 const PLACES = 2 ** 20
 
 /** Numbers of documents by block and offset; NaN for those that have none. */
-export type Numbers = ReadonlyMap<number, Float64Array>
+export type BlockNumbers = ReadonlyMap<number, Float64Array>
 
-export const numberOf = (numbers: Numbers, seq: number): number | undefined =>
+/** @param values of the documents with these sequence numbers, in their order */
+export function* numbersOf(seqs: readonly number[], values: readonly number[]): Steps<BlockNumbers> {
+  const blocks = new Map<number, Float64Array>()
+  yield* stepwise(seqs.length, (at) => {
+    const number = Math.floor(seqs[at]! / BLOCK)
+    let block = blocks.get(number)
+    if (block === undefined) {
+      block = new Float64Array(BLOCK).fill(Number.NaN)
+      blocks.set(number, block)
+    }
+    block[seqs[at]! - number * BLOCK] = values[at]!
+  })
+  return blocks
+}
+
+/** The number of one document. */
+export const numberIn = (numbers: BlockNumbers, seq: number): number | undefined =>
   numbers.get(Math.floor(seq / BLOCK))?.[seq % BLOCK]
 
 export class Gathered {
@@ -77,18 +93,8 @@ export class Gathered {
   }
 
   /** @param values of the matches, in their order */
-  *numbers(values: readonly number[]): Steps<Numbers> {
-    const blocks = new Map<number, Float64Array>()
-    yield* stepwise(this.size, (at) => {
-      const number = Math.floor(this.seqs[at]! / BLOCK)
-      let block = blocks.get(number)
-      if (block === undefined) {
-        block = new Float64Array(BLOCK).fill(Number.NaN)
-        blocks.set(number, block)
-      }
-      block[this.seqs[at]! - number * BLOCK] = values[at]!
-    })
-    return blocks
+  numbers(values: readonly number[]): Steps<BlockNumbers> {
+    return numbersOf(this.seqs, values)
   }
 
   /** Matches with a score at least as good as the best `count`. */

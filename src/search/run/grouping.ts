@@ -136,7 +136,7 @@ export function groupsOfBlocks(
 export const NO_GROUP = -1
 
 /** To list a group takes so many times as long as to look at a number (steps.ts). */
-const COST = 8
+const COST_OF_LISTING = 8
 
 /** So many times the most values of a field and the most groups fit into a safe integer together. */
 const RADIX = 2 ** 26
@@ -247,8 +247,12 @@ class Grouping {
       const [number, group] = groups.at(at)
       all.push({ ...group, key: this.#keyOf(number) })
     }
-    yield* stepwise(groups.size, add, COST)
-    yield* stepwise(alone.length, (at) => all.push({ ...alone[at]!, size: 1, key: alone[at]!.seq }), COST)
+    yield* stepwise(groups.size, add, COST_OF_LISTING)
+    yield* stepwise(
+      alone.length,
+      (at) => all.push({ ...alone[at]!, size: 1, key: alone[at]!.seq }),
+      COST_OF_LISTING,
+    )
     return all
   }
 
@@ -320,7 +324,7 @@ function* firstGroups(groups: readonly Group[], sort: readonly SortKey[], wanted
     }
     first.offer(group)
   }
-  yield* stepwise(groups.length, offer, COST)
+  yield* stepwise(groups.length, offer, COST_OF_LISTING)
   return first.items
 }
 

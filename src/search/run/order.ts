@@ -8,7 +8,6 @@ import { bucketColumn, type JoinedKey, type SortKey } from '../request/sort'
 import { decayed, randomOf } from '../request/sort-functions'
 import { BLOCK, numberAt, placeAt } from '../schema/block'
 import { isString } from '../schema/layout'
-import type { Steps } from '../steps'
 import type { Candidates, Scores } from './candidates'
 import {
   byAge,
@@ -24,7 +23,7 @@ import {
 } from './column-order'
 import type { SearchContext } from './context'
 import { passingOf } from './filtered-matches'
-import { Gathered, type Numbers, numberOf, type OrderedMatch } from './gathered'
+import { type BlockNumbers, Gathered, numberIn, numbersOf, type OrderedMatch } from './gathered'
 import { shownOf } from './join-shown'
 import { Columns, eachBlock, type MatchSet, minus, seqsOf } from './match-set'
 import { distancesTo, type VectorSearch } from './nearest'
@@ -76,7 +75,7 @@ export async function orderingOf(
   const columns = new Columns(context, fields)
   const keys: KeyOrder[] = []
   let vectors = 0
-  let distances: Numbers | undefined
+  let distances: BlockNumbers | undefined
   const found = await asked.gathered?.(pace)
   for (const key of sort) {
     const sign = key.direction === 'ASC' ? -1 : 1
@@ -126,7 +125,7 @@ export async function orderingOf(
       const rows = found?.rowsOf(seqs)
       return seqs.map((seq) => {
         const row = rows?.get(seq) ?? { seq, score: scores?.get(seq) ?? null, distance: null, fused: null }
-        const distance = row.distance ?? (distances && numberOf(distances, seq)) ?? Number.NaN
+        const distance = row.distance ?? (distances && numberIn(distances, seq)) ?? Number.NaN
         // A hit reports the distance that it is sorted by.
         return { ...row, distance: Number.isNaN(distance) ? null : distance }
       })
@@ -208,7 +207,7 @@ async function scoresOf(
   cases: readonly { filter: string; score: number }[],
   set: MatchSet,
   pace: Pace,
-): Promise<Numbers> {
+): Promise<BlockNumbers> {
   const scores = new Map([...set.keys()].map((number) => [number, new Float64Array(BLOCK)]))
   let left = set
   for (const { filter, score } of cases) {
@@ -217,13 +216,6 @@ async function scoresOf(
     left = minus(left, passed)
   }
   return scores
-}
-
-/** The numbers of these documents. */
-function numbersOf(seqs: readonly number[], values: readonly number[]): Steps<Numbers> {
-  const gathered = new Gathered()
-  for (const seq of seqs) gathered.add(seq)
-  return gathered.numbers(values)
 }
 
 /** By sequence number, the rank of a document's best related one. Documents without any have none. */

@@ -85,7 +85,7 @@ function createFullText(sql: SqlStorage, table: string, textColumns: number, tok
   sql.exec(
     `CREATE VIRTUAL TABLE ${table} USING fts5(${columns}, content='', contentless_delete=1, tokenize="${tokenizer}")`,
   )
-  prepareForImports(sql, table)
+  configureFullText(sql, table)
 }
 
 /**
@@ -93,7 +93,7 @@ function createFullText(sql: SqlStorage, table: string, textColumns: number, tok
  * segments. FTS5 would merge them in the commit of a write, which nothing can interrupt: after 50,000 documents of 66 words
  * some commits took a second.
  */
-export function prepareForImports(sql: SqlStorage, table: string): void {
+export function configureFullText(sql: SqlStorage, table: string): void {
   for (const [option, value] of [
     ['hashsize', HASH_BYTES],
     ['automerge', 0],
