@@ -222,6 +222,45 @@ describe('the segments of the full-text indexes', () => {
     for (const count of between.count) expect(count).toBeLessThan(20)
   })
 
+  it('are merged into one once many documents were removed or replaced, and lose what they had of those', async () => {
+    const { object, objectId } = await written(0)
+    const documents = (from: number, to: number, word: string) =>
+      Array.from({ length: to - from }, (_, n) => ({
+        id: `${from + n}`,
+        title: `${word} number ${from + n}`,
+      }))
+    const bytes = (sql: SqlStorage) =>
+      INDEXES.map(
+        (table) => sql.exec<{ sum: number }>(`SELECT sum(length(block)) AS sum FROM ${table}_data`).one().sum,
+      )
+    const settled = () =>
+      vi.waitFor(
+        async () => {
+          const [counts, sizes] = await inObject(objectId, ({ storage: { sql } }) => [
+            segments(sql),
+            bytes(sql),
+          ])
+          expect(counts).toEqual([1, 1])
+          return sizes
+        },
+        { timeout: 30_000, interval: 200 },
+      )
+    await importAll(object, documents(0, 400, 'wolf'))
+    for (let n = 0; n < 10; n++)
+      await importAll(object, documents(n * 40, n * 40 + 40, 'bear'), { action: 'upsert' })
+    const before = await settled()
+    for (let from = 100; from < 400; from += 40) {
+      unwrap(
+        await object.removeWhere(
+          `title:number && id:[${documents(from, from + 40, '').map(({ id }) => id)}]`,
+          { batchSize: 40, returnDocuments: false, returnIds: false },
+        ),
+      )
+    }
+    const after = await settled()
+    for (const [index, size] of after.entries()) expect(size).toBeLessThan(before[index]! * 0.8)
+  })
+
   it('are merged also if the object sleeps after each write', async () => {
     const { objectId } = await written(0)
     const counts = await inObject(objectId, async (state) => {

@@ -19,6 +19,9 @@ const WRITING_MS = 20
 /** Pages of 4 KB that a step writes of an index, which takes a few milliseconds. */
 const PAGES = 64
 
+/** An index is merged into one segment when texts of this share of the documents were removed or replaced in it. */
+const WORN = 0.1
+
 /** Between two steps. */
 const REST_MS = 5
 /** The same while people search, so that searches get most of the object's time, and for so long after a search. */
@@ -37,6 +40,8 @@ export class Tidying {
   #further = 0
   /** time of the last one, in unix milliseconds */
   #wroteAt = 0
+  /** texts that had been removed when the indexes were last merged into one segment */
+  #removed = 0
   /** searches that go on */
   #searches = 0
   /** time of the last one */
@@ -101,8 +106,11 @@ export class Tidying {
     this.#waitingFrom = undefined
     this.#further = 0
     const rest = this.#searches > 0 || now - this.#searchedAt < BUSY_MS ? BUSY_REST_MS : REST_MS
-    const merged = this.#store.textIndexes.filter((table) => this.#merge(table))
+    const { removedTexts: removed, count, textIndexes } = this.#store
+    const isWorn = isQuiet && removed - this.#removed > WORN * count
+    const merged = textIndexes.filter((table) => this.#merge(table, isWorn))
     if (merged.length > 0 || !isQuiet) return rest
+    if (isWorn) this.#removed = removed
     if (this.#writes >= WRITES) this.#store.columns.leaveWritten()
     this.#writes = 0
     return this.#pack() ? rest : undefined
@@ -118,11 +126,15 @@ export class Tidying {
     return more
   }
 
-  /** Merges levels of four segments and more. @returns whether there was anything to merge */
-  #merge(table: string): boolean {
+  /**
+   * Merges levels of four segments and more, or all of them into one. FTS5 merges a segment with many removed texts by itself, but
+   * stops in the middle when another level has as many segments.
+   * @returns whether there was anything to merge
+   */
+  #merge(table: string, isWhole: boolean): boolean {
     const { sql } = this.#storage
     const rows = reform(sql, () => {
-      sql.exec(`INSERT INTO ${table} (${table}, rank) VALUES ('merge', ${PAGES})`)
+      sql.exec(`INSERT INTO ${table} (${table}, rank) VALUES ('merge', ${isWhole ? -PAGES : PAGES})`)
     })
     // The command itself counts as one row.
     return rows > 1

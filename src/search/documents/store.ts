@@ -57,11 +57,16 @@ export class Store {
   /** the indexes that searches read, and those that are being filled to take their place */
   #texts!: [TextEntries, ...TextEntries[]]
   #counters: Counters
+  /** whether some were removed in this transaction */
+  #hasRemoved = false
   #countersChanged = false
 
   readonly pending: PendingEmbeddings
   readonly vectorFields: VectorFields
   readonly columns: ColumnMemory
+
+  /** texts removed from the full-text indexes, or replaced there, since the object woke */
+  removedTexts = 0
 
   /** More are refused. */
   mostDocuments = MAX_DOCUMENTS
@@ -172,6 +177,8 @@ export class Store {
    */
   finish(): void {
     this.flush()
+    if (this.#hasRemoved) this.onTexts()
+    this.#hasRemoved = false
     if (!this.#countersChanged) return
     writeMeta(this.#sql, 'counters', this.#counters)
     this.#countersChanged = false
@@ -180,7 +187,12 @@ export class Store {
   /** Writes the buffer. Call this before every change of the schema. */
   flush(): void {
     this.#rows.flush()
-    for (const entries of this.#texts) if (entries.flush()) this.onTexts()
+    for (const entries of this.#texts) {
+      const replaced = entries.flush()
+      if (replaced === undefined) continue
+      this.removedTexts += replaced
+      this.onTexts()
+    }
     this.vectorFields.flush()
   }
 
@@ -324,6 +336,8 @@ export class Store {
     this.flush()
     this.columns.forget([seq])
     for (const entries of this.#texts) entries.remove(seq)
+    this.removedTexts++
+    this.#hasRemoved = true
     this.#removeLists(seq)
     for (const { table } of this.#plan.columns) this.#sql.exec(`DELETE FROM ${table} WHERE seq = ?`, seq)
     for (const plan of [...this.#plan.vectors, ...this.#plan.replacing]) this.indexOf(plan).remove(seq)

@@ -82,10 +82,13 @@ export class TextEntries {
     return { seq, columns, infixes: this.#infixWords(texts) }
   }
 
-  /** Writes the buffer. Call it in the transaction of the documents. @returns whether there was anything */
-  flush(): boolean {
+  /**
+   * Writes the buffer. Call it in the transaction of the documents.
+   * @returns how many entries it replaced; undefined if there was nothing
+   */
+  flush(): number | undefined {
     const waiting = this.#waiting
-    if (waiting.length === 0) return false
+    if (waiting.length === 0) return undefined
     this.#waiting = []
     const infixes = Map.groupBy(
       waiting.flatMap(({ entry }) => entry.infixes),
@@ -108,7 +111,7 @@ export class TextEntries {
       }
     }
     this.#terms.add(waiting.flatMap(({ entry }) => entry.columns?.words ?? []))
-    return true
+    return waiting.filter(({ isNew }) => !isNew).length
   }
 
   /** Discards the buffer, after a rollback. */
