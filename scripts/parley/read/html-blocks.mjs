@@ -1,10 +1,7 @@
-/**
- * Makes parts of a web page plain before they are read, because Markdown has no word for them, or because the readability library
- * takes them for something else.
- */
+/** Makes parts of a web page plain before they are read, because Markdown has no word for them. */
 
 import { decodeSafely } from './article.mjs'
-import { isNumbers, LANGUAGE } from './html-code.mjs'
+import { isNumbers } from './html-code.mjs'
 
 /** Longer terms are signatures or sentences of their own. */
 const LONGEST_TERM = 200
@@ -12,7 +9,6 @@ const BLOCKS = /^(P|DIV|DL|UL|OL|PRE|TABLE|H[1-6]|BLOCKQUOTE|SECTION|FIGURE|DETA
 /** Notes that DocBook and Asciidoctor set as tables. */
 const NOTES = '.note, .tip, .warning, .caution, .important, .admonitionblock'
 const SOURCE = /^\s*\[(source|src)\]\s*$/i
-const INLINE = 'span, em, strong, b, i, a, code, kbd, samp, tt, var, abbr, small, mark'
 
 /** Tabs, and what each of them shows, as generators write them. Those that write each panel behind its label need nothing. */
 const TABS = [
@@ -152,14 +148,6 @@ export function plainBlocks(document) {
   for (const link of document.querySelectorAll('dt a')) if (SOURCE.test(link.textContent ?? '')) link.remove()
   for (const list of document.querySelectorAll('dl')) joinTerms(list)
   for (const summary of document.querySelectorAll('details > summary')) headQuestion(summary)
-  // The library removes what is called like a menu or a header, such as DocBook's `<span class="guimenu">`, in the middle of a sentence.
-  for (const part of document.querySelectorAll('p, dd, dt, li, td'))
-    for (const each of part.querySelectorAll(INLINE)) if (!each.closest('pre')) each.removeAttribute('class')
-  // It also removes comments, which highlighted code has.
-  for (const code of document.querySelectorAll('pre')) {
-    code.setAttribute('class', LANGUAGE.exec(code.getAttribute('class') ?? '')?.[0] ?? '')
-    for (const each of code.querySelectorAll('span')) if (!isNumbers(each)) each.removeAttribute('class')
-  }
 }
 
 const QUESTION = /[?\uff1f\u061f]\s*$/
@@ -173,7 +161,6 @@ function headQuestion(summary) {
   if (!QUESTION.test(question) || summary.querySelector('h1, h2, h3, h4, h5, h6')) return
   const heading = summary.ownerDocument.createElement('h4')
   heading.textContent = question
-  // A page's main part is found by its paragraphs, and those that fold count less.
   const { parentElement: details } = summary
   const answer = [...(details?.childNodes ?? [])].filter((each) => each !== summary)
   details?.replaceWith(heading, ...answer)

@@ -5,7 +5,7 @@
  */
 
 /** Where generators name the language: `language-js`, `highlight-source-js`, `highlight-python3`, `brush: js`, `sourceCode js`. */
-export const LANGUAGE = /(?:^|\s)(?:lang(?:uage)?-|highlight-(?:source-)?|brush:\s*|sourceCode\s+)([\w+#.-]+)/
+const LANGUAGE = /(?:^|\s)(?:lang(?:uage)?-|highlight-(?:source-)?|brush:\s*|sourceCode\s+)([\w+#.-]+)/
 /** Names for code of no language, and for shells that show a prompt. */
 const NO_LANGUAGE = /^(none|default|text|plain|plaintext|txt|nohighlight)$/i
 /** What cells and elements that hold line numbers are called. */

@@ -1,35 +1,15 @@
 /** A web page: what people read of it, as Markdown, and where it leads. */
 import { strikethrough, taskListItems } from '@joplin/turndown-plugin-gfm'
-import { Readability } from '@mozilla/readability'
 import { parseHTML } from 'linkedom/worker'
 import Turndown from 'turndown'
 import { titleOfPath } from './article.mjs'
 import { mathsIn, namePlaces, plainBlocks, removeHidden } from './html-blocks.mjs'
 import { codeRules } from './html-code.mjs'
+import { collapse, mainContent, mainOf } from './html-main.mjs'
 import { tableRules } from './html-tables.mjs'
-
-/** Less text than this is a sign that the main content was not found. */
-const FEW_CHARACTERS = 140
-
-/** Share of what a page says, without its links, from which the main content was found. */
-const MOST_OF_PAGE = 0.8
-
-/** Characters of text that make a paragraph of content. */
-const PARAGRAPH = 60
-const LINKS_OF_MENU = 4
-const HEADINGS = 'h1, h2, h3, h4, h5, h6'
-/** A place of a page, as a selector can hold it. */
-const CSS_ID = /^#([^"\\\s]+)$/
-/** Node.DOCUMENT_POSITION_FOLLOWING (DOM, 4.4) */
-const FOLLOWING = 4
 
 /** Seconds after which a page that reloads itself or goes on is not read first. */
 const SHORT_REFRESH = 5
-
-const NAVIGATION = '[role="navigation"], [role="search"], [role="contentinfo"]'
-/** Links to the pages around (DocBook, Texinfo), and characters beside each: "Previous: " and a comma. */
-const AROUND = 'a[rel="prev"], a[rel="next"], a[accesskey]'
-const BESIDE_LINK = 12
 
 /** A permanent link's sign. */
 const SIGN = /^[\s\u200b¶§#🔗]*$/u
@@ -117,7 +97,8 @@ turndown.addRule('links without words', {
 
 /*
  * Text as Markdown. Turndown marks each sign that could mean something somewhere, and people who search or read the text see the
- * marks: `journal\_mode`. Left out are those within words, around a star that stands alone, and of brackets that are no link.
+ * marks: `journal\_mode`. Left out are those within words, around a star that stands alone, and of brackets that are no link. It
+ * marks no `<`: `~/<user>/cache` would lose its middle where it is shown.
  */
 const escaped = Turndown.prototype.escape
 /** @param {string} text */
@@ -126,6 +107,7 @@ const escapeMarks = (text) =>
     .replace(/(?<=[\p{L}\p{N}])\\_(?=[\p{L}\p{N}])/gu, '_')
     .replace(/(?<=\s)\\\*(?=\s)/g, '*')
     .replace(/(?<=\S\s*)\\\[([^^[\]\\][^[\]\\]*)\\\](?=\s*[^\s([:])/g, '[$1]')
+    .replace(/<(?=[a-z/!?])/gi, '\\<')
 
 /**
  * HTML as Markdown.
@@ -215,9 +197,9 @@ export function readPage(html, address) {
   }
   removeHidden(document)
   namePlaces(document)
-  const title = titleOf(document) || titleOfPath(new URL(address).pathname)
+  const title = titleOf(document)?.replace(UNNAMED, '') || titleOfPath(new URL(address).pathname)
   plainBlocks(document)
-  const text = mainContent(document)
+  const text = htmlToMarkdown(mainContent(document))
   return {
     article: {
       title,
@@ -229,6 +211,9 @@ export function readPage(html, address) {
     indexed: !leads && !asksRobots(said, 'noindex'),
   }
 }
+
+/** What Sphinx calls a page without a heading, before the name of the site. */
+const UNNAMED = /^<no title>.*/
 
 /** Robots that the word of a page is for: all of them, and those that read pages for others to search. */
 const ROBOTS = /^(?:robots|googlebot|bingbot|parleyimporter)$/i
@@ -303,19 +288,6 @@ const withoutTitle = (markdown, title) =>
   markdown.replace(/^#{1,6} (.+?)(?: \{#\S+\})?(?:\n+|$)/, (line, heading) => (heading === title ? '' : line))
 
 /**
- * What a page marks as its main part. Articles are that if no heading of the page stands outside: one, or a list of posts.
- * @param {Document} document
- * @returns {Element[]}
- */
-function mainOf(document) {
-  const main = document.querySelector('main, [role="main"]')
-  if (main) return [main]
-  const isOutside = [...document.querySelectorAll('h1')].some((each) => !each.closest('article'))
-  if (isOutside) return []
-  return [...document.querySelectorAll('article')].filter((each) => !each.parentElement?.closest('article'))
-}
-
-/**
  * What a page is called: by the heading of its main part. A heading elsewhere may be the site's name, and then the
  * title says both. The first of several headings is called like its part ("1. Introduction"), and only the title like the page.
  * @param {Document} document
@@ -347,89 +319,6 @@ function nameOf(heading) {
   }
   return collapse(words.textContent ?? '')
 }
-
-/**
- * The main content as a readability library finds it, unless that leaves out much of what the page says: it takes the best
- * part of a page, and manuals have many. Then it is what the page marks as its main part, or all of it but its menus.
- * @param {Document} document is taken apart
- */
-function mainContent(document) {
-  const main = mainOf(document)
-  const marked = main.length > 0 ? main : [document.body]
-  for (const each of marked) if (each) removeMenus(each)
-  const whole = htmlToMarkdown(marked.map((each) => each?.innerHTML ?? '').join('\n'))
-  if (main.length > 1) return whole
-  // Help that a page shows on demand lies beside its main part, and reads like content.
-  if (main[0] && whole.length >= FEW_CHARACTERS) main[0].closest('body')?.replaceChildren(main[0])
-  const found = new Readability(document, { charThreshold: FEW_CHARACTERS, keepClasses: true }).parse()
-    ?.content
-  const text = found ? htmlToMarkdown(found) : ''
-  const isMost = proseLength(text) >= MOST_OF_PAGE * proseLength(whole)
-  return isMost && text.length >= FEW_CHARACTERS ? text : whole
-}
-
-/** Characters of a text that are in no link: menus have few. @param {string} markdown */
-const proseLength = (markdown) => markdown.replace(/\[[^\]]*\]\([^)]*\)/g, '').replace(/\s+/g, ' ').length
-
-/**
- * Takes away what leads elsewhere and says nothing: what is marked so, and lists of links above the first paragraph.
- * @param {Element} part
- */
-function removeMenus(part) {
-  for (const each of part.querySelectorAll(NAVIGATION)) each.remove()
-  const around = [...part.querySelectorAll(AROUND)].filter(standsInMenu)
-  for (const link of around) link.remove()
-  for (const list of part.querySelectorAll('ul, ol')) if (isContents(list)) list.remove()
-  const begin = [...part.querySelectorAll('p, pre, dd')].find(
-    (each) => collapse(each.textContent ?? '').length - linkedLength(each) >= PARAGRAPH,
-  )
-  for (const list of part.querySelectorAll('ul, ol')) {
-    const isAbove = begin && list.compareDocumentPosition(begin) & FOLLOWING
-    if (!isAbove || list.querySelectorAll('a').length < LINKS_OF_MENU) continue
-    if (linkedLength(list) >= MOST_OF_PAGE * collapse(list.textContent ?? '').length) list.remove()
-  }
-}
-
-/** Whether a link stands among links, and in no sentence. @param {Element} link */
-function standsInMenu(link) {
-  const block = link.closest('p, li, dd, td, th, div') ?? link
-  const beside = collapse(block.textContent ?? '').length - linkedLength(block)
-  return beside <= BESIDE_LINK * block.querySelectorAll('a').length
-}
-
-/**
- * Whether a list is the table of contents of its page: it names headings of the page alone.
- * @param {Element} list
- */
-function isContents(list) {
-  const links = [...list.querySelectorAll('a[href]')]
-  return (
-    links.length > 1 &&
-    links.every(leadsToHeading) &&
-    linkedLength(list) >= MOST_OF_PAGE * collapse(list.textContent ?? '').length
-  )
-}
-
-/** Whether a link leads to a heading of its page, or to a part that has one. @param {Element} link */
-function leadsToHeading(link) {
-  const href = link.getAttribute('href') ?? ''
-  if (!href.startsWith('#')) return false
-  const id = CSS_ID.exec(href)?.[1]
-  const target = id && link.ownerDocument.querySelector(`[id="${id}"], a[name="${id}"]`)
-  if (!target) return false
-  return Boolean(
-    target.closest(HEADINGS) ??
-      target.querySelector(HEADINGS) ??
-      target.nextElementSibling?.matches(HEADINGS),
-  )
-}
-
-/** @param {Element} part */
-const linkedLength = (part) =>
-  [...part.querySelectorAll('a')].reduce((sum, link) => sum + collapse(link.textContent ?? '').length, 0)
-
-/** @param {string} text */
-const collapse = (text) => text.replace(/\s+/g, ' ').trim()
 
 /**
  * A link as it leads anywhere from elsewhere: whole, or to a place of the same page. A link of a file is left as it is.

@@ -3,6 +3,8 @@
  * marks go, the words in them stay, and code stays as it is. Nothing is refused: what is none of them is text.
  */
 
+import { literalOf, markdownList } from './mdx-values.mjs'
+
 /** Code is set aside as a sign of the private use area, its number, and another one. */
 const [OPEN, CLOSE] = ['\uE000', '\uE001']
 const ASIDE = new RegExp(`${OPEN}(\\d+)${CLOSE}`, 'g')
@@ -16,7 +18,9 @@ const NOTE =
   /^(?:note|tip|info|warning|danger|caution|important|hint|attention|error|success|question|faq|example|abstract|seealso|admonition|todo|bug|failure|quote|details|dropdown|deprecated|versionadded|versionchanged)$/i
 /** Attributes of components whose words people read. */
 const WORDS =
-  /^(?:title|label|heading|header|headline|summary|caption|question|description|text|alt|tooltip)$/i
+  /^(?:title|label|heading|header|headline|summary|caption|question|description|text|alt|tooltip|packages?|commands?|code)$/i
+/** Attributes that name the tabs of a component, or the points of one without content. */
+const LABELS = /^(?:items|labels|values|tabs|names|features|points|steps|options|list)$/i
 /** Components that describe a parameter name it in an attribute of its place. */
 const FIELD = /(?:Field|Param|Prop|Property)$/
 
@@ -42,7 +46,12 @@ export function withoutMarks(source, path) {
   const isMdx =
     /\.mdx$/i.test(path) ||
     (/^import\s[^\n]*['"][^'"\n]+['"];?[ \t]*$/m.test(withFences) && /<[A-Z]/.test(withFences))
-  const literals = isMdx ? withFences.replace(/\{\s*`((?:[^`\\$]|\\.|\$(?!\{))*)`\s*\}/g, '$1') : withFences
+  // A text in braces: one of an attribute keeps its quotes, and is no code.
+  const literals = isMdx
+    ? withFences.replace(/(=\s*)?\{\s*`((?:[^`\\$]|\\.|\$(?!\{))*)`\s*\}/g, (_, equals, words) =>
+        equals ? `${equals}{${JSON.stringify(words.replace(/\\(.)/g, '$1'))}}` : words,
+      )
+    : withFences
   const masked = literals.replace(INLINE_CODE, (code) => keep(code))
   const placed = masked
     // The names of places to link to. Attributes of other kinds go.
@@ -209,7 +218,9 @@ const closedIn = (text) => new Set([...text.matchAll(/<\/([A-Z][\w.]*)/g)].map((
 const TAG = /\\[{<]|\{|<(\/?)([A-Za-z][\w.-]*)?(?=[\s/>])/g
 const ATTRIBUTE = /\s*(?:(\/?>)|(\{)|([\w:@.-]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|(\{)))?)/y
 /** So long may be what stands in braces, in UTF-16 units. */
-const LONGEST_EXPRESSION = 4_096
+const LONGEST_EXPRESSION = 131_072
+/** Tabs and the like, which may have their name from the component around them. */
+const PART = /Tab|Item|Panel|Content|Step/
 
 /**
  * Tags of components, and in MDX what stands in braces. A tag that nothing closes, such as `<Name>` in a sentence, is text.
@@ -219,6 +230,9 @@ const LONGEST_EXPRESSION = 4_096
 function withoutTags(text, isMdx) {
   if (!(isMdx ? /[{<]/ : /<\/?[A-Z]/).test(text)) return text
   const closed = closedIn(text)
+  const braces = bracesIn(text)
+  /** Components around that name their parts. @type {{ name: string, labels: string[] }[]} */
+  const around = []
   let out = ''
   let at = 0
   TAG.lastIndex = 0
@@ -230,10 +244,10 @@ function withoutTags(text, isMdx) {
       TAG.lastIndex = to
     }
     if (mark === '{' && isMdx) {
-      const close = closeOf(text, found.index)
-      if (close > 0) put(literal(text.slice(found.index + 1, close)) ?? '', close + 1)
+      const close = closeOf(braces, found.index)
+      if (close > 0) put(asText(literalOf(text.slice(found.index + 1, close))) ?? '', close + 1)
     } else if (mark.startsWith('<')) {
-      const tag = tagAt(text, TAG.lastIndex)
+      const tag = tagAt(text, TAG.lastIndex, braces)
       const isComponent = /^[A-Z]/.test(name) || (name === '' && isMdx)
       if (!tag) continue
       if (isComponent && (isMdx || tag.isEmpty || closed.has(name))) {
@@ -242,9 +256,19 @@ function withoutTags(text, isMdx) {
           found.index,
         )
         const isBlock = line.replace(/<[^<>]*>/g, '').trim() === ''
-        const words = end ? '' : wordsOf(name, tag.attributes)
+        let words = end ? '' : wordsOf(name, tag.attributes)
+        if (end && around.at(-1)?.name === name) around.pop()
+        if (!end && !tag.isEmpty && tag.labels.length > 0) around.push({ name, labels: tag.labels })
+        else if (!end && words === '' && PART.test(name)) words = around.at(-1)?.labels.shift() ?? ''
+        // A sign in a table says yes or no.
+        if (words === '' && tag.isEmpty && tag.attributes.size === 0 && /^[ \t>]*\|/.test(line)) words = name
+        const points = tag.isEmpty ? tag.labels.map((label) => `- ${label}`).join('\n') : ''
+        const lists = [points, ...tag.lists]
+          .filter((list) => list !== '')
+          .map((list) => `\n${list}\n`)
+          .join('')
         const inText = tag.isEmpty ? words : ` ${strong(words)} `
-        put(words === '' ? '' : isBlock ? `${strong(words)}\n` : inText, tag.to)
+        put((words === '' ? '' : isBlock ? `${strong(words)}\n` : inText) + lists, tag.to)
       } else if (isMdx && tag.hasBraces)
         put(
           `<${name}${[...tag.attributes].map(([key, value]) => ` ${key}="${value.replaceAll('"', '&quot;')}"`).join('')}>`,
@@ -259,28 +283,59 @@ function withoutTags(text, isMdx) {
  * The rest of a tag.
  * @param {string} text
  * @param {number} from behind its name
+ * @param {Map<number, number>} braces of the text
+ * @returns what its attributes say: words, the names of its parts, and lists of objects as Markdown; undefined for what is no tag
  */
-function tagAt(text, from) {
+function tagAt(text, from, braces) {
   /** @type {Map<string, string>} */
   const attributes = new Map()
-  let hasBraces = false
+  /** @type {[name: string, expression: string][]} */
+  const expressions = []
   ATTRIBUTE.lastIndex = from
   for (let found = ATTRIBUTE.exec(text); found; found = ATTRIBUTE.exec(text)) {
     const [, end, spread, name = '', double, single, brace] = found
-    if (end) return { attributes, hasBraces, isEmpty: end === '/>', to: ATTRIBUTE.lastIndex }
-    let value = double ?? single
+    // Values are read when it is known that this is a tag: those of one within another would be read as often as they are deep.
+    if (end) {
+      const more = valuesOf(expressions, attributes)
+      const hasBraces = expressions.length > 0
+      return { attributes, ...more, hasBraces, isEmpty: end === '/>', to: ATTRIBUTE.lastIndex }
+    }
+    const value = double ?? single
     if (spread ?? brace) {
       const start = ATTRIBUTE.lastIndex - 1
-      const close = closeOf(text, start)
+      const close = closeOf(braces, start)
       if (close < 0) return undefined
-      value = literal(text.slice(start + 1, close))
-      hasBraces = true
+      expressions.push([name, text.slice(start + 1, close)])
       ATTRIBUTE.lastIndex = close + 1
     }
     if (value !== undefined) attributes.set(name, value)
   }
   return undefined
 }
+
+/**
+ * @param {[name: string, expression: string][]} expressions
+ * @param {Map<string, string>} attributes gain those that are texts
+ * @returns {{ labels: string[], lists: string[] }}
+ */
+function valuesOf(expressions, attributes) {
+  /** @type {string[]} */
+  const lists = []
+  /** @type {string[]} */
+  let labels = []
+  for (const [name, expression] of expressions) {
+    const value = literalOf(expression)
+    const text = asText(value)
+    if (text !== undefined) attributes.set(name, text)
+    else if (Array.isArray(value) && LABELS.test(name) && value.every((each) => typeof each === 'string'))
+      labels = value
+    else lists.push(markdownList(value))
+  }
+  return { labels, lists }
+}
+
+/** @param {unknown} value @returns {string | undefined} what is no text and no number says nothing */
+const asText = (value) => (typeof value === 'string' || typeof value === 'number' ? String(value) : undefined)
 
 /** @param {string} name @param {Map<string, string>} attributes */
 const wordsOf = (name, attributes) =>
@@ -289,26 +344,28 @@ const wordsOf = (name, attributes) =>
     .map(([, value]) => value.trim())
     .join(', ')
 
-/** Where the brace that opens somewhere is closed; -1 if it is not. @param {string} text @param {number} from */
-function closeOf(text, from) {
-  let depth = 0
-  const end = Math.min(text.length, from + LONGEST_EXPRESSION)
-  for (let at = from; at < end; at += 1) {
-    const sign = text[at] ?? ''
-    if (sign === '{') depth += 1
-    else if (sign === '}' && --depth === 0) return at
-    else if (sign === '"' || sign === "'") {
-      const close = text.indexOf(sign, at + 1)
-      if (close > 0 && close < end && !text.slice(at, close).includes('\n')) at = close
-    }
+/** A string of one line, a brace, or anything else. */
+const BRACE = /(["'])(?:\\.|(?!\1)[^\\\n])*\1|[{}]/g
+
+/** Where each brace that opens is closed. Quotes outside of all braces are apostrophes. @param {string} text */
+function bracesIn(text) {
+  /** @type {Map<number, number>} */
+  const closes = new Map()
+  /** @type {number[]} */
+  const open = []
+  BRACE.lastIndex = 0
+  for (let found = BRACE.exec(text); found; found = BRACE.exec(text)) {
+    if (found[0] === '{') open.push(found.index)
+    else if (found[0] === '}') {
+      const from = open.pop()
+      if (from !== undefined) closes.set(from, found.index)
+    } else if (open.length === 0) BRACE.lastIndex = found.index + 1
   }
-  return -1
+  return closes
 }
 
-/** The text of an expression that is only that. @param {string} expression */
-function literal(expression) {
-  const [, , text, template] = /^\s*(?:(["'])((?:\\.|(?!\1)[^\\])*)\1|`([^`$]*)`)\s*$/s.exec(expression) ?? []
-  if (text !== undefined || template !== undefined)
-    return (text ?? template ?? '').replace(/\\(.)/g, (_, sign) => (sign === 'n' ? '\n' : sign))
-  return /^\s*[\d.]+\s*$/.test(expression) ? expression.trim() : undefined
+/** Where the brace that opens somewhere is closed; -1 if it is not, or too far away. @param {Map<number, number>} braces @param {number} from */
+function closeOf(braces, from) {
+  const close = braces.get(from) ?? -1
+  return close - from <= LONGEST_EXPRESSION ? close : -1
 }

@@ -317,3 +317,41 @@ test('names of attributes in capitals are read like those in small letters', () 
   expect(article.text).toContain('[On](https://docs.example.com/guide/next.html) goes it.')
   expect(article.text).not.toContain('Not shown')
 })
+
+/** A section as manuals have them, long enough to be a page of its own. */
+const section = (id: string, more: string) => `<h2 id="${id}">${id}</h2><p>${SAID}</p><p>${SAID}</p>${more}`
+
+test('nothing of a marked main part is dropped: a section of code, and what a class calls a footer', () => {
+  const said = read(
+    `${section('one', '')}<section id="pager"><h2>Pager</h2><p>Example:</p><pre>page(1)</pre></section><div class="footer comment">Kept.</div>${section('two', '')}`,
+  )
+  for (const part of ['## Pager', 'page(1)', 'Kept.']) expect(said).toContain(part)
+})
+
+test('without a marked main part, headings of any id and lists of links stay, and what stands beside the content goes', () => {
+  const { text, title } = readPage(
+    `<html><body><header><a href="/">Home</a> Site</header><div class="page"><aside>Subscribe to our letters.</aside><div class="content"><h1>Options</h1>${section('extra_css', '<ul><li><a href="a.html">a</a></li><li><a href="b.html">b</a></li><li><a href="c.html">c</a></li><li><a href="d.html">d</a></li></ul>')}${section('related', '')}</div></div><footer>Made by us.</footer></body></html>`,
+    ADDRESS,
+  ).article
+  expect(title).toBe('Options')
+  expect(text).toMatch(
+    /^## extra_css \{#extra_css\}[\s\S]*\[d\]\(https:\/\/docs.example.com\/guide\/d.html\)[\s\S]*## related/,
+  )
+  expect(text).not.toMatch(/Home|letters|Made by/)
+})
+
+test('a page within a form is read', () => {
+  const form = `<html><body><form action="x"><div><h1>Old</h1>${section('a', '')}</div></form></body></html>`
+  expect(readPage(form, ADDRESS).article.text).toContain(SAID)
+})
+
+test('names in angle brackets stay, and make no element', () => {
+  expect(
+    read('<p>Look in <cite>~/&lt;user&gt;/cache</cite> if 1 &lt; 2, and at a = &lt;factory&gt;.</p>'),
+  ).toMatch(/Look in ~\/\\<user>\/cache if 1 < 2, and at a = \\<factory>\.$/)
+})
+
+test('a page that Sphinx has no name for goes by its path', () => {
+  const page = `<html><head><title>&lt;no title&gt; &#8212; Black 23.1</title></head><body><div role="main"><p>${SAID}</p></div></body></html>`
+  expect(readPage(page, ADDRESS).article.title).toBe('Backup')
+})

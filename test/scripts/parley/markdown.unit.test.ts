@@ -238,6 +238,31 @@ test.each([
     '**Home**\nIn.   red',
   ],
   [
+    'a table of objects',
+    "<PropertiesTable\n  content={[\n    {\n      name: 'model',\n      type: 'Model<string>',\n      isRequired: true,\n      description: 'The model to use. Example: `small`, or ' + \"one's own.\", // of many\n      icon: <Icon />,\n    },\n    {\n      name: 'tools',\n      properties: [{ type: 'Tool', parameters: [{ name: 'run', isOptional: true, description: <>It <b>runs</b>.</> }] }],\n      make: (a) => ({ a, b: [1] }),\n    },\n  ]}\n/>\n\nAfter.",
+    "- **model** (type: Model\\<string>, required): The model to use. Example: `small`, or one's own.\n- **tools**\n  - **Tool**\n    - **run** (optional): It runs.\n\nAfter.",
+  ],
+  [
+    'cards with addresses, and what is no text',
+    "<Cards width={3} colors={[1, 2]} style={{ margin: 1 }} items={[{ title: 'Start', href: '/start', description: 'Begin here.' }]} />",
+    '- [Start](/start): Begin here.',
+  ],
+  [
+    'names of tabs in the component around them',
+    "<Tabs items={['npm', 'yarn']}>\n  <Tab>\n    Use npm.\n  </Tab>\n  <Tab>\n    Use yarn.\n  </Tab>\n</Tabs>\n\n<Features items={['Small', 'Fast']} />",
+    '**npm**\n\nUse npm.\n\n**yarn**\n\nUse yarn.\n\n- Small\n- Fast',
+  ],
+  [
+    'code in an attribute',
+    '<Snippet text={`import { tool } from "ai"`} dark />\n\n<Install packages="ai zod" />',
+    '**import { tool } from "ai"**\n\n**ai zod**',
+  ],
+  [
+    'signs in a table',
+    '| a | b |\n| - | - |\n| <Check /> | <Cross /> by hand |',
+    '| a | b |\n| - | - |\n| Check | Cross by hand |',
+  ],
+  [
     'a component in a list',
     '1. One\n\n   <Tab label="X">\n     Inner.\n   </Tab>\n\n2. Two',
     /1\. One\n\n {3}\*\*X\*\*\n\n {3}Inner\.\n\n2\. Two/,

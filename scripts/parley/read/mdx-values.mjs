@@ -1,0 +1,244 @@
+/**
+ * What the braces of MDX hold: text, numbers, lists and objects as they stand there, and as Markdown. Reference pages keep their
+ * tables in attributes of components: `<Properties content={[{ name: 'model', description: 'The model to use.' }]} />`.
+ *
+ * acorn reads all of JavaScript, and is 33 KB of gzip, which the Worker's reader has no room for. json5 refuses a whole table for one
+ * icon or constant in it. Here such a value is left out, and the rest is read.
+ */
+
+/** Blanks and comments; a string; a sign; a number; a word, which code that was set aside is, too; anything else. */
+const TOKEN =
+  /\s+|\/\/[^\n]*|\/\*[\s\S]*?\*\/|(?<text>"(?:\\[\s\S]|[^"\\])*"|'(?:\\[\s\S]|[^'\\])*'|`(?:\\[\s\S]|[^`\\])*`)|(?<sign>[[\]{},:+])|(?<number>-?\d[\d_]*(?:\.\d+)?(?:e[+-]?\d+)?)(?![\w$])|(?<word>[\w$]+|\uE000\d+\uE001)|(?<other>[\s\S])/giy
+
+/** Markup in the place of a value: what stands in it. */
+const MARKUP = /<>([\s\S]*?)<\/>|<([A-Za-z][\w.]*)\b[^<>]*?(?:\/>|>([\s\S]*?)<\/\2\s*>)/y
+
+/** Deeper lists are not read. */
+const DEEPEST = 32
+
+const CONSTANTS = new Map(
+  /** @type {[string, unknown][]} */ ([
+    ['true', true],
+    ['false', false],
+    ['null', null],
+    ['undefined', undefined],
+  ]),
+)
+
+/**
+ * @param {string} expression of JavaScript
+ * @returns {unknown} its value; undefined for what is computed, also within lists and objects
+ */
+export function literalOf(expression) {
+  const reader = new Reader(expression)
+  const value = reader.value(0)
+  return reader.isAtEnd() ? value : undefined
+}
+
+class Reader {
+  #at = 0
+  /** @type {{ kind: string, text: string, from: number }} the next token; `end` behind the last one */
+  #next = { kind: 'end', text: '', from: 0 }
+
+  /** @param {string} source */
+  constructor(source) {
+    this.source = source
+    this.#step()
+  }
+
+  isAtEnd() {
+    return this.#next.kind === 'end'
+  }
+
+  #step() {
+    for (;;) {
+      TOKEN.lastIndex = this.#at
+      const found = TOKEN.exec(this.source)
+      if (!found) {
+        this.#next = { kind: 'end', text: '', from: this.source.length }
+        return
+      }
+      this.#at = TOKEN.lastIndex
+      const named = Object.entries(found.groups ?? {}).find(([, text]) => text !== undefined)
+      if (!named) continue
+      this.#next = { kind: named[0], text: named[1], from: found.index }
+      return
+    }
+  }
+
+  /** @param {string} sign */
+  #take(sign) {
+    if (this.#next.kind !== 'sign' || this.#next.text !== sign) return false
+    this.#step()
+    return true
+  }
+
+  /** @param {number} depth @returns {unknown} */
+  value(depth) {
+    if (depth > DEEPEST) return this.#skip()
+    if (this.#take('[')) return this.#list(depth)
+    if (this.#take('{')) return this.#object(depth)
+    const { kind, text, from } = this.#next
+    if (text === '<') return this.#markup(from)
+    if (kind === 'text') return this.#text()
+    if (kind !== 'number' && kind !== 'word') return this.#skip()
+    const isPlain = kind === 'number' || CONSTANTS.has(text) || text.startsWith('\uE000')
+    const value = kind === 'number' ? Number(text.replaceAll('_', '')) : (CONSTANTS.get(text) ?? text)
+    this.#step()
+    if (isPlain && this.#ends()) return text === 'null' || text === 'undefined' ? undefined : value
+    return this.#skip()
+  }
+
+  /** Whether a value ends here. */
+  #ends() {
+    const { kind, text } = this.#next
+    return kind === 'end' || (kind === 'sign' && /[,\]}]/.test(text))
+  }
+
+  /** @param {number} depth @returns {unknown[]} */
+  #list(depth) {
+    const list = []
+    while (!this.isAtEnd() && !this.#take(']')) {
+      list.push(this.value(depth + 1))
+      if (!this.#take(',') && this.#next.text !== ']') this.#step()
+    }
+    return list
+  }
+
+  /** @param {number} depth @returns {Record<string, unknown>} */
+  #object(depth) {
+    /** @type {[string, unknown][]} */
+    const entries = []
+    while (!this.isAtEnd() && !this.#take('}')) {
+      const { kind, text } = this.#next
+      const key = kind === 'text' ? unquoted(text) : text
+      this.#step()
+      if (this.#take(':')) entries.push([key, this.value(depth + 1)])
+      else if (kind !== 'sign') this.#skip()
+    }
+    return Object.fromEntries(entries)
+  }
+
+  /** A string, or several that are added up. @returns {string | undefined} */
+  #text() {
+    let text = ''
+    do {
+      if (this.#next.kind !== 'text') return this.#skip()
+      text += unquoted(this.#next.text)
+      this.#step()
+    } while (this.#take('+'))
+    // A template with a value in it is computed.
+    return this.#ends() && !text.includes('${') ? text : this.#skip()
+  }
+
+  /** @param {number} from */
+  #markup(from) {
+    MARKUP.lastIndex = from
+    const found = MARKUP.exec(this.source)
+    if (!found) return this.#skip()
+    this.#at = MARKUP.lastIndex
+    this.#step()
+    const words = (found[1] ?? found[3] ?? '').replace(/<[^<>]*>/g, '').replace(/\s+/g, ' ')
+    return words.trim() || undefined
+  }
+
+  /** Leaves out what is computed, up to the end of the value. @returns {undefined} */
+  #skip() {
+    let depth = 0
+    while (!this.isAtEnd()) {
+      const { kind, text } = this.#next
+      if (depth === 0 && this.#ends()) return
+      if (kind === 'sign' || kind === 'other') {
+        if (/[[{(]/.test(text)) depth += 1
+        if (/[\]})]/.test(text)) depth -= 1
+      }
+      this.#step()
+    }
+  }
+}
+
+/** @param {string} literal with its quotes */
+const unquoted = (literal) =>
+  literal
+    .slice(1, -1)
+    .replace(/\\(?:u([\da-f]{4})|([\s\S]))/gi, (_, code, sign) =>
+      code ? String.fromCharCode(Number.parseInt(code, 16)) : sign === 'n' ? '\n' : sign === '\n' ? '' : sign,
+    )
+
+/** Names of what an entry is called by, the best first. */
+const LABELS = [
+  'name title label heading header question term prop property param parameter option field command key',
+  'type value id',
+]
+  .join(' ')
+  .split(' ')
+const WORDS =
+  /^(?:description|desc|text|body|content|answer|details?|summary|subtitle|caption|explanation|notes?|help)$/i
+const LINK = /^(?:href|url|link|to)$/i
+/** How an entry looks. */
+const LOOKS =
+  /icon|image|img|logo|avatar|class|style|colou?r|variant|width|height|^(?:src|size|target|rel|align|slug|id|key)$/i
+
+/**
+ * A list of objects as a list of Markdown: each by its name, what is said of it, and the rest in brackets.
+ * @param {unknown} value
+ * @returns {string} empty where it says nothing that people read: a list of numbers, a style
+ */
+export function markdownList(value) {
+  const list = Array.isArray(value) ? value : [value]
+  return list.some(isEntry) ? list.flatMap((each) => linesOf(each, '')).join('\n') : ''
+}
+
+/** @param {unknown} value @returns {value is Record<string, unknown>} */
+const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Whether an object has a name or words. @param {unknown} value */
+const isEntry = (value) =>
+  isObject(value) &&
+  Object.entries(value).some(
+    ([key, each]) =>
+      typeof each === 'string' && (WORDS.test(key) || LABELS.slice(0, -2).includes(key.toLowerCase())),
+  )
+
+/** @param {unknown} value @param {string} margin @returns {string[]} */
+function linesOf(value, margin) {
+  if (Array.isArray(value)) return value.flatMap((each) => linesOf(each, margin))
+  if (typeof value === 'string' || typeof value === 'number') return [`${margin}- ${oneLine(value)}`]
+  if (!isObject(value)) return []
+  const entries = Object.entries(value)
+  const isScalar = (/** @type {unknown} */ each) => typeof each === 'string' || typeof each === 'number'
+  const called = LABELS.find((name) =>
+    entries.some(([key, each]) => key.toLowerCase() === name && isScalar(each)),
+  )
+  /** @type {{ words: string[], more: string[], inner: string[] }} what is said of it, of what kind it is, and its own lists */
+  const { words, more, inner } = { words: [], more: [], inner: [] }
+  let label = ''
+  let link = ''
+  for (const [key, each] of entries) {
+    if (key.toLowerCase() === called) label = oneLine(/** @type {string} */ (each))
+    else if (LINK.test(key) && typeof each === 'string') link = each
+    else if (WORDS.test(key) && isScalar(each)) words.push(oneLine(/** @type {string} */ (each)))
+    else if (LOOKS.test(key)) continue
+    else if (each === true) more.push(spoken(key).replace(/^(?:is|has) /, ''))
+    else if (isScalar(each)) more.push(`${spoken(key)}: ${oneLine(/** @type {string} */ (each))}`)
+    else inner.push(...linesOf(each, `${margin}  `))
+  }
+  const name = label && link ? `[${label}](${link})` : label && `**${label}**`
+  const head = [name, more.length > 0 ? `(${more.join(', ')})` : ''].filter(Boolean).join(' ')
+  const line = [head, words.join(' ')].filter(Boolean).join(': ')
+  return line === '' ? inner.map((each) => each.slice(2)) : [`${margin}- ${line}`, ...inner]
+}
+
+/** A text of one line, whose signs are no tags of HTML. @param {string | number} value */
+const oneLine = (value) =>
+  String(value)
+    .trim()
+    .replace(/\s+/g, ' ')
+    .replace(/(`+)[^`]+\1|<(?=[a-z/!?])/gi, (found) => (found === '<' ? '\\<' : found))
+
+/** The words of a name: `isOptional` is "is optional". @param {string} key */
+const spoken = (key) =>
+  key
+    .replace(/([\p{Ll}\d])(\p{Lu})/gu, '$1 $2')
+    .replaceAll('_', ' ')
+    .toLowerCase()
