@@ -1,119 +1,97 @@
 /**
  * `npm run build`, third part: the documentation from docs/ into ui/docs, where the Worker's assets are. wrangler runs it
- * before each bundle (wrangler.toml).
+ * before each bundle (wrangler.toml). VitePress makes the pages; docs/config.mjs is what it is told.
  *
- * `DOCS_KEY` in the environment puts a page's key into the pages, so that readers of a deployed Parley can search and ask.
+ * `DOCS_KEY` in the environment puts a page's key into the pages, so that readers of a deployed Parley can ask.
  */
-import { readdirSync, readFileSync } from 'node:fs'
+import { execFile } from 'node:child_process'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { build } from 'esbuild'
+import { promisify } from 'node:util'
 import { writeBuilt } from './built.mjs'
-import { examplesPage } from './docs/examples.mjs'
 import { home, listForPrograms } from './docs/home.mjs'
-import { layout } from './docs/layout.mjs'
-import { render, siteLink } from './docs/markdown.mjs'
-import { FOLDER, GROUPS, labelOf, read, summaryOf, titleOf, written } from './docs/pages.mjs'
-import { referencePages } from './docs/reference.mjs'
+import { FOLDER } from './docs/pages.mjs'
+import { quoted } from './docs/reference.mjs'
+import { groups } from './docs/site.mjs'
+import { root } from './wrangler.mjs'
 
-const SOURCES = fileURLToPath(new URL('../ui/docs/src/', import.meta.url))
-const SITE = dirname(SOURCES)
+const SITE = join(root, 'ui/docs')
+const VITEPRESS = join(root, 'node_modules/vitepress/bin/vitepress.js')
 
-/** @typedef {import('./docs/layout.mjs').Group} Group */
-/** @typedef {import('./docs/markdown.mjs').Heading} Heading */
-/** @typedef {{ name: string, title: string, summary: string, body: string, headings: Heading[], markdown?: string }} Page */
-
-/** @param {string} name of a file of docs/ @returns {Page} */
-function pageOf(name) {
-  const markdown = read(name)
-  const { html, headings } = render(markdown, {
-    link: (href) => siteLink(name, href),
-    file: (href) => join(FOLDER, dirname(name), href),
-  })
-  return { name, title: titleOf(markdown), summary: summaryOf(markdown), body: html, headings, markdown }
+/** @param {string} folder @param {string} path @param {string} text */
+function place(folder, path, text) {
+  const file = join(folder, path)
+  mkdirSync(dirname(file), { recursive: true })
+  writeFileSync(file, text)
 }
 
-/** Scripts and styles that all pages share. @returns {Promise<Map<string, Uint8Array>>} */
-async function shared() {
-  const { outputFiles } = await build({
-    entryPoints: ['site.js', 'theme.js', 'site.css'].map((file) => join(SOURCES, file)),
-    outdir: SITE,
-    outbase: SOURCES,
-    bundle: true,
-    minify: true,
-    format: 'esm',
-    target: 'es2022',
-    charset: 'utf8',
-    legalComments: 'none',
-    external: ['/widget/*', '/icon.svg'],
-    write: false,
-    logLevel: 'warning',
-  })
-  return new Map(outputFiles.map(({ path, contents }) => [path.slice(SITE.length + 1), contents]))
+/** A module that is another one, for VitePress to find it where it looks. @param {string} path from here */
+const moduleAt = (path) =>
+  `export { default } from ${JSON.stringify(fileURLToPath(new URL(path, import.meta.url)))}\n`
+
+/** Puts down all that VitePress reads: the pages that are written, and those that are made. @param {string} folder */
+function lay(folder) {
+  for (const { pages } of groups) {
+    for (const { name, markdown } of pages) place(folder, `${name}.md`, markdown)
+  }
+  place(folder, 'index.md', home(groups))
+  cpSync(join(FOLDER, 'images'), join(folder, 'public/images'), { recursive: true })
+  cpSync(join(SITE, 'src/first.js'), join(folder, 'public/first.js'))
+  cpSync(join(root, 'ui/icon.svg'), join(folder, 'public/icon.svg'))
+  place(folder, '.vitepress/config.mjs', moduleAt('./docs/config.mjs'))
+  place(folder, '.vitepress/theme/index.js', moduleAt('../ui/docs/src/theme.js'))
 }
 
 /**
- * The files of the site by their paths below /docs/.
- * @param {string} [key] a page's key, lying open in each page
- * @returns {Promise<Map<string, Uint8Array>>}
- * @throws Error when a link leads nowhere, or a page has no place in the navigation
+ * Puts a page's key into a page, where it lies open.
+ * @param {string} html
+ * @param {string} key
  */
-export async function buildSite(key = '') {
-  const listed = GROUPS.flatMap(({ names }) => names)
-  const homeless = written().filter((name) => !listed.includes(name))
-  if (homeless.length > 0) throw new Error(`scripts/docs/pages.mjs has no place for ${homeless.join(', ')}.`)
+export const withKey = (html, key) =>
+  html.replace('</head>', `<meta name="parley-key" content="${quoted(key)}"></head>`)
 
-  /** @type {{ title: string, about: string, pages: Page[] }[]} */
-  const parts = [
-    ...GROUPS.map(({ title, about, names }) => ({ title, about, pages: names.map(pageOf) })),
-    { title: 'API', about: 'Every route of every protocol, to try here.', pages: referencePages() },
-  ]
-  parts[1]?.pages.push(examplesPage())
-  const groups = parts.map(({ title, about, pages }) => ({
-    title,
-    about,
-    entries: pages.map(({ name, title, summary, markdown }) => ({
-      name,
-      label: markdown === undefined ? title : labelOf(name),
-      summary,
-    })),
-  }))
-
-  const files = await shared()
-  const encoder = new TextEncoder()
-  const add = (/** @type {string} */ path, /** @type {string} */ text) =>
-    files.set(path, encoder.encode(text))
-  for (const { title: group, pages } of parts) {
-    for (const { markdown, ...page } of pages) {
-      add(`${page.name}.html`, layout({ ...page, group, groups, key, markdown: markdown !== undefined }))
-      if (markdown !== undefined) add(`${page.name}.md`, markdown)
+/**
+ * The files of the site by their paths below /docs/.
+ * @returns {Promise<Map<string, string | Uint8Array>>}
+ * @throws Error when a link leads nowhere, with what VitePress says of it
+ */
+export async function buildSite() {
+  mkdirSync(join(root, 'dist'), { recursive: true })
+  const folder = mkdtempSync(join(root, 'dist/docs-'))
+  try {
+    lay(folder)
+    // In a process of its own: it sets NODE_ENV, and takes most of the time that all pages take.
+    await promisify(execFile)(process.execPath, [VITEPRESS, 'build', folder], { cwd: root }).catch(
+      (error) => {
+        throw new Error(`The documentation cannot be built.\n${error.stdout}${error.stderr}`)
+      },
+    )
+    const made = join(folder, '.vitepress/dist')
+    /** @type {Map<string, string | Uint8Array>} */
+    const files = new Map()
+    for (const entry of readdirSync(made, { recursive: true, withFileTypes: true })) {
+      if (!entry.isFile()) continue
+      const path = join(entry.parentPath, entry.name)
+      files.set(path.slice(made.length + 1).replaceAll('\\', '/'), readFileSync(path))
     }
+    files.delete('404.html') // the Worker answers what is not there
+    for (const { pages } of groups) {
+      for (const { name, markdown, isWritten } of pages) if (isWritten) files.set(`${name}.md`, markdown)
+    }
+    files.set('llms.txt', listForPrograms(groups))
+    return files
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
   }
-  add('index.html', layout({ ...home(groups), name: '', headings: [], groups, key }))
-  add('llms.txt', listForPrograms(groups))
-  add('headings.json', JSON.stringify(headingsOf(parts.flatMap(({ pages }) => pages))))
-  for (const image of readdirSync(join(FOLDER, 'images'))) {
-    files.set(`images/${image}`, readFileSync(join(FOLDER, 'images', image)))
-  }
-  return files
 }
-
-/** What the search box finds by itself, where the server has nothing to search in. @param {Page[]} pages */
-const headingsOf = (pages) =>
-  pages.flatMap(({ name, title, headings }) =>
-    headings
-      .filter(({ depth }) => depth <= 3)
-      .map(({ depth, id, text }) => ({
-        title,
-        heading: text.replace(/&#(\d+);/g, (_, code) => String.fromCharCode(code)),
-        url: `/docs/${name}${depth === 1 ? '' : `#${id}`}`,
-      })),
-  )
 
 /** Builds it for scripts/pages.mjs. @returns {Promise<import('./pages.mjs').Built>} */
 export async function makeDocs() {
-  const files = await buildSite(process.env.DOCS_KEY)
-  writeBuilt(SITE, files, /^(?!src\/).*\.(?:html|md)$/)
+  const files = await buildSite()
   const pages = [...files.keys()].filter((name) => name.endsWith('.html'))
+  const key = process.env.DOCS_KEY
+  for (const name of key ? pages : []) files.set(name, withKey(String(files.get(name)), key ?? ''))
+  writeBuilt(SITE, files, /^(?!src\/).*\.\w+$/)
   return { files, told: [`/docs/  ${pages.length} pages`], isWithin: true }
 }

@@ -1,8 +1,8 @@
 /**
  * What wrangler runs before each bundle (wrangler.toml): the widget, the console and the documentation, into ui, and the reader of
- * sources, into dist. They take
- * ten seconds of CPU, so a note in node_modules tells what they were built from and how large they are: where all of that is as it
- * was, and the built files too, nothing is built again. `--anew` builds in any case, as `npm run build` does.
+ * sources, into dist. They take fifteen seconds of CPU, so they are built once, at the end of `npm ci` (`prepare` in package.json):
+ * a note in node_modules tells what they were built from and how large they are, and where all of that is as it was, and the built
+ * files too, nothing is built again. `--anew` builds in any case, as `npm run build` does.
  */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -83,8 +83,16 @@ function keep(path, note) {
   }
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const { told, isWithin } = await buildPages({ anew: process.argv.includes('--anew') })
-  console.log(told.join('\n'))
-  if (!isWithin) process.exitCode = 1
+async function main() {
+  try {
+    const { told, isWithin } = await buildPages({ anew: process.argv.includes('--anew') })
+    console.log(told.join('\n'))
+    if (!isWithin) process.exitCode = 1
+  } catch (error) {
+    // An installation is whole without the pages: a start or a deployment builds them, or says what is wrong.
+    if (process.env.npm_lifecycle_event !== 'prepare') throw error
+    console.log('The pages are built by the first start.')
+  }
 }
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) await main()

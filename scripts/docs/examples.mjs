@@ -1,8 +1,7 @@
 /** The page of examples: examples/README.md, and each file it links to. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { render } from './markdown.mjs'
-import { summaryOf, titleOf } from './pages.mjs'
+import { summaryOf } from './pages.mjs'
 
 const FOLDER = fileURLToPath(new URL('../../examples/', import.meta.url))
 
@@ -21,13 +20,5 @@ export function examplesPage() {
     const text = readFileSync(FOLDER + file, 'utf8')
     return `## ${file}\n\n\`\`\`\`${languageOf(file)}\n${text}\`\`\`\`\n`
   })
-  const { html, headings } = render(`${readme}\n${sources.join('\n')}`, {
-    link: (href) => {
-      if (href.startsWith('../docs/')) return href.slice('..'.length).replace(/\.md(?=#|$)/, '')
-      if (!files.includes(href)) throw new Error(`examples/README.md links to ${href}, which is not there.`)
-      return `#${href.toLowerCase().replace(/[^a-z0-9_-]/g, '')}`
-    },
-    file: (href) => FOLDER + href,
-  })
-  return { name: 'examples', title: titleOf(readme), summary: summaryOf(readme), body: html, headings }
+  return { name: 'examples', summary: summaryOf(readme), markdown: `${readme}\n${sources.join('\n')}` }
 }

@@ -1,14 +1,12 @@
 /** The pages of the API reference: Parley's own routes from openapi.json, those of other protocols from wires/. */
 import { readFileSync } from 'node:fs'
 import { anchors } from './anchors.mjs'
-import { codeBlock, escaped, inline } from './markdown.mjs'
 import { answers, objectSection, parameters, propertiesOf } from './schema-tables.mjs'
 import { chat } from './wires/chat.mjs'
 import { opensearch } from './wires/opensearch.mjs'
 import { ownExamples } from './wires/own.mjs'
 import { typesense } from './wires/typesense.mjs'
 
-/** @typedef {import('./markdown.mjs').Heading} Heading */
 /** @typedef {import('./wires/wire.mjs').Wire} Wire */
 
 /** The wires that are not Parley's own. @type {Wire[]} */
@@ -40,57 +38,40 @@ export function curl({ method, send, body, header, stream }) {
   return lines.join(' \\\n  ')
 }
 
-/** A form that sends a request from the page. @param {string} id @param {Example} example */
-function tryIt(id, { method, send, body, header }) {
-  const lines = body === undefined ? 0 : Math.min(12, textOf(body).split('\n').length)
-  const field =
-    body === undefined
-      ? ''
-      : `<label for="${id}-body">Body</label><textarea id="${id}-body" name="body" rows="${lines}" spellcheck="false" data-type="${typeof body === 'string' ? 'application/x-ndjson' : 'application/json'}">${escaped(textOf(body))}</textarea>`
-  return `<details class="try"><summary>Try it</summary>
-<form data-try data-method="${method}" data-header="${header}">
-<label for="${id}-path">Path and query</label><input id="${id}-path" name="path" value="${escaped(send)}" spellcheck="false" autocomplete="off">
-${field}
-<button type="submit">Send ${method}</button>
-<p class="note" data-try-status role="status"></p>
-<pre tabindex="0" data-try-reply hidden></pre>
-</form></details>`
-}
+/** As an attribute of HTML on one line. @param {string} text */
+export const quoted = (text) => text.replace(/[&<>"\n]/g, (character) => `&#${character.charCodeAt(0)};`)
 
-/** Methods and path of a route. @param {string} method @param {string} path */
-const place = (method, path) => {
-  const methods = method
-    .split(', ')
-    .map((each) => `<span class="method ${each.toLowerCase()}">${each}</span>`)
-  return `${methods.join(' ')} <code>${escaped(path)}</code>`
+/** A command for a shell, and a form that sends it from the page. @param {Example} example */
+function shown(example) {
+  const { method, send, body, header } = example
+  const type = typeof body === 'string' ? 'application/x-ndjson' : 'application/json'
+  const sent = body === undefined ? '' : ` type="${type}" body="${quoted(textOf(body))}"`
+  return `\`\`\`sh
+${curl(example)}
+\`\`\`
+
+<TryIt method="${method}" header="${header}" path="${quoted(send)}"${sent} />
+`
 }
 
 /** @param {Wire} wire */
 function wirePage({ name, title, about, header, groups }) {
   const anchorOf = anchors()
-  /** @type {Heading[]} */
-  const headings = [{ depth: 1, id: anchorOf(title), text: title }]
   const sections = groups.map((group) => {
     const id = anchorOf(group.title)
-    headings.push({ depth: 2, id, text: escaped(group.title) })
     const routes = group.routes.map(({ method, path, what, send = path, body, gives }) => {
-      const shown = readable(path)
-      const at = anchorOf(`${method} ${shown}`)
-      headings.push({ depth: 3, id: at, text: `${method.split(', ')[0]} ${escaped(shown)}` })
+      const place = readable(path)
       const [first = 'GET'] = method.split(', ')
-      /** @type {Example} */
-      const example = { method: first, send, body, header, stream: gives === 'stream' }
-      return `<section class="operation" aria-labelledby="${at}">
-<h3 id="${at}" class="path"><a href="#${at}">${place(method, shown)}</a></h3>
-<p>${inline(what)}</p>
-${codeBlock(curl(example), 'sh')}${tryIt(at, example)}</section>`
+      return `### ${method} \`${place}\` {#${anchorOf(`${method} ${place}`)}}
+
+${what}
+
+${shown({ method: first, send, body, header, stream: gives === 'stream' })}`
     })
-    const said = group.about === undefined ? '' : `<p>${inline(group.about)}</p>`
-    return `<h2 id="${id}"><a href="#${id}">${escaped(group.title)}</a></h2>${said}${routes.join('\n')}`
+    return `## ${group.title} {#${id}}\n\n${group.about ?? ''}\n\n${routes.join('\n')}`
   })
-  const body = `<h1 id="${headings[0]?.id}">${escaped(title)}</h1>\n<p>${inline(about)}</p>\n${sections.join('\n')}`
   const summary = `Every route of the ${title.replace(/ API$/, '')} wire that Parley answers, with a command for each.`
-  return { name, title, summary, body, headings }
+  return { name, summary, markdown: `# ${title}\n\n${about}\n\n${sections.join('\n')}` }
 }
 
 /** Parley's own routes. */
@@ -100,56 +81,48 @@ function ownPage() {
   )
   /** @type {Record<string, import('./schema-tables.mjs').Schema>} */
   const schemas = components.schemas
-  /** @type {Heading[]} */
-  const headings = [{ depth: 1, id: 'api', text: "Parley's own API" }]
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(/** @type {Record<string, any>} */ (methods)).map(([verb, operation]) => {
-      const {
-        operationId: id,
-        summary,
-        description = '',
-        parameters: given,
-        requestBody,
-        responses,
-      } = operation
-      headings.push({ depth: 2, id, text: escaped(summary) })
+      const { operationId: id, summary, description = '', requestBody, responses } = operation
       const [body] = /** @type {{ schema: import('./schema-tables.mjs').Schema }[]} */ (
         Object.values(requestBody?.content ?? {})
       )
-      const sample = ownExamples[id] ?? {}
       /** @type {Example} */
       const example = {
         method: verb.toUpperCase(),
         send: path.replace(/\{id\}/g, 'CONVERSATION').replace(/\{name\}/g, 'default'),
         header: 'X-TYPESENSE-API-KEY',
-        ...sample,
+        ...ownExamples[id],
       }
-      const actions = operation['x-key-actions'].map((/** @type {string} */ each) => `<code>${each}</code>`)
-      return `<section class="operation" aria-labelledby="${id}">
-<h2 id="${id}"><a href="#${id}">${escaped(summary)}</a></h2>
-<p class="path">${place(example.method, path)}</p>
-<p>${inline(description)}</p>
-<p class="note">The key needs ${actions.join(' or ')}.</p>
-${parameters(given)}${propertiesOf('Body', body?.schema, schemas)}${answers(responses)}
-${codeBlock(curl(example), 'sh')}${tryIt(id, example)}</section>`
+      const actions = operation['x-key-actions'].map((/** @type {string} */ each) => `\`${each}\``)
+      return `## ${summary} {#${id}}
+
+**${example.method} \`${path}\`**
+
+${description}
+
+The key needs ${actions.join(' or ')}.
+
+${parameters(operation.parameters)}${propertiesOf('Body', body?.schema, schemas)}${answers(responses)}
+${shown(example)}`
     }),
   )
   const objects = Object.entries(schemas).map(([name, schema]) => objectSection(name, schema))
-  headings.push({ depth: 2, id: 'objects', text: 'Objects' })
-  for (const name of Object.keys(schemas)) headings.push({ depth: 3, id: name, text: name })
-  const others = wires.map(({ name, title }) => `<a href="/docs/${name}">${escaped(title)}</a>`)
-  const body = `<h1 id="api">Parley's own API</h1>
-<p>${inline(info.description)}</p>
-<p>Other protocols have pages of their own: ${others.join(', ')}. Tools read <a href="/openapi.json">openapi.json</a>.</p>
-<div id="operations">${operations.join('\n')}</div>
-<div id="schemas"><h2 id="objects"><a href="#objects">Objects</a></h2>${objects.join('\n')}</div>`
+  const others = wires.map(({ name, title }) => `[${title}](/docs/${name})`)
   return {
     name: 'api',
-    title: "Parley's own API",
     summary:
       'Every route of conversations, assistants and usage: parameters, replies, a command for each, to try here.',
-    body,
-    headings,
+    markdown: `# Parley's own API {#api}
+
+${info.description}
+
+Other protocols have pages of their own: ${others.join(', ')}. Tools read <a href="/openapi.json">openapi.json</a>.
+
+${operations.join('\n')}
+## Objects {#objects}
+
+${objects.join('\n')}`,
   }
 }
 

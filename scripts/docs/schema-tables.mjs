@@ -1,5 +1,4 @@
-/** Schemas of openapi.json as tables. */
-import { escaped, inline } from './markdown.mjs'
+/** Schemas of openapi.json as tables of Markdown. */
 
 /**
  * The parts of JSON Schema and OpenAPI that the document uses.
@@ -13,15 +12,12 @@ import { escaped, inline } from './markdown.mjs'
 /** @param {string} ref */
 const nameOf = (ref) => ref.split('/').at(-1) ?? ref
 
-/** What kind of value a schema asks for, in a few words. @param {Schema} schema @returns {string} HTML */
+/** What kind of value a schema asks for, in a few words. @param {Schema} schema @returns {string} */
 function kind(schema) {
-  if (schema.$ref !== undefined) {
-    const name = nameOf(schema.$ref)
-    return `<a href="#${name}">${name}</a>`
-  }
+  if (schema.$ref !== undefined) return `[${nameOf(schema.$ref)}](#${nameOf(schema.$ref)})`
   if (schema.anyOf) return schema.anyOf.map(kind).join(' or ')
   if (schema.type === 'array') return `list of ${kind(schema.items ?? {})}`
-  return escaped(schema.title ?? schema.type ?? 'anything')
+  return schema.title ?? schema.type ?? 'anything'
 }
 
 /** What a value has to keep to. @param {Schema} schema */
@@ -30,24 +26,26 @@ function bounds({ minimum, maximum, maxLength, maxItems, pattern, default: other
   if (minimum !== undefined && maximum !== undefined) parts.push(`${minimum} to ${maximum}`)
   if (maxLength !== undefined) parts.push(`at most ${maxLength} characters`)
   if (maxItems !== undefined) parts.push(`at most ${maxItems}`)
-  if (pattern !== undefined) parts.push(`matches <code>${escaped(pattern)}</code>`)
-  if (otherwise !== undefined) parts.push(`default ${escaped(JSON.stringify(otherwise))}`)
+  if (pattern !== undefined) parts.push(`matches \`${pattern}\``)
+  if (otherwise !== undefined) parts.push(`default \`${JSON.stringify(otherwise)}\``)
   return parts.join(', ')
 }
 
-/** @param {string} caption @param {string[]} rows */
-const table = (caption, rows) =>
-  `<div class="table fields" tabindex="0"><table><caption>${caption}</caption><tbody>${rows.join('')}</tbody></table></div>`
+/** @param {string} caption of what is named in the first column @param {string[][]} rows */
+const table = (caption, rows) => {
+  const lines = [[caption, 'Type', 'Meaning'], ['---', '---', '---'], ...rows].map(
+    (cells) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|').replace(/\s+/g, ' ')).join(' | ')} |`,
+  )
+  return `${lines.join('\n')}\n\n`
+}
 
-/** @param {string} name @param {string} type HTML @param {string} said HTML */
-const row = (name, type, said) =>
-  `<tr><th scope="row"><code>${escaped(name)}</code></th><td>${type}</td><td>${said}</td></tr>`
+/** @param {string} name @param {string} type @param {string} said */
+const row = (name, type, said) => [`\`${name}\``, type, said]
 
-/** @param {Schema} schema @param {boolean} required @param {string} [description] */
-function words(schema, required, description = schema.description) {
+/** @param {Schema} schema @param {boolean} required @param {string} [said] */
+function words(schema, required, said = schema.description ?? '') {
   const limits = bounds(schema)
-  const must = required ? '<strong>required</strong> ' : ''
-  const said = description === undefined ? '' : inline(description)
+  const must = required ? '**required** ' : ''
   return `${must}${said}${limits === '' ? '' : said === '' ? limits : ` (${limits})`}`
 }
 
@@ -56,7 +54,7 @@ export const parameters = (given) =>
   given.length === 0
     ? ''
     : table(
-        'Parameters',
+        'Parameter',
         given.map(({ name, in: place, required, description, schema }) =>
           row(name, `${kind(schema)}, in the ${place}`, words(schema, required, description)),
         ),
@@ -75,23 +73,22 @@ export function propertiesOf(caption, schema, schemas = {}) {
 /** @param {Record<string, Answer>} responses */
 export const answers = (responses) =>
   table(
-    'Answers',
+    'Answer',
     Object.entries(responses).map(([status, { description, content = {} }]) => {
       const kinds = Object.values(content).map(({ schema }) => kind(schema))
-      return row(status, kinds.join(' or '), inline(description))
+      return row(status, kinds.join(' or '), description)
     }),
   )
 
 /** @param {string} name @param {Schema} schema */
 export function objectSection(name, schema) {
-  const said = schema.description === undefined ? '' : `<p>${inline(schema.description)}</p>`
   const events = Object.entries(schema['x-events'] ?? {})
   const listed =
     events.length === 0
       ? ''
       : table(
-          'Events',
+          'Event',
           events.map(([type, data]) => row(type, kind(data), '')),
         )
-  return `<section aria-labelledby="${name}"><h3 id="${name}"><a href="#${name}">${name}</a></h3>${said}${propertiesOf('Properties', schema)}${listed}</section>`
+  return `### ${name} {#${name}}\n\n${schema.description ?? ''}\n\n${propertiesOf('Property', schema)}${listed}`
 }

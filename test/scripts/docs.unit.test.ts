@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { parseHTML } from 'linkedom'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { GROUPS, written } from '../../scripts/docs/pages.mjs'
-import { buildSite } from '../../scripts/docs.mjs'
+import { buildSite, withKey } from '../../scripts/docs.mjs'
 import { passages } from '../../scripts/sample.mjs'
 
 const ROOT = join(import.meta.dirname, '../..')
@@ -17,15 +17,18 @@ interface Page {
 }
 
 const pages = new Map<string, Page>()
-let files: Map<string, Uint8Array>
+let files: Map<string, string | Uint8Array>
 
-const decode = (bytes: Uint8Array | undefined) => new TextDecoder().decode(bytes)
+const textOf = (path: string) => Buffer.from(files.get(path) ?? '').toString()
+/** Without what the generator adds to headings and code. */
+const wordsOf = (element: { textContent: string | null }) =>
+  (element.textContent ?? '').replace(/\u200b/g, '').trim()
 
 beforeAll(async () => {
-  files = await buildSite('a-page-key')
-  for (const [path, bytes] of files) {
+  files = await buildSite()
+  for (const path of files.keys()) {
     if (!path.endsWith('.html')) continue
-    const text = decode(bytes)
+    const text = textOf(path)
     const { document } = parseHTML(text)
     const all = (selector: string, name: string) =>
       [...document.querySelectorAll(selector)].map((each) => each.getAttribute(name) ?? '')
@@ -51,22 +54,22 @@ describe('the site', () => {
   })
 
   test('begins with tutorials, then guides, then the reference, then the decisions', () => {
-    const headings = [...pages.get('/docs/')!.document.querySelectorAll('#menu h2')].map(
-      (each) => each.textContent,
-    )
+    const headings = [...pages.get('/docs/')!.document.querySelectorAll('.VPSidebar h2')].map(wordsOf)
     expect(headings).toEqual(['Tutorials', 'Guides', 'Reference', 'Decisions', 'API'])
   })
 
   test('links to pages and headings that are there', () => {
     const lost: string[] = []
-    for (const [address, { links, ids, document }] of pages) {
+    for (const [address, { links, document }] of pages) {
       const sources = [...document.querySelectorAll('img[src], script[src]')].map(
         (each) => each.getAttribute('src') ?? '',
       )
       for (const link of [...links, ...sources]) {
-        if (/^https?:/.test(link) || link === '/') continue
-        const [path = '', fragment] = link.split('#')
-        const target = path === '' ? { ids } : pages.get(path)
+        if (/^https?:/.test(link)) continue
+        const { pathname, hash } = new URL(link, `http://localhost${address}`)
+        const [path, fragment] = [pathname, hash === '' ? undefined : hash.slice(1)]
+        if (path === '/') continue
+        const target = pages.get(path)
         const file = path.startsWith('/docs/') ? files.has(path.slice('/docs/'.length)) : false
         const isThere = target
           ? fragment === undefined || target.ids.includes(decodeURIComponent(fragment))
@@ -96,24 +99,27 @@ describe('the site', () => {
       expect(document.querySelectorAll('script:not([src]), style').length, address).toBe(0)
       expect(text.replace(/<pre.*?<\/pre>/gs, ''), address).not.toMatch(/<[^>]+\s(style|on\w+)=/)
     }
+    for (const [path] of files) if (path.endsWith('.css')) expect(textOf(path), path).not.toContain('data:')
   })
 
   test('leads from each page to the next, and back', () => {
     const order = GROUPS.flatMap((group) => group.names)
     const at = order.indexOf('guides/website')
     const page = pages.get('/docs/guides/website')!.document
-    expect(page.querySelector('.pager [rel=prev]')?.getAttribute('href')).toBe(`/docs/${order[at - 1]}`)
-    expect(page.querySelector('.pager [rel=next]')?.getAttribute('href')).toBe(`/docs/${order[at + 1]}`)
+    expect(page.querySelector('.pager-link.prev')?.getAttribute('href')).toBe(`/docs/${order[at - 1]}`)
+    expect(page.querySelector('.pager-link.next')?.getAttribute('href')).toBe(`/docs/${order[at + 1]}`)
   })
 
   test('keeps the Markdown beside each page, and lists all for programs', () => {
-    expect(decode(files.get('keys.md'))).toBe(readFileSync(join(ROOT, 'docs/keys.md'), 'utf8'))
-    expect(decode(files.get('llms.txt'))).toContain('](/docs/keys): ')
+    expect(textOf('keys.md')).toBe(readFileSync(join(ROOT, 'docs/keys.md'), 'utf8'))
+    expect(textOf('llms.txt')).toContain('](/docs/keys): ')
   })
 
-  test('carries the page key that it was built with, and none by itself', async () => {
-    expect(pages.get('/docs/keys')!.text).toContain('<meta name="parley-key" content="a-page-key">')
-    expect(decode((await buildSite()).get('keys.html'))).not.toContain('parley-key')
+  test('carries the page key that it was built with, and none by itself', () => {
+    const { text } = pages.get('/docs/keys')!
+    expect(text).not.toContain('parley-key')
+    const { document } = parseHTML(withKey(text, 'a-page-"key"'))
+    expect(document.querySelector('head meta[name=parley-key]')?.getAttribute('content')).toBe('a-page-"key"')
   })
 
   test('has the place that each passage of the sample links to', () => {
@@ -127,7 +133,7 @@ describe('the site', () => {
 
   test('shows the sources of all examples', () => {
     const { document } = pages.get('/docs/examples')!
-    const shown = [...document.querySelectorAll('h2 a')].map((each) => each.textContent)
+    const shown = [...document.querySelectorAll('.vp-doc h2')].map(wordsOf)
     expect(shown).toEqual(
       expect.arrayContaining(readdirSync(join(ROOT, 'examples')).filter((file) => file !== 'README.md')),
     )

@@ -1,4 +1,4 @@
-/** "Ask about this page": the chat widget, loaded when the first question is asked. */
+/** The chat widget over the documentation, loaded when the first question is asked. */
 import { pageKey } from './key.js'
 
 /** @typedef {HTMLElement & { show(): void, ask(question: string): Promise<void> }} Chat */
@@ -6,11 +6,11 @@ import { pageKey } from './key.js'
 /** @type {Promise<Chat> | undefined} */
 let opening
 
-/** @param {string} page its title */
-async function open(page) {
-  // An address at run time: esbuild leaves the widget's own script alone.
+/** @param {(said: string) => void} note */
+async function open(note) {
+  // An address at run time: the widget's own script is no part of the documentation's.
   const script = '/widget/parley-chat.js'
-  await import(script)
+  await import(/* @vite-ignore */ script)
   const chat = /** @type {Chat} */ (document.createElement('parley-chat'))
   const attributes = {
     assistant: 'default',
@@ -18,9 +18,16 @@ async function open(page) {
     mode: 'panel',
     'no-launcher': '',
     heading: 'Ask the documentation',
-    welcome: `What do you want to know about “${page}”?`,
+    welcome: 'What do you want to know about Parley?',
   }
   for (const [name, value] of Object.entries(attributes)) chat.setAttribute(name, value)
+  // A slash that is typed in a question opens no search.
+  chat.addEventListener('keydown', (event) => event.key === '/' && event.stopPropagation())
+  document.addEventListener('parley-error', () =>
+    note(
+      'This server could not answer. It needs an assistant `default` over the documentation: `npm start` makes one, and so does `npm run deploy -- --sample`.',
+    ),
+  )
   document.body.append(chat)
   return chat
 }
@@ -37,38 +44,21 @@ export function aboutPage(question, page) {
   return names ? question : `${question} (${page.replace(/^The /, '')})`
 }
 
-export function mountAsk() {
-  const form = document.querySelector('[data-ask-form]')
-  const note = document.querySelector('[data-ask-note]')
-  if (!(form instanceof HTMLFormElement) || !note) return
-  const page = form.dataset.page ?? ''
-  const ask = async (/** @type {string} */ question) => {
-    if (pageKey() === '') {
-      note.textContent = 'Asking needs an API key. Open the console, enter one, and come back.'
-      return
-    }
-    try {
-      opening ??= open(page)
-      const chat = await opening
-      chat.show()
-      if (question.trim() !== '') await chat.ask(aboutPage(question.trim(), page))
-    } catch {
-      opening = undefined
-      note.textContent = 'The chat could not be loaded. Is Parley running?'
-    }
+/**
+ * Asks in the chat, or only shows it where there is no question.
+ * @param {string} question
+ * @param {string} page its title
+ * @param {(said: string) => void} note takes why there is no answer, as a sentence for the reader
+ */
+export async function ask(question, page, note) {
+  if (pageKey() === '') return note('Asking needs an API key. Open the console, enter one, and come back.')
+  try {
+    opening ??= open(note)
+    const chat = await opening
+    chat.show()
+    if (question.trim() !== '') await chat.ask(aboutPage(question.trim(), page))
+  } catch {
+    opening = undefined
+    note('The chat could not be loaded. Is Parley running?')
   }
-  document.addEventListener('parley-error', () => {
-    note.textContent =
-      'This server could not answer. It needs an assistant `default` over the documentation: `npm start` makes one, and so does `npm run deploy -- --sample`.'
-  })
-  form.addEventListener('submit', (event) => {
-    event.preventDefault()
-    const field = form.elements.namedItem('question')
-    if (!(field instanceof HTMLInputElement)) return
-    const question = field.value
-    field.value = ''
-    ask(question)
-  })
-  for (const button of document.querySelectorAll('[data-ask]'))
-    button.addEventListener('click', () => ask(button.textContent ?? ''))
 }

@@ -1,3 +1,15 @@
-/** Light or dark as it was chosen here before, set before the page is first shown. */
-const chosen = localStorage.getItem('parley.theme')
-if (chosen === 'light' || chosen === 'dark') document.documentElement.dataset.theme = chosen
+/** VitePress's own theme, with "Ask about this page" below each page, and forms that try the routes of the reference. */
+import DefaultTheme from 'vitepress/theme-without-fonts'
+import { h } from 'vue'
+import AskPage from './AskPage.vue'
+import TryIt from './TryIt.vue'
+import './style.css'
+
+/** @type {import('vitepress').Theme} */
+export default {
+  ...DefaultTheme,
+  Layout: () => h(DefaultTheme.Layout, null, { 'doc-footer-before': () => h(AskPage) }),
+  enhanceApp: ({ app }) => {
+    app.component('TryIt', TryIt)
+  },
+}
