@@ -64,6 +64,7 @@ export default /** @type {import('vitepress').UserConfig<import('vitepress').Def
   base: BASE,
   cleanUrls: true,
   metaChunk: true,
+  router: { prefetchLinks: false }, // it would load all pages that the navigation has in sight
   ignoreDeadLinks: 'localhostLinks',
   markdown,
   appearance: { storageKey: 'parley.theme', disableTransition: false }, // which it does by a <style>
