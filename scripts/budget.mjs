@@ -45,8 +45,7 @@ const gzipped = (file) => gzipSync(readFileSync(file)).length / 1000
 
 try {
   const config = unstable_readConfig({ config: join(root, 'wrangler.toml') }, { hideWarnings: true })
-  const parley = await bundle('src/index.ts')
-  const bare = await bundle('scripts/budget/bare.mjs')
+  const [parley, bare] = await Promise.all([bundle('src/index.ts'), bundle('scripts/budget/bare.mjs')])
 
   const modules = readdirSync(dirname(parley)).filter((name) => /\.(?:wasm|mjs)$/.test(name))
   const size = modules.reduce((sum, name) => sum + gzipped(join(dirname(parley), name)), gzipped(parley))
