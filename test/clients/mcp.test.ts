@@ -1,7 +1,4 @@
-/** The Model Context Protocol, by the official SDK's client and the Inspector's command line over real sockets. */
-import { execFile } from 'node:child_process'
-import { join } from 'node:path'
-import { promisify } from 'node:util'
+/** The Model Context Protocol, by the official SDK's client over real sockets; inspector.full.test.ts has the Inspector's command line. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createAssistant, createModel, createShows, KEY, request, unique, url } from './harness'
 import { type Llm, startLlm } from './llm'
@@ -241,33 +238,5 @@ describe('the wire', () => {
     const question = rpc('tools/call', { name: 'ask', arguments: { question: 'a whole answer' } })
     const { json } = await post(question, { accept: 'application/json' })
     expect(json.result.structuredContent.answer).toBe('You asked: a whole answer')
-  })
-})
-
-describe("the Inspector's command line", () => {
-  const launcher = join(
-    import.meta.dirname,
-    '../../node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js',
-  )
-  const inspect = async (method: string, ...args: string[]) => {
-    const server = [
-      `${url}/mcp/${assistant}`,
-      '--transport',
-      'http',
-      '--header',
-      `Authorization: Bearer ${KEY}`,
-    ]
-    const command = [launcher, '--cli', ...server, '--method', method, ...args]
-    const { stdout } = await promisify(execFile)(process.execPath, command)
-    return JSON.parse(stdout)
-  }
-
-  test('lists tools and documents, and asks', async () => {
-    const { tools } = await inspect('tools/list')
-    expect(tools.map(({ name }: { name: string }) => name)).toContain('ask')
-    const { resources } = await inspect('resources/list')
-    expect(resources).toHaveLength(5)
-    const asked = await inspect('tools/call', '--tool-name', 'ask', '--tool-arg', 'question=an action series')
-    expect(asked.structuredContent.answer).toBe('You asked: an action series')
   })
 })
