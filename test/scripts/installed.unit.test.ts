@@ -65,11 +65,16 @@ describe('after an update that needs more packages', () => {
   })
 })
 
-it('a Node that is too old is told from one that will do', async () => {
+describe('a Node that is too old', () => {
   const old = `data:text/javascript,Object.defineProperty(process,'versions',{value:{...process.versions,node:'20.1.0'}})`
-  const script = join(root, 'scripts/installed.mjs')
-  const { code, output } = await run(process.execPath, '--import', old, script)
-  expect(code).toBe(1)
-  expect(output).toMatch(/^This is Node 20\.1\.0, and .* 22 or newer\. Run them with npm .*\n$/)
-  expect(await run(process.execPath, script)).toEqual({ code: 0, output: '' })
+
+  it.each(['installed', 'openapi', 'models'])('is told by scripts/%s.mjs, in one line', async (name) => {
+    const { code, output } = await run(process.execPath, '--import', old, join(root, `scripts/${name}.mjs`))
+    expect(code).toBe(1)
+    expect(output).toMatch(/^This is Node 20\.1\.0, and .* 22 or newer\. Run them with npm .*\n$/)
+  })
+
+  it('is told from one that will do', async () => {
+    expect(await run(process.execPath, join(root, 'scripts/installed.mjs'))).toEqual({ code: 0, output: '' })
+  })
 })
