@@ -12,8 +12,6 @@ const LINKS_OF_MENU = 4
 const HEADINGS = 'h1, h2, h3, h4, h5, h6'
 /** A place of a page, as a selector can hold it. */
 const CSS_ID = /^#([^"\\\s]+)$/
-/** Node.DOCUMENT_POSITION_FOLLOWING (DOM, 4.4) */
-const FOLLOWING = 4
 
 const NAVIGATION = '[role="navigation"], [role="search"], [role="contentinfo"]'
 /** Links to the pages around (DocBook, Texinfo), and characters beside each: "Previous: " and a comma. */
@@ -57,17 +55,35 @@ const BESIDE =
 /** Deeper than this lies no container of all that a page says. */
 const DEEPEST = 32
 
-/** The innermost element that holds most of what a part says without links. @param {Element} whole */
+/** What a page lays its content out with. */
+const CONTAINERS = 'div, section, article, main, center, form'
+/** What a menu does not have. */
+const CONTENT = `${HEADINGS}, table, pre, dl, p + ul, p + ol`
+
+/** The innermost element that holds most of what a part says without links, and all of its headings. @param {Element} whole */
 function mostOf(whole) {
   const most = MOST_OF_PAGE * proseLength(whole)
   let part = whole
   for (let depth = 0; depth < DEEPEST; depth += 1) {
     const inner = [...part.children].find((each) => proseLength(each) >= most)
-    if (!inner || !/^(?:DIV|SECTION|ARTICLE|CENTER|TABLE|TBODY|TR|TD|FORM|MAIN)$/i.test(inner.nodeName)) break
-    part = inner
+    // A table that lays out a page has its headings in one cell.
+    const cell = (inner?.matches('table') ? cellsOf(inner) : []).find(
+      (each) => proseLength(each) >= most && each.querySelector(HEADINGS),
+    )
+    const next = cell ?? (inner?.matches(CONTAINERS) ? inner : undefined)
+    if (!next) break
+    // What the rest has of content would be lost.
+    if (!cell && part.querySelectorAll(CONTENT).length > next.querySelectorAll(CONTENT).length) break
+    part = next
   }
   return part
 }
+
+/** The cells of a table, and not of those within it. @param {Element} table */
+const cellsOf = (table) =>
+  [...table.children]
+    .flatMap((each) => (each.nodeName === 'TR' ? [each] : [...each.children]))
+    .flatMap((row) => [...row.children])
 
 /** Characters of an element that are in no link: menus have few. @param {Element} part */
 const proseLength = (part) => collapse(part.textContent ?? '').length - linkedLength(part)
@@ -81,14 +97,19 @@ function removeMenus(part) {
   const around = [...part.querySelectorAll(AROUND)].filter(standsInMenu)
   for (const link of around) link.remove()
   for (const list of part.querySelectorAll('ul, ol')) if (isContents(list)) list.remove()
-  const begin = [...part.querySelectorAll('p, pre, dd')].find(
-    (each) => collapse(each.textContent ?? '').length - linkedLength(each) >= PARAGRAPH,
-  )
-  for (const list of part.querySelectorAll('ul, ol')) {
-    const isAbove = begin && list.compareDocumentPosition(begin) & FOLLOWING
-    if (!isAbove || list.querySelectorAll('a').length < LINKS_OF_MENU) continue
-    if (linkedLength(list) >= MOST_OF_PAGE * collapse(list.textContent ?? '').length) list.remove()
+  // In the order of the page: linkedom's compareDocumentPosition is wrong for elements of different parents.
+  for (const each of part.querySelectorAll('p, pre, dd, ul, ol')) {
+    const isText = each.matches('p, pre, dd')
+    if (isText && proseLength(each) >= PARAGRAPH) break
+    if (isText || each.querySelectorAll('a').length < LINKS_OF_MENU || isIntroduced(each)) continue
+    if (linkedLength(each) >= MOST_OF_PAGE * collapse(each.textContent ?? '').length) each.remove()
   }
+}
+
+/** Whether a sentence leads to a list: "Among them are:". @param {Element} list */
+const isIntroduced = (list) => {
+  const before = list.previousElementSibling
+  return before?.nodeName === 'P' && /[:\uff1a]\s*$/.test(before.textContent ?? '')
 }
 
 /** Whether a link stands among links, and in no sentence. @param {Element} link */

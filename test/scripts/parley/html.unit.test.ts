@@ -355,3 +355,23 @@ test('a page that Sphinx has no name for goes by its path', () => {
   const page = `<html><head><title>&lt;no title&gt; &#8212; Black 23.1</title></head><body><div role="main"><p>${SAID}</p></div></body></html>`
   expect(readPage(page, ADDRESS).article.title).toBe('Backup')
 })
+
+test('links above the first paragraph are a menu, and links that a sentence leads to are not', () => {
+  const links = ['a', 'b', 'c', 'd'].map((name) => `<li><a href="${name}.html">${name}</a></li>`).join('')
+  const menu = `<ul>${links.replaceAll('.html', '-menu.html')}</ul>`
+  const { text } = readPage(
+    `<html><body><main><div><div>${menu}</div></div><p>See also:</p><ul>${links}</ul><section><div><p>${SAID}</p></div></section><div><p>Of these:</p>${menu.replaceAll('menu', 'later')}</div></main></body></html>`,
+    ADDRESS,
+  ).article
+  expect(text).not.toContain('menu')
+  expect(text).toMatch(/guide\/d\.html/)
+  expect(text).toMatch(/d-later\.html/)
+})
+
+test('a table that is all of a page stays one, and one that lays out a page does not', () => {
+  const rows = `<tr><td>Depth</td><td>12 metres</td></tr><tr><td>Width</td><td>${SAID}</td></tr>`
+  const table = (inner: string) =>
+    readPage(`<html><body><table>${inner}</table></body></html>`, ADDRESS).article.text
+  expect(table(rows)).toMatch(/\| Depth *\| 12 metres *\|/)
+  expect(table(`<tr><td>Menu</td><td><h1>Old</h1>${section('a', '')}</td></tr>`)).toMatch(/^## a/)
+})
