@@ -98,11 +98,12 @@ function removeMenus(part) {
   for (const link of around) link.remove()
   for (const list of part.querySelectorAll('ul, ol')) if (isContents(list)) list.remove()
   // In the order of the page: linkedom's compareDocumentPosition is wrong for elements of different parents.
-  for (const each of part.querySelectorAll('p, pre, dd, ul, ol')) {
-    const isText = each.matches('p, pre, dd')
-    if (isText && proseLength(each) >= PARAGRAPH) break
-    if (isText || each.querySelectorAll('a').length < LINKS_OF_MENU || isIntroduced(each)) continue
-    if (linkedLength(each) >= MOST_OF_PAGE * collapse(each.textContent ?? '').length) each.remove()
+  const blocks = [...part.querySelectorAll('p, pre, dd, ul, ol')]
+  const begin = blocks.findIndex((each) => each.matches('p, pre, dd') && proseLength(each) >= PARAGRAPH)
+  for (const list of blocks.slice(0, Math.max(0, begin))) {
+    if (!list.matches('ul, ol') || list.querySelectorAll('a').length < LINKS_OF_MENU || isIntroduced(list))
+      continue
+    if (linkedLength(list) >= MOST_OF_PAGE * collapse(list.textContent ?? '').length) list.remove()
   }
 }
 

@@ -366,6 +366,10 @@ test('links above the first paragraph are a menu, and links that a sentence lead
   expect(text).not.toContain('menu')
   expect(text).toMatch(/guide\/d\.html/)
   expect(text).toMatch(/d-later\.html/)
+  // An index has no paragraph.
+  expect(
+    readPage(`<html><body><main><h1>Index</h1>${menu.repeat(9)}</main></body></html>`, ADDRESS).article.text,
+  ).toContain('menu')
 })
 
 test('a table that is all of a page stays one, and one that lays out a page does not', () => {
