@@ -38,6 +38,27 @@ export function linesOutsideCode(markdown) {
 }
 
 /**
+ * Text as Markdown in which nothing is an element of HTML, but in blocks of code: `<style>` in a manual would hide all behind it
+ * where it is shown.
+ * @param {string} text
+ */
+export function withoutElements(text) {
+  let fence = ''
+  return text
+    .split('\n')
+    .map((line) => {
+      const mark = /^ {0,3}(`{3,}|~{3,})/.exec(line)?.[1]
+      if (mark && fence === '') fence = mark
+      else if (mark?.startsWith(fence)) fence = ''
+      return fence === '' ? line.replace(ELEMENT, '\\<') : line
+    })
+    .join('\n')
+}
+
+/** What would begin an element, a comment or an instruction. */
+export const ELEMENT = /<(?=[a-z/!?])/gi
+
+/**
  * The title of a Markdown text: its first heading, outside of code.
  * @param {string} markdown
  * @returns {string | undefined}

@@ -2,7 +2,7 @@
 import { strikethrough, taskListItems } from '@joplin/turndown-plugin-gfm'
 import { parseHTML } from 'linkedom/worker'
 import Turndown from 'turndown'
-import { titleOfPath } from './article.mjs'
+import { ELEMENT, titleOfPath } from './article.mjs'
 import { mathsIn, namePlaces, plainBlocks, removeHidden } from './html-blocks.mjs'
 import { codeRules } from './html-code.mjs'
 import { collapse, mainContent, mainOf } from './html-main.mjs'
@@ -107,7 +107,7 @@ const escapeMarks = (text) =>
     .replace(/(?<=[\p{L}\p{N}])\\_(?=[\p{L}\p{N}])/gu, '_')
     .replace(/(?<=\s)\\\*(?=\s)/g, '*')
     .replace(/(?<=\S\s*)\\\[([^^[\]\\][^[\]\\]*)\\\](?=\s*[^\s([:])/g, '[$1]')
-    .replace(/<(?=[a-z/!?])/gi, '\\<')
+    .replace(ELEMENT, '\\<')
 
 /**
  * HTML as Markdown.

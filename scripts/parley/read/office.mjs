@@ -1,6 +1,6 @@
 /** Files of many parts in one archive: spreadsheets, slides and books. */
 import { all, openArchive, targetsOf, textOf, within, xmlIn } from './archive.mjs'
-import { ownTitle, titleOfPath } from './article.mjs'
+import { ownTitle, titleOfPath, withoutElements } from './article.mjs'
 import { bodyToMarkdown } from './html.mjs'
 import { fenced } from './html-code.mjs'
 import { writtenTable } from './html-tables.mjs'
@@ -270,7 +270,10 @@ export async function readPptx(bytes, path) {
   const core = archive.has('docProps/core.xml') ? await xmlIn(archive, 'docProps/core.xml') : undefined
   const named = core && textOf(all(core, 'dc:title')[0])
   const title = ownTitle(named) ?? parts.find((part) => part.title)?.title
-  return { article: { title: title || titleOfPath(path), text }, ...(hidden.length > 0 && { hidden }) }
+  return {
+    article: { title: title || titleOfPath(path), text: withoutElements(text) },
+    ...(hidden.length > 0 && { hidden }),
+  }
 }
 
 /**

@@ -1,5 +1,5 @@
 /** Reads a PDF: its lines and bookmarks with pdf.js, its paragraphs and headings by `pdf-lines.mjs`. */
-import { ownTitle, titleOfPath } from './article.mjs'
+import { ownTitle, titleOfPath, withoutElements } from './article.mjs'
 import { markdownOf, printedTitle } from './pdf-lines.mjs'
 import { linesOf } from './pdf-text.mjs'
 
@@ -33,7 +33,7 @@ export async function readPdf(bytes, path) {
   }
   const { info } = await pdf.getMetadata()
   await pdf.loadingTask.destroy()
-  const text = markdownOf(pages)
+  const text = withoutElements(markdownOf(pages))
   if (text === '') {
     throw new Error('it holds no text, only pictures of pages: have a text recognition (OCR) read it first')
   }

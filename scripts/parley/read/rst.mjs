@@ -97,7 +97,8 @@ export async function readRst(text, path) {
   const plain = plainRst(text.replaceAll('\t', '        '))
   let markdown = ''
   try {
-    markdown = bodyToMarkdown(new RstToHtmlCompiler().compile(plain).body)
+    const { body } = new RstToHtmlCompiler().compile(plain)
+    markdown = bodyToMarkdown(body.replace(/<span class="literal">(.*?)<\/span>/gs, '<code>$1</code>'))
   } catch {
     // What it refuses is read as text, below, which loses nothing but form.
   }

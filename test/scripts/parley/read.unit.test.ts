@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { parseHTML } from 'linkedom'
 import { marked } from 'marked'
 import { expect, test } from 'vitest'
+import { withoutElements } from '../../../scripts/parley/read/article.mjs'
 import { htmlToMarkdown } from '../../../scripts/parley/read/html.mjs'
 import { readContent } from '../../../scripts/parley/read/index.mjs'
 import { changed, handbookDocx, onePagePdf, oneParagraphDocx } from './files'
@@ -372,6 +373,15 @@ test('PDF and DOCX give up their text', async () => {
     article: { text: string }
   }
   expect(docx.text).toBe('Sharks sleep in caves.')
+})
+
+test('a name in angle brackets hides nothing of a PDF, but in code it stays as it is', async () => {
+  expect(await read('guide.pdf', onePagePdf('Set <style> first.'))).toMatchObject({
+    article: { text: '## Page 1 {#page=1}\n\nSet \\<style> first.' },
+  })
+  expect(withoutElements('a <b\n```sh\nrun <name>\n```\n1 < 2 </b>')).toBe(
+    'a \\<b\n```sh\nrun <name>\n```\n1 < 2 \\</b>',
+  )
 })
 
 test('a Word document keeps its title, its chapters and the heads of its tables', async () => {

@@ -19,7 +19,12 @@ test.each([
   [
     'roles, directives and names that only Sphinx knows',
     'Title\n=====\n\nSee :doc:`/birds`, :ref:`the table <tab>` and :py:class:`~a.Heron` [1]_ of |ver|.\n\n.. toctree::\n   :maxdepth: 2\n\n   a\n\n.. only:: html\n\n   Storks nest.\n\n   .. tab-set::\n\n      .. tab-item:: Apple\n\n         Green, of :math:`x`.\n\n.. versionadded:: 3.2\n   As said.\n\n.. py:function:: foo(a)\n   :noindex:\n\n   Does it.\n',
-    'See /birds, the table and Heron of ver.\n\nStorks nest.\n\nApple\n\nGreen, of $x$.\n\nadded 3.2\n\nAs said.\n\nfoo(a)\n\nDoes it.',
+    'See /birds, the table and `Heron` of ver.\n\nStorks nest.\n\nApple\n\nGreen, of $x$.\n\nadded 3.2\n\nAs said.\n\n`foo(a)`\n\nDoes it.',
+  ],
+  [
+    'code in a line, and names in angle brackets',
+    'Title\n=====\n\nGive ``a <b>``, or <name>.\n',
+    'Give `a <b>`, or \\<name>.',
   ],
   [
     'code as it is',
