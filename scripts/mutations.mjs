@@ -31,7 +31,17 @@ const DRAWN = 10
  * @type {Record<string, { worker: string[], clients: string[] }>}
  */
 const ROOMS = {
-  auth: { worker: ['test/auth', 'test/gate'], clients: ['keys', 'mcp-keys', 'visitors', 'wires-visitors'] },
+  auth: {
+    worker: [
+      'test/auth',
+      'test/gate',
+      'test/api/turn-budgets',
+      'test/api/parley/keys',
+      'test/api/typesense/keys',
+      'test/api/helpful-errors',
+    ],
+    clients: ['keys', 'mcp-keys', 'visitors', 'wires-visitors'],
+  },
   turn: {
     worker: ['test/api/turn'],
     clients: ['parley', 'retrieval', 'named-models', 'model-text', 'stream'],

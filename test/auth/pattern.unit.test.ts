@@ -51,6 +51,11 @@ describe('collection patterns', () => {
     expect(collectionPattern('(a|a)*b')('a'.repeat(900))).toBe(false)
   })
 
+  it('matches no name that is longer than names are', () => {
+    expect(collectionPattern('a*')('a'.repeat(1_000))).toBe(true)
+    expect(collectionPattern('a*')('a'.repeat(1_001))).toBe(false)
+  })
+
   it('takes a pattern that would grow too large as a name', () => {
     expect(collectionPattern('((a{99}){99}){99}')('aaa')).toBe(false)
     // No states at all, but a hundred million repetitions of nothing.

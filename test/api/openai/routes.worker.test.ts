@@ -313,8 +313,10 @@ describe('an error', () => {
       code: 'model_not_found',
       message: expect.stringContaining('does not exist'),
     })
-    const [status, body] = await call('GET', '/v1/models/spoken', bearer(pageKey))
-    expect([status, body.error.code]).toEqual([404, 'model_not_found'])
+    for (const name of ['spoken', 'nobody']) {
+      const [status, body] = await call('GET', `/v1/models/${name}`, bearer(pageKey))
+      expect([status, body.error.code]).toEqual([404, 'model_not_found'])
+    }
   })
 
   it.each([

@@ -27,6 +27,15 @@ describe('filters', () => {
     )
   })
 
+  it('take twelve areas, and no more', async () => {
+    const points = await makeCollection([{ name: 'at', type: 'geopoint' }], [{ id: 'a', at: [1, 1] }])
+    const areas = (count: number) => `at:[${Array(count).fill('(1, 1, 2 km)').join(', ')}]`
+    expect(await idsWhere(points.object, areas(12))).toEqual(['a'])
+    expect(await refusal(points, { q: '*', filter_by: areas(13) })).toBe(
+      '400 Filter field `at` takes at most 12 areas.',
+    )
+  })
+
   it('of thousands of clauses take many statements and come to the same', async () => {
     const clauses = fc.sample(anyClause, { numRuns: 1500, seed: 3 })
     for (const kind of ['and', 'or'] as const) {

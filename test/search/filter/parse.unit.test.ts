@@ -136,6 +136,10 @@ describe('parseFilter', () => {
       'The filter is nested too deeply: at most 100 levels are allowed.',
     ],
     [`a:1${' && b:1 || c:1'.repeat(51)}`, 'The filter is nested too deeply: at most 100 levels are allowed.'],
+    [
+      `${'lines.{'.repeat(101)}a:1${'}'.repeat(101)}`,
+      'The filter is nested too deeply: at most 100 levels are allowed.',
+    ],
   ])('refuses %.40s', (text, message) => {
     expect(messageOf(text)).toBe(message)
   })

@@ -1,0 +1,134 @@
+/**
+ * What an import lost of a documentation, and what it says twice: `node --import ./scripts/installed.mjs bench/round-trip.mjs
+ * COLLECTION FOLDER`, after `parley import FOLDER --into COLLECTION`. The words of each page are compared with those of its passages,
+ * and sequences of five of them. Pages are read here by other means than the importer's: HTML as the text of its main part, Markdown as
+ * marked renders it, a PDF as pdf.js tells its text. MDX is compared by its words alone, without names of components and attributes.
+ */
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { parseHTML } from 'linkedom'
+import { marked } from 'marked'
+import { extractText, getDocumentProxy } from 'unpdf'
+
+const [collection = '', folder = ''] = process.argv.slice(2)
+const url = process.env.PARLEY_URL ?? 'http://localhost:8108'
+const key = process.env.PARLEY_API_KEY ?? 'xyz'
+const SEQUENCE = 5
+
+const BLOCKS =
+  'address,article,aside,blockquote,br,caption,dd,details,div,dl,dt,figcaption,figure,footer,h1,h2,h3,h4,h5,h6,header,hr,li,main,ol,p,pre,section,summary,table,td,th,tr,ul'
+const UNSAID = 'script,style,template,noscript,button,nav,svg,head,.headerlink,.linenos,dialog'
+const MAIN = ['main', '[role="main"]', 'article', '.body', 'body']
+
+/** The words that an element shows. */
+function saidBy(element) {
+  for (const each of element.querySelectorAll(UNSAID)) each.remove()
+  for (const each of element.querySelectorAll(BLOCKS)) {
+    each.before(' \n')
+    each.append(' \n')
+  }
+  return element.textContent
+}
+
+const parsed = (html) =>
+  parseHTML(html.includes('<html') ? html : `<html><body>${html}</body></html>`).document
+const textOfHtml = (html) => {
+  const document = parsed(html)
+  return saidBy(MAIN.map((selector) => document.querySelector(selector)).find((found) => found))
+}
+const textOfMarkdown = (markdown) => saidBy(parsed(marked.parse(markdown, { async: false })).body)
+const withoutFrontMatter = (text) => text.replace(/^---\n[\s\S]*?\n---\n/, '')
+/** Text and strings, without tags, names of attributes and of fields, and what follows the language of code. */
+const wordsOfMdx = (text) =>
+  withoutFrontMatter(text)
+    .replace(/^(```\w*).*$/gm, '$1')
+    .replace(/^import .*$/gm, '')
+    .replace(/<\/?[A-Z]\w*|\{\/\*[\s\S]*?\*\/\}|\b\w+(?=\s*[:=]\s*["'`{[])|\b\w+=\{?(?:true|false)\}?/g, ' ')
+    .replace(/\]\([^)\s]*\)|href:\s*['"][^'"]*['"]/g, '] ')
+    .replace(/\b\w+: (?:true|false)\b/g, ' ')
+
+const READERS = {
+  html: textOfHtml,
+  md: (text) => textOfMarkdown(withoutFrontMatter(text)),
+  mdx: wordsOfMdx,
+}
+
+/** @returns {Promise<[path: string, text: string][]>} */
+async function pagesOf(path) {
+  if (path.endsWith('.pdf')) {
+    const { text } = await extractText(await getDocumentProxy(new Uint8Array(readFileSync(path))))
+    return [['', text.join('\n')]]
+  }
+  if (!statSync(path).isDirectory()) throw new Error(`${path} is no folder and no PDF`)
+  return readdirSync(path, { recursive: true, encoding: 'utf8' }).flatMap((name) => {
+    const read = READERS[name.slice(name.lastIndexOf('.') + 1)]
+    return read ? [[name, read(readFileSync(join(path, name), 'utf8'))]] : []
+  })
+}
+
+const wordsIn = (text) => text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
+const sequences = (words) =>
+  words.map((_, at) => words.slice(at, at + SEQUENCE).join(' ')).slice(0, 1 - SEQUENCE)
+const counted = (list) => {
+  const counts = new Map()
+  for (const each of list) counts.set(each, (counts.get(each) ?? 0) + 1)
+  return counts
+}
+/** How many of the first are not in the second. */
+const without = (first, second) => {
+  const counts = counted(second)
+  return first.filter((each) => {
+    const left = counts.get(each) ?? 0
+    counts.set(each, left - 1)
+    return left <= 0
+  })
+}
+
+/** The passages of a page as it was: each with those of its headings that the one before did not have. */
+function saidOf(passages) {
+  let last = []
+  return passages
+    .sort((a, b) => a.parley_part - b.parley_part)
+    .map(({ title, heading, text }) => {
+      const path = heading ? heading.split(' > ') : [title]
+      const shared = path.findIndex((each, at) => each !== last[at])
+      last = path
+      return `${path.slice(shared < 0 ? path.length : shared).join('\n')}\n${textOfMarkdown(text)}`
+    })
+    .join('\n')
+}
+
+const exported = await fetch(`${url}/collections/${collection}/documents/export`, {
+  headers: { 'x-typesense-api-key': key },
+})
+if (!exported.ok) throw new Error(await exported.text())
+const lines = (await exported.text()).split('\n').filter((line) => line !== '')
+const passages = Object.groupBy(
+  lines.map((line) => JSON.parse(line)),
+  (document) => document.parley_page,
+)
+
+const sums = { words: 0, lost: 0, more: 0, sequences: 0, lostSequences: 0, missing: [] }
+for (const [path, text] of await pagesOf(folder)) {
+  const ids = Object.keys(passages).filter((id) => path === '' || id === path || id.endsWith(`/${path}`))
+  const id = ids.sort((a, b) => a.length - b.length)[0]
+  if (id === undefined) {
+    sums.missing.push(path)
+    continue
+  }
+  const [words, said] = [wordsIn(text), wordsIn(saidOf(passages[id]))]
+  const lost = without(words, said)
+  if (process.env.BENCH_SHOW && lost.length > 0)
+    console.log(`${relative('.', path)}: ${lost.slice(0, 40).join(' ')}`)
+  sums.words += words.length
+  sums.lost += lost.length
+  sums.more += without(said, words).length
+  sums.sequences += sequences(words).length
+  sums.lostSequences += without(sequences(words), sequences(said)).length
+}
+const share = (part, of) => `${((100 * part) / of).toFixed(2)}%`
+console.log(
+  `${collection}: ${sums.words} words, ${share(sums.lost, sums.words)} lost, ${share(sums.more, sums.words)} more; ` +
+    `${share(sums.lostSequences, sums.sequences)} of the sequences of ${SEQUENCE} lost or moved` +
+    (sums.missing.length > 0 ? `; not imported: ${sums.missing.join(', ')}` : ''),
+)
