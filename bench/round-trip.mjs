@@ -38,19 +38,23 @@ const textOfHtml = (html) => {
 }
 const textOfMarkdown = (markdown) => saidBy(parsed(marked.parse(markdown, { async: false })).body)
 const withoutFrontMatter = (text) => text.replace(/^---\n[\s\S]*?\n---\n/, '')
-/** Text and strings, without tags, names of attributes and of fields, and what follows the language of code. */
-const wordsOfMdx = (text) =>
-  withoutFrontMatter(text)
-    .replace(/^(```\w*).*$/gm, '$1')
-    .replace(/^import .*$/gm, '')
-    .replace(/<\/?[A-Z]\w*|\{\/\*[\s\S]*?\*\/\}|\b\w+(?=\s*[:=]\s*["'`{[])|\b\w+=\{?(?:true|false)\}?/g, ' ')
-    .replace(/\]\([^)\s]*\)|href:\s*['"][^'"]*['"]/g, '] ')
-    .replace(/\b\w+: (?:true|false)\b/g, ' ')
+/** Text and strings, without tags, names of attributes and of fields, and addresses. */
+const textOfMdx = (text) =>
+  textOfMarkdown(
+    withoutFrontMatter(text)
+      .replace(/^(```\w*).*$/gm, '$1')
+      .replace(/^import .*$/gm, '')
+      .replace(
+        /<\/?[A-Z]\w*|\{\/\*[\s\S]*?\*\/\}|\b\w+(?=\s*[:=]\s*["'`{[])|\b\w+=\{?(?:true|false)\}?/g,
+        ' ',
+      )
+      .replace(/\b(?:href|link):\s*['"][^'"]*['"]|\b\w+: (?:true|false)\b/g, ' '),
+  )
 
 const READERS = {
   html: textOfHtml,
   md: (text) => textOfMarkdown(withoutFrontMatter(text)),
-  mdx: wordsOfMdx,
+  mdx: textOfMdx,
 }
 
 /** @returns {Promise<[path: string, text: string][]>} */

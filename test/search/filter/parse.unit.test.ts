@@ -144,6 +144,12 @@ describe('parseFilter', () => {
     expect(messageOf(text)).toBe(message)
   })
 
+  it('counts each level of objects once', () => {
+    const objects = (levels: number) => `${'lines.{'.repeat(levels)}a:1${'}'.repeat(levels)} && b:1`
+    expect(() => parseFilter(objects(98))).not.toThrow()
+    expect(messageOf(objects(101))).toContain('nested too deeply')
+  })
+
   it('takes 4000 clauses of one operator', () => {
     const tree = parseFilter(Array(4000).fill('a:1').join(' || '))
     expect(tree?.kind === 'or' && tree.children.length).toBe(4000)
