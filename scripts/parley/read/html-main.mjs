@@ -10,8 +10,6 @@ const MOST_OF_PAGE = 0.8
 const PARAGRAPH = 60
 const LINKS_OF_MENU = 4
 const HEADINGS = 'h1, h2, h3, h4, h5, h6'
-/** A place of a page, as a selector can hold it. */
-const CSS_ID = /^#([^"\\\s]+)$/
 
 const NAVIGATION = '[role="navigation"], [role="search"], [role="contentinfo"]'
 /** Links to the pages around (DocBook, Texinfo), and characters beside each: "Previous: " and a comma. */
@@ -40,10 +38,11 @@ export function mainOf(document) {
  */
 export function mainContent(document) {
   const main = mainOf(document)
-  for (const each of main) removeMenus(each)
+  const places = placesOf(document)
+  for (const each of main) removeMenus(each, places)
   const isFound = main.some((each) => collapse(each.textContent ?? '').length >= FEW_CHARACTERS)
   if (isFound || !document.body) return main.map((each) => each.innerHTML).join('\n')
-  removeMenus(document.body)
+  removeMenus(document.body, places)
   for (const each of document.body.querySelectorAll(BESIDE)) if (!each.querySelector('h1')) each.remove()
   return mostOf(document.body).innerHTML
 }
@@ -91,12 +90,13 @@ const proseLength = (part) => collapse(part.textContent ?? '').length - linkedLe
 /**
  * Takes away what leads elsewhere and says nothing: what is marked so, and lists of links above the first paragraph.
  * @param {Element} part
+ * @param {Map<string, Element>} places of the page
  */
-function removeMenus(part) {
+function removeMenus(part, places) {
   for (const each of part.querySelectorAll(NAVIGATION)) each.remove()
   const around = [...part.querySelectorAll(AROUND)].filter(standsInMenu)
   for (const link of around) link.remove()
-  for (const list of part.querySelectorAll('ul, ol')) if (isContents(list)) list.remove()
+  for (const list of part.querySelectorAll('ul, ol')) if (isContents(list, places)) list.remove()
   // In the order of the page: linkedom's compareDocumentPosition is wrong for elements of different parents.
   const blocks = [...part.querySelectorAll('p, pre, dd, ul, ol')]
   const begin = blocks.findIndex((each) => each.matches('p, pre, dd') && proseLength(each) >= PARAGRAPH)
@@ -123,22 +123,39 @@ function standsInMenu(link) {
 /**
  * Whether a list is the table of contents of its page: it names headings of the page alone.
  * @param {Element} list
+ * @param {Map<string, Element>} places of the page
  */
-function isContents(list) {
+function isContents(list, places) {
   const links = [...list.querySelectorAll('a[href]')]
   return (
     links.length > 1 &&
-    links.every(leadsToHeading) &&
+    links.every((link) => leadsToHeading(link, places)) &&
     linkedLength(list) >= MOST_OF_PAGE * collapse(list.textContent ?? '').length
   )
 }
 
-/** Whether a link leads to a heading of its page, or to a part that has one. @param {Element} link */
-function leadsToHeading(link) {
+/**
+ * What links of a page can lead to, by its name. Looked for link by link, many lists of links take the square of the page.
+ * @param {Document} document
+ */
+function placesOf(document) {
+  /** @type {Map<string, Element>} */
+  const places = new Map()
+  for (const each of document.querySelectorAll('[id], a[name]')) {
+    const name = each.id || each.getAttribute('name')
+    if (name && !places.has(name)) places.set(name, each)
+  }
+  return places
+}
+
+/**
+ * Whether a link leads to a heading of its page, or to a part that has one.
+ * @param {Element} link
+ * @param {Map<string, Element>} places of the page
+ */
+function leadsToHeading(link, places) {
   const href = link.getAttribute('href') ?? ''
-  if (!href.startsWith('#')) return false
-  const id = CSS_ID.exec(href)?.[1]
-  const target = id && link.ownerDocument.querySelector(`[id="${id}"], a[name="${id}"]`)
+  const target = href.startsWith('#') ? places.get(href.slice(1)) : undefined
   if (!target) return false
   return Boolean(
     target.closest(HEADINGS) ??
