@@ -100,6 +100,8 @@ function linear(math) {
  */
 function labelTabs(document) {
   for (const [lists = '', labels = '', shows = ''] of TABS) {
+    /** The panels in each element around a list: many lists have the same ones around. @type {Map<Element, Element[]>} */
+    const panelsIn = new Map()
     for (const list of document.querySelectorAll(lists)) {
       const tabs = [...list.querySelectorAll(labels)]
       /** @type {Element[]} */
@@ -109,8 +111,8 @@ function labelTabs(document) {
         around && panels.length < tabs.length;
         around = around.parentElement
       ) {
-        const inside = [...around.querySelectorAll(shows)]
-        panels = inside.filter((each) => !inside.some((other) => other !== each && other.contains(each)))
+        panels = panelsIn.get(around) ?? outermost([...around.querySelectorAll(shows)])
+        panelsIn.set(around, panels)
       }
       if (tabs.length === 0 || panels.length === 0) continue
       for (const [at, tab] of tabs.entries()) {
@@ -126,6 +128,14 @@ function labelTabs(document) {
       list.remove()
     }
   }
+}
+
+/** Elements, in the order of the page, that are in no other of them. @param {Element[]} elements */
+function outermost(elements) {
+  /** @type {Element[]} */
+  const outer = []
+  for (const each of elements) if (!outer.at(-1)?.contains(each)) outer.push(each)
+  return outer
 }
 
 /** What a page shows beside code: its language, numbers of lines, and what copies it. */
