@@ -4,8 +4,8 @@
  * end. `--all`, which is `npm run test:all`, runs the files named `*.full.*` too, all cases of the others, new random ones, and the
  * site generators of the examples.
  *
- * The last line is `N passed, N failed`, and before it stands every test that failed. If one file fails while the machine is full,
- * it is run once more by itself; what passes then counts as passed and is named as unsteady. Arguments go to vitest.
+ * The last line is `N passed, N failed`, and before it stands every test that failed. If up to three files fail while the machine
+ * is full, each is run once more by itself; what passes then counts as passed and is named as unsteady. Arguments go to vitest.
  */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -48,8 +48,8 @@ const run = (script, args, { env = {}, isBeside = false } = {}) =>
 
 const isAll = process.argv.includes('--all')
 const args = process.argv.slice(2).filter((argument) => argument !== '--all')
-/** With more failed files than this, the code is at fault and not the load. A test that passes only then wants mending. */
-const MOST_REPEATED = 1
+/** With more failed files than this, the code is at fault and not the load. */
+const MOST_REPEATED = 3
 
 /** Options whose value may be an argument of its own. */
 const WITH_VALUE = ['-t', '--testNamePattern', '--project']
