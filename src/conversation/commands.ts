@@ -101,20 +101,6 @@ export async function tell(state: ConversationState, env: Cloudflare.Env, comman
 
 /** How long a message waits for D1, in milliseconds. After that its object's alarm delivers it. */
 const PATIENCE_MS = 1_500
-/**
- * A running delivery does not include newer records, and each delivery sends only some. So try several times.
- */
-const MOST_DELIVERIES = 10
-
-async function recorded(state: ConversationState, turn: number): Promise<void> {
-  const delivered = async () => {
-    for (let tries = 0; tries < MOST_DELIVERIES && state.records.turns.includes(turn); tries++) {
-      await state.records.deliver()
-    }
-  }
-  await settlesWithin(PATIENCE_MS, delivered())
-}
-
 async function say(
   state: ConversationState,
   env: Cloudflare.Env,
@@ -149,7 +135,8 @@ async function say(
     // This message cost nothing.
     copied: true,
   })
-  const [outcome] = await Promise.all([state.outbox.settle(turn), recorded(state, turn)])
+  const recorded = state.records.deliver().then(() => state.records.deliverRest())
+  const [outcome] = await Promise.all([state.outbox.settle(turn), settlesWithin(PATIENCE_MS, recorded)])
   if (!outcome.ok && !state.closed) {
     state.log.forget(turn)
     state.records.drop(turn)

@@ -198,7 +198,10 @@ export class Conversation extends CountingObject implements ConversationRpc {
       const state = this.#state
       if (!state) return undefined
       const isBehind = state.mayRead(asker) && !state.records.empty
-      if (isBehind) await this.#deliver(state)
+      if (isBehind) {
+        await this.#deliver(state)
+        await state.records.deliverRest()
+      }
       if (!state.mayRead(asker)) throw unknownConversation()
       if (state.records.empty) return isBehind || undefined
       throw new ApiError(503, 'The conversation cannot be read now. Try again later.', RETRY_READING)

@@ -34,6 +34,8 @@ const FIRST_RETRY_MS = 2_000
 const BEGINNING_PATIENCE_MS = 15_000
 /** Records sent in one delivery. */
 const SENT_AT_ONCE = 20
+/** So often a reader waits for one more. */
+const MOST_DELIVERIES = 10
 
 /** The turn number of a conversation's beginning: before its turns, which count from 1. */
 const BEGINNING = 0
@@ -162,6 +164,14 @@ export class Records {
       this.#delivering = undefined
     })
     return this.#delivering
+  }
+
+  /** Goes on after a delivery, which leaves out newer records and sends only some. Stops where D1 fails. */
+  async deliverRest(): Promise<void> {
+    for (let tries = 0; tries < MOST_DELIVERIES && !this.empty && !this.closed; tries++) {
+      if (this.#failures > 0) return
+      await this.deliver()
+    }
   }
 
   /** Settles when no delivery is running any more. */

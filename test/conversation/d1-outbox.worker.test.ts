@@ -54,6 +54,24 @@ describe('D1 out of reach', () => {
     expect(await stub(id).recorded(asker)).toEqual({ ok: true, value: undefined })
   })
 
+  it('is told of a turn that ended while it was told of an earlier one, before the reader is answered', async () => {
+    const request = await asking(QUESTION)
+    const { conversationId: id, asker } = request
+    await withoutTables(TABLES, async () => void (await take(request)))
+    const send = turns.recordTurn
+    const first = Promise.withResolvers<void>()
+    const sent = vi.spyOn(turns, 'recordTurn').mockImplementationOnce(async (...record) => {
+      await first.promise
+      return send(...record)
+    })
+    const asked = stub(id).recorded(asker)
+    await expect.poll(() => sent.mock.calls.length).toBe(1)
+    await take({ ...request, continues: true, question: contentOf('Who directed Heat?') })
+    first.resolve()
+    expect(await asked).toEqual({ ok: true, value: true })
+    expect(await recorded(id)).toHaveLength(2)
+  })
+
   it('leaves answers as they are; the record follows by alarm, exactly once', async () => {
     const before = await usedSoFar()
     const request = await asking(QUESTION)

@@ -142,7 +142,7 @@ it('a message that is added while a turn runs is stored after it, and read after
   await provider.say('Scott.')
   await provider.finish()
   await reading
-  expect((await noted)[0]).toBe(200)
+  expect(await noted).toEqual([200, { message_id: expect.any(String) }])
   expect(await turns()).toEqual(['1 done', '2 done'])
   expect((await resumed).at(-1)).toMatchObject({ turn: 1, type: 'done', answer: contentOf('Ridley Scott.') })
   expect((await resumed).every(({ turn }) => turn === 1)).toBe(true)
