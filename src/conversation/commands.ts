@@ -101,6 +101,7 @@ export async function tell(state: ConversationState, env: Cloudflare.Env, comman
 
 /** How long a message waits for D1, in milliseconds. After that its object's alarm delivers it. */
 const PATIENCE_MS = 1_500
+
 async function say(
   state: ConversationState,
   env: Cloudflare.Env,

@@ -7,6 +7,7 @@ import remarkGfm from 'remark-gfm'
 import remarkParse from 'remark-parse'
 import { unified } from 'unified'
 import { anchors } from '../../docs/anchors.mjs'
+import { outsideCode } from '../read/article.mjs'
 
 /** Characters of a passage, at most: as many as an embedding model reads, and eight fit into a prompt of 16 KB. */
 const LONGEST = 1_800
@@ -55,30 +56,6 @@ export function withoutPlaces(markdown) {
     .join('\n')
     .replace(/\n{3,}(?=[^\n])/g, '\n\n')
     .trim()
-}
-
-/**
- * @template Kept
- * @param {string[]} lines
- * @param {(line: string) => Kept | undefined} visit lines outside of code
- * @returns {(Kept | string)[]} what it made of them, but undefined, and all lines of code
- */
-function outsideCode(lines, visit) {
-  let fence = ''
-  /** @type {(Kept | string)[]} */
-  const all = []
-  for (const line of lines) {
-    const mark = /^[ \t>]*(`{3,}|~{3,})/.exec(line)?.[1]
-    if (fence !== '' || mark) {
-      if (fence === '') fence = mark ?? ''
-      else if (mark?.startsWith(fence)) fence = ''
-      all.push(line)
-      continue
-    }
-    const made = visit(line)
-    if (made !== undefined) all.push(made)
-  }
-  return all
 }
 
 /** @param {string} markdown @param {boolean} slugs @returns {Section} the page, with its sections below it */

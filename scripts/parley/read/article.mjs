@@ -26,15 +26,37 @@
  * @typedef {({ article: Article, indexed?: false } | Table) & { hidden?: string[] }} Content
  */
 
+/**
+ * Goes through a Markdown text, and leaves code as it is.
+ * @template Kept
+ * @param {string[]} lines
+ * @param {(line: string) => Kept | undefined} visit lines outside of code
+ * @returns {(Kept | string)[]} what it made of them, but undefined, and all lines of code
+ */
+export function outsideCode(lines, visit) {
+  let fence = ''
+  /** @type {(Kept | string)[]} */
+  const all = []
+  for (const line of lines) {
+    const mark = /^[ \t>]*(`{3,}|~{3,})/.exec(line)?.[1]
+    if (fence !== '' || mark) {
+      if (fence === '') fence = mark ?? ''
+      else if (mark?.startsWith(fence)) fence = ''
+      all.push(line)
+      continue
+    }
+    const made = visit(line)
+    if (made !== undefined) all.push(made)
+  }
+  return all
+}
+
 /** The lines of a Markdown text that are no code. @param {string} markdown */
 export function linesOutsideCode(markdown) {
-  let fence = ''
-  return markdown.split('\n').filter((line) => {
-    const mark = /^ {0,3}(`{3,}|~{3,})/.exec(line)?.[1]
-    if (mark && fence === '') fence = mark
-    else if (mark?.startsWith(fence)) fence = ''
-    return fence === ''
-  })
+  /** @type {string[]} */
+  const lines = []
+  outsideCode(markdown.split('\n'), (line) => lines.push(line))
+  return lines
 }
 
 /**
@@ -42,18 +64,8 @@ export function linesOutsideCode(markdown) {
  * where it is shown.
  * @param {string} text
  */
-export function withoutElements(text) {
-  let fence = ''
-  return text
-    .split('\n')
-    .map((line) => {
-      const mark = /^ {0,3}(`{3,}|~{3,})/.exec(line)?.[1]
-      if (mark && fence === '') fence = mark
-      else if (mark?.startsWith(fence)) fence = ''
-      return fence === '' ? line.replace(ELEMENT, '\\<') : line
-    })
-    .join('\n')
-}
+export const withoutElements = (text) =>
+  outsideCode(text.split('\n'), (line) => line.replace(ELEMENT, '\\<')).join('\n')
 
 /** What would begin an element, a comment or an instruction. */
 export const ELEMENT = /<(?=[a-z/!?])/gi
