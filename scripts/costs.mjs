@@ -6,10 +6,11 @@ import {
   earlierTable,
   idleTable,
   importTable,
+  keptTable,
   vectorizeSentence,
   worstDayTable,
 } from './costs/table.mjs'
 
 console.log(
-  `${costsTable()}\n\n${costsSentence()}\n\n${vectorizeSentence()}\n\n${costsArithmetic()}\n\n${earlierTable()}\n\n${importTable()}\n\n${idleTable()}\n\n${worstDayTable()}`,
+  `${costsTable()}\n\n${costsSentence()}\n\n${vectorizeSentence()}\n\n${costsArithmetic()}\n\n${earlierTable()}\n\n${importTable()}\n\n${idleTable()}\n\n${keptTable()}\n\n${worstDayTable()}`,
 )

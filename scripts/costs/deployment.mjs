@@ -1,6 +1,6 @@
 /** What a deployment costs beside its conversations: an import, and a month in which nobody asks. docs/costs.md shows both. */
 import { sum, times, whole } from './amount.mjs'
-import { DIMENSIONS, GIGABYTES, line, PRICES } from './model.mjs'
+import { CONVERSATION, DIMENSIONS, GIGABYTES, line, PRICES } from './model.mjs'
 
 const MILLION = 1e6
 const VALUES = { ...PRICES, objectStorage: { price: 0.2 }, databaseStorage: { price: 0.75 } }
@@ -70,5 +70,19 @@ export function idleCosts() {
     ['D1 rows read', '', 'rowsRead', times(ticks, rowsRead)],
     ['Storage of objects', 'GB', 'objectStorage', times(STORED.objects)],
     ['Storage of D1', 'GB', 'databaseStorage', times(STORED.database)],
+  ])
+}
+
+/** A month of a million conversations that are kept: each an object, and its turns and messages in D1. */
+export function keptCosts() {
+  const { object, database } = CONVERSATION.kept
+  /** @param {number} bytes of one */
+  const gigabytes = (bytes) => ({
+    value: (MILLION * bytes) / 1e9,
+    working: `${whole(MILLION)} × ${bytes / 1_000} KB`,
+  })
+  return lines([
+    ['Storage of objects', 'GB', 'objectStorage', gigabytes(object)],
+    ['Storage of D1', 'GB', 'databaseStorage', gigabytes(database)],
   ])
 }

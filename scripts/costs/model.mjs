@@ -23,11 +23,13 @@ export const CONVERSATION = {
   /** of the Worker, which waits for the rest of the time */
   cpuMilliseconds: 10,
   /** rows that a turn writes whose answer takes those seconds: in its objects, alarms included, and in D1 */
-  rowsWritten: { objects: 39, database: 21 },
+  rowsWritten: { objects: 40, database: 21 },
   /** rows that are written when it expires */
-  rowsExpired: { objects: 16, database: 5 },
+  rowsExpired: { objects: 18, database: 5 },
   /** rows that a turn reads, of both kinds of database */
   rowsRead: 200,
+  /** bytes that it takes from an hour after its end on (test/conversation/kept-logs.worker.test.ts), and about what its rows in D1 take */
+  kept: { object: 41_000, database: 20_000 },
   /** what an answer is made of: `max_bytes` of 12 KB and the prompt; a follow-up is rewritten from the history first */
   tokens: { question: 20, answerIn: 3_000, answerOut: 250, rewriteIn: 500, rewriteOut: 30 },
 }

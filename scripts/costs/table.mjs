@@ -1,5 +1,5 @@
 /** The costs as docs/costs.md and the README show them. */
-import { idleCosts, importCosts } from './deployment.mjs'
+import { idleCosts, importCosts, keptCosts } from './deployment.mjs'
 import {
   CONVERSATION,
   EARLIER,
@@ -178,3 +178,6 @@ export const importTable = () => listed('A million documents', importCosts())
 
 /** A month in which nobody asks for docs/costs.md, in Markdown. */
 export const idleTable = () => listed('A month of idling', idleCosts())
+
+/** A month of a million conversations that are kept for docs/costs.md, in Markdown. */
+export const keptTable = () => listed('A month of a million conversations', keptCosts())

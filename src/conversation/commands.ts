@@ -111,7 +111,7 @@ async function say(
   const { conversationId, historyId, modelId, input, response, more, asker } = command
   state.introduce({ ...command, title: input }, now)
   const conversation = state.entry(command, now)
-  const turn = state.log.begin(now, conversation.expiresAt)
+  const turn = state.log.begin(input, now, conversation.expiresAt)
   const bodies: LogEventBody[] = [
     { type: 'question', question: contentOf(input) },
     ...(response === '' ? [] : [{ type: 'delta' as const, text: response }]),

@@ -12,7 +12,7 @@
  *
  * A turn's `status` is running, done, failed, or interrupted. An interrupted turn may succeed if it is asked again.
  * `idempotency_key` and `fingerprint` come from the request that began it. `abandoned`: its caller had left when it
- * ended. `said_at`: the timestamp of its messages, once they become history. `finish_reason`: why its answer ended.
+ * ended. `question`: its text. `said_at`: the timestamp of its messages, once they become history. `finish_reason`: why its answer ended.
  *
  * `version` is the format of its log (turn/events.ts).
  *
@@ -36,7 +36,14 @@ const FORMAT_1 = { migrations: 6, log: 3 }
 export const LOG_VERSION = FORMAT_1.log
 
 /** Changes since format 1. Append only: an object that has run one of these never runs it again. */
-const MIGRATIONS: readonly string[] = []
+const MIGRATIONS: readonly string[] = [
+  // The first line of a log has the question.
+  `ALTER TABLE turns ADD COLUMN question TEXT;
+  UPDATE turns SET question = (
+    SELECT iif(json_valid(line), json_extract(line, '$.question[0].text'), NULL)
+      FROM (SELECT substr(lines, 1, instr(lines, char(10)) - 1) AS line FROM log
+             WHERE log.turn = turns.turn AND segment = 0));`,
+]
 
 /** Whether this object has ever stored anything. An object that was only queried stays empty. */
 export const isCreated = (sql: SqlStorage): boolean =>
@@ -49,6 +56,7 @@ const TABLES = `
     turn INTEGER PRIMARY KEY AUTOINCREMENT,
     status TEXT NOT NULL,
     started_at INTEGER NOT NULL,
+    question TEXT,
     expires_at INTEGER,
     idempotency_key TEXT,
     fingerprint TEXT,

@@ -103,7 +103,7 @@ export function replay(
  * Returns the events after a position, including those still to come. Without a position: the running turn, or
  * else the latest.
  * @param asked what to read from the log besides its events
- * @returns null if nothing comes after the position
+ * @returns null if nothing comes after the position, or if the latest turn has ended too long ago
  */
 export function follow(
   log: TurnLog,
@@ -112,6 +112,7 @@ export function follow(
   reading: Reading | undefined,
   asked: LogReading,
 ): ReadableStream<Uint8Array> | null {
+  if (after === undefined && current === undefined && !log.hasLatest) return null
   const from = after?.turn ?? (current ? Number.POSITIVE_INFINITY : (log.latest() ?? 0))
   const running = current?.stream?.turn
   const missed = log.readingAfter(from, after?.seq ?? -1, running, asked)

@@ -1,7 +1,6 @@
 /** The turns of a conversation and the log of their events, in the object's SQLite. */
-import { contentOf, textOf } from '../lib/parts'
+import { contentOf } from '../lib/parts'
 import { errorOf, interrupted, unknownTurn } from '../turn/errors'
-import { readEvent } from '../turn/event-line'
 import { INTERRUPTION_SEQ, isForReaders, type LogEvent, type TurnEventBody } from '../turn/events'
 import { foldTurn, type TracedTurn, type Turn, type TurnStatus, tracedTurn } from '../turn/fold'
 import type { Replacement } from '../turn/request'
@@ -9,8 +8,18 @@ import { EventLog, type LogReading } from './event-log'
 import { LOG_VERSION } from './migrations'
 import type { Source } from './reader'
 
-/** turns whose log is kept; older ones exist only in the history */
+/** Turns whose log is kept at most. Answered ones are in D1, whatever happens to their log. */
 const LOGGED_TURNS = 20
+
+/**
+ * How long the log of a turn is kept after its end, in milliseconds: for readers who resume, and of a turn without an answer for
+ * its trace, which D1 lacks. A log has the prompts and the documents, some 100 KB a turn.
+ */
+const ANSWERED_LOG_MS = 3_600_000
+const UNANSWERED_LOG_MS = 86_400_000
+
+/** When the log of a turn that has ended is no longer kept, in milliseconds since 1970. */
+const LOGGED_UNTIL = `ended_at + iif(status = 'done', ${ANSWERED_LOG_MS}, ${UNANSWERED_LOG_MS})`
 
 /** How long a turn can be joined by its caller who had left, in milliseconds. */
 export const ABANDONED_MS = 60_000
@@ -21,11 +30,9 @@ export const ABANDONED_MS = 60_000
  */
 const UNNOTICED_MS = 2_000
 
-/** The question is among this many first lines. The others before it are operator events. */
-const MOST_BEFORE_QUESTION = 20
-
+const LOG_TABLES = ['results', 'log']
 /** What holds a turn. Its row in `turns` goes last. */
-const TABLES = ['results', 'log', 'turns']
+const TABLES = [...LOG_TABLES, 'turns']
 
 /** The names of the request that began a turn, each including its asker. */
 export interface RequestNames {
@@ -53,16 +60,18 @@ export class TurnLog extends EventLog {
 
   /**
    * Begins a turn.
+   * @param question its text
    * @param now milliseconds since 1970
    * @param expiresAt when its messages expire, in milliseconds since 1970
    * @returns its number
    */
-  begin(now: number, expiresAt = now, names: RequestNames = {}): number {
+  begin(question: string, now: number, expiresAt = now, names: RequestNames = {}): number {
     const { turn } = this.#sql
       .exec<{ turn: number }>(
-        `INSERT INTO turns (status, started_at, expires_at, idempotency_key, fingerprint, version)
-          VALUES ('running', ?, ?, ?, ?, ${LOG_VERSION}) RETURNING turn`,
+        `INSERT INTO turns (status, started_at, question, expires_at, idempotency_key, fingerprint, version)
+          VALUES ('running', ?, ?, ?, ?, ?, ${LOG_VERSION}) RETURNING turn`,
         now,
+        question,
         expiresAt,
         names.idempotencyKey ?? null,
         names.fingerprint ?? null,
@@ -209,6 +218,14 @@ export class TurnLog extends EventLog {
     })
   }
 
+  /** Whether the events of the latest turn are kept. */
+  get hasLatest(): boolean {
+    return (
+      this.#sql.exec('SELECT 1 FROM log WHERE turn = (SELECT max(turn) FROM turns) LIMIT 1').toArray()
+        .length > 0
+    )
+  }
+
   latest(): number | undefined {
     const { turn } = this.#sql.exec<{ turn: number | null }>('SELECT max(turn) AS turn FROM turns').one()
     return turn ?? undefined
@@ -247,16 +264,11 @@ export class TurnLog extends EventLog {
     return last === undefined ? [] : said.filter((turn) => turn >= last)
   }
 
-  /** Reads only the beginning of a log, which has the question. */
   #questionOf(turn: number): string | undefined {
-    const [first] = this.#sql
-      .exec<{ lines: string }>('SELECT lines FROM log WHERE turn = ? AND segment = 0', turn)
+    const [row] = this.#sql
+      .exec<{ question: string | null }>('SELECT question FROM turns WHERE turn = ?', turn)
       .toArray()
-    for (const line of first?.lines.split('\n', MOST_BEFORE_QUESTION) ?? []) {
-      const event = line === '' ? undefined : readEvent(line)
-      if (event?.type === 'begin' || event?.type === 'question') return textOf(event.question)
-    }
-    return undefined
+    return row?.question ?? undefined
   }
 
   /** A turn as far as its log has it; undefined if there is no log of it. */
@@ -349,10 +361,12 @@ export class TurnLog extends EventLog {
     for (const table of TABLES) this.#sql.exec(`DELETE FROM ${table} WHERE turn = ?`, turn)
   }
 
-  /** Forgets expired turns. */
+  /** Forgets expired turns, and the logs that are no longer kept. */
   expire(now: number): void {
     const expired = "SELECT turn FROM turns WHERE expires_at <= ? AND status <> 'running'"
     for (const table of TABLES) this.#sql.exec(`DELETE FROM ${table} WHERE turn IN (${expired})`, now)
+    const logged = `SELECT turn FROM turns WHERE ${LOGGED_UNTIL} <= ?`
+    for (const table of LOG_TABLES) this.#sql.exec(`DELETE FROM ${table} WHERE turn IN (${logged})`, now)
   }
 
   /**
@@ -376,10 +390,14 @@ export class TurnLog extends EventLog {
     })
   }
 
-  /** When the next turn to expire does so, in milliseconds since 1970. */
+  /** When the next turn expires, or the next log is no longer kept, in milliseconds since 1970. */
   nextExpiry(): number | undefined {
     const { next } = this.#sql
-      .exec<{ next: number | null }>("SELECT min(expires_at) AS next FROM turns WHERE status <> 'running'")
+      .exec<{ next: number | null }>(
+        `SELECT min(at) AS next FROM (
+          SELECT expires_at AS at FROM turns WHERE status <> 'running'
+          UNION ALL SELECT ${LOGGED_UNTIL} FROM turns WHERE turn IN (SELECT turn FROM log))`,
+      )
       .one()
     return next ?? undefined
   }

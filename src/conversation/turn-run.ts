@@ -200,7 +200,7 @@ export class TurnRun {
     const now = Date.now()
     if (state.introduce({ ...request, title: textOf(request.question) }, now))
       state.records.putBeginning(this.#entry(state, now))
-    const turn = state.log.begin(now, this.#expiry(now), names)
+    const turn = state.log.begin(textOf(request.question), now, this.#expiry(now), names)
     this.#around.schedule(state)
     const stream = new TurnStream(this.#id, turn, (lines, results) => {
       if (state.closed) return

@@ -242,7 +242,7 @@ describe('the log', () => {
     await runInDurableObject(stub(crypto.randomUUID()), async (_, state) => {
       migrate(state.storage.sql)
       const log = new TurnLog(state.storage.sql)
-      const turn = log.begin(0)
+      const turn = log.begin('', 0)
       for (const line of lines) log.append(turn, `${line}\n`)
       expect(log.events(turn)?.map((event, index) => JSON.stringify(event) === lines[index])).toEqual([
         true,
@@ -258,7 +258,8 @@ describe('the log', () => {
     await take(request)
     const object = stub(request.conversationId)
     await runInDurableObject(object, async (_, state) => {
-      expect(await state.storage.getAlarm()).toBeGreaterThan(Date.now() + 80_000_000)
+      // An hour after its end the log of the turn is to go.
+      expect(await state.storage.getAlarm()).toBeGreaterThan(Date.now() + 3_500_000)
       state.storage.sql.exec('UPDATE turns SET expires_at = 1')
     })
     expect(await runDurableObjectAlarm(object)).toBe(true)

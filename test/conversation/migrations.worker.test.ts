@@ -41,7 +41,7 @@ it('an object that has its tables keeps them as they are', async () => {
 })
 
 it.each([
-  ['with tables from before format 1', 'DELETE FROM migrations WHERE version = 6'],
+  ['with tables from before format 1', 'DELETE FROM migrations WHERE version >= 6'],
   [
     'with a log from before format 1',
     "INSERT INTO turns (status, started_at, version) VALUES ('done', 0, 2); INSERT INTO log VALUES (1, 0, '')",
@@ -59,5 +59,25 @@ it('a turn that came from a backup, which has no log, is of no older format', as
     migrate(sql)
     new TurnLog(sql).continueAfter(3, 0, 1)
     expect(() => migrate(sql)).not.toThrow()
+  })
+})
+
+it('the questions of turns from before their column come from the logs', async () => {
+  await runInDurableObject(stub(crypto.randomUUID()), (_object, { storage: { sql } }) => {
+    migrate(sql)
+    sql.exec('ALTER TABLE turns DROP COLUMN question; DELETE FROM migrations WHERE version = 7')
+    const begin = { type: 'begin', question: [{ type: 'text', text: 'What is "x"?' }] }
+    const lines = [
+      `${JSON.stringify(begin)}\n{"type":"delta","te`,
+      '{"type":"begin","question":[{"ty',
+      undefined,
+    ]
+    for (const [at, line] of lines.entries()) {
+      sql.exec("INSERT INTO turns (status, started_at, version) VALUES ('done', 0, 3)")
+      if (line !== undefined) sql.exec('INSERT INTO log VALUES (?, 0, ?)', at + 1, line)
+    }
+    migrate(sql)
+    const questions = sql.exec('SELECT question FROM turns ORDER BY turn').toArray()
+    expect(questions.map(({ question }) => question)).toEqual(['What is "x"?', null, null])
   })
 })

@@ -24,6 +24,7 @@ import {
   earlierTable,
   idleTable,
   importTable,
+  keptTable,
   vectorizeSentence,
   worstDayTable,
 } from '../../scripts/costs/table.mjs'
@@ -37,7 +38,7 @@ test('the page on costs and the README show what comes out: node scripts/costs.m
   expect(read('docs/costs.md')).toContain(costsTable())
   expect(read('docs/costs.md').replaceAll('\n', ' ')).toContain(vectorizeSentence())
   expect(read('README.md')).toContain(costsSentence())
-  for (const table of [costsArithmetic(), earlierTable(), importTable(), idleTable()]) {
+  for (const table of [costsArithmetic(), earlierTable(), importTable(), idleTable(), keptTable()]) {
     expect(read('docs/costs.md')).toContain(table)
   }
 })
