@@ -212,6 +212,7 @@ export class TurnLog extends EventLog {
     if (from <= (this.latest() ?? 0) && from !== running && ended[0]?.turn !== from) throw unknownTurn()
     return ended.flatMap(({ turn }) => {
       const after = turn === from ? seq : -1
+      if (after >= INTERRUPTION_SEQ) return []
       const source = this.reading(turn, after, asked)
       if (!source) throw unknownTurn()
       return after < 0 || this.goesOnAfter(turn, after) ? [source] : []

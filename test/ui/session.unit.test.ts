@@ -1,5 +1,5 @@
 /** How a turn ends for a page: by the code of its error, whatever its message says. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { inWords, WORDS } from '../../ui/console/src/chat/words'
 import type { TurnFault } from '../../ui/widget/src/wire'
 import { ENGLISH, FAULTS } from '../../ui/widget/src/words'
@@ -12,6 +12,7 @@ interface Turn {
 // By a variable: the types of a browser and those of Workers do not go together, and tests are checked with the latter.
 const SESSION = '../../ui/widget/src/session'
 const { Session } = await import(SESSION)
+const { ApiError } = await import('../../ui/widget/src/api' as string)
 
 const PLACE = { server: 'http://parley.test', assistant: 'help', key: 'k', visitor: 'v' }
 
@@ -73,4 +74,30 @@ describe('a turn', () => {
     const said = ['over_budget', 'too_many_waiting', 'rate_limited', 'too_long', 'unknown_conversation']
     expect(new Set(said.map((code) => ENGLISH[FAULTS[code]!])).size).toBe(said.length)
   })
+})
+
+test('a conversation is opened whose turns have no log any more', async () => {
+  const stored = [1, 2].map((turn) => ({
+    turn,
+    question: 'Why?',
+    answer: 'So.',
+    citations: [],
+    followups: [],
+  }))
+  const asked: string[] = []
+  const api = {
+    turns: async () => stored,
+    follow: async (_id: string, after: string) => {
+      asked.push(after)
+      if (!after.endsWith('.999999999')) throw new ApiError(404, 'Turn not found', undefined, 'unknown_turn')
+      return new Response(null, { status: 204 })
+    },
+  }
+  const keep = vi.fn()
+  const kept = { id: 'c', answered: true, keep }
+  const session = new Session(PLACE, { changed: () => {}, ended: () => {} }, { api, kept })
+  await session.open()
+  expect(asked).toEqual(['1.0', '2.0', '2.999999999'])
+  expect(session.turns).toHaveLength(2)
+  expect(keep).toHaveBeenLastCalledWith('c', true)
 })

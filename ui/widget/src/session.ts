@@ -36,7 +36,7 @@ export interface SessionParts {
 
 /** A number that no event has: the events after a finished turn. */
 const PAST_THE_END = 999_999_999
-/** turns whose log the server surely has */
+/** turns whose log the server may have */
 const LOGGED_TURNS = 15
 const MOST_TRIES = 8
 const FIRST_WAIT_MS = 500
@@ -216,7 +216,7 @@ export class Session {
 
   /** Reads the log: the sources of finished turns, and what is being written. */
   async #catchUp(id: string, signal: AbortSignal): Promise<void> {
-    const response = await this.#persist(undefined, signal, () => this.api.follow(id, this.#known(), signal))
+    const response = await this.#persist(undefined, signal, () => this.#follow(id, signal))
     if (response.status === 204) return
     const kept = new Set(this.turns.map(({ number }) => number))
     const latest = this.turns.at(-1)?.number ?? 0
@@ -243,13 +243,24 @@ export class Session {
     }
   }
 
-  /** From where on to read the log: from the first turn whose sources are not known, as far back as logs go. */
-  #known(): string | undefined {
+  /**
+   * Reads the log from the first turn whose sources are not known, as far back as logs go. The server keeps them for an hour: older
+   * turns have the sources that they cite.
+   */
+  async #follow(id: string, signal: AbortSignal): Promise<Response> {
     const last = this.turns.at(-1)?.number
-    if (last === undefined) return undefined
+    if (last === undefined) return this.api.follow(id, undefined, signal)
     const isUnknown = ({ number = 0 }: Turn) => number > last - LOGGED_TURNS && !this.#sourced.has(number)
-    const first = this.turns.find(isUnknown)
-    return first ? `${first.number}.0` : `${last}.${PAST_THE_END}`
+    const unknown = this.turns.filter(isUnknown).map(({ number }) => `${number}.0`)
+    // The later turns may still have theirs, and the first answer tells.
+    for (const after of unknown.length > 1 ? [unknown[0]!, unknown.at(-1)!] : unknown) {
+      try {
+        return await this.api.follow(id, after, signal)
+      } catch (error) {
+        if (!(error instanceof ApiError && error.code === 'unknown_turn')) throw error
+      }
+    }
+    return this.api.follow(id, `${last}.${PAST_THE_END}`, signal)
   }
 
   /** Reads a turn to its end, whatever comes between. */
