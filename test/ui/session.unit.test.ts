@@ -14,6 +14,10 @@ const SESSION = '../../ui/widget/src/session'
 const { Session } = await import(SESSION)
 const { ApiError } = await import('../../ui/widget/src/api' as string)
 
+// Node has no network that goes and comes.
+vi.stubGlobal('addEventListener', () => {})
+vi.stubGlobal('removeEventListener', () => {})
+
 const PLACE = { server: 'http://parley.test', assistant: 'help', key: 'k', visitor: 'v' }
 
 /** A server whose every turn ends in this error. */

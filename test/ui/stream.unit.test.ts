@@ -1,6 +1,11 @@
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
-import { readEvents } from '../../ui/widget/src/events'
+import { expect, test, vi } from 'vitest'
+
+// By a variable, as in session.unit.test.ts. Node has no network that goes and comes.
+const EVENTS = '../../ui/widget/src/events'
+const { readEvents } = await import(EVENTS)
+vi.stubGlobal('addEventListener', () => {})
+vi.stubGlobal('removeEventListener', () => {})
 
 const body = (pieces: Uint8Array[]) =>
   new ReadableStream<Uint8Array>({

@@ -7,14 +7,14 @@ import { ConversationView } from './conversation-view'
 import { h } from './dom'
 import { buildFrame, type Frame } from './frame'
 import { showHistory } from './history-list'
-import { fitField, listen } from './keys'
+import { fitField, isShortEnough, listen, type Typing } from './keys'
 import type { Languages } from './languages'
 import { load } from './load'
 import type { Markdown } from './markdown'
 import { Session, type Turn } from './session'
 import { asMarkdown } from './share'
 import { withoutMarks } from './sources'
-import { visitorSecret } from './storage'
+import { Draft, visitorSecret } from './storage'
 import base from './styles/base.css'
 import composer from './styles/composer.css'
 import opening from './styles/opening.css'
@@ -50,6 +50,7 @@ export class ParleyChat extends AttributeElement {
   #card: Card | undefined
   #attachments: Attachments | undefined
   #words: Words = ENGLISH
+  #draft = new Draft('', '')
   #markdown: Markdown | undefined
   #view: ConversationView | undefined
   #language = ''
@@ -206,7 +207,8 @@ export class ParleyChat extends AttributeElement {
       hide: () => this.hide(),
     }
     attachments.listen(frame.main, frame.field)
-    listen(frame, this.#card, hotkey, actions, this.#places.signal)
+    this.#draft = new Draft(this.server, this.assistant)
+    listen(frame, this.#card, hotkey, actions, this.#typing, this.#places.signal)
     this.#welcome([])
     this.#speakLanguage()
     if (mode === 'inline' || mode === 'page') this.#prepare()
@@ -271,16 +273,22 @@ export class ParleyChat extends AttributeElement {
     const words = languages?.wordsIn(tag)
     if (!words || words.title === this.#words.title || !this.isConnected) return
     this.#words = words
+    const hadFocus = this.#frame?.field === this.shadowRoot!.activeElement
     this.#teardown()
     this.#build()
+    if (hadFocus) this.focus()
+  }
+
+  get #typing(): Typing {
+    return { words: this.#words, draft: this.#draft }
   }
 
   async #send(): Promise<void> {
     const field = this.#frame?.field
-    if (!field || this.busy || field.value.trim() === '') return
+    if (!field || this.busy || field.value.trim() === '' || !isShortEnough(field.value)) return
     const question = field.value
     field.value = ''
-    if (this.#frame) fitField(this.#frame)
+    if (this.#frame) fitField(this.#frame, this.#typing)
     const files = await this.#attachments?.take()
     this.ask(question, undefined, files)
   }

@@ -5,7 +5,7 @@ import type { TurnEvent } from './wire'
 export class NetworkError extends Error {}
 
 /**
- * The events of a stream, as they come.
+ * The events of a stream, as they come. It ends when the browser goes offline, which a connection may notice only much later.
  * @throws NetworkError when the connection breaks
  */
 export async function* readEvents(response: Response, signal: AbortSignal): AsyncGenerator<TurnEvent, void> {
@@ -14,6 +14,8 @@ export async function* readEvents(response: Response, signal: AbortSignal): Asyn
   const decoder = new TextDecoder()
   const fields: Record<string, string> = {}
   let rest = ''
+  const cancel = () => void reader.cancel().catch(() => {})
+  addEventListener('offline', cancel)
   try {
     for (;;) {
       const { done, value } = await reader.read().catch((error) => {
@@ -36,6 +38,7 @@ export async function* readEvents(response: Response, signal: AbortSignal): Asyn
       }
     }
   } finally {
-    reader.cancel().catch(() => {})
+    removeEventListener('offline', cancel)
+    cancel()
   }
 }

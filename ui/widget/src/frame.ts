@@ -27,6 +27,8 @@ export interface Frame {
   turns: HTMLElement
   latest: HTMLButtonElement
   field: HTMLTextAreaElement
+  /** says that a question is too long */
+  limit: HTMLElement
   send: HTMLButtonElement
   stop: HTMLButtonElement
   newChat: HTMLButtonElement
@@ -61,11 +63,11 @@ export function buildFrame(
   const field = h('textarea', {
     part: 'input',
     rows: 1,
-    maxlength: 4000,
     placeholder: placeholder || words.placeholder,
     'aria-label': words.placeholder,
     enterkeyhint: 'send',
   })
+  const limit = h('p', { class: 'limit', role: 'status' })
   const send = iconButton('send', words.send, actions.send, { class: 'send', part: 'send', type: 'submit' })
   const stop = iconButton('stop', words.stop, actions.stop, {
     class: 'send stop',
@@ -115,6 +117,7 @@ export function buildFrame(
     },
     attachments.element,
     h('div', { class: 'field' }, attachments.button, field, send, stop),
+    limit,
     note && h('p', { class: 'note' }, words.note),
   )
   const main = h(
@@ -140,6 +143,7 @@ export function buildFrame(
     turns,
     latest,
     field,
+    limit,
     send,
     stop,
     newChat,

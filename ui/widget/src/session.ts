@@ -342,6 +342,7 @@ export class Session {
     } else if (type === 'retrieval') {
       turn.sources = sourcesOf(data, this.front)
       this.#sourced.add(number)
+      if (turn.state === 'searching') turn.state = 'reading'
     } else if (type === 'delta') {
       turn.state = 'writing'
       turn.answer += data.text

@@ -1,21 +1,23 @@
-/** What the widget keeps in the browser: the visitor's secret, and which conversation is open. */
+/** What the widget keeps in the browser: the visitor's secret, which conversation is open, and what is being typed. */
 
 const VISITOR = 'parley.visitor'
 const ANSWERED = ' answered'
 
+type Store = 'localStorage' | 'sessionStorage'
+
 /** A store that is not there, as in a sandboxed frame or with cookies blocked, keeps nothing. */
-function read(name: string): string | undefined {
+function read(name: string, store: Store = 'localStorage'): string | undefined {
   try {
-    return localStorage.getItem(name) ?? undefined
+    return globalThis[store].getItem(name) ?? undefined
   } catch {
     return undefined
   }
 }
 
-function write(name: string, value: string | undefined): void {
+function write(name: string, value: string | undefined, store: Store = 'localStorage'): void {
   try {
-    if (value === undefined) localStorage.removeItem(name)
-    else localStorage.setItem(name, value)
+    if (value === undefined) globalThis[store].removeItem(name)
+    else globalThis[store].setItem(name, value)
   } catch {
     // Kept for as long as the page is open.
   }
@@ -58,5 +60,25 @@ export class OpenConversation {
 
   keep(id: string | undefined, answered: boolean): void {
     write(this.#name, id && answered ? id + ANSWERED : id)
+  }
+}
+
+/** A question that is being typed in a tab. It outlives a reload. */
+export class Draft {
+  readonly #name: string
+  #text: string
+
+  constructor(server: string, assistant: string) {
+    this.#name = `parley.draft ${server} ${assistant}`
+    this.#text = read(this.#name, 'sessionStorage') ?? ''
+  }
+
+  get text(): string {
+    return this.#text
+  }
+
+  set text(text: string) {
+    this.#text = text
+    write(this.#name, text === '' ? undefined : text, 'sessionStorage')
   }
 }

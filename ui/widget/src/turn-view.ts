@@ -3,8 +3,8 @@ import { Blocks } from './blocks'
 import { h, icon, iconButton } from './dom'
 import { type FeedbackHost, FeedbackView } from './feedback-view'
 import type { Markdown } from './markdown'
-import type { Turn } from './session'
 import { markAnswer, type Source, shownPart, withMarks, withoutMarks } from './sources'
+import { isRunning, type Turn } from './turn'
 import type { TurnFault } from './wire'
 import { FAULTS, type Words } from './words'
 
@@ -77,11 +77,13 @@ export class TurnView {
   update(): void {
     const { question, state, sources, citations, answer, reconnecting } = this.#turn
     const { words } = this.#host
-    const running = state === 'searching' || state === 'writing'
+    const running = isRunning(this.#turn)
     if (this.#question.textContent !== question) this.#question.textContent = question
     this.#showSources()
-    this.#status.hidden = !reconnecting && state !== 'searching'
-    this.#status.textContent = reconnecting ? words.reconnecting : words.searching
+    this.#status.hidden = !reconnecting && state !== 'searching' && state !== 'reading'
+    this.#status.textContent = reconnecting
+      ? words[navigator.onLine ? 'reconnecting' : 'away']
+      : words[state === 'searching' ? 'searching' : sources.length > 0 ? 'reading' : 'writing']
     this.element.classList.toggle('running', running)
     this.element.setAttribute('aria-busy', String(running))
     const ended = !running
@@ -253,7 +255,7 @@ export class TurnView {
   /** Puts a field in the place of the question. */
   #edit(): void {
     const { words } = this.#host
-    const field = h('textarea', { 'aria-label': words.editing, rows: 2, maxlength: 4000, dir: 'auto' })
+    const field = h('textarea', { 'aria-label': words.editing, rows: 2, dir: 'auto' })
     field.value = this.#turn.question
     const done = () => {
       form.replaceWith(this.#asked)

@@ -2,7 +2,12 @@
 import { type Source, sourcesCited } from './sources'
 import type { AttachedFile, Citation, Feedback, Front, StoredTurn, TurnFault } from './wire'
 
-export type TurnState = 'searching' | 'writing' | 'done' | 'stopped' | 'failed'
+/** `reading`: its sources are found, and nothing is written yet. */
+export type TurnState = 'searching' | 'reading' | 'writing' | 'done' | 'stopped' | 'failed'
+
+/** Whether a turn has not ended. */
+export const isRunning = ({ state }: Pick<Turn, 'state'>): boolean =>
+  state === 'searching' || state === 'reading' || state === 'writing'
 
 export interface Turn {
   /** the server's; undefined until it is known */

@@ -1,12 +1,20 @@
 /** The field for a question. */
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { LONGEST_QUESTION } from '../../../../src/turn/question-length'
+import { Draft } from '../../../widget/src/storage'
 import { Icon } from '../parts/icon'
 import type { Chat } from './chat'
+import { WORDS } from './words'
 
-const LONGEST = 2_000
+const draft = new Draft(location.origin, 'console')
 
 export function Composer({ chat, started }: { chat: Chat; started: boolean }) {
-  const [text, setText] = useState('')
+  const [text, setText] = useState(draft.text)
+  const isTooLong = text.length > LONGEST_QUESTION
+  const type = (typed: string) => {
+    draft.text = typed
+    setText(typed)
+  }
   const field = useRef<HTMLTextAreaElement>(null)
   const busy = chat.busy.value
   const wasBusy = useRef(false)
@@ -27,9 +35,9 @@ export function Composer({ chat, started }: { chat: Chat; started: boolean }) {
   }, [busy])
   const submit = (event: Event) => {
     event.preventDefault()
-    if (busy || text.trim() === '') return
+    if (busy || isTooLong || text.trim() === '') return
     chat.ask(text)
-    setText('')
+    type('')
   }
   return (
     <form class="composer" onSubmit={submit}>
@@ -41,10 +49,9 @@ export function Composer({ chat, started }: { chat: Chat; started: boolean }) {
           id="question"
           ref={field}
           rows={1}
-          maxLength={LONGEST}
           placeholder={started ? 'Ask a follow-up' : 'Ask a question'}
           value={text}
-          onInput={(event) => setText(event.currentTarget.value)}
+          onInput={(event) => type(event.currentTarget.value)}
           onKeyDown={(event) => {
             if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) submit(event)
           }}
@@ -64,6 +71,11 @@ export function Composer({ chat, started }: { chat: Chat; started: boolean }) {
           </button>
         )}
       </div>
+      {isTooLong && (
+        <p class="limit" role="status">
+          {WORDS.tooLong}
+        </p>
+      )}
     </form>
   )
 }

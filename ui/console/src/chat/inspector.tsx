@@ -1,6 +1,7 @@
 /** The panel beside the chat: how an answer came about, while it does. The whole of it is in the trace, once it ended. */
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Turn } from '../../../widget/src/session'
+import { isRunning } from '../../../widget/src/turn'
 import { Refusal, read } from '../api'
 import { Icon } from '../parts/icon'
 import { Loading, Problem } from '../parts/states'
@@ -17,7 +18,7 @@ interface InspectorProps {
 
 export function Inspector({ chat, turn, close }: InspectorProps) {
   const insight = chat.insight(turn).value
-  const running = turn.state === 'searching' || turn.state === 'writing'
+  const running = isRunning(turn)
   const trace = useTrace(chat, turn)
   const now = useClock(running, () => chat.age(turn))
   const told = trace.traced?.trace

@@ -1,6 +1,7 @@
 /** A turn of the chat: the widget's own view of it, and what the console adds below. */
 import { useEffect, useRef } from 'preact/hooks'
 import type { Turn } from '../../../widget/src/session'
+import { isRunning } from '../../../widget/src/turn'
 import { type TurnHost, TurnView } from '../../../widget/src/turn-view'
 import { to } from '../address'
 import { duration, many } from '../parts/format'
@@ -36,7 +37,7 @@ export function TurnItem({ turn, host, chat, inspected, inspect }: TurnProps) {
     })
     return () => cancelAnimationFrame(frame)
   }, [drawn, turn])
-  const running = turn.state === 'searching' || turn.state === 'writing'
+  const running = isRunning(turn)
   const { usage, timings } = chat.insight(turn).value
   return (
     <div class="turn-item">
