@@ -81,6 +81,8 @@ const TRACES_A_PAGE = 20
 export interface ListRequest
   extends Pick<ConversationFilter, 'rating' | 'unanswered' | 'failed' | 'from' | 'to'> {
   userId?: string | undefined
+  /** only those that the asker provably began */
+  mine?: boolean | undefined
   /** 1 to 100 */
   limit: number
   /** `next_cursor` of the page before */
@@ -93,7 +95,7 @@ export interface ListRequest
 function filterOf(
   asker: Asker,
   { proof }: Scope,
-  { q, ...filter }: Omit<ListRequest, 'userId' | 'limit' | 'cursor'>,
+  { q, ...filter }: Omit<ListRequest, 'userId' | 'mine' | 'limit' | 'cursor'>,
 ): ConversationFilter {
   const words = q === undefined ? undefined : splitWords(q)
   if (words && words.words.length + words.parts.length === 0) {
@@ -109,9 +111,9 @@ function filterOf(
 export async function listConversations(
   env: Cloudflare.Env,
   asker: Asker,
-  { userId, limit, cursor, ...narrowed }: ListRequest,
+  { userId, mine, limit, cursor, ...narrowed }: ListRequest,
 ): Promise<{ conversations: ConversationSummary[]; next_cursor?: string }> {
-  const scope = scopeOf(asker, userId)
+  const scope = scopeOf(asker, userId, mine)
   if (scope === 'unproven') throw unproven('lists', 'list')
   if (!scope) return { conversations: [] }
   const most = Math.max(1, Math.min(limit, MOST_LISTED))

@@ -75,14 +75,19 @@ export interface Scope {
 /**
  * What an asker may list.
  * @param userId narrows it to one user
+ * @param mine narrows it to what the asker provably began
  * @returns undefined if that is nothing; `unproven` if there is no proof of who asks
  */
-export function scopeOf(asker: Asker, userId: string | undefined): Scope | 'unproven' | undefined {
+export function scopeOf(
+  asker: Asker,
+  userId: string | undefined,
+  mine = false,
+): Scope | 'unproven' | undefined {
   const named = asker.userId === '' ? userId : asker.userId
   if (userId !== undefined && named !== userId) return undefined
   const narrowed = named === undefined ? {} : { userId: named }
-  if (asker.owner === ADMIN.owner || asker.reach === 'all') return narrowed
-  if (asker.reach === 'key') return { owner: asker.owner, ...narrowed }
+  if (!mine && (asker.owner === ADMIN.owner || asker.reach === 'all')) return narrowed
+  if (!mine && asker.reach === 'key') return { owner: asker.owner, ...narrowed }
   const [proof] = asker.proofs ?? []
   return proof === undefined ? 'unproven' : { owner: asker.owner, proof, ...narrowed }
 }

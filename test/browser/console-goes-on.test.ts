@@ -55,7 +55,7 @@ describe.runIf(CHROMIUM)('a conversation that is opened in the console', () => {
   /** From a page that shows none: turns of the one before could be taken for those of this one. */
   const open = async (id: string, asked: RegExp) => {
     await page.goto(url)
-    await page.locator(`.recent a[href="#${id}"]`).click()
+    await page.evaluate(`location.hash = '${id}'`)
     await page.locator('.turn[aria-busy="false"]').waitFor()
     await asking().getByText(asked).waitFor()
   }

@@ -234,6 +234,11 @@ export const ListQuery = once(() =>
     user_id: v.optional(
       v.pipe(v.string(), v.maxLength(LONGEST_USER), v.description('Only those of this user')),
     ),
+    mine: v.optional(
+      flag(
+        "Only those that were begun with the same key and the same secret in `X-Parley-Visitor`, or by the key's user",
+      ),
+    ),
     limit: v.optional(limit('Conversations on a page', PAGE)),
     cursor: v.optional(
       v.pipe(v.string(), v.maxLength(1_024), v.description('`next_cursor` of the page before')),

@@ -39,6 +39,23 @@ beforeAll(async () => {
 })
 afterEach(() => vi.restoreAllMocks())
 
+describe('a list of what is mine', () => {
+  it('has what was begun with the same key and secret alone, whatever else the key lists', async () => {
+    for (const key of [undefined, server]) {
+      const as = (headers: Record<string, string>) => ({ headers, ...(key && { key }) })
+      const own = await begin('How high is the Eiffel Tower?', as(ANN))
+      const other = await begin('How high is the Eiffel Tower?', as(BOB))
+      const nobodys = await begin('How high is the Eiffel Tower?', as({}))
+      expect(await ids({ mine: 'true' }, as(ANN))).toEqual([own])
+      expect(await ids({ mine: 'true' }, as(BOB))).toEqual([other])
+      expect(await ids({}, as(ANN))).toEqual(expect.arrayContaining([own, other, nobodys]))
+    }
+    const [status, refusal] = await call('GET', '/conversations?mine=true')
+    expect([status, refusal.message]).toEqual([401, expect.stringContaining('X-Parley-Visitor')])
+    expect((await call('GET', '/conversations?mine=yes'))[0]).toBe(400)
+  })
+})
+
 describe('a list by ratings', () => {
   it('has conversations with an answer that is rated so, and counts ratings', async () => {
     const [liked, hated, both, none] = [

@@ -21,7 +21,7 @@ export class Refusal extends Error {
 
 /** @throws Refusal */
 export async function call(path: string, init: RequestInit = {}, as = key.peek()): Promise<Response> {
-  const headers = { ...init.headers, 'x-typesense-api-key': as, 'x-parley-visitor': visitorSecret() }
+  const headers = { 'x-parley-visitor': visitorSecret(), ...init.headers, 'x-typesense-api-key': as }
   let response: Response
   try {
     response = await fetch(path, { ...init, headers, credentials: 'omit' })
@@ -51,11 +51,16 @@ export async function read<T>(path: string, signal?: AbortSignal): Promise<T> {
   return (await call(path, signal ? { signal } : {})).json()
 }
 
-export async function send<T>(method: string, path: string, body?: unknown): Promise<T> {
+export async function send<T>(
+  method: string,
+  path: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+): Promise<T> {
   const response = await call(path, {
     method,
+    headers: { ...headers, ...(body !== undefined && { 'content-type': 'application/json' }) },
     ...(body !== undefined && {
-      headers: { 'content-type': 'application/json' },
       body: JSON.stringify(body),
     }),
   })

@@ -1,4 +1,4 @@
-/** The latest conversations, in the menu: to open, rename and delete. */
+/** The latest conversations that this browser began, in the menu: to open, rename and delete. Visitors' are on a page of their own. */
 import { useRef, useState } from 'preact/hooks'
 import { go, NEW, place, toConversation } from '../address'
 import { Refusal, read, send, useKept, useLoaded } from '../api'
@@ -15,7 +15,7 @@ export function Recent() {
   // A conversation that begins is listed as soon as it has an id.
   const list = useKept(
     useLoaded(`recent ${key.value} ${chat.ended.value} ${chat.turns.value.length > 0}`, (signal) =>
-      read<{ conversations: Summary[] }>(`/conversations?limit=${MOST}`, signal),
+      read<{ conversations: Summary[] }>(`/conversations?mine=true&limit=${MOST}`, signal),
     ),
   )
   const shown = list.data?.conversations ?? []

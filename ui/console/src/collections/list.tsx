@@ -9,6 +9,7 @@ import { Icon } from '../parts/icon'
 import { Item, ListPage } from '../parts/list-page'
 import { Loading, Problem } from '../parts/states'
 import { EmbeddingState } from './embedding-state'
+import { isHistory, Losses } from './losses'
 import { type Collection, pathOf, vectorField } from './wire'
 
 export function CollectionList() {
@@ -75,12 +76,7 @@ export function CollectionList() {
           }}
           close={() => setRemoving(undefined)}
         >
-          <p>
-            {removing.engine
-              ? 'Parley forgets the name. The documents stay in the cluster.'
-              : `${many(removing.num_documents, 'document')} and their vectors are deleted for good.`}{' '}
-            Answers that were written from them stay.
-          </p>
+          <Losses of={removing} />
         </Confirm>
       )}
     </ListPage>
@@ -120,8 +116,3 @@ const aboutOf = ({ num_documents, fields, created_at }: Collection): string =>
 /** Where conversations are kept comes last. */
 const byUse = (collections: Collection[]): Collection[] =>
   collections.toSorted((a, b) => Number(isHistory(a)) - Number(isHistory(b)))
-
-const isHistory = ({ fields }: Collection): boolean =>
-  ['conversation_id', 'model_id', 'role', 'message'].every((name) =>
-    fields.some((field) => field.name === name),
-  )

@@ -5,15 +5,8 @@ import { server } from '../import/server'
 import { Dialog } from '../parts/dialog'
 import { Problem } from '../parts/states'
 import { TextField } from '../parts/text-field'
+import { makeHistory } from './history'
 
-/** As `parley init` makes it. */
-const HISTORY = [
-  { name: 'conversation_id', type: 'string' },
-  { name: 'model_id', type: 'string' },
-  { name: 'timestamp', type: 'int32' },
-  { name: 'role', type: 'string', index: false },
-  { name: 'message', type: 'string', index: false },
-]
 const MAX_BYTES = 16_384
 const MAX_TOKENS = 1_024
 const EXAMPLES = [
@@ -30,9 +23,7 @@ export function NewModel({ close }: { close: (made: boolean) => void }) {
   const isOpenAi = draft.name.startsWith('openai/')
   const { busy, error, start } = useAction(async (_: Event) => {
     const history = `${draft.id}_history`
-    if (!(await server.find(`/collections/${encodeURIComponent(history)}`))) {
-      await server.call('POST', '/collections', { body: { name: history, fields: HISTORY } })
-    }
+    await makeHistory(history)
     await server.call('POST', '/conversations/models', {
       body: {
         id: draft.id,

@@ -1,17 +1,23 @@
 /** Conversation models: the list, a new one, and a test with one question. */
 import { useState } from 'preact/hooks'
 import { go, place, to } from '../address'
-import { Refusal, read, send, useLoaded } from '../api'
+import { Refusal, read, send, useAction, useLoaded } from '../api'
 import { loadChoices, type Model } from '../chat/choices'
 import { Confirm } from '../parts/dialog'
 import { duration } from '../parts/format'
 import { Icon } from '../parts/icon'
 import { Item, ListPage } from '../parts/list-page'
+import { isThere, makeHistory } from './history'
 import { NewModel } from './new-model'
 
 export default function Models() {
   const list = useLoaded('models', (signal) => read<Model[]>('/conversations/models', signal))
   const choices = useLoaded('choices', loadChoices)
+  const histories = [...new Set(list.data?.map(({ history_collection: name }) => name))]
+  const missing = useLoaded(histories.length > 0 ? `histories ${histories}` : undefined, async () => {
+    const found = await Promise.all(histories.map(isThere))
+    return new Set(histories.filter((_, at) => !found[at]))
+  })
   const [removing, setRemoving] = useState<Model>()
   return (
     <ListPage
@@ -37,7 +43,11 @@ export default function Models() {
           called={`the model ${each.id}`}
           remove={() => setRemoving(each)}
         >
-          <Test model={each} collection={choices.data?.collections?.[0]?.name} />
+          {missing.data?.has(each.history_collection) ? (
+            <MissingHistory name={each.history_collection} made={missing.reload} />
+          ) : (
+            <Test model={each} collection={choices.data?.collections?.[0]?.name} />
+          )}
         </Item>
       )}
     >
@@ -65,6 +75,24 @@ export default function Models() {
         </Confirm>
       )}
     </ListPage>
+  )
+}
+
+/** A model that cannot answer: what is said with it has no place. */
+function MissingHistory({ name, made }: { name: string; made: () => void }) {
+  const { busy, error, start } = useAction(async () => {
+    await makeHistory(name)
+    made()
+  })
+  return (
+    <>
+      <span role="status" class="bad">
+        {error?.message ?? `It cannot answer: its history ${name} was deleted.`}
+      </span>
+      <button type="button" class="button" disabled={busy} onClick={() => start()}>
+        Make an empty one
+      </button>
+    </>
   )
 }
 
