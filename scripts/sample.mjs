@@ -102,7 +102,7 @@ export function cut(name, markdown) {
 /**
  * All passages of docs/. Their ids are what answers cite them by (`[how-long-is-history-kept.txt]`), so they are words
  * and hyphens; where two pages have the same heading, the second one's has its page before it.
- * @param {string} url where the server answers, which has the documentation as pages too
+ * @param {string} url where the server answers, which has the documentation as pages too: commands name it
  */
 export function passages(url) {
   const seen = new Set()
@@ -116,7 +116,8 @@ export function passages(url) {
       const page = passage.section.replaceAll('/', '-')
       const id = seen.has(passage.id) ? `${page}-${passage.id}` : passage.id
       seen.add(id)
-      return { ...passage, id, url: `${url}/docs/${passage.section}${at && `#${at}`}` }
+      const text = passage.text.replaceAll('http://localhost:8108', url)
+      return { ...passage, id, text, url: `${url}/docs/${passage.section}${at && `#${at}`}` }
     })
 }
 

@@ -141,6 +141,20 @@ describe.runIf(CHROMIUM)('the documentation', () => {
     await expectSound(page, 'tried')
   })
 
+  test('has its commands name this server and the key of the tab, on every page that is opened', async () => {
+    const page = await ready(await stage.tab({}, 'docs/keys'))
+    await page.evaluate("sessionStorage.setItem('parley.key', 'own-key')")
+    await page.reload()
+    await ready(page)
+    const command = page.locator('.vp-doc pre', { hasText: 'curl' }).first()
+    await expect.poll(() => command.textContent()).toContain(`${url}/`)
+    expect(await command.textContent()).toContain(': own-key')
+    await page.getByRole('link', { name: 'Conversations', exact: true }).first().click()
+    await page.waitForURL(`${url}/docs/conversations`)
+    await expect.poll(() => command.textContent()).toContain(`${url}/`)
+    expect(await page.locator('.vp-doc code', { hasText: 'http://localhost:8108' }).count()).toBe(0)
+  })
+
   test('copies a block of code, and keeps light or dark as it was chosen', async () => {
     const page = await ready(await stage.tab({ permissions: ['clipboard-read', 'clipboard-write'] }, 'docs/'))
     await page.getByText('npm run parley -- import').hover()

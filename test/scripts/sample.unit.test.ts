@@ -47,3 +47,9 @@ test('the documentation makes passages of different ids that can be read and ope
     expect(text.length, id).toBeLessThan(4000)
   }
 })
+
+test('its commands name the server that has it', () => {
+  const all = passages('https://parley.example').map(({ text }) => text)
+  expect(all.filter((text) => text.includes('http://localhost:8108'))).toEqual([])
+  expect(all.some((text) => text.includes("curl 'https://parley.example/"))).toBe(true)
+})

@@ -99,13 +99,21 @@ export function Preview({ runner, content, title, unreadable, into, again }: Pre
     const taken = data.plan.changed.length - sending.faults.length
     return (
       <>
-        <div class="notice good" role="status">
-          <Icon name="check" />
-          <p>
-            {many(taken, 'document')} imported into {name}
-            {data.plan.unchanged > 0 ? `, ${count(data.plan.unchanged)} had not changed` : ''}.
-          </p>
-        </div>
+        {taken === 0 && sending.faults.length > 0 ? (
+          <div class="notice bad" role="alert">
+            <p>
+              Nothing was imported into {name}: the server refused {many(sending.faults.length, 'document')}.
+            </p>
+          </div>
+        ) : (
+          <div class="notice good" role="status">
+            <Icon name="check" />
+            <p>
+              {many(taken, 'document')} imported into {name}
+              {data.plan.unchanged > 0 ? `, ${count(data.plan.unchanged)} had not changed` : ''}.
+            </p>
+          </div>
+        )}
         <Embedding collection={name} />
         <Faults title="Refused by the server" faults={sending.faults} />
         <Faults title="Not read" faults={unread} />
