@@ -30,7 +30,7 @@ const resolve = {
 
 /** The tests of clients that start commands or servers of their own: `npm test` runs them apart. */
 const COMMANDS =
-  'test/clients/{backup,command-line,deploy,examples,guides,interrupted,kill,landed,moving,pages,start,tutorials,vectorize}*.test.ts'
+  'test/clients/{backup,command-line,deploy,examples,first-account,guides,interrupted,kill,landed,moving,pages,start,tutorials,vectorize}*.test.ts'
 
 /** An event that is waited for may come late on a busy machine: a second, which Vitest gives it, says nothing. */
 const patient = { poll: { timeout: 15_000 } }
