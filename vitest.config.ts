@@ -9,8 +9,9 @@ if (Number(process.versions.node.split('.')[0]) < 22) {
   process.exit(1)
 }
 
-// Five kinds of test, each where its subject really runs:
+// Six kinds of test, each where its subject really runs, or where that takes least:
 //   unit      pure functions, in Node
+//   console   the console's pages, in a DOM without a browser, against a fake server whose replies are checked
 //   worker    Durable Objects, D1 and routes, inside workerd
 //   clients   the real clients over real sockets against `npm start`
 //   commands  the same, of the commands and of servers that a test starts, kills or deploys itself
@@ -169,6 +170,30 @@ export default defineConfig(async () => ({
           setupFiles: ['./test/unit-setup.ts'],
           expect: patient,
           // To load Vitest and the program anew for each file takes longer than most files do.
+          isolate: false,
+          testTimeout: 30_000,
+        },
+      },
+      {
+        resolve: {
+          alias: [
+            ...resolve.alias,
+            // The console's server has it; a preview of the widget wants a browser.
+            {
+              find: /^\/widget\/parley-chat\.js$/,
+              replacement: join(import.meta.dirname, 'test/console/no-widget.ts'),
+            },
+          ],
+        },
+        test: {
+          name: 'console',
+          provide,
+          include: ['test/console/**/*.test.ts'],
+          exclude: LEFT_OUT,
+          environment: 'happy-dom',
+          environmentOptions: { happyDOM: { url: 'http://localhost:8108/' } },
+          expect: patient,
+          // Each tab loads the console's own modules anew (test/console/tab.ts).
           isolate: false,
           testTimeout: 30_000,
         },

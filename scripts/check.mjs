@@ -72,6 +72,7 @@ const steps = [
   ['types of scripts and ui', () => types('scripts')],
   ['types of the widget', () => types('ui/widget')],
   ['types of the console', () => types('ui/console')],
+  ['types of its tests', () => types('test/console')],
   ['the pages build and are within budget', () => run('node', 'scripts/pages.mjs'), 'told'],
   ['types of the bindings', () => run('npm', 'run', '--silent', 'types', '--', '--check')],
   ['migrations match the schema', migrations],

@@ -168,7 +168,7 @@ function allParts() {
     { name: 'commands', projects: ['commands'] },
     ...[worker, clients, ...moreWorker, ...moreClients],
     /** @type {const} */ ('check'),
-    { name: 'unit', projects: ['unit'] },
+    { name: 'unit', projects: ['unit', 'console'] },
   ]
 }
 

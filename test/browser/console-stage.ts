@@ -2,6 +2,7 @@
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core'
 import { expect } from 'vitest'
 import { url } from '../clients/harness'
+import type { FakeServer } from '../console/server'
 import { violations } from './axe'
 import { sharedBrowser } from './chromium'
 
@@ -53,4 +54,23 @@ export async function expectSound(page: Page, state: string, rules?: string[]): 
   const found = await violations(page, rules)
   const tooWide = await page.evaluate('document.documentElement.scrollWidth - innerWidth')
   expect([state, found, tooWide]).toEqual([state, [], 0])
+}
+
+/** Has a page ask a fake server for its data. Its documents, scripts and styles are Parley's own. */
+export async function serveBy(page: Page, server: FakeServer): Promise<void> {
+  await page.route('**/*', async (route) => {
+    const request = route.request()
+    if (request.resourceType() !== 'fetch') return route.continue()
+    const body = request.postData()
+    const response = await server.fetch(request.url(), {
+      method: request.method(),
+      headers: request.headers(),
+      ...(body !== null && { body }),
+    })
+    await route.fulfill({
+      status: response.status,
+      headers: Object.fromEntries(response.headers),
+      body: Buffer.from(await response.arrayBuffer()),
+    })
+  })
 }

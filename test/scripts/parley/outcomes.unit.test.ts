@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { comparison } from '../../../scripts/parley/commands/eval.mjs'
 import { comparedRuns, outcomeOf, parseQuestions, summaryOf } from '../../../scripts/parley/eval/outcomes.mjs'
@@ -9,6 +11,11 @@ const GOOD = { answer: 'Five years.', citations: [{ document_id: 'reef' }], resu
 describe('a set of questions', () => {
   it('is read line by line', () => {
     expect(parseQuestions('{"question":"a"}\n\n{"question":"b","unanswerable":true}\n')).toHaveLength(2)
+  })
+
+  it.each(['parley', 'unanswerable'])('is what measures Parley: %s', (name) => {
+    const text = readFileSync(join(import.meta.dirname, `../../../bench/quality/${name}.jsonl`), 'utf8')
+    expect(parseQuestions(text).length).toBeGreaterThan(5)
   })
 
   it.each([

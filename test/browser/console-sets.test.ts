@@ -1,13 +1,11 @@
-/** Question sets, and the same question asked again with other settings, in the console. */
+/** Question sets in the console. They are kept in the browser (IndexedDB), and so want one. */
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { parseQuestions } from '../../scripts/parley/eval/outcomes.mjs'
 import { loadSample } from '../../scripts/sample.mjs'
-import { KEY, request, unique, url } from '../clients/harness'
+import { KEY, unique, url } from '../clients/harness'
 import { CHROMIUM } from './chromium'
-import { ConsoleStage, expectSound, LOOKS, SIZES } from './console-stage'
+import { ConsoleStage, expectSound, LOOKS } from './console-stage'
 
 const QUESTION = 'How does Parley store history?'
 const RIGHT = 'docs/how-does-parley-store-history'
@@ -20,16 +18,9 @@ const SET = [
 
 describe.runIf(CHROMIUM)('the console', () => {
   let stage: ConsoleStage
-  let conversation: string
 
   beforeAll(async () => {
     await loadSample(url, KEY)
-    const { body } = await request('POST', '/conversations', {
-      question: QUESTION,
-      model: 'docs',
-      collections: ['docs'],
-    })
-    conversation = body.conversation_id
     stage = await ConsoleStage.set()
   })
   beforeEach(() => async () => expect(await stage.reset()).toEqual([]))
@@ -40,6 +31,7 @@ describe.runIf(CHROMIUM)('the console', () => {
     await page.getByRole('textbox', { name: 'Questions' }).fill('{"q": 1}')
     await page.getByRole('button', { name: 'Keep the set' }).click()
     await page.getByText('line 1: it has no `question`').waitFor()
+    expect(new URL(page.url()).hash).toBe('#/sets?new=1')
     await page.getByRole('textbox', { name: 'Questions' }).fill(SET)
     await expectSound(page, 'new set')
     await page.getByRole('button', { name: 'Keep the set' }).click()
@@ -96,45 +88,11 @@ describe.runIf(CHROMIUM)('the console', () => {
     })
   }
 
-  test('asks the same question again with other settings, beside the first answer', async () => {
-    for (const [size, options] of Object.entries(SIZES)) {
-      const page = await stage.tab(options, `#${conversation}`)
-      await page.getByRole('link', { name: 'Ask again beside it' }).click()
-      await page.getByRole('heading', { name: QUESTION, level: 1 }).waitFor()
-      const [first, second] = [page.locator('.answer-side').nth(0), page.locator('.answer-side').nth(1)]
-      await first.locator('.prose').getByText('two documents').waitFor()
-      await expectSound(page, `one answer, ${size}`)
-      await second.getByLabel('Documents of a search, at most').fill('1')
-      await second.getByRole('button', { name: 'Ask again' }).click()
-      await second.locator('.waterfall').waitFor()
-      await page.getByRole('row', { name: /Found only here/ }).waitFor()
-      expect(await second.locator('.hits li').count()).toBe(1)
-      expect(await first.locator('.hits li').count()).toBeGreaterThan(1)
-      await expectSound(page, `two answers, ${size}`)
-      const [left, right] = [(await first.boundingBox())!, (await second.boundingBox())!]
-      if (size === 'phone') expect(right.y).toBeGreaterThan(left.y + left.height - 1)
-      else expect([right.y, right.x > left.x]).toEqual([left.y, true])
-      // The address shows the same again.
-      await page.reload()
-      await second.locator('.waterfall').waitFor()
-      expect(new URLSearchParams(new URL(page.url()).hash.split('?')[1]).get('a')).toBe(`${conversation}/1`)
-    }
-  })
-
   test('says what to do at an address that leads to nothing', async () => {
-    const page = await stage.tab({}, '#/compare')
-    await page.getByRole('heading', { name: 'No answer is chosen' }).waitFor()
-    await page.goto(`${url}/#/sets/none`)
+    const page = await stage.tab({}, '#/sets/none')
     await page.getByRole('heading', { name: 'There is no such set in this browser' }).waitFor()
     await page.goto(`${url}/#/sets/none/none`)
     await page.getByRole('heading', { name: 'There is no such run in this browser' }).waitFor()
     await expectSound(page, 'no run')
-  })
-
-  test('reads the sets that the command line reads', () => {
-    for (const name of ['parley', 'unanswerable']) {
-      const text = readFileSync(join(import.meta.dirname, `../../bench/quality/${name}.jsonl`), 'utf8')
-      expect(parseQuestions(text).length).toBeGreaterThan(5)
-    }
   })
 })

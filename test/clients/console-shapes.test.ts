@@ -1,0 +1,102 @@
+/** What the tests of the console take for replies of Parley, where openapi.json describes none, is what Parley replies. */
+import { afterAll, expect, test } from 'vitest'
+import { shapeFault } from '../console/contract'
+import { SHAPES } from '../console/shapes'
+import { createHistory, createShows, disconnect, KEY, request, unique, url } from './harness'
+
+const seen = new Set<string>()
+const connected: string[] = []
+
+afterAll(() => disconnect(connected))
+
+/** Asks a route and holds its reply against its shape. @returns the reply */
+async function ask(route: string, path: string, body?: unknown) {
+  const [method = ''] = route.split(' ')
+  const reply = await request(method, path, body)
+  const shape = SHAPES[route]
+  expect([route, reply.status]).toEqual([route, shape?.status ?? 200])
+  if (shape?.reply !== undefined) expect(shapeFault(route, reply.body)).toBe('')
+  seen.add(route)
+  return reply.body
+}
+
+test('collections, their documents and their nodes', async () => {
+  const name = unique('shown')
+  const at = `/collections/${name}`
+  await ask('POST /collections', '/collections', {
+    name,
+    fields: [
+      { name: 'title', type: 'string' },
+      { name: 'tag', type: 'string', facet: true },
+      {
+        name: 'embedding',
+        type: 'float[]',
+        embed: { from: ['title'], model_config: { model_name: 'ts/all-MiniLM-L12-v2' } },
+      },
+    ],
+    metadata: { questions: ['Why?'] },
+  })
+  const lines = ['{"id":"a","title":"Tides","tag":"sea"}', '{"id":"b","title":5,"tag":"sea"}'].join('\n')
+  const imported = await ask(
+    'POST /collections/{name}/documents/import',
+    `${at}/documents/import?action=upsert&return_id=true`,
+    lines,
+  )
+  expect(imported.split('\n').map((line: string) => JSON.parse(line))).toEqual([
+    { success: true, id: 'a' },
+    { success: false, id: 'b', error: expect.any(String), code: 400 },
+  ])
+  await ask('GET /collections', '/collections')
+  await ask('GET /collections/{name}', at)
+  const query = 'q=tides&query_by=embedding,title&facet_by=tag&exclude_fields=embedding'
+  const { hits, facet_counts } = await ask(
+    'GET /collections/{name}/documents/search',
+    `${at}/documents/search?${query}`,
+  )
+  expect([hits.length, facet_counts.length]).toEqual([1, 1])
+  await ask('POST /multi_search', '/multi_search', {
+    searches: [{ collection: name, q: '*', per_page: 250, exclude_fields: 'embedding' }],
+  })
+  await ask('GET /collections/{name}/documents/export', `${at}/documents/export`)
+  await ask('DELETE /collections/{name}/documents/{id}', `${at}/documents/a`)
+  await ask('DELETE /collections/{name}', at)
+  const linked = unique('linked')
+  connected.push(linked)
+  const engine = {
+    type: 'typesense',
+    nodes: [url],
+    credentials: { api_key: KEY },
+    collection: await createShows(),
+  }
+  await ask('POST /collections', '/collections', { name: linked, engine })
+  await ask('GET /collections/{name}', `/collections/${linked}`)
+  await ask('GET /collections', '/collections')
+  await ask('GET /collections/{name}/nodes', `/collections/${linked}/nodes`)
+})
+
+test('models and keys', async () => {
+  const id = unique('model')
+  const history_collection = await createHistory()
+  await ask('POST /conversations/models', '/conversations/models', {
+    id,
+    model_name: 'local/extractive',
+    history_collection,
+    max_bytes: 16_384,
+    max_tokens: 1_024,
+  })
+  await ask('GET /conversations/models', '/conversations/models')
+  await ask('DELETE /conversations/models/{id}', `/conversations/models/${id}`)
+  const limits = { assistant: 'help', allowed_origins: ['https://www.example.com'], turns_per_day: 2 }
+  const key = await ask('POST /keys', '/keys', {
+    description: 'page of help',
+    actions: ['documents:search'],
+    collections: ['*'],
+    limits,
+  })
+  await ask('GET /keys', '/keys')
+  await ask('DELETE /keys/{id}', `/keys/${key.id}`)
+})
+
+test('are all of those that are told', () => {
+  expect([...seen].sort()).toEqual(Object.keys(SHAPES).sort())
+})

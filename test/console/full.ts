@@ -1,0 +1,132 @@
+/** A server for a look at all pages: whatever can go well or badly with a deployment has happened to it. */
+import {
+  ANSWER,
+  assistant,
+  collection,
+  DOCS,
+  DOCUMENT,
+  failedTurn,
+  found,
+  HISTORY,
+  hit,
+  key,
+  model,
+  QUESTION,
+  run,
+  sampleServer,
+  search,
+  source,
+  summary,
+  traced,
+  turn,
+  usageRow,
+  withConversation,
+} from './sample'
+import type { FakeServer } from './server'
+
+const NODES = ['https://one.example', 'https://two.example']
+const LINKED = collection('linked', ['title'], {
+  engine: { type: 'typesense', nodes: NODES, collection: 'shows' },
+})
+const REFUSED = collection('refused', ['heading', 'text', 'embedding'], {
+  pending_embeddings: 12,
+  refused_embeddings: 1,
+  embedding_error: 'Document `bad`: This text is not taken',
+})
+const SENTENCE = ANSWER.indexOf('.') + 1
+const RATED = {
+  rating: 'down',
+  comment: 'Too <b>long</b>.',
+  reasons: ['long'],
+  own: false,
+  created_at: 1,
+  updated_at: 1,
+}
+const TURN = {
+  standalone: 'How is the history of Parley stored?',
+  feedback: [RATED],
+  support: [
+    { start: 0, end: SENTENCE, support: 'supported' },
+    { start: SENTENCE + 1, end: ANSWER.length, support: 'not_found', missing: ['1931'] },
+  ],
+}
+const FAILED_SEARCH = search(
+  'linked',
+  {},
+  {
+    engine: 'typesense',
+    error: { status: 503, message: 'The cluster does not answer.' },
+  },
+)
+
+export function fullServer(): FakeServer {
+  const server = withConversation(sampleServer(), 'c-1', {
+    turns: [turn(1, QUESTION, TURN), turn(2, 'And then?', { citations: [] })],
+    traces: [
+      traced(1, QUESTION, {
+        standalone: TURN.standalone,
+        searches: [search('docs'), FAILED_SEARCH],
+        cut: [{ collection: 'docs', document_id: DOCUMENT.id, passages: 1, of: 3 }],
+      }),
+      failedTurn(3, 'Why?', 'Could not find a field named `nothing`.'),
+    ],
+    ratings: { up: 2, down: 1 },
+    failed_at: Date.now(),
+    user_id: 'ann',
+  })
+  const results = found(
+    [hit(DOCUMENT, { snippet: 'A turn of <mark>history</mark>', distance: 0.3, score: 0.9 })],
+    {
+      facets: { section: { conversations: 15, search: 13 } },
+    },
+  )
+  return server
+    .on('GET /collections', [HISTORY, DOCS, LINKED, REFUSED])
+    .on('GET /collections/linked', LINKED)
+    .on('GET /collections/refused', REFUSED)
+    .on('GET /collections/{name}/documents/search', results)
+    .on('GET /collections/linked/nodes', {
+      nodes: NODES.map((url, at) => ({
+        url,
+        answers: at === 0,
+        took_ms: 7,
+        ...(at > 0 && { error: 'it is away' }),
+      })),
+    })
+    .on('GET /conversations/models', [
+      model('docs', { model_name: 'openai/gpt-4o-mini', tokens_per_day: 1_000 }),
+    ])
+    .on('GET /assistants/help', assistant('help'))
+    .on('GET /a/help', {
+      name: 'help',
+      questions: [QUESTION],
+      followups: false,
+    })
+    .on('GET /keys', {
+      keys: [
+        key(7, 'the shop', {
+          limits: { assistant: 'help', allowed_origins: ['https://www.example.com'], turns_per_day: 2 },
+        }),
+      ],
+    })
+    .on('GET /sources', {
+      sources: [
+        source({ state: 'reading', next_run_at: Date.now(), run: run({ pages: 1 }), name: 'other.example' }),
+        source({
+          last_run: run({
+            pages: 3,
+            failed: 1,
+            failures: [{ url: 'https://site.example/lost', error: 'It is lost' }],
+          }),
+        }),
+      ],
+    })
+    .on('GET /usage', {
+      from: '2026-10-31',
+      to: '2026-11-29',
+      usage: [usageRow({ key: '7', turns: 1 }), usageRow()],
+    })
+    .on('GET /conversations', {
+      conversations: [summary('c-1', QUESTION, { ratings: { up: 2, down: 1 }, failed_at: Date.now() })],
+    })
+}

@@ -1,0 +1,259 @@
+/** What is made in the console: models, assistants, keys and sources. */
+import { expect, test } from 'vitest'
+import { assistant, collection, key, made, model, QUESTION, run, sampleServer, source } from './sample'
+import { failure } from './server'
+import {
+  address,
+  choose,
+  click,
+  expectSound,
+  openTab,
+  screen,
+  shows,
+  texts,
+  type,
+  waitFor,
+  within,
+} from './tab'
+
+const button = (name: string | RegExp) => screen.findByRole('button', { name })
+
+test('a model is made with a history of its own, tested and deleted, and a test that fails says why', async () => {
+  const fast = model('fast', { model_name: 'openai/gpt', history_collection: 'fast_history' })
+  const server = sampleServer()
+    .on('POST /collections', ({ body }) => made(collection(body.name, ['conversation_id'])))
+    .on('POST /conversations/models', () => {
+      server.on('GET /conversations/models', [model('docs'), fast])
+      return made(fast)
+    })
+  await openTab(server, '/models')
+  await click(await screen.findByRole('link', { name: 'New model' }))
+  const dialog = await screen.findByRole('dialog', { name: 'New model' })
+  const name = within(dialog).getByLabelText('Language model')
+  // The built-in model takes no key.
+  expect(within(dialog).queryByLabelText("The provider's API key")).toBe(null)
+  await type(within(dialog).getByLabelText('Name'), 'fast')
+  await type(name, 'openai/gpt')
+  await type(await within(dialog).findByLabelText("The provider's API key"), 'sk-test')
+  await type(within(dialog).getByLabelText('Address'), 'https://llm.example.com')
+  await expectSound('new model')
+  await click(await button('Make the model'))
+  await waitFor(() => expect(texts('.item strong')).toEqual(['docs', 'fast']))
+  expect(address()).toBe('/models')
+  expect(server.askedFor('POST /collections').map(({ body }) => body.name)).toEqual(['fast_history'])
+  expect(server.askedFor('POST /conversations/models').map(({ body }) => body)).toEqual([
+    {
+      id: 'fast',
+      model_name: 'openai/gpt',
+      history_collection: 'fast_history',
+      max_bytes: 16_384,
+      max_tokens: 1_024,
+      api_key: 'sk-test',
+      openai_url: 'https://llm.example.com',
+    },
+  ])
+  expect(document.body.textContent).not.toContain('sk-test')
+
+  // A test asks one question, whose conversation is deleted again.
+  server
+    .on('POST /conversations', {
+      conversation_id: 'c-9',
+      turn: 1,
+      question: QUESTION,
+      answer: 'Yes.',
+      finish_reason: 'stop',
+      citations: [],
+      usage: { model: 'openai/gpt' },
+      timings: {},
+      results: [],
+    })
+    .on('DELETE /conversations/c-9', { id: 'c-9' })
+  const item = () => screen.getByText('fast').closest<HTMLElement>('.item')!
+  await click(within(item()).getByRole('button', { name: 'Test' }))
+  await shows(/answered in \d+ ms/, '.item .good')
+  await waitFor(() => expect(server.askedFor('DELETE /conversations/c-9')).toHaveLength(1))
+  expect(server.askedFor('POST /conversations')[0]?.body).toMatchObject({
+    model: 'fast',
+    collections: ['docs'],
+  })
+  server.on('POST /conversations', () => failure(422, 'The model does not answer'))
+  await click(within(item()).getByRole('button', { name: 'Test' }))
+  await shows('The model does not answer.', '.test-state .bad')
+  await expectSound('tested')
+
+  server.on('DELETE /conversations/models/fast', () => {
+    server.on('GET /conversations/models', [model('docs')])
+    return fast
+  })
+  await click(await button('Delete the model fast'))
+  await click(await button('Delete the model'))
+  await waitFor(() => expect(texts('.item strong')).toEqual(['docs']))
+})
+
+test('a model that the server refuses is told of in its form, which stays', async () => {
+  const server = sampleServer()
+    .on('POST /collections', ({ body }) => made(collection(body.name)))
+    .on('POST /conversations/models', () => failure(400, 'Model not found'))
+  await openTab(server, '/models?new=1')
+  await type(await screen.findByLabelText('Name'), 'fast')
+  await click(await button('Make the model'))
+  await shows('Model not found.', 'dialog [role=alert]')
+  expect(screen.getByLabelText<HTMLInputElement>('Name').value).toBe('fast')
+})
+
+test('an assistant is made, and shown beside a preview that asks with the key of the tab', async () => {
+  const server = sampleServer().on('PUT /assistants/guide', ({ body }) => {
+    server.on('GET /assistants/guide', assistant('guide', { ...body, followups: true }))
+    return assistant('guide', body)
+  })
+  await openTab(server, '/assistants/new')
+  await type(await screen.findByLabelText('Name'), 'guide')
+  await click(screen.getByLabelText('docs'))
+  await choose(screen.getByLabelText('Model'), 'docs')
+  await type(screen.getByLabelText('First questions, one a line'), `${QUESTION}\n\n  And then? `)
+  await type(screen.getByLabelText('Origins whose pages may ask it, one a line'), 'https://www.example.com')
+  await expectSound('new assistant')
+  await click(await button('Save'))
+  await screen.findByRole('heading', { name: 'guide', level: 1 })
+  expect(server.askedFor('PUT /assistants/guide').map(({ body }) => body)).toEqual([
+    {
+      model: 'docs',
+      collections: ['docs'],
+      questions: [QUESTION, 'And then?'],
+      followups: true,
+      allowed_origins: ['https://www.example.com'],
+    },
+  ])
+  expect(address()).toBe('/assistants/guide')
+  await waitFor(() => expect(document.querySelector('parley-chat')?.getAttribute('key')).toBe('xyz'))
+  expect(document.querySelector('parley-chat')?.getAttribute('assistant')).toBe('guide')
+  await expectSound('assistant')
+})
+
+test('what the form of an assistant does not show is kept when it is saved', async () => {
+  const stored = assistant('help', { title_field: 'heading', strict: true, searches: undefined })
+  const { name: _, created_at: __, updated_at: ___, ...body } = stored
+  const server = sampleServer().on('GET /assistants/help', stored).on('PUT /assistants/help', stored)
+  await openTab(server, '/assistants/help')
+  await type(await screen.findByLabelText('Instructions'), 'Be brief.')
+  await click(await button('Save'))
+  await shows('Saved.', '.saved')
+  expect(server.askedFor('PUT /assistants/help').map((asked) => asked.body)).toEqual([
+    JSON.parse(JSON.stringify({ ...body, system_prompt: 'Be brief.' })),
+  ])
+})
+
+test('an assistant is deleted from the list', async () => {
+  const server = sampleServer().on('DELETE /assistants/help', () => {
+    server.on('GET /assistants', { assistants: [] })
+    return assistant('help')
+  })
+  await openTab(server, '/assistants')
+  await shows('searches docs · answers with docs', '.item')
+  await click(await button('Delete the assistant help'))
+  await click(await button('Delete the assistant'))
+  await screen.findByRole('heading', { name: 'No assistants yet' })
+})
+
+test('a key for a page is shown once, with what to paste, and is deleted', async () => {
+  const limits = { assistant: 'help', allowed_origins: ['https://www.example.com'] }
+  const server = sampleServer().on('POST /keys', ({ body }) => {
+    server.on('GET /keys', { keys: [key(3, 'page of help', { limits })] })
+    const { value_prefix: _, ...rest } = key(3, body.description, { limits: body.limits })
+    return made({ ...rest, value: 'page-key-value' })
+  })
+  await openTab(server, '/keys')
+  await click(await screen.findByRole('link', { name: 'New key' }))
+  await choose(await screen.findByLabelText('Assistant'), 'help')
+  await type(screen.getByLabelText('Origins'), 'https://www.example.com')
+  await expectSound('new key')
+  await click(await button('Make the key'))
+  await shows('page-key-value', '.secret code')
+  const [, snippet] = texts('.secret code')
+  expect(snippet).toContain('src="http://localhost:8108/widget/parley-chat.js"')
+  expect(snippet).toContain('assistant="help" key="page-key-value"')
+  expect(server.askedFor('POST /keys').map(({ body }) => body)).toEqual([
+    { description: 'page of help', actions: ['documents:search'], collections: ['*'], limits },
+  ])
+  await expectSound('key')
+  await click(await button('Done'))
+  await waitFor(() => expect(texts('.item .badge')).toEqual(['page of help', 'https://www.example.com']))
+  expect(document.body.innerHTML).not.toContain('page-key-value')
+  server.on('DELETE /keys/3', () => {
+    server.on('GET /keys', { keys: [] })
+    return { id: 3 }
+  })
+  await click(await button('Delete the key page of help'))
+  await click(await button('Delete the key'))
+  await screen.findByRole('heading', { name: 'No keys yet' })
+})
+
+test('a key for a program is made for the collections that are named', async () => {
+  const server = sampleServer().on('POST /keys', ({ body }) => {
+    const { value_prefix: _, ...rest } = key(4, body.description, { collections: body.collections })
+    return made({ ...rest, value: 'search-key-value' })
+  })
+  await openTab(server, '/keys?new=1')
+  await click(await screen.findByLabelText('A program: searches and converses'))
+  await type(await screen.findByLabelText('Collections'), 'docs, shop')
+  await click(await button('Make the key'))
+  await shows('search-key-value', '.secret code')
+  expect(texts('.secret code')).toHaveLength(1)
+  expect(server.askedFor('POST /keys').map(({ body }) => body)).toEqual([
+    { description: 'search only', actions: ['documents:search'], collections: ['docs', 'shop'] },
+  ])
+})
+
+test('a website is registered, read until its run has ended, and removed', async () => {
+  const server = sampleServer().on('PUT /sources/site.example', () => {
+    server.on('GET /sources', { sources: [source({})] })
+    return source({})
+  })
+  await openTab(server, '/sources?new=1')
+  await type(await screen.findByLabelText('Address of the website'), 'https://site.example/')
+  await type(screen.getByRole('textbox', { name: 'Collection' }), 'site')
+  await expectSound('new source')
+  await click(await button('Register'))
+  await shows('not read yet', '.item')
+  expect(server.askedFor('PUT /sources/site.example').map(({ body }) => body)).toEqual([
+    { url: 'https://site.example/', collection: 'site', prune: true },
+  ])
+  const parts = [
+    source({ state: 'reading', next_run_at: Date.now(), run: run({ pages: 1 }) }),
+    source({
+      last_run: run({
+        pages: 3,
+        changed: 2,
+        failed: 1,
+        failures: [{ url: 'https://site.example/lost', error: 'answered with 404' }],
+      }),
+    }),
+  ]
+  server.on('POST /sources/site.example/run', () => {
+    const next = parts.shift()
+    server.on('GET /sources', { sources: [next] })
+    return next
+  })
+  await click(await button('Read now'))
+  await shows(/3 pages, 2 changed/, '.item')
+  expect(server.askedFor('POST /sources/site.example/run')).toHaveLength(2)
+  await click(screen.getByText('1 failed'))
+  await shows('answered with 404', '.faults')
+  await expectSound('sources')
+  server.on('DELETE /sources/site.example', () => {
+    server.on('GET /sources', { sources: [] })
+    return source({})
+  })
+  await click(await button('Delete the source site.example'))
+  await click(await button('Remove the source'))
+  await screen.findByRole('heading', { name: 'No sources yet' })
+})
+
+test('a list whose change fails stays as it is, and says why', async () => {
+  const server = sampleServer().on('DELETE /assistants/help', () => failure(503, 'D1 is away'))
+  await openTab(server, '/assistants')
+  await click(await button('Delete the assistant help'))
+  await click(await button('Delete the assistant'))
+  await shows('D1 is away. Try again in a moment.', 'dialog [role=alert]')
+  expect(texts('.item-name')).toEqual(['help'])
+})
