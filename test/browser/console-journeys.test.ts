@@ -70,7 +70,7 @@ describe.runIf(CHROMIUM)('with the console somebody', () => {
   }
 
   test('asks and follows, and sees how each answer comes about, while it does and after', async () => {
-    const llm = await startLlm({ latency: 400 })
+    const llm = await startLlm({ latency: 100 })
     try {
       const model = await createModel({ model_name: 'openai/gpt', openai_url: llm.url })
       const page = await stage.tab({}, `?model=${model}`)

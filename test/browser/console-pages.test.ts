@@ -33,18 +33,43 @@ const chooseFile: Act = async (page) => {
   await page.getByText('The collection is made with').waitFor()
 }
 
+const importFile: Act = async (page) => {
+  await chooseFile(page)
+  await page.getByRole('button', { name: 'Import', exact: true }).click()
+  await page.getByText('Refused by the server').waitFor()
+}
+
+const connect: Act = async (page) => {
+  for (const label of ['Name in Parley', 'Nodes', 'API key']) await page.getByLabel(label).fill('linked')
+  await page.getByRole('button', { name: 'Connect', exact: true }).click()
+  await page.getByRole('alert').waitFor()
+}
+
+const makeKey: Act = async (page) => {
+  await page.getByRole('button', { name: 'Make the key' }).click()
+  await page.locator('.secret').nth(1).waitFor()
+}
+
+const testModel: Act = async (page) => {
+  await page.getByRole('button', { name: 'Test' }).first().click()
+  await page.locator('.test-state .bad').waitFor()
+}
+
 /** Addresses, and what they show when they are there. */
 const PAGES: [address: string, shown: string, act?: Act][] = [
   ['', '.suggestion'],
   ['/', '.dialog', (page) => page.getByRole('button', { name: 'Settings' }).click()],
   ['/collections', '.item'],
   ['/collections?connect=1', '#engine-type'],
+  ['/collections?connect=1', '#engine-type', connect],
   ['/collections/docs?q=history&weights=text:9', '.result mark', open('What do the numbers say?')],
   ['/collections/docs/documents', '.row'],
   ['/collections/docs/schema', '.table'],
   ['/collections/linked', '.nodes .bad'],
   ['/collections/refused/documents', '[role=alert]', (page) => page.locator('.row').first().click()],
+  ['/import', '.drop'],
   ['/import', '.drop', chooseFile],
+  ['/import', '.drop', importFile],
   ['/sources', '.item', open('1 failed')],
   ['/sources?new=1', '.dialog'],
   ['/conversations', '.row .badge'],
@@ -56,10 +81,11 @@ const PAGES: [address: string, shown: string, act?: Act][] = [
   ['/assistants', '.item'],
   ['/assistants/new', 'form'],
   ['/assistants/help', 'parley-chat'],
-  ['/models', '.item'],
+  ['/models', '.item', testModel],
   ['/models?new=1', '.dialog'],
   ['/keys', '.item', (page) => page.getByRole('button', { name: 'Delete the key the shop' }).click()],
   ['/keys?new=1', '.dialog'],
+  ['/keys?new=1', '.dialog', makeKey],
   ['/usage', '.chart'],
   ['/start', '.step'],
   ['/compare', '.empty'],
@@ -107,6 +133,8 @@ describe.runIf(CHROMIUM)('the pages of the console', () => {
       if (size === 'phone') await page.getByRole('button', { name: 'Open the menu' }).click()
       await expectSound(page, 'menu')
       expect(server.faults).toEqual([])
+      // A browser reports each refused request to its console: a connection, and a question to a model.
+      expect((await stage.reset()).filter((fault) => !/status of 4(00|22) /.test(fault))).toEqual([])
     })
 
     test(`have no fault where nothing is there, and where the server fails, on a ${size}, ${colorScheme}`, async () => {

@@ -10,6 +10,7 @@ import {
   HISTORY,
   hit,
   key,
+  made,
   model,
   QUESTION,
   run,
@@ -22,7 +23,7 @@ import {
   usageRow,
   withConversation,
 } from './sample'
-import type { FakeServer } from './server'
+import { type FakeServer, failure } from './server'
 
 const NODES = ['https://one.example', 'https://two.example']
 const LINKED = collection('linked', ['title'], {
@@ -101,6 +102,19 @@ export function fullServer(): FakeServer {
       name: 'help',
       questions: [QUESTION],
       followups: false,
+    })
+    .on('POST /keys', ({ body }) => {
+      const { value_prefix: _, ...rest } = key(9, body.description, { limits: body.limits })
+      return made({ ...rest, value: 'a-key-that-is-shown-once' })
+    })
+    .on('POST /conversations', () => failure(422, 'The model does not answer'))
+    .on('POST /collections', ({ body }) =>
+      body.engine ? failure(400, 'The cluster refuses the credentials.') : made(collection(body.name)),
+    )
+    .on('GET /collections/{name}', collection('a'))
+    .on('POST /collections/{name}/documents/import', () => {
+      const refused = { success: false, id: 'a.md', error: 'Field `title` must be a string.', code: 400 }
+      return new Response(JSON.stringify(refused))
     })
     .on('GET /keys', {
       keys: [
