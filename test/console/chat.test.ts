@@ -1,9 +1,9 @@
 /** The chat of the console: asking, the panel that shows how an answer came about, versions, and the list of conversations. */
+import { fireEvent } from '@testing-library/dom'
 import { expect, test } from 'vitest'
 import {
   ANSWER,
   answered,
-  emptyServer,
   model,
   QUESTION,
   sampleServer,
@@ -14,20 +14,7 @@ import {
   withConversation,
 } from './sample'
 import { type FakeServer, failure } from './server'
-import {
-  address,
-  click,
-  enter,
-  expectSound,
-  go,
-  openTab,
-  pressEscape,
-  screen,
-  shows,
-  texts,
-  waitFor,
-  within,
-} from './tab'
+import { address, click, enter, expectSound, go, openTab, screen, shows, texts, waitFor, within } from './tab'
 
 const PANEL = '[aria-label="How it came about"]'
 const ENDED = '.turn[aria-busy="false"]'
@@ -259,12 +246,8 @@ test('takes what there is where nobody has chosen', async () => {
 })
 
 test('asks for a key where the server refuses the one it has, and takes one that is good', async () => {
-  const works = sampleServer()
-  const server = emptyServer()
-  for (const path of ['/conversations', '/collections', '/conversations/models', '/assistants'])
-    server.on(`GET ${path}`, ({ key, query }) =>
-      key === 'good' ? works.fetch(`${path}?${query}`) : failure(401, 'Forbidden'),
-    )
+  const server = sampleServer()
+  server.instead = ({ key }) => (key === 'good' ? undefined : failure(401, 'Forbidden'))
   await openTab(server)
   const field = await screen.findByLabelText('API key')
   await shows('The API key was refused.', '[role=alert]')
@@ -288,8 +271,10 @@ test('has its menu behind a button on a phone, which Escape and an address close
   await click(screen.getByRole('button', { name: 'Open the menu' }))
   await waitFor(() => expect(menu.hasAttribute('inert')).toBe(false))
   await expectSound('menu')
+  fireEvent.keyDown(menu, { key: 'Escape' })
+  await waitFor(() => expect(menu.hasAttribute('inert')).toBe(true))
+  await click(screen.getByRole('button', { name: 'Open the menu' }))
   await click(within(menu).getByRole('link', { name: 'Keys' }))
   await screen.findByRole('heading', { name: 'Keys', level: 1 })
   await waitFor(() => expect(menu.hasAttribute('inert')).toBe(true))
-  pressEscape()
 })

@@ -31,6 +31,10 @@ export class FakeServer {
   readonly asked: Asked[] = []
   /** what the console asked in vain, and what the API would not have answered */
   readonly faults: string[] = []
+  /** what all replies wait for */
+  gate: Promise<unknown> = Promise.resolve()
+  /** What is answered in the place of anything else; undefined: what the route answers. */
+  instead: (asked: Asked) => Response | undefined = () => undefined
   readonly #answers: [route: string, answer: Answer][] = []
 
   /**
@@ -81,6 +85,7 @@ export class FakeServer {
     }
     this.asked.push(asked)
     if (body !== undefined) this.#note(bodyFault(method, path, asked.body))
+    await this.gate
     const answer = this.#answers
       .filter(([route]) => isAt(route, method, path))
       .sort(([a], [b]) => a.split('{').length - b.split('{').length)[0]?.[1]
@@ -88,7 +93,7 @@ export class FakeServer {
       this.#note(`nothing answers ${method} ${path}`)
       return failure(500, `nothing answers ${method} ${path}`)
     }
-    const answered = await answer(asked)
+    const answered = this.instead(asked) ?? (await answer(asked))
     signal?.throwIfAborted()
     const response = answered instanceof Response ? answered : Response.json(answered)
     if (response.headers.get('content-type')?.includes('application/json')) {

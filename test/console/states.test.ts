@@ -45,26 +45,12 @@ test.each(LISTS)(
   'the page %s says what to do when the server fails, and shows itself once it works',
   async (at) => {
     const server = sampleServer()
-    const calls = [
-      '/collections',
-      '/conversations/models',
-      '/assistants',
-      '/keys',
-      '/sources',
-      '/conversations',
-      '/usage',
-    ]
-    let broken = true
-    const works = sampleServer()
-    for (const path of calls)
-      server.on(`GET ${path}`, ({ method, path: asked, query }) =>
-        broken ? failure(500, 'It broke') : works.fetch(`${asked}?${query}`, { method }),
-      )
+    server.instead = () => failure(500, 'It broke')
     await openTab(server, `/${at}`)
     await waitFor(() =>
       expect(screen.getByRole('alert').textContent).toContain('It broke. Try again in a moment.'),
     )
-    broken = false
+    server.instead = () => undefined
     screen.getByRole('button', { name: 'Try again' }).click()
     await waitFor(() => expect(screen.queryByRole('alert')).toBe(null))
     expect(screen.getByRole('heading', { level: 1 }).textContent).not.toBe('Loading')
@@ -74,14 +60,8 @@ test.each(LISTS)(
 test.each(LISTS)('the page %s shows grey lines while its data is on its way', async (at) => {
   const gate = Promise.withResolvers<void>()
   const server = emptyServer()
-  const fetch = server.fetch
-  const slow = Object.assign(server, {
-    fetch: async (...args: Parameters<typeof fetch>) => {
-      await gate.promise
-      return fetch(...args)
-    },
-  })
-  await openTab(slow, `/${at}`)
+  server.gate = gate.promise
+  await openTab(server, `/${at}`)
   const lines = () =>
     screen.queryAllByRole('status').filter(({ textContent }) => /Loading|Reading/.test(textContent ?? ''))
   await waitFor(() => expect(lines().length).toBeGreaterThan(0))

@@ -8,7 +8,7 @@ import { h, render } from 'preact'
 import { afterEach, beforeEach, expect, vi } from 'vitest'
 import { FakeServer } from './server'
 
-// A queue of a busy machine may be long: a second, which the library gives, says nothing. Nothing is hidden by style sheets here.
+// A page may be drawn late on a busy machine: a second, which the library gives, says nothing. No style sheet hides anything here.
 configure({ asyncUtilTimeout: 5_000, defaultHidden: true })
 
 /** What the window of happy-dom has besides a browser's. */
@@ -21,6 +21,8 @@ const DESKTOP = { width: 1360, height: 860 }
 
 let listening: [string, EventListenerOrEventListenerObject][] = []
 let server = new FakeServer()
+/** all servers that a test has had */
+let servers: FakeServer[] = []
 const faults: string[] = []
 
 /** What the tab would have written to the console of its browser. */
@@ -63,7 +65,9 @@ afterEach(async () => {
   localStorage.clear()
   vi.restoreAllMocks()
   vi.unstubAllGlobals()
-  expect([...faults.splice(0), ...server.faults]).toEqual([])
+  const all = [...faults.splice(0), ...servers.flatMap((each) => each.faults)]
+  servers = []
+  expect(all).toEqual([])
 })
 
 interface TabOptions {
@@ -80,6 +84,7 @@ export async function openTab(
 ): Promise<void> {
   await close()
   server = of
+  servers.push(of)
   const { happyDOM } = window as unknown as Window
   happyDOM.setViewport(phone ? PHONE : DESKTOP)
   history.pushState(null, '', `/${query}${address === '' ? '' : `#${address}`}`)
