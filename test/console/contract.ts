@@ -9,6 +9,8 @@ import { SHAPES } from './shapes'
 
 interface Described {
   body?: Schema
+  /** names of query parameters; absent where they are not described */
+  query?: string[]
   /** by status; without a schema where a body is no JSON */
   replies: Record<string, Schema | undefined>
 }
@@ -18,6 +20,7 @@ interface Content {
 }
 
 interface Operation {
+  parameters?: { name: string; in: string }[]
   requestBody?: Content
   responses: Record<string, Content>
 }
@@ -29,7 +32,8 @@ const { paths, components } = openapi as unknown as {
 
 const json = (content?: Content): Schema | undefined => content?.content?.['application/json']?.schema
 
-const described = ({ requestBody, responses }: Operation): Described => ({
+const described = ({ parameters = [], requestBody, responses }: Operation): Described => ({
+  query: parameters.filter((each) => each.in === 'query').map(({ name }) => name),
   ...(json(requestBody) && { body: json(requestBody)! }),
   replies: Object.fromEntries(Object.entries(responses).map(([status, reply]) => [status, json(reply)])),
 })
@@ -108,6 +112,13 @@ export function bodyFault(method: string, path: string, body: unknown): string {
   if (route?.[1].body === undefined) return ''
   const fault = misfit(route[1].body, body)
   return fault === '' ? '' : `the body of ${route[0]}: ${fault}`
+}
+
+/** @returns what the API would refuse of a query; '' where it may stand, and where no parameters are described */
+export function queryFault(method: string, path: string, query: URLSearchParams): string {
+  const route = routeOf(method, path)
+  const unknown = [...query.keys()].filter((name) => route?.[1].query?.includes(name) === false)
+  return unknown.length === 0 ? '' : `${route?.[0]} has no parameter ${unknown.join(', ')}`
 }
 
 const EVENTS = (components.schemas.Events as Schema & { 'x-events': Record<string, Schema> })['x-events']

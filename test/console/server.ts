@@ -1,5 +1,5 @@
 /** A server that the console of a test talks to. Its replies are held against the API's description (`contract.ts`). */
-import { bodyFault, eventFault, isAt, replyFault } from './contract'
+import { bodyFault, eventFault, isAt, queryFault, replyFault } from './contract'
 
 /** A request as the server saw it. */
 export interface Asked {
@@ -84,6 +84,7 @@ export class FakeServer {
       key: new Headers(init.headers).get('x-typesense-api-key'),
     }
     this.asked.push(asked)
+    this.#note(queryFault(method, path, query))
     if (body !== undefined) this.#note(bodyFault(method, path, asked.body))
     await this.gate
     const answer = this.#answers
