@@ -47,6 +47,8 @@ test('collections, their documents and their nodes', async () => {
     { success: false, id: 'b', error: expect.any(String), code: 400 },
   ])
   await ask('GET /collections', '/collections')
+  await request('PUT', `/aliases/${unique('alias')}`, { collection_name: name })
+  await ask('GET /aliases', '/aliases')
   await ask('GET /collections/{name}', at)
   const query = 'q=tides&query_by=embedding,title&facet_by=tag&exclude_fields=embedding'
   const { hits, facet_counts } = await ask(

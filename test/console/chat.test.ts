@@ -154,6 +154,8 @@ test('lists conversations, and opens, renames and deletes them', async () => {
     })
   await openTab(server)
   const recent = within(await screen.findByRole('region', { name: 'Recent' }))
+  // Visitors' are on a page of their own.
+  await waitFor(() => expect(server.askedFor('GET /conversations')[0]?.query.get('mine')).toBe('true'))
   await click(await recent.findByRole('button', { name: `Rename ${QUESTION}` }))
   await enter(await recent.findByLabelText('Title'), ' Errors of imports ')
   await click(await recent.findByRole('link', { name: 'Errors of imports' }))

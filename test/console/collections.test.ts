@@ -1,6 +1,6 @@
 /** Collections in the console: search and what it is weighed by, documents, passages, the state of vectors. */
 import { expect, test, vi } from 'vitest'
-import { collection, DOCS, DOCUMENT, found, HISTORY, hit, sampleServer } from './sample'
+import { assistant, collection, DOCS, DOCUMENT, found, HISTORY, hit, sampleServer } from './sample'
 import { type Asked, failure } from './server'
 import {
   address,
@@ -34,6 +34,24 @@ test('are listed, where conversations are kept last, and one is deleted', async 
   await shows('478 documents and their vectors are deleted for good.', 'dialog')
   await click(screen.getByRole('button', { name: 'Delete the collection' }))
   await waitFor(() => expect(texts('.item-name')).toEqual(['docs_history']))
+})
+
+test('are not deleted before it is said what needs them', async () => {
+  const server = sampleServer().on('GET /assistants', {
+    assistants: [
+      assistant('help', { collections: ['docs'] }),
+      assistant('other', { model: 'm', collections: ['shop'] }),
+    ],
+  })
+  await openTab(server, '/collections')
+  await click(await screen.findByRole('button', { name: 'Delete the collection docs_history' }))
+  await shows('2 messages of conversations are deleted for good.', 'dialog')
+  await shows('Conversations with docs are kept here. Without it docs and help cannot answer', 'dialog')
+  await expectSound('losses')
+  await click(screen.getByRole('button', { name: 'Cancel' }))
+  await click(screen.getByRole('button', { name: 'Delete the collection docs' }))
+  await shows('Searched by help, which will find nothing in it.', 'dialog')
+  expect(texts('dialog')[0]).not.toContain('cannot answer')
 })
 
 test('are searched by words and meaning, and each hit is explained', async () => {

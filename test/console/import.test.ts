@@ -84,6 +84,17 @@ test('rows are taken, and those that the server refuses are told', async () => {
   expect(sent).toHaveLength(3)
 })
 
+test('an import of which the server takes nothing is no success', async () => {
+  const server = sampleServer().on('GET /collections', [collection('rows', ['n'])])
+  server.on('GET /collections/rows', collection('rows', ['n']))
+  imports(server, { a: 'Field `n` must be an int32.' })
+  await openTab(server, '/import?into=rows')
+  await chooseFiles(file('rows.jsonl', '{"id":"a","n":"none"}\n'))
+  await click(await screen.findByRole('button', { name: 'Import' }))
+  await shows('Nothing was imported into rows: the server refused 1 document.', '[role=alert]')
+  expect(document.body.textContent).not.toContain('imported into rows.')
+})
+
 test('what is there already is not sent again', async () => {
   const { server, sent } = importing()
   await openTab(server, '/import')

@@ -1,6 +1,18 @@
 /** What is made in the console: models, assistants, keys and sources. */
 import { expect, test } from 'vitest'
-import { assistant, collection, key, made, model, QUESTION, run, sampleServer, source } from './sample'
+import {
+  assistant,
+  collection,
+  DOCS,
+  HISTORY,
+  key,
+  made,
+  model,
+  QUESTION,
+  run,
+  sampleServer,
+  source,
+} from './sample'
 import { failure } from './server'
 import {
   address,
@@ -21,7 +33,11 @@ const button = (name: string | RegExp) => screen.findByRole('button', { name })
 test('a model is made with a history of its own, tested and deleted, and a test that fails says why', async () => {
   const fast = model('fast', { model_name: 'openai/gpt', history_collection: 'fast_history' })
   const server = sampleServer()
-    .on('POST /collections', ({ body }) => made(collection(body.name, ['conversation_id'])))
+    .on('POST /collections', ({ body }) => {
+      const history = collection(body.name, ['conversation_id'])
+      server.on('GET /collections', [HISTORY, DOCS, history])
+      return made(history)
+    })
     .on('POST /conversations/models', () => {
       server.on('GET /conversations/models', [model('docs'), fast])
       return made(fast)
@@ -88,6 +104,25 @@ test('a model is made with a history of its own, tested and deleted, and a test 
   await click(await button('Delete the model fast'))
   await click(await button('Delete the model'))
   await waitFor(() => expect(texts('.item strong')).toEqual(['docs']))
+})
+
+test('a model whose history was deleted is given an empty one', async () => {
+  const server = sampleServer()
+    .on('GET /collections', [DOCS])
+    .on('POST /collections', ({ body }) => {
+      server.on('GET /collections', [DOCS, HISTORY])
+      return made(collection(body.name, ['conversation_id']))
+    })
+  await openTab(server, '/models')
+  await shows('It cannot answer: its history docs_history was deleted.', '.item')
+  expect(screen.queryByRole('button', { name: 'Test' })).toBe(null)
+  await expectSound('missing')
+  // Another name for a collection that is there.
+  server.on('GET /aliases', { aliases: [{ name: 'talk', collection_name: 'docs' }] })
+  server.on('GET /conversations/models', [model('docs'), model('other', { history_collection: 'talk' })])
+  await click(await button('Make an empty one'))
+  await button('Test')
+  expect(server.askedFor('POST /collections').map(({ body }) => body.name)).toEqual(['docs_history'])
 })
 
 test('a model that the server refuses is told of in its form, which stays', async () => {

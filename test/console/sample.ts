@@ -300,6 +300,7 @@ export const source = (more: object) => ({
 export const emptyServer = (): FakeServer =>
   new FakeServer()
     .on('GET /collections', [])
+    .on('GET /aliases', { aliases: [] })
     .on('GET /conversations/models', [])
     .on('GET /assistants', { assistants: [] })
     .on('GET /keys', { keys: [] })

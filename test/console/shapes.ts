@@ -142,6 +142,7 @@ interface Shape {
 
 /** By method and path. */
 export const SHAPES: Record<string, Shape> = {
+  'GET /aliases': { reply: object({ aliases: listOf(object({ name: TEXT, collection_name: TEXT })) }) },
   'GET /collections': { reply: listOf(COLLECTION) },
   'POST /collections': { status: 201, reply: COLLECTION },
   'GET /collections/{name}': { reply: COLLECTION },

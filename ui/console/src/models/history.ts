@@ -1,4 +1,5 @@
 /** Collections in which conversation models keep what is said. */
+import { read } from '../api'
 import { server } from '../import/server'
 
 /** As `parley init` makes it. */
@@ -10,12 +11,18 @@ const FIELDS = [
   { name: 'message', type: 'string', index: false },
 ]
 
-/** Whether a collection or an alias of this name is there. @throws Refusal */
-export const isThere = async (name: string): Promise<boolean> =>
-  Boolean(await server.find(`/collections/${encodeURIComponent(name)}`))
+/** Those of some history collections that are not there, neither by name nor by an alias. @throws Refusal */
+export async function missingOf(histories: readonly string[]): Promise<Set<string>> {
+  const [collections, { aliases }] = await Promise.all([
+    read<{ name: string }[]>('/collections'),
+    read<{ aliases: { name: string }[] }>('/aliases'),
+  ])
+  const there = new Set([...collections, ...aliases].map(({ name }) => name))
+  return new Set(histories.filter((name) => !there.has(name)))
+}
 
 /** Makes a history collection, unless it is there. @throws Refusal */
 export async function makeHistory(name: string): Promise<void> {
-  if (await isThere(name)) return
+  if (await server.find(`/collections/${encodeURIComponent(name)}`)) return
   await server.call('POST', '/collections', { body: { name, fields: FIELDS } })
 }

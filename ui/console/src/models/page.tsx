@@ -7,17 +7,16 @@ import { Confirm } from '../parts/dialog'
 import { duration } from '../parts/format'
 import { Icon } from '../parts/icon'
 import { Item, ListPage } from '../parts/list-page'
-import { isThere, makeHistory } from './history'
+import { makeHistory, missingOf } from './history'
 import { NewModel } from './new-model'
 
 export default function Models() {
   const list = useLoaded('models', (signal) => read<Model[]>('/conversations/models', signal))
   const choices = useLoaded('choices', loadChoices)
   const histories = [...new Set(list.data?.map(({ history_collection: name }) => name))]
-  const missing = useLoaded(histories.length > 0 ? `histories ${histories}` : undefined, async () => {
-    const found = await Promise.all(histories.map(isThere))
-    return new Set(histories.filter((_, at) => !found[at]))
-  })
+  const missing = useLoaded(histories.length > 0 ? `histories ${histories}` : undefined, () =>
+    missingOf(histories),
+  )
   const [removing, setRemoving] = useState<Model>()
   return (
     <ListPage
