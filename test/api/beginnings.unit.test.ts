@@ -10,7 +10,7 @@ beforeEach(() => {
 afterEach(() => void vi.useRealTimers())
 
 /** Asks for so many beginnings at once. @returns the moments at which they were let in, and how many were refused */
-async function ask(count: number): Promise<{ moments: number[]; refused: unknown[] }> {
+async function begin(count: number): Promise<{ moments: number[]; refused: unknown[] }> {
   const started = Date.now()
   const moments: number[] = []
   const refused: unknown[] = []
@@ -26,15 +26,15 @@ async function ask(count: number): Promise<{ moments: number[]; refused: unknown
 }
 
 it('lets a few turns begin at once, others one after another, and refuses those that would wait for long', async () => {
-  expect(await ask(4)).toEqual({ moments: Array(4).fill(0), refused: [] })
-  const { moments, refused } = await ask(1_000)
+  expect(await begin(4)).toEqual({ moments: Array(4).fill(0), refused: [] })
+  const { moments, refused } = await begin(1_000)
   expect(moments.slice(0, 7)).toEqual([...Array(4).fill(0), 10, 20, 30])
   expect(moments.at(-1)).toBe(5_000)
   expect(moments).toHaveLength(504)
   expect(refused).toHaveLength(496)
   expect(refused[0]).toMatchObject({ status: 503, retryAfter: 5 })
   // Those that were refused took nobody's place.
-  expect((await ask(4)).moments).toEqual(Array(4).fill(0))
+  expect((await begin(4)).moments).toEqual(Array(4).fill(0))
 })
 
 it('lets turns begin in the order in which they came', async () => {
@@ -71,7 +71,7 @@ it('lets fewer begin while the isolate is busy, and nobody wait for longer than 
 
 it('gives the place of a request that begins no turn to the next one', async () => {
   await vi.advanceTimersByTimeAsync(10_000)
-  const { moments } = await ask(100)
+  const { moments } = await begin(100)
   await vi.advanceTimersByTimeAsync(10_000)
   const started = Date.now()
   const sooner: number[] = []
@@ -95,7 +95,7 @@ it('lets turns begin again after all who waited have left', async () => {
   vi.clearAllTimers()
   vi.setSystemTime(left)
   await vi.advanceTimersByTimeAsync(10_000)
-  expect(await ask(4)).toEqual({ moments: Array(4).fill(0), refused: [] })
+  expect(await begin(4)).toEqual({ moments: Array(4).fill(0), refused: [] })
 })
 
 it('lets hardly any turn begin while a crowd of requests keeps the isolate busy', async () => {

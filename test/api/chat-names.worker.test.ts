@@ -8,7 +8,7 @@ import { Prefetch } from '../../src/conversation/prefetch'
 import { ApiError } from '../../src/errors'
 import * as engines from '../../src/registry/engines'
 import { rowsOf, usedSoFar, withoutTables } from '../conversation/stage'
-import { makeKey, QUESTION, setStage } from './parley/stage'
+import { ask, makeKey, QUESTION, setStage } from './parley/stage'
 import { call, send } from './typesense/api'
 
 /** Longer than any row is cached, shorter than messages are kept. */
@@ -221,8 +221,7 @@ it('is not looked ahead for where a widget of n8n only loads what was said', asy
 })
 
 it('is not taken for a new chat because the conversation that gave it its name was deleted', async () => {
-  const body = { question: QUESTION, model: 'm', collections: ['facts'] }
-  const [, { conversation_id: id }] = await call('POST', '/conversations', { body })
+  const [, { conversation_id: id }] = await ask()
   expect((await call('DELETE', `/conversations/${id}`))[0]).toBe(200)
   const embed = vi.spyOn(Prefetch.prototype, 'embed')
   beginAnew()

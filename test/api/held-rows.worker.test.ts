@@ -7,7 +7,7 @@ import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
 import { forgetKeys } from '../../src/auth/authenticate'
 import { HELD_MS } from '../../src/db/row-cache'
-import { makeKey, QUESTION, setStage } from './parley/stage'
+import { ask, makeKey, QUESTION, setStage } from './parley/stage'
 import { call } from './typesense/api'
 
 const model = (name: string, more: Record<string, unknown> = {}) => ({
@@ -41,7 +41,8 @@ function answerWithModel(): void {
   })
 }
 
-async function ask(path = '/conversations', key?: string): Promise<[number, string]> {
+/** Asks what nobody has asked. @returns the status, and the answer or the code of the error */
+async function answerTo(path = '/conversations', key?: string): Promise<[number, string]> {
   const question = `${QUESTION} ${crypto.randomUUID()}`
   const named = path === '/conversations' && { model: 'm1', collections: ['towers'] }
   const [status, body] = await call('POST', path, { ...(key && { key }), body: { question, ...named } })
@@ -49,7 +50,7 @@ async function ask(path = '/conversations', key?: string): Promise<[number, stri
 }
 
 /** Asks until a renewal behind a question has arrived. */
-const answers = (expected: string) => expect.poll(async () => (await ask())[1]).toBe(expected)
+const answers = (expected: string) => expect.poll(async () => (await answerTo())[1]).toBe(expected)
 
 async function makeTowers(name: string, height: string): Promise<void> {
   await call('POST', '/collections', { body: { name, fields: [{ name: 'text', type: 'string' }] } })
@@ -69,9 +70,9 @@ beforeEach(() => answerWithModel())
 afterEach(() => vi.restoreAllMocks())
 
 it('a model that was changed here is asked at once', async () => {
-  expect(await ask()).toEqual([200, 'first 330 metres'])
+  expect(await answerTo()).toEqual([200, 'first 330 metres'])
   expect((await call('PUT', '/conversations/models/m1', { body: model('second') }))[0]).toBe(200)
-  expect(await ask()).toEqual([200, 'second 330 metres'])
+  expect(await answerTo()).toEqual([200, 'second 330 metres'])
 })
 
 /** Changes a model as another isolate does. */
@@ -83,14 +84,14 @@ const changeElsewhere = (name: string) =>
     .run()
 
 it('one that was changed elsewhere is asked after one more question, or after a minute', async () => {
-  expect((await ask())[0]).toBe(200)
+  expect((await answerTo())[0]).toBe(200)
   await changeElsewhere('third')
   pass(10_000)
-  expect(await ask()).toEqual([200, 'second 330 metres'])
+  expect(await answerTo()).toEqual([200, 'second 330 metres'])
   await answers('third 330 metres')
   await changeElsewhere('fourth')
   pass(HELD_MS)
-  expect(await ask()).toEqual([200, 'fourth 330 metres'])
+  expect(await answerTo()).toEqual([200, 'fourth 330 metres'])
 })
 
 it('an assistant that was deleted elsewhere is refused after five seconds, and so is a key', async () => {
@@ -98,26 +99,26 @@ it('an assistant that was deleted elsewhere is refused after five seconds, and s
   expect((await call('PUT', '/assistants/gone', { body: assistant }))[0]).toBe(200)
   const key = await makeKey({ actions: ['assistants:ask'], limits: { assistant: 'gone' } })
   const path = '/a/gone/conversations'
-  expect((await ask(path, key))[0]).toBe(200)
+  expect((await answerTo(path, key))[0]).toBe(200)
   await env.DB.prepare("DELETE FROM assistants WHERE name = 'gone'").run()
   pass(5_000)
-  expect(await ask(path, key)).toEqual([404, 'unknown_assistant'])
+  expect(await answerTo(path, key)).toEqual([404, 'unknown_assistant'])
   await call('PUT', '/assistants/gone', { body: assistant })
-  expect((await ask(path, key))[0]).toBe(200)
+  expect((await answerTo(path, key))[0]).toBe(200)
   await env.DB.prepare('DELETE FROM api_keys WHERE actions = \'["assistants:ask"]\'').run()
   pass(5_000)
-  expect((await ask(path, key))[0]).toBe(401)
+  expect((await answerTo(path, key))[0]).toBe(401)
 })
 
 it('an assistant that was deleted here is refused at once', async () => {
   await call('PUT', '/assistants/brief', { body: { model: 'm1', collections: ['towers'] } })
-  expect((await ask('/a/brief/conversations'))[0]).toBe(200)
+  expect((await answerTo('/a/brief/conversations'))[0]).toBe(200)
   await call('DELETE', '/assistants/brief')
-  expect(await ask('/a/brief/conversations')).toEqual([404, 'unknown_assistant'])
+  expect(await answerTo('/a/brief/conversations')).toEqual([404, 'unknown_assistant'])
 })
 
 it('a collection that was made again elsewhere is searched at once', async () => {
-  expect(await ask()).toEqual([200, expect.stringContaining('330 metres')])
+  expect(await answerTo()).toEqual([200, expect.stringContaining('330 metres')])
   const held = await env.DB.prepare("SELECT * FROM collections WHERE name = 'towers'").first()
   await makeTowers('higher', '331')
   // As another isolate leaves it: the old object is empty, and the name leads to another.
@@ -128,7 +129,7 @@ it('a collection that was made again elsewhere is searched at once', async () =>
   const { name, object_id: objectId, engine, created_at: createdAt, outline } = held as Record<string, string>
   readingNames()('towers', { name, objectId, engine, createdAt, outline } as never)
   expect((await findForQuestion(env, 'towers')).objectId).toBe(objectId)
-  expect(await ask()).toEqual([200, expect.stringContaining('331 metres')])
+  expect(await answerTo()).toEqual([200, expect.stringContaining('331 metres')])
 })
 
 it('a field that was added here is searched at once', async () => {
@@ -141,9 +142,7 @@ it('a field that was added here is searched at once', async () => {
   const body = { id: '1', text: 'Another one.', note: 'The Zugspitze is 2962 metres high.' }
   await call('POST', '/collections/towers/documents', { body })
   const question = 'How high is the Zugspitze?'
-  const [, found] = await call('POST', '/conversations', {
-    body: { question, model: 'm1', collections: ['towers'] },
-  })
+  const [, found] = await ask({ question, model: 'm1', collections: ['towers'] })
   expect(found.answer).toMatch(/2962 metres$/)
 })
 
@@ -155,26 +154,24 @@ it('a field that an import added reaches the registry, and a collection without 
   await expect.poll(async () => JSON.parse((await outline())!).texts).toEqual(['height'])
   await env.DB.prepare("UPDATE collections SET outline = NULL WHERE name = 'loose'").run()
   pass(HELD_MS)
-  const body = { question: 'How many metres?', model: 'm1', collections: ['loose'] }
-  const [status, { answer }] = await call('POST', '/conversations', { body })
+  const asked = { question: 'How many metres?', model: 'm1', collections: ['loose'] }
+  const [status, { answer }] = await ask(asked)
   expect([status, answer]).toEqual([200, expect.stringContaining('330 metres')])
 })
 
 it('a key that is not known reads nothing else', async () => {
   forgetKeys()
   const path = '/a/gone/conversations'
-  expect((await ask(path, 'unknown'))[0]).toBe(401)
+  expect((await answerTo(path, 'unknown'))[0]).toBe(401)
   const batch = vi.spyOn(Object.getPrototypeOf(env.DB), 'batch')
-  expect((await ask(path, 'unknown'))[0]).toBe(401)
+  expect((await answerTo(path, 'unknown'))[0]).toBe(401)
   expect(batch).not.toHaveBeenCalled()
 })
 
 it('searches fields that documents brought after the collection was last looked up', async () => {
   await call('POST', '/collections', { body: { name: 'any', fields: [{ name: '.*', type: 'auto' }] } })
-  const asked = async () => {
-    const question = `${QUESTION} ${crypto.randomUUID()}`
-    return call('POST', '/conversations', { body: { question, model: 'm1', collections: ['any'] } })
-  }
+  const asked = () =>
+    ask({ question: `${QUESTION} ${crypto.randomUUID()}`, model: 'm1', collections: ['any'] })
   // There is nothing to search yet, and that is held.
   expect((await asked())[0]).toBe(400)
   const body = { id: '0', text: 'The Eiffel Tower is 330 metres high.' }

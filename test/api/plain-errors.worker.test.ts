@@ -5,7 +5,7 @@ import { systemClock } from '../../src/models/retry'
 import { bindWorkersAi } from '../models/workers-ai/bind'
 import { InferenceUpstreamError } from '../models/workers-ai/errors'
 import { WorkersAi } from '../models/workers-ai/workers-ai'
-import { makeKey } from './parley/stage'
+import { ask, makeKey } from './parley/stage'
 import { call, queryString, send } from './typesense/api'
 import { HISTORY, scopedKey } from './typesense/conversing'
 
@@ -72,7 +72,7 @@ const films = (parameters: Record<string, unknown>) =>
   `/collections/films/documents/search${queryString({ q: 'What is Alien?', ...parameters })}`
 const CONVERSING = { conversation: true, conversation_model_id: 'm', query_by: 'title' }
 const across = [{ collection: 'films', query_by: 'title' }]
-const ASKED = { question: 'What is Alien?', model: 'm', searches: across }
+const ASKED = { question: 'What is Alien?', model: 'm', collections: undefined, searches: across }
 
 type Ask = (key: string, assistant: string) => ReturnType<typeof send>
 
@@ -232,7 +232,7 @@ describe('a collection that is gone', () => {
 
   it('is the error of one search of a question', async () => {
     const searches = ['films', GONE].map((collection) => ({ collection, query_by: 'title' }))
-    const [status, { results }] = await call('POST', '/conversations', { body: { ...ASKED, searches } })
+    const [status, { results }] = await ask({ ...ASKED, searches })
     expect([status, results]).toMatchObject([
       200,
       [{ found: 1 }, { code: 404, error: 'Collection not found' }],
@@ -309,10 +309,7 @@ it('names the request in an error of the request', async () => {
 it('keeps the detail of a failed search in the trace', async () => {
   failing = EMBEDDER
   const searches = [...across, { collection: 'films', query_by: 'e' }]
-  const [status, { conversation_id, results }] = await call('POST', '/conversations', {
-    key: keys.page!,
-    body: { ...ASKED, searches },
-  })
+  const [status, { conversation_id, results }] = await ask({ ...ASKED, searches }, { key: keys.page! })
   expect([status, results[1].error]).toEqual([200, expect.stringMatching(REFERENCE)])
   await vi.waitFor(async () => {
     const [, trace] = await call('GET', `/conversations/${conversation_id}/trace`)

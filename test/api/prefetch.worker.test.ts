@@ -8,7 +8,7 @@ import type { ConversationRpc } from '../../src/conversation/conversation-object
 import * as conversations from '../../src/conversation/conversation-object'
 import * as collections from '../../src/search/collection/handle'
 import { usedSoFar } from '../conversation/stage'
-import { makeKey, QUESTION, setStage } from './parley/stage'
+import { ask, makeKey, QUESTION, setStage } from './parley/stage'
 import { call, queryString, send } from './typesense/api'
 import { HISTORY } from './typesense/conversing'
 
@@ -65,12 +65,10 @@ function beginAnew(hours = 1): void {
   forgetKeys()
 }
 
-const ask = (body: Record<string, unknown>, key = 'xyz') =>
-  call('POST', '/conversations', { key, body: { collections: ['facts'], model: 'far', ...body } })
-
 async function begun(more: Record<string, unknown> = {}): Promise<string> {
   const [status, { conversation_id: id }] = await ask({
     question: `${QUESTION} ${crypto.randomUUID()}`,
+    model: 'far',
     ...more,
   })
   expect(status).toBe(200)
@@ -83,7 +81,7 @@ async function follow(id: string, more: Record<string, unknown> = {}, key?: stri
   rewritings = []
   prompts = []
   calls = []
-  const [status] = await ask({ question: FOLLOW_UP, conversation_id: id, ...more }, key)
+  const [status] = await ask({ question: FOLLOW_UP, model: 'far', conversation_id: id, ...more }, { key })
   return status
 }
 
@@ -142,7 +140,7 @@ it('makes no call more where the isolate waits for no row', async () => {
   const id = await begun()
   watch()
   calls = []
-  expect((await ask({ question: FOLLOW_UP, conversation_id: id }))[0]).toBe(200)
+  expect((await ask({ question: FOLLOW_UP, model: 'far', conversation_id: id }))[0]).toBe(200)
   expect(calls).toEqual(['recentMessages'])
 })
 

@@ -1,7 +1,7 @@
 /** What protocols say of a turn later is what they said of it when it was answered: after more turns than logs are kept, and after a reset. */
 import { abortAllDurableObjects } from 'cloudflare:test'
 import { afterEach, beforeAll, expect, it, vi } from 'vitest'
-import { setStage } from './parley/stage'
+import { ask, setStage } from './parley/stage'
 import { call, send } from './typesense/api'
 
 const QUESTION = 'How high is the Eiffel Tower?'
@@ -49,13 +49,8 @@ const framesOf = (stream: string) =>
 /** Goes on in a conversation, ends its object, and lets a test read what it said first. */
 async function later(conversation: string): Promise<void> {
   for (let n = 0; n < MORE_TURNS; n++) {
-    const body = {
-      question: `How high is gate number ${n}?`,
-      conversation_id: conversation,
-      model: 'm',
-      collections: ['sights'],
-    }
-    const [status] = await call('POST', '/conversations', { body })
+    const question = `How high is gate number ${n}?`
+    const [status] = await ask({ question, conversation_id: conversation, collections: ['sights'] })
     expect(status).toBe(200)
   }
   await abortAllDurableObjects()

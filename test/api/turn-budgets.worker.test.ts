@@ -2,7 +2,7 @@
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import * as usage from '../../src/db/usage'
-import { makeKey, QUESTION, setStage } from './parley/stage'
+import { ASK, ask, makeKey, QUESTION, setStage } from './parley/stage'
 import { call, send } from './typesense/api'
 
 const AT_ONCE = 12
@@ -52,12 +52,11 @@ const WIRES: Record<string, (key: string) => Promise<Response>> = {
       key,
       body: { searches: [{ collection: 'facts' }] },
     }),
-  '/conversations': (key) =>
-    send('POST', '/conversations', { key, body: { question: asked(), model: 'm', collections: ['facts'] } }),
+  '/conversations': (key) => send('POST', '/conversations', { key, body: { ...ASK, question: asked() } }),
   '/conversations, streamed': (key) =>
     send('POST', '/conversations', {
       key,
-      body: { question: asked(), model: 'm', collections: ['facts'], stream: true },
+      body: { ...ASK, question: asked(), stream: true },
     }),
   'chat completions': (key) =>
     send('POST', '/v1/chat/completions', { key, body: { model: 'guide', messages: messages() } }),
@@ -79,12 +78,12 @@ const WIRES: Record<string, (key: string) => Promise<Response>> = {
     }),
 }
 
-describe.each(Object.entries(WIRES))('on %s', (_, ask) => {
+describe.each(Object.entries(WIRES))('on %s', (_, wire) => {
   it('no more turns run at once than the budget of their key has', async () => {
     const key = await limited(BUDGET)
     const answers = await Promise.all(
       Array.from({ length: AT_ONCE }, async () => {
-        const response = await ask(key)
+        const response = await wire(key)
         return `${response.status} ${await response.text()}`
       }),
     )
@@ -94,13 +93,6 @@ describe.each(Object.entries(WIRES))('on %s', (_, ask) => {
     await expect.poll(() => countedFor(key)).toBe(BUDGET)
   })
 })
-
-const askAs = (key: string, body: Record<string, unknown> = {}, headers: Record<string, string> = {}) =>
-  call('POST', '/conversations', {
-    key,
-    headers,
-    body: { question: asked(), model: 'm', collections: ['facts'], ...body },
-  })
 
 it('no more turns run at once than the budget of a model has', async () => {
   const model = {
@@ -112,7 +104,9 @@ it('no more turns run at once than the budget of a model has', async () => {
   expect((await call('POST', '/conversations/models', { body: { ...model, turns_per_day: 3 } }))[0]).toBe(201)
   const keys = await Promise.all([limited(100), makeKey({ actions: ['documents:search'] }), 'xyz'])
   const answers = await Promise.all(
-    Array.from({ length: AT_ONCE }, (_, at) => askAs(keys[at % keys.length]!, { model: 'few' })),
+    Array.from({ length: AT_ONCE }, (_, at) =>
+      ask({ question: asked(), model: 'few' }, { key: keys[at % keys.length]! }),
+    ),
   )
   expect(answers.filter(([status]) => status === 200)).toHaveLength(3)
   for (const [status, body] of answers) {
@@ -130,14 +124,14 @@ it('readers who leave have used their turns, and those who are refused none', as
     }),
   )
   await expect.poll(() => countedFor(key)).toBe(3)
-  expect((await askAs(key))[0]).toBe(429)
+  expect((await ask({ question: asked() }, { key }))[0]).toBe(429)
   expect(await countedFor(key)).toBe(3)
 })
 
 it('a turn that cost nothing is given back', async () => {
   const key = await limited(1)
   for (const body of [{ filter_by: 'nowhere:=1' }, { conversation_id: crypto.randomUUID() }]) {
-    const [status] = await askAs(key, body)
+    const [status] = await ask({ question: asked(), ...body }, { key })
     expect([400, 404]).toContain(status)
     await expect.poll(() => countedFor(key)).toBe(0)
   }
@@ -145,18 +139,18 @@ it('a turn that cost nothing is given back', async () => {
   vi.spyOn(console, 'error').mockReturnValue()
   expect((await call('DELETE', '/collections/gone'))[0]).toBe(200)
   expect((await call('POST', '/v1/responses', { key, body: responses }))[0]).toBe(200)
-  expect((await askAs(key))[0]).toBe(429)
+  expect((await ask({ question: asked() }, { key }))[0]).toBe(429)
 })
 
 it('the same turn again, and a copy of it, count once', async () => {
   const key = await limited(2)
   const question = asked()
   const headers = { 'idempotency-key': crypto.randomUUID() }
-  const twice = await Promise.all([askAs(key, { question }, headers), askAs(key, { question }, headers)])
+  const twice = await Promise.all([1, 2].map(() => ask({ question }, { key, headers })))
   expect(twice.map(([status]) => status)).toEqual([200, 200])
   expect(await countedFor(key)).toBe(1)
   const other = asked()
-  const copies = await Promise.all([askAs(key, { question: other }), askAs(key, { question: other })])
+  const copies = await Promise.all([1, 2].map(() => ask({ question: other }, { key })))
   expect(copies.map(([status]) => status)).toEqual([200, 200])
   expect(await countedFor(key)).toBe(2)
 })

@@ -1,7 +1,7 @@
 /** How many searches a request may have, that each counts, and what a key of a page may spend. */
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { ASK, makeKey, setStage } from '../api/parley/stage'
+import { ask, makeKey, setStage } from '../api/parley/stage'
 import { call, queryString } from '../api/typesense/api'
 import { scopedKey } from '../api/typesense/conversing'
 
@@ -58,10 +58,10 @@ describe('the searches of a request', () => {
 
   it.each(['page', 'scoped'])('of a question by a %s key are at most 10', async (kind) => {
     const asking = (count: number) =>
-      call('POST', '/conversations', {
-        key: keys[kind]!,
-        body: { ...ASK, collections: undefined, searches: searches(count).map(({ q: _, ...rest }) => rest) },
-      })
+      ask(
+        { collections: undefined, searches: searches(count).map(({ q: _, ...rest }) => rest) },
+        { key: keys[kind]! },
+      )
     expect((await asking(10))[0]).toBe(200)
     const message = 'A request with this key takes at most 10 searches.'
     expect(await asking(11)).toEqual([400, { message, code: 'bad_request' }])
@@ -98,8 +98,7 @@ describe('the rate of a key', () => {
     expect(counts()).toEqual([1])
     limit()
     const three = searches(3).map(({ q: _, ...rest }) => rest)
-    const body = { ...ASK, collections: undefined, searches: three }
-    expect((await call('POST', '/conversations', { key: keys.server!, body }))[0]).toBe(200)
+    expect((await ask({ collections: undefined, searches: three }, { key: keys.server! }))[0]).toBe(200)
     expect(counts()).toEqual([3])
   })
 

@@ -37,7 +37,7 @@ beforeAll(async () => {
 })
 afterAll(() => Promise.all([llm.stop(), paced.stop()]))
 
-const ask = async (by: Client, ...message: Parameters<typeof messageOf>): Promise<Task> => {
+const taskOf = async (by: Client, ...message: Parameters<typeof messageOf>): Promise<Task> => {
   const result: Task | Message = await by.sendMessage(messageOf(...message))
   return result as Task
 }
@@ -86,10 +86,10 @@ function follow(by: Client, id: string) {
 
 describe('a task', () => {
   test('can be read again, and its context goes on', async () => {
-    const first = await ask(client, 'an action series')
+    const first = await taskOf(client, 'an action series')
     expect(first.status?.state).toBe(TaskState.TASK_STATE_COMPLETED)
     expect(answerIn(first)).toBe('You asked: an action series')
-    const second = await ask(client, 'and another?', { contextId: first.contextId })
+    const second = await taskOf(client, 'and another?', { contextId: first.contextId })
     expect(second.contextId).toBe(first.contextId)
     expect(second.id).not.toBe(first.id)
     for (const task of [first, second]) {
@@ -121,7 +121,7 @@ describe('a task', () => {
   })
 
   test('that has ended cannot be canceled, and a later one runs on', async () => {
-    const { id, contextId } = await ask(client, 'an action series')
+    const { id, contextId } = await taskOf(client, 'an action series')
     await expect(cancel(client, id)).rejects.toMatchObject(NOT_CANCELABLE)
     const writer = await connectA2a(slow)
     const { task, ended } = await begin(writer, unique('another'), { contextId })
@@ -133,13 +133,13 @@ describe('a task', () => {
   })
 
   test('takes no further message, and an unknown one is not found', async () => {
-    const { id, contextId } = await ask(client, 'an action series')
-    const more = ask(client, 'and another?', { contextId, taskId: id })
+    const { id, contextId } = await taskOf(client, 'an action series')
+    const more = taskOf(client, 'and another?', { contextId, taskId: id })
     await expect(more).rejects.toMatchObject(error('UNSUPPORTED_OPERATION'))
     for (const unknown of ['task-1', `${crypto.randomUUID()}.1`, `${contextId}.2`]) {
       await expect(client.getTask(named(unknown))).rejects.toMatchObject(NOT_FOUND)
       await expect(cancel(client, unknown)).rejects.toMatchObject(NOT_FOUND)
-      await expect(ask(client, 'x', { taskId: unknown })).rejects.toMatchObject(NOT_FOUND)
+      await expect(taskOf(client, 'x', { taskId: unknown })).rejects.toMatchObject(NOT_FOUND)
     }
   })
 
@@ -188,15 +188,15 @@ describe('a task', () => {
   })
 
   test('that has ended is not followed', async () => {
-    const { id } = await ask(client, 'an action series')
+    const { id } = await taskOf(client, 'an action series')
     await expect(follow(client, id).ended).rejects.toMatchObject(error('UNSUPPORTED_OPERATION'))
     await expect(follow(client, `${crypto.randomUUID()}.1`).ended).rejects.toMatchObject(NOT_FOUND)
   })
 
   test('a client may make up the name of a context', async () => {
     const contextId = crypto.randomUUID()
-    const first = await ask(client, 'an action series', { contextId })
-    const second = await ask(client, 'and another?', { contextId })
+    const first = await taskOf(client, 'an action series', { contextId })
+    const second = await taskOf(client, 'and another?', { contextId })
     expect(second.contextId).toBe(first.contextId)
     expect(answerIn(await client.getTask(named(second.id)))).toBe(answerIn(second))
   })
@@ -230,19 +230,19 @@ describe("somebody else's task", () => {
 
   test('is not found, whether it is read, canceled or continued', async () => {
     const { owner, others } = await parties(assistant)
-    const { id, contextId } = await ask(owner, 'My name is Ann Onymous.')
+    const { id, contextId } = await taskOf(owner, 'My name is Ann Onymous.')
     llm.forget()
     for (const other of others) {
       await expect(other.getTask(named(id))).rejects.toMatchObject(NOT_FOUND)
       await expect(cancel(other, id)).rejects.toMatchObject(NOT_FOUND)
-      await expect(ask(other, 'Who am I?', { contextId })).rejects.toMatchObject(NOT_FOUND)
-      await expect(ask(other, 'Who am I?', { taskId: id })).rejects.toMatchObject(NOT_FOUND)
+      await expect(taskOf(other, 'Who am I?', { contextId })).rejects.toMatchObject(NOT_FOUND)
+      await expect(taskOf(other, 'Who am I?', { taskId: id })).rejects.toMatchObject(NOT_FOUND)
       const streamed = other.sendMessageStream(messageOf('Who am I?', { contextId })).next()
       await expect(streamed).rejects.toMatchObject(NOT_FOUND)
     }
     expect(llm.calls()).toEqual([])
     expect(answerIn(await owner.getTask(named(id)))).toBe('You asked: My name is Ann Onymous.')
-    expect((await ask(owner, 'And?', { contextId })).contextId).toBe(contextId)
+    expect((await taskOf(owner, 'And?', { contextId })).contextId).toBe(contextId)
   })
 
   test('is not found while it is written, and is written on', async () => {
@@ -261,10 +261,10 @@ describe("somebody else's task", () => {
   test('with a name that its client made up, is reached by nobody who knows the name', async () => {
     const { owner, others } = await parties(assistant)
     const contextId = crypto.randomUUID()
-    const { id } = await ask(owner, 'My name is Ann Onymous.', { contextId })
+    const { id } = await taskOf(owner, 'My name is Ann Onymous.', { contextId })
     llm.forget()
     for (const other of others) {
-      const found = await ask(other, 'Who am I?', { contextId })
+      const found = await taskOf(other, 'Who am I?', { contextId })
       expect(found.contextId).not.toBe(id.split('.')[0])
       expect(answerIn(found)).toBe('You asked: Who am I?')
     }

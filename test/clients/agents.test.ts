@@ -47,7 +47,7 @@ async function open(name: string, chat: string, options: AgentOptions = {}): Pro
 }
 
 /** Asks, and waits for the end of the answer. */
-async function ask(chat: AgentChat, text: string): Promise<string> {
+async function say(chat: AgentChat, text: string): Promise<string> {
   await chat.chat()!.sendMessage({ text })
   return textIn(chat.last())
 }
@@ -62,19 +62,19 @@ async function begin(chat: AgentChat, text: string): Promise<void> {
 describe('a chat', () => {
   test('is answered piece by piece, with its sources, and goes on', async () => {
     const chat = await open(assistant, crypto.randomUUID())
-    expect(await ask(chat, 'an action series')).toBe('You asked: an action series')
+    expect(await say(chat, 'an action series')).toBe('You asked: an action series')
     const sources = chat
       .last()!
       .parts.flatMap((part) => (part.type === 'source-document' ? [part.title] : []))
     expect(sources).toContain('Galactic Quest')
-    expect(await ask(chat, 'and another?')).toBe('You asked: standalone: and another?')
+    expect(await say(chat, 'and another?')).toBe('You asked: standalone: and another?')
     expect(chat.messages().map(({ role }) => role)).toEqual(['user', 'assistant', 'user', 'assistant'])
   })
 
   test('is there again after a reload, and nobody else has it', async () => {
     const name = crypto.randomUUID()
     const first = await open(assistant, name)
-    await ask(first, 'My name is Ann Onymous.')
+    await say(first, 'My name is Ann Onymous.')
     first.leave()
     const again = await open(assistant, name)
     await expect
@@ -123,19 +123,19 @@ describe('a chat', () => {
   test('answers again, and is cleared', async () => {
     const name = crypto.randomUUID()
     const chat = await open(assistant, name)
-    await ask(chat, 'an action series')
+    await say(chat, 'an action series')
     await chat.chat()!.regenerate()
     expect(chat.messages().map(({ role }) => role)).toEqual(['user', 'assistant'])
     const stored = async () => (await request('GET', `/agents/${assistant}/${name}/get-messages`)).body
     expect(await stored()).toHaveLength(2)
     chat.chat()!.clearHistory()
     await expect.poll(stored, SOON).toEqual([])
-    expect(await ask(chat, 'and another?')).toBe('You asked: and another?')
+    expect(await say(chat, 'and another?')).toBe('You asked: and another?')
   })
 
   test('that is changed by its client shows what Parley has', async () => {
     const chat = await open(assistant, crypto.randomUUID())
-    await ask(chat, 'an action series')
+    await say(chat, 'an action series')
     chat.chat()!.setMessages([])
     await expect
       .poll(() => chat.messages().map(textIn), SOON)
@@ -149,7 +149,7 @@ describe('a chat', () => {
     const asked = await open(assistant, crypto.randomUUID())
     await asked.chat()!.sendMessage({ text: ' ' })
     await expect.poll(() => String(asked.chat()?.error), SOON).toContain('has no text')
-    expect(await ask(asked, 'an action series')).toBe('You asked: an action series')
+    expect(await say(asked, 'an action series')).toBe('You asked: an action series')
   })
 })
 

@@ -44,7 +44,7 @@ interface Seen {
 }
 
 /** Asks, and collects the events that the client passed on. */
-async function ask(agent: HttpAgent, question: string, input: Parameters<HttpAgent['runAgent']>[0] = {}) {
+async function run(agent: HttpAgent, question: string, input: Parameters<HttpAgent['runAgent']>[0] = {}) {
   const events: Seen[] = []
   say(agent, question)
   await agent.runAgent(input, { onEvent: ({ event }) => void events.push(event as Seen) })
@@ -75,7 +75,7 @@ const input = (threadId: string, content = 'an action series') => ({
 describe('HttpAgent', () => {
   test('gets an answer with its sources, and goes on', async () => {
     const agent = agentOf()
-    const events = await ask(agent, 'an action series')
+    const events = await run(agent, 'an action series')
     const kinds = events.map(({ type }) => type)
     expect(kinds.filter((kind, at) => kind !== kinds[at - 1])).toEqual([
       'RUN_STARTED',
@@ -92,7 +92,7 @@ describe('HttpAgent', () => {
       text: expect.stringContaining('explorers'),
     })
     expect(answerIn(agent)).toBe('You asked: an action series')
-    await ask(agent, 'and another?')
+    await run(agent, 'and another?')
     expect(answerIn(agent)).toBe('You asked: standalone: and another?')
     const id = agent.messages.at(-1)!.id.split('.')[0]!
     const { body } = await request('GET', `/conversations/${id}`)
@@ -100,28 +100,28 @@ describe('HttpAgent', () => {
   })
 
   test('is told which parts of its input have no effect', async () => {
-    const events = await ask(agentOf(), 'an action series', {
+    const events = await run(agentOf(), 'an action series', {
       tools: [{ name: 'paint', description: 'Paints.', parameters: {} }],
     })
     expect(events.find(({ name }) => name === 'ignored')?.value).toEqual(['tools'])
   })
 
   test('sees why a run could not begin, and why one failed', async () => {
-    await expect(ask(agentOf('no-such-assistant'), 'x')).rejects.toThrow(/404/)
-    await expect(ask(agentOf(), '   ')).rejects.toThrow(/400.*no text/)
-    const events = await ask(agentOf(cut), unique('an action series'))
+    await expect(run(agentOf('no-such-assistant'), 'x')).rejects.toThrow(/404/)
+    await expect(run(agentOf(), '   ')).rejects.toThrow(/400.*no text/)
+    const events = await run(agentOf(cut), unique('an action series'))
     expect(events.at(-1)).toMatchObject({ type: 'RUN_ERROR', code: 'model_failed' })
   })
 
   test('that is aborted leaves an answer that connect picks up, and stop ends', async () => {
     const thread = crypto.randomUUID()
     const agent = agentOf(slow, thread)
-    const first = ask(agent, unique('an action series'))
+    const first = run(agent, unique('an action series'))
     await expect.poll(() => answerIn(agent)).toContain(words(1)[0])
     agent.abortRun()
     await first.catch(() => {})
     const again = agentOf(slow, thread, `/copilotkit/agent/${slow}/connect`)
-    const read = ask(again, 'ignored')
+    const read = run(again, 'ignored')
     await expect.poll(() => answerIn(again)).toContain(words(60).at(-1))
     const stopped = await post(`/copilotkit/agent/${slow}/stop/${thread}`, {})
     expect(JSON.parse(stopped.text)).toEqual({ stopped: true })
@@ -149,7 +149,7 @@ describe("CopilotKit's routes", () => {
   test('run, and show what was said to whoever opens the thread again', async () => {
     const thread = crypto.randomUUID()
     const agent = agentOf(assistant, thread, `/copilotkit/agent/${assistant}/run`)
-    await ask(agent, 'an action series')
+    await run(agent, 'an action series')
     const { text } = await post(`/copilotkit/agent/${assistant}/connect`, { ...input(thread), messages: [] })
     const events = text
       .trim()
@@ -176,7 +176,7 @@ describe("CopilotKit's routes", () => {
       collections: [shows],
     })
     const thread = crypto.randomUUID()
-    await ask(agentOf(assistant, thread), 'My name is Ann.')
+    await run(agentOf(assistant, thread), 'My name is Ann.')
     const other = await post(`/copilotkit/agent/${assistant}/connect`, input(thread), body.value)
     expect(other.text).not.toContain('Ann')
     const stopped = await post(`/copilotkit/agent/${assistant}/stop/${thread}`, {}, body.value)

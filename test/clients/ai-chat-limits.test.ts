@@ -1,7 +1,7 @@
 /** Microsoft's client of the AI Chat Protocol before a limit. The case is one of contract chat-protocols, section 5. */
 import { AIChatProtocolClient } from '@microsoft/ai-chat-protocol'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { createAssistant, createHistory, createModel, createShows, KEY, request, url } from './harness'
+import { ask, createAssistant, createHistory, createModel, createShows, KEY, request, url } from './harness'
 import { type Paced, startPaced, words } from './paced'
 
 let paced: Paced
@@ -35,12 +35,7 @@ test('a conversation without room is waited for by the client, as long as it is 
 
   // A turn of four seconds, and behind it more than have room: all of them wait when the client comes.
   const begun = paced.begun
-  const long = request('POST', '/conversations', {
-    question: 'an action series',
-    model: slow,
-    collections: [shows],
-    conversation_id: first.sessionState,
-  })
+  const long = ask(slow, shows, { conversation_id: first.sessionState })
   await expect.poll(() => paced.begun, { timeout: 10_000 }).toBe(begun + 1)
   const crowd = Array.from({ length: 36 }, async (_, index) => {
     const body = { messages: [user(`an action series ${index}`)], sessionState: first.sessionState }

@@ -120,14 +120,14 @@ describe('searches', () => {
     const place = await stage([{ name: 'analytics_tag', type: 'string' }])
     await rule(popular(place, { meta_fields: ['analytics_tag'] }))
     const long = 'x'.repeat(1_025)
-    const ask = (more: object, user: string) =>
+    const multi = (more: object, user: string) =>
       client(KEY, { additionalHeaders: { 'X-TYPESENSE-USER-ID': user } }).multiSearch.perform({
         searches: [{ collection: place.products, query_by: 'name', ...more } as never],
       })
-    await ask({ q: 'hat', analytics_tag: long }, 'ann')
-    await ask({ q: long }, 'bob')
+    await multi({ q: 'hat', analytics_tag: long }, 'ann')
+    await multi({ q: long }, 'bob')
     // The rule does not keep the filter.
-    await ask({ q: 'shoe', analytics_tag: 'shop', filter_by: `name:!=${long}` }, 'cid')
+    await multi({ q: 'shoe', analytics_tag: 'shop', filter_by: `name:!=${long}` }, 'cid')
     await captured('popular', 1)
     await flush()
     expect(await counted(place.queries)).toEqual({ shoe: 1 })

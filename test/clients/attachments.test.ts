@@ -42,20 +42,20 @@ async function page(model: Record<string, unknown> = {}) {
 const lastPrompt = () => String(llm.calls().at(-1)?.messages.at(-1)?.content)
 
 test('the prompt of the question holds the file, and that of the next question does not', async () => {
-  const ask = await page()
-  const first = await ask({ question: 'an action series with Kane', files: [NOTE] })
+  const askOnPage = await page()
+  const first = await askOnPage({ question: 'an action series with Kane', files: [NOTE] })
   expect(first.status).toBe(200)
   expect(documentsIn(lastPrompt())[0]).toEqual(AS_DOCUMENT)
   const { conversation_id } = first.body as { conversation_id: string }
-  expect((await ask({ question: 'and a comedy?', conversation_id })).status).toBe(200)
+  expect((await askOnPage({ question: 'and a comedy?', conversation_id })).status).toBe(200)
   expect(lastPrompt()).not.toContain('The guest is called')
   const stored = JSON.stringify((await request('GET', `/conversations/${conversation_id}`)).body)
   expect(stored).not.toContain('The guest is called')
 })
 
 test('the guardrail judges the files with the question', async () => {
-  const ask = await page({ input_guardrail_prompt: 'Judge.' })
-  await ask({ question: 'Who is it?', files: [NOTE] })
+  const askOnPage = await page({ input_guardrail_prompt: 'Judge.' })
+  await askOnPage({ question: 'Who is it?', files: [NOTE] })
   const judged = llm.calls().map(({ messages }) => messages.map(({ content }) => content).join('\n'))
   expect(judged[0]).toContain('Judge.')
   expect(judged[0]).toContain(JSON.stringify(NOTE.text).slice(1, -1))

@@ -1,6 +1,7 @@
 /** Collections that live in Cloudflare AI Search. Parley's own wire for the AI Search snippet plays its REST API. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import {
+  askAcross,
   client,
   createAssistant,
   createHistory,
@@ -81,16 +82,9 @@ test('answers questions in a conversation, of itself and of an object', async ()
     history_collection: await createHistory(),
   })
   const { results, conversation } = (
-    await request(
-      'POST',
-      query('/multi_search', {
-        q: 'Which series is about a judge and her clerks?',
-        conversation: 'true',
-        conversation_model_id: model,
-        query_by: 'title,text',
-      }),
-      { searches: [{ collection: name }] },
-    )
+    await askAcross(model, [{ collection: name }], 'Which series is about a judge and her clerks?', {
+      query_by: 'title,text',
+    })
   ).body
   expect(results[0].found).toBeGreaterThan(0)
   expect(conversation.answer).toContain('judge')

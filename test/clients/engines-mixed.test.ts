@@ -1,7 +1,17 @@
 /** Searches and conversations over collections of different engines: an object, a Typesense cluster and OpenSearch. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Served, serve } from '../serve'
-import { client, createHistory, createModel, disconnect, KEY, query, request, unique, url } from './harness'
+import {
+  askAcross,
+  client,
+  createHistory,
+  createModel,
+  disconnect,
+  KEY,
+  request,
+  unique,
+  url,
+} from './harness'
 
 const FIELDS = [
   { name: 'title', type: 'string' },
@@ -100,22 +110,14 @@ test('a conversation reads the best passages of each, and its trace names the en
     api_key: undefined,
     history_collection: await createHistory(),
   })
-  const ask = (more: Record<string, string>) =>
-    request(
-      'POST',
-      query('/multi_search', {
-        q: 'What does a lighthouse have?',
-        query_by: 'title,text',
-        conversation: 'true',
-        conversation_model_id: model,
-        ...more,
-      }),
-      { searches: all.map((collection) => ({ collection })) },
-    )
-  const first = (await ask({})).body
+  const each = all.map((collection) => ({ collection }))
+  const fields = { query_by: 'title,text' }
+  const first = (await askAcross(model, each, 'What does a lighthouse have?', fields)).body
   const id = first.conversation.conversation_id
   expect(first.conversation.answer).toMatch(/wick|glass|lime/)
-  const second = (await ask({ q: 'Which lighthouse has a flame?', conversation_id: id })).body
+  const second = (
+    await askAcross(model, each, 'Which lighthouse has a flame?', { ...fields, conversation_id: id })
+  ).body
   expect(second.conversation.answer).toContain('lime')
   const { turns } = (await request('GET', `/conversations/${id}/trace`)).body
   const traced = turns[0].trace.searches as { collection: string; engine?: string; took: number }[]

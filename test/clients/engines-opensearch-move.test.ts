@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { client, createHistory, createModel, disconnect, query, request, unique } from './harness'
+import { askBySearch, client, createHistory, createModel, disconnect, request, unique } from './harness'
 import { Recorded } from './recorded'
 import { spawnParley } from './run-parley'
 
@@ -66,10 +66,8 @@ test('takes a collection into an index and back, and its conversations go on', a
     api_key: undefined,
     history_collection: await createHistory(),
   })
-  const asked = { query_by: 'title,text', conversation: 'true', conversation_model_id: model }
-  const ask = (more: Record<string, string>) =>
-    request('GET', query(`/collections/${name}/documents/search`, { ...asked, ...more }))
-  const first = await ask({ q: 'What bends light into a beam?' })
+  const fields = { query_by: 'title,text' }
+  const first = await askBySearch(model, name, 'What bends light into a beam?', fields)
   const { conversation_id: id, answer } = first.body.conversation
   expect(answer).toContain('glass')
 
@@ -77,7 +75,7 @@ test('takes a collection into an index and back, and its conversations go on', a
   expect([moved.code, moved.err]).toEqual([0, expect.stringContaining('sent 3')])
   expect(await engine()).toBe('opensearch')
   expect(await documents()).toEqual(LAMPS)
-  const second = await ask({ q: 'What glows in a flame?', conversation_id: id })
+  const second = await askBySearch(model, name, 'What glows in a flame?', { ...fields, conversation_id: id })
   expect(second.body.conversation).toMatchObject({
     conversation_id: id,
     answer: expect.stringContaining('lime'),
@@ -90,7 +88,10 @@ test('takes a collection into an index and back, and its conversations go on', a
   expect([back.code, back.err]).toEqual([0, expect.stringContaining('sent 3')])
   expect(await engine()).toBeUndefined()
   expect(await documents()).toEqual(LAMPS)
-  const third = await ask({ q: 'What draws air from inside?', conversation_id: id })
+  const third = await askBySearch(model, name, 'What draws air from inside?', {
+    ...fields,
+    conversation_id: id,
+  })
   expect(third.body.conversation).toMatchObject({
     conversation_id: id,
     answer: expect.stringContaining('wick'),

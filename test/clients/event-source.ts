@@ -1,6 +1,6 @@
 /** Server-sent events as a careful client reads them: over a socket, with a position to go on from. */
 import { createParser } from 'eventsource-parser'
-import { KEY, url } from './harness'
+import { KEY, type question, url } from './harness'
 
 export interface Received {
   id: string
@@ -77,6 +77,10 @@ export async function connect(path: string, options: Connect = {}): Promise<Conn
     close: () => abort.abort(),
   }
 }
+
+/** Asks on Parley's own route, for a stream. */
+export const askInStream = (body: ReturnType<typeof question>, headers: Record<string, string> = {}) =>
+  connect('/conversations', { method: 'POST', body, headers })
 
 /** All events to the end. */
 export async function gather({ events }: Connection): Promise<Received[]> {

@@ -3,7 +3,7 @@
  * that history holds whole turns only, to which the next question can follow.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { connect, gather, textOf } from './event-source'
+import { askInStream, gather, textOf } from './event-source'
 import { type Faulty, FIRST, PLACES, type Place, SECOND, STATUSES, startFaulty, WAYS } from './faulty'
 import { client, createHistory, createModel, createShows, query, rawStream, request } from './harness'
 
@@ -81,8 +81,8 @@ const ASK: Record<Shape, (question: string, model: string, conversationId?: stri
     }
   },
   parley: async (question, model, conversationId) => {
-    const body = { question, model, collections: [shows], conversation_id: conversationId }
-    const connection = await connect('/conversations', { method: 'POST', body })
+    const asked = { question, model, collections: [shows], conversation_id: conversationId }
+    const connection = await askInStream(asked)
     const events = await gather(connection)
     if (!connection.headers.get('content-type')?.startsWith('text/event-stream')) {
       const { message: error } = JSON.parse(connection.bytes().toString())

@@ -66,6 +66,44 @@ export async function request(
 export const query = (path: string, parameters: Record<string, string | number | boolean>): string =>
   `${path}?${new URLSearchParams(Object.entries(parameters).map(([name, value]) => [name, String(value)]))}`
 
+/** A question as Parley's own route takes it. */
+export const question = (model: string, collection: string, more: Record<string, unknown> = {}) => ({
+  question: 'an action series',
+  model,
+  collections: [collection],
+  ...more,
+})
+
+/** Asks on Parley's own route. */
+export const ask = (...asked: Parameters<typeof question>): Promise<Reply> =>
+  request('POST', '/conversations', question(...asked))
+
+type Asking = Record<string, string | number | boolean>
+
+/** Asks by a search of a collection. */
+export const askBySearch = (
+  model: string,
+  collection: string,
+  q: string,
+  more: Asking = {},
+  key = KEY,
+): Promise<Reply> => {
+  const fields = { query_by: 'embedding', exclude_fields: 'embedding' }
+  const asking = { q, ...fields, conversation: true, conversation_model_id: model, ...more }
+  return request('GET', query(`/collections/${collection}/documents/search`, asking), undefined, key)
+}
+
+/** Asks by searches of several collections. */
+export const askAcross = (
+  model: string,
+  searches: Record<string, unknown>[],
+  q: string,
+  more: Asking = {},
+): Promise<Reply> =>
+  request('POST', query('/multi_search', { q, conversation: true, conversation_model_id: model, ...more }), {
+    searches,
+  })
+
 /** Makes a history collection of the documented schema. @returns its name */
 export async function createHistory(): Promise<string> {
   const name = unique('history')

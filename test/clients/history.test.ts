@@ -1,6 +1,6 @@
 /** History as documents: rows 54 to 57. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { client, createHistory, createModel, createShows, query, type Reply, request, sweep } from './harness'
+import { askBySearch, client, createHistory, createModel, createShows, sweep } from './harness'
 import { isStandalone, type Llm, startLlm } from './llm'
 
 let llm: Llm
@@ -11,19 +11,6 @@ beforeAll(async () => {
   shows = await createShows()
 })
 afterAll(() => llm.stop())
-
-const ask = (model: string, q: string, conversationId?: string): Promise<Reply> =>
-  request(
-    'GET',
-    query(`/collections/${shows}/documents/search`, {
-      q,
-      query_by: 'embedding',
-      exclude_fields: 'embedding',
-      conversation: true,
-      conversation_model_id: model,
-      ...(conversationId === undefined ? {} : { conversation_id: conversationId }),
-    }),
-  )
 
 const modelWith = async (
   changes: Record<string, unknown> = {},
@@ -41,7 +28,7 @@ const documents = async (history: string): Promise<Record<string, unknown>[]> =>
 
 test('54: a turn is two documents', async () => {
   const { model, history } = await modelWith()
-  const { body } = await ask(model, 'where is the reef')
+  const { body } = await askBySearch(model, shows, 'where is the reef')
   const conversation_id = body.conversation.conversation_id
   const stored = await documents(history)
   expect(stored).toMatchObject([
@@ -57,8 +44,8 @@ test('54: a turn is two documents', async () => {
 
 test('54: history is searched and filtered like any collection', async () => {
   const { model, history } = await modelWith()
-  const first = (await ask(model, 'where is the reef')).body.conversation.conversation_id
-  await ask(model, 'who cooks slowly')
+  const first = (await askBySearch(model, shows, 'where is the reef')).body.conversation.conversation_id
+  await askBySearch(model, shows, 'who cooks slowly')
   const found = await client()
     .collections(history)
     .documents()
@@ -85,7 +72,7 @@ test('55: an imported conversation can be continued', async () => {
       message('assistant', 'The Marigold, launched in 2140.', now - 59),
     ])
   llm.forget()
-  const { status, body } = await ask(model, 'who commands her?', conversation_id)
+  const { status, body } = await askBySearch(model, shows, 'who commands her?', { conversation_id })
   expect(status).toBe(200)
   const rewrite = llm.calls().find(({ messages }) => isStandalone(messages[0]?.content ?? ''))
   expect(rewrite?.messages[0]?.content).toContain('What is the oldest ship in the fleet?')
@@ -95,46 +82,46 @@ test('55: an imported conversation can be continued', async () => {
 
 test('55: a corrected message is what the next turn reads', async () => {
   const { model, history } = await modelWith()
-  const id = (await ask(model, 'where is the reef')).body.conversation.conversation_id
+  const id = (await askBySearch(model, shows, 'where is the reef')).body.conversation.conversation_id
   const answer = (await documents(history)).find(({ role }) => role === 'assistant')
   await client()
     .collections(history)
     .documents(String(answer?.id))
     .update({ message: 'Off the north coast.' })
   llm.forget()
-  await ask(model, 'how deep is it?', id)
+  await askBySearch(model, shows, 'how deep is it?', { conversation_id: id })
   expect(llm.calls()[0]?.messages[0]?.content).toContain('Off the north coast.')
 })
 
 test('56: a conversation whose documents were deleted is unknown', async () => {
   const { model, history } = await modelWith()
-  const id = (await ask(model, 'where is the reef')).body.conversation.conversation_id
-  const kept = (await ask(model, 'who cooks slowly')).body.conversation.conversation_id
+  const id = (await askBySearch(model, shows, 'where is the reef')).body.conversation.conversation_id
+  const kept = (await askBySearch(model, shows, 'who cooks slowly')).body.conversation.conversation_id
   const deleted = await client()
     .collections(history)
     .documents()
     .delete({ filter_by: `conversation_id:=${id}` })
   expect(deleted.num_deleted).toBe(2)
-  const { status, body } = await ask(model, 'how deep is it?', id)
+  const { status, body } = await askBySearch(model, shows, 'how deep is it?', { conversation_id: id })
   expect([status, body]).toEqual([400, { message: 'Conversation not found' }])
-  expect((await ask(model, 'and fast?', kept)).status).toBe(200)
+  expect((await askBySearch(model, shows, 'and fast?', { conversation_id: kept })).status).toBe(200)
 })
 
 test('57: what is older than its ttl goes with the next sweep', async () => {
   const { model, history } = await modelWith({ ttl: 1 })
   const lasting = await modelWith({ ttl: 86_400 })
-  const id = (await ask(model, 'where is the reef')).body.conversation.conversation_id
-  await ask(lasting.model, 'where is the reef')
+  const id = (await askBySearch(model, shows, 'where is the reef')).body.conversation.conversation_id
+  await askBySearch(lasting.model, shows, 'where is the reef')
   await sweep(Date.now() + 10_000)
   expect(await documents(history)).toEqual([])
   expect(await documents(lasting.history)).toHaveLength(2)
-  const { status, body } = await ask(model, 'how deep is it?', id)
+  const { status, body } = await askBySearch(model, shows, 'how deep is it?', { conversation_id: id })
   expect([status, body]).toEqual([400, { message: 'Conversation not found' }])
 })
 
 test('57: messages of a deleted model expire too', async () => {
   const { model, history } = await modelWith({ ttl: 1 })
-  await ask(model, 'where is the reef')
+  await askBySearch(model, shows, 'where is the reef')
   await client().conversations().models(model).delete()
   expect(await documents(history)).toHaveLength(2)
   await sweep(Date.now() + 10_000)
@@ -144,7 +131,7 @@ test('57: messages of a deleted model expire too', async () => {
 test('1.3: a history collection that was dropped is told in words', async () => {
   const { model, history } = await modelWith()
   await client().collections(history).delete()
-  const { status, body } = await ask(model, 'where is the reef')
+  const { status, body } = await askBySearch(model, shows, 'where is the reef')
   expect(status).toBe(400)
   expect(body.message).toBeTypeOf('string')
 })

@@ -7,7 +7,7 @@ import type { ServerResponse } from 'node:http'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type RawServer, startRawServer } from '../models/raw-server'
 import { connect, gather, textOf } from './event-source'
-import { createHistory, createModel, createShows, request, url } from './harness'
+import { ask, createHistory, createModel, createShows, url } from './harness'
 import { type Paced, startPaced, words } from './paced'
 
 const chunk = (delta: object, finish: string | null = null): string =>
@@ -144,11 +144,7 @@ test('a whole reply that is mostly white space leaves its turn to others', async
     for (let sent = 0; sent < 7 * 1024 * 1024; sent += block.length) await write(response, block)
     response.end(JSON.stringify({ choices: [{ message: { content: 'The end.' }, finish_reason: 'stop' }] }))
   }
-  const asked = request('POST', '/conversations', {
-    question: 'an action series',
-    model,
-    collections: [shows],
-  })
+  const asked = ask(model, shows)
   expect(await healthDuring(asked)).toBeGreaterThan(FEW)
   expect((await asked).body.answer).toBe('The end.')
   passesOverStream = false

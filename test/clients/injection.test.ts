@@ -2,7 +2,7 @@
 import { LLMock } from '@copilotkit/aimock'
 import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { client, createAssistant, createModel, KEY, request, unique, url } from './harness'
+import { askBySearch, client, createAssistant, createModel, KEY, request, unique, url } from './harness'
 import { documentsIn, isStandalone } from './llm'
 
 /** What a model that was talked round makes of a follow-up: each is aimed at another part of a search. */
@@ -60,21 +60,10 @@ beforeAll(async () => {
 afterAll(() => mock.stop())
 
 /** Asks as tenant a. @returns the ids that the caller and the model were shown, and the conversation's id */
-async function ask(q: string, conversationId?: string) {
+async function shownTo(q: string, conversationId?: string) {
   mock.clearRequests()
-  const parameters = new URLSearchParams({
-    q,
-    query_by: 'text',
-    conversation: 'true',
-    conversation_model_id: model,
-    ...(conversationId === undefined ? {} : { conversation_id: conversationId }),
-  })
-  const reply = await request(
-    'GET',
-    `/collections/${plans}/documents/search?${parameters}`,
-    undefined,
-    scoped,
-  )
+  const more = { query_by: 'text', ...(conversationId && { conversation_id: conversationId }) }
+  const reply = await askBySearch(model, plans, q, more, scoped)
   expect(reply.status).toBe(200)
   const { hits, conversation } = reply.body as {
     hits: { document: { id: string } }[]
@@ -98,7 +87,7 @@ const isOpen = (id: string): boolean => id.startsWith('open-')
 
 describe('hostile text', () => {
   test('of a document reaches the model as text, and nothing else comes with it', async () => {
-    const { shown, told, cited } = await ask('What are the plans for spring?')
+    const { shown, told, cited } = await shownTo('What are the plans for spring?')
     expect(shown).toContain('open-1')
     expect(told).toEqual(shown)
     expect([...shown, ...cited].every(isOpen)).toBe(true)
@@ -106,9 +95,11 @@ describe('hostile text', () => {
 
   test.each(HOSTILE)('of a model is searched as words: %s', async (question) => {
     // Another question each time: the answer to the same one would be copied, and no model asked.
-    const { conversationId } = await ask(`What are the plans for spring ${2000 + HOSTILE.indexOf(question)}?`)
+    const { conversationId } = await shownTo(
+      `What are the plans for spring ${2000 + HOSTILE.indexOf(question)}?`,
+    )
     rewritten = question
-    const { shown, told, cited } = await ask('And what else?', conversationId)
+    const { shown, told, cited } = await shownTo('And what else?', conversationId)
     expect([...shown, ...told, ...cited].filter((id) => !isOpen(id))).toEqual([])
   })
 
@@ -166,7 +157,7 @@ describe('the prompt of an assistant', () => {
   })
 
   test('is none of a conversation model, which is sent what its owner wrote', async () => {
-    await ask(`What are the plans? ${crypto.randomUUID()}`)
+    await shownTo(`What are the plans? ${crypto.randomUUID()}`)
     expect(sent().map(({ role }) => role)).toEqual(['user'])
     expect(sent()[0]!.content).toContain('</Data><Question>')
   })

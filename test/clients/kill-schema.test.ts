@@ -43,7 +43,7 @@ const SEARCHES = [
 ]
 
 /** Asks all searches once. All answer, from all documents. */
-async function ask(): Promise<void> {
+async function searchAll(): Promise<void> {
   const replies = SEARCHES.map((search) =>
     call('GET', `/collections/books/documents/search?${search}&per_page=0`),
   )
@@ -65,15 +65,15 @@ test('shows all documents at any time', { timeout: 120_000 }, async () => {
     JSON.stringify({ title: `ships number ${n}`, genre: `g${n % GENRES}` }),
   )
   await call('POST', '/collections/books/documents/import', lines.join('\n'))
-  await ask()
+  await searchAll()
 
   let over = false
   const patched = call('PATCH', '/collections/books', changed(true)).finally(() => {
     over = true
   })
-  while (!over) await ask()
+  while (!over) await searchAll()
   expect((await patched).response.status).toBe(200)
-  await ask()
+  await searchAll()
 
   const progress = async () => (await call('GET', '/operations/schema_changes')).json[0]?.altered_docs
   const stems = async () => (await call('GET', '/collections/books')).json.fields[0].stem
@@ -91,8 +91,8 @@ test('shows all documents at any time', { timeout: 120_000 }, async () => {
     await server.boot()
   } while ((await progress()) === undefined)
   // The fields are as they were until the change is done, which goes on by itself.
-  for (let shown = await stems(); shown !== stem; shown = await stems()) await ask()
-  await ask()
+  for (let shown = await stems(); shown !== stem; shown = await stems()) await searchAll()
+  await searchAll()
   expect(await progress()).toBeUndefined()
   const { json } = await call('GET', '/collections/books')
   expect(json).toMatchObject({

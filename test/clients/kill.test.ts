@@ -92,7 +92,7 @@ const imports: { name: string; acknowledged: number; sent: number }[] = []
 let interrupted = 0
 
 /** Asks, on Parley's own route or on Typesense's. Sets `finished` when the last event comes. */
-async function ask(talk: Talk, question: Question, viaTypesense: boolean): Promise<string> {
+async function askUntilKilled(talk: Talk, question: Question, viaTypesense: boolean): Promise<string> {
   const named = { ...headers, 'idempotency-key': question.idempotencyKey }
   if (viaTypesense) {
     const parameters = new URLSearchParams({
@@ -150,7 +150,7 @@ async function converse(round: number, worker: number): Promise<void> {
     const name = `action question ${round}-${worker}-${talks.length}-${talk.questions.length}`
     const question: Question = { text: name, idempotencyKey: crypto.randomUUID(), finished: false }
     talk.questions.push(question)
-    await ask(talk, question, worker % 2 === 0)
+    await askUntilKilled(talk, question, worker % 2 === 0)
     // A turn that broke off while the server lives is a failure.
     if (!question.finished && alive)
       await server.requireDead(new Error(`the turn broke off: ${question.text}`))
@@ -287,7 +287,7 @@ async function retry(): Promise<void> {
   )
   interrupted += unfinished.length
   for (const { talk, question, index } of unfinished) {
-    const text = await ask(talk, question, (index % CONVERSATIONS) % 2 === 0)
+    const text = await askUntilKilled(talk, question, (index % CONVERSATIONS) % 2 === 0)
     expect(question.finished, `seed ${SEED}: ${question.text} ended with ${text.slice(-500)}`).toBe(true)
   }
 }

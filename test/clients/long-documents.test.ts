@@ -1,6 +1,6 @@
 /** Documents that are longer than a model's `max_bytes`, as a user meets them: whole pages, imported as they are. */
 import { expect, test } from 'vitest'
-import { createHistory, createModel, query, request, unique } from './harness'
+import { ask, askBySearch, createHistory, createModel, request, unique } from './harness'
 
 const filler = (about: string) =>
   `## The ${about}\n\n${Array.from({ length: 12 }, (_, at) => `The ${about} has detail ${at} that few people ask for.`).join(' ')}`
@@ -32,15 +32,8 @@ test('a page that is far too long is answered from, and what was left of it is t
     history_collection: await createHistory(),
     max_bytes: 4_096,
   })
-  const { body } = await request(
-    'GET',
-    query(`/collections/${name}/documents/search`, {
-      q: 'Where do nurse sharks rest?',
-      query_by: 'title,text',
-      conversation: true,
-      conversation_model_id: model,
-    }),
-  )
+  const question = 'Where do nurse sharks rest?'
+  const { body } = await askBySearch(model, name, question, { query_by: 'title,text' })
   expect(body.conversation.answer).toContain('under the ledges of the north reef')
   expect(body.conversation.citations[0]).toMatchObject({ document_id: 'guide' })
   const cut = [{ collection: name, document_id: 'guide', passages: expect.any(Number), of: 71 }]
@@ -48,11 +41,7 @@ test('a page that is far too long is answered from, and what was left of it is t
   // Hits stay documents.
   expect(body.hits[0].document.text).toBe(PAGE)
 
-  const asked = await request('POST', '/conversations', {
-    question: 'Where do nurse sharks rest?',
-    collections: [name],
-    model,
-  })
+  const asked = await ask(model, name, { question })
   expect(asked.body.cut).toEqual(cut)
   const { body: trace } = await request('GET', `/conversations/${asked.body.conversation_id}/trace`)
   expect(trace.turns[0].trace.cut).toEqual(cut)

@@ -4,8 +4,8 @@
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type RawServer, sendJson, startRawServer } from '../models/raw-server'
-import { connect, gather, textOf } from './event-source'
-import { createAssistant, createHistory, createModel, createShows, request } from './harness'
+import { askInStream, gather, textOf } from './event-source'
+import { ask, createAssistant, createHistory, createModel, createShows, question, request } from './harness'
 import { isStandalone, questionIn } from './llm'
 
 interface Reply {
@@ -61,16 +61,8 @@ const model = (more: Record<string, unknown> = {}): Promise<string> =>
 
 const QUESTION = 'an action series'
 
-const ask = (id: string, more: Record<string, unknown> = {}) =>
-  request('POST', '/conversations', { question: QUESTION, model: id, collections: [shows], ...more })
-
 const stream = async (id: string, more: Record<string, unknown> = {}) =>
-  gather(
-    await connect('/conversations', {
-      method: 'POST',
-      body: { question: QUESTION, model: id, collections: [shows], ...more },
-    }),
-  )
+  gather(await askInStream(question(id, shows, more)))
 
 describe('thoughts between tags', () => {
   const thinking = (text: string): Reply => ({ content: `<think>\nsecret ${QUESTION}\n</think>\n\n${text}` })
@@ -82,7 +74,7 @@ describe('thoughts between tags', () => {
       verdict: () => thinking('SAFE'),
     }
     const id = await model({ input_guardrail_prompt: 'Judge.' })
-    const { status, body } = await ask(id)
+    const { status, body } = await ask(id, shows)
     expect([status, body.answer]).toEqual([200, 'Starship Salvage.'])
     const { conversation_id } = body
     const events = await stream(id, { conversation_id, question: 'And a new one?' })
@@ -101,7 +93,7 @@ describe('thoughts between tags', () => {
 
   test('that say the opposite do not decide a verdict', async () => {
     replies.verdict = () => ({ content: '<think>It looks SAFE</think>UNSAFE' })
-    const { status, body } = await ask(await model({ input_guardrail_prompt: 'Judge.' }))
+    const { status, body } = await ask(await model({ input_guardrail_prompt: 'Judge.' }), shows)
     expect([status, body.message]).toEqual([
       400,
       'The question was deemed unsafe or inappropriate to answer.',
@@ -112,10 +104,10 @@ describe('thoughts between tags', () => {
     const content = 'secret\n</think>\n\nStarship Salvage.'
     replies.rewriting = () => ({ content })
     const id = await model()
-    const { conversation_id } = (await ask(id)).body
-    expect((await ask(id, { conversation_id })).body.standalone).toBe('Starship Salvage.')
+    const { conversation_id } = (await ask(id, shows)).body
+    expect((await ask(id, shows, { conversation_id })).body.standalone).toBe('Starship Salvage.')
     replies.answer = () => ({ content })
-    expect((await ask(await model({ starts_thinking: true }))).body.answer).toBe('Starship Salvage.')
+    expect((await ask(await model({ starts_thinking: true }), shows)).body.answer).toBe('Starship Salvage.')
     expect(textOf(await stream(await model({ starts_thinking: true })))).toBe('Starship Salvage.')
     expect(textOf(await stream(await model({ model_name: 'openai/qwq-32b' })))).toBe('Starship Salvage.')
   })
@@ -140,8 +132,8 @@ test.each<[string, Reply]>([
 ])('a rewriting that is %s leaves the question as it was asked', async (_, rewriting) => {
   replies.rewriting = () => rewriting
   const id = await model()
-  const { conversation_id } = (await ask(id)).body
-  const { status, body } = await ask(id, { conversation_id, question: 'Which series is new?' })
+  const { conversation_id } = (await ask(id, shows)).body
+  const { status, body } = await ask(id, shows, { conversation_id, question: 'Which series is new?' })
   expect([status, body.answer]).toEqual([200, 'You asked: Which series is new?'])
   expect(body.standalone).toBeUndefined()
 })

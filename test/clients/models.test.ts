@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { HISTORY_FIELDS } from '../history-schema'
 import { type Counterpart, startCounterpart } from './counterpart'
-import { client, createHistory, createShows, query, request, UUID, unique } from './harness'
+import { askBySearch, client, createHistory, createShows, request, UUID, unique } from './harness'
 import { type Llm, startLlm } from './llm'
 
 let llm: Llm
@@ -194,15 +194,7 @@ describe('reading, changing and deleting', () => {
     expect(updated.body).toMatchObject({ id, system_prompt: 'New.', model_name: 'openai/gpt-4o-mini' })
 
     const shows = await createShows()
-    const asked = await request(
-      'GET',
-      query(`/collections/${shows}/documents/search`, {
-        q: 'an action series',
-        query_by: 'title,overview',
-        conversation: true,
-        conversation_model_id: id,
-      }),
-    )
+    const asked = await askBySearch(id, shows, 'an action series')
     expect(asked.body.conversation.answer).toBe('You asked: an action series')
 
     const unknown = await request('PUT', '/conversations/models/nobody', {})

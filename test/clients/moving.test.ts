@@ -4,7 +4,18 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { serve } from '../serve'
-import { client, createHistory, createModel, createShows, KEY, query, request, unique, url } from './harness'
+import {
+  askBySearch,
+  client,
+  createHistory,
+  createModel,
+  createShows,
+  KEY,
+  query,
+  request,
+  unique,
+  url,
+} from './harness'
 import { spawnParley } from './run-parley'
 
 // Each run of the command line is a process of its own, and waits for other isolates to hear of the switch.
@@ -40,10 +51,8 @@ describe.concurrent('parley move', () => {
       api_key: undefined,
       history_collection: await createHistory(),
     })
-    const asked = { query_by: 'title,overview', conversation: 'true', conversation_model_id: model }
-    const ask = (more: Record<string, string>) =>
-      request('GET', query(`/collections/${name}/documents/search`, { ...asked, ...more }))
-    const first = await ask({ q: 'Which series is about a judge and her clerks?' })
+    const fields = { query_by: 'title,overview' }
+    const first = await askBySearch(model, name, 'Which series is about a judge and her clerks?', fields)
     const { conversation_id: id } = first.body.conversation
 
     const moved = await move(name, typesense(there))
@@ -55,7 +64,7 @@ describe.concurrent('parley move', () => {
       name: `${name}-move`,
       num_documents: 5,
     })
-    const second = await ask({ q: 'What do they settle?', conversation_id: id })
+    const second = await askBySearch(model, name, 'What do they settle?', { ...fields, conversation_id: id })
     expect(second.body.conversation).toMatchObject({ conversation_id: id, answer: expect.any(String) })
     const trace = await request('GET', `/conversations/${id}/trace`)
     expect(JSON.stringify(trace.body)).toContain('"engine":"typesense"')

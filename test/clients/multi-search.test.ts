@@ -1,6 +1,6 @@
 /** A conversation through POST /multi_search: rows 26 to 38. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { client, createModel, createShows, query, type Reply, request, UUID } from './harness'
+import { askAcross, client, createModel, createShows, query, type Reply, request, UUID } from './harness'
 import { documentsIn, isStandalone, type Llm, startLlm } from './llm'
 
 let llm: Llm
@@ -27,12 +27,6 @@ const multi = (
   extra: Record<string, unknown> = {},
 ): Promise<Reply> => request('POST', query('/multi_search', parameters), { searches, ...extra })
 
-const ask = (
-  q: string,
-  parameters: Record<string, string> = {},
-  searches: unknown = [search()],
-): Promise<Reply> => multi({ q, conversation: true, conversation_model_id: model, ...parameters }, searches)
-
 const refusal = async (reply: Promise<Reply>): Promise<[number, string]> => {
   const { status, body } = await reply
   return [status, body.message]
@@ -40,7 +34,7 @@ const refusal = async (reply: Promise<Reply>): Promise<[number, string]> => {
 
 describe('asking', () => {
   test('26: one conversation beside the results, none inside', async () => {
-    const { status, body } = await ask('can you suggest an action series')
+    const { status, body } = await askAcross(model, [search()], 'can you suggest an action series')
     expect(status).toBe(200)
     expect(Object.keys(body).sort()).toEqual(['conversation', 'results'])
     expect(body.results).toHaveLength(1)
@@ -53,10 +47,10 @@ describe('asking', () => {
   })
 
   test('26: a follow-up searches the standalone question and shows the raw one', async () => {
-    const first = await ask('can you suggest an action series')
+    const first = await askAcross(model, [search()], 'can you suggest an action series')
     llm.forget()
     const conversation_id = first.body.conversation.conversation_id
-    const { body } = await ask('how about another one', { conversation_id })
+    const { body } = await askAcross(model, [search()], 'how about another one', { conversation_id })
     expect(body.conversation.query).toBe('how about another one')
     expect(body.conversation.answer).toBe('You asked: standalone: how about another one')
     expect(body.results[0].request_params.q).toBe('how about another one')
@@ -69,7 +63,7 @@ describe('asking', () => {
   test('1.7: the model reads the documents of all searches in one list', async () => {
     llm.forget()
     const only = (id: string) => search({ filter_by: `id:=${id}` })
-    await ask('two of them', {}, [only('reef'), only('court')])
+    await askAcross(model, [only('reef'), only('court')], 'two of them')
     const documents = documentsIn(llm.calls()[0]?.messages.at(-1)?.content ?? '')
     expect(documents.map(({ id }) => id)).toEqual(['reef', 'court'])
     expect(documents[0]).not.toHaveProperty('embedding')
@@ -86,8 +80,8 @@ describe('asking', () => {
 
   test('28: the history can be left out by the query or by the only search', async () => {
     for (const reply of [
-      await ask('quiet', { exclude_fields: 'conversation_history' }),
-      await ask('quiet', {}, [search({ exclude_fields: 'conversation_history,embedding' })]),
+      await askAcross(model, [search()], 'quiet', { exclude_fields: 'conversation_history' }),
+      await askAcross(model, [search({ exclude_fields: 'conversation_history,embedding' })], 'quiet'),
     ]) {
       expect(reply.body.conversation).not.toHaveProperty('conversation_history')
       expect(reply.body.conversation.answer).toBe('You asked: quiet')
@@ -109,7 +103,11 @@ describe('asking', () => {
   })
 
   test('38: one bad collection does not spoil the answer of another', async () => {
-    const { status, body } = await ask('an action series', {}, [search({ collection: 'nowhere' }), search()])
+    const { status, body } = await askAcross(
+      model,
+      [search({ collection: 'nowhere' }), search()],
+      'an action series',
+    )
     expect(status).toBe(200)
     expect(body.results[0]).toEqual({ code: 404, error: 'Collection not found' })
     expect(body.results[1].hits.length).toBeGreaterThan(0)
@@ -118,7 +116,7 @@ describe('asking', () => {
 
   test('38: when all searches fail no model is asked', async () => {
     llm.forget()
-    const { status, body } = await ask('an action series', {}, [search({ collection: 'nowhere' })])
+    const { status, body } = await askAcross(model, [search({ collection: 'nowhere' })], 'an action series')
     expect([status, body]).toEqual([200, { results: [{ code: 404, error: 'Collection not found' }] }])
     expect(llm.calls()).toEqual([])
   })
@@ -134,12 +132,15 @@ describe('refusing', () => {
   })
 
   test('30: an unknown model', async () => {
-    const reply = ask('x', { conversation_model_id: 'nobody' })
+    const reply = askAcross(model, [search()], 'x', { conversation_model_id: 'nobody' })
     expect(await refusal(reply)).toEqual([400, '`conversation_model_id` is invalid.'])
   })
 
   test.each([crypto.randomUUID(), ''])('31, 33: the conversation id "%s"', async (conversation_id) => {
-    expect(await refusal(ask('x', { conversation_id }))).toEqual([400, '`conversation_id` is invalid.'])
+    expect(await refusal(askAcross(model, [search()], 'x', { conversation_id }))).toEqual([
+      400,
+      '`conversation_id` is invalid.',
+    ])
   })
 
   test('32: an id without a conversation', async () => {
@@ -157,13 +158,16 @@ describe('refusing', () => {
   test('35: q in the query and in the body', async () => {
     const message =
       '`q` parameter cannot be used in POST body if `conversation` is enabled. Please set `q` as a query parameter in the request, instead of inside the POST body'
-    expect(await refusal(ask('x', {}, [search({ q: 'y' })]))).toEqual([400, message])
+    expect(await refusal(askAcross(model, [search({ q: 'y' })], 'x'))).toEqual([400, message])
   })
 
   test.each(['conversation_model_id', 'conversation_id', 'conversation'])(
     '1.7: %s in the body',
     async (name) => {
-      expect(await refusal(ask('x', {}, [search({ [name]: 'true' })]))).toEqual([400, QUERY_ONLY(name)])
+      expect(await refusal(askAcross(model, [search({ [name]: 'true' })], 'x'))).toEqual([
+        400,
+        QUERY_ONLY(name),
+      ])
     },
   )
 

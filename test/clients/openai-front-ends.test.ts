@@ -42,7 +42,7 @@ const HISTORY =
   '<chat_history>\nUSER: Which series has a crew that salvages warships?\nASSISTANT: One.\n</chat_history>'
 const task = (output: string, history = HISTORY) =>
   `### Task:\nDo something with the chat.\n### Guidelines:\n- Be brief.\n### Output:\nJSON format: ${output}\n### Chat History:\n${history}`
-const ask = async (client: OpenAI, model: string, content: string): Promise<string> => {
+const complete = async (client: OpenAI, model: string, content: string): Promise<string> => {
   const { choices } = await client.chat.completions.create({ model, messages: [{ role: 'user', content }] })
   return choices[0]?.message.content ?? ''
 }
@@ -51,7 +51,7 @@ describe('a prompt of the front end', () => {
   test('goes to the model alone, without a search, and is not stored', async () => {
     const key = await makeKey()
     const prompt = task('{ "title": "your concise title here" }')
-    expect(await ask(openai(key), talker, prompt)).toBe('{"title": "A Crew"}')
+    expect(await complete(openai(key), talker, prompt)).toBe('{"title": "A Crew"}')
     expect(llm.calls().map(({ messages }) => messages)).toEqual([[{ role: 'user', content: prompt }]])
     expect(llm.calls()[0]?.body.max_tokens).toBe(500)
     const stream = await openai(key).chat.completions.create({
@@ -70,13 +70,14 @@ describe('a prompt of the front end', () => {
     'Analyze this conversation and provide:\n1. The detected language of the conversation\n2. A concise title in the detected language (5 words or less, no punctuation or quotation)\n\nUser: hi\nAI: hello',
   ])('of LibreChat is known too: %s', async (prompt) => {
     const key = await makeKey()
-    await ask(openai(key), talker, prompt)
+    await complete(openai(key), talker, prompt)
     expect(llm.calls().map(({ messages }) => messages)).toEqual([[{ role: 'user', content: prompt }]])
     expect(await listed(key)).toEqual([])
   })
 
   test('is answered without a model, too, in the JSON that it asks for', async () => {
-    const about = (output: string) => ask(openai(), extractive, task(output)).then((text) => JSON.parse(text))
+    const about = (output: string) =>
+      complete(openai(), extractive, task(output)).then((text) => JSON.parse(text))
     expect(await about('{ "title": "your concise title here" }')).toEqual({
       title: 'Which series has a crew that salvages',
     })
@@ -86,12 +87,12 @@ describe('a prompt of the front end', () => {
     expect(await about('{ "follow_ups": ["Question 1?"] }')).toEqual({ follow_ups: [] })
     const plain =
       'Provide a concise, 5-word-or-less title for the conversation, using title case conventions.\n\nConversation:\nUser: what is reef?\nAI: A documentary.'
-    expect(await ask(openai(), extractive, plain)).toBe('What is reef')
+    expect(await complete(openai(), extractive, plain)).toBe('What is reef')
   })
 
   test('that is longer than a prompt may be keeps its beginning and its end', async () => {
     const long = `<chat_history>\nUSER: ${'An endless story. '.repeat(4_000)}THE END\n</chat_history>`
-    await ask(openai(), talker, task('{ "title": "" }', long))
+    await complete(openai(), talker, task('{ "title": "" }', long))
     const [message] = llm.calls()[0]?.messages ?? []
     expect(message?.content).toMatch(/^### Task:[\s\S]*THE END\n<\/chat_history>$/)
     expect(message?.content.length).toBeLessThan(16_384)
@@ -99,12 +100,12 @@ describe('a prompt of the front end', () => {
 
   test('with a key made for pages is a question like any other', async () => {
     const key = await makeKey({ actions: ['documents:search'], limits: { assistant: talker } })
-    await ask(openai(key), talker, task('{ "title": "" }'))
+    await complete(openai(key), talker, task('{ "title": "" }'))
     expect(llm.calls()[0]?.messages.at(-1)?.content).toContain('<Data>')
   })
 
   test('that only looks like one is a question', async () => {
-    await ask(openai(), talker, '### Task: which series has a crew?')
+    await complete(openai(), talker, '### Task: which series has a crew?')
     expect(llm.calls()[0]?.messages.at(-1)?.content).toContain('<Data>')
   })
 })

@@ -163,7 +163,7 @@ describe('a plain text stream', () => {
       api: `${url}/ui/${name}/text`,
       headers: { authorization: `Bearer ${KEY}` },
     })
-  const ask = async (name: string): Promise<string> => {
+  const said = async (name: string): Promise<string> => {
     const stream = await transport(name).sendMessages({
       chatId: crypto.randomUUID(),
       messages: [{ id: 'q', role: 'user', parts: [{ type: 'text', text: 'an action series' }] }],
@@ -177,7 +177,7 @@ describe('a plain text stream', () => {
   }
 
   test('is read by the AI SDK’s transport', async () => {
-    expect(await ask(talker)).toBe(words(40).join(''))
+    expect(await said(talker)).toBe(words(40).join(''))
   })
 
   test('answers the prompt of `useCompletion`', async () => {

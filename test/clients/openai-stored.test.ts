@@ -386,12 +386,12 @@ describe('with `store: false`', () => {
       model: await createModel({ model_name: 'openai/paced-5-1', openai_url: paced.url, turns_per_day: 1 }),
       collections: [shows],
     })
-    const ask = () => responses.create({ model: poor, input: unique('q'), store: false })
-    await ask()
+    const respond = () => responses.create({ model: poor, input: unique('q'), store: false })
+    await respond()
     // What a turn has cost is counted after its answer.
     await expect
       .poll(() =>
-        ask().then(
+        respond().then(
           () => 200,
           ({ status }) => status,
         ),

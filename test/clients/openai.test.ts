@@ -76,12 +76,12 @@ describe('a chat completion', () => {
   test('goes on with a conversation that the client names', async () => {
     const model = await assistant('paced-5-1', paced.url)
     const metadata = { conversation_id: unique('conversation') }
-    const ask = (content: string) =>
+    const complete = (content: string) =>
       openai()
         .chat.completions.create({ model, messages: [{ role: 'user', content }], metadata })
         .withResponse()
-    const first = await ask('an action series')
-    const { response } = await ask('another one')
+    const first = await complete('an action series')
+    const { response } = await complete('another one')
     const id = response.headers.get('x-parley-conversation-id')
     expect(first.response.headers.get('x-parley-conversation-id')).toBe(id)
     const { body } = await request('GET', `/conversations/${id}`)

@@ -12,28 +12,29 @@ describe('the first generation', () => {
   beforeAll(async () => {
     key = await userKey()
   })
-  const ask = (method: string, path: string, body?: unknown) => call(method, GEN1 + path, body, key)
-  const create = async (body?: unknown): Promise<string> => (await ask('POST', '', body)).body.conversation_id
+  const memory = (method: string, path: string, body?: unknown) => call(method, GEN1 + path, body, key)
+  const create = async (body?: unknown): Promise<string> =>
+    (await memory('POST', '', body)).body.conversation_id
 
   test('A1 to A7: makes and lists conversations, the latest first', async () => {
-    expect((await ask('GET', '')).body).toEqual({ conversations: [] })
-    const bare = await ask('POST', '')
+    expect((await memory('GET', '')).body).toEqual({ conversations: [] })
+    const bare = await memory('POST', '')
     expect(bare).toEqual({ status: 200, body: { conversation_id: expect.any(String) } })
     const named = await create({ name: 'name' })
-    const { body: first } = await ask('GET', '?max_results=1')
+    const { body: first } = await memory('GET', '?max_results=1')
     expect(first).toMatchObject({ conversations: [{ conversation_id: named, name: 'name' }], next_token: 1 })
     expect(first.conversations[0].create_time).toMatch(/^\d{4}-\d\d-\d\dT.*Z$/)
-    const { body: second } = await ask('GET', '?max_results=1&next_token=1')
+    const { body: second } = await memory('GET', '?max_results=1&next_token=1')
     expect(second).toMatchObject({
       conversations: [{ conversation_id: bare.body.conversation_id, name: '' }],
       next_token: 2,
     })
-    expect((await ask('GET', '?max_results=1&next_token=2')).body).toEqual({ conversations: [] })
+    expect((await memory('GET', '?max_results=1&next_token=2')).body).toEqual({ conversations: [] })
   })
 
   test('A8 to A11: adds interactions and lists them, the newest first', async () => {
     const id = await create()
-    expect((await ask('GET', `/${id}`)).body).toEqual({ interactions: [] })
+    expect((await memory('GET', `/${id}`)).body).toEqual({ interactions: [] })
     const said = {
       input: 'q',
       prompt_template: 'p',
@@ -41,43 +42,43 @@ describe('the first generation', () => {
       origin: 'o',
       additional_info: 'some text',
     }
-    const { body: made } = await ask('POST', `/${id}`, said)
-    expect((await ask('GET', `/${id}`)).body.interactions).toEqual([
+    const { body: made } = await memory('POST', `/${id}`, said)
+    expect((await memory('GET', `/${id}`)).body.interactions).toEqual([
       { ...said, conversation_id: id, interaction_id: made.interaction_id, create_time: expect.any(String) },
     ])
     for (const input of ['i2', 'i3', 'i4'])
-      await ask('POST', `/${id}`, { input, response: 5, prompt: 'unknown' })
-    const { body: page } = await ask('GET', `/${id}?max_results=2`)
+      await memory('POST', `/${id}`, { input, response: 5, prompt: 'unknown' })
+    const { body: page } = await memory('GET', `/${id}?max_results=2`)
     expect(page).toMatchObject({
       interactions: [{ input: 'i4', response: '5', origin: null }, { input: 'i3' }],
       next_token: 2,
     })
     expect(Object.keys(page.interactions[0])).not.toContain('additional_info')
-    const { body: rest } = await ask('GET', `/${id}?max_results=2&next_token=2`)
+    const { body: rest } = await memory('GET', `/${id}?max_results=2&next_token=2`)
     expect(rest.interactions.map(({ input }: Item) => input)).toEqual(['i2', 'q'])
   })
 
   test('A13, A15: what is unknown or deleted is not found', async () => {
-    const unknown = await ask('GET', '/coffee')
+    const unknown = await memory('GET', '/coffee')
     expect([unknown.status, unknown.body.error.type, unknown.body.error.reason]).toEqual([
       404,
       'resource_not_found_exception',
       'Conversation [coffee] not found',
     ])
     const id = await create()
-    await ask('POST', `/${id}`, { input: '', prompt_template: '', response: '' })
-    expect((await ask('DELETE', `/${id}`)).body).toEqual({ success: true })
-    expect((await ask('GET', `/${id}`)).status).toBe(404)
-    expect((await ask('GET', '')).body.conversations.map((item: Item) => item.conversation_id)).not.toContain(
-      id,
-    )
+    await memory('POST', `/${id}`, { input: '', prompt_template: '', response: '' })
+    expect((await memory('DELETE', `/${id}`)).body).toEqual({ success: true })
+    expect((await memory('GET', `/${id}`)).status).toBe(404)
+    expect(
+      (await memory('GET', '')).body.conversations.map((item: Item) => item.conversation_id),
+    ).not.toContain(id)
     const empty = await create()
-    expect((await ask('DELETE', `/${empty}`)).body).toEqual({ success: true })
+    expect((await memory('DELETE', `/${empty}`)).body).toEqual({ success: true })
   })
 
   test('A17 to A19: pages are checked', async () => {
     const refusal = async (path: string) => {
-      const { status, body } = await ask('GET', path)
+      const { status, body } = await memory('GET', path)
       return [status, body.error.type, body.error.reason]
     }
     const id = await create()

@@ -1,6 +1,6 @@
 /** OpenSearch's memory: whose it is, and that its conversations are those of all protocols. */
 import { beforeAll, describe, expect, test } from 'vitest'
-import { KEY, request, unique, url } from './harness'
+import { askAcross, KEY, request, unique, url } from './harness'
 import { call, connect, userKey } from './opensearch-api'
 import { type ScriptedLlm, says, startScriptedLlm } from './scripted-llm'
 
@@ -86,15 +86,9 @@ describe('the one history', () => {
     const { body: made } = await call('POST', MEMORY, { name: 'boats' })
     const id = made.memory_id
     await call('POST', `${MEMORY}/${id}/messages`, { input: 'What is a boat?', response: 'A small ship.' })
-    const parameters = new URLSearchParams({
-      q: 'Is it slow?',
-      conversation: 'true',
-      conversation_id: id,
-      conversation_model_id: model,
-    })
-    const reply = await request('POST', `/multi_search?${parameters}`, {
-      searches: [{ collection: index, query_by: 'title' }],
-    })
+    const follow = () =>
+      askAcross(model, [{ collection: index, query_by: 'title' }], 'Is it slow?', { conversation_id: id })
+    const reply = await follow()
     expect([reply.status, reply.body.conversation?.answer]).toEqual([200, 'Boats are slow.'])
     expect(JSON.stringify(llm.sent.map(({ body }) => body))).toContain('A small ship.')
     const { body: list } = await call('GET', `${MEMORY}/${id}/messages`)
@@ -108,23 +102,14 @@ describe('the one history', () => {
       turns: [{ question: 'What is a boat?' }, { question: 'Is it slow?' }],
     })
     await call('PUT', `${MEMORY}/message/${list.messages[0].message_id}`, { response: 'A large ship.' })
-    const again = await request('POST', `/multi_search?${parameters}`, {
-      searches: [{ collection: index, query_by: 'title' }],
-    })
+    const again = await follow()
     expect(JSON.stringify(again.body.conversation.conversation_history)).toContain('A large ship.')
   })
 
   test('a conversation that a Typesense search began is a memory', async () => {
     const index = unique('boats')
     await connect().index({ index, id: '1', body: { title: 'Boats are slow' } })
-    const parameters = new URLSearchParams({
-      q: 'Are boats slow?',
-      conversation: 'true',
-      conversation_model_id: model,
-    })
-    const { body } = await request('POST', `/multi_search?${parameters}`, {
-      searches: [{ collection: index, query_by: 'title' }],
-    })
+    const { body } = await askAcross(model, [{ collection: index, query_by: 'title' }], 'Are boats slow?')
     const id = body.conversation.conversation_id
     expect((await call('GET', `${MEMORY}/${id}`)).body).toMatchObject({
       memory_id: id,

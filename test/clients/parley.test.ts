@@ -1,7 +1,7 @@
 /** Parley's own routes over real sockets: ask, drop, resume, join, stop, list, read, trace, delete. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { connect, gather, type Received, textOf } from './event-source'
-import { client, createModel, createShows, KEY, query, request, UUID, unique, url } from './harness'
+import { askInStream, connect, gather, type Received, textOf } from './event-source'
+import { client, createModel, createShows, KEY, query, question, request, UUID, unique, url } from './harness'
 import { type Paced, startPaced, words } from './paced'
 import { random } from './random'
 
@@ -18,23 +18,13 @@ afterAll(() => paced.stop())
 const pacedModel = (count: number, gap: number): Promise<string> =>
   createModel({ model_name: `openai/paced-${count}-${gap}`, openai_url: paced.url })
 
-const question = (model: string, more: Record<string, unknown> = {}) => ({
-  question: 'an action series',
-  model,
-  collections: [shows],
-  ...more,
-})
-
-const ask = (model: string, more: Record<string, unknown> = {}) =>
-  connect('/conversations', { method: 'POST', body: question(model, more) })
-
 const idOf = (connection: { headers: Headers }): string =>
   connection.headers.get('x-parley-conversation-id') ?? ''
 
 describe('a stream', () => {
   test('has the whole turn, in order, under ids that count', async () => {
     const model = await pacedModel(40, 2)
-    const connection = await ask(model)
+    const connection = await askInStream(question(model, shows))
     expect(connection.status).toBe(200)
     expect(connection.headers.get('content-type')).toMatch(/^text\/event-stream/)
     const events = await gather(connection)
@@ -88,7 +78,7 @@ describe('a stream', () => {
   }, 90_000)
 
   test('can be joined by a second reader, who gets the same events', async () => {
-    const connection = await ask(await pacedModel(60, 5))
+    const connection = await askInStream(question(await pacedModel(60, 5), shows))
     const path = `/conversations/${idOf(connection)}/events`
     const events: Received[] = []
     let joined: Promise<Received[]> | undefined
@@ -102,7 +92,7 @@ describe('a stream', () => {
 
   test('goes on without its reader, and is stored', async () => {
     const model = await pacedModel(30, 5)
-    const connection = await ask(model)
+    const connection = await askInStream(question(model, shows))
     const id = idOf(connection)
     connection.close()
     const events = await gather(await connect(`/conversations/${id}/events`))
@@ -143,7 +133,7 @@ describe('a stream', () => {
 
 test('a stopped turn ends for every reader, leaves the provider, and is no history', async () => {
   const model = await pacedModel(2_000, 5)
-  const connection = await ask(model)
+  const connection = await askInStream(question(model, shows))
   const path = `/conversations/${idOf(connection)}`
   const before = paced.abandoned
   const events: Received[] = []
@@ -168,9 +158,7 @@ describe('conversations', () => {
     const model = await pacedModel(5, 1)
     const user = unique('user')
     const headers = { 'x-typesense-user-id': user }
-    const first = await gather(
-      await connect('/conversations', { method: 'POST', body: question(model), headers }),
-    )
+    const first = await gather(await askInStream(question(model, shows), headers))
     const id = first[0]?.data.conversation_id
     const further = await request(
       'POST',
@@ -216,7 +204,7 @@ describe('conversations', () => {
     const user = unique('user')
     const headers = { 'x-typesense-user-id': user }
     for (let count = 0; count < 3; count++) {
-      await gather(await connect('/conversations', { method: 'POST', body: question(model), headers }))
+      await gather(await askInStream(question(model, shows), headers))
     }
     expect((await request('DELETE', `/users/${user}/conversations`)).body).toEqual({ deleted: 3, done: true })
     expect((await request('GET', `/conversations?user_id=${user}`)).body).toEqual({ conversations: [] })
@@ -227,7 +215,7 @@ test('a second request with the same idempotency key asks and pays nothing', asy
   const model = await pacedModel(40, 5)
   const before = paced.begun
   const headers = { 'idempotency-key': unique('key') }
-  const twice = () => connect('/conversations', { method: 'POST', body: question(model), headers })
+  const twice = () => askInStream(question(model, shows), headers)
   const [first, second] = await Promise.all([twice(), twice()])
   expect(await gather(first)).toEqual(await gather(second))
   expect(idOf(first)).toBe(idOf(second))

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { client, createModel, query, realDocuments, request, SHARED, unique } from './harness'
+import { askBySearch, client, createModel, query, realDocuments, request, SHARED, unique } from './harness'
 
 const patient = client('xyz', { connectionTimeoutSeconds: 120 })
 
@@ -119,18 +119,11 @@ describe.runIf(films)('films', () => {
     const filter_by = 'year:>2010 && genres:=Horror'
     const wanted = all.filter(({ year, genres }) => year > 2010 && genres.includes('Horror'))
 
-    const { body } = await request(
-      'GET',
-      query(`/collections/${name}/documents/search`, {
-        q: 'Which film is about a family in a haunted house?',
-        query_by: 'title,text,embedding',
-        filter_by,
-        facet_by: 'decade',
-        exclude_fields: 'embedding',
-        conversation: true,
-        conversation_model_id: model,
-      }),
-    )
+    const { body } = await askBySearch(model, name, 'Which film is about a family in a haunted house?', {
+      query_by: 'title,text,embedding',
+      filter_by,
+      facet_by: 'decade',
+    })
     const ids = new Set(wanted.map(({ id }) => id))
     expect(body.hits).toHaveLength(10)
     for (const hit of body.hits) expect(ids).toContain(hit.document.id)

@@ -6,7 +6,7 @@ import type { ServerResponse } from 'node:http'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type RawServer, sendJson, startRawServer } from '../models/raw-server'
 import { connect, gather, textOf } from './event-source'
-import { createHistory, createModel, createShows, request } from './harness'
+import { ask, createHistory, createModel, createShows, request } from './harness'
 import { isStandalone, questionIn } from './llm'
 
 type Reply = (response: ServerResponse, content: string) => void
@@ -64,19 +64,11 @@ const model = (name: string, more: Record<string, unknown> = {}): Promise<string
     ...more,
   })
 
-const ask = (id: string, more: Record<string, unknown> = {}) =>
-  request('POST', '/conversations', {
-    question: 'an action series',
-    model: id,
-    collections: [shows],
-    ...more,
-  })
-
 /** A model whose budget of a turn a day has been spent by asking it. */
 async function spentModel(name: string): Promise<string> {
   const id = await model(name, { turns_per_day: 1 })
   // What a turn has cost is known a moment after its end.
-  await expect.poll(async () => (await ask(id)).status, { timeout: 20_000 }).toBe(429)
+  await expect.poll(async () => (await ask(id, shows)).status, { timeout: 20_000 }).toBe(429)
   asked.length = 0
   return id
 }
@@ -101,7 +93,7 @@ test('what a model sets goes to its provider, and its headers are shown to nobod
     stop: 'END',
     headers: { 'X-Team': 'a-secret-of-the-team' },
   })
-  const { body } = await ask(id)
+  const { body } = await ask(id, shows)
   const received = raw.received.at(-1)
   expect(received?.body).toMatchObject({ temperature: 0.5, max_tokens: 50, stop: ['END'] })
   expect(received?.headers).toMatchObject({ 'x-team': 'a-secret-of-the-team' })
@@ -119,7 +111,7 @@ describe('a provider that fails in passing', () => {
   ])('%s is asked again, and the trace tells', async (_, fault, error) => {
     const id = await model('passing')
     script.set('passing', [fault])
-    const { status, body } = await ask(id)
+    const { status, body } = await ask(id, shows)
     expect([status, body.answer]).toEqual([200, 'Answered: an action series'])
     expect(asked).toEqual(['passing', 'passing'])
     expect(await callsOf(body.conversation_id)).toMatchObject([
@@ -139,7 +131,9 @@ describe('a provider that fails in passing', () => {
     }
     script.set('pooled', Array(20).fill(closing))
     for (let turn = 0; turn < 5; turn++) {
-      expect((await ask(id, { question: `series ${turn}` })).body.answer).toBe(`Answered: series ${turn}`)
+      expect((await ask(id, shows, { question: `series ${turn}` })).body.answer).toBe(
+        `Answered: series ${turn}`,
+      )
     }
     expect(asked.length).toBeGreaterThan(5)
   })
@@ -147,7 +141,7 @@ describe('a provider that fails in passing', () => {
   test('and wants to be left alone for long, is; the caller is told at once, in its words', async () => {
     const id = await model('busy')
     script.set('busy', [status(429, 'Rate limit reached', { 'retry-after': '60' })])
-    const { status: code, body } = await ask(id)
+    const { status: code, body } = await ask(id, shows)
     expect([code, body.message]).toEqual([400, 'OpenAI API error: Rate limit reached'])
     expect(asked).toEqual(['busy'])
   })
@@ -163,7 +157,7 @@ describe('fallbacks', () => {
     const second = await model('second')
     const first = await model('first', { fallbacks: [second] })
     script.set('first', [fault])
-    const { status, body } = await ask(first)
+    const { status, body } = await ask(first, shows)
     expect(status).toBe(200)
     expect(body).toMatchObject({
       answer: 'Answered: an action series',
@@ -182,11 +176,11 @@ describe('fallbacks', () => {
     const [second, third] = [await model('second', { tokens_per_day: 1 }), await model('third')]
     const first = await model('first', { fallbacks: [second, third] })
     script.set('first', Array(50).fill(status(401, 'Incorrect API key')))
-    expect((await ask(first)).body.usage.model).toBe('openai/second')
-    const next = () => ask(first, { question: crypto.randomUUID() })
+    expect((await ask(first, shows)).body.usage.model).toBe('openai/second')
+    const next = () => ask(first, shows, { question: crypto.randomUUID() })
     await expect.poll(async () => (await next()).body.usage.model, { timeout: 20_000 }).toBe('openai/third')
     // Whose own model it is finds the same budget spent.
-    expect((await ask(second)).status).toBe(429)
+    expect((await ask(second, shows)).status).toBe(429)
   })
 
   test('are charged for an answer that breaks off', async () => {
@@ -207,7 +201,7 @@ describe('fallbacks', () => {
     })
     const gone = await model('gone', { fallbacks: [local] })
     script.set('gone', [hangUp, hangUp, hangUp])
-    const { status, body } = await ask(gone, { question: 'Which crew salvages warships?' })
+    const { status, body } = await ask(gone, shows, { question: 'Which crew salvages warships?' })
     expect(status).toBe(200)
     expect(body.usage.model).toBe('local/extractive')
     expect(body.answer).toContain('salvages warships')
@@ -255,7 +249,7 @@ describe('fallbacks', () => {
     const second = await model('second')
     const first = await model('first', { fallbacks: [second] })
     script.set('first', [status(400, 'Too many tokens')])
-    const { status: code, body } = await ask(first)
+    const { status: code, body } = await ask(first, shows)
     expect([code, body.message]).toEqual([400, 'OpenAI API error: Too many tokens'])
     expect(asked).toEqual(['first'])
   })
@@ -265,7 +259,7 @@ describe('fallbacks', () => {
     const first = await model('first', { fallbacks: [deleted, third] })
     await request('DELETE', `/conversations/models/${deleted}`)
     script.set('first', [status(401, 'Incorrect API key')])
-    expect((await ask(first)).body.usage.model).toBe('openai/third')
+    expect((await ask(first, shows)).body.usage.model).toBe('openai/third')
     expect(asked).toEqual(['first', 'third'])
   })
 
@@ -273,12 +267,12 @@ describe('fallbacks', () => {
     const [spent, third] = [await spentModel('spent'), await model('third')]
     const first = await model('first', { fallbacks: [spent, third] })
     script.set('first', [status(401, 'Incorrect API key')])
-    expect((await ask(first)).body.usage.model).toBe('openai/third')
+    expect((await ask(first, shows)).body.usage.model).toBe('openai/third')
     expect(asked).toEqual(['first', 'third'])
     await request('PUT', `/conversations/models/${spent}`, { turns_per_day: 1_000 })
     const other = await model('other', { fallbacks: [spent, third] })
     script.set('other', [status(401, 'Incorrect API key')])
-    expect((await ask(other)).body.usage.model).toBe('openai/spent')
+    expect((await ask(other, shows)).body.usage.model).toBe('openai/spent')
   })
 
   test('may name each other', async () => {
@@ -287,7 +281,7 @@ describe('fallbacks', () => {
     await request('PUT', `/conversations/models/${b}`, { fallbacks: [a] })
     script.set('a', [status(401, 'A has no key')])
     script.set('b', [status(401, 'B has no key')])
-    const { status: code, body } = await ask(a)
+    const { status: code, body } = await ask(a, shows)
     expect([code, body.message]).toEqual([400, 'OpenAI API error: A has no key'])
     expect(asked).toEqual(['a', 'b'])
   })
@@ -295,10 +289,10 @@ describe('fallbacks', () => {
 
 describe('rewrite_model', () => {
   const converse = async (id: string) => {
-    const { body: first } = await ask(id)
+    const { body: first } = await ask(id, shows)
     const conversation_id = first.conversation_id
     asked.length = 0
-    const { status, body } = await ask(id, { conversation_id, question: 'And another?' })
+    const { status, body } = await ask(id, shows, { conversation_id, question: 'And another?' })
     return { status, body, conversation_id }
   }
 
@@ -364,13 +358,13 @@ describe('suggestions', () => {
   test('in the answer come apart from it, and are in no history', async () => {
     const id = await model('polite')
     script.set('polite', Array(2).fill(saying('Series there are. <<Which is new?>> <<Which is old?>>')))
-    const { body } = await ask(id, { followups: true })
+    const { body } = await ask(id, shows, { followups: true })
     const apart = { answer: 'Series there are.', followups: ['Which is new?', 'Which is old?'] }
     expect(body).toMatchObject(apart)
     const turnsOf = async (conversation: string) =>
       (await request('GET', `/conversations/${conversation}`)).body.turns
     expect(await turnsOf(body.conversation_id)).toMatchObject([apart])
-    const unasked = await ask(id)
+    const unasked = await ask(id, shows)
     expect(unasked.body.answer).toBe('Series there are. <<Which is new?>> <<Which is old?>>')
     expect(unasked.body).not.toHaveProperty('followups')
     expect((await turnsOf(unasked.body.conversation_id))[0]).not.toHaveProperty('followups')
@@ -391,7 +385,7 @@ describe('suggestions', () => {
       api_key: undefined,
       history_collection: history,
     })
-    const { body } = await ask(id, { question: 'Which crew salvages warships?', followups: true })
+    const { body } = await ask(id, shows, { question: 'Which crew salvages warships?', followups: true })
     expect(body.answer).toContain('salvages warships')
     expect(body.followups.length).toBeGreaterThan(0)
     for (const question of body.followups) expect(question).toMatch(/^What is “.+” about\?$/)

@@ -6,7 +6,7 @@ import { misspell } from '../../bench/misspell.mjs'
 import { ndcgAt } from '../../scripts/parley/eval/metrics.mjs'
 import { passages } from '../../scripts/sample.mjs'
 import { forQuestion, weightsOf } from '../../src/search/request/question'
-import { client, createHistory, createModel, query, request, unique } from './harness'
+import { ask, client, createHistory, createModel, query, request, unique } from './harness'
 
 const TEXTS = ['title', 'heading', 'text']
 
@@ -78,22 +78,22 @@ test('a question put through a conversation is searched in the same way', async 
     history_collection: history,
     max_bytes: 16384,
   })
-  const ask = async (body: Record<string, unknown>): Promise<string[]> => {
-    const reply = await request('POST', '/conversations', { model, collections: [collection], ...body })
-    return reply.body.results[0].hits.map(({ document }: { document: { id: string } }) => document.id)
+  const idsFor = async (asked: string): Promise<string[]> => {
+    const { body } = await ask(model, collection, { question: asked })
+    return body.results[0].hits.map(({ document }: { document: { id: string } }) => document.id)
   }
   const found = []
   const misspelled = []
   // Each has the model write an answer: a third of them, unless all are asked for.
   for (const { question, documents } of questions.filter((_, at) => process.env.FULL || at % 3 === 0)) {
     const has = (ids: string[]) => (documents.some((id) => ids.includes(id)) ? 1 : 0)
-    found.push(has(await ask({ question })))
-    misspelled.push(has(await ask({ question: misspell(question) })))
+    found.push(has(await idsFor(question)))
+    misspelled.push(has(await idsFor(misspell(question))))
   }
   console.log(`found: ${mean(found).toFixed(3)}, with a misspelled word: ${mean(misspelled).toFixed(3)}`)
   expect(mean(found)).toBeGreaterThanOrEqual(0.7)
   expect(mean(misspelled)).toBeGreaterThanOrEqual(mean(found) - 0.05)
-  const [first] = await ask({ question: 'how to expier chat histroy after 30 days' })
+  const [first] = await idsFor('how to expier chat histroy after 30 days')
   expect(first).toBe('how-long-is-history-kept')
 })
 
@@ -115,9 +115,8 @@ test('a short follow-up finds what the question before it was about', async () =
     history_collection: history,
     max_bytes: 16384,
   })
-  const ask = async (body: Record<string, unknown>) =>
-    (await request('POST', '/conversations', { model, collections: [name], ...body })).body
-  const first = await ask({ question: 'What do owls eat, and when do owls hunt?' })
-  const next = await ask({ question: 'Where do they sleep?', conversation_id: first.conversation_id })
-  expect(next.results[0].hits[0].document.id).toBe('2')
+  const first = await ask(model, name, { question: 'What do owls eat, and when do owls hunt?' })
+  const { conversation_id } = first.body
+  const next = await ask(model, name, { question: 'Where do they sleep?', conversation_id })
+  expect(next.body.results[0].hits[0].document.id).toBe('2')
 })

@@ -1,7 +1,7 @@
 /** One conversation through each of Parley's seven protocols, with the client that people use for it. */
 import { AIChatProtocolClient } from '@microsoft/ai-chat-protocol'
 import OpenAI from 'openai'
-import { client, createAssistant, createModel, createShows, KEY, request, unique, url } from './harness'
+import { ask, client, createAssistant, createModel, createShows, KEY, request, unique, url } from './harness'
 import { makeChat, textOf } from './headless-chat'
 import type { Llm } from './llm'
 import { call, connect, ragPipeline } from './opensearch-api'
@@ -89,10 +89,8 @@ const parley = (collection: string, model: string): Protocol => ({
   open: (id = '') => ({
     id,
     async ask(question) {
-      const { status, text, body } = await request('POST', '/conversations', {
+      const { status, text, body } = await ask(model, collection, {
         question,
-        model,
-        collections: [collection],
         ...(this.id !== '' && { conversation_id: this.id }),
       })
       if (status !== 200) throw new Error(text)

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Counterpart, startCounterpart } from './counterpart'
 import {
+  askBySearch,
   client,
   createHistory,
   createModel,
@@ -37,9 +38,6 @@ const search = (parameters: Record<string, string | number | boolean>, collectio
     }),
   )
 
-const ask = (q: string, parameters: Record<string, string | number | boolean> = {}): Promise<Reply> =>
-  search({ q, conversation: true, conversation_model_id: model, exclude_fields: 'embedding', ...parameters })
-
 const refusal = async (reply: Promise<Reply>): Promise<[number, string]> => {
   const { status, body } = await reply
   return [status, body.message]
@@ -48,7 +46,7 @@ const refusal = async (reply: Promise<Reply>): Promise<[number, string]> => {
 describe('asking', () => {
   test('24: the answer comes with the search result and the history', async () => {
     const q = 'can you suggest an action series'
-    const { status, body } = await ask(q)
+    const { status, body } = await askBySearch(model, shows, q)
     expect(status).toBe(200)
     expect(body.hits.length).toBeGreaterThan(0)
     expect(body.request_params).toMatchObject({ q, first_q: q })
@@ -62,7 +60,7 @@ describe('asking', () => {
 
   test('24: the prompt holds the system prompt, whole documents and no vectors', async () => {
     llm.forget()
-    await ask('which series plays in a kitchen?', { exclude_fields: '' })
+    await askBySearch(model, shows, 'which series plays in a kitchen?', { exclude_fields: '' })
     const [call, ...more] = llm.calls()
     expect(more).toEqual([])
     expect(call?.messages.map(({ role }) => role)).toEqual(['system', 'user'])
@@ -75,7 +73,9 @@ describe('asking', () => {
 
   test('24: what was cited and what it cost comes along', async () => {
     const local = await createModel({ model_name: 'local/extractive', api_key: undefined })
-    const { body } = await ask('Who settles odd cases?', { conversation_model_id: local })
+    const { body } = await askBySearch(model, shows, 'Who settles odd cases?', {
+      conversation_model_id: local,
+    })
     const { answer, citations, usage } = body.conversation
     expect(citations.length).toBeGreaterThan(0)
     for (const citation of citations) {
@@ -88,10 +88,12 @@ describe('asking', () => {
   })
 
   test('25: a follow-up is rewritten with the history and answered without it', async () => {
-    const first = await ask('can you suggest an action series')
+    const first = await askBySearch(model, shows, 'can you suggest an action series')
     llm.forget()
     const q = 'how about another one'
-    const { body } = await ask(q, { conversation_id: first.body.conversation.conversation_id })
+    const { body } = await askBySearch(model, shows, q, {
+      conversation_id: first.body.conversation.conversation_id,
+    })
     const [standalone, answer, ...more] = llm.calls()
     expect(more).toEqual([])
 
@@ -119,11 +121,11 @@ describe('asking', () => {
   })
 
   test('two follow-ups sent at once are two turns, one after the other', async () => {
-    const first = await ask('where is the reef')
+    const first = await askBySearch(model, shows, 'where is the reef')
     const id = first.body.conversation.conversation_id
     const [a, b] = await Promise.all([
-      ask('and who lives there?', { conversation_id: id }),
-      ask('how deep is it?', { conversation_id: id }),
+      askBySearch(model, shows, 'and who lives there?', { conversation_id: id }),
+      askBySearch(model, shows, 'how deep is it?', { conversation_id: id }),
     ])
     const histories = [a, b].map(({ body }) => body.conversation.conversation_history.conversation)
     const [short, long] = histories.sort((x, y) => x.length - y.length)
@@ -135,7 +137,9 @@ describe('asking', () => {
   })
 
   test('28: the history can be left out', async () => {
-    const { conversation } = (await ask('quiet', { exclude_fields: 'embedding,conversation_history' })).body
+    const { conversation } = (
+      await askBySearch(model, shows, 'quiet', { exclude_fields: 'embedding,conversation_history' })
+    ).body
     expect(conversation).not.toHaveProperty('conversation_history')
     expect(conversation).toMatchObject({
       answer: 'You asked: quiet',
@@ -171,20 +175,25 @@ describe('refusing', () => {
   })
 
   test('30: an unknown model', async () => {
-    expect(await refusal(ask('x', { conversation_model_id: 'nobody' }))).toEqual([400, 'Model not found'])
+    expect(await refusal(askBySearch(model, shows, 'x', { conversation_model_id: 'nobody' }))).toEqual([
+      400,
+      'Model not found',
+    ])
   })
 
   test('31: an unknown conversation', async () => {
     const conversation_id = crypto.randomUUID()
-    expect(await refusal(ask('x', { conversation_id }))).toEqual([400, 'Conversation not found'])
-  })
-
-  test('31: an id that would be a filter is only an unknown id', async () => {
-    await ask('leave something behind')
-    expect(await refusal(ask('x', { conversation_id: 'x || model_id:!=nobody' }))).toEqual([
+    expect(await refusal(askBySearch(model, shows, 'x', { conversation_id }))).toEqual([
       400,
       'Conversation not found',
     ])
+  })
+
+  test('31: an id that would be a filter is only an unknown id', async () => {
+    await askBySearch(model, shows, 'leave something behind')
+    expect(
+      await refusal(askBySearch(model, shows, 'x', { conversation_id: 'x || model_id:!=nobody' })),
+    ).toEqual([400, 'Conversation not found'])
   })
 
   test('32: an id without a conversation', async () => {
@@ -193,13 +202,13 @@ describe('refusing', () => {
   })
 
   test('33: an empty id starts a conversation', async () => {
-    const { status, body } = await ask('x', { conversation_id: '' })
+    const { status, body } = await askBySearch(model, shows, 'x', { conversation_id: '' })
     expect([status, body.conversation.conversation_id]).toEqual([200, expect.stringMatching(UUID)])
   })
 
   test('40: a search that fails asks no model', async () => {
     llm.forget()
-    expect(await refusal(ask('x', { query_by: 'nothing' }))).toEqual([
+    expect(await refusal(askBySearch(model, shows, 'x', { query_by: 'nothing' }))).toEqual([
       404,
       'Could not find a field named `nothing` in the schema.',
     ])
@@ -236,7 +245,9 @@ describe('refusing', () => {
   test('42: a budget below the minimum', async () => {
     const small = await createModel({ model_name: 'openai/gpt', openai_url: llm.url, max_bytes: 31 })
     const message = '`max_bytes` of the conversation model is less than the minimum required bytes(30).'
-    expect(await refusal(ask('hello there', { conversation_model_id: small }))).toEqual([400, message])
+    expect(await refusal(askBySearch(model, shows, 'hello there', { conversation_model_id: small }))).toEqual(
+      [400, message],
+    )
   })
 
   test('43: a small budget keeps the best documents, whole', async () => {
@@ -244,7 +255,10 @@ describe('refusing', () => {
     const small = await createModel({ model_name: 'openai/gpt', openai_url: llm.url, max_bytes })
     llm.forget()
     const q = 'an action series'
-    const { body } = await ask(q, { conversation_model_id: small, query_by: 'title,overview,embedding' })
+    const { body } = await askBySearch(model, shows, q, {
+      conversation_model_id: small,
+      query_by: 'title,overview,embedding',
+    })
     const prompt = llm.calls()[0]?.messages.at(-1)?.content ?? ''
     const sent = documentsIn(prompt)
     expect(sent.length).toBeGreaterThan(0)
@@ -257,9 +271,9 @@ describe('refusing', () => {
 
   test('45: a budget too small for a follow-up', async () => {
     const small = await createModel({ model_name: 'openai/gpt', openai_url: llm.url, max_bytes: 200 })
-    const first = await ask('hello', { conversation_model_id: small })
+    const first = await askBySearch(model, shows, 'hello', { conversation_model_id: small })
     const conversation_id = first.body.conversation.conversation_id
-    const followUp = ask('and then?', { conversation_model_id: small, conversation_id })
+    const followUp = askBySearch(model, shows, 'and then?', { conversation_model_id: small, conversation_id })
     expect(await refusal(followUp)).toEqual([400, 'Max bytes is not enough to generate standalone question.'])
   })
 })

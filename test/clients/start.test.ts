@@ -43,7 +43,7 @@ const processes = (): Process[] =>
 
 const runtimes = (): Process[] => processes().filter(({ line }) => line.includes('/workerd serve '))
 
-const ask = async (port: number, parameters: Record<string, string>) => {
+const askSample = async (port: number, parameters: Record<string, string>) => {
   const search = new URLSearchParams({
     q: 'How do I create a conversation model?',
     query_by: 'embedding,title,heading,text',
@@ -98,7 +98,7 @@ test('a start loads the sample, keeps its port and folder, and the next one find
   try {
     expect(first.output()).toContain(`Parley answers at http://localhost:${port}`)
     expect(first.output()).toContain('Loaded the sample')
-    const { out_of, conversation } = await ask(port, {})
+    const { out_of, conversation } = await askSample(port, {})
     documents = out_of
     conversationId = conversation.conversation_id
     expect(documents).toBeGreaterThan(10)
@@ -134,14 +134,14 @@ test('a start loads the sample, keeps its port and folder, and the next one find
   const second = await start('--port', String(port), '--persist-to', folder)
   try {
     expect(second.output()).toContain('The sample is there')
-    const { out_of, conversation } = await ask(port, { conversation_id: conversationId })
+    const { out_of, conversation } = await askSample(port, { conversation_id: conversationId })
     expect(out_of).toBe(documents)
     expect(conversation.conversation_history.conversation).toHaveLength(4)
 
     const [runtime] = runtimes()
     process.kill(runtime!.pid, 'SIGKILL')
     await expect.poll(() => isUp(port), { timeout: 30_000 }).toBe(true)
-    const after = await ask(port, { conversation_id: conversationId })
+    const after = await askSample(port, { conversation_id: conversationId })
     expect(after.conversation.conversation_history.conversation).toHaveLength(6)
   } finally {
     await second.stop()

@@ -1,4 +1,4 @@
-/** The AI SDK, three major versions of it, over real sockets: ask, follow up, cut, resume, stop, ask again, fail. */
+/** The AI SDK, three major versions of it, over real sockets: say, follow up, cut, resume, stop, ask again, fail. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Counterpart, startCounterpart } from './counterpart'
 import { createAssistant, createModel, createShows, KEY, request, UUID, unique, url } from './harness'
@@ -56,7 +56,7 @@ function conversations(version: Version): void {
   const chatOf = (options: Omit<ChatOptions, 'key'> & { key?: string }) =>
     makeChat(version, { key: KEY, id: unique('a chat'), ...options })
 
-  const ask = (chat: ReturnType<typeof chatOf>, text = 'an action series') => chat.sendMessage({ text })
+  const say = (chat: ReturnType<typeof chatOf>, text = 'an action series') => chat.sendMessage({ text })
 
   /** Waits until an answer is being written. */
   const begun = (chat: ReturnType<typeof chatOf>) =>
@@ -73,7 +73,7 @@ function conversations(version: Version): void {
 
   test('reads an answer with its sources and what it cost', async () => {
     const chat = chatOf({ api: await pacedApi(40, 2) })
-    await ask(chat)
+    await say(chat)
     expect([chat.status, chat.error]).toEqual(['ready', undefined])
     const answer = chat.lastMessage
     expect(textOf(answer)).toBe(words(40).join(''))
@@ -90,8 +90,8 @@ function conversations(version: Version): void {
 
   test.each([false, true])('follows up (only the last message is sent: %s)', async (trimmed) => {
     const chat = chatOf({ api: await pacedApi(5, 1), trimmed })
-    await ask(chat)
-    await ask(chat, 'another one')
+    await say(chat)
+    await say(chat, 'another one')
     const id = conversationOf(chat)
     const { body } = await request('GET', `/conversations/${id}`)
     expect(body.turns).toMatchObject([
@@ -105,7 +105,7 @@ function conversations(version: Version): void {
     const id = crypto.randomUUID()
     const { fetch, breakOff } = breakable()
     const cut = chatOf({ api, id, fetch })
-    const asked = ask(cut)
+    const asked = say(cut)
     await begun(cut)
     breakOff()
     await asked
@@ -122,7 +122,7 @@ function conversations(version: Version): void {
   test('has nothing to resume when nothing is running', async () => {
     const api = await pacedApi(3, 1)
     const id = crypto.randomUUID()
-    await ask(chatOf({ api, id }))
+    await say(chatOf({ api, id }))
     for (const name of [id, unique('nobody')]) {
       const chat = chatOf({ api, id: name, messages: [QUESTION] })
       await chat.resumeStream()
@@ -135,7 +135,7 @@ function conversations(version: Version): void {
     const id = crypto.randomUUID()
     const chat = chatOf({ api, id })
     const before = paced.abandoned
-    const asked = ask(chat)
+    const asked = say(chat)
     await begun(chat)
     const { body } = await request('POST', new URL(`${api}/${encodeURIComponent(id)}/stop`).pathname)
     expect(body).toEqual({ stopped: true })
@@ -147,8 +147,8 @@ function conversations(version: Version): void {
 
   test('writes an answer again in the place of the first', async () => {
     const chat = chatOf({ api: await pacedApi(5, 1) })
-    await ask(chat)
-    await ask(chat, 'another one')
+    await say(chat)
+    await say(chat, 'another one')
     const id = conversationOf(chat)
     await chat.regenerate()
     expect(chat.messages).toHaveLength(4)
@@ -167,7 +167,7 @@ function conversations(version: Version): void {
   test('keeps the part of an answer that came before it failed, and asks again', async () => {
     const model = await createModel({ model_name: 'openai/cut', openai_url: counterpart.url })
     const chat = chatOf({ api: `${url}/ui/${await createAssistant({ model, collections: [shows] })}` })
-    await ask(chat)
+    await say(chat)
     expect(chat.status).toBe('error')
     expect(chat.error?.message).toMatch(/OpenAI API error/)
     expect(textOf(chat.lastMessage)).toBe('The first half ')
@@ -178,7 +178,7 @@ function conversations(version: Version): void {
 
   test('is told in short JSON what is wrong with a request', async () => {
     const chat = chatOf({ api: `${url}/ui/nobody` })
-    await ask(chat)
+    await say(chat)
     expect([chat.status, chat.error?.message]).toEqual(['error', '{"message":"Assistant not found"}'])
   })
 
@@ -186,7 +186,7 @@ function conversations(version: Version): void {
     const api = await pacedApi(500, 5)
     const id = crypto.randomUUID()
     const own = chatOf({ api, id, key: await searchKey() })
-    const asked = ask(own)
+    const asked = say(own)
     await begun(own)
     const stranger = chatOf({ api, id, key: await searchKey(), messages: [QUESTION] })
     await stranger.resumeStream()
@@ -199,7 +199,7 @@ function conversations(version: Version): void {
   const pieces = version === versions.at(-1) || process.env.FULL ? 10_000 : 2_000
   test(`reads an answer of ${pieces} pieces`, async () => {
     const chat = chatOf({ api: await pacedApi(pieces, 0) })
-    await ask(chat)
+    await say(chat)
     expect(textOf(chat.lastMessage)).toBe(words(pieces).join(''))
   })
 }

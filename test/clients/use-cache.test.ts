@@ -63,7 +63,7 @@ describe('a reply from the cache', () => {
       .create({ name: notes, fields } as never)
     await client().collections(notes).documents().create({ id: '0', title: 'a lantern' })
     // The object still writes a moment after it has acknowledged a document. No reply of that moment is kept.
-    await vi.waitFor(async () => expect((await ask({ q: 'a lantern' })).isNew).toBe(false), {
+    await vi.waitFor(async () => expect((await searchNotes({ q: 'a lantern' })).isNew).toBe(false), {
       timeout: 10_000,
     })
   })
@@ -72,7 +72,7 @@ describe('a reply from the cache', () => {
   const NEAR: Params = { query_by: 'title,embedding', exclude_fields: 'embedding' }
 
   /** A search embeds its question with each run. So the embedder's calls tell which replies are new. */
-  const ask = async (params: Params) => {
+  const searchNotes = async (params: Params) => {
     embedder.forget()
     const reply = await search({ ...NEAR, ...params }, KEY, notes)
     expect(reply.found).toBe(1)
@@ -80,9 +80,9 @@ describe('a reply from the cache', () => {
   }
 
   test('is the first one, its time included', async () => {
-    const first = await ask({})
+    const first = await searchNotes({})
     expect(first.isNew).toBe(true)
-    for (let n = 0; n < 3; n++) expect(await ask({})).toEqual({ reply: first.reply, isNew: false })
+    for (let n = 0; n < 3; n++) expect(await searchNotes({})).toEqual({ reply: first.reply, isNew: false })
     embedder.forget()
     const asked = { ...LANTERN, ...NEAR, collection: notes }
     const { body } = await request('POST', '/multi_search', { searches: [asked, asked] })
@@ -93,21 +93,21 @@ describe('a reply from the cache', () => {
   test('comes for 1 as for true, and for nothing else', async () => {
     const news: boolean[] = []
     for (const use_cache of [1, 1, 'true', 'false', undefined]) {
-      news.push((await ask({ page: 1, use_cache })).isNew)
+      news.push((await searchNotes({ page: 1, use_cache })).isNew)
     }
     expect(news).toEqual([true, false, false, true, true])
   })
 
   test('does not come with a cache_ttl of 0', async () => {
     const zero = { limit: 5, cache_ttl: 0 }
-    expect([(await ask(zero)).isNew, (await ask(zero)).isNew]).toEqual([true, true])
+    expect([(await searchNotes(zero)).isNew, (await searchNotes(zero)).isNew]).toEqual([true, true])
   })
 
   test('does not come after /operations/cache/clear', async () => {
     const asked = { limit: 7, cache_ttl: 3_600 }
-    expect([(await ask(asked)).isNew, (await ask(asked)).isNew]).toEqual([true, false])
+    expect([(await searchNotes(asked)).isNew, (await searchNotes(asked)).isNew]).toEqual([true, false])
     expect(await client().operations.perform('cache/clear')).toEqual({ success: true })
-    expect([(await ask(asked)).isNew, (await ask(asked)).isNew]).toEqual([true, false])
+    expect([(await searchNotes(asked)).isNew, (await searchNotes(asked)).isNew]).toEqual([true, false])
   })
 })
 

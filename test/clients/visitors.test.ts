@@ -317,7 +317,7 @@ describe('the key of a page', () => {
   ]
   const changes = (id: string): Way[] =>
     stored(id).map((path) => [path.endsWith('items') ? 'POST' : 'DELETE', path])
-  const ask = (key: string, headers: Record<string, string> = {}) =>
+  const chat = (key: string, headers: Record<string, string> = {}) =>
     send(
       `/a/${assistant}/chat`,
       { key, question: '', headers },
@@ -331,7 +331,7 @@ describe('the key of a page', () => {
     const key = await makeKey({ actions: ['documents:search'], ...make() })
     const [mine, other] = [visitor(secret()), visitor(secret())]
     const claim = { 'x-typesense-user-id': 'ann' }
-    const asked = [await ask(key, mine), await ask(key, other), await ask(key, claim), await ask(key)]
+    const asked = [await chat(key, mine), await chat(key, other), await chat(key, claim), await chat(key)]
     const [own, foreign] = asked.map(({ conversation }) => conversation) as [string, string]
     for (const headers of [{}, claim]) {
       for (const path of ['/conversations', '/conversations?user_id=ann']) {
@@ -361,7 +361,7 @@ describe('the key of a page', () => {
   test('refuses a secret that is too short to be one, and lets pages of another origin send one', async () => {
     const key = await makeKey({ actions: ['documents:search'], collections: [shows] })
     for (const value of ['1234567', 'x'.repeat(31), `${'x'.repeat(40)}!`]) {
-      const { status, text } = await ask(key, visitor(value))
+      const { status, text } = await chat(key, visitor(value))
       expect(status).toBe(400)
       expect(text).toContain('32 to 256 letters')
       expect((await manage(key, ['GET', '/conversations'], visitor(value))).status).toBe(400)
@@ -380,8 +380,8 @@ describe('the key of a page', () => {
   test('that is given the action lists all that was begun with it, and no other key’s', async () => {
     const server = await makeKey({ actions: ['documents:search', 'conversations:*'], collections: [shows] })
     const foreign = await makeKey({ actions: ['documents:search'], collections: [shows] })
-    const own = await ask(server, { 'x-typesense-user-id': 'ann', ...visitor(secret()) })
-    const others = await ask(foreign)
+    const own = await chat(server, { 'x-typesense-user-id': 'ann', ...visitor(secret()) })
+    const others = await chat(foreign)
     const { text } = await manage(server, ['GET', '/conversations'])
     expect(JSON.parse(text).conversations.map(({ id }: { id: string }) => id)).toEqual([own.conversation])
     expect((await manage(server, ['GET', `/conversations/${own.conversation}`])).status).toBe(200)

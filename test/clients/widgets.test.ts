@@ -50,15 +50,15 @@ const framesOf = (text: string) =>
     .map((frame) => JSON.parse(frame.slice('data: '.length)))
 
 describe('deep-chat', () => {
-  const ask = (text: string, more: Record<string, unknown> = {}, headers: Record<string, string> = {}) =>
+  const talk = (text: string, more: Record<string, unknown> = {}, headers: Record<string, string> = {}) =>
     post(`/deep-chat/${assistant}`, { messages: [{ role: 'user', text }], ...more }, headers)
 
   test('is answered whole, and goes on by the id that the page gives it', async () => {
     const conversation_id = crypto.randomUUID()
-    const first = await ask('an action series', { conversation_id })
+    const first = await talk('an action series', { conversation_id })
     expect(first.json.text).toBe('You asked: an action series')
     expect(first.json.sources).toContainEqual({ id: `${shows}/quest`, title: 'Galactic Quest' })
-    const second = await ask('and another?', { conversation_id })
+    const second = await talk('and another?', { conversation_id })
     expect(second.json.text).toBe('You asked: standalone: and another?')
     const history = await request('GET', `/deep-chat/${assistant}/${conversation_id}`)
     expect(history.body).toEqual([
@@ -72,7 +72,7 @@ describe('deep-chat', () => {
   })
 
   test('gets a stream when it asks for one, and takes its own transcript', async () => {
-    const streamed = await ask('an action series', {}, { accept: 'text/event-stream' })
+    const streamed = await talk('an action series', {}, { accept: 'text/event-stream' })
     const frames = framesOf(streamed.text)
     expect(frames.map(({ text = '' }) => text).join('')).toBe('You asked: an action series')
     expect(frames.length).toBeGreaterThan(2)
@@ -82,14 +82,14 @@ describe('deep-chat', () => {
       { role: 'ai', text: 'Noted.' },
       { role: 'user', text: 'What do I like?' },
     ]
-    await ask('', { messages })
+    await talk('', { messages })
     expect(JSON.stringify(llm.calls())).toContain('marmalade')
   })
 
   test('shows errors, before and in an answer', async () => {
-    const bad = await ask('  ')
+    const bad = await talk('  ')
     expect([bad.status, bad.json]).toEqual([400, { error: expect.stringContaining('`messages`') }])
-    const denied = await ask('x', {}, { authorization: 'Bearer wrong' })
+    const denied = await talk('x', {}, { authorization: 'Bearer wrong' })
     expect([denied.status, denied.json.error]).toEqual([401, expect.stringContaining('Forbidden')])
     const path = `/deep-chat/${cut}`
     const messages = [{ role: 'user', text: unique('an action series') }]
@@ -99,13 +99,13 @@ describe('deep-chat', () => {
 })
 
 describe('n8n', () => {
-  const ask = (chatInput: string, sessionId: string, headers: Record<string, string> = {}) =>
+  const talk = (chatInput: string, sessionId: string, headers: Record<string, string> = {}) =>
     post(`/n8n/${assistant}`, { action: 'sendMessage', sessionId, chatInput }, headers)
 
   test('is answered whole or line by line, and finds its session again', async () => {
     const session = crypto.randomUUID()
-    expect((await ask('an action series', session)).json).toEqual({ output: 'You asked: an action series' })
-    const { text, headers } = await ask('and another?', session, { accept: 'text/plain' })
+    expect((await talk('an action series', session)).json).toEqual({ output: 'You asked: an action series' })
+    const { text, headers } = await talk('and another?', session, { accept: 'text/plain' })
     expect(headers.get('content-type')).toContain('jsonl')
     const lines = text
       .trim()
@@ -136,7 +136,7 @@ describe('n8n', () => {
     expect((await post(`/n8n/${assistant}`, { action: 'dance', sessionId: 'x' })).json.message).toContain(
       'action',
     )
-    const guessable = await ask('x', 'guessable', { authorization: `Bearer ${pageKey}` })
+    const guessable = await talk('x', 'guessable', { authorization: `Bearer ${pageKey}` })
     expect([guessable.status, guessable.json.message]).toEqual([
       400,
       expect.stringContaining('16 characters'),

@@ -29,13 +29,13 @@ import {
 
 let id: string
 
-const ask = (question: string, parts: Partial<AskRequest> = {}) =>
+const takeTurn = (question: string, parts: Partial<AskRequest> = {}) =>
   asking(question, { conversationId: id, continues: true, named: true, model: openai, ...parts }).then(take)
 
 /** Asks, to be given this answer. */
 const answered = (question: string, answer: string, parts: Partial<AskRequest> = {}) => {
   vi.stubGlobal('fetch', speaking(answer))
-  return ask(question, parts)
+  return takeTurn(question, parts)
 }
 
 const said = async () => (await messagesOf(id)).map(({ content }) => textOf(content))
@@ -87,7 +87,7 @@ describe('a conversation that its caller has named', () => {
   })
 
   it('remains unknown when its id is only given', async () => {
-    const events = await ask('one', { named: false })
+    const events = await takeTurn('one', { named: false })
     expect(events).toMatchObject([{ type: 'error', code: 'unknown_conversation' }])
   })
 })
@@ -117,7 +117,7 @@ describe('a turn that replaces others', () => {
       prompts.push(String(init?.body))
       return speak(input, init)
     }) as typeof fetch)
-    const events = await ask('two again', { replaces: { after: 1 }, read: { history: true } })
+    const events = await takeTurn('two again', { replaces: { after: 1 }, read: { history: true } })
     expect(events.slice(-2)).toMatchObject([
       { type: 'history', messages: [{}, {}, {}, {}] },
       { type: 'done' },
@@ -153,7 +153,7 @@ describe('a turn that replaces others', () => {
   it('loses nothing when it fails', async () => {
     await answered('one', 'first')
     vi.stubGlobal('fetch', async () => new Response('{}', { status: 500 }))
-    const events = await ask('one', { replaces: {} })
+    const events = await takeTurn('one', { replaces: {} })
     expect(events.at(-1)).toMatchObject({ type: 'error' })
     expect(await said()).toEqual(['one', 'first'])
     expect(await recorded()).toMatchObject([{ turn: 1, answer: 'first' }])

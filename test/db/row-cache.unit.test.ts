@@ -58,24 +58,24 @@ it('says once a minute for each entry that it cannot be read anew', async () => 
   const cache = new RowCache<string>('a row', 1_000)
   for (const key of ['a', 'b']) await cache.find(key, gives('old'))
   vi.advanceTimersByTime(1_000)
-  const ask = async (times: number) => {
+  const logged = async (times: number) => {
     for (let time = 0; time < times; time++) await cache.find('a', away)
     return vi.mocked(console.error).mock.calls.length
   }
-  expect(await ask(5)).toBe(1)
+  expect(await logged(5)).toBe(1)
   expect(console.error).toHaveBeenCalledWith(
     'a row could not be read anew',
     expect.stringContaining('D1 is away'),
   )
   await cache.find('b', away)
   vi.advanceTimersByTime(59_999)
-  expect(await ask(5)).toBe(2)
+  expect(await logged(5)).toBe(2)
   vi.advanceTimersByTime(1)
-  expect(await ask(5)).toBe(3)
+  expect(await logged(5)).toBe(3)
   // It could be read in between: the next failure is news.
   await cache.find('a', gives('new'))
   vi.advanceTimersByTime(1_000)
-  expect(await ask(5)).toBe(4)
+  expect(await logged(5)).toBe(4)
 })
 
 it('reads anew what was changed here', async () => {

@@ -44,7 +44,7 @@ const cluster = (nodes: string[], collection = '/books') =>
 const SEARCH: ClusterRequest = { method: 'POST', path: '/books/_search', repeatable: true }
 
 /** Asks, and has the clock go on until there is an outcome. */
-async function ask(of: Cluster, request = SEARCH): Promise<string> {
+async function outcomeOf(of: Cluster, request = SEARCH): Promise<string> {
   const outcome = of.fetch(request).then(
     () => 'answered',
     ({ message }: Error) => message,
@@ -56,7 +56,7 @@ async function ask(of: Cluster, request = SEARCH): Promise<string> {
 describe('a node that cannot be reached', () => {
   it('is left alone for all collections, and longer each time', async () => {
     behaviour[ONE] = 'unreachable'
-    expect(await ask(cluster([ONE]))).toContain('could not be reached')
+    expect(await outcomeOf(cluster([ONE]))).toContain('could not be reached')
     forgetFailures()
     const failing = cluster([ONE])
       .fetch(SEARCH)
@@ -70,7 +70,7 @@ describe('a node that cannot be reached', () => {
 
   it('is asked by one call only after its rest, and by all once that was answered', async () => {
     behaviour[ONE] = 'unreachable'
-    await ask(cluster([ONE]))
+    await outcomeOf(cluster([ONE]))
     await vi.advanceTimersByTimeAsync(60_000)
     behaviour[ONE] = 'stalls'
     asked = []
@@ -89,7 +89,7 @@ describe('a node that cannot be reached', () => {
 
 it('a node that can be reached again, and is not ready yet, is left alone only for what it refused', async () => {
   behaviour[ONE] = 'unreachable'
-  await ask(cluster([ONE]))
+  await outcomeOf(cluster([ONE]))
   await vi.advanceTimersByTimeAsync(60_000)
   behaviour[ONE] = 'starts'
   await expect(cluster([ONE]).fetch(SEARCH)).rejects.toThrow('503')
@@ -101,13 +101,13 @@ it('a node that can be reached again, and is not ready yet, is left alone only f
 describe('a node that is slow', () => {
   it('is left alone after three calls in a row, and only for the like', async () => {
     behaviour[ONE] = 'stalls'
-    for (let times = 0; times < 3; times++) expect(await ask(cluster([ONE]))).toContain('1000 ms')
-    expect(await ask(cluster([ONE]))).toContain('lately')
+    for (let times = 0; times < 3; times++) expect(await outcomeOf(cluster([ONE]))).toContain('1000 ms')
+    expect(await outcomeOf(cluster([ONE]))).toContain('lately')
     behaviour[ONE] = 'answers'
-    expect(await ask(cluster([ONE], '/other'))).toBe('answered')
-    expect(await ask(cluster([ONE]), { method: 'GET', path: '/books/_mapping', repeatable: true })).toBe(
-      'answered',
-    )
+    expect(await outcomeOf(cluster([ONE], '/other'))).toBe('answered')
+    expect(
+      await outcomeOf(cluster([ONE]), { method: 'GET', path: '/books/_mapping', repeatable: true }),
+    ).toBe('answered')
   })
 
   it('is not left alone for a burst of calls that are late together', async () => {
@@ -120,6 +120,6 @@ describe('a node that is slow', () => {
     await vi.advanceTimersByTimeAsync(TIMEOUT_MS * 2)
     await Promise.all(burst)
     behaviour[ONE] = 'answers'
-    expect(await ask(cluster([ONE]))).toBe('answered')
+    expect(await outcomeOf(cluster([ONE]))).toBe('answered')
   })
 })

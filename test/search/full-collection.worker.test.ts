@@ -8,7 +8,7 @@ import type { CollectionRpc } from '../../src/search/collection/rpc'
 import { MAX_DOCUMENTS, MAX_MATRIX_BYTES } from '../../src/search/limits'
 import { writeMeta } from '../../src/search/meta'
 import { vectorBytes } from '../../src/search/vectors/packed-vectors'
-import { ask, indexName } from '../api/opensearch/api'
+import { indexName, request } from '../api/opensearch/api'
 import { call, send } from '../api/typesense/api'
 import { historySchema } from '../history-schema'
 import { drained, embedding, found, Provider, summaryOf } from './embedding-stage'
@@ -121,7 +121,7 @@ it('a document past the most is refused before anything of it is written, in the
   ])
   const [status, refused] = await call('POST', documents, { body: { title: 'another' } })
   expect([status, refused]).toEqual([422, { message: expect.stringMatching(FULL) }])
-  const [, bulk] = await ask('POST', `/${name}/_bulk`, [
+  const [, bulk] = await request('POST', `/${name}/_bulk`, [
     { index: { _id: 'd' } },
     { title: 'd' },
     { update: { _id: 'a' } },

@@ -30,7 +30,7 @@ beforeAll(async () => {
 })
 
 /** What a question comes to: a turn, or the error that its asker is told. */
-async function ask(
+async function turnOf(
   key: string,
   name: string,
   question = QUESTION,
@@ -160,7 +160,7 @@ describe('an assistant', () => {
   })
 
   it('answers from its collections, and with its own prompt', async () => {
-    expect(await ask(ADMIN_KEY, 'guide')).toMatchObject({
+    expect(await turnOf(ADMIN_KEY, 'guide')).toMatchObject({
       answer: [{ text: expect.stringContaining('330') }],
       modes: ['text'],
     })
@@ -168,7 +168,7 @@ describe('an assistant', () => {
 
   it('searches as a request changes it', async () => {
     const found = async (changes: Changes) =>
-      (await ask(ADMIN_KEY, 'guide', 'metres high', changes)) as never as { passages: unknown[] }
+      (await turnOf(ADMIN_KEY, 'guide', 'metres high', changes)) as never as { passages: unknown[] }
     expect((await found({})).passages).toHaveLength(2)
     expect((await found({ top: 1 })).passages).toHaveLength(1)
     expect((await found({ filterBy: 'city:=Berlin' })).passages).toMatchObject([
@@ -187,16 +187,16 @@ describe('a key that is bound to an assistant', () => {
 
   it('asks that one, whatever collections it lacks, and no other', async () => {
     const key = await bind()
-    expect(await ask(key, 'guide')).toMatchObject({ answer: [{ text: expect.stringContaining('330') }] })
-    expect(await ask(key, 'other')).toEqual(await ask(key, 'nobody'))
-    expect(await ask(key, 'other')).toEqual({ status: 404, message: 'Assistant not found' })
+    expect(await turnOf(key, 'guide')).toMatchObject({ answer: [{ text: expect.stringContaining('330') }] })
+    expect(await turnOf(key, 'other')).toEqual(await turnOf(key, 'nobody'))
+    expect(await turnOf(key, 'other')).toEqual({ status: 404, message: 'Assistant not found' })
   })
 
   it.each([['*'], ['documents:search'], ['conversations:create'], ['conversations:*']])(
     'with the action %s may do nothing else',
     async (action) => {
       const key = await bind({ actions: [action], collections: ['*'] })
-      expect(await ask(key, 'guide')).toMatchObject({ answer: [{ text: expect.stringContaining('330') }] })
+      expect(await turnOf(key, 'guide')).toMatchObject({ answer: [{ text: expect.stringContaining('330') }] })
       const refused: [string, string, unknown?][] = [
         ['GET', '/collections'],
         ['GET', '/collections/facts'],
@@ -225,13 +225,13 @@ describe('a key that is bound to an assistant', () => {
   )
 
   it('may do nothing at all where its actions let it neither search nor converse', async () => {
-    expect(await ask(await bind({ actions: ['collections:get'] }), 'guide')).toMatchObject({ status: 401 })
+    expect(await turnOf(await bind({ actions: ['collections:get'] }), 'guide')).toMatchObject({ status: 401 })
   })
 
   it('reads, follows, lists and stops what it asked, and not what others did', async () => {
     const key = await bind()
-    const mine = (await ask(key, 'guide')) as { conversationId: string }
-    const theirs = (await ask(await bind(), 'guide')) as { conversationId: string }
+    const mine = (await turnOf(key, 'guide')) as { conversationId: string }
+    const theirs = (await turnOf(await bind(), 'guide')) as { conversationId: string }
     const paths = (id: string): [string, string][] => [
       ['GET', `/conversations/${id}`],
       ['POST', `/conversations/${id}/stop`],
@@ -246,16 +246,16 @@ describe('a key that is bound to an assistant', () => {
       ])
     }
     // A key of a page is its visitors': what one of them asked is not listed to the others.
-    await ask(key, 'guide', QUESTION, {}, undefined, 'ann')
+    await turnOf(key, 'guide', QUESTION, {}, undefined, 'ann')
     const claims: Record<string, string>[] = [{}, { 'x-typesense-user-id': 'ann' }]
     for (const headers of claims) {
       expect((await call('GET', '/conversations', { key, headers }))[0]).toBe(401)
       expect((await call('DELETE', '/users/ann/conversations', { key, headers }))[0]).toBe(401)
     }
-    expect(await ask(key, 'guide', 'Who was its architect?', {}, mine.conversationId)).toMatchObject({
+    expect(await turnOf(key, 'guide', 'Who was its architect?', {}, mine.conversationId)).toMatchObject({
       conversationId: mine.conversationId,
     })
-    expect(await ask(key, 'guide', 'Who?', {}, theirs.conversationId)).toEqual({
+    expect(await turnOf(key, 'guide', 'Who?', {}, theirs.conversationId)).toEqual({
       status: 404,
       message: 'Conversation not found',
     })
@@ -263,7 +263,10 @@ describe('a key that is bound to an assistant', () => {
 
   it('signs scoped keys that narrow, and none that could show more', async () => {
     const parent = await bind()
-    const berlin = (await ask(await scopedKey(parent, { filter_by: 'city:=Berlin' }), 'guide')) as never as {
+    const berlin = (await turnOf(
+      await scopedKey(parent, { filter_by: 'city:=Berlin' }),
+      'guide',
+    )) as never as {
       passages: unknown[]
     }
     expect(berlin.passages).toMatchObject([{ collection: 'facts', id: '1' }])
@@ -273,14 +276,14 @@ describe('a key that is bound to an assistant', () => {
       { query_by: 'city' },
       { q: 'x', per_page: 250 },
     ]) {
-      expect(await ask(await scopedKey(parent, parameters), 'guide')).toMatchObject({ status: 401 })
+      expect(await turnOf(await scopedKey(parent, parameters), 'guide')).toMatchObject({ status: 401 })
     }
     // Neither another collection nor another model can be reached through it.
     for (const parameters of [{ collection: 'more' }, { conversation_model_id: 'x' }]) {
-      expect(await ask(await scopedKey(parent, parameters), 'guide')).toMatchObject({ status: 404 })
+      expect(await turnOf(await scopedKey(parent, parameters), 'guide')).toMatchObject({ status: 404 })
     }
     expect(
-      await ask(await scopedKey(parent, { collection: 'facts', q: QUESTION }), 'guide', 'Other?'),
+      await turnOf(await scopedKey(parent, { collection: 'facts', q: QUESTION }), 'guide', 'Other?'),
     ).toMatchObject({
       question: contentOf(QUESTION),
     })
@@ -297,18 +300,20 @@ describe('another key', () => {
     await call('PUT', '/assistants/wide', { body: { model: 'm', collections: ['facts', 'more'] } })
     const narrow = await makeKey({ actions: ['documents:search'], collections: ['facts'] })
     const wide = await makeKey({ actions: ['conversations:create'], collections: ['facts', 'more'] })
-    expect(await ask(narrow, 'guide')).toHaveProperty('answer')
-    expect(await ask(narrow, 'wide')).toEqual({ status: 404, message: 'Assistant not found' })
-    expect(await ask(wide, 'wide')).toHaveProperty('answer')
-    expect(await ask(await makeKey({ actions: ['collections:*'] }), 'guide')).toMatchObject({ status: 401 })
+    expect(await turnOf(narrow, 'guide')).toHaveProperty('answer')
+    expect(await turnOf(narrow, 'wide')).toEqual({ status: 404, message: 'Assistant not found' })
+    expect(await turnOf(wide, 'wide')).toHaveProperty('answer')
+    expect(await turnOf(await makeKey({ actions: ['collections:*'] }), 'guide')).toMatchObject({
+      status: 401,
+    })
     expect(
-      await ask(await makeKey({ actions: ['assistants:*'], collections: ['none'] }), 'guide'),
+      await turnOf(await makeKey({ actions: ['assistants:*'], collections: ['none'] }), 'guide'),
     ).toMatchObject({ status: 404 })
   })
 
   it('that is pinned to a model asks assistants with that model alone', async () => {
     const limits = { conversation_model_id: 'another' }
     const key = await makeKey({ actions: ['documents:search'], limits })
-    expect(await ask(key, 'guide')).toEqual({ status: 404, message: 'Assistant not found' })
+    expect(await turnOf(key, 'guide')).toEqual({ status: 404, message: 'Assistant not found' })
   })
 })

@@ -13,7 +13,7 @@ beforeAll(async () => {
 })
 
 it('goes on after a change of the ENCRYPTION_KEY', async () => {
-  const ask = async (more: Partial<Cloudflare.Env>): Promise<string | null> => {
+  const conversationUnder = async (more: Partial<Cloudflare.Env>): Promise<string | null> => {
     const request = new Request('http://parley/ui/guide', {
       method: 'POST',
       headers: { 'x-typesense-api-key': ADMIN_KEY },
@@ -23,8 +23,8 @@ it('goes on after a change of the ENCRYPTION_KEY', async () => {
     await response.text()
     return response.headers.get('x-parley-conversation-id')
   }
-  const id = await ask({})
+  const id = await conversationUnder({})
   const changed = { ENCRYPTION_KEY: 'another key for tests', ENCRYPTION_KEY_PREVIOUS: env.ENCRYPTION_KEY! }
-  expect(await ask(changed)).toBe(id)
+  expect(await conversationUnder(changed)).toBe(id)
   expect((await call('GET', `/conversations/${id}`))[1].turns).toHaveLength(2)
 })

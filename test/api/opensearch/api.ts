@@ -4,7 +4,7 @@ import { send } from '../typesense/api'
 const JSON_TYPE = { 'content-type': 'application/json' }
 
 /** Sends JSON, or ndjson where `body` is a list, and reads the answer: `[status, body]`. */
-export async function ask(
+export async function request(
   method: string,
   path: string,
   body?: unknown,
@@ -30,7 +30,7 @@ export const indexName = (stem = 'index'): string =>
 /** Writes documents into an index, by their ids. */
 export async function fill(index: string, documents: Record<string, Record<string, unknown>>): Promise<void> {
   const lines = Object.entries(documents).flatMap(([_id, source]) => [{ index: { _id } }, source])
-  const [status, { errors, items }] = await ask('POST', `/${index}/_bulk`, lines)
+  const [status, { errors, items }] = await request('POST', `/${index}/_bulk`, lines)
   if (status !== 200 || errors) throw new Error(JSON.stringify(items))
 }
 
@@ -40,7 +40,7 @@ export async function idsOf(
   query: unknown,
   more: Record<string, unknown> = {},
 ): Promise<string[] | string> {
-  const [status, body] = await ask('POST', `/${index}/_search`, { query, size: 100, ...more })
+  const [status, body] = await request('POST', `/${index}/_search`, { query, size: 100, ...more })
   if (status !== 200) return `${status} ${body.error.root_cause[0].reason}`
   return body.hits.hits.map(({ _id }: { _id: string }) => _id)
 }

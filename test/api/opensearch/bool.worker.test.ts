@@ -1,7 +1,7 @@
 /** Trees of bool queries find what they say, whatever the documents: held against a plain reading of the DSL. */
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { ask, fill, idsOf, indexName } from './api'
+import { fill, idsOf, indexName, request } from './api'
 
 interface Source {
   kind?: string
@@ -130,7 +130,7 @@ it('agrees with a plain reading', async () => {
           on: { type: 'boolean' },
           tags: { type: 'keyword' },
         }
-        await ask('PUT', `/${index}`, { mappings: { properties } })
+        await request('PUT', `/${index}`, { mappings: { properties } })
         const byId = Object.fromEntries(
           documents.map((document, number) => [String(number), document as Query]),
         )
@@ -148,7 +148,7 @@ it('agrees with a plain reading', async () => {
 it('finds nothing by backticks alone, and no other id by one with a backtick', async () => {
   const index = indexName('ticks')
   const properties = { kind: { type: 'keyword' }, text: { type: 'text' } }
-  await ask('PUT', `/${index}`, { mappings: { properties } })
+  await request('PUT', `/${index}`, { mappings: { properties } })
   await fill(index, { ab: { kind: 'red', text: 'red' } })
   for (const field of ['kind', 'text']) {
     for (const value of ['`', '```']) {

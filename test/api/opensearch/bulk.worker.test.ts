@@ -1,18 +1,18 @@
 /** Bulk requests. */
 import { describe, expect, it } from 'vitest'
 import { call, send } from '../typesense/api'
-import { ask, idsOf, indexName } from './api'
+import { idsOf, indexName, request } from './api'
 
 describe('a bulk', () => {
   it('deletes many at once, whatever their ids are', async () => {
     const index = indexName()
     const ids = [...Array.from({ length: 600 }, (_, at) => `d${at}`), 'a`b', ' c ', '*', 'x,y', '[z]', 'é']
-    await ask(
+    await request(
       'POST',
       `/${index}/_bulk`,
       ids.flatMap((_id) => [{ index: { _id } }, { n: 1 }]),
     )
-    const [, { items, errors }] = await ask(
+    const [, { items, errors }] = await request(
       'POST',
       `/${index}/_bulk`,
       [...ids.filter((id) => id !== 'd7'), 'none'].map((_id) => ({ delete: { _id } })),
@@ -21,12 +21,12 @@ describe('a bulk', () => {
     const results = items.map((item: { delete: { result: string } }) => item.delete.result)
     expect(results.filter((result: string) => result === 'deleted')).toHaveLength(ids.length - 1)
     expect(results.at(-1)).toBe('not_found')
-    expect((await ask('GET', `/${index}/_count`))[1].count).toBe(1)
+    expect((await request('GET', `/${index}/_count`))[1].count).toBe(1)
   })
 
   it('does all of its actions, in their order', async () => {
     const index = indexName()
-    const [status, body] = await ask('POST', '/_bulk', [
+    const [status, body] = await request('POST', '/_bulk', [
       { index: { _index: index, _id: '1' } },
       { a: 1 },
       { index: { _index: index, _id: '1' } },
@@ -60,8 +60,8 @@ describe('a bulk', () => {
       ['index', 400, 'illegal_argument_exception'],
       ['index', 201, 'created'],
     ])
-    expect((await ask('GET', `/${index}/_source/1`))[1]).toEqual({ a: 2, b: 1 })
-    const [, gone] = await ask('PUT', `/${index}/_bulk`, [
+    expect((await request('GET', `/${index}/_source/1`))[1]).toEqual({ a: 2, b: 1 })
+    const [, gone] = await request('PUT', `/${index}/_bulk`, [
       { delete: { _id: '1' } },
       { delete: { _id: 'no' } },
     ])
@@ -91,9 +91,9 @@ describe('a bulk', () => {
       '[UpdateRequest] does not support [script]: give a [doc]',
     ],
   ])('of a faulty line does nothing: %j', async (text, reason) => {
-    const [status, { error }] = await ask('POST', '/_bulk', text)
+    const [status, { error }] = await request('POST', '/_bulk', text)
     expect([status, error.reason]).toEqual([400, reason])
-    expect((await ask('GET', '/bulk-of-faults'))[0]).toBe(404)
+    expect((await request('GET', '/bulk-of-faults'))[0]).toBe(404)
   })
 
   it('takes blank lines, line ends of Windows and gzip', async () => {
@@ -117,13 +117,15 @@ describe('a bulk', () => {
       (await call('POST', '/keys', { body: { description: '', actions, collections } }))[1].value
     const write = [{ index: { _index: index, _id: '1' } }, { a: 1 }]
     const importer = await key(['documents:import'])
-    expect((await ask('POST', '/_bulk', write, importer))[1].items[0].index).toMatchObject({ status: 401 })
-    expect((await ask('GET', `/${index}`))[0]).toBe(404)
+    expect((await request('POST', '/_bulk', write, importer))[1].items[0].index).toMatchObject({
+      status: 401,
+    })
+    expect((await request('GET', `/${index}`))[0]).toBe(404)
     const maker = await key(['documents:import', 'collections:create'])
-    expect((await ask('POST', '/_bulk', write, maker))[1].errors).toBe(false)
+    expect((await request('POST', '/_bulk', write, maker))[1].errors).toBe(false)
     const mixed = [{ index: { _index: index, _id: '2' } }, { a: 1 }, { delete: { _index: index, _id: '1' } }]
-    expect((await ask('POST', '/_bulk', mixed, importer))[0]).toBe(401)
-    expect((await ask('POST', '/_bulk', [{ index: { _index: 'other' } }, {}], maker))[0]).toBe(401)
+    expect((await request('POST', '/_bulk', mixed, importer))[0]).toBe(401)
+    expect((await request('POST', '/_bulk', [{ index: { _index: 'other' } }, {}], maker))[0]).toBe(401)
     expect(await idsOf(index, { match_all: {} })).toEqual(['1'])
   })
 })

@@ -1,11 +1,11 @@
 /** What LangChain, LlamaIndex, Haystack and OpenSearch's own clients send by default. */
 import { beforeAll, describe, expect, it } from 'vitest'
 import { call } from '../typesense/api'
-import { ask, fill, idsOf, indexName } from './api'
+import { fill, idsOf, indexName, request } from './api'
 
 /** What a hit is in these tests: its id and its score. */
 const scored = async (index: string, body: Record<string, unknown>): Promise<[string, number][]> => {
-  const [status, answer] = await ask('POST', `/${index}/_search`, body)
+  const [status, answer] = await request('POST', `/${index}/_search`, body)
   if (status !== 200) throw new Error(JSON.stringify(answer))
   return answer.hits.hits.map(({ _id, _score }: { _id: string; _score: number }) => [_id, _score])
 }
@@ -39,14 +39,14 @@ describe("LangChain's index", () => {
         },
       },
     }
-    expect((await ask('PUT', `/${index}`, body))[0]).toBe(200)
+    expect((await request('PUT', `/${index}`, body))[0]).toBe(200)
     await fill(index, POINTS)
   })
 
   it('shows what it was made with', async () => {
-    const [, settings] = await ask('GET', `/${index}/_settings`)
+    const [, settings] = await request('GET', `/${index}/_settings`)
     expect(settings[index].settings.index).toMatchObject({ knn: 'true', 'knn.algo_param.ef_search': '512' })
-    const [, mapping] = await ask('GET', `/${index}/_mapping`)
+    const [, mapping] = await request('GET', `/${index}/_mapping`)
     expect(mapping[index].mappings.properties.vector_field.method.space_type).toBe('l2')
   })
 
@@ -62,10 +62,10 @@ describe("LangChain's index", () => {
   it('leaves out what scores less than `min_score`, and counts the rest', async () => {
     const query = { knn: { vector_field: { vector: ASKED, k: 3 } } }
     const body = { size: 1, from: 1, min_score: 0.05, query }
-    const [, { hits }] = await ask('POST', `/${index}/_search`, body)
+    const [, { hits }] = await request('POST', `/${index}/_search`, body)
     expect(hits.total).toEqual({ value: 2, relation: 'eq' })
     expect(hits.hits.map(({ _id }: { _id: string }) => _id)).toEqual(['near'])
-    const [status, { error }] = await ask('POST', `/${index}/_search`, {
+    const [status, { error }] = await request('POST', `/${index}/_search`, {
       min_score: 0.5,
       query: { match: { text: 'near' } },
     })
@@ -134,19 +134,21 @@ describe('what is asked beside a script', () => {
   const ids = Array.from({ length: 12 }, (_, n) => `d${n}`)
 
   beforeAll(async () => {
-    await ask('PUT', `/${index}`, { mappings: { properties: { v: { type: 'knn_vector', dimension: 1 } } } })
+    await request('PUT', `/${index}`, {
+      mappings: { properties: { v: { type: 'knn_vector', dimension: 1 } } },
+    })
     await fill(index, Object.fromEntries(ids.map((id, n) => [id, { v: [n], n }])))
   })
 
   it('counts all that it scores, on the pages of a scroll too', async () => {
-    const [, { hits }] = await ask('POST', `/${index}/_search`, { size: 5, query })
+    const [, { hits }] = await request('POST', `/${index}/_search`, { size: 5, query })
     expect(hits.total).toEqual({ value: 12, relation: 'eq' })
     const seen: string[] = []
-    let [, page] = await ask('POST', `/${index}/_search?scroll=1m`, { size: 5, query })
+    let [, page] = await request('POST', `/${index}/_search?scroll=1m`, { size: 5, query })
     for (; page.hits.hits.length > 0; ) {
       expect(page.hits.total.value).toBe(12)
       seen.push(...page.hits.hits.map(({ _id }: { _id: string }) => _id))
-      page = (await ask('POST', '/_search/scroll', { scroll_id: page._scroll_id }))[1]
+      page = (await request('POST', '/_search/scroll', { scroll_id: page._scroll_id }))[1]
     }
     expect(seen).toEqual(ids)
   })
@@ -163,7 +165,7 @@ describe('a script that measures angles', () => {
   it('scores as OpenSearch does', async () => {
     const index = indexName('angles')
     const mappings = { properties: { v: { type: 'knn_vector', dimension: 2, space_type: 'cosinesimil' } } }
-    await ask('PUT', `/${index}`, { mappings })
+    await request('PUT', `/${index}`, { mappings })
     await fill(index, { east: { v: [2, 0] }, north: { v: [0, 5] }, west: { v: [-1, 0] } })
     const script = {
       source: "(1.0 + cosineSimilarity(params.query_value, doc['v']))",
@@ -190,7 +192,7 @@ describe("Haystack's index", () => {
         { strings: { path_match: '*', match_mapping_type: 'string', mapping: { type: 'keyword' } } },
       ],
     }
-    expect((await ask('PUT', `/${index}`, { settings: { 'index.knn': true }, mappings }))[0]).toBe(200)
+    expect((await request('PUT', `/${index}`, { settings: { 'index.knn': true }, mappings }))[0]).toBe(200)
     await fill(index, {
       a: { content: 'Backups of laptops', embedding: [1, 0], topic: 'Remote Backup', year: 2020 },
       b: { content: 'Backup for servers', embedding: [0, 1], topic: 'Backup', year: 2022 },
@@ -200,7 +202,7 @@ describe("Haystack's index", () => {
   it('takes the strings of documents as whole values', async () => {
     expect(await idsOf(index, { term: { topic: 'Backup' } })).toEqual(['b'])
     expect(await idsOf(index, { terms: { topic: ['Remote Backup'] } })).toEqual(['a'])
-    const [, mapping] = await ask('GET', `/${index}/_mapping`)
+    const [, mapping] = await request('GET', `/${index}/_mapping`)
     const { properties, dynamic_templates: templates } = mapping[index].mappings
     expect(properties).toMatchObject({ topic: { type: 'keyword' }, content: { type: 'text' } })
     expect(templates).toHaveLength(1)
@@ -241,19 +243,19 @@ describe("Haystack's index", () => {
   it('keeps its templates once they have said what a field is', async () => {
     const templates = (type: string) => [{ s: { match_mapping_type: 'string', mapping: { type } } }]
     const put = (type: string) =>
-      ask('PUT', `/${index}/_mapping`, { dynamic_templates: templates(type) }).then(([status]) => status)
+      request('PUT', `/${index}/_mapping`, { dynamic_templates: templates(type) }).then(([status]) => status)
     expect(await put('text')).toBe(400)
     expect(await put('keyword')).toBe(200)
     expect(await idsOf(index, { term: { topic: 'Backup' } })).toEqual(['b'])
     const empty = indexName('haystack')
-    await ask('PUT', `/${empty}`, {})
-    const [status] = await ask('PUT', `/${empty}/_mapping`, { dynamic_templates: templates('keyword') })
+    await request('PUT', `/${empty}`, {})
+    const [status] = await request('PUT', `/${empty}/_mapping`, { dynamic_templates: templates('keyword') })
     expect(status).toBe(200)
   })
 
   it('refuses other templates by their names', async () => {
     const mappings = { dynamic_templates: [{ dates: { match: '*_at', mapping: { type: 'date' } } }] }
-    const [status, { error }] = await ask('PUT', `/${indexName()}`, { mappings })
+    const [status, { error }] = await request('PUT', `/${indexName()}`, { mappings })
     expect([status, error.reason]).toEqual([400, expect.stringContaining('[dates]')])
   })
 })
@@ -262,7 +264,7 @@ describe('_delete_by_query', () => {
   it('removes what a query finds, and nothing else', async () => {
     const index = indexName('deleted')
     await fill(index, { a: { doc_id: 'x', n: 1 }, b: { doc_id: 'x', n: 2 }, c: { doc_id: 'y', n: 3 } })
-    const by = (query: unknown) => ask('POST', `/${index}/_delete_by_query?refresh=true`, { query })
+    const by = (query: unknown) => request('POST', `/${index}/_delete_by_query?refresh=true`, { query })
     const [status, answer] = await by({ term: { 'doc_id.keyword': { value: 'x' } } })
     expect([status, answer]).toEqual([200, expect.objectContaining({ deleted: 2, total: 2, failures: [] })])
     expect(await idsOf(index, { match_all: {} })).toEqual(['c'])
@@ -276,7 +278,7 @@ describe('_delete_by_query', () => {
     await fill(index, { a: { n: 1 } })
     const path = `/${index}/_delete_by_query`
     const reasonOf = async (query: string, body: unknown) =>
-      (await ask('POST', path + query, body))[1].error.reason
+      (await request('POST', path + query, body))[1].error.reason
     expect(await reasonOf('', {})).toContain('query is missing')
     expect(await reasonOf('?conflicts=never', { query: { match_all: {} } })).toContain('was [never]')
     expect(await reasonOf('?wait_for_completion=false', { query: { match_all: {} } })).toContain(
@@ -285,12 +287,12 @@ describe('_delete_by_query', () => {
     const statusWith = async (actions: string[], collections: string[]): Promise<number> => {
       const body = { description: 'deletes', actions, collections }
       const [, { value }] = await call('POST', '/keys', { body })
-      return (await ask('POST', path, { query: { term: { n: 2 } } }, value))[0]
+      return (await request('POST', path, { query: { term: { n: 2 } } }, value))[0]
     }
     expect(await statusWith(['documents:search'], [index])).toBe(401)
     expect(await statusWith(['documents:delete'], [`another-${index}`])).toBe(401)
     expect(await statusWith(['documents:delete'], [index])).toBe(200)
-    const [status] = await ask('POST', `/${indexName()}/_delete_by_query`, { query: { match_all: {} } })
+    const [status] = await request('POST', `/${indexName()}/_delete_by_query`, { query: { match_all: {} } })
     expect(status).toBe(404)
   })
 })
@@ -304,11 +306,11 @@ describe('parameters of clients', () => {
     const common = 'ignore_unavailable=true&allow_no_indices=true&expand_wildcards=open'
     const own = 'preference=_local&request_cache=true&batched_reduce_size=5&ccs_minimize_roundtrips=true'
     const path = `/${index}/_search?${common}&${own}&search_type=query_then_fetch`
-    const [, plain] = await ask('POST', `/${index}/_search`, {})
-    expect((await ask('POST', path, { timeout: '10s' }))[1].hits).toEqual(plain.hits)
-    expect((await ask('GET', `/${index}/_count?${common}`))[0]).toBe(200)
+    const [, plain] = await request('POST', `/${index}/_search`, {})
+    expect((await request('POST', path, { timeout: '10s' }))[1].hits).toEqual(plain.hits)
+    expect((await request('GET', `/${index}/_count?${common}`))[0]).toBe(200)
     const health = '/_cluster/health?wait_for_status=yellow&timeout=5s&master_timeout=5s'
-    expect(await ask('GET', health)).toMatchObject([200, { status: 'green' }])
+    expect(await request('GET', health)).toMatchObject([200, { status: 'green' }])
   })
 
   it.each<[string, (found: Record<string, unknown>) => unknown]>([
@@ -319,26 +321,26 @@ describe('parameters of clients', () => {
     ['-hits.hits,-took,-_shards,-hits.max_score', ({ total }) => ({ timed_out: false, hits: { total } })],
     ['nothing', () => ({})],
   ])('shows what `filter_path=%s` asks for', async (shown, expected) => {
-    const [, { hits }] = await ask('POST', `/${index}/_search`, {})
+    const [, { hits }] = await request('POST', `/${index}/_search`, {})
     const ids = hits.hits.map(({ _id }: { _id: string }) => ({ _id }))
-    const found = await ask('POST', `/${index}/_search?filter_path=${shown}`, {})
+    const found = await request('POST', `/${index}/_search?filter_path=${shown}`, {})
     expect(found).toEqual([200, expected({ ids, total: hits.total })])
-    const [, listed] = await ask('GET', `/_cat/indices/${index}?format=json&filter_path=index`)
+    const [, listed] = await request('GET', `/_cat/indices/${index}?format=json&filter_path=index`)
     expect(listed).toEqual([{ index }])
-    expect((await ask('GET', `/_cat/indices?filter_path=index`))[0]).toBe(400)
+    expect((await request('GET', `/_cat/indices?filter_path=index`))[0]).toBe(400)
   })
 
   it('names the types of aggregations for `typed_keys`', async () => {
     const aggs = { pages: { terms: { field: 'pages' }, aggs: { most: { max: { field: 'pages' } } } } }
     const body = { size: 0, aggs: { ...aggs, none: { terms: { field: 'nowhere' } } } }
-    const [, plain] = await ask('POST', `/${index}/_search`, body)
-    const [, typed] = await ask('POST', `/${index}/_search?typed_keys=true`, body)
+    const [, plain] = await request('POST', `/${index}/_search`, body)
+    const [, typed] = await request('POST', `/${index}/_search?typed_keys=true`, body)
     expect(Object.keys(typed.aggregations)).toEqual(['lterms#pages', 'umterms#none'])
     const names = (text: string) => text.replace(/"(?:lterms|umterms|max)#/g, '"')
     expect(JSON.parse(names(JSON.stringify(typed.aggregations)))).toEqual(plain.aggregations)
     expect(typed.aggregations['lterms#pages'].buckets[0]).toHaveProperty('max#most')
     const lines = [{ index }, body]
-    const [, many] = await ask('POST', '/_msearch?typed_keys=true', lines)
+    const [, many] = await request('POST', '/_msearch?typed_keys=true', lines)
     expect(many.responses[0].aggregations).toEqual(typed.aggregations)
   })
 })

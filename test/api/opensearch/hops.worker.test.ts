@@ -10,7 +10,7 @@ import { beginAnew, beginDay, expectInTable, hopsOf, setHopStage, waitedFor, wat
 import { makeKey, QUESTION } from '../parley/stage'
 import { send } from '../typesense/api'
 import { scopedKey } from '../typesense/conversing'
-import { ask } from './api'
+import { request } from './api'
 
 const ML = '/_plugins/_ml'
 
@@ -35,7 +35,7 @@ const filled = (name: string): string => `\${${name}}`
 let key: string
 
 async function newMemory(): Promise<string> {
-  const [status, { memory_id }] = await ask('POST', `${ML}/memory`, { name: 'towers' }, key)
+  const [status, { memory_id }] = await request('POST', `${ML}/memory`, { name: 'towers' }, key)
   expect(status).toBe(200)
   return memory_id
 }
@@ -90,7 +90,7 @@ const SEARCHED = 'recentMessages,search'
 beforeAll(async () => {
   await setHopStage()
   key = await makeKey({ actions: ['*'] })
-  expect((await ask('PUT', '/_search/pipeline/rag', ragOf('far')))[0]).toBe(200)
+  expect((await request('PUT', '/_search/pipeline/rag', ragOf('far')))[0]).toBe(200)
 })
 afterEach(() => vi.restoreAllMocks())
 
@@ -144,13 +144,13 @@ describe('a search with an answer and a memory', () => {
     const pipeline = { request_processors: [{ question_rewrite: {} }], ...ragOf('far') }
     expect(await cold({ memory, pipeline })).toHaveLength(5)
     expect(await cold({ memory, pipeline })).toHaveLength(6)
-    expect((await ask('PUT', '/_search/pipeline/rewriting', pipeline))[0]).toBe(200)
+    expect((await request('PUT', '/_search/pipeline/rewriting', pipeline))[0]).toBe(200)
     expect(await cold({ memory, pipeline: 'rewriting' })).toHaveLength(6)
   })
 
   it("reads as much ahead for the index's default pipeline", async () => {
     const set = (name: string | null) =>
-      ask('PUT', '/facts/_settings', { 'index.search.default_pipeline': name })
+      request('PUT', '/facts/_settings', { 'index.search.default_pipeline': name })
     expect((await set('rag'))[0]).toBe(200)
     const memory = await newMemory()
     expect(await cold({ memory, pipeline: undefined })).toHaveLength(5)
@@ -158,7 +158,7 @@ describe('a search with an answer and a memory', () => {
   })
 
   it('reads as much ahead for a remote model, with its connector', async () => {
-    const [, { connector_id }] = await ask('POST', `${ML}/connectors/_create`, {
+    const [, { connector_id }] = await request('POST', `${ML}/connectors/_create`, {
       name: 'far away',
       version: 1,
       protocol: 'http',
@@ -175,7 +175,7 @@ describe('a search with an answer and a memory', () => {
       ],
     })
     const registered = { name: 'chat', function_name: 'remote', connector_id }
-    const [status, { model_id }] = await ask('POST', `${ML}/models/_register?deploy=true`, registered)
+    const [status, { model_id }] = await request('POST', `${ML}/models/_register?deploy=true`, registered)
     expect(status).toBe(200)
     const pipeline = ragOf(model_id, { llm_model: 'any' })
     const memory = await newMemory()
@@ -364,7 +364,8 @@ describe('what could not be read ahead', () => {
     ['Conversation Memory', 'plugins.ml_commons.memory_feature_enabled'],
   ])('a feature that is switched off: %s', async (_, name) => {
     const memory = await newMemory()
-    const set = (value: string | null) => ask('PUT', '/_cluster/settings', { persistent: { [name]: value } })
+    const set = (value: string | null) =>
+      request('PUT', '/_cluster/settings', { persistent: { [name]: value } })
     expect((await set('false'))[0]).toBe(200)
     const refused = await search({ memory })
     await set(null)

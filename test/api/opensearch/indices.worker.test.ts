@@ -1,7 +1,7 @@
 /** Indices, documents and bulk requests in OpenSearch's words. */
 import { describe, expect, it } from 'vitest'
 import { call, send } from '../typesense/api'
-import { ask, fill, idsOf, indexName } from './api'
+import { fill, idsOf, indexName, request } from './api'
 
 const SHARDS = { total: 1, successful: 1, failed: 0 }
 const FIRST = { _version: 1, _seq_no: 0, _primary_term: 1 }
@@ -45,14 +45,14 @@ describe('GET /', () => {
 describe('an index', () => {
   it('is a collection', async () => {
     const index = indexName()
-    expect((await ask('GET', `/${index}`))[0]).toBe(404)
-    expect((await ask('HEAD', `/${index}`))[0]).toBe(404)
+    expect((await request('GET', `/${index}`))[0]).toBe(404)
+    expect((await request('HEAD', `/${index}`))[0]).toBe(404)
     const mappings = {
       properties: { title: { type: 'text' }, at: { properties: { city: { type: 'keyword' } } } },
     }
-    await ask('PUT', `/${index}`, { mappings, settings: { number_of_shards: 2, index: { knn: true } } })
-    expect((await ask('HEAD', `/${index}`))[0]).toBe(200)
-    expect(await ask('GET', `/${index}`)).toEqual([
+    await request('PUT', `/${index}`, { mappings, settings: { number_of_shards: 2, index: { knn: true } } })
+    expect((await request('HEAD', `/${index}`))[0]).toBe(200)
+    expect(await request('GET', `/${index}`)).toEqual([
       200,
       {
         [index]: {
@@ -70,15 +70,15 @@ describe('an index', () => {
       },
     ])
     expect((await call('GET', `/collections/${index}`))[1]).toMatchObject({ name: index, num_documents: 0 })
-    expect(await ask('PUT', `/${index}`)).toEqual(
+    expect(await request('PUT', `/${index}`)).toEqual(
       error(
         400,
         'resource_already_exists_exception',
         expect.stringMatching(new RegExp(`^index \\[${index}/.+\\] already exists$`)),
       ),
     )
-    expect(await ask('DELETE', `/${index}`)).toEqual([200, { acknowledged: true }])
-    expect(await ask('DELETE', `/${index}`)).toEqual(
+    expect(await request('DELETE', `/${index}`)).toEqual([200, { acknowledged: true }])
+    expect(await request('DELETE', `/${index}`)).toEqual(
       error(404, 'index_not_found_exception', `no such index [${index}]`),
     )
     expect((await call('GET', `/collections/${index}`))[0]).toBe(404)
@@ -96,7 +96,7 @@ describe('an index', () => {
       },
     })
     await call('POST', `/collections/${name}/documents`, { body: { id: '1', title: 'Slow boats', n: 3 } })
-    expect((await ask('GET', `/${name}/_mapping`))[1]).toEqual({
+    expect((await request('GET', `/${name}/_mapping`))[1]).toEqual({
       [name]: { mappings: { properties: { title: { type: 'text' }, n: { type: 'integer' } } } },
     })
     expect(await idsOf(name, { match: { title: 'boats' } })).toEqual(['1'])
@@ -110,7 +110,7 @@ describe('an index', () => {
     ['a%20b', 'must not contain'],
     ['-a', 'must not start with'],
   ])('is not made of the name %s', async (name, reason) => {
-    expect(await ask('PUT', `/${name}`)).toEqual(
+    expect(await request('PUT', `/${name}`)).toEqual(
       error(400, 'invalid_index_name_exception', expect.stringContaining(reason)),
     )
   })
@@ -133,16 +133,16 @@ describe('an index', () => {
     [{ foo: 1 }, 'unknown key [foo] for create index'],
   ])('is not made of %j', async (body, reason) => {
     const index = indexName()
-    const [status, answer] = await ask('PUT', `/${index}`, body)
+    const [status, answer] = await request('PUT', `/${index}`, body)
     expect([status, answer.error.reason]).toEqual([400, expect.stringContaining(reason)])
-    expect((await ask('GET', `/${index}`))[0]).toBe(404)
+    expect((await request('GET', `/${index}`))[0]).toBe(404)
   })
 
   it('learns fields from documents and from mappings', async () => {
     const index = indexName()
     await fill(index, { 1: { name: 'Ann', age: 7, score: 1.5, on: true, id: 12, deep: { word: 'x' } } })
     const text = { type: 'text', fields: { keyword: { type: 'keyword', ignore_above: 256 } } }
-    expect((await ask('GET', `/${index}/_mapping`))[1][index].mappings.properties).toEqual({
+    expect((await request('GET', `/${index}/_mapping`))[1][index].mappings.properties).toEqual({
       name: text,
       age: { type: 'long' },
       score: { type: 'float' },
@@ -151,12 +151,12 @@ describe('an index', () => {
       deep: { properties: { word: text } },
     })
     const properties = { year: { type: 'integer' }, name: text }
-    expect(await ask('PUT', `/${index}/_mapping`, { properties })).toEqual([200, { acknowledged: true }])
+    expect(await request('PUT', `/${index}/_mapping`, { properties })).toEqual([200, { acknowledged: true }])
     await fill(index, { 2: { year: 1999 } })
     expect(await idsOf(index, { range: { year: { gte: 1999 } } })).toEqual(['2'])
     expect(await idsOf(index, { term: { id: 12 } })).toEqual(['1'])
-    expect((await ask('GET', `/${index}/_doc/1`))[1]._source.id).toBe(12)
-    expect(await ask('PUT', `/${index}/_mapping`, { properties: { age: { type: 'keyword' } } })).toEqual(
+    expect((await request('GET', `/${index}/_doc/1`))[1]._source.id).toBe(12)
+    expect(await request('PUT', `/${index}/_mapping`, { properties: { age: { type: 'keyword' } } })).toEqual(
       error(
         400,
         'illegal_argument_exception',
@@ -167,12 +167,14 @@ describe('an index', () => {
 
   it('has one value or a list in a field of text, as the first document has it', async () => {
     const index = indexName()
-    await ask('PUT', `/${index}`, { mappings: { dynamic: false, properties: { tag: { type: 'keyword' } } } })
+    await request('PUT', `/${index}`, {
+      mappings: { dynamic: false, properties: { tag: { type: 'keyword' } } },
+    })
     expect(await idsOf(index, { term: { tag: 'a' } })).toEqual([])
     await fill(index, { 1: { tag: ['a', 'b'], other: 5 } })
     expect(await idsOf(index, { term: { tag: 'b' } })).toEqual(['1'])
     expect(await idsOf(index, { term: { other: 5 } })).toEqual([])
-    const [, { items }] = await ask('POST', `/${index}/_bulk`, [{ index: {} }, { tag: 'c' }])
+    const [, { items }] = await request('POST', `/${index}/_bulk`, [{ index: {} }, { tag: 'c' }])
     expect(items[0].index).toMatchObject({
       status: 400,
       error: { type: 'mapper_parsing_exception', reason: expect.stringContaining('tag') },
@@ -183,31 +185,33 @@ describe('an index', () => {
     const stem = indexName('many')
     for (const end of ['a', 'b', 'c']) await fill(`${stem}-${end}`, { 1: { x: 1 } })
     const add = { add: { index: `${stem}-a`, alias: `${stem}-alias` } }
-    expect(await ask('POST', '/_aliases', { actions: [add] })).toEqual([200, { acknowledged: true }])
-    expect((await ask('GET', '/_aliases?pretty'))[1]).toMatchObject({
+    expect(await request('POST', '/_aliases', { actions: [add] })).toEqual([200, { acknowledged: true }])
+    expect((await request('GET', '/_aliases?pretty'))[1]).toMatchObject({
       [`${stem}-a`]: { aliases: { [`${stem}-alias`]: {} } },
       [`${stem}-b`]: { aliases: {} },
     })
     expect(await idsOf(`${stem}-alias`, { match_all: {} })).toEqual(['1'])
-    const rows = (await ask('GET', `/_cat/indices/${stem}-*?format=json&h=index,docs.count&s=index:desc`))[1]
+    const rows = (
+      await request('GET', `/_cat/indices/${stem}-*?format=json&h=index,docs.count&s=index:desc`)
+    )[1]
     expect(rows).toEqual(['c', 'b', 'a'].map((end) => ({ index: `${stem}-${end}`, 'docs.count': '1' })))
-    expect((await ask('GET', `/_cat/indices/${stem}-a?v`))[1]).toMatch(
+    expect((await request('GET', `/_cat/indices/${stem}-a?v`))[1]).toMatch(
       /^health status index .*\ngreen {2}open {3}many/,
     )
-    expect(await ask('DELETE', `/${stem}-a,${stem}-b*`)).toEqual([200, { acknowledged: true }])
-    expect((await ask('GET', `/_cat/indices/${stem}-*?format=json`))[1]).toHaveLength(1)
+    expect(await request('DELETE', `/${stem}-a,${stem}-b*`)).toEqual([200, { acknowledged: true }])
+    expect((await request('GET', `/_cat/indices/${stem}-*?format=json`))[1]).toHaveLength(1)
   })
 
   it('tells of its cluster', async () => {
-    expect(await ask('GET', '/_cluster/health')).toMatchObject([
+    expect(await request('GET', '/_cluster/health')).toMatchObject([
       200,
       { status: 'green', timed_out: false, number_of_nodes: 1 },
     ])
-    expect(await ask('GET', '/_cluster/settings')).toEqual([200, { persistent: {}, transient: {} }])
-    expect(await ask('PUT', '/_cluster/settings', { persistent: { a: { b: 1 } } })).toEqual(
+    expect(await request('GET', '/_cluster/settings')).toEqual([200, { persistent: {}, transient: {} }])
+    expect(await request('PUT', '/_cluster/settings', { persistent: { a: { b: 1 } } })).toEqual(
       error(400, 'illegal_argument_exception', 'persistent setting [a.b], not recognized'),
     )
-    expect(await ask('GET', '/_refresh')).toEqual([200, { _shards: SHARDS }])
+    expect(await request('GET', '/_refresh')).toEqual([200, { _shards: SHARDS }])
   })
 })
 
@@ -216,26 +220,26 @@ describe('a document', () => {
     const index = indexName()
     const path = `/${index}/_doc/1`
     const written = { _index: index, _id: '1', ...FIRST, _shards: SHARDS }
-    expect(await ask('PUT', path, { a: 1, b: [1, 2] })).toEqual([201, { ...written, result: 'created' }])
-    expect(await ask('PUT', path, { a: 2 })).toEqual([200, { ...written, result: 'updated' }])
-    expect(await ask('GET', path)).toEqual([
+    expect(await request('PUT', path, { a: 1, b: [1, 2] })).toEqual([201, { ...written, result: 'created' }])
+    expect(await request('PUT', path, { a: 2 })).toEqual([200, { ...written, result: 'updated' }])
+    expect(await request('GET', path)).toEqual([
       200,
       { _index: index, _id: '1', ...FIRST, found: true, _source: { a: 2 } },
     ])
-    expect((await ask('HEAD', path))[0]).toBe(200)
-    expect(await ask('GET', `/${index}/_source/1`)).toEqual([200, { a: 2 }])
+    expect((await request('HEAD', path))[0]).toBe(200)
+    expect(await request('GET', `/${index}/_source/1`)).toEqual([200, { a: 2 }])
     // The same path, written otherwise.
-    expect((await ask('PUT', `/${index}/%5Fcreate/1`, { a: 4 }))[0]).toBe(409)
-    expect(await ask('PUT', `/${index}/_create/1`, { a: 3 })).toEqual(
+    expect((await request('PUT', `/${index}/%5Fcreate/1`, { a: 4 }))[0]).toBe(409)
+    expect(await request('PUT', `/${index}/_create/1`, { a: 3 })).toEqual(
       error(409, 'version_conflict_engine_exception', expect.stringContaining('[1]: version conflict')),
     )
-    expect((await ask('PUT', `${path}?op_type=create`, { a: 3 }))[0]).toBe(409)
-    expect(await ask('GET', `/${index}/_doc/2`)).toEqual([404, { _index: index, _id: '2', found: false }])
-    expect(await ask('DELETE', path)).toEqual([200, { ...written, result: 'deleted' }])
-    expect(await ask('DELETE', path)).toEqual([404, { ...written, result: 'not_found' }])
-    const [status, { _id }] = await ask('POST', `/${index}/_doc`, { a: 4 })
+    expect((await request('PUT', `${path}?op_type=create`, { a: 3 }))[0]).toBe(409)
+    expect(await request('GET', `/${index}/_doc/2`)).toEqual([404, { _index: index, _id: '2', found: false }])
+    expect(await request('DELETE', path)).toEqual([200, { ...written, result: 'deleted' }])
+    expect(await request('DELETE', path)).toEqual([404, { ...written, result: 'not_found' }])
+    const [status, { _id }] = await request('POST', `/${index}/_doc`, { a: 4 })
     expect([status, _id]).toEqual([201, expect.stringMatching(/^[\w-]{20}$/)])
-    expect((await ask('POST', `/${index}/_mget`, { ids: [_id, 'x'] }))[1].docs).toEqual([
+    expect((await request('POST', `/${index}/_mget`, { ids: [_id, 'x'] }))[1].docs).toEqual([
       { _index: index, _id, ...FIRST, found: true, _source: { a: 4 } },
       { _index: index, _id: 'x', found: false },
     ])
@@ -243,7 +247,7 @@ describe('a document', () => {
 
   it('is updated in parts', async () => {
     const index = indexName()
-    const update = (id: string, body: unknown) => ask('POST', `/${index}/_update/${id}`, body)
+    const update = (id: string, body: unknown) => request('POST', `/${index}/_update/${id}`, body)
     expect(await update('1', { doc: { a: 1 } })).toEqual(
       error(404, 'index_not_found_exception', expect.anything()),
     )
@@ -257,8 +261,8 @@ describe('a document', () => {
     ])
     expect(await update('1', { doc: { o: { x: 1 } } })).toMatchObject([200, { result: 'noop' }])
     expect(await update('2', { doc: { a: 9 }, upsert: { a: 5 } })).toMatchObject([201, { result: 'created' }])
-    expect((await ask('GET', `/${index}/_source/1`))[1]).toEqual({ a: 1, o: { x: 1, y: 2 } })
-    expect((await ask('GET', `/${index}/_source/2`))[1]).toEqual({ a: 5 })
+    expect((await request('GET', `/${index}/_source/1`))[1]).toEqual({ a: 1, o: { x: 1, y: 2 } })
+    expect((await request('GET', `/${index}/_source/2`))[1]).toEqual({ a: 5 })
     expect(await update('3', { doc: { a: 1 } })).toEqual(
       error(404, 'document_missing_exception', '[3]: document missing'),
     )
@@ -271,10 +275,10 @@ describe('a document', () => {
   it('is refused where its type is another, and nothing of it is changed on the way', async () => {
     const index = indexName()
     await fill(index, { 1: { n: 5 } })
-    expect(await ask('PUT', `/${index}/_doc/2`, { n: 5.5 })).toEqual(
+    expect(await request('PUT', `/${index}/_doc/2`, { n: 5.5 })).toEqual(
       error(400, 'mapper_parsing_exception', expect.stringContaining('n')),
     )
-    expect(await ask('PUT', `/${index}/_doc/2`, 'nonsense')).toEqual(
+    expect(await request('PUT', `/${index}/_doc/2`, 'nonsense')).toEqual(
       error(400, 'mapper_parsing_exception', expect.anything()),
     )
     const response = await send('PUT', `/${index}/_doc/2`, { body: { n: 1 } })
@@ -298,15 +302,15 @@ describe('what is not there', () => {
         status: 405,
       },
     ])
-    expect(await ask('POST', `/${index}/_flush?x=1`)).toEqual([
+    expect(await request('POST', `/${index}/_flush?x=1`)).toEqual([
       400,
       { error: `no handler found for uri [/${index}/_flush?x=1] and method [POST]` },
     ])
-    expect(await ask('PUT', '/collections')).toEqual([
+    expect(await request('PUT', '/collections')).toEqual([
       405,
       { message: '/collections takes GET, POST, not PUT.' },
     ])
-    expect(await ask('PUT', '/nope/nope')).toEqual([404, { message: 'Not Found' }])
+    expect(await request('PUT', '/nope/nope')).toEqual([404, { message: 'Not Found' }])
   })
 })
 
@@ -315,8 +319,8 @@ describe('the measure of a vector', () => {
 
   it('does not change', async () => {
     const index = indexName()
-    await ask('PUT', `/${index}`, { mappings: vector({ space_type: 'cosinesimil' }) })
-    const put = async (more: object) => (await ask('PUT', `/${index}/_mapping`, vector(more)))[0]
+    await request('PUT', `/${index}`, { mappings: vector({ space_type: 'cosinesimil' }) })
+    const put = async (more: object) => (await request('PUT', `/${index}/_mapping`, vector(more)))[0]
     expect(await put({ space_type: 'l2' })).toBe(400)
     expect(await put({})).toBe(400)
     expect(await put({ space_type: 'cosinesimil', dimension: 3 })).toBe(400)
@@ -329,7 +333,7 @@ describe('the measure of a vector', () => {
     const fields = [{ name: 'v', type: 'float[]', num_dim: 2, vec_dist: 'cosine', optional: true }]
     const metadata = { opensearch: { settings: {}, dynamic: true, ...vector({}) } }
     expect((await call('POST', '/collections', { body: { name, fields, metadata } }))[0]).toBe(201)
-    const [, shown] = await ask('GET', `/${name}/_mapping`)
+    const [, shown] = await request('GET', `/${name}/_mapping`)
     expect(shown[name].mappings.properties.v).toEqual({
       type: 'knn_vector',
       dimension: 2,

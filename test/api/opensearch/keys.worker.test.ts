@@ -2,13 +2,13 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { call, send } from '../typesense/api'
 import { scopedKey } from '../typesense/conversing'
-import { ask, fill, indexName } from './api'
+import { fill, indexName, request } from './api'
 
 const index = indexName('kinds')
 
 beforeAll(async () => {
   expect(
-    (await ask('PUT', `/${index}`, { mappings: { properties: { kind: { type: 'keyword' } } } }))[0],
+    (await request('PUT', `/${index}`, { mappings: { properties: { kind: { type: 'keyword' } } } }))[0],
   ).toBe(200)
   await fill(index, { a: { kind: 'novel' }, b: { kind: 'essay' }, c: { kind: 'novel' } })
 })
@@ -19,7 +19,7 @@ describe('a key', () => {
     const [, { value }] = await call('POST', '/keys', { body })
     const key = await scopedKey(value, { filter_by: 'kind:=novel' })
     const ids = async (query: unknown) => {
-      const [status, { hits }] = await ask('POST', `/${index}/_search`, { query }, key)
+      const [status, { hits }] = await request('POST', `/${index}/_search`, { query }, key)
       return [status, hits.hits.map(({ _id }: { _id: string }) => _id)]
     }
     expect(await ids({ match_all: {} })).toEqual([200, ['a', 'c']])
@@ -27,8 +27,8 @@ describe('a key', () => {
       await ids({ bool: { should: [{ term: { kind: 'essay' } }, { ids: { values: ['a'] } }] } }),
     ).toEqual([200, ['a']])
     expect(await ids({ term: { kind: '`) || id:*' } })).toEqual([200, []])
-    expect((await ask('GET', `/${index}/_doc/b`, undefined, key))[0]).toBe(401)
-    expect((await ask('POST', `/_msearch`, [{ index: 'other' }, {}], key))[0]).toBe(401)
+    expect((await request('GET', `/${index}/_doc/b`, undefined, key))[0]).toBe(401)
+    expect((await request('POST', `/_msearch`, [{ index: 'other' }, {}], key))[0]).toBe(401)
   })
 
   it('comes by any of the ways of OpenSearch', async () => {
@@ -59,7 +59,7 @@ it('counts the conditions of all searches of a request together', async () => {
     query: { terms: { [field]: Array.from({ length: count }, (_, n) => `k${n}`) } },
   })
   const statuses = async (...bodies: object[]) => {
-    const [status, { responses }] = await ask(
+    const [status, { responses }] = await request(
       'POST',
       `/${index}/_msearch`,
       bodies.flatMap((body) => [{}, body]),

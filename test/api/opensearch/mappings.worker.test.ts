@@ -1,9 +1,9 @@
 /** Mappings that would change nothing are refused. */
 import { describe, expect, it } from 'vitest'
-import { ask, fill, idsOf, indexName } from './api'
+import { fill, idsOf, indexName, request } from './api'
 
 const keyword = { type: 'keyword' }
-const map = (a: unknown) => ask('PUT', `/${indexName('mapped')}`, { mappings: { properties: { a } } })
+const map = (a: unknown) => request('PUT', `/${indexName('mapped')}`, { mappings: { properties: { a } } })
 
 describe('a mapping', () => {
   it.each([
@@ -33,7 +33,7 @@ describe('a mapping', () => {
 
   it('of a flat_object says that nothing inside of it is searched', async () => {
     const index = indexName('flat')
-    await ask('PUT', `/${index}`, { mappings: { properties: { a: { type: 'flat_object' } } } })
+    await request('PUT', `/${index}`, { mappings: { properties: { a: { type: 'flat_object' } } } })
     await fill(index, { one: { a: { x: 'q' } } })
     for (const query of [{ term: { 'a.x': 'q' } }, { match: { 'a.x': 'q' } }, { exists: { field: 'a.x' } }]) {
       expect(await idsOf(index, query)).toContain('400 A query of [a.x], inside of a [flat_object]')

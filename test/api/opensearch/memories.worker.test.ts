@@ -17,7 +17,7 @@ import {
   take,
 } from '../../conversation/stage'
 import { call } from '../typesense/api'
-import { ask } from './api'
+import { request } from './api'
 
 const MEMORY = '/_plugins/_ml/memory'
 
@@ -37,7 +37,7 @@ describe('a memory whose object has let go of everything', () => {
     row: () => Promise<Record<string, unknown>>
   }> {
     const key = await makeKey({ collections: ['nothing'] })
-    const [, { memory_id: id }] = await ask('POST', MEMORY, { name: 'Boats' }, key)
+    const [, { memory_id: id }] = await request('POST', MEMORY, { name: 'Boats' }, key)
     await runInDurableObject(stub(id), (_, { storage }) => storage.setAlarm(Date.now() + 60_000))
     await runDurableObjectAlarm(stub(id))
     const held = await runInDurableObject(stub(id), (_, { storage: { sql } }) =>
@@ -51,18 +51,18 @@ describe('a memory whose object has let go of everything', () => {
 
   it("stays its owner's when it is renamed", async () => {
     const { key, id } = await forgotten()
-    expect((await ask('PUT', `${MEMORY}/${id}`, { name: 'Ships' }, key))[0]).toBe(200)
-    expect(await ask('GET', `${MEMORY}/${id}`, undefined, key)).toMatchObject([200, { name: 'Ships' }])
-    expect((await ask('POST', `${MEMORY}/${id}/messages`, { input: 'mine' }, key))[0]).toBe(200)
+    expect((await request('PUT', `${MEMORY}/${id}`, { name: 'Ships' }, key))[0]).toBe(200)
+    expect(await request('GET', `${MEMORY}/${id}`, undefined, key)).toMatchObject([200, { name: 'Ships' }])
+    expect((await request('POST', `${MEMORY}/${id}/messages`, { input: 'mine' }, key))[0]).toBe(200)
   })
 
   it("stays its owner's when the admin key adds a message", async () => {
     const { key, id, row } = await forgotten()
     await call('PATCH', `/conversations/${id}`, { body: { title: 'My boats' } })
     const before = await row()
-    expect((await ask('POST', `${MEMORY}/${id}/messages`, { input: 'of the admin' }))[0]).toBe(200)
+    expect((await request('POST', `${MEMORY}/${id}/messages`, { input: 'of the admin' }))[0]).toBe(200)
     expect(await row()).toEqual(before)
-    expect(await ask('GET', `${MEMORY}/${id}/messages`, undefined, key)).toMatchObject([
+    expect(await request('GET', `${MEMORY}/${id}/messages`, undefined, key)).toMatchObject([
       200,
       { messages: [{ input: 'of the admin' }] },
     ])
@@ -76,7 +76,7 @@ describe('a memory whose object has let go of everything', () => {
     const events = await take({ ...(await asking('Who directed Alien?')), ...asked })
     expect(events.at(-1)).toMatchObject({ type: 'done' })
     expect(await row()).toMatchObject({ owner, title, created_at })
-    expect((await ask('GET', `${MEMORY}/${id}`, undefined, key))[0]).toBe(200)
+    expect((await request('GET', `${MEMORY}/${id}`, undefined, key))[0]).toBe(200)
   })
 })
 
@@ -85,15 +85,17 @@ describe('what nobody judged', () => {
 
   it('is not written into a history with a key for pages', async () => {
     const key = await makeKey({ limits: { user_id: 'ann' } })
-    const [made, { memory_id: id }] = await ask('POST', MEMORY, { name: 'Mine' }, key)
+    const [made, { memory_id: id }] = await request('POST', MEMORY, { name: 'Mine' }, key)
     expect(made).toBe(200)
     const refused = [403, { error: { type: 'security_exception' }, status: 403 }]
-    expect(await ask('POST', `${MEMORY}/${id}/messages`, said, key)).toMatchObject(refused)
-    expect(await ask('POST', `${MEMORY}/conversation/${id}`, said, key)).toMatchObject(refused)
-    const [, { message_id: message }] = await ask('POST', `${MEMORY}/${id}/messages`, said)
-    expect(await ask('PUT', `${MEMORY}/message/${message}`, { response: 'x' }, key)).toMatchObject(refused)
+    expect(await request('POST', `${MEMORY}/${id}/messages`, said, key)).toMatchObject(refused)
+    expect(await request('POST', `${MEMORY}/conversation/${id}`, said, key)).toMatchObject(refused)
+    const [, { message_id: message }] = await request('POST', `${MEMORY}/${id}/messages`, said)
+    expect(await request('PUT', `${MEMORY}/message/${message}`, { response: 'x' }, key)).toMatchObject(
+      refused,
+    )
     const feedback = { additional_info: { liked: true } }
-    expect((await ask('PUT', `${MEMORY}/message/${message}`, feedback, key))[0]).toBe(200)
+    expect((await request('PUT', `${MEMORY}/message/${message}`, feedback, key))[0]).toBe(200)
   })
 
   it('is not written where the model of the conversation has a guardrail', async () => {
@@ -108,28 +110,28 @@ describe('what nobody judged', () => {
     }) as typeof fetch)
     const guarded = { ...openai, id: 'guarded', input_guardrail_prompt: 'No.' }
     await createModel(env, guarded)
-    const request = await asking('Who directed Alien?', { model: guarded })
-    expect((await take(request)).at(-1)).toMatchObject({ type: 'done' })
-    const id = request.conversationId
-    const [, { messages }] = await ask('GET', `${MEMORY}/${id}/messages`)
+    const question = await asking('Who directed Alien?', { model: guarded })
+    expect((await take(question)).at(-1)).toMatchObject({ type: 'done' })
+    const id = question.conversationId
+    const [, { messages }] = await request('GET', `${MEMORY}/${id}/messages`)
     const refused = [400, { error: { type: 'illegal_argument_exception' }, status: 400 }]
-    expect(await ask('POST', `${MEMORY}/${id}/messages`, said)).toMatchObject(refused)
-    expect(await ask('PUT', `${MEMORY}/message/${messages[0].message_id}`, { response: 'x' })).toMatchObject(
-      refused,
-    )
+    expect(await request('POST', `${MEMORY}/${id}/messages`, said)).toMatchObject(refused)
+    expect(
+      await request('PUT', `${MEMORY}/message/${messages[0].message_id}`, { response: 'x' }),
+    ).toMatchObject(refused)
     const trace = { input: 'seen', parent_message_id: messages[0].message_id, trace_number: 1 }
-    expect((await ask('POST', `${MEMORY}/${id}/messages`, trace))[0]).toBe(200)
+    expect((await request('POST', `${MEMORY}/${id}/messages`, trace))[0]).toBe(200)
   })
 })
 
 it('a message that is added while a turn runs is stored after it, and read after it', async () => {
-  const request = await asking('Who directed Alien?', { model: openai })
-  const { conversationId: id } = request
+  const question = await asking('Who directed Alien?', { model: openai })
+  const { conversationId: id } = question
   const provider = makeProvider(id)
   vi.spyOn(globalThis, 'fetch').mockImplementation(provider.fetch)
-  const reading = read(await begin(request))
+  const reading = read(await begin(question))
   await provider.say('Ridley ')
-  const noted = ask('POST', `${MEMORY}/${id}/messages`, { input: 'Noted', response: 'Yes' })
+  const noted = request('POST', `${MEMORY}/${id}/messages`, { input: 'Noted', response: 'Yes' })
   const turns = () =>
     runInDurableObject(stub(id), (_, { storage: { sql } }) =>
       sql
@@ -154,12 +156,12 @@ it('a message that is added while a turn runs is stored after it, and read after
 
 describe('a message that is changed', () => {
   it('is read anew by whoever follows the conversation', async () => {
-    const request = await asking('Who directed Alien?')
-    const { conversationId: id } = request
-    const before = await take(request)
-    const [, { messages }] = await ask('GET', `${MEMORY}/${id}/messages`)
+    const question = await asking('Who directed Alien?')
+    const { conversationId: id } = question
+    const before = await take(question)
+    const [, { messages }] = await request('GET', `${MEMORY}/${id}/messages`)
     const changed = { response: 'Somebody else.\nOr not.' }
-    expect((await ask('PUT', `${MEMORY}/message/${messages[0].message_id}`, changed))[0]).toBe(200)
+    expect((await request('PUT', `${MEMORY}/message/${messages[0].message_id}`, changed))[0]).toBe(200)
     const events = await eventsOf(id, { turn: 1, seq: -1 })
     const texts = events.flatMap((event) => (event.type === 'delta' ? [event.text] : []))
     expect(texts).toEqual([changed.response])
@@ -169,12 +171,16 @@ describe('a message that is changed', () => {
   })
 
   it("keeps what it says of itself out of Parley's trace", async () => {
-    const [, { memory_id: id }] = await ask('POST', MEMORY, {})
-    const [, { message_id: message }] = await ask('POST', `${MEMORY}/${id}/messages`, {
+    const [, { memory_id: id }] = await request('POST', MEMORY, {})
+    const [, { message_id: message }] = await request('POST', `${MEMORY}/${id}/messages`, {
       input: 'a',
       origin: 'b',
     })
-    await ask('POST', `${MEMORY}/${id}/messages`, { input: 's', parent_message_id: message, trace_number: 1 })
+    await request('POST', `${MEMORY}/${id}/messages`, {
+      input: 's',
+      parent_message_id: message,
+      trace_number: 1,
+    })
     const [status, { turns }] = await call('GET', `/conversations/${id}/trace`)
     expect([status, turns[0].trace]).toEqual([200, { question: 'a', searches: [], calls: [] }])
   })
@@ -197,8 +203,8 @@ it('a connector that signs is updated without its credential', async () => {
     ],
   }
   const path = '/_plugins/_ml/connectors'
-  const [made, { connector_id: id }] = await ask('POST', `${path}/_create`, connector)
+  const [made, { connector_id: id }] = await request('POST', `${path}/_create`, connector)
   expect(made).toBe(200)
-  expect((await ask('PUT', `${path}/${id}`, { description: 'Changed' }))[0]).toBe(200)
-  expect(await ask('PUT', `${path}/${id}`, { credential: { key: 'c' } })).toMatchObject([400, {}])
+  expect((await request('PUT', `${path}/${id}`, { description: 'Changed' }))[0]).toBe(200)
+  expect(await request('PUT', `${path}/${id}`, { credential: { key: 'c' } })).toMatchObject([400, {}])
 })

@@ -243,12 +243,12 @@ describe('what is done for an answer', () => {
   it.each(ways)('%s: the same, whether it is not there or not yours', async (_name, method, path, body) => {
     const stranger = WAYS['an API key']!(await makeKey())
     const { unknown, foreign } = await ids()
-    const ask = (id: string) =>
+    const reply = (id: string) =>
       send(method, MEMORY + path(id, `${id}_1`), body === 'TRACE' ? { input: 'x' } : body, stranger)
     // The first request of a key has more to do.
-    await ask(unknown[0]!)
+    await reply(unknown[0]!)
     for (const at of [0, 1]) {
-      const [missing, closed] = [await ask(unknown[at]!), await ask(foreign[at]!)]
+      const [missing, closed] = [await reply(unknown[at]!), await reply(foreign[at]!)]
       expect(missing.work).toEqual(closed.work)
     }
     expect((await listDurableObjectIds(env.CONVERSATION)).length).toBeGreaterThan(0)
@@ -261,7 +261,7 @@ describe('what is done for an answer', () => {
       ],
     }
     const key = await makeKey({ actions: ['documents:search', 'conversations:get'], collections: ['films'] })
-    const ask = (memory_id: string) =>
+    const reply = (memory_id: string) =>
       send(
         'POST',
         '/films/_search',
@@ -274,9 +274,9 @@ describe('what is done for an answer', () => {
       )
     const { unknown, foreign } = await ids()
     // The first requests of a key look up more, and what they know may be kept after their reply.
-    for (const id of [unknown[0]!, unknown[1]!, unknown[0]!]) await ask(id)
+    for (const id of [unknown[0]!, unknown[1]!, unknown[0]!]) await reply(id)
     for (const at of [0, 1]) {
-      const [missing, closed] = [await ask(unknown[at]!), await ask(foreign[at]!)]
+      const [missing, closed] = [await reply(unknown[at]!), await reply(foreign[at]!)]
       expect([missing.status, missing.body.error.type]).toEqual([404, 'resource_not_found_exception'])
       expect([closed.status, closed.body.error.type]).toEqual([401, 'status_exception'])
       expect(missing.work).toEqual(closed.work)
@@ -295,10 +295,10 @@ describe('what is done for an answer', () => {
     const key = await makeKey({ collections: ['else'] })
     const { unknown, foreign } = await ids()
     const body = method === 'PATCH' ? { title: 'mine' } : undefined
-    const ask = (id: string) => send(method, `/conversations/${id}${path}`, body, { 'x-api-key': key })
-    await ask(unknown[0]!)
+    const reply = (id: string) => send(method, `/conversations/${id}${path}`, body, { 'x-api-key': key })
+    await reply(unknown[0]!)
     for (const at of [0, 1]) {
-      const [missing, closed] = [await ask(unknown[at]!), await ask(foreign[at]!)]
+      const [missing, closed] = [await reply(unknown[at]!), await reply(foreign[at]!)]
       expect([missing.status, missing.text, missing.work]).toEqual([404, closed.text, closed.work])
     }
   })

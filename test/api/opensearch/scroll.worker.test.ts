@@ -1,9 +1,9 @@
 /** `?scroll=` and `_search/scroll`: all hits, page by page. */
 import { beforeAll, describe, expect, it } from 'vitest'
 import { historySchema } from '../../history-schema'
-import { setStage, ask as talk } from '../parley/stage'
+import { ask, setStage } from '../parley/stage'
 import { call } from '../typesense/api'
-import { ask, fill, idsOf, indexName } from './api'
+import { fill, idsOf, indexName, request } from './api'
 
 describe('scrolling', () => {
   const index = indexName('scrolled')
@@ -21,7 +21,7 @@ describe('scrolling', () => {
   })
 
   const begin = async (body: unknown): Promise<Page> => {
-    const [status, page] = await ask('POST', `/${index}/_search?scroll=10m`, body)
+    const [status, page] = await request('POST', `/${index}/_search?scroll=10m`, body)
     expect([status, page.error]).toEqual([200, undefined])
     return page
   }
@@ -32,7 +32,7 @@ describe('scrolling', () => {
     for (let page = first; page.hits.hits.length > 0; ) {
       ids.push(...page.hits.hits.map(({ _id }) => _id))
       await between?.(page)
-      page = (await ask('POST', '/_search/scroll', { scroll_id: page._scroll_id, scroll: '10m' }))[1]
+      page = (await request('POST', '/_search/scroll', { scroll_id: page._scroll_id, scroll: '10m' }))[1]
     }
     return ids
   }
@@ -45,25 +45,25 @@ describe('scrolling', () => {
     expect(await all(await begin({ sort: '_doc', size: 7, query: { match: { text: 'odd' } } }))).toHaveLength(
       12,
     )
-    expect(await ask('DELETE', '/_search/scroll', { scroll_id: [first._scroll_id] })).toEqual([
+    expect(await request('DELETE', '/_search/scroll', { scroll_id: [first._scroll_id] })).toEqual([
       200,
       { succeeded: true, num_freed: 1 },
     ])
   })
 
   it('shows of each document what the first request asked for', async () => {
-    const [, page] = await ask('POST', `/${index}/_search?scroll=1m&size=1&_source_includes=n`, {})
+    const [, page] = await request('POST', `/${index}/_search?scroll=1m&size=1&_source_includes=n`, {})
     expect(page.hits.hits[0]._source).toEqual({ n: 0 })
-    const [, next] = await ask('GET', `/_search/scroll?scroll_id=${page._scroll_id}`)
+    const [, next] = await request('GET', `/_search/scroll?scroll_id=${page._scroll_id}`)
     expect(next.hits.hits).toEqual([expect.objectContaining({ _id: 'd1', _source: { n: 1 } })])
   })
 
   it('passes no document over while those that were read are removed', async () => {
     const copy = indexName('scrolled')
     await fill(copy, Object.fromEntries(IDS.map((id, n) => [id, { n }])))
-    const [, first] = await ask('POST', `/${copy}/_search?scroll=1m`, { size: 4 })
+    const [, first] = await request('POST', `/${copy}/_search?scroll=1m`, { size: 4 })
     const ids = await all(first, ({ hits }) =>
-      Promise.all(hits.hits.map(({ _id }) => ask('DELETE', `/${copy}/_doc/${_id}`))),
+      Promise.all(hits.hits.map(({ _id }) => request('DELETE', `/${copy}/_doc/${_id}`))),
     )
     expect(ids).toEqual(IDS)
   })
@@ -72,7 +72,7 @@ describe('scrolling', () => {
     const sorted = await all(await begin({ sort: [{ n: 'desc' }], size: 10 }))
     expect(sorted).toEqual(IDS.toReversed())
     const ranked = await begin({ query: { match: { text: 'odd stone' } }, size: 20 })
-    const [, once] = await ask('POST', `/${index}/_search`, {
+    const [, once] = await request('POST', `/${index}/_search`, {
       query: { match: { text: 'odd stone' } },
       size: 25,
     })
@@ -81,17 +81,17 @@ describe('scrolling', () => {
 
   it('refuses what it cannot do, and another index than the key may search', async () => {
     const refused = async (query: string, body: unknown) =>
-      (await ask('POST', `/${index}/_search${query}`, body))[1].error.reason
+      (await request('POST', `/${index}/_search${query}`, body))[1].error.reason
     expect(await refused('?scroll=soon', {})).toContain('[soon] as a time value')
     expect(await refused('?scroll=1m', { from: 3 })).toContain('must be set to 0')
-    const [status, { error }] = await ask('POST', '/_search/scroll', { scroll_id: 'bm90aGluZw==' })
+    const [status, { error }] = await request('POST', '/_search/scroll', { scroll_id: 'bm90aGluZw==' })
     expect([status, error.type]).toEqual([404, 'search_context_missing_exception'])
     const { _scroll_id } = await begin({ size: 1 })
     const statusWith = async (collections: string[]): Promise<number> => {
       const [, { value }] = await call('POST', '/keys', {
         body: { description: 'scrolls', actions: ['documents:search'], collections },
       })
-      return (await ask('POST', '/_search/scroll', { scroll_id: _scroll_id }, value))[0]
+      return (await request('POST', '/_search/scroll', { scroll_id: _scroll_id }, value))[0]
     }
     expect(await statusWith([index])).toBe(200)
     expect(await statusWith(['another-.*'])).toBe(401)
@@ -105,28 +105,28 @@ describe('scrolling', () => {
     ['[track_total_hits: false]', '', { track_total_hits: false }],
     ['[highlight]', '', { highlight: { fields: { text: {} } } }],
   ])('refuses %s', async (name, query, body) => {
-    const [status, { error }] = await ask('POST', `/${index}/_search?scroll=1m${query}`, body)
+    const [status, { error }] = await request('POST', `/${index}/_search?scroll=1m${query}`, body)
     expect([status, error.reason]).toEqual([400, expect.stringContaining(name)])
   })
 
   it('runs no pipeline, and says so of an index that has one by default', async () => {
     const piped = indexName('piped')
-    await ask('PUT', `/${piped}`, { settings: { 'index.search.default_pipeline': 'p' } })
+    await request('PUT', `/${piped}`, { settings: { 'index.search.default_pipeline': 'p' } })
     const statusOf = async (query: string) =>
-      (await ask('POST', `/${piped}/_search?scroll=1m${query}`, {}))[0]
+      (await request('POST', `/${piped}/_search?scroll=1m${query}`, {}))[0]
     expect([await statusOf(''), await statusOf('&search_pipeline=_none')]).toEqual([400, 200])
   })
 
   it('takes `from=0` and `size` of the address, and ends', async () => {
     const path = `/${index}/_search?scroll=1m&from=0&size=10&sort=n:asc`
-    expect(await all((await ask('GET', path))[1])).toEqual(IDS)
+    expect(await all((await request('GET', path))[1])).toEqual(IDS)
   })
 
   it('goes backwards, and by another key after `_doc`', async () => {
     expect(await all(await begin({ sort: [{ _doc: 'desc' }], size: 10 }))).toEqual(IDS.toReversed())
     const first = await begin({ sort: ['_doc', { n: 'asc' }], size: 1 })
     expect(first.hits.hits[0]).toMatchObject({ sort: [null, 0] })
-    const [status] = await ask('POST', `/${index}/_search?scroll=1m`, { sort: ['_doc', 'nowhere'] })
+    const [status] = await request('POST', `/${index}/_search?scroll=1m`, { sort: ['_doc', 'nowhere'] })
     expect(status).toBe(400)
   })
 
@@ -143,20 +143,20 @@ describe('scrolling', () => {
   it('counts as a number where `rest_total_hits_as_int` asks for it', async () => {
     const asInt = 'rest_total_hits_as_int=true'
     for (const sort of [undefined, ['n']]) {
-      const [, page] = await ask('POST', `/${index}/_search?scroll=1m&${asInt}`, { size: 2, sort })
+      const [, page] = await request('POST', `/${index}/_search?scroll=1m&${asInt}`, { size: 2, sort })
       expect(page.hits.total).toBe(25)
-      const [, next] = await ask('POST', `/_search/scroll?${asInt}`, { scroll_id: page._scroll_id })
+      const [, next] = await request('POST', `/_search/scroll?${asInt}`, { scroll_id: page._scroll_id })
       expect(next.hits.total).toBe(25)
-      const [, other] = await ask('POST', '/_search/scroll', { scroll_id: page._scroll_id })
+      const [, other] = await request('POST', '/_search/scroll', { scroll_id: page._scroll_id })
       expect(other.hits.total).toEqual({ value: 25, relation: 'eq' })
     }
   })
 
   it('takes an id in the path as it is, and nothing else than it knows', async () => {
-    expect((await ask('DELETE', '/_search/scroll/%25'))[0]).toBe(200)
-    expect((await ask('GET', '/_search/scroll/%25'))[0]).toBe(404)
+    expect((await request('DELETE', '/_search/scroll/%25'))[0]).toBe(200)
+    expect((await request('GET', '/_search/scroll/%25'))[0]).toBe(404)
     const { _scroll_id: scroll_id } = await begin({ size: 1 })
-    const [status, { error }] = await ask('POST', '/_search/scroll', { scroll_id, size: 5 })
+    const [status, { error }] = await request('POST', '/_search/scroll', { scroll_id, size: 5 })
     expect([status, error.reason]).toEqual([400, expect.stringContaining('[size]')])
   })
 
@@ -164,9 +164,9 @@ describe('scrolling', () => {
     const long = indexName('long')
     const ids = Array.from({ length: 40 }, (_, n) => `d${n}`)
     await fill(long, Object.fromEntries(ids.map((id) => [id, { text: 'word '.repeat(2_000) }])))
-    const [, page] = await ask('POST', `/${long}/_search?scroll=1m`, { size: 38 })
+    const [, page] = await request('POST', `/${long}/_search?scroll=1m`, { size: 38 })
     expect(page.hits.hits).toHaveLength(38)
-    const [, rest] = await ask('POST', '/_search/scroll', { scroll_id: page._scroll_id })
+    const [, rest] = await request('POST', '/_search/scroll', { scroll_id: page._scroll_id })
     expect(rest.hits.hits).toHaveLength(2)
   })
 })
@@ -194,7 +194,7 @@ describe('a scroll of many sorted hits', () => {
   const pageAt = async (at: number, query: Record<string, unknown>) => {
     const total = query.range === undefined ? 10_050 : 9_500
     const body = { query, sort: [{ n: 'asc' }], size: 4_000, _source: false }
-    const [status, { hits }] = await ask('POST', '/_search/scroll', {
+    const [status, { hits }] = await request('POST', '/_search/scroll', {
       scroll_id: forged({ index, body, query: {}, at, total }),
     })
     return [status, hits?.hits[0]?._id, hits?.hits.length]
@@ -222,13 +222,13 @@ describe('a forged id', () => {
   }
   const read = async (index: string, key: string, body: Record<string, unknown> = {}) => {
     const scroll_id = forged({ index, body, query: {}, at: 0, total: 0 })
-    const [status, { hits }] = await ask('POST', '/_search/scroll', { scroll_id }, key)
+    const [status, { hits }] = await request('POST', '/_search/scroll', { scroll_id }, key)
     return [status, hits?.hits.length]
   }
 
   beforeAll(async () => {
     await setStage()
-    expect((await talk())[0]).toBe(200)
+    expect((await ask())[0]).toBe(200)
     await call('PUT', '/aliases/talks', { body: { collection_name: 'history' } })
     await call('POST', '/collections', { body: historySchema(shaped) })
     await fill(shaped, { a: MESSAGE })
@@ -236,8 +236,8 @@ describe('a forged id', () => {
 
   it.each(['history', 'talks', shaped])('opens %s to no key that only searches everything', async (index) => {
     const key = await keyOf(['*'])
-    expect((await ask('POST', `/${index}/_search`, {}, key))[0]).toBe(401)
-    expect((await ask('POST', `/${index}/_search?scroll=1m`, {}, key))[0]).toBe(401)
+    expect((await request('POST', `/${index}/_search`, {}, key))[0]).toBe(401)
+    expect((await request('POST', `/${index}/_search?scroll=1m`, {}, key))[0]).toBe(401)
     expect(await read(index, key)).toEqual([401, undefined])
     expect(await read(index, key, { size: 0 })).toEqual([401, undefined])
     expect(await read(index, key, { query: { exists: { field: 'timestamp' } }, sort: ['_doc'] })).toEqual([
@@ -256,7 +256,7 @@ describe('a forged id', () => {
     'that says %j is none',
     async (said) => {
       const scroll_id = forged({ index: shaped, body: {}, query: {}, at: 0, total: 0, ...said })
-      expect((await ask('POST', '/_search/scroll', { scroll_id }))[0]).toBe(404)
+      expect((await request('POST', '/_search/scroll', { scroll_id }))[0]).toBe(404)
     },
   )
 })

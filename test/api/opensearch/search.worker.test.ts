@@ -1,7 +1,7 @@
 /** Searches by OpenSearch's query DSL. */
 import { beforeAll, describe, expect, it } from 'vitest'
 import { call } from '../typesense/api'
-import { ask, fill, idsOf, indexName } from './api'
+import { fill, idsOf, indexName, request } from './api'
 
 const index = indexName('books')
 const search = (query: unknown, more?: Record<string, unknown>) => idsOf(index, query, more)
@@ -44,7 +44,7 @@ beforeAll(async () => {
       vector: { type: 'knn_vector', dimension: 2 },
     },
   }
-  expect(await ask('PUT', `/${index}`, { mappings })).toEqual([
+  expect(await request('PUT', `/${index}`, { mappings })).toEqual([
     200,
     { acknowledged: true, shards_acknowledged: true, index },
   ])
@@ -160,7 +160,7 @@ describe('what it has no way to do', () => {
     [{ query_string: { query: 'fox~2' } }, '[~] in a [query_string]'],
     [{ term: { kind: 'a', pages: 1 } }, "[term] query doesn't support multiple fields"],
   ])('refuses %j by its name', async (query, reason) => {
-    const [status, body] = await ask('POST', `/${index}/_search`, { query })
+    const [status, body] = await request('POST', `/${index}/_search`, { query })
     expect(status).toBe(400)
     expect(body).toEqual({
       error: {
@@ -181,7 +181,7 @@ describe('what it has no way to do', () => {
     [{ aggs: { a: { histogram: { field: 'pages' } } } }, 'Unknown aggregation type [histogram]'],
     [{ highlight: { fields: { title: { fragment_size: 3 } } } }, '[fragment_size]'],
   ])('refuses the body %j', async (body, reason) => {
-    const [status, { error }] = await ask('POST', `/${index}/_search`, body)
+    const [status, { error }] = await request('POST', `/${index}/_search`, body)
     expect([status, error.root_cause[0].reason]).toEqual([400, expect.stringContaining(reason)])
   })
 
@@ -194,12 +194,12 @@ describe('what it has no way to do', () => {
       stored_fields: [],
       rescore: {},
     }
-    expect((await ask('POST', `/${index}/_search`, nothing))[0]).toBe(200)
+    expect((await request('POST', `/${index}/_search`, nothing))[0]).toBe(200)
     for (const key of ['explain', 'profile', 'version'])
-      expect((await ask('POST', `/${index}/_search`, { [key]: true }))[0]).toBe(400)
-    const [, { error }] = await ask('GET', `/${index}/_search?explain=true`)
+      expect((await request('POST', `/${index}/_search`, { [key]: true }))[0]).toBe(400)
+    const [, { error }] = await request('GET', `/${index}/_search?explain=true`)
     expect(error.reason).toBe(`request [/${index}/_search] contains unrecognized parameter: [explain]`)
-    expect(await ask('GET', '/no-such-index/_search')).toEqual([
+    expect(await request('GET', '/no-such-index/_search')).toEqual([
       404,
       expect.objectContaining({
         error: expect.objectContaining({
@@ -214,7 +214,7 @@ describe('what it has no way to do', () => {
 
 describe('an answer', () => {
   it('has the shape of OpenSearch', async () => {
-    const [, body] = await ask('POST', `/${index}/_search`, {
+    const [, body] = await request('POST', `/${index}/_search`, {
       query: { match: { title: 'recipes' } },
       highlight: { fields: { title: {} } },
     })
@@ -240,7 +240,7 @@ describe('an answer', () => {
   })
 
   it('is sorted, with the values', async () => {
-    const [, { hits }] = await ask('POST', `/${index}/_search`, {
+    const [, { hits }] = await request('POST', `/${index}/_search`, {
       sort: [{ pages: 'desc' }, { kind: { order: 'asc' } }],
       _source: ['kind'],
     })
@@ -266,7 +266,7 @@ describe('an answer', () => {
     ['auth*', { author: { name: 'Ann Lee' } }],
     [{ excludes: ['author', 'p*', '*e'] }, { kind: 'novel', loaned: true }],
   ])('shows of the source what was asked for: %j', async (_source, expected) => {
-    const [, { hits }] = await ask('POST', `/${index}/_search`, {
+    const [, { hits }] = await request('POST', `/${index}/_search`, {
       query: { ids: { values: ['a'] } },
       _source,
     })
@@ -275,7 +275,10 @@ describe('an answer', () => {
 
   it('pages', async () => {
     expect(await search({ match_all: {} }, { from: 1, size: 2 })).toEqual(['b', 'c'])
-    const [, { hits }] = await ask('GET', `/${index}/_search?q=kind:novel&size=0&rest_total_hits_as_int=true`)
+    const [, { hits }] = await request(
+      'GET',
+      `/${index}/_search?q=kind:novel&size=0&rest_total_hits_as_int=true`,
+    )
     expect(hits).toEqual({ total: 2, max_score: null, hits: [] })
   })
 
@@ -285,18 +288,18 @@ describe('an answer', () => {
       many,
       Object.fromEntries(Array.from({ length: 620 }, (_, number) => [String(number), { number }])),
     )
-    const [, { hits }] = await ask('POST', `/${many}/_search`, { size: 600, from: 10, sort: ['number'] })
+    const [, { hits }] = await request('POST', `/${many}/_search`, { size: 600, from: 10, sort: ['number'] })
     expect(hits.hits.map(({ _id }: { _id: string }) => Number(_id))).toEqual(
       Array.from({ length: 600 }, (_, at) => at + 10),
     )
   })
 
   it('counts', async () => {
-    expect(await ask('POST', `/${index}/_count`, { query: { term: { kind: 'novel' } } })).toMatchObject([
+    expect(await request('POST', `/${index}/_count`, { query: { term: { kind: 'novel' } } })).toMatchObject([
       200,
       { count: 2 },
     ])
-    expect(await ask('GET', `/${index}/_count`)).toMatchObject([200, { count: 4 }])
+    expect(await request('GET', `/${index}/_count`)).toMatchObject([200, { count: 4 }])
   })
 
   it('aggregates, one level deep', async () => {
@@ -306,7 +309,7 @@ describe('an answer', () => {
       price: { stats: { field: 'price' } },
       different: { cardinality: { field: 'kind' } },
     }
-    const [, { aggregations }] = await ask('POST', `/${index}/_search`, {
+    const [, { aggregations }] = await request('POST', `/${index}/_search`, {
       size: 0,
       aggs,
       query: { range: { pages: { lt: 300 } } },
@@ -330,7 +333,7 @@ describe('an answer', () => {
 
   it('searches several times', async () => {
     const lines = [{}, { query: { ids: { values: ['a'] } } }, { index: 'no-such' }, {}]
-    const [status, { responses }] = await ask('POST', `/${index}/_msearch`, lines)
+    const [status, { responses }] = await request('POST', `/${index}/_msearch`, lines)
     expect(status).toBe(200)
     expect(responses[0]).toMatchObject({ status: 200, hits: { total: { value: 1 } } })
     expect(responses[1]).toMatchObject({ status: 404, error: { type: 'index_not_found_exception' } })
@@ -346,7 +349,7 @@ describe('vectors', () => {
         kind: { type: 'keyword' },
       },
     }
-    expect((await ask('PUT', `/${pictures}`, { mappings }))[0]).toBe(200)
+    expect((await request('PUT', `/${pictures}`, { mappings }))[0]).toBe(200)
     await fill(pictures, {
       east: { at: [1, 0], kind: 'x' },
       north: { at: [0, 1], kind: 'y' },
@@ -355,7 +358,7 @@ describe('vectors', () => {
   })
 
   it('finds the nearest, with the scores of OpenSearch', async () => {
-    const [, { hits }] = await ask('POST', `/${pictures}/_search`, {
+    const [, { hits }] = await request('POST', `/${pictures}/_search`, {
       query: { knn: { at: { vector: [1, 0], k: 2 } } },
     })
     expect(
@@ -385,7 +388,7 @@ describe('vectors', () => {
     })
     await fill(name, { cook: { title: 'Slow cooking at home' }, ship: { title: 'Warships in space' } })
     const neural = { embedding: { query_text: 'space ships', model_id: model_name, k: 1 } }
-    const [, { hits }] = await ask('POST', `/${name}/_search`, { query: { neural } })
+    const [, { hits }] = await request('POST', `/${name}/_search`, { query: { neural } })
     expect(hits.hits).toMatchObject([{ _id: 'ship', _source: { title: 'Warships in space' } }])
     expect(hits.hits[0]._source).toEqual({ title: 'Warships in space' })
     const other = { neural: { embedding: { ...neural.embedding, model_id: 'other' } } }

@@ -4,7 +4,7 @@ import { env } from 'cloudflare:test'
 import { beforeAll, expect, it } from 'vitest'
 import { contentOf } from '../../../src/lib/parts'
 import { asking, setStage, take } from '../../conversation/stage'
-import { ask } from './api'
+import { request } from './api'
 
 const MEMORY = '/_plugins/_ml/memory'
 
@@ -42,7 +42,7 @@ it('is the same by pages of any size', async () => {
     const seen: { input: string; id: string }[] = []
     for (let token: number | undefined = 0; token !== undefined; ) {
       const query: string = `?max_results=${size}&next_token=${token}`
-      const [status, body] = await ask('GET', `${MEMORY}/${path}${query}`)
+      const [status, body] = await request('GET', `${MEMORY}/${path}${query}`)
       expect(status).toBe(200)
       for (const { input, message_id, interaction_id } of body[list])
         seen.push({ input, id: message_id ?? interaction_id })
@@ -57,10 +57,10 @@ it('is the same by pages of any size', async () => {
     expect(await page(`conversation/${id}`, 'interactions', size)).toEqual(whole.toReversed())
   }
   for (const message of whole) {
-    const [, body] = await ask('GET', `${MEMORY}/message/${message.id}`)
+    const [, body] = await request('GET', `${MEMORY}/message/${message.id}`)
     expect(body).toMatchObject({ input: message.input, message_id: message.id })
   }
-  const [, unanswered] = await ask('GET', `${MEMORY}/message/${whole[3]!.id}`)
+  const [, unanswered] = await request('GET', `${MEMORY}/message/${whole[3]!.id}`)
   expect(unanswered.response).toBeUndefined()
-  expect((await ask('GET', `${MEMORY}/message/${id}_b7`))[0]).toBe(404)
+  expect((await request('GET', `${MEMORY}/message/${id}_b7`))[0]).toBe(404)
 })

@@ -1,13 +1,13 @@
 /** Values of keywords and dates: as they are written, and where there is none. */
 import { describe, expect, it } from 'vitest'
-import { ask, fill, idsOf, indexName } from './api'
+import { fill, idsOf, indexName, request } from './api'
 
 describe('a sort', () => {
   const properties = { k: { type: 'keyword' }, day: { type: 'date' }, n: { type: 'integer' } }
 
   it.each(['k', 'name.keyword', 'day', 'n'])('by %s puts what has no value last, or first', async (field) => {
     const index = indexName('sorted')
-    await ask('PUT', `/${index}`, { mappings: { properties } })
+    await request('PUT', `/${index}`, { mappings: { properties } })
     await fill(index, {
       two: { k: 'b', name: 'b', day: '2026-02-01', n: 2 },
       none: {},
@@ -27,7 +27,7 @@ describe('a keyword', () => {
   const properties = { sku: { type: 'keyword' }, tags: { type: 'keyword' }, day: { type: 'date' } }
   const filled = async (): Promise<string> => {
     const index = indexName('alike')
-    await ask('PUT', `/${index}`, { mappings: { properties } })
+    await request('PUT', `/${index}`, { mappings: { properties } })
     const documents = ALIKE.map((sku) => [`<${sku}>`, { sku, tags: ['x', sku], name: sku, n: 1 }])
     await fill(index, Object.fromEntries(documents))
     return index
@@ -50,7 +50,7 @@ describe('a keyword', () => {
   it('that only reads like another one outlives a deletion', async () => {
     const index = await filled()
     const by = async (query: unknown) =>
-      (await ask('POST', `/${index}/_delete_by_query`, { query }))[1].deleted
+      (await request('POST', `/${index}/_delete_by_query`, { query }))[1].deleted
     expect(await by({ term: { sku: 'A-1' } })).toBe(1)
     expect(await by({ terms: { tags: ['A1', 'a/1'] } })).toBe(1)
     expect(await by({ match: { 'name.keyword': 'A.1' } })).toBe(1)
@@ -61,7 +61,7 @@ describe('a keyword', () => {
   it('has aggregations of its own', async () => {
     const index = await filled()
     const aggs = { skus: { terms: { field: 'sku', size: 20 }, aggs: { sum: { sum: { field: 'n' } } } } }
-    const [, { aggregations }] = await ask('POST', `/${index}/_search`, { size: 0, aggs })
+    const [, { aggregations }] = await request('POST', `/${index}/_search`, { size: 0, aggs })
     const counts = aggregations.skus.buckets.map((each: { sum: { value: number } }) => each.sum.value)
     expect(counts).toEqual(ALIKE.map(() => 1))
   })

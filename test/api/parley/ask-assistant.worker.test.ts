@@ -19,7 +19,7 @@ beforeAll(async () => {
   key = await makeKey({ actions: ['documents:search'], limits: { assistant: 'guide' } })
 })
 
-const ask = (body: Record<string, unknown>, name = 'guide') =>
+const askAssistant = (body: Record<string, unknown>, name = 'guide') =>
   call('POST', `/a/${name}/conversations`, { key, headers: VISITOR, body })
 
 const turnsOf = async (id: string): Promise<string[]> => {
@@ -30,12 +30,12 @@ const turnsOf = async (id: string): Promise<string[]> => {
 
 describe('asking an assistant', () => {
   it('answers whole, in a conversation that goes on', async () => {
-    const [status, first] = await ask({ question: QUESTION, followups: true })
+    const [status, first] = await askAssistant({ question: QUESTION, followups: true })
     expect(status).toBe(200)
     parse(schemas.Answer, first)
     expect(first.conversation_id).toMatch(UUID)
     expect(first.answer).toContain('330')
-    const [, second] = await ask({ question: ANOTHER, conversation_id: first.conversation_id })
+    const [, second] = await askAssistant({ question: ANOTHER, conversation_id: first.conversation_id })
     expect(second).toMatchObject({ turn: 2, conversation_id: first.conversation_id })
   })
 
@@ -45,7 +45,7 @@ describe('asking an assistant', () => {
       expect((await call('POST', '/collections/facts/documents', { body }))[0]).toBe(201)
     }
     const asked = { question: 'Where is a castle?', followups: true }
-    const [, { conversation_id: id, followups }] = await ask(asked)
+    const [, { conversation_id: id, followups }] = await askAssistant(asked)
     expect(followups.length).toBeGreaterThan(0)
     const change = (set: string) =>
       env.DB.prepare(`UPDATE turns SET ${set} WHERE conversation_id = ?`).bind(id).run()
@@ -77,10 +77,12 @@ describe('asking an assistant', () => {
   })
 
   it('replaces a turn, and whatever came after it', async () => {
-    const [, { conversation_id: id }] = await ask({ question: 'Who was the architect of the Eiffel Tower?' })
-    await ask({ question: QUESTION, conversation_id: id })
-    await ask({ question: 'And who designed it?', conversation_id: id })
-    const [status] = await ask({ question: ANOTHER, conversation_id: id, replaces: 2 })
+    const [, { conversation_id: id }] = await askAssistant({
+      question: 'Who was the architect of the Eiffel Tower?',
+    })
+    await askAssistant({ question: QUESTION, conversation_id: id })
+    await askAssistant({ question: 'And who designed it?', conversation_id: id })
+    const [status] = await askAssistant({ question: ANOTHER, conversation_id: id, replaces: 2 })
     expect(status).toBe(200)
     expect(await turnsOf(id)).toEqual(['Who was the architect of the Eiffel Tower?', ANOTHER])
   })
@@ -93,19 +95,21 @@ describe('asking an assistant', () => {
   })
 
   it('refuses what it does not know, and assistants that the key is not bound to', async () => {
-    expect(await ask({ question: QUESTION, model: 'm' })).toEqual([
+    expect(await askAssistant({ question: QUESTION, model: 'm' })).toEqual([
       400,
       { message: expect.stringContaining('model'), code: 'bad_request' },
     ])
-    expect(await ask({ question: QUESTION, replaces: 1 })).toEqual([
+    expect(await askAssistant({ question: QUESTION, replaces: 1 })).toEqual([
       400,
       { message: '`replaces` needs the `conversation_id` of the turn.', code: 'bad_request' },
     ])
-    expect(await ask({ question: QUESTION }, 'other')).toEqual([
+    expect(await askAssistant({ question: QUESTION }, 'other')).toEqual([
       404,
       { message: 'Assistant not found', code: 'unknown_assistant' },
     ])
-    expect(await ask({ question: QUESTION, conversation_id: crypto.randomUUID() })).toEqual(NOT_FOUND)
+    expect(await askAssistant({ question: QUESTION, conversation_id: crypto.randomUUID() })).toEqual(
+      NOT_FOUND,
+    )
     expect(
       await call('POST', '/a/guide/conversations', { key: 'wrong', body: { question: QUESTION } }),
     ).toEqual([401, { ...FORBIDDEN, code: 'unauthorized' }])

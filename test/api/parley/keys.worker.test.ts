@@ -5,10 +5,9 @@ import { deleteExpiredApiKeys } from '../../../src/db/api-keys'
 import { database } from '../../../src/db/client'
 import { call, send } from '../typesense/api'
 import { HISTORY, scopedKey } from '../typesense/conversing'
+import { ASK, ask, NOT_FOUND } from './stage'
 
-const QUESTION = 'How high is the Eiffel Tower?'
 const UNPROVEN = { message: expect.stringMatching(/^Forbidden - .*X-Parley-Visitor/), code: 'unauthorized' }
-const NOT_FOUND = [404, { message: 'Conversation not found', code: 'unknown_conversation' }]
 
 const makeKey = async (limits: Record<string, unknown> = {}, actions = ['documents:search']) => {
   const body = { description: '', actions, collections: ['*'], limits }
@@ -16,13 +15,6 @@ const makeKey = async (limits: Record<string, unknown> = {}, actions = ['documen
   expect(status).toBe(201)
   return key.value as string
 }
-
-const ask = (key: string, body: Record<string, unknown> = {}, headers: Record<string, string> = {}) =>
-  call('POST', '/conversations', {
-    key,
-    headers,
-    body: { question: QUESTION, model: 'one', collections: ['facts'], ...body },
-  })
 
 beforeAll(async () => {
   await call('POST', '/collections', { body: HISTORY })
@@ -39,7 +31,7 @@ beforeAll(async () => {
       await call('POST', `/collections/${name}/documents`, { body: { id: `${customer}`, text, customer } })
     }
   }
-  for (const id of ['one', 'two']) {
+  for (const id of ['m', 'two']) {
     const model = { id, model_name: 'local/extractive', history_collection: 'history', max_bytes: 16_384 }
     expect((await call('POST', '/conversations/models', { body: model }))[0]).toBe(201)
   }
@@ -54,7 +46,7 @@ describe('a scoped key', () => {
       { filter_by: 'customer:=0 || customer:>=0' },
       { collections: undefined, searches: [{ collection: 'facts', filter_by: 'customer:>=0' }] },
     ]) {
-      const [status, { results, answer }] = await ask(key, body)
+      const [status, { results, answer }] = await ask(body, { key })
       expect(status).toBe(200)
       const ids = results.flatMap(({ hits }: { hits: { document: { id: string } }[] }) =>
         hits.map(({ document }) => document.id),
@@ -63,12 +55,12 @@ describe('a scoped key', () => {
       expect(answer).not.toContain('330')
     }
     const open = { filter_by: 'customer:=0) || (customer:>=0' }
-    expect((await ask(key, open))[0]).toBe(400)
+    expect((await ask(open, { key }))[0]).toBe(400)
   })
 
   it('keeps to its collection', async () => {
     const key = await scopedKey(await makeKey(), { collection: 'more', user_id: 'ann' })
-    const [status, { results }] = await ask(key)
+    const [status, { results }] = await ask({}, { key })
     expect(status).toBe(200)
     expect(results[0].request_params.collection_name).toBe('more')
   })
@@ -79,7 +71,7 @@ describe('a scoped key', () => {
       await scopedKey(parent, { user_id: 'ann' }),
       await scopedKey(parent, { user_id: 'bob' }),
     ]
-    const [, { conversation_id: id }] = await ask(ann)
+    const [, { conversation_id: id }] = await ask({}, { key: ann })
     const pretending = { 'x-typesense-user-id': 'ann' }
     expect(await call('GET', `/conversations/${id}`, { key: bob, headers: pretending })).toEqual(NOT_FOUND)
     const listed = async (key: string, query = '') =>
@@ -93,7 +85,7 @@ describe('a scoped key', () => {
     const parent = await makeKey()
     for (const parameters of [{ filter_by: 'customer:=1' }, { expires_at: 4_000_000_000 }, {}]) {
       const key = await scopedKey(parent, parameters)
-      const [status, { conversation_id: id }] = await ask(key)
+      const [status, { conversation_id: id }] = await ask({}, { key })
       expect(status).toBe(200)
       expect((await call('GET', `/conversations/${id}`, { key }))[0]).toBe(200)
       for (const path of ['/conversations', '/conversations?user_id=ann']) {
@@ -111,7 +103,7 @@ describe('a key that is made after another was deleted', () => {
 
   it('takes over neither its id nor its conversations', async () => {
     const gone = await newest()
-    const [, { conversation_id: id }] = await ask(gone.value)
+    const [, { conversation_id: id }] = await ask({}, { key: gone.value })
     expect((await call('GET', `/conversations/${id}`, { key: gone.value }))[0]).toBe(200)
     for (let previous = gone.id, turns = 0; turns < 2; turns++) {
       expect((await call('DELETE', `/keys/${previous}`))[0]).toBe(200)
@@ -148,18 +140,21 @@ describe('a key that is made after another was deleted', () => {
 describe('a key with limits', () => {
   it('fixes the model, which need not be named, and no other one seems to exist', async () => {
     const key = await makeKey({ conversation_model_id: 'two' })
-    const [status, { conversation_id: id }] = await ask(key, { model: undefined })
+    const [status, { conversation_id: id }] = await ask({ model: undefined }, { key })
     expect(status).toBe(200)
     expect((await call('GET', `/conversations/${id}`, { key }))[1].model_id).toBe('two')
-    for (const model of ['one', 'none']) {
-      expect(await ask(key, { model })).toEqual([404, { message: 'Model not found', code: 'unknown_model' }])
+    for (const model of ['m', 'none']) {
+      expect(await ask({ model }, { key })).toEqual([
+        404,
+        { message: 'Model not found', code: 'unknown_model' },
+      ])
     }
   })
 
   it('fixes the user, also for deleting all of a user’s conversations', async () => {
     const actions = ['documents:search', 'conversations:delete']
     const key = await makeKey({ user_id: 'carol' }, actions)
-    const [, { conversation_id: id }] = await ask(key, {}, { 'x-typesense-user-id': 'dave' })
+    const [, { conversation_id: id }] = await ask({}, { key, headers: { 'x-typesense-user-id': 'dave' } })
     expect((await call('GET', `/conversations/${id}`))[1].user_id).toBe('carol')
     expect(await call('DELETE', '/users/dave/conversations', { key })).toEqual(NOT_FOUND)
     expect((await call('GET', `/conversations/${id}`, { key }))[0]).toBe(200)
@@ -171,8 +166,8 @@ describe('a key with limits', () => {
 
   it('asks as often as its budget says, and is told when it may again', async () => {
     const key = await makeKey({ turns_per_day: 1 })
-    expect((await ask(key))[0]).toBe(200)
-    const body = { question: QUESTION, model: 'one', collections: ['facts'], stream: true }
+    expect((await ask({}, { key }))[0]).toBe(200)
+    const body = { ...ASK, stream: true }
     await expect
       .poll(async () => (await send('POST', '/conversations', { key, body })).status, { timeout: 5_000 })
       .toBe(429)
@@ -189,10 +184,10 @@ describe('an idempotency key', () => {
   it('leads to the turn that it named, and to no other question', async () => {
     const key = await makeKey()
     const headers = { 'idempotency-key': crypto.randomUUID() }
-    const [, first] = await ask(key, {}, headers)
-    expect(await ask(key, {}, headers)).toEqual([200, first])
-    expect((await ask(key, { question: 'Another one?' }, headers))[0]).toBe(422)
-    const [, other] = await ask(await makeKey(), {}, headers)
+    const [, first] = await ask({}, { key, headers })
+    expect(await ask({}, { key, headers })).toEqual([200, first])
+    expect((await ask({ question: 'Another one?' }, { key, headers }))[0]).toBe(422)
+    const [, other] = await ask({}, { key: await makeKey(), headers })
     expect(other.conversation_id).not.toBe(first.conversation_id)
   })
 })

@@ -49,5 +49,6 @@ export async function setStage(): Promise<void> {
 
 export const ASK = { question: QUESTION, model: 'm', collections: ['facts'] }
 
+/** Asks on Parley's own route. @returns `[status, JSON]` */
 export const ask = (body: Record<string, unknown> = {}, options: Parameters<typeof send>[2] = {}) =>
   call('POST', '/conversations', { ...options, body: { ...ASK, ...body } })

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { BAD_JSON, call, queryString, send } from './api'
-import { HISTORY } from './conversing'
+import { askingBySearch, HISTORY, scopedKey } from './conversing'
 
 const MODEL = {
   id: 'm',
@@ -29,20 +29,7 @@ beforeAll(async () => {
 
 const QUESTION = 'How high is the Eiffel Tower?'
 const ASKING = { q: QUESTION, conversation: true, conversation_model_id: 'm' }
-
-const ask = (parameters: Record<string, unknown> = {}, key?: string) =>
-  call(
-    'GET',
-    `/collections/facts/documents/search${queryString({ ...ASKING, query_by: 'text', ...parameters })}`,
-    {
-      key,
-    },
-  )
-
-const askAcross = (
-  query: Record<string, unknown>,
-  searches: unknown[] = [{ collection: 'facts', query_by: 'text' }],
-) => call('POST', `/multi_search${queryString({ ...ASKING, ...query })}`, { body: { searches } })
+const { ask, askAcross } = askingBySearch(ASKING)
 
 describe('models', () => {
   it('are listed, shown, changed and deleted', async () => {
@@ -161,7 +148,7 @@ describe('a conversation over several searches', () => {
       { collection: 'none', query_by: 'text' },
       { collection: 'facts', query_by: 'text' },
     ]
-    const [status, first] = await askAcross({}, searches)
+    const [status, first] = await askAcross({}, undefined, searches)
     expect(status).toBe(200)
     expect(first.results[0]).toEqual({ code: 404, error: 'Collection not found' })
     expect(first.results[1].request_params.q).toBe(QUESTION)
@@ -169,7 +156,7 @@ describe('a conversation over several searches', () => {
     expect(first.conversation.answer).toContain('330 metres')
 
     const { conversation_id } = first.conversation
-    const [, second] = await askAcross({ q: 'And the gate?', conversation_id }, searches)
+    const [, second] = await askAcross({ q: 'And the gate?', conversation_id }, undefined, searches)
     expect(second.conversation).toMatchObject({ query: 'And the gate?', conversation_id })
     expect(second.conversation.conversation_history.conversation).toHaveLength(4)
   })
@@ -177,15 +164,15 @@ describe('a conversation over several searches', () => {
   it('has no conversation when every search failed, streamed or not', async () => {
     const searches = [{ collection: 'none', query_by: 'text' }]
     const failed = [200, { results: [{ code: 404, error: 'Collection not found' }] }]
-    expect(await askAcross({}, searches)).toEqual(failed)
-    expect(await askAcross({ conversation_stream: true }, searches)).toEqual(failed)
+    expect(await askAcross({}, undefined, searches)).toEqual(failed)
+    expect(await askAcross({ conversation_stream: true }, undefined, searches)).toEqual(failed)
   })
 
   it('reads exclude_fields of the last search, and of the query string before it', async () => {
     const hiding = { collection: 'facts', query_by: 'text', exclude_fields: 'conversation_history' }
     const showing = { collection: 'facts', query_by: 'text' }
     const shown = async (query: Record<string, unknown>, searches: unknown[]) =>
-      'conversation_history' in (await askAcross(query, searches))[1].conversation
+      'conversation_history' in (await askAcross(query, undefined, searches))[1].conversation
     expect(await shown({}, [showing, hiding])).toBe(false)
     expect(await shown({}, [hiding, showing])).toBe(true)
     expect(await shown({ exclude_fields: 'conversation_history' }, [showing])).toBe(false)
@@ -209,7 +196,7 @@ describe('a conversation over several searches', () => {
       '`conversation_model_id` cannot be used in POST body. Please set `conversation_model_id` as a query parameter in the request, instead of inside the POST body',
     ],
   ])('with %j and %j is refused', async (query, search, message) => {
-    expect(await askAcross(query, [search])).toEqual([400, { message }])
+    expect(await askAcross(query, undefined, [search])).toEqual([400, { message }])
   })
 
   it('runs on the model that a scoped key pins', async () => {
@@ -218,19 +205,10 @@ describe('a conversation over several searches', () => {
         body: { description: '', actions: ['documents:search'], collections: ['facts'] },
       })
     )[1].value as string
-    const text = JSON.stringify({ conversation_model_id: 'm' })
-    const encoder = new TextEncoder()
-    const algorithm = { name: 'HMAC', hash: 'SHA-256' }
-    const secret = await crypto.subtle.importKey('raw', encoder.encode(parent), algorithm, false, ['sign'])
-    const signature = await crypto.subtle.sign('HMAC', secret, encoder.encode(text))
-    const digest = btoa(String.fromCharCode(...new Uint8Array(signature)))
-    const key = btoa(digest + parent.slice(0, 4) + text)
-
+    const key = await scopedKey(parent, { conversation_model_id: 'm' })
     expect((await ask({ conversation_model_id: 'none' }))[0]).toBe(400)
     expect((await ask({ conversation_model_id: 'none' }, key))[1].conversation.answer).toContain('330')
-    const body = { searches: [facts] }
-    const query = queryString({ ...ASKING, conversation_model_id: 'none' })
-    const [status, answer] = await call('POST', `/multi_search${query}`, { body, key })
+    const [status, answer] = await askAcross({ conversation_model_id: 'none' }, key)
     expect(status).toBe(200)
     expect(answer.conversation.answer).toContain('330')
   })

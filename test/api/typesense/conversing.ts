@@ -1,7 +1,26 @@
 /** What tests of conversations share. */
 import { historySchema } from '../../history-schema'
+import { call, queryString } from './api'
 
 export const HISTORY = historySchema('history')
+
+type Parameters = Record<string, unknown>
+
+/** Asks by searches of a collection. `common` is what all questions of a file say. */
+export function askingBySearch({ collection = 'facts', query_by = 'text', ...common }: Parameters) {
+  const asking = (parameters: Parameters) => queryString({ conversation: true, ...common, ...parameters })
+  return {
+    ask: (parameters: Parameters = {}, key?: string) =>
+      call('GET', `/collections/${collection}/documents/search${asking({ query_by, ...parameters })}`, {
+        key,
+      }),
+    askAcross: (
+      parameters: Parameters = {},
+      key?: string,
+      searches: unknown[] = [{ collection, query_by }],
+    ) => call('POST', `/multi_search${asking(parameters)}`, { key, body: { searches } }),
+  }
+}
 
 /** A scoped key, as a client makes it. */
 export async function scopedKey(parent: string, parameters: Record<string, unknown>): Promise<string> {

@@ -8,7 +8,7 @@ import { database } from '../../../src/db/client'
 import { recordCost } from '../../../src/db/turns'
 import { dayOf } from '../../../src/db/usage'
 import { call, FORBIDDEN, MAY_NOT, queryString, send } from './api'
-import { HISTORY, scopedKey } from './conversing'
+import { askingBySearch, HISTORY, scopedKey } from './conversing'
 
 const MODEL = { model_name: 'local/extractive', history_collection: 'history', max_bytes: 16_384 }
 
@@ -29,19 +29,7 @@ const makeKey = async (limits?: Record<string, unknown>): Promise<{ id: number; 
 }
 
 const ASKING = { q: 'How high is the tower?', conversation: true }
-
-const askOnce = (key: string, parameters: Record<string, unknown> = {}) =>
-  call(
-    'GET',
-    `/collections/facts/documents/search${queryString({ ...ASKING, query_by: 'text', ...parameters })}`,
-    { key },
-  )
-
-const askAcross = (key: string, parameters: Record<string, unknown> = {}) =>
-  call('POST', `/multi_search${queryString({ ...ASKING, ...parameters })}`, {
-    key,
-    body: { searches: [{ collection: 'facts', query_by: 'text' }] },
-  })
+const { ask, askAcross } = askingBySearch(ASKING)
 
 describe('limits of a key', () => {
   it('are shown with it', async () => {
@@ -74,12 +62,12 @@ describe('limits of a key', () => {
 
   it('fix the conversation model: it need not be named, and no other one seems to exist', async () => {
     const { value } = await makeKey({ conversation_model_id: 'one' })
-    expect((await askOnce(value))[0]).toBe(200)
-    expect((await askAcross(value))[0]).toBe(200)
-    expect((await askOnce(value, { conversation_model_id: 'one' }))[0]).toBe(200)
+    expect((await ask({}, value))[0]).toBe(200)
+    expect((await askAcross({}, value))[0]).toBe(200)
+    expect((await ask({ conversation_model_id: 'one' }, value))[0]).toBe(200)
     for (const conversation_model_id of ['two', 'none']) {
-      expect(await askOnce(value, { conversation_model_id })).toEqual([400, { message: 'Model not found' }])
-      expect(await askAcross(value, { conversation_model_id })).toEqual([
+      expect(await ask({ conversation_model_id }, value)).toEqual([400, { message: 'Model not found' }])
+      expect(await askAcross({ conversation_model_id }, value)).toEqual([
         400,
         { message: '`conversation_model_id` is invalid.' },
       ])
@@ -88,10 +76,10 @@ describe('limits of a key', () => {
 
   it('hold for the scoped keys of that key too', async () => {
     const { value } = await makeKey({ conversation_model_id: 'one' })
-    expect((await askOnce(await scopedKey(value, { user_id: 'ann' })))[0]).toBe(200)
+    expect((await ask({}, await scopedKey(value, { user_id: 'ann' })))[0]).toBe(200)
     const other = await scopedKey(value, { conversation_model_id: 'two' })
-    expect(await askOnce(other)).toEqual([400, { message: 'Model not found' }])
-    expect((await askAcross(other))[0]).toBe(400)
+    expect(await ask({}, other)).toEqual([400, { message: 'Model not found' }])
+    expect((await askAcross({}, other))[0]).toBe(400)
   })
 
   it('have to agree where a request brings several keys', async () => {
@@ -132,19 +120,19 @@ describe('a conversation', () => {
       await scopedKey(parent, { user_id: 'bob' }),
     ]
     const stranger = (await makeKey()).value
-    const [, { conversation }] = await askOnce(ann, asked)
+    const [, { conversation }] = await ask(asked, ann)
     const goesOn = { ...asked, conversation_id: conversation.conversation_id, q: 'How many metres is that?' }
     for (const key of [bob, stranger, parent]) {
-      expect(await askOnce(key, goesOn)).toEqual([400, { message: 'Conversation not found' }])
+      expect(await ask(goesOn, key)).toEqual([400, { message: 'Conversation not found' }])
       const invalid = [400, { message: '`conversation_id` is invalid.' }]
-      expect(await askAcross(key, goesOn)).toEqual(invalid)
+      expect(await askAcross(goesOn, key)).toEqual(invalid)
       // Nor does a fault elsewhere in the request show that it is there.
       const path = `/multi_search${queryString({ ...ASKING, ...goesOn })}`
       const body = { searches: [{ collection: 'facts', query_by: 'text', q: 'x' }] }
       expect(await call('POST', path, { key, body })).toEqual(invalid)
     }
-    expect((await askOnce(ann, goesOn))[0]).toBe(200)
-    expect((await askOnce('xyz', goesOn))[0]).toBe(200)
+    expect((await ask(goesOn, ann))[0]).toBe(200)
+    expect((await ask(goesOn))[0]).toBe(200)
   })
 })
 
@@ -160,10 +148,10 @@ describe('budgets', () => {
     const { id, value } = await makeKey({ tokens_per_day: 100 })
     const asked = { conversation_model_id: 'two' }
     await spend(String(id), 'two', 60, 39)
-    expect((await askOnce(value, asked))[0]).toBe(200)
+    expect((await ask(asked, value))[0]).toBe(200)
     await spend(String(id), 'one', 1, 0)
-    for (const ask of [askOnce, askAcross]) {
-      const [status, { message }] = await ask(value, asked)
+    for (const way of [ask, askAcross]) {
+      const [status, { message }] = await way(asked, value)
       expect(status).toBe(429)
       expect(message).toMatch(SPENT)
       expect(message).toContain('100 tokens')
@@ -172,7 +160,7 @@ describe('budgets', () => {
     expect(
       (await call('GET', '/collections/facts/documents/search?q=tower&query_by=text', { key: value }))[0],
     ).toBe(200)
-    expect((await askOnce('xyz', asked))[0]).toBe(200)
+    expect((await ask(asked))[0]).toBe(200)
   })
 
   it('of turns of a key, its scoped keys together', async () => {
@@ -193,7 +181,7 @@ describe('budgets', () => {
     const asked = { conversation_model_id: 'one' }
     const statuses: number[] = []
     for (let turn = 0; turn < 3; turn++) {
-      statuses.push((await askOnce(value, { ...asked, q: `How high is tower ${turn}?` }))[0])
+      statuses.push((await ask({ ...asked, q: `How high is tower ${turn}?` }, value))[0])
     }
     expect(statuses).toEqual([200, 200, 429])
     const [, { usage }] = await call('GET', `/usage?key=${id}`)
@@ -204,23 +192,23 @@ describe('budgets', () => {
     const model = { ...MODEL, id: 'dear', tokens_per_day: 10, turns_per_day: 1_000 }
     expect((await call('POST', '/conversations/models', { body: model }))[1]).toMatchObject(model)
     const asked = { conversation_model_id: 'dear' }
-    expect((await askOnce('xyz', asked))[0]).toBe(200)
+    expect((await ask(asked))[0]).toBe(200)
     await spend('77', 'dear', 5, 5)
-    const [status, { message }] = await askOnce('xyz', asked)
+    const [status, { message }] = await ask(asked)
     expect([status, message]).toEqual([429, expect.stringMatching(SPENT)])
     // As much as it needs, from now on.
     await call('PUT', '/conversations/models/dear', { body: { tokens_per_day: 11 } })
-    expect((await askOnce('xyz', asked))[0]).toBe(200)
+    expect((await ask(asked))[0]).toBe(200)
   })
 
   it('of a model that are taken away bind nobody', async () => {
     const model = { ...MODEL, id: 'freed', tokens_per_day: 10 }
     expect((await call('POST', '/conversations/models', { body: model }))[0]).toBe(201)
     await spend('77', 'freed', 5, 5)
-    expect((await askOnce('xyz', { conversation_model_id: 'freed' }))[0]).toBe(429)
+    expect((await ask({ conversation_model_id: 'freed' }))[0]).toBe(429)
     const [, freed] = await call('PUT', '/conversations/models/freed', { body: { tokens_per_day: null } })
     expect(freed).not.toHaveProperty('tokens_per_day')
-    expect((await askOnce('xyz', { conversation_model_id: 'freed' }))[0]).toBe(200)
+    expect((await ask({ conversation_model_id: 'freed' }))[0]).toBe(200)
   })
 
   it.each([0, -1, 1.5, '5'])('of %j are refused', async (turns_per_day) => {

@@ -4,7 +4,7 @@ import { expect, it, vi } from 'vitest'
 import { findCollection } from '../../../src/registry/names'
 import { collectionObject } from '../../../src/search/collection/handle'
 import { Reindex } from '../../../src/search/collection/reindex'
-import { ask } from '../opensearch/api'
+import { request } from '../opensearch/api'
 import { call } from './api'
 
 it('lists a change until it is done', async () => {
@@ -50,13 +50,13 @@ it('is told of over each wire, by whoever would find only a part', async () => {
     { results: [{ code: 503, error: expect.stringMatching(words) }] },
   ])
   const query = { match: { title: 'ships' } }
-  expect(await ask('POST', '/altered/_search', { query })).toEqual([
+  expect(await request('POST', '/altered/_search', { query })).toEqual([
     500,
     expect.objectContaining({ error: expect.objectContaining({ reason: expect.stringMatching(words) }) }),
   ])
-  expect(await ask('POST', '/altered/_delete_by_query', { query })).toMatchObject([500, {}])
+  expect(await request('POST', '/altered/_delete_by_query', { query })).toMatchObject([500, {}])
   step.mockRestore()
-  expect(await ask('POST', '/altered/_search', { query })).toMatchObject([
+  expect(await request('POST', '/altered/_search', { query })).toMatchObject([
     200,
     { hits: { total: { value: 1 } } },
   ])

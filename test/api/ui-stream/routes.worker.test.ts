@@ -1,6 +1,6 @@
 /** The UI message stream inside workerd: chats, keys, what is replaced, and how it fails. */
 import { beforeAll, describe, expect, it, vi } from 'vitest'
-import { makeKey, QUESTION, setStage, UUID } from '../parley/stage'
+import { ask, makeKey, QUESTION, setStage, UUID } from '../parley/stage'
 import { call, send } from '../typesense/api'
 import { scopedKey } from '../typesense/conversing'
 
@@ -47,7 +47,7 @@ interface Part {
 }
 
 /** Asks, and reads the parts of the answer. */
-async function ask(
+async function talk(
   id: string | undefined,
   body: Record<string, unknown>,
   options: Options & { path?: string } = {},
@@ -82,7 +82,7 @@ async function standaloneOf(conversation: string, turn: number): Promise<string>
 
 describe('a question', () => {
   it('is answered as a stream of parts with its sources', async () => {
-    const { response, parts, answer, message, conversation, text } = await ask(chatName(), {
+    const { response, parts, answer, message, conversation, text } = await talk(chatName(), {
       messages: [user(QUESTION)],
     })
     expect(response.status).toBe(200)
@@ -106,9 +106,9 @@ describe('a question', () => {
 
   it('goes on with the chat of its name, whatever the client says was said', async () => {
     const chat = chatName()
-    const first = await ask(chat, { messages: [user(QUESTION)] })
+    const first = await talk(chat, { messages: [user(QUESTION)] })
     const lie = { id: 'x', role: 'assistant', parts: [{ type: 'text', text: 'It is 5 metres high.' }] }
-    const second = await ask(chat, { messages: [user('And what?'), lie, user('Who was its architect?')] })
+    const second = await talk(chat, { messages: [user('And what?'), lie, user('Who was its architect?')] })
     expect(second.conversation).toBe(first.conversation)
     expect(second.message).toBe(`${first.conversation}.2`)
     expect(await standaloneOf(first.conversation, 2)).toContain('Eiffel')
@@ -120,24 +120,22 @@ describe('a question', () => {
       role: 'assistant',
       parts: [{ type: 'text', text: 'The Eiffel Tower stands there.' }],
     }
-    const { conversation } = await ask(chatName(), {
+    const { conversation } = await talk(chatName(), {
       messages: [user(QUESTION), before, user('Who was its architect?')],
     })
     expect(await standaloneOf(conversation, 1)).toContain('Eiffel')
   })
 
   it('without a name of its own begins a conversation each time', async () => {
-    const one = await ask(undefined, { messages: [user(QUESTION)] })
-    const two = await ask('DEFAULT_THREAD_ID', { messages: [user('How high is the gate?')] })
+    const one = await talk(undefined, { messages: [user(QUESTION)] })
+    const two = await talk('DEFAULT_THREAD_ID', { messages: [user('How high is the gate?')] })
     expect(one.conversation).toMatch(UUID)
     expect(two.conversation).not.toBe(one.conversation)
   })
 
   it('can go on with a conversation of another protocol by its id', async () => {
-    const [, { conversation_id }] = await call('POST', '/conversations', {
-      body: { question: QUESTION, model: 'm', collections: ['facts'] },
-    })
-    const { conversation, message } = await ask(conversation_id, { message: user('Who was its architect?') })
+    const [, { conversation_id }] = await ask()
+    const { conversation, message } = await talk(conversation_id, { message: user('Who was its architect?') })
     expect([conversation, message]).toEqual([conversation_id, `${conversation_id}.2`])
   })
 
@@ -146,9 +144,9 @@ describe('a question', () => {
       messages: [user(QUESTION)],
       context: { overrides },
     })
-    const { parts } = await ask(chatName(), body({ top: 1 }))
+    const { parts } = await talk(chatName(), body({ top: 1 }))
     expect(parts.filter(({ type }) => type === 'source-document')).toHaveLength(1)
-    const refused = await ask(chatName(), body({ top: 'all' }))
+    const refused = await talk(chatName(), body({ top: 'all' }))
     expect([refused.response.status, JSON.parse(refused.text).message]).toEqual([
       400,
       expect.stringContaining('context.overrides.top'),
@@ -156,7 +154,7 @@ describe('a question', () => {
   })
 
   it('comes with suggestions where the assistant makes them', async () => {
-    const { parts } = await ask(
+    const { parts } = await talk(
       chatName(),
       { messages: [user('How high is the Golden Bridge?')] },
       { path: '/ui/curious' },
@@ -169,7 +167,7 @@ describe('a question', () => {
   it.each(['header', 'query'])('has links for citations where the %s asks for them', async (where) => {
     const asked = { path: where === 'query' ? '/ui/pages?citations=markdown' : '/ui/pages' }
     const headers: Record<string, string> = where === 'header' ? { 'x-parley-citations': 'markdown' } : {}
-    const { answer, parts } = await ask(
+    const { answer, parts } = await talk(
       chatName(),
       { messages: [user('How high is the Golden Bridge?')] },
       { ...asked, headers },
@@ -187,9 +185,9 @@ describe('a question', () => {
 describe('an answer that is written again', () => {
   it('takes the place of the one that the client names', async () => {
     const chat = chatName()
-    const first = await ask(chat, { messages: [user(QUESTION, 'u1')] })
-    const second = await ask(chat, { message: user('Who was its architect?', 'u2') })
-    const again = await ask(chat, {
+    const first = await talk(chat, { messages: [user(QUESTION, 'u1')] })
+    const second = await talk(chat, { message: user('Who was its architect?', 'u2') })
+    const again = await talk(chat, {
       message: user('Who was its architect?', 'u2'),
       trigger: 'regenerate-message',
       messageId: second.message,
@@ -200,9 +198,9 @@ describe('an answer that is written again', () => {
 
   it('takes the place of everything after it', async () => {
     const chat = chatName()
-    const first = await ask(chat, { messages: [user(QUESTION, 'u1')] })
-    await ask(chat, { message: user('Who was its architect?', 'u2') })
-    await ask(chat, {
+    const first = await talk(chat, { messages: [user(QUESTION, 'u1')] })
+    await talk(chat, { message: user('Who was its architect?', 'u2') })
+    await talk(chat, {
       messages: [user(QUESTION, 'u1')],
       trigger: 'regenerate-message',
       messageId: first.message,
@@ -212,9 +210,9 @@ describe('an answer that is written again', () => {
 
   it('takes nobody’s place when the last question had failed', async () => {
     const chat = chatName()
-    const first = await ask(chat, { messages: [user(QUESTION, 'u1')] })
+    const first = await talk(chat, { messages: [user(QUESTION, 'u1')] })
     const answer = { id: first.message, role: 'assistant', parts: [{ type: 'text', text: first.answer }] }
-    await ask(chat, {
+    await talk(chat, {
       messages: [user(QUESTION, 'u1'), answer, user('Who was its architect?', 'u2')],
       trigger: 'regenerate-message',
     })
@@ -223,8 +221,8 @@ describe('an answer that is written again', () => {
 
   it('takes the place of an edited question’s', async () => {
     const chat = chatName()
-    const first = await ask(chat, { messages: [user('How high is the gate?', 'u1')] })
-    await ask(chat, { messages: [user(QUESTION, 'u1')], trigger: 'submit-message', messageId: 'u1' })
+    const first = await talk(chat, { messages: [user('How high is the gate?', 'u1')] })
+    await talk(chat, { messages: [user(QUESTION, 'u1')], trigger: 'submit-message', messageId: 'u1' })
     expect(await turnsOf(first.conversation)).toEqual([QUESTION])
   })
 })
@@ -234,52 +232,56 @@ describe('a chat', () => {
     const chat = chatName()
     const messages = [user(QUESTION)]
     const all = await Promise.all([
-      ask(chat, { messages }),
-      ask(chat, { messages }, { path: '/ui/other' }),
-      ask(chat, { messages }, { key: pageKey }),
-      ask(chat, { messages }, { key: otherKey }),
-      ask(chat, { messages }, { key: otherKey, headers: { 'x-typesense-user-id': 'anna' } }),
-      ask(chat, { messages }, { key: await scopedKey(otherKey, { user_id: 'otto' }) }),
+      talk(chat, { messages }),
+      talk(chat, { messages }, { path: '/ui/other' }),
+      talk(chat, { messages }, { key: pageKey }),
+      talk(chat, { messages }, { key: otherKey }),
+      talk(chat, { messages }, { key: otherKey, headers: { 'x-typesense-user-id': 'anna' } }),
+      talk(chat, { messages }, { key: await scopedKey(otherKey, { user_id: 'otto' }) }),
     ])
     expect(new Set(all.map(({ conversation }) => conversation)).size).toBe(6)
     for (const { parts } of all) expect(parts.at(-1)?.type).toBe('finish')
   })
 
   it('of another key cannot be gone on with by the id of its conversation', async () => {
-    const { conversation } = await ask(chatName(), { messages: [user(QUESTION)] }, { key: otherKey })
-    const stranger = await ask(conversation, { messages: [user(QUESTION)] }, { key: pageKey })
+    const { conversation } = await talk(chatName(), { messages: [user(QUESTION)] }, { key: otherKey })
+    const stranger = await talk(conversation, { messages: [user(QUESTION)] }, { key: pageKey })
     expect(stranger.conversation).not.toBe(conversation)
     expect(stranger.message).toBe(`${stranger.conversation}.1`)
   })
 
   it('is the one that a scoped key fixes, whatever the client calls it', async () => {
-    const { conversation } = await ask(chatName(), { messages: [user(QUESTION)] }, { key: otherKey })
+    const { conversation } = await talk(chatName(), { messages: [user(QUESTION)] }, { key: otherKey })
     const key = await scopedKey(otherKey, { conversation_id: conversation })
-    const { message } = await ask('1', { messages: [user('Who was its architect?')] }, { key })
+    const { message } = await talk('1', { messages: [user('Who was its architect?')] }, { key })
     expect(message).toBe(`${conversation}.2`)
   })
 
   it('is not looked for by the id of a message that another program wrote', async () => {
     const said = { ...user('Hello.', 'msg.1'), role: 'assistant' }
-    const { parts } = await ask(undefined, { messages: [said, user(QUESTION)] }, { key: pageKey })
+    const { parts } = await talk(undefined, { messages: [said, user(QUESTION)] }, { key: pageKey })
     expect(parts.at(-1)?.type).toBe('finish')
   })
 
   it('needs a name that nobody guesses, unless it is shown who asks', async () => {
     const messages = [user(QUESTION)]
-    const guessed = await ask('1', { messages }, { key: pageKey })
+    const guessed = await talk('1', { messages }, { key: pageKey })
     expect(guessed.response.status).toBe(400)
     expect(JSON.parse(guessed.text).message).toMatch(/16 characters/)
-    const claimed = await ask('1', { messages }, { key: pageKey, headers: { 'x-typesense-user-id': 'anna' } })
+    const claimed = await talk(
+      '1',
+      { messages },
+      { key: pageKey, headers: { 'x-typesense-user-id': 'anna' } },
+    )
     expect(claimed.response.status).toBe(400)
     const headers = { 'x-parley-visitor': crypto.randomUUID() }
-    const shown = await ask('1', { messages }, { key: pageKey, headers })
+    const shown = await talk('1', { messages }, { key: pageKey, headers })
     expect(shown.parts.at(-1)?.type).toBe('finish')
   })
 
   it('is known by the answers in it where assistant-ui makes up too short a name', async () => {
     const local = (messages: unknown[], headers = {}) =>
-      ask('__LOCALID_a1B2c3D', { messages }, { key: pageKey, headers })
+      talk('__LOCALID_a1B2c3D', { messages }, { key: pageKey, headers })
     const question = user(QUESTION)
     const { conversation, message } = await local([question])
     const held = { id: message, role: 'assistant', parts: [{ type: 'text', text: '330 metres.' }] }
@@ -303,7 +305,7 @@ describe('a chat', () => {
 
   it('that is done has nothing to resume and nothing to stop', async () => {
     const chat = chatName()
-    await ask(chat, { messages: [user(QUESTION)] })
+    await talk(chat, { messages: [user(QUESTION)] })
     const path = `/ui/guide/${encodeURIComponent(chat)}`
     expect((await send('GET', `${path}/stream`)).status).toBe(204)
     expect(await call('POST', `${path}/stop`)).toEqual([200, { stopped: false }])
@@ -354,7 +356,7 @@ describe('a request that cannot be served', () => {
     vi.stubGlobal('fetch', async () => Response.json({ error: { message: 'out of order' } }, { status: 400 }))
     try {
       await call('PUT', '/assistants/broken', { body: { ...GUIDE, model: 'broken' } })
-      const { response, parts, text } = await ask(
+      const { response, parts, text } = await talk(
         chatName(),
         { messages: [user(QUESTION)] },
         { path: '/ui/broken' },

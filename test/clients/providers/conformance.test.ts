@@ -8,7 +8,7 @@ import { type Received, textOf } from '../event-source'
 import { client, createModel, request, turnTo, url } from '../harness'
 import { ANSWER, type Counterpart, REASONING, REFUSED, TOKENS } from './counterparts'
 import { documented, Table, write } from './table'
-import { ask, CUT, kept, prepare, usageIn, watch, whole } from './turns'
+import { askAnew, CUT, kept, prepare, usageIn, watch, whole } from './turns'
 import { isShort, WIRES } from './wires'
 
 const COLUMNS = [
@@ -164,7 +164,7 @@ describe.each(WIRES.map((wire) => [wire.name, wire] as const))('%s', (_, wire) =
     // Calls that ran out of time are hung up a little later.
     await expect.poll(() => relay.open).toBe(0)
     const before = relay.left
-    const connection = await ask(model, 'stall')
+    const connection = await askAnew(model, 'stall')
     const id = connection.headers.get('x-parley-conversation-id')!
     let stopped: Promise<unknown> | undefined
     const events: Received[] = []

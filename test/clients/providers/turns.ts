@@ -1,5 +1,5 @@
 /** Turns that name what is to happen in them, as the counterparts read it, and what came of them. */
-import { connect, gather, type Received } from '../event-source'
+import { askInStream, gather, type Received } from '../event-source'
 import { createShows, request } from '../harness'
 
 // Where a wire's own framing shows that a part is missing, the reply counts as malformed.
@@ -20,19 +20,15 @@ export const question = (model: string, name: string) => ({
 })
 
 /** Each time a turn of its own: without a key the same question again would be told the same answer. */
-export const ask = (model: string, name: string) =>
-  connect('/conversations', {
-    method: 'POST',
-    body: question(model, name),
-    headers: { 'idempotency-key': crypto.randomUUID() },
-  })
+export const askAnew = (model: string, name: string) =>
+  askInStream(question(model, name), { 'idempotency-key': crypto.randomUUID() })
 
 /** How a turn ended for whoever watched it. */
 export async function watch(
   model: string,
   name: string,
 ): Promise<{ events: Received[]; last: Received; id: string }> {
-  const connection = await ask(model, name)
+  const connection = await askAnew(model, name)
   const events = await gather(connection)
   // What fails before its first event is answered as JSON.
   const last = events.at(-1) ?? {

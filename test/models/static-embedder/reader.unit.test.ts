@@ -114,17 +114,17 @@ describe('a reader', () => {
   it('reads the same with what it has kept, also when that has grown too large and is forgotten', () => {
     const reader = new PassageReader(table)
     const question = asked('Where do the sharks of the north reef sleep?')
-    const ask = reader.ask(question)
+    const one = reader.ask(question)
     // It shares words with the first one, and with them what was found out about them.
     const other = reader.ask(asked('Do sharks sleep?'))
     const document: Written = { names: 'Sharks', text: `${ANSWER}\n\nThe sharks sleep on the north reef.` }
-    const first = ask(document)
+    const first = one(document)
     other(document)
     for (let at = 0; at < 12; at++) {
       const words = Array.from({ length: 3_000 }, (_, word) => `w${at}x${word}`).join(' ')
-      ask({ names: '', text: words })
+      one({ names: '', text: words })
     }
-    expect(ask(document)).toEqual(first)
+    expect(one(document)).toEqual(first)
     expect(other(document)).toEqual(read('Do sharks sleep?', document.text, document.names))
     expect(reader.ask(question)(document)).toEqual(first)
     expect(new PassageReader(table).ask(question)(document)).toEqual(first)

@@ -1,7 +1,7 @@
 /** A deployment that runs on Workers AI: conversations through the Worker's own binding, without a key. */
 import { beforeAll, describe, expect, it } from 'vitest'
-import { call, queryString } from '../../api/typesense/api'
-import { HISTORY } from '../../api/typesense/conversing'
+import { call } from '../../api/typesense/api'
+import { askingBySearch, HISTORY } from '../../api/typesense/conversing'
 import { bindWorkersAi } from './bind'
 import { WorkersAi } from './workers-ai'
 
@@ -22,11 +22,7 @@ beforeAll(async () => {
   await call('POST', '/collections', { body: HISTORY })
 })
 
-const search = (parameters: Record<string, unknown>) =>
-  call(
-    'GET',
-    `/collections/films/documents/search${queryString({ query_by: 'title', conversation: true, ...parameters })}`,
-  )
+const { ask } = askingBySearch({ collection: 'films', query_by: 'title' })
 
 describe.each([NATIVE, OPENAI])('a model of the binding, %s', (name) => {
   const id = name.replaceAll('/', '-')
@@ -40,9 +36,9 @@ describe.each([NATIVE, OPENAI])('a model of the binding, %s', (name) => {
 
   it('holds a conversation', async () => {
     ai.calls.length = 0
-    const [, first] = await search({ q: 'who directed Alien', conversation_model_id: id })
+    const [, first] = await ask({ q: 'who directed Alien', conversation_model_id: id })
     expect(first.conversation.answer).toBe('Ridley Scott did.')
-    const [, second] = await search({
+    const [, second] = await ask({
       q: 'and Heat?',
       conversation_model_id: id,
       conversation_id: first.conversation.conversation_id,
@@ -62,7 +58,7 @@ describe.each([NATIVE, OPENAI])('a model of the binding, %s', (name) => {
 
   it('tells a caller what the platform said, and keeps nothing of it', async () => {
     ai.failNext(3036)
-    expect(await search({ q: 'who directed Heat', conversation_model_id: id })).toEqual([
+    expect(await ask({ q: 'who directed Heat', conversation_model_id: id })).toEqual([
       400,
       {
         message: expect.stringMatching(/^Cloudflare API error: 3036: You have used up your daily free alloc/),
