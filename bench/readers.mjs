@@ -1,7 +1,8 @@
 /**
  * How good the built-in answerer is on documentation that others wrote, imported as their readers would import it:
- * `node --import ./scripts/installed.mjs bench/readers.mjs http://localhost:8108`. bench/quality/README.md says how the collections are made.
+ * `node bench/readers.mjs http://localhost:8108`. bench/quality/README.md says how the collections are made.
  */
+import '../scripts/installed.mjs'
 import { join } from 'node:path'
 import { isForDevelopment, readLines, verdictOf } from './quality.mjs'
 

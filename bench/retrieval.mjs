@@ -5,11 +5,11 @@
 import './typescript.mjs'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
 import { mean, ndcgAt } from '../scripts/parley/eval/metrics.mjs'
 import { call } from './server.mjs'
 
+const { DatabaseSync } = await import('node:sqlite')
 const { forQuestion, weightsOf } = await import('../src/search/request/question.ts')
 const { isEnglishGrammar } = await import('../src/lib/grammar.ts')
 const { standalone } = await import('../src/models/extractive/followup.ts')

@@ -1,9 +1,9 @@
 /**
- * What an import lost of a documentation, and what it says twice: `node --import ./scripts/installed.mjs bench/round-trip.mjs
- * COLLECTION FOLDER`, after `parley import FOLDER --into COLLECTION`. The words of each page are compared with those of its passages,
+ * What an import lost of a documentation, and what it says twice: `node bench/round-trip.mjs COLLECTION FOLDER`, after `parley import FOLDER --into COLLECTION`. The words of each page are compared with those of its passages,
  * and sequences of five of them. Pages are read here by other means than the importer's: HTML as the text of its main part, Markdown as
  * marked renders it, a PDF as pdf.js tells its text. MDX is compared by its words alone, without names of components and attributes.
  */
+import '../scripts/installed.mjs'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { parseHTML } from 'linkedom'

@@ -2,6 +2,7 @@
  * `npm run bench [import|embedding|search|busy|growth|mixed|waking|memory|stream|encoders|adapters|history|listings|sweep|load|engines|hostile|hostile-models|quality|ranking|support|start|free|widget]`:
  * all without a name. Prints ratios and a table.
  */
+import '../scripts/installed.mjs'
 import { benchAdapters } from './adapters.mjs'
 import { benchEmbedding } from './embedding.mjs'
 import { benchEncoders } from './encoders.mjs'

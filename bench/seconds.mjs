@@ -4,6 +4,7 @@
  * BENCH_ROUNDS says how many conversations (3).
  */
 
+import '../scripts/installed.mjs'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'

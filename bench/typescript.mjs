@@ -1,7 +1,7 @@
 /** Lets a benchmark import the Worker's pure modules: Node strips their types, and this finds their files. */
-import { registerHooks } from 'node:module'
+import module from 'node:module'
 
-registerHooks({
+module.registerHooks({
   resolve(specifier, context, next) {
     try {
       return next(specifier, context)

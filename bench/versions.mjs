@@ -4,6 +4,7 @@
  * BENCH_SEARCH=words leaves the vectors out, BENCH_ROUNDS says how often (5). A model in this process answers at once: it rewrites
  * a follow-up as the data set does. Each round is told when it ends, so a run that is stopped early says something too.
  */
+import '../scripts/installed.mjs'
 import { fork } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'

@@ -3,6 +3,7 @@
  * node_modules. Milliseconds of an isolate that has served the route before, and of a new one (first.mjs). BENCH_ROUNDS says how many
  * processes each is measured in (9). The versions take turns, so that whatever else the machine does falls on all of them.
  */
+import '../scripts/installed.mjs'
 import { resolve } from 'node:path'
 import { HISTORY_FIELDS, makeDocument, SCHEMA } from './documents.mjs'
 import { protocols, read } from './encoders.mjs'

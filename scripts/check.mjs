@@ -4,6 +4,7 @@
  * which measures, has the machine to itself. `--first` does the first two only, which take seconds and fail most often, and `--rest`
  * the others: `npm test` begins with the one.
  */
+import './installed.mjs'
 import { execFile } from 'node:child_process'
 import { cpSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

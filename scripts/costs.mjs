@@ -1,4 +1,5 @@
 /** `node scripts/costs.mjs`: the tables of docs/costs.md, the sentence of the README, and the worst day of docs/keys.md. */
+import './installed.mjs'
 import {
   costsArithmetic,
   costsSentence,

@@ -3,6 +3,7 @@
  * again at any time: what exists is left alone, and after a failure the next run goes on from there (deploy/plan.mjs).
  */
 
+import './installed.mjs'
 import { findPlan } from './deploy/account-plan.mjs'
 import { post } from './deploy/api.mjs'
 import { fail, optionsOf } from './deploy/failure.mjs'

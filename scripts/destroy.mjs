@@ -2,6 +2,7 @@
  * `npm run destroy`: removes what `npm run deploy` made, after asking. It may be run again after a failure: it goes on
  * from there (deploy/removal.mjs).
  */
+import './installed.mjs'
 import { createInterface } from 'node:readline/promises'
 import { remove } from './deploy/api.mjs'
 import { fail, optionsOf } from './deploy/failure.mjs'

@@ -14,6 +14,7 @@
  * - a turn that failed
  * - a turn that was being written: half of its answer is in its log, and D1 does not know of it yet
  */
+import './installed.mjs'
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'

@@ -5,6 +5,7 @@
  * says so and builds nothing. It starts a Parley of its own, unless PARLEY_URL names a
  * running one and PARLEY_API_KEY its admin key.
  */
+import './installed.mjs'
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'

@@ -1,4 +1,5 @@
 /** `node scripts/free-plan.mjs`: the tables of docs/free-plan.md and of the models in docs/models.md. */
+import './installed.mjs'
 import { freeSentence, freeTable } from './costs/free-plan.mjs'
 import { modelsTable } from './costs/workers-ai.mjs'
 

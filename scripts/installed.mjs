@@ -1,6 +1,7 @@
 /**
- * Runs before the project's programs: says to run `npm ci` where that was forgotten, and says so of a Node that is too old. It imports no package. Programs
- * cannot check by themselves, because Node resolves all of their imports before it runs their first line.
+ * Runs before the project's programs: says to run `npm ci` where that was forgotten, and says so of a Node that is too old. It imports no
+ * package. It is the first import of each program, for those who start one by hand; npm scripts have it before the program, because Node
+ * looks for all packages before it runs the first import.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import module from 'node:module'

@@ -2,15 +2,13 @@
  * `npm run models`: the models of Workers AI that docs/models.md lists. With `--check` they are compared with the catalogue of
  * Cloudflare that an account sees: price, context, plan, retirement, and whether they think unless they are told not to.
  */
-import { parseArgs } from 'node:util'
 import './installed.mjs'
+import { parseArgs } from 'node:util'
+import { differences } from './costs/catalogue.mjs'
+import { CHECKED, modelsTable, WORKERS_AI_MODELS } from './costs/workers-ai.mjs'
 import { ask, askAll } from './deploy/api.mjs'
 import { fail, optionsOf } from './deploy/failure.mjs'
 import { findAccount } from './deploy/find.mjs'
-
-// Not before the first import has looked at the Node: these read TypeScript, which an older one cannot.
-const { differences } = await import('./costs/catalogue.mjs')
-const { CHECKED, modelsTable, WORKERS_AI_MODELS } = await import('./costs/workers-ai.mjs')
 
 const usage = `Usage: npm run models -- [--check]
 

@@ -6,6 +6,7 @@
  * `--first N` and `--room auth` take a part of them, `--until unit` or `--until worker` leaves out the tests that take longer,
  * `--seed S` draws others, and `--list` shows them without running anything.
  */
+import './installed.mjs'
 import { spawn } from 'node:child_process'
 import {
   cpSync,

@@ -1,11 +1,13 @@
 /** Parley's own routes as an OpenAPI 3.1 document. */
 import { readFileSync } from 'node:fs'
 import { toJsonSchema, toJsonSchemaDefs } from '@valibot/to-json-schema'
-import * as assistants from '../src/api/parley/assistant-schemas.ts'
-import { documentation } from '../src/api/parley/documentation.ts'
-import { operations } from '../src/api/parley/operations.ts'
-import * as replies from '../src/api/parley/response-schemas.ts'
-import * as schemas from '../src/api/parley/schemas.ts'
+
+// Not with the imports: a Node that is too old reads no TypeScript, and a program has yet to say so.
+const assistants = await import('../src/api/parley/assistant-schemas.ts')
+const { documentation } = await import('../src/api/parley/documentation.ts')
+const { operations } = await import('../src/api/parley/operations.ts')
+const replies = await import('../src/api/parley/response-schemas.ts')
+const schemas = await import('../src/api/parley/schemas.ts')
 
 /** @typedef {import('../src/api/parley/documentation.ts').Documentation} Documentation */
 /** @typedef {import('../src/api/parley/operations.ts').Operation} Operation */

@@ -3,11 +3,9 @@
  * With `--check` it writes nothing and fails when the file says something else. Wants a Node that reads
  * TypeScript as it is; npm scripts have it.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
 import './installed.mjs'
-
-// Not before that has looked at the Node: an older one cannot read TypeScript, and does not say so in plain words.
-const { document } = await import('./openapi-document.mjs')
+import { readFileSync, writeFileSync } from 'node:fs'
+import { document } from './openapi-document.mjs'
 
 const file = new URL('../ui/openapi.json', import.meta.url)
 const text = `${JSON.stringify(document(), undefined, 2)}\n`

@@ -4,6 +4,7 @@
  * a note in node_modules tells what they were built from and how large they are, and where all of that is as it was, and the built
  * files too, nothing is built again. `--anew` builds in any case, as `npm run build` does.
  */
+import './installed.mjs'
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'

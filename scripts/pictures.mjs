@@ -2,6 +2,7 @@
  * `npm run pictures`: takes the pictures in docs/images anew. It starts a Parley of its own and a language model that writes
  * prepared answers, and needs Chromium. Look at what it took before you commit it.
  */
+import './installed.mjs'
 import { existsSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -2,6 +2,7 @@
  * Makes src/lib/simd.wasm of simd.wat: `node scripts/simd.mjs`. The result is kept beside its source, because a Worker may not
  * compile WebAssembly while it runs, and so that a bundler finds it. A test says when it is older than its source.
  */
+import './installed.mjs'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import wabt from 'wabt'

@@ -3,6 +3,7 @@
  *
  * Brings the database up to date, serves the Worker, loads the sample, and stands in for the cron trigger.
  */
+import './installed.mjs'
 import { createServer } from 'node:net'
 import { join, relative, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'

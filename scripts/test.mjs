@@ -7,6 +7,7 @@
  * The last line is `N passed, N failed`, and before it stands every test that failed. If up to three files fail while the machine
  * is full, each is run once more by itself; what passes then counts as passed and is named as unsteady. Arguments go to vitest.
  */
+import './installed.mjs'
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

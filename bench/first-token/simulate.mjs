@@ -4,6 +4,7 @@
  *
  * `node bench/first-token/simulate.mjs` prints the table of docs/benchmarks.md.
  */
+import '../../scripts/installed.mjs'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { argv } from 'node:process'

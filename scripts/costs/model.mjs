@@ -3,9 +3,11 @@
  * docs/costs.md shows what comes out, and a test compares the two.
  */
 
-import { PAGE_BUDGET } from '../../src/auth/page-budget.ts'
 import { sum, times } from './amount.mjs'
 import { LANGUAGE_MODELS } from './language-models.mjs'
+
+// Not with the imports: a Node that is too old reads no TypeScript, and a program has yet to say so.
+const { PAGE_BUDGET } = await import('../../src/auth/page-budget.ts')
 
 /**
  * Of one conversation. The rows are measured (test/costs.full.worker.test.ts holds them); the rest is a usual case.

@@ -2,6 +2,7 @@
  * Which room of `src` may import which: the layering of the program, said once. `npm run check` runs this file, which names each
  * import that breaks the table. Biome's `noRestrictedImports` would need the whole table again for each room.
  */
+import '../installed.mjs'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -2,6 +2,7 @@
  * `npm run reference:opensearch-py`: Python's client of OpenSearch, and libraries that are built on it, against a Parley of these
  * sources.
  */
+import '../installed.mjs'
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync } from 'node:fs'

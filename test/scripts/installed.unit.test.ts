@@ -1,6 +1,6 @@
-/** What somebody reads who forgot `npm ci`. */
+/** What somebody reads who forgot `npm ci`, or whose Node is too old. */
 import { execFile } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -66,10 +66,35 @@ describe('after an update that needs more packages', () => {
 })
 
 describe('a Node that is too old', () => {
-  const old = `data:text/javascript,Object.defineProperty(process,'versions',{value:{...process.versions,node:'20.1.0'}})`
+  /** It says that it is old, and has neither SQLite nor a reader of TypeScript. */
+  const old = `data:text/javascript,${encodeURIComponent(`
+    import { registerHooks } from 'node:module'
+    Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.1.0' } })
+    registerHooks({
+      resolve(name, context, next) {
+        if (name === 'node:sqlite' || name.endsWith('.ts')) throw new Error('Node 20 has no ' + name)
+        return next(name, context)
+      },
+    })`)}`
+  const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+    scripts: Record<string, string>
+  }
+  const ofNpm = Object.values(scripts).flatMap((line) => line.match(/(scripts|bench)\/[\w/-]+\.mjs/g) ?? [])
 
-  it.each(['installed', 'openapi', 'models'])('is told by scripts/%s.mjs, in one line', async (name) => {
-    const { code, output } = await run(process.execPath, '--import', old, join(root, `scripts/${name}.mjs`))
+  /** Programs that people start: those of npm, and those that say at their beginning how they are started by hand. */
+  const programs = ['scripts', 'bench']
+    .flatMap((folder) =>
+      readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map(
+        (name) => `${folder}/${name}`,
+      ),
+    )
+    .filter((path) => path.endsWith('.mjs') && path !== 'scripts/parley/bin.mjs')
+    .filter(
+      (path) => ofNpm.includes(path) || readFileSync(join(root, path), 'utf8').includes(`\`node ${path}`),
+    )
+
+  it.concurrent.each(programs)('is told by %s, in one line', async (path) => {
+    const { code, output } = await run(process.execPath, '--import', old, join(root, path), '--help')
     expect(code).toBe(1)
     expect(output).toMatch(/^This is Node 20\.1\.0, and .* 22 or newer\. Run them with npm .*\n$/)
   })
