@@ -1,16 +1,19 @@
 /** The AI SDK's chat without a framework, in each version that is about: its own transport over real sockets. */
 import * as ai7 from 'ai'
 import * as ai5 from 'ai-5'
-import * as ai6 from 'ai-6'
+import { load } from './installed'
 
-/** What the versions have in common. */
-export const VERSIONS = {
-  'ai 5': ai5 as unknown as typeof ai7,
-  'ai 6': ai6 as unknown as typeof ai7,
+type Sdk = typeof ai7
+
+export type Version = 'ai 5' | 'ai 6' | 'ai 7'
+
+/** As what the versions have in common. The oldest, which takes no part that it does not know, and the newest run always. */
+export const VERSIONS: Partial<Record<Version, Sdk>> = {
+  'ai 5': ai5 as unknown as Sdk,
+  ...(process.env.FULL && { 'ai 6': await load<Sdk>('ai-6', 'ai') }),
   'ai 7': ai7,
 }
 
-export type Version = keyof typeof VERSIONS
 type Message = ai7.UIMessage
 
 class State implements ai7.ChatState<Message> {
@@ -50,7 +53,7 @@ export interface ChatOptions {
 /** A chat of a version of the SDK. */
 export function makeChat(version: Version, options: ChatOptions): ai7.AbstractChat<Message> {
   const { api, key, id, messages = [], headers, trimmed, fetch } = options
-  const { AbstractChat, DefaultChatTransport } = VERSIONS[version]
+  const { AbstractChat, DefaultChatTransport } = VERSIONS[version]!
   class Chat extends AbstractChat<Message> {}
   const transport = new DefaultChatTransport<Message>({
     api,

@@ -3,30 +3,25 @@
  * test/fixtures/inspector says. What it asks for, mcp.test.ts asks for in every run by the SDK that it is made with.
  */
 import { execFile } from 'node:child_process'
-import { cpSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createAssistant, createModel, createShows, KEY, url } from './harness'
+import { installed } from './installed'
 import { type Llm, startLlm } from './llm'
 
 const run = promisify(execFile)
-const folder = mkdtempSync(join(tmpdir(), 'parley-inspector-'))
+let folder: string
 let llm: Llm | undefined
 let assistant: string
 
 beforeAll(async () => {
-  cpSync(join(import.meta.dirname, '../fixtures/inspector'), folder, { recursive: true })
-  await run('npm', ['ci', '--no-audit', '--no-fund', '--ignore-scripts'], { cwd: folder })
+  folder = await installed('inspector')
   llm = await startLlm()
   const model = await createModel({ model_name: 'openai/gpt-4o-mini', openai_url: llm.url })
   assistant = await createAssistant({ model, collections: [await createShows()] })
 })
-afterAll(async () => {
-  rmSync(folder, { recursive: true, force: true })
-  await llm?.stop()
-})
+afterAll(() => llm?.stop())
 
 async function inspect(method: string, ...args: string[]) {
   const launcher = join(

@@ -1,10 +1,9 @@
 /** Frameworks that reach a model by an address of their own: LangChain, and plain text of the AI SDK. */
 import { useCompletion } from '@ai-sdk/react'
-import { AIMessage, type BaseMessage, HumanMessage } from '@langchain/core/messages'
-import { ChatOpenAI } from '@langchain/openai'
 import { TextStreamChatTransport, type UIMessage } from 'ai'
 import { expect } from 'vitest'
-import { KEY, url } from '../harness'
+import { url } from '../harness'
+import { assistant as assistantSays, chatOpenAi, user } from '../langchain'
 import { stageHook } from '../react-stage'
 import { bearer, NO_RESUME, type Row } from './row'
 
@@ -15,26 +14,22 @@ export const langChain: Row = {
     Sources:
       'LangChain passes over the sources of chat completions; with `useResponsesApi` it has them, but then takes an answer that breaks off for a whole one',
   },
+  rare: true,
   open(model) {
-    const chat = new ChatOpenAI({
-      model,
-      apiKey: KEY,
-      configuration: { baseURL: `${url}/v1` },
-      maxRetries: 0,
-    })
-    const said: BaseMessage[] = []
+    const chat = chatOpenAi(model)
+    const said: ReturnType<typeof user>[] = []
     return {
       async ask(question, { onText, signal } = {}) {
         let text = ''
-        const asked = [...said, new HumanMessage(question)]
-        for await (const piece of await chat.stream(asked, signal ? { signal } : {})) {
+        const asked = [...said, user(question)]
+        for await (const piece of await (await chat).stream(asked, signal && { signal })) {
           if (piece.text !== '') onText?.(piece.text)
           text += piece.text
         }
-        said.push(new HumanMessage(question), new AIMessage(text))
+        said.push(user(question), assistantSays(text))
         return { text, sources: [] }
       },
-      whole: async (question) => (await chat.invoke(question)).text,
+      whole: async (question) => (await (await chat).invoke(question)).text,
     }
   },
 }

@@ -34,6 +34,8 @@ export interface Row {
   notes?: Partial<Record<Column, string>>
   /** true if its sources are the places that an answer cites, with an address */
   citesOnly?: true
+  /** true: it is installed, and asked, with FULL alone */
+  rare?: true
   open(assistant: string): Chat
 }
 

@@ -1,8 +1,10 @@
-/** LangChain's `ChatOpenAI` with nothing but its own configuration, by chat completions and by responses. */
-import { AIMessage, HumanMessage } from '@langchain/core/messages'
-import { ChatOpenAI } from '@langchain/openai'
+/**
+ * LangChain's `ChatOpenAI`, by chat completions and by responses. It asks through OpenAI's client, which openai.test.ts,
+ * openai-structured.test.ts and openai-stored.test.ts prove in every run.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createAssistant, createModel, createShows, KEY, request, unique, url } from './harness'
+import { createAssistant, createModel, createShows, request, unique } from './harness'
+import { assistant as assistantSays, chatOpenAi, user } from './langchain'
 import { type Llm, startLlm } from './llm'
 
 let llm: Llm
@@ -34,15 +36,6 @@ beforeAll(async () => {
 })
 afterAll(() => llm.stop())
 
-const chatOpenAi = (model: string, useResponsesApi: boolean) =>
-  new ChatOpenAI({
-    model,
-    apiKey: KEY,
-    configuration: { baseURL: `${url}/v1` },
-    maxRetries: 0,
-    useResponsesApi,
-  })
-
 describe.each([
   ['chat completions', false],
   ['responses', true],
@@ -50,19 +43,19 @@ describe.each([
   const textOf = ({ text }: { text: string }) => text
 
   test('answers whole and piece by piece, and goes on with its own messages', async () => {
-    const model = chatOpenAi(assistant, useResponsesApi)
-    const asked = new HumanMessage('an action series')
+    const model = await chatOpenAi(assistant, useResponsesApi)
+    const asked = user('an action series')
     const first = await model.invoke([asked])
     expect(textOf(first)).toBe('You asked: an action series')
     const pieces: string[] = []
-    for await (const piece of await model.stream([asked, first, new HumanMessage('and another?')])) {
+    for await (const piece of await model.stream([asked, first, user('and another?')])) {
       pieces.push(textOf(piece))
     }
     expect(pieces.filter(Boolean).length).toBeGreaterThan(1)
     expect(pieces.join('')).toBe('You asked: standalone: and another?')
-    expect(
-      textOf(await model.invoke([asked, new AIMessage('Galactic Quest.'), new HumanMessage('and another?')])),
-    ).toBe('You asked: standalone: and another?')
+    expect(textOf(await model.invoke([asked, assistantSays('Galactic Quest.'), user('and another?')]))).toBe(
+      'You asked: standalone: and another?',
+    )
   })
 
   test('gets an answer in the form that it asks for', async () => {
@@ -73,20 +66,22 @@ describe.each([
       required: ['title', 'points'],
       additionalProperties: false,
     }
-    const model = chatOpenAi(shaped, useResponsesApi).withStructuredOutput(schema, { method: 'jsonSchema' })
-    expect(await model.invoke('As JSON: an action series')).toEqual({ title: 'Galactic Quest', points: 3 })
-    const free = chatOpenAi(citing, useResponsesApi).withStructuredOutput(schema, { method: 'jsonSchema' })
-    await expect(free.invoke('As JSON: a tower')).rejects.toThrow(/form/)
+    const inForm = async (name: string) =>
+      (await chatOpenAi(name, useResponsesApi)).withStructuredOutput(schema, { method: 'jsonSchema' })
+    expect(await (await inForm(shaped)).invoke('As JSON: an action series')).toEqual({
+      title: 'Galactic Quest',
+      points: 3,
+    })
+    await expect((await inForm(citing)).invoke('As JSON: a tower')).rejects.toThrow(/form/)
   })
 
   test('throws what went wrong', async () => {
-    await expect(chatOpenAi('no-such-assistant', useResponsesApi).invoke('anything')).rejects.toThrow(
-      /no-such-assistant/,
-    )
+    const model = await chatOpenAi('no-such-assistant', useResponsesApi)
+    await expect(model.invoke('anything')).rejects.toThrow(/no-such-assistant/)
   })
 })
 
 test('the sources of a response are annotations of its text', async () => {
-  const answer = await chatOpenAi(citing, true).invoke('How high is the Eiffel Tower?')
+  const answer = await (await chatOpenAi(citing, true)).invoke('How high is the Eiffel Tower?')
   expect(JSON.stringify(answer.content)).toContain('https://example.org/tower')
 })
