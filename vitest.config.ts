@@ -103,6 +103,7 @@ async function worker() {
         remoteBindings: false,
         wrangler: { configPath: './wrangler.toml' },
         miniflare: {
+          r2Buckets: ['BUCKET_DOCS'],
           bindings: {
             TEST_MIGRATIONS: await readD1Migrations('./migrations'),
             AI_BACKEND: 'local',

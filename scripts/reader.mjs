@@ -20,6 +20,8 @@ const UNUSED = {
   canvas: 'export default {}',
   cssom: 'export const parse = () => ({ cssRules: [] })',
   'dom-serializer': 'export default () => ""',
+  'mdast-util-to-markdown': 'export const defaultHandlers = {}',
+  'markdown-table': 'export const markdownTable = () => ""',
   'decode-named-character-reference': 'export const decodeNamedCharacterReference = () => false',
 }
 
@@ -57,6 +59,8 @@ export async function makeReader() {
     target: 'es2022',
     charset: 'ascii',
     plugins: [withoutUnused],
+    // A part of the runtime.
+    external: ['node:zlib'],
     write: false,
     logLevel: 'warning',
   })

@@ -29,6 +29,13 @@ const boundBy = ({ compatibility_date, compatibility_flags, assets, ...config })
   compatibilityFlags: compatibility_flags,
   versionMetadata: config.version_metadata.binding,
   d1Databases: localDatabases(config),
+  // Where `wrangler r2 object put NAME/KEY --local --persist-to FOLDER` puts objects.
+  r2Buckets: Object.fromEntries(
+    (config.r2_buckets ?? []).map((/** @type {{ binding: string, bucket_name: string }} */ bound) => [
+      bound.binding,
+      bound.bucket_name,
+    ]),
+  ),
   durableObjects: Object.fromEntries(
     config.durable_objects.bindings.map((/** @type {{ name: string, class_name: string }} */ bound) => [
       bound.name,

@@ -3,7 +3,7 @@ import type { Article } from '../../scripts/parley/import/reader.mjs'
 import type { Fetched } from './fetch-page'
 import type { Reader } from './load-reader'
 
-interface Page {
+export interface Page {
   /** absent: there is nothing to show, or the page asks not to be shown */
   article?: Article
   links: string[]
@@ -33,6 +33,14 @@ export function articleOf(use: Reader, { headers, bytes }: Fetched, address: str
   const text = decoded(bytes, charset).trim()
   if (text === '') throw new Error('holds no text')
   return { article: use.textArticle(text, new URL(address).pathname), links: [] }
+}
+
+/** A file of a bucket or an archive, read as its name says. @throws Error for a file without text */
+export function fileOf(use: Reader, bytes: Uint8Array, path: string): Page {
+  const content = use.readFile(decoded(bytes, undefined), path)
+  if (!('article' in content) || content.indexed === false) return { links: [] }
+  if (content.article.text === '') throw new Error('holds no text')
+  return { article: content.article, links: [] }
 }
 
 const DOCUMENTS =

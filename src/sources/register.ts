@@ -1,4 +1,4 @@
-/** Registers a source: checks that its site may be called, and that its collection takes what an import makes. */
+/** Registers a source: checks that its place may be read, and that its collection takes what an import makes. */
 import { ApiError, unwrap } from '../errors'
 import { type Language, languageOf } from '../lib/grammar'
 import { settlesWithin } from '../lib/settles'
@@ -6,11 +6,11 @@ import { requireAllowed } from '../models/egress'
 import { createCollection } from '../registry/collections'
 import { documentsOf } from '../registry/engines'
 import { lookUpAnew } from '../registry/names'
-import { fetchPage } from './fetch-page'
-import { loadReader, type Reader } from './load-reader'
+import { loadReader } from './load-reader'
 import { sourceObject } from './object'
-import { articleOf } from './reader'
-import { getSource, noteRun, putSource, type Source, type SourceSettings } from './source'
+import type { Origin } from './origin'
+import { originOf } from './origin-of'
+import { getSource, kindOf, noteRun, putSource, type Source, type SourceSettings } from './source'
 
 /** A first page that is not there in so many milliseconds tells no language: whoever registers a source waits. */
 const LOOK_MS = 5_000
@@ -24,13 +24,15 @@ export async function register(
   name: string,
   { embedding = EMBEDDING, ...settings }: SourceSettings & { embedding?: string | undefined },
 ): Promise<Source> {
-  requireAllowed(settings.url, env, 'The URL of the source')
+  const kind = kindOf(settings.url)
+  if (kind !== 'bucket') requireAllowed(settings.url, env, 'The URL of the source')
   const use = await loadReader()
   const { articleFields, collectionOf, PAGE, normal } = use
   const { collection } = settings
+  const origin = originOf(env, { ...settings, name, kind }, use)
   const place = await lookUpAnew(env, collection)
   if (place === undefined) {
-    const looking = languageAt(env, use, settings.url)
+    const looking = languageAt(origin)
     const language = (await settlesWithin(LOOK_MS, looking)) ? await looking : {}
     const fields = articleFields(embedding, language)
     await createCollection(env, collectionOf(collection, fields))
@@ -42,18 +44,13 @@ export async function register(
         `Collection \`${collection}\` was not made by an import of pages. Name another one, which is made then.`,
       )
   }
-  return putSource(env, name, { ...settings, url: normal(settings.url)! })
+  return putSource(env, name, { ...settings, ...(kind === 'website' && { url: normal(settings.url)! }) })
 }
 
-/** How texts of a site are searched, by its first page. A page that cannot be read now tells nothing: a run says why. */
-async function languageAt(env: Cloudflare.Env, use: Reader, url: string): Promise<Language> {
-  const get = (address: string) =>
-    fetchPage(env, address, use.AGENT).catch((error) => ({ reason: String(error) }))
-  const { allows } = await use.robotsOf(new URL(url).origin, use.AGENT, get)
-  const fetched = allows(url) ? await get(url) : undefined
-  if (fetched === undefined || 'reason' in fetched || fetched.status !== 200) return {}
+/** How texts of a source are searched, by its first page. A page that cannot be read now tells nothing: a run says why. */
+async function languageAt(origin: Origin): Promise<Language> {
   try {
-    return languageOf([articleOf(use, fetched, fetched.address).article?.text ?? ''])
+    return languageOf([(await origin.first())?.article?.text ?? ''])
   } catch {
     return {}
   }

@@ -1,5 +1,5 @@
 /**
- * Sources: websites that are read again by themselves. A row of D1's `resources` holds what was asked for and how the last run went,
+ * Sources: websites, buckets of R2 and Git archives that are read again by themselves. A row of D1's `resources` holds what was asked for and how the last run went,
  * and a second one the pages that are known, which only a run reads.
  */
 import * as v from 'valibot'
@@ -35,6 +35,8 @@ export type Run = v.InferOutput<ReturnType<typeof Run>>
 const Stored = once(() =>
   v.object({
     url: v.string(),
+    /** where the files of a bucket or an archive are read on the web */
+    base_url: v.optional(v.string()),
     collection: v.string(),
     every_minutes: v.number(),
     prune: v.boolean(),
@@ -47,8 +49,22 @@ const Stored = once(() =>
   }),
 )
 type Stored = v.InferOutput<ReturnType<typeof Stored>>
-export type Source = Stored & { name: string }
-export type SourceSettings = Pick<Stored, 'url' | 'collection' | 'every_minutes' | 'prune' | 'max_pages'>
+export type Kind = 'website' | 'bucket' | 'archive'
+export type Source = Stored & { name: string; kind: Kind }
+export type SourceSettings = Pick<
+  Stored,
+  'url' | 'base_url' | 'collection' | 'every_minutes' | 'prune' | 'max_pages'
+>
+
+/** What a source is, by its address. */
+export const kindOf = (url: string): Kind => {
+  const { protocol, pathname } = new URL(url)
+  if (protocol === 'r2:') return 'bucket'
+  return ARCHIVE.test(pathname) ? 'archive' : 'website'
+}
+
+/** How the path of an archive ends. */
+export const ARCHIVE = /\.(?:tar\.gz|tgz)$/i
 
 /** What is known of a page that was read: how to ask whether it changed. */
 const KnownPage = once(() =>
@@ -66,9 +82,11 @@ const Pages = once(() =>
     run: v.number(),
     queue: v.array(v.string()),
     /** whether links are followed: the site has no sitemap */
-    follows: v.boolean(),
+    follows: v.optional(v.boolean()),
     /** whether the source is a sitemap or a feed, which may list any page of its site */
     is_list: v.optional(v.boolean()),
+    /** of the archive that was read whole, all of its files included */
+    etag: v.optional(v.string()),
     known: v.record(v.string(), KnownPage()),
     /** addresses that this run has seen */
     seen: v.array(v.string()),
@@ -79,10 +97,10 @@ const Pages = once(() =>
 export type KnownPage = v.InferOutput<ReturnType<typeof KnownPage>>
 export type Pages = v.InferOutput<ReturnType<typeof Pages>>
 
-const sourceIn = ({ id, body }: { id: string; body: string }): Source => ({
-  name: id,
-  ...v.parse(Stored(), JSON.parse(body)),
-})
+const shown = (name: string, stored: Stored): Source => ({ name, kind: kindOf(stored.url), ...stored })
+
+const sourceIn = ({ id, body }: { id: string; body: string }): Source =>
+  shown(id, v.parse(Stored(), JSON.parse(body)))
 
 export const listSources = async (env: Cloudflare.Env): Promise<Source[]> =>
   (await listResources(database(env), KIND)).map(sourceIn)
@@ -119,10 +137,18 @@ export async function putSource(
   const pages = await readPages(env, name)
   if (pages) {
     const known = Object.entries(pages.known).map(([url, { title }]) => [url, { ...(title && { title }) }])
-    await writePages(env, name, { ...pages, run: 0, queue: [], seen: [], known: Object.fromEntries(known) })
+    const { follows, busy } = pages
+    await writePages(env, name, {
+      run: 0,
+      queue: [],
+      seen: [],
+      follows,
+      busy,
+      known: Object.fromEntries(known),
+    })
   }
   await putResource(db, { kind: KIND, id: name, body: JSON.stringify(stored) })
-  return { name, ...stored }
+  return shown(name, stored)
 }
 
 /** @throws ApiError 404 @returns the source that it was */

@@ -6,18 +6,15 @@ import type { DocumentStore } from '../engines/port'
 import { ApiError, logFailure, unwrap } from '../errors'
 import { documentsOf } from '../registry/engines'
 import { findCollection } from '../registry/names'
-import { type Fetched, fetchPage } from './fetch-page'
-import { loadReader, type Reader, type Rules } from './load-reader'
-import { articleOf } from './reader'
+import type { Fetched } from './fetch-page'
+import { loadReader, type Reader } from './load-reader'
+import type { Origin } from './origin'
+import { originOf } from './origin-of'
 import { findSource, noteRun, type Pages, type Run, readPages, type Source, writePages } from './source'
 
 /** Pages and milliseconds of a step. */
 const PAGES_A_STEP = 20
 const STEP_MS = 20_000
-/** Requests of a step, those for robots.txt and sitemaps included. */
-const REQUESTS_A_STEP = 40
-/** Pause between two requests, unless robots.txt asks for a longer one. */
-const PAUSE_MS = 200
 /** Times in a row that a site may be busy before the page counts as failed. */
 const MOST_BUSY = 5
 const MOST_FAILURES = 20
@@ -25,8 +22,11 @@ const MOST_FAILURES = 20
 const FAILED_MINUTES = 60
 /** Documents that are imported, or removed, at once. */
 const AT_ONCE = 100
+const TOO_MUCH = 'takes more time or memory than there is here: `parley import` reads it'
 /** The place of the object's storage that names the page that is being read. A page at which the object dies is left out. */
 const READING = 'reading'
+/** What stands there while a new run looks at what there is. */
+const LISTING = 'list'
 
 /** Reads some pages of a source, if a run is due. @param storage of the source's object */
 export async function readStep(
@@ -41,7 +41,8 @@ export async function readStep(
   }
   let again: number | undefined
   try {
-    const step = new Step(env, source, run, storage, await loadReader())
+    const use = await loadReader()
+    const step = new Step(env, source, run, storage, use, originOf(env, source, use, storage))
     again = await step.read()
   } catch (error) {
     if (!(error instanceof ApiError)) logFailure(`source ${name} could not be read`, error)
@@ -62,77 +63,74 @@ function fail(run: Run, url: string, error: unknown): void {
 
 class Step {
   readonly #until = Date.now() + STEP_MS
-  #requests = 0
-  #next = 0
-  #pause = PAUSE_MS
   #pages!: Pages
   #store!: DocumentStore
-  #belongs!: (url: string) => boolean
   readonly #env: Cloudflare.Env
   readonly #source: Source
   readonly #run: Run
   readonly #storage: DurableObjectStorage
   readonly #reader: Reader
+  readonly #origin: Origin
 
-  constructor(env: Cloudflare.Env, source: Source, run: Run, storage: DurableObjectStorage, use: Reader) {
+  constructor(
+    env: Cloudflare.Env,
+    source: Source,
+    run: Run,
+    storage: DurableObjectStorage,
+    use: Reader,
+    origin: Origin,
+  ) {
     this.#env = env
     this.#source = source
     this.#run = run
     this.#storage = storage
     this.#reader = use
+    this.#origin = origin
   }
 
-  /** @returns when the next step may begin; undefined: nothing is left @throws what keeps all of the site from being read */
+  /** @returns when the next step may begin; undefined: nothing is left @throws what keeps all of the source from being read */
   async read(): Promise<number | undefined> {
-    const { url, collection, name } = this.#source
+    const { collection, name } = this.#source
     this.#store = documentsOf(this.#env, await findCollection(this.#env, collection))
-    const { origin } = new URL(url)
-    const rules = await this.#reader.robotsOf(origin, this.#reader.AGENT, this.#get)
-    if (rules.closed !== undefined) throw new ApiError(503, rules.closed)
-    this.#pause = Math.max(PAUSE_MS, rules.delay * 1000)
-    await this.#begin(rules)
+    const left = await readPages(this.#env, name)
+    if (left?.run === this.#run.started_at) await this.#goOn(left)
+    else await this.#begin(left)
     const again = await this.#visitAll()
     await writePages(this.#env, name, this.#pages)
     return again
   }
 
-  /** Goes on with the run, or begins one: with what sitemaps or a feed list, else at the start, and with every page that is known. */
-  async #begin(rules: Rules): Promise<void> {
-    const left = await readPages(this.#env, this.#source.name)
-    if (left?.run === this.#run.started_at) {
-      this.#pages = left
-      this.#bound(rules, left.is_list)
-      const died = await this.#storage.get<string>(READING)
-      if (died !== undefined && left.queue.includes(died)) {
-        left.queue = left.queue.filter((each) => each !== died)
-        fail(this.#run, died, 'takes more time or memory than there is here: `parley import` reads it')
-      }
-      return
+  async #goOn(left: Pages): Promise<void> {
+    this.#pages = left
+    await this.#origin.open(left)
+    const died = await this.#storage.get<string>(READING)
+    if (died !== undefined && left.queue.includes(died)) {
+      left.queue = left.queue.filter((each) => each !== died)
+      fail(this.#run, died, TOO_MUCH)
     }
-    const { normal, listedPages } = this.#reader
-    const { url, max_pages: most } = this.#source
-    const { pages: found, isList: is_list } = await listedPages(url, rules, this.#get)
-    this.#bound(rules, is_list)
-    const listed = found.flatMap((each) => normal(each) ?? []).filter(this.#belongs)
-    const first = listed.length > 0 ? listed : [normal(url)!].filter(this.#belongs)
-    if (first.length === 0) throw new ApiError(403, 'robots.txt does not allow it')
-    const known = left?.known ?? {}
-    const queue = [...new Set([...first, ...Object.keys(known)])].slice(0, most)
-    const follows = listed.length === 0
-    this.#pages = { run: this.#run.started_at, queue, follows, is_list, known, seen: [...queue], busy: 0 }
   }
 
-  /** Which pages belong to the source: of a list any of its site, else those below its address. */
-  #bound(rules: Rules, isList = false): void {
-    const { url } = this.#source
-    const isBelow = this.#reader.belowOf(isList ? new URL(url).origin : url)
-    this.#belongs = (each) => isBelow(each) && rules.allows(each)
+  /** Begins a run with what there is. What an object died at as it looked is not looked at again at once. */
+  async #begin(left: Pages | undefined): Promise<void> {
+    if ((await this.#storage.get(READING)) === LISTING) {
+      await this.#storage.delete(READING)
+      throw new Error(TOO_MUCH)
+    }
+    await this.#origin.open(undefined)
+    await this.#storage.put(READING, LISTING)
+    const listed = this.#origin.list(left).finally(() => this.#storage.delete(READING))
+    const { queue, unchanged, failures, ...rest } = await listed
+    for (const { url, error } of failures) fail(this.#run, url, error)
+    this.#run.pages += unchanged
+    this.#run.unchanged += unchanged
+    const begun = { run: this.#run.started_at, known: left?.known ?? {}, busy: 0 }
+    this.#pages = { ...begun, ...rest, queue, seen: [...queue] }
   }
 
   async #visitAll(): Promise<number | undefined> {
     const { queue } = this.#pages
     for (let read = 0; queue.length > 0; read += 1) {
-      const isOver = read === PAGES_A_STEP || this.#requests >= REQUESTS_A_STEP || Date.now() >= this.#until
+      const isOver = read === PAGES_A_STEP || this.#origin.isSpent() || Date.now() >= this.#until
       if (isOver) return Date.now()
       const url = queue[0]!
       await this.#storage.put(READING, url)
@@ -148,7 +146,7 @@ class Step {
   async #visit(url: string): Promise<number | undefined> {
     const { BUSY, waitOf } = this.#reader
     try {
-      const fetched = await this.#fetch(url, this.#pages.known[url])
+      const fetched = await this.#origin.fetch(url, this.#pages.known[url])
       if (BUSY.has(fetched.status)) {
         this.#pages.busy += 1
         if (this.#pages.busy < MOST_BUSY) return waitOf(fetched.headers.get('retry-after'), this.#pages.busy)
@@ -159,27 +157,9 @@ class Step {
     } catch (error) {
       if (error instanceof ApiError && error.status >= 500) throw error
       fail(this.#run, url, error)
+      delete this.#pages.etag
     }
     return undefined
-  }
-
-  /** One request after the other in time. */
-  async #fetch(url: string, known?: Pages['known'][string]): Promise<Fetched> {
-    const wait = this.#next - Date.now()
-    if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait))
-    this.#next = Date.now() + this.#pause
-    this.#requests += 1
-    return fetchPage(this.#env, url, this.#reader.AGENT, known)
-  }
-
-  readonly #get = async (url: string) => {
-    if (this.#requests >= REQUESTS_A_STEP / 2) return { reason: 'too many sitemaps' }
-    try {
-      const { status, bytes } = await this.#fetch(url)
-      return { status, bytes }
-    } catch (error) {
-      return { reason: error instanceof Error ? error.message : String(error) }
-    }
   }
 
   async #take(url: string, fetched: Fetched): Promise<void> {
@@ -194,7 +174,7 @@ class Step {
     if (status >= 400) throw new Error(`answered with ${status}`)
     const address = this.#reader.normal(fetched.address) ?? url
     // What redirects is read where it leads to.
-    if (status === 204 || !this.#belongs(address)) return before && this.#leave(url)
+    if (status === 204 || !this.#origin.belongs(address)) return before && this.#leave(url)
     if (address !== url) {
       if (before) await this.#leave(url)
       if (seen.includes(address)) return
@@ -208,19 +188,20 @@ class Step {
       this.#run.unchanged += 1
       return
     }
-    const page = articleOf(this.#reader, fetched, address)
+    const page = this.#origin.pageOf(fetched, address)
     this.#follow(page.links)
     if (page.article === undefined) {
       if (known[address]) await this.#leave(address)
       return
     }
-    const own = page.canonical !== undefined && this.#belongs(page.canonical) ? page.canonical : address
+    const own =
+      page.canonical !== undefined && this.#origin.belongs(page.canonical) ? page.canonical : address
     if (own !== address && seen.includes(own)) return
     const isCopy = Object.entries(known).some(([each, { hash: its }]) => each !== own && its === hash)
     if (isCopy) return
     if (own !== address) seen.push(own)
     const title = await this.#reader.titleDigest(page.article.title)
-    await this.#import(own, { ...page.article, url: own })
+    await this.#import(own, page.article)
     known[own] = { ...now, title }
     this.#run.changed += 1
   }
@@ -233,7 +214,7 @@ class Step {
     for (const link of links) {
       const next = this.#reader.normal(link)
       if (next === undefined || have.has(next) || seen.length >= this.#source.max_pages) continue
-      if (!this.#belongs(next)) continue
+      if (!this.#origin.belongs(next)) continue
       have.add(next)
       seen.push(next)
       queue.push(next)
@@ -252,7 +233,9 @@ class Step {
     const titles = Object.entries(this.#pages.known).flatMap(([each, { title }]) =>
       title !== undefined && each !== url ? [title] : [],
     )
-    const documents = await this.#reader.documentsOfPage(url, article, new URL(url).host, titles)
+    const { url: shown, ...where } = this.#origin.whereOf(url)
+    const read = { ...article, ...(shown !== undefined && { url: shown }) }
+    const documents = await this.#reader.documentsOfPage(url, read, where, titles)
     const stored = await this.#stored(this.#reader.pageIdOf(url))
     const { changed, former } = this.#reader.planImport(documents, stored)
     for (let at = 0; at < changed.length; at += AT_ONCE) {

@@ -2,6 +2,8 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { packTar } from 'modern-tar'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { onePagePdf, oneParagraphDocx } from '../scripts/parley/files'
 import { serve } from '../serve'
@@ -248,6 +250,40 @@ test('a website is crawled, imported and asked', async () => {
   await site.stop()
   const asked = await parley('ask', '--assistant', into, 'What is the nurse of ward 17 called?', '--json')
   expect(asked.json.answer).toContain('Nurse17x')
+})
+
+test('a Git archive is registered, read, and read again where it changed', async () => {
+  const into = unique('archive')
+  const archive = (body: string) =>
+    packTar([
+      { header: { name: 'guide-main/', type: 'directory', size: 0 } },
+      { header: { name: 'guide-main/docs/tides.md', type: 'file', size: Buffer.byteLength(body) }, body },
+    ]).then(gzipSync)
+  let packed = await archive(`# Tides\n\nThe moon makes the tides.`)
+  const site = await serve(({ url: path, headers }, response) => {
+    const etag = `"${packed.length}"`
+    const status = path !== '/o/r/archive/main.tar.gz' ? 404 : headers['if-none-match'] === etag ? 304 : 200
+    response.writeHead(status, { etag })
+    response.end(status === 200 ? packed : undefined)
+  })
+  try {
+    const address = `${site.url}/o/r/archive/main.tar.gz#docs`
+    const named = ['--name', into, '--base-url', 'https://guide.example']
+    const added = await parley('source', 'add', address, '--into', into, ...named, '--json')
+    expect(added.json).toMatchObject({ name: into, kind: 'archive', url: address })
+    const run = async () => (await parley('source', 'run', into, '--json')).json.last_run
+    expect(await run()).toMatchObject({ pages: 1, changed: 1, failed: 0 })
+    expect(await run()).toMatchObject({ pages: 1, changed: 0, unchanged: 1 })
+    packed = await archive(`# Tides\n\nThe moon makes the tides, and so does the sun.`)
+    expect(await run()).toMatchObject({ changed: 1 })
+    const query = new URLSearchParams({ q: 'sun', query_by: 'text', include_fields: 'text,url' })
+    const found = await request('GET', `/collections/${into}/documents/search?${query}`)
+    const { text, url: page } = found.body.hits[0].document
+    expect([text, page]).toEqual([expect.stringContaining('so does the sun'), 'https://guide.example/tides'])
+    await parley('source', 'remove', into)
+  } finally {
+    await site.stop()
+  }
 })
 
 test('a question set is measured, saved and compared', async () => {

@@ -315,7 +315,7 @@ test('a source of what may not be called, read or written is refused, and one wh
     [{ url: 'http://169.254.169.254/' }, 'ALLOWED_HOSTS'],
     [{ url: 'http://site.example/' }, 'ALLOWED_HOSTS'],
     [{ url: 'https://user:word@site.example/' }, 'user name'],
-    [{ url: 'r2://bucket/x' }, 'https://'],
+    [{ url: 'ftp://site.example/' }, 'https://'],
     [{ url: 'docs' }, '`url`'],
     [{ every_minutes: 1 }, '`every_minutes`'],
     [{ feed: true }, 'feed'],

@@ -1,6 +1,7 @@
-/** `parley source`: websites that the server reads again by itself. */
+/** `parley source`: websites, buckets of R2 and Git archives that the server reads again by itself. */
 import { Option } from 'commander'
 import { EXIT, Failure } from '../failure.mjs'
+import { nameOf } from '../import/site.mjs'
 import { progress } from '../progress.mjs'
 import { quoted } from '../quoted.mjs'
 import { DEFAULT_NAME } from './init.mjs'
@@ -20,6 +21,7 @@ const pathOf = (name) => `/sources/${encodeURIComponent(name)}`
  *
  * @typedef {object} Source
  * @property {string} name
+ * @property {'website' | 'bucket' | 'archive'} kind
  * @property {string} url
  * @property {string} collection
  * @property {number} every_minutes
@@ -31,34 +33,24 @@ const pathOf = (name) => `/sources/${encodeURIComponent(name)}`
  */
 
 /**
- * The name of a source that is given none: two sites of one machine, and a site and its feed, have different ones.
- * @param {string} url
- */
-export function nameOf(url) {
-  const { host, pathname } = new URL(url)
-  const parts = [host, ...pathname.split('/').filter(Boolean)]
-  return parts
-    .map((part) => part.replace(/[^\w.-]+/g, '-'))
-    .join('-')
-    .slice(0, 128)
-}
-
-/**
  * @param {import('../server.mjs').Server} server
  * @param {string} url
- * @param {{ name?: string, into: string, every: number, prune: boolean, maxPages: number }} options
+ * @param {{ name?: string, into: string, every: number, prune: boolean, maxPages: number, baseUrl?: string }} options
  * @returns {Promise<Source>}
  * @throws Failure
  */
-function addSource(server, url, { name, into, every, prune, maxPages }) {
-  if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) {
+function addSource(server, url, { name, into, every, prune, maxPages, baseUrl }) {
+  if (!/^(?:https?|r2):\/\//i.test(url) || !URL.canParse(url)) {
     throw new Failure(
       EXIT.usage,
-      `"${url}" is no address of a website. A source is one; \`import\` takes folders and files.`,
+      `"${url}" is no address of a website, a Git archive or a bucket (r2://NAME). A source is one; \`import\` takes folders and files.`,
     )
   }
   return server.call('PUT', pathOf(name ?? nameOf(url)), {
-    body: { url, collection: into, every_minutes: every, prune, max_pages: maxPages },
+    body: {
+      ...{ url, collection: into, every_minutes: every, prune, max_pages: maxPages },
+      ...(baseUrl !== undefined && { base_url: baseUrl }),
+    },
   })
 }
 
@@ -91,10 +83,10 @@ const counts = ({ pages, changed, unchanged, gone, failed }) =>
 const moment = (at) => new Date(at).toISOString().slice(0, 16).replace('T', ' ')
 
 /** @param {Source} source @returns {string[]} */
-function sourceLines({ name, url, collection, state, next_run_at, run, last_run }) {
+function sourceLines({ name, kind, url, collection, state, next_run_at, run, last_run }) {
   const last = last_run && `  ${moment(last_run.started_at)}  ${counts(last_run)}`
   return [
-    `${name}  ${url} into ${collection}`,
+    `${name}  ${kind} ${url} into ${collection}`,
     ...(last ? [last] : []),
     ...(last_run?.failures ?? []).map(({ url, error }) => `    ${url}: ${error}`),
     state === 'reading' && run ? `  reading: ${counts(run)}` : `  next  ${moment(next_run_at)}`,
@@ -117,16 +109,19 @@ function sourceLines({ name, url, collection, state, next_run_at, run, last_run 
  * @param {Ways} ways
  */
 export function sourceCommands(program, { action, commandAs, positive, print, say }) {
-  const source = program.command('source').description('websites that the server reads again by itself')
+  const source = program
+    .command('source')
+    .description('websites, buckets and Git archives that the server reads again by itself')
 
   source
     .command('add')
-    .description('register a website, or change how it is read')
-    .argument('<address>', 'where the site begins')
+    .description('register a website, a bucket of R2 or a Git archive, or change how it is read')
+    .argument('<address>', 'where the site begins, r2://NAME/FOLDER/, or https://…/main.tar.gz#FOLDER')
     .option('--into <collection>', 'the collection; it is made where there is none', DEFAULT_NAME)
     .option('--name <name>', "what the source is called (default: the site's host and path)")
     .addOption(new Option('--every <minutes>', 'how often it is read').argParser(positive).default(1_440))
-    .option('--prune', 'remove pages that answer 404 or 410', false)
+    .option('--base-url <url>', 'where the files of a bucket or an archive are read on the web')
+    .option('--prune', 'remove pages that answer 404 or 410, and files that are gone', false)
     .addOption(new Option('--max-pages <n>', 'pages at most').argParser(positive).default(1_000))
     .action(
       action(async ({ server, json, options }, address) => {
@@ -167,7 +162,7 @@ export function sourceCommands(program, { action, commandAs, positive, print, sa
 
   source
     .command('remove')
-    .description('read a website no more; its documents stay')
+    .description('read a source no more; its documents stay')
     .argument('<name>')
     .action(
       action(async ({ server, json }, name) => {

@@ -324,8 +324,11 @@ const PAGE_FILE = /\.(?:mdx?|markdown|html?|rst|adoc|asciidoc|ipynb)$/i
  * @param {string} path
  * @param {string | undefined} base
  */
-function urlOf(path, base) {
+export function urlOf(path, base) {
   if (base === undefined) return undefined
   const page = path.replace(PAGE_FILE, '').replace(/(^|\/)(index|readme)$/i, '$1')
-  return `${base.replace(/\/+$/, '')}/${encodeURI(page)}`
+  return `${base.replace(/\/+$/, '')}/${encodePath(page)}`
 }
+
+/** A path as a part of an address, in which `?` and `#` mean other things. @param {string} path */
+export const encodePath = (path) => encodeURI(path).replace(/[?#]/g, encodeURIComponent)

@@ -32,12 +32,24 @@ export function readPage(
   html: string,
   address: string,
 ): { article: Article; links: string[]; canonical: string | undefined; indexed: boolean }
+export function fateOf(path: string): { isRead: boolean; error?: string }
+export function readFile(
+  text: string,
+  path: string,
+): { article: Article; indexed?: false } | { rows: object[] }
+export function filesInArchive(
+  packed: ReadableStream<Uint8Array>,
+  wants: (path: string, size: number) => boolean,
+): AsyncGenerator<{ path: string; bytes: Uint8Array }>
+export function urlOf(path: string, base: string): string
+export function encodePath(path: string): string
+export function sectionOf(name: string): string
 export function textArticle(text: string, path: string): Article
 export function storedIn(jsonl: string): Map<string, StoredDocument>
 export function documentsOfPage(
-  url: string,
+  address: string,
   article: Article,
-  source: string,
+  where: { source: string; section: string; path?: string },
   titles: string[],
 ): Promise<PageDocument[]>
 export function planImport(

@@ -1,5 +1,6 @@
 /** What a site allows robots, and the pages that it lists itself. The Worker reads sites with this, too. */
 import parseRobots from 'robots-parser'
+import { unpacked } from './unpack.mjs'
 
 /** Sitemaps and feeds that are read of one site: an index may name many. */
 const MOST_SITEMAPS = 50
@@ -131,16 +132,6 @@ const ENTITIES = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }
 /** @param {Uint8Array} bytes perhaps gzipped @throws Error when it is too long */
 async function textOf(bytes) {
   if (bytes[0] !== 0x1f || bytes[1] !== 0x8b) return new TextDecoder().decode(bytes)
-  const decoder = new TextDecoder()
-  let text = ''
-  let length = 0
-  const plain = new Blob([/** @type {BlobPart} */ (bytes)])
-    .stream()
-    .pipeThrough(new DecompressionStream('gzip'))
-  for await (const piece of /** @type {any} */ (plain)) {
-    length += piece.length
-    if (length > LONGEST_SITEMAP) throw new Error('is too long')
-    text += decoder.decode(piece, { stream: true })
-  }
-  return text
+  const packed = new Blob([/** @type {BlobPart} */ (bytes)]).stream()
+  return new Response(unpacked(packed, LONGEST_SITEMAP)).text()
 }

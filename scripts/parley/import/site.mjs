@@ -1,4 +1,4 @@
-/** What a crawl of a site and the Worker, which reads one again, hold to. */
+/** What a crawl of a site, the Worker, which reads one again, and who registers one hold to. */
 
 export const AGENT = 'ParleyImporter'
 
@@ -50,4 +50,18 @@ export function waitOf(after, attempt) {
     after === null ? Number.NaN : /^\d+$/.test(after) ? Number(after) * 1000 : Date.parse(after) - Date.now()
   const wait = Number.isNaN(named) ? FIRST_WAIT_MS * 2 ** (attempt - 1) : named
   return Math.min(Math.max(0, wait), LONGEST_WAIT_MS)
+}
+
+/**
+ * The name of a source that is given none: two sites of one machine, a site and its feed, and folders of an archive
+ * have different ones.
+ * @param {string} url
+ */
+export function nameOf(url) {
+  const { host, pathname, hash } = new URL(url)
+  const parts = [host, ...`${pathname}/${hash.slice(1)}`.split('/').filter(Boolean)]
+  return parts
+    .map((part) => part.replace(/[^\w.-]+/g, '-'))
+    .join('-')
+    .slice(0, 128)
 }

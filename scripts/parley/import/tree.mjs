@@ -1,12 +1,7 @@
 /** Which files of a folder are imported, wherever the folder is: on this machine, or dropped on a page. */
 import ignore from 'ignore'
 import { isReadable, isUnreadText } from '../read/index.mjs'
-
-/** Folders that hold no content of their own, wherever they are. */
-const SKIPPED = new Set(['node_modules', '__pycache__', 'venv'])
-
-/** What a site answers with where it has no page. */
-const NO_PAGE = '404.html'
+import { isLeftOut } from './left-out.mjs'
 
 /**
  * @template File
@@ -42,9 +37,9 @@ export async function filesOf(root) {
       : ignored
     for (const { name, folder: below, file } of entries) {
       const path = prefix + name
-      if (name.startsWith('.') || checks.some((isIgnored) => isIgnored(path))) continue
-      if (below && !SKIPPED.has(name)) await walk(below, `${path}/`, checks)
-      else if (file !== undefined && isReadable(name) && name !== NO_PAGE) found.push({ name: path, file })
+      if (isLeftOut(name, below !== undefined) || checks.some((isIgnored) => isIgnored(path))) continue
+      if (below) await walk(below, `${path}/`, checks)
+      else if (file !== undefined && isReadable(name)) found.push({ name: path, file })
       else if (file !== undefined && isUnreadText(name)) unreadable.push(path)
     }
   }

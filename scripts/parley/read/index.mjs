@@ -1,6 +1,7 @@
 /** Which file is read how. The command line reads with this, and so does the console, in a browser. */
 import { textArticle } from './article.mjs'
 import { decodeHtml, decodeText } from './encoding.mjs'
+import { parsers } from './front-matter.mjs'
 import { htmlToMarkdown, readHtml } from './html.mjs'
 import { readMarkdown } from './markdown.mjs'
 import { readPdf } from './pdf.mjs'
@@ -11,6 +12,9 @@ import { readCsv, readJson, readJsonLines } from './table.mjs'
 /** @param {(text: string, path: string) => Content | Promise<Content>} read */
 const ofText = (read) => (/** @type {Uint8Array} */ bytes, /** @type {string} */ path) =>
   read(decodeText(bytes), path)
+
+/** @param {string} text @param {string} path */
+const readPage = (text, path) => readMarkdown(text, path, parsers)
 
 /** @param {string} text @param {string} path @returns {Content} */
 const readText = (text, path) => ({ article: textArticle(text.trim(), path) })
@@ -60,9 +64,9 @@ const office = () => import('./office.mjs')
 
 /** @type {Record<string, (bytes: Uint8Array, path: string) => Content | Promise<Content>>} */
 const READERS = {
-  '.md': ofText(readMarkdown),
-  '.mdx': ofText(readMarkdown),
-  '.markdown': ofText(readMarkdown),
+  '.md': ofText(readPage),
+  '.mdx': ofText(readPage),
+  '.markdown': ofText(readPage),
   '.html': (bytes, path) => readHtml(decodeHtml(bytes), path),
   '.htm': (bytes, path) => readHtml(decodeHtml(bytes), path),
   '.rst': ofText(async (text, path) => (await import('./rst.mjs')).readRst(text, path)),

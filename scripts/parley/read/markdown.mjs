@@ -1,21 +1,22 @@
 /** Markdown and MDX, with front matter. */
 import remarkGfm from 'remark-gfm'
 import remarkParse from 'remark-parse'
-import { parse as parseToml } from 'smol-toml'
 import { unified } from 'unified'
-import { parse as parseYaml } from 'yaml'
 import { linesOutsideCode, titleOfPath } from './article.mjs'
 import { isBadgeAddress, isDecoration } from './badges.mjs'
 import { htmlBlock, tagEdits, tagOf, withEdits } from './markdown-html.mjs'
 import { withoutMarks } from './markdown-marks.mjs'
 
+/** Parsers of front matter. Without them it is read line by line. @typedef {Record<'yaml' | 'toml', (text: string) => unknown>} Parsers */
+
 /**
  * @param {string} text
  * @param {string} path
+ * @param {Parsers} [parsers]
  * @returns {import('./article.mjs').Content}
  */
-export function readMarkdown(text, path) {
-  const { data, body } = splitFrontMatter(text)
+export function readMarkdown(text, path, parsers) {
+  const { data, body } = splitFrontMatter(text, parsers)
   const { text: markdown, heading } = withoutHtml(isTooLong(body) ? body : withoutMarks(body, path))
   const title = stringOf(data.title) ?? titleOf(heading, path) ?? titleOfPath(path)
   const url = stringOf(data.url) ?? stringOf(data.permalink) ?? stringOf(data.canonical_url)
@@ -41,15 +42,15 @@ const FRONT =
 
 /**
  * @param {string} text
+ * @param {Parsers | undefined} parsers
  * @returns {{ data: Record<string, unknown>, body: string }} no data where there is no front matter
  */
-function splitFrontMatter(text) {
+function splitFrontMatter(text, parsers) {
   const [whole, , yaml = '', isToml, toml = '', json] = FRONT.exec(text) ?? []
   if (whole === undefined) return { data: {}, body: text }
   const data =
-    parsed(() =>
-      json ? JSON.parse(json) : isToml ? parseToml(toml) : parseYaml(yaml, { logLevel: 'error' }),
-    ) ?? pairsIn(yaml || toml)
+    parsed(() => (json ? JSON.parse(json) : isToml ? parsers?.toml(toml) : parsers?.yaml(yaml))) ??
+    pairsIn(yaml || toml)
   return data ? { data, body: text.slice(whole.length) } : { data: {}, body: text }
 }
 
@@ -64,17 +65,35 @@ function parsed(parse) {
 }
 
 /**
- * Names and values line by line, for what only looks like YAML or TOML: `title: Guide: First steps`.
+ * Names and values line by line, for what only looks like YAML or TOML, such as `title: Guide: First steps`, and where there is no
+ * parser of them: a Worker goes without their 35 KB. Values are texts, folded ones included, and lists of texts.
  * @param {string} text
- * @returns {Record<string, string> | undefined} nothing for text
+ * @returns {Record<string, string | string[]> | undefined} nothing for text
  */
 function pairsIn(text) {
-  const lines = text.split(/\r?\n/).filter((line) => /^[^\s#]/.test(line) && !/^-(?:\s|$)/.test(line))
-  const pairs = lines.map((line) => /^["']?([\w.-]+)["']?\s*[:=](?:\s+|$)(.*)$/.exec(line))
-  if (pairs.length === 0 || pairs.some((pair) => pair === null)) return undefined
-  return Object.fromEntries(
-    pairs.map((pair) => [pair?.[1] ?? '', (pair?.[2] ?? '').trim().replace(/^(["'])(.*)\1$/, '$2')]),
-  )
+  /** @type {[string, string, string[]][]} each name and its value, with the lines below */
+  const pairs = []
+  for (const line of text.split(/\r?\n/)) {
+    if (/^[^\s#]/.test(line) && !/^-(?:\s|$)/.test(line)) {
+      const [whole, name = '', value = ''] =
+        /^["']?([\w.-]+)["']?\s*[:=](?:\s+|$)(.*)$/.exec(line) ?? /^\[([\w.-]+)\]()\s*$/.exec(line) ?? []
+      if (whole === undefined) return undefined
+      pairs.push([name, value.replace(/\s#.*$/, '').trim(), []])
+    } else if (line.trim() !== '') pairs.at(-1)?.[2].push(line.trim())
+  }
+  if (pairs.length === 0) return undefined
+  // Of two with one name the first counts: tables of TOML come after what is of the page itself.
+  return Object.fromEntries(pairs.toReversed().map(([name, value, below]) => [name, textsIn(value, below)]))
+}
+
+/** @param {string} value @param {string[]} below the lines that belong to it */
+function textsIn(value, below) {
+  const plain = (/** @type {string} */ item) => item.trim().replace(/^(["'])(.*)\1$/, '$2')
+  if (/^[|>][+-]?$/.test(value)) return below.join(value.startsWith('|') ? '\n' : ' ')
+  const list = /^\[(.*)\]$/.exec([value, ...below].join(' ').trim())?.[1]
+  if (list !== undefined) return list.split(',').map(plain).filter(Boolean)
+  const items = below.flatMap((line) => /^-\s+(.*)$/.exec(line)?.[1] ?? [])
+  return value === '' && items.length > 0 ? items.map(plain) : plain(value)
 }
 
 /** @param {unknown} value */

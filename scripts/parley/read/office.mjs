@@ -1,6 +1,7 @@
 /** Files of many parts in one archive: spreadsheets, slides and books. */
 import { all, openArchive, targetsOf, textOf, within, xmlIn } from './archive.mjs'
 import { ownTitle, titleOfPath, withoutElements } from './article.mjs'
+import { parsers } from './front-matter.mjs'
 import { bodyToMarkdown } from './html.mjs'
 import { fenced } from './html-code.mjs'
 import { writtenTable } from './html-tables.mjs'
@@ -386,5 +387,5 @@ export function readNotebook(text, path) {
     if (kind === 'code') return fenced(said, language).trim()
     return kind === 'heading' ? `${'#'.repeat(level)} ${said}` : said
   })
-  return readMarkdown(parts.filter(Boolean).join('\n\n'), path)
+  return readMarkdown(parts.filter(Boolean).join('\n\n'), path, parsers)
 }

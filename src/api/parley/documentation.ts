@@ -182,14 +182,16 @@ export const documentation: Record<keyof typeof operations, Documentation> = {
   },
   listSources: {
     summary: 'List sources',
-    description: 'Websites that are read again by themselves, and how their last runs went.',
+    description:
+      'Websites, buckets of R2 and Git archives that are read again by themselves, and how their last runs went.',
     success: { description: 'All of them', schema: sources.Sources },
   },
   putSource: {
-    summary: 'Register a website, or change how it is read',
+    summary: 'Register a source, or change how it is read',
     description:
       'Its pages are read within a minute, and again as often as `every_minutes` says: only those that changed, as their ' +
-      '`ETag`, `Last-Modified` and content tell. The site must be among ALLOWED_HOSTS. A change reads all pages anew.',
+      '`ETag`, `Last-Modified` and content tell. The host must be among ALLOWED_HOSTS, and a bucket bound in wrangler.toml. ' +
+      'A change reads all pages anew.',
     success: { description: 'The source as it is stored', schema: sources.Source },
   },
   deleteSource: {

@@ -7,7 +7,7 @@ const Milliseconds = v.pipe(v.number(), v.integer(), v.description('Unix time in
 const Run = v.object({
   started_at: Milliseconds,
   ended_at: v.optional(Milliseconds),
-  pages: v.pipe(Count, v.description('Pages that were asked for')),
+  pages: v.pipe(Count, v.description('Pages, or files, that were looked at')),
   changed: v.pipe(Count, v.description('Pages that were imported')),
   unchanged: Count,
   gone: v.pipe(Count, v.description('Known pages that are not there any more, or ask not to be shown')),
@@ -20,7 +20,9 @@ const Run = v.object({
 
 export const Source = v.object({
   name: v.string(),
+  kind: v.pipe(v.picklist(['website', 'bucket', 'archive']), v.description('By its address')),
   url: v.string(),
+  base_url: v.optional(v.string()),
   collection: v.string(),
   every_minutes: Count,
   prune: v.boolean(),

@@ -26,9 +26,19 @@ export const SourceBody = once(() =>
     url: v.pipe(
       v.string(),
       v.maxLength(LONGEST_URL),
-      v.url('Expected the address of a website.'),
+      v.url('Expected the address of a website, a bucket or an archive.'),
       v.description(
-        'Where the site begins. Pages below it are read: those of its sitemaps, else those that links lead to',
+        'Where the site begins: pages below it are read, those of its sitemaps, else those that links lead to. Or `r2://NAME/FOLDER/` of the bucket that is bound as BUCKET_NAME, or a Git archive (`.tar.gz`, `.tgz`), with `#FOLDER` for a part of it',
+      ),
+    ),
+    base_url: v.optional(
+      v.pipe(
+        v.string(),
+        v.maxLength(LONGEST_URL),
+        v.regex(/^https?:\/\/\S+$/, 'Expected the address of a website.'),
+        v.description(
+          'Where the files of a bucket or an archive are read on the web. Those of GitHub and GitLab have the pages of their repository without it',
+        ),
       ),
     ),
     collection: v.pipe(CollectionName(), v.description('It is made where there is none')),
@@ -39,7 +49,9 @@ export const SourceBody = once(() =>
     prune: v.optional(
       v.pipe(
         v.boolean(),
-        v.description('Whether the documents of a page that answers 404 or 410 are removed'),
+        v.description(
+          'Whether the documents of a page that answers 404 or 410, or of a file that is gone, are removed',
+        ),
       ),
       false,
     ),

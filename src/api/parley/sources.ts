@@ -1,4 +1,4 @@
-/** Registers websites that are read again by themselves, and shows how that goes. */
+/** Registers what is read again by themselves, and shows how that goes. */
 import { requireCollections } from '../../auth/admit'
 import { register, runNow } from '../../sources/register'
 import { getSource, listSources, removeSource } from '../../sources/source'

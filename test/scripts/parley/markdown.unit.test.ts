@@ -1,9 +1,10 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { parsers } from '../../../scripts/parley/read/front-matter.mjs'
 import { readMarkdown } from '../../../scripts/parley/read/markdown.mjs'
 
 const read = (markdown: string, path = 'x/keys.md') => {
-  const content = readMarkdown(markdown, path)
+  const content = readMarkdown(markdown, path, parsers)
   if (!('article' in content)) throw new Error('No article')
   return content.article
 }
@@ -211,8 +212,25 @@ test.each([
     undefined,
   ],
   ['YAML with a number', '---\ntitle: 2024\n---\nText.', '2024', undefined],
-])('front matter is read: %s', (_, page, title, tags) => {
-  expect(read(page)).toEqual({ title, text: 'Text.', ...(tags && { tags }) })
+  [
+    'lists',
+    '---\ntitle: Keys # of an API\ntags:\n  - a b\n  - "c: d"\nkeywords: [e, \'f\']\nsidebar:\n  title: Other\n---\n\nText.',
+    'Keys',
+    ['a b', 'c: d', 'e', 'f'],
+  ],
+])('front matter is read, with parsers and without: %s', (_, page, title, tags) => {
+  for (const own of [parsers, undefined])
+    expect(readMarkdown(page, 'x/keys.md', own)).toEqual({
+      article: { title, text: 'Text.', ...(tags && { tags }) },
+    })
+})
+
+test('a folded description is read, with parsers and without', () => {
+  const page = '---\ntitle: "Keys"\ndescription: >-\n  Who may\n  do what.\n---\n\nText.'
+  for (const own of [parsers, undefined])
+    expect(readMarkdown(page, 'x/keys.md', own)).toEqual({
+      article: { title: 'Keys', text: 'Who may do what.\n\nText.' },
+    })
 })
 
 test.each([

@@ -1,5 +1,6 @@
-/** Websites that the server reads again by itself: how their runs went, and what to do about them. */
+/** Websites, buckets and Git archives that the server reads again by itself: how their runs went, and what to do about them. */
 import { useState } from 'preact/hooks'
+import { nameOf } from '../../../../scripts/parley/import/site.mjs'
 import { go, place, to } from '../address'
 import { mapped, read, send, useAction, useLoaded } from '../api'
 import { Confirm, Dialog } from '../parts/dialog'
@@ -20,6 +21,7 @@ interface Run {
 
 interface Source {
   name: string
+  kind: 'website' | 'bucket' | 'archive'
   url: string
   collection: string
   state: 'waiting' | 'reading'
@@ -28,7 +30,12 @@ interface Source {
   last_run?: Run
 }
 
-const pathOf = ({ name }: Source) => `/sources/${encodeURIComponent(name)}`
+/** What a source is called by its kind. */
+const KINDS = { website: 'Website', bucket: 'Bucket', archive: 'Git archive' }
+/** What a run counts. */
+const PIECES = { website: 'page', bucket: 'file', archive: 'file' } as const
+
+const pathOf = ({ name }: Pick<Source, 'name'>) => `/sources/${encodeURIComponent(name)}`
 
 export default function Sources() {
   const list = useLoaded('sources', (signal) => read<{ sources: Source[] }>('/sources', signal))
@@ -36,12 +43,12 @@ export default function Sources() {
   return (
     <ListPage
       title="Sources"
-      lead="Websites that are read again by themselves. Only pages that changed are imported."
+      lead="Websites, buckets and Git archives that are read again by themselves. Only what changed is imported."
       list={mapped(list, ({ sources }) => sources)}
       empty={{
         icon: 'again',
         title: 'No sources yet',
-        text: 'Register a website, and its collection stays up to date.',
+        text: 'Register a website, a bucket or a Git archive, and its collection stays up to date.',
       }}
       action={
         <a class="button primary" href={to(['sources'], { new: '1' })}>
@@ -55,8 +62,8 @@ export default function Sources() {
           name={each.name}
           about={
             <>
-              {each.url} into <a href={to(['collections', each.collection])}>{each.collection}</a> ·{' '}
-              {told(each)}
+              {KINDS[each.kind]} {each.url} into{' '}
+              <a href={to(['collections', each.collection])}>{each.collection}</a> · {told(each)}
             </>
           }
           called={`the source ${each.name}`}
@@ -93,11 +100,11 @@ export default function Sources() {
   )
 }
 
-function told({ state, run, last_run: last, next_run_at: next }: Source): string {
+function told({ kind, state, run, last_run: last, next_run_at: next }: Source): string {
   const shown = state === 'reading' && run ? run : last
   if (!shown) return 'not read yet'
   const { pages, changed, gone } = shown
-  const parts = [many(pages, 'page'), `${changed} changed`, ...(gone > 0 ? [`${gone} gone`] : [])]
+  const parts = [many(pages, PIECES[kind]), `${changed} changed`, ...(gone > 0 ? [`${gone} gone`] : [])]
   return `${parts.join(', ')} ${ago(shown.started_at)}${state === 'waiting' ? ` · again ${when(next)}` : ''}`
 }
 
@@ -137,10 +144,11 @@ function ReadNow({ source, done }: { source: Source; done: () => void }) {
 function NewSource({ close }: { close: () => void }) {
   const [url, setUrl] = useState('')
   const [collection, setCollection] = useState('')
+  const [base, setBase] = useState('')
   const [prune, setPrune] = useState(true)
   const { busy, error, start } = useAction(async (_: Event) => {
-    const { hostname } = new URL(url)
-    await send('PUT', `/sources/${encodeURIComponent(hostname)}`, { url, collection, prune })
+    const body = { url, collection, prune, ...(base !== '' && { base_url: base }) }
+    await send('PUT', pathOf({ name: nameOf(url) }), body)
     close()
   })
   return (
@@ -148,7 +156,7 @@ function NewSource({ close }: { close: () => void }) {
       <form class="dialog-body form" onSubmit={start} autocomplete="off">
         <div>
           <label class="field-label" for="source-url">
-            Address of the website
+            Address
           </label>
           <input
             id="source-url"
@@ -156,9 +164,15 @@ function NewSource({ close }: { close: () => void }) {
             type="url"
             required
             placeholder="https://docs.example.com/"
+            aria-describedby="source-kinds"
             value={url}
             onInput={(event) => setUrl(event.currentTarget.value)}
           />
+          <p class="hint" id="source-kinds">
+            A website, a sitemap or a feed. Or a Git archive,
+            https://github.com/OWNER/REPO/archive/refs/heads/main.tar.gz, with #FOLDER for a part of it. Or a
+            bucket of R2, r2://NAME/FOLDER/.
+          </p>
         </div>
         <div>
           <label class="field-label" for="source-collection">
@@ -173,13 +187,28 @@ function NewSource({ close }: { close: () => void }) {
             onInput={(event) => setCollection(event.currentTarget.value)}
           />
         </div>
+        {/^r2:|\.(?:tar\.gz|tgz)(?:#|$)/i.test(url) && (
+          <div>
+            <label class="field-label" for="source-base">
+              Where its files are read on the web
+            </label>
+            <input
+              id="source-base"
+              class="input"
+              type="url"
+              placeholder="optional, such as https://docs.example.com/"
+              value={base}
+              onInput={(event) => setBase(event.currentTarget.value)}
+            />
+          </div>
+        )}
         <label class="check">
           <input
             type="checkbox"
             checked={prune}
             onChange={(event) => setPrune(event.currentTarget.checked)}
           />
-          Remove pages that are gone
+          Remove what is gone
         </label>
         {error && <Problem error={error} />}
         <div class="dialog-foot">

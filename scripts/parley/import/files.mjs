@@ -1,0 +1,78 @@
+/** Files of a bucket or a Git archive, as the Worker reads them again (src/sources): by their paths, and without a disk. */
+import { createTarDecoder } from 'modern-tar'
+import { textArticle } from '../read/article.mjs'
+import { readHtml } from '../read/html.mjs'
+import { readMarkdown } from '../read/markdown.mjs'
+import { isLeftOut } from './left-out.mjs'
+import { unpacked } from './unpack.mjs'
+
+/** @typedef {import('../read/article.mjs').Content} Content */
+
+/** Bytes of an archive when it is unpacked, and what it may hold. A small file can unpack to more than any machine has. */
+const LONGEST_ARCHIVE = 512 << 20
+const MOST_ENTRIES = 200_000
+
+/** @type {Record<string, (text: string, path: string) => Content>} */
+const READERS = {
+  md: readMarkdown,
+  mdx: readMarkdown,
+  markdown: readMarkdown,
+  html: readHtml,
+  htm: readHtml,
+  txt: (text, path) => ({ article: textArticle(text.trim(), path) }),
+  text: (text, path) => ({ article: textArticle(text.trim(), path) }),
+}
+
+/** What people write documents in that a Worker does not read. Data of programs, such as JSON, is none. */
+const ELSEWHERE = new Set('rst adoc asciidoc ipynb pdf docx pptx xlsx epub csv tsv'.split(' '))
+
+/** @param {string} path */
+const endingOf = (path) => /[^/]\.([^./]+)$/.exec(path)?.[1]?.toLowerCase() ?? ''
+
+/**
+ * What becomes of a file: it is read, left out with an error that says why, or without a word, as hidden ones and programs are.
+ * @param {string} path
+ * @returns {{ isRead: boolean, error?: string }}
+ */
+export function fateOf(path) {
+  const names = path.split('/')
+  if (names.some((name) => name === '..'))
+    return { isRead: false, error: 'has a path that leads out of its folder' }
+  if (names.some((name, at) => name === '' || isLeftOut(name, at < names.length - 1)))
+    return { isRead: false }
+  const ending = endingOf(path)
+  if (ELSEWHERE.has(ending)) return { isRead: false, error: 'is of a kind that `parley import` reads' }
+  return { isRead: Object.hasOwn(READERS, ending) }
+}
+
+/** @param {string} text @param {string} path one that is read (`fateOf`) @returns {Content} */
+export const readFile = (text, path) => /** @type {any} */ (READERS[endingOf(path)])(text, path)
+
+/**
+ * The files of a gzipped tar archive that are wanted, one after the other, as it comes. A folder that holds all of it, as GitHub's and GitLab's archives
+ * have one, is no part of their paths.
+ * @param {ReadableStream<Uint8Array>} packed
+ * @param {(path: string, size: number) => boolean} wants
+ * @returns {AsyncGenerator<{ path: string, bytes: Uint8Array }>}
+ * @throws Error for what is no archive, is cut off, or holds more than an archive may
+ */
+export async function* filesInArchive(packed, wants) {
+  const tar = unpacked(packed, LONGEST_ARCHIVE).pipeThrough(createTarDecoder({ strict: true }))
+  let entries = 0
+  let folder = ''
+  for await (const { header, body } of /** @type {AsyncIterable<import('modern-tar').ParsedTarEntry>} */ (
+    /** @type {unknown} */ (tar)
+  )) {
+    entries += 1
+    if (entries > MOST_ENTRIES) throw new Error(`the archive has more than ${MOST_ENTRIES} entries`)
+    const { name, size, type } = header
+    if (entries === 1 && type === 'directory' && /^[^/]+\/?$/.test(name)) folder = name.replace(/\/?$/, '/')
+    const path = name.startsWith(folder) ? name.slice(folder.length) : name
+    // Links name what is elsewhere in the archive, or nowhere.
+    if (type !== 'file' || !wants(path, size)) {
+      await body.cancel()
+      continue
+    }
+    yield { path, bytes: new Uint8Array(await new Response(body).arrayBuffer()) }
+  }
+}
