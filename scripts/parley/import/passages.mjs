@@ -201,8 +201,28 @@ function unitsOf(text) {
  */
 function blocksOf(text) {
   const runs = text.split(/\n[ \t]*\n/)
-  if (runs.some((run) => run.length > LONGEST_PARSED) || text.length > LONGEST_PARSED * 16)
-    return runs.map((source) => ({ type: 'paragraph', source, parts: cutText(source) }))
+  if (text.length > LONGEST_PARSED * 16) return runs.map(unparsed)
+  /** @type {ReturnType<typeof blocksOf>} */
+  const blocks = []
+  let from = 0
+  for (const [at, run] of runs.entries()) {
+    if (run.length <= LONGEST_PARSED) continue
+    blocks.push(...parsed(runs.slice(from, at).join('\n\n')), unparsed(run))
+    from = at + 1
+  }
+  return [...blocks, ...parsed(runs.slice(from).join('\n\n'))]
+}
+
+/** What lines without a blank one are, by those that they begin with. @param {string} source @returns {{ type: string, source: string, parts: string[] }} */
+function unparsed(source) {
+  const [first = '', second = ''] = source.split('\n', 2)
+  const isTable = first.includes('|') && second.includes('-') && /^[ \t|:-]+$/.test(second)
+  const type = isTable ? 'table' : /^[ \t]*(?:`{3,}|~{3,})/.test(first) ? 'code' : 'paragraph'
+  return { type, source, parts: partsOf({ type }, source, 0) }
+}
+
+/** @param {string} text @returns {{ type: string, source: string, parts: string[] }[]} */
+function parsed(text) {
   return parser.parse(text).children.flatMap((/** @type {any} */ node) => {
     const [start, end] = [node.position.start.offset, node.position.end.offset]
     const source = text.slice(start, end)

@@ -16,6 +16,10 @@ const INLINE_CODE = /(?<![`\\])(`+)(?!`)(?:[^\n]*?[^`\n])??\1(?!`)/g
 /** Notes by the names that generators have for them. */
 const NOTE =
   /^(?:note|tip|info|warning|danger|caution|important|hint|attention|error|success|question|faq|example|abstract|seealso|admonition|todo|bug|failure|quote|details|dropdown|deprecated|versionadded|versionchanged)$/i
+/** Components that are notes, and the attributes that say of which kind. */
+const NOTE_TAG =
+  /^(?:note|tip|info|warning|danger|caution|important|callout|admonition|alert|aside|banner|notice|message)$/i
+const KINDS = ['type', 'kind', 'variant', 'severity', 'level', 'intent']
 /** Attributes of components whose words people read. */
 const WORDS =
   /^(?:title|label|heading|header|headline|summary|caption|question|description|text|alt|tooltip|packages?|commands?|code)$/i
@@ -261,6 +265,7 @@ function withoutTags(text, isMdx) {
         if (!end && !tag.isEmpty && tag.labels.length > 0) around.push({ name, labels: tag.labels })
         else if (!end && words === '' && PART.test(name)) words = around.at(-1)?.labels.shift() ?? ''
         // A sign in a table says yes or no.
+        if (words === '' && !end && !tag.isEmpty && isBlock) words = noteOf(name, tag.attributes)
         if (words === '' && tag.isEmpty && tag.attributes.size === 0 && /^[ \t>]*\|/.test(line)) words = name
         const points = tag.isEmpty ? tag.labels.map((label) => `- ${label}`).join('\n') : ''
         const lists = [points, ...tag.lists]
@@ -343,6 +348,13 @@ const wordsOf = (name, attributes) =>
     .filter(([key, value]) => value.trim() !== '' && (WORDS.test(key) || FIELD.test(name)))
     .map(([, value]) => value.trim())
     .join(', ')
+
+/** What a note without a title is called: by its attribute, else by its name. @param {string} name @param {Map<string, string>} attributes */
+function noteOf(name, attributes) {
+  if (!NOTE_TAG.test(name)) return ''
+  const kind = KINDS.map((each) => attributes.get(each) ?? '').find((each) => NOTE.test(each)) ?? name
+  return NOTE.test(kind) ? called(kind) : ''
+}
 
 /** A string of one line, a brace, or anything else. */
 const BRACE = /(["'])(?:\\.|(?!\1)[^\\\n])*\1|[{}]/g

@@ -246,6 +246,11 @@ test.each([
     '**Plug in**\n\nUse the red cable.\n\n**limit, int**',
   ],
   [
+    'a note, with its kind',
+    '<Note type="warning">\nIt is hot.\n</Note>\n\n<Warning>\nSo is this.\n</Warning>\n\n<Callout type="danger" title="Fire">\nRun.\n</Callout>\n\n<Callout type="outline">\nA box.\n</Callout>',
+    '**Warning**\n\nIt is hot.\n\n**Warning**\n\nSo is this.\n\n**Fire**\n\nRun.\n\nA box.',
+  ],
+  [
     'an indent, code in it too',
     '<Tabs>\n  <TabItem label="X">\n    Inner.\n\n    ```sh\n    a\n      b\n    ```\n  </TabItem>\n</Tabs>',
     '**X**\n\nInner.\n\n```sh\na\n  b\n```',

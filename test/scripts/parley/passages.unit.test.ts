@@ -171,6 +171,24 @@ const block = fc.oneof(
   fc.string({ maxLength: 4_000 }),
 )
 
+test('a table and code that are too long to parse keep their heads, and what stands around them stays as it is', () => {
+  const row = (of: (at: number) => string) =>
+    `| ${Array.from({ length: 30 }, (_, at) => of(at)).join(' | ')} |`
+  const head = [row((at) => `Column ${at}`), row(() => '---')]
+  const rows = Array.from({ length: 2_000 }, (_, at) => row((column) => `${at}-${column}`))
+  const lines = Array.from({ length: 6_000 }, (_, at) => `echo line ${at}`)
+  const list = '- one\n- two'
+  const page = `${list}\n\n${[...head, ...rows].join('\n')}\n\n\`\`\`sh\n${lines.join('\n')}\n\`\`\`\n\nThe end.`
+  const passages = passagesOf(page).map(({ text }) => text)
+  expect(passages[0]?.startsWith(list)).toBe(true)
+  const tables = passages.filter((text) => /^\| \d/m.test(text))
+  expect(tables.every((text) => text.includes(head.join('\n')))).toBe(true)
+  const said = new Set(passages.flatMap((text) => text.split('\n')))
+  expect([...rows, ...lines].filter((line) => !said.has(line))).toEqual([])
+  const code = passages.filter((text) => text.includes('echo line'))
+  expect(code.every((text) => text.includes('```sh\n') && /\n```(?:\n|$)/.test(text))).toBe(true)
+})
+
 test('no word is lost, none is said twice, and no passage is long, whatever the page', () => {
   const words = (text: string) => text.match(/[\p{L}\p{N}]+/gu) ?? []
   fc.assert(
