@@ -245,7 +245,7 @@ test('a website is registered, read until its run has ended, and removed', async
     return source({})
   })
   await openTab(server, '/sources?new=1')
-  await type(await screen.findByLabelText('Address of the website'), 'https://site.example/')
+  await type(await screen.findByLabelText('Address'), 'https://site.example/')
   await type(screen.getByRole('textbox', { name: 'Collection' }), 'site')
   await expectSound('new source')
   await click(await button('Register'))

@@ -286,6 +286,7 @@ export const run = (more: object) => ({
 /** A website that is read again by itself. */
 export const source = (more: object) => ({
   name: 'site.example',
+  kind: 'website',
   url: 'https://site.example/',
   collection: 'site',
   every_minutes: 1_440,
