@@ -2,6 +2,7 @@
  * `npm run first-account -- --url ADDRESS --key KEY`: the hour on a new account that a program can do: questions, an import, sleeps, updates
  * in the middle of an answer, a restore. It writes a report of times and failures. What it makes it removes again.
  */
+import './installed.mjs'
 import { spawn } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

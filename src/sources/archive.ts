@@ -23,7 +23,7 @@ export class Archive extends Files implements Origin {
   /** @param storage where files wait; without it only the first one can be read */
   constructor(env: Cloudflare.Env, place: FilesPlace, use: Reader, storage?: DurableObjectStorage) {
     const { origin, pathname, hash } = new URL(place.url)
-    const folder = decodeURIComponent(hash.slice(1)).replace(/^\/+|\/+$/g, '')
+    const folder = decodeURIComponent(hash.slice(1)).split('/').filter(Boolean).join('/')
     const root = `${origin}${pathname.replace(ARCHIVE, '')}/`
     super(place, use, folder === '' ? root : `${root}${use.encodePath(folder)}/`)
     this.#env = env

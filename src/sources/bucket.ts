@@ -68,7 +68,7 @@ export class Bucket extends Files implements Origin {
   /** A bucket's objects are served by their names. */
   protected shown(path: string): string | undefined {
     const base = this.place.base_url
-    return base && `${base.replace(/\/+$/, '')}/${this.use.encodePath(path)}`
+    return base && `${base.endsWith('/') ? base : `${base}/`}${this.use.encodePath(path)}`
   }
 
   #objects(cursor?: string): Promise<R2Objects> {

@@ -389,7 +389,7 @@ test('a website is registered, read by the server itself, shown and removed', as
       gone: 1,
     })
     expect((await exported(into)).map(({ title }) => title)).toEqual(['Gouda'])
-    expect((await parley('source', 'list')).out).toContain(`${into}  ${address} into ${into}`)
+    expect((await parley('source', 'list')).out).toContain(`${into}  website ${address} into ${into}`)
     expect((await parley('source', 'remove', into)).code).toBe(0)
     expect((await parley('source', 'run', into)).err).toContain(`There is no source`)
   } finally {
