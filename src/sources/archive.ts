@@ -3,6 +3,7 @@
  * with `#docs` behind it the files of that folder. It is read once in a run, as it comes: files that changed wait in the source's object
  * until a step reads them.
  */
+import { ApiError } from '../errors'
 import type { Egress } from '../models/egress'
 import { followed } from './fetch-page'
 import { Files, type FilesPlace } from './files'
@@ -20,10 +21,10 @@ export class Archive extends Files implements Origin {
   readonly #folder: string
   readonly #staged: Staged | undefined
 
-  /** @param storage where files wait; without it only the first one can be read */
+  /** @param storage where files wait; without it only the first one can be read @throws ApiError 400 for a folder that is none */
   constructor(env: Cloudflare.Env, place: FilesPlace, use: Reader, storage?: DurableObjectStorage) {
     const { origin, pathname, hash } = new URL(place.url)
-    const folder = decodeURIComponent(hash.slice(1)).split('/').filter(Boolean).join('/')
+    const folder = folderIn(hash)
     const root = `${origin}${pathname.replace(ARCHIVE, '')}/`
     super(place, use, folder === '' ? root : `${root}${use.encodePath(folder)}/`)
     this.#env = env
@@ -96,6 +97,15 @@ export class Archive extends Files implements Origin {
       const path = within(name)!
       yield { url: this.addressOf(path), path, bytes }
     }
+  }
+}
+
+/** The folder that the fragment of an address names; '' for none. @throws ApiError 400 */
+function folderIn(hash: string): string {
+  try {
+    return decodeURIComponent(hash.slice(1)).split('/').filter(Boolean).join('/')
+  } catch {
+    throw new ApiError(400, `\`${hash}\` names no folder: write a percent sign in it as %25.`)
   }
 }
 

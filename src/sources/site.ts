@@ -11,6 +11,9 @@ const REQUESTS_A_STEP = 40
 /** Pause between two requests, unless robots.txt asks for a longer one. */
 const PAUSE_MS = 200
 
+/** What of a source says where its pages are. */
+type SitePlace = Pick<Source, 'url' | 'max_pages'>
+
 export class Site implements Origin {
   #requests = 0
   #next = 0
@@ -18,10 +21,10 @@ export class Site implements Origin {
   #rules!: Rules
   #belongs!: (url: string) => boolean
   readonly #env: Cloudflare.Env
-  readonly #source: Pick<Source, 'url'>
+  readonly #source: SitePlace
   readonly #reader: Reader
 
-  constructor(env: Cloudflare.Env, source: Pick<Source, 'url'>, use: Reader) {
+  constructor(env: Cloudflare.Env, source: SitePlace, use: Reader) {
     this.#env = env
     this.#source = source
     this.#reader = use
@@ -38,14 +41,22 @@ export class Site implements Origin {
   /** What sitemaps or a feed list, else the start, and every page that is known. */
   async list(left: Pages | undefined): Promise<Listed> {
     const { normal, listedPages } = this.#reader
-    const { url } = this.#source
+    const { url, max_pages: most } = this.#source
     const { pages: found, isList: is_list } = await listedPages(url, this.#rules, this.#get)
     this.#bound(is_list)
     const listed = found.flatMap((each) => normal(each) ?? []).filter(this.#belongs)
     const first = listed.length > 0 ? listed : [normal(url)!].filter(this.#belongs)
     if (first.length === 0) throw new ApiError(403, 'robots.txt does not allow it')
-    const queue = [...new Set([...first, ...Object.keys(left?.known ?? {})])]
-    return { queue, unchanged: 0, failures: [], follows: listed.length === 0, is_list }
+    const all = [...new Set([...first, ...Object.keys(left?.known ?? {})])]
+    const past = all[most]
+    const error = `is past the ${most} pages of \`max_pages\`, with all that follow`
+    return {
+      queue: all.slice(0, most),
+      unchanged: 0,
+      failures: past === undefined ? [] : [{ url: past, error }],
+      follows: listed.length === 0,
+      is_list,
+    }
   }
 
   isSpent(): boolean {

@@ -204,6 +204,11 @@ test('an archive that is none, breaks off, is too large or leads elsewhere is to
   ])
 })
 
+test('a folder that is none is refused', async () => {
+  const { status, json } = await add({ url: `${ARCHIVE}#50%` })
+  expect([status, json.message]).toEqual([400, '`#50%` names no folder: write a percent sign in it as %25.'])
+})
+
 test('files past `max_pages` are told of', async () => {
   await archive({
     'a.md': '# A\n\nOne.',

@@ -195,6 +195,20 @@ test('a site is read by its links, then only what changed; what is gone goes whe
   expect(await ids()).toEqual(['site.example/docs/'])
 })
 
+test('of a sitemap no more pages are read than `max_pages`, and the rest is told of', async () => {
+  const names = Array.from({ length: 30 }, (_, n) => `/docs/p${n}`)
+  pages = {
+    ...Object.fromEntries(names.map((name) => [name, page(name)])),
+    '/sitemap.xml': `<urlset>${names.map((name) => `<url><loc>${SITE}${name}</loc></url>`).join('')}</urlset>`,
+  }
+  await add({ max_pages: 3 })
+  expect(await read()).toMatchObject({
+    changed: 3,
+    failures: [{ url: `${SITE}/docs/p3`, error: 'is past the 3 pages of `max_pages`, with all that follow' }],
+  })
+  expect(paths().every((path) => /p[0-2]$/.test(path))).toBe(true)
+})
+
 test('a site with a sitemap is read in steps, as its robots.txt allows, and left alone while it is busy', async () => {
   const names = Array.from({ length: 45 }, (_, at) => `/docs/${at}`)
   const busy: Reply = { status: 429, headers: { 'retry-after': '30' } }
