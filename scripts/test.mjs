@@ -49,8 +49,8 @@ const run = (script, args, { env = {}, isBeside = false } = {}) =>
 
 const isAll = process.argv.includes('--all')
 const args = process.argv.slice(2).filter((argument) => argument !== '--all')
-/** With more failed files than this, the code is at fault and not the load. */
-const MOST_REPEATED = 3
+/** How many failed files may run again. With more, the code is at fault and not the load. */
+const MOST_REPEATED = 1
 
 /** Options whose value may be an argument of its own. */
 const WITH_VALUE = ['-t', '--testNamePattern', '--project']

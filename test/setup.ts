@@ -3,7 +3,7 @@
  * do. So each begins as in a workerd of its own: D1 is empty, no object is in memory, no cache of rows holds any, and
  * the bindings are those of the configuration.
  */
-import { abortAllDurableObjects, applyD1Migrations, reset } from 'cloudflare:test'
+import { applyD1Migrations, reset } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { vi } from 'vitest'
 import { RowCache } from '../src/db/row-cache'
@@ -69,8 +69,8 @@ vi.restoreAllMocks()
 for (const name of Object.keys(env)) if (!(name in bindings)) Reflect.deleteProperty(env, name)
 Object.assign(env, bindings)
 for (const cache of caches) cache.clear()
-await abortAllDurableObjects()
-// Otherwise the alarms of objects that other files left behind would still ring.
+// Ends all objects and deletes their storage, so their alarms do not ring either. Only what is in memory is deleted:
+// after `abortAllDurableObjects()` nothing would be.
 await reset()
 await dropTables()
 await applyD1Migrations(env.DB, env.TEST_MIGRATIONS)
