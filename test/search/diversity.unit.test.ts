@@ -1,7 +1,7 @@
 /** Maximal marginal relevance: the order of hits that differ, and what a curation may ask of it. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { parseLambda } from '../../src/search/request/diversity'
+import { parameter } from '../../src/search/request/parameters'
 import { marginalRelevance } from '../../src/search/run/diversity'
 import { diversityOf } from '../../src/search/sets/diversity'
 
@@ -121,11 +121,10 @@ describe('the property `diversity`', () => {
   })
 
   test('`diversity_lambda` is a number between 0 and 1', () => {
-    expect([parseLambda(), parseLambda(''), parseLambda('0'), parseLambda('0.25'), parseLambda('1')]).toEqual(
-      [0.5, 0.5, 0, 0.25, 1],
-    )
+    const lambda = (text: string) => parameter({ diversity_lambda: text }, 'diversity_lambda')
+    expect(['', '0', '0.25', '1'].map(lambda)).toEqual([0.5, 0, 0.25, 1])
     for (const wrong of ['a', '-0.1', '1.5', 'NaN', '0.5x']) {
-      expect(() => parseLambda(wrong)).toThrow('`diversity_lambda` must be a number between 0 and 1')
+      expect(() => lambda(wrong)).toThrow('`diversity_lambda` must be a number between 0 and 1')
     }
   })
 })

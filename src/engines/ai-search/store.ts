@@ -8,7 +8,7 @@ import * as v from 'valibot'
 import { ApiError, attempt, coded, collectionGone, type Outcome } from '../../errors'
 import { once } from '../../lib/once'
 import { project } from '../../search/documents/projection'
-import { unsigned } from '../../search/request/texts'
+import { unsigned } from '../../search/request/parameters'
 import { hasJoins } from '../../search/run/joins'
 import type {
   CollectionSchema,

@@ -36,15 +36,6 @@ interface Paged {
   diversity: DiversityRequest
 }
 
-const DEFAULT_LAMBDA = '0.5'
-
-/** @throws ApiError 400 */
-export function parseLambda(text = ''): number {
-  const lambda = Number(text.trim() || DEFAULT_LAMBDA)
-  if (lambda >= 0 && lambda <= 1) return lambda
-  throw new ApiError(400, 'Parameter `diversity_lambda` must be a number between 0 and 1.')
-}
-
 /**
  * The request, widened to find all hits that are diversified.
  * @throws ApiError 400 if the fields of the curation cannot be compared, or the search groups its hits

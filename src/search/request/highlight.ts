@@ -2,7 +2,7 @@
 import { isDynamic } from '../schema/field'
 import { isString, type StoredSchema } from '../schema/layout'
 import type { SearchParameters } from '../types'
-import { list } from './texts'
+import { parameter } from './parameters'
 
 export interface HighlightOptions {
   /** undefined: the string fields of query_by */
@@ -17,22 +17,18 @@ export interface HighlightOptions {
   v1: boolean
 }
 
-/** @param numbers as the request has them */
-export function parseHighlight(
-  params: SearchParameters,
-  numbers: Pick<HighlightOptions, 'affixTokens' | 'snippetThreshold'>,
-  schema: StoredSchema,
-): HighlightOptions {
-  const named = withStars(list(params.highlight_fields), schema)
-  const full = withStars(list(params.highlight_full_fields), schema)
+/** @throws ApiError 400 */
+export function parseHighlight(params: SearchParameters, schema: StoredSchema): HighlightOptions {
+  const named = withStars(parameter(params, 'highlight_fields'), schema)
+  const full = withStars(parameter(params, 'highlight_full_fields'), schema)
   return {
     fields: !params.highlight_fields ? undefined : named[0] === 'none' ? [] : named,
     fullFields: full[0] === 'none' ? [] : full,
     startTag: params.highlight_start_tag ?? '<mark>',
     endTag: params.highlight_end_tag ?? '</mark>',
-    affixTokens: numbers.affixTokens,
-    snippetThreshold: numbers.snippetThreshold,
-    v1: params.enable_highlight_v1 !== 'false',
+    affixTokens: parameter(params, 'highlight_affix_num_tokens'),
+    snippetThreshold: parameter(params, 'snippet_threshold'),
+    v1: parameter(params, 'enable_highlight_v1'),
   }
 }
 

@@ -1,9 +1,9 @@
 /** `validate_field_names=false`: a search ignores fields that the schema lacks, instead of refusing them. */
 import { withoutUnknown } from '../filter/parse'
-import { splitOutside } from '../fragment'
 import { findField } from '../schema/find-field'
 import type { StoredSchema } from '../schema/layout'
 import type { SearchParameters } from '../types'
+import { list, parameter } from './parameters'
 
 /** Parameters that have one value for each field of query_by. */
 const BY_FIELD = ['query_by_weights', 'prefix', 'num_typos', 'infix']
@@ -11,14 +11,12 @@ const BY_FIELD = ['query_by_weights', 'prefix', 'num_typos', 'infix']
 /** The filter that no document passes. */
 const NOTHING = 'id:[]'
 
-const list = (text = ''): string[] => splitOutside(text, ',').filter((part) => part !== '')
-
 /**
  * The parameters without the names of unknown fields. As in Typesense, a filter on an unknown field matches nothing. A
  * search that has no field left to search or to group by finds nothing. sort_by is always checked.
  */
 export function withKnownFields(params: SearchParameters, schema: StoredSchema): SearchParameters {
-  if (params.validate_field_names !== 'false') return params
+  if (parameter(params, 'validate_field_names')) return params
   const isKnown = (name: string): boolean =>
     name === 'id' ||
     name.startsWith('$') ||

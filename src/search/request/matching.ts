@@ -1,6 +1,6 @@
-/** The parameters that say how words have to match and how matches are compared. */
-import { ApiError, detailed } from '../../errors'
-import type { Field, SearchParameters } from '../types'
+/** The fields that words are searched in, with their weights, and how their matches are compared. */
+import type { Field } from '../types'
+import type { ValueOf } from './parameters'
 
 /** A string field of query_by. */
 export interface QueryField {
@@ -15,66 +15,15 @@ export interface QueryField {
   typos: number | undefined
 }
 
-/** From which end words are dropped while too little is found. */
-export interface DropTokensMode {
-  direction: 'right_to_left' | 'left_to_right'
-  /** queries of at most this many words drop words from both ends, however much is found; 0: none do */
-  bothSides: number
-  /** whether the caller chose it */
-  given: boolean
-}
-
 /** How text matches are compared. */
 export interface RankingRules {
-  type: 'max_score' | 'max_weight' | 'sum_score'
+  type: ValueOf<'text_match_type'>
   /** a field that is the query comes first */
   exactMatch: boolean
   /** words near the beginning of a field come first */
   tokenPosition: boolean
   /** among equal matches, one in more fields comes first */
   matchingFields: boolean
-}
-
-/** @throws ApiError 400 */
-export function parseRanking(params: SearchParameters): RankingRules {
-  const type = params.text_match_type || 'max_score'
-  if (type !== 'max_score' && type !== 'max_weight' && type !== 'sum_score') {
-    throw new ApiError(400, 'Parameter `text_match_type` must be `max_score`, `max_weight` or `sum_score`.')
-  }
-  return {
-    type,
-    exactMatch: params.prioritize_exact_match !== 'false',
-    tokenPosition: params.prioritize_token_position === 'true',
-    matchingFields: params.prioritize_num_matching_fields !== 'false',
-  }
-}
-
-/** @throws ApiError 400 */
-export function parseDropTokensMode(text = ''): DropTokensMode {
-  const match = /^(right_to_left|left_to_right|both_sides:(\d{1,3}))?$/.exec(text.trim())
-  if (!match) {
-    throw detailed(
-      400,
-      'Invalid format for drop tokens mode.',
-      'Parameter `drop_tokens_mode` must be `right_to_left`, `left_to_right` or `both_sides:N`.',
-    )
-  }
-  return {
-    direction: match[1] === 'left_to_right' ? 'left_to_right' : 'right_to_left',
-    bothSides: Number(match[2] ?? 0),
-    given: text !== '',
-  }
-}
-
-/** When to also search for words joined into one, or split in two. */
-export type SplitJoin = 'fallback' | 'always' | 'off'
-
-/** @throws ApiError 400 */
-export function parseSplitJoin(text = ''): SplitJoin {
-  if (text === '' || text === 'true' || text === 'fallback') return 'fallback'
-  if (text === 'false' || text === 'off') return 'off'
-  if (text === 'always') return 'always'
-  throw new ApiError(400, 'Parameter `split_join_tokens` must be `fallback`, `always` or `off`.')
 }
 
 const HEAVIEST = 15

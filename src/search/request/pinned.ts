@@ -1,6 +1,6 @@
 /** The grammar of pinned_hits: `id:position, id:position`. */
 import { ApiError } from '../../errors'
-import { splitOutside } from '../fragment'
+import { list } from './parameters'
 
 export interface PinnedHit {
   id: string
@@ -10,8 +10,7 @@ export interface PinnedHit {
 
 /** @throws ApiError 400 */
 export function parsePinned(text: string): PinnedHit[] {
-  const pins = splitOutside(text, ',').filter((pin) => pin !== '')
-  return pins.map((pin) => {
+  return list(text).map((pin) => {
     const match = /^(.+):(\d+)$/.exec(pin)
     if (!match || Number(match[2]) < 1) {
       throw new ApiError(400, 'Pinned hits are not in expected format.')

@@ -5,11 +5,8 @@
 import { ApiError } from '../../errors'
 import type { EmbeddingLimits } from '../../models/embedding-model'
 import {
-  CUTOFF_MS,
   checkLimits,
-  DEFAULT_GROUP_LIMIT,
   MAX_DEPTH,
-  MAX_FACET_VALUES,
   MAX_FACETS,
   MAX_GROUP_FIELDS,
   MAX_GROUPED_HITS,
@@ -23,8 +20,7 @@ import { stemsOf, type TextIndex, WORDS } from '../text/analyzer'
 import type { SynonymRules } from '../text/synonyms'
 import type { TypoRules } from '../text/typo'
 import type { Field, SearchParameters } from '../types'
-import { type DiversityRequest, parseLambda } from './diversity'
-import { parseEmbeddingLimits } from './embedding-limits'
+import type { DiversityRequest } from './diversity'
 import {
   type FacetQuery,
   type FacetRequest,
@@ -35,21 +31,18 @@ import {
 import { type HighlightOptions, parseHighlight } from './highlight'
 import { type InfixRequest, parseInfix } from './infix'
 import { withKnownFields } from './known-fields'
+import { type QueryField, type RankingRules, weighted } from './matching'
 import {
   type DropTokensMode,
-  parseDropTokensMode,
-  parseRanking,
-  parseSplitJoin,
-  type QueryField,
-  type RankingRules,
-  type SplitJoin,
-  weighted,
-} from './matching'
-import { requireSupported } from './parameters'
+  list,
+  type ParameterName,
+  parameter,
+  requireOneForEach,
+  requireSupported,
+  type ValueOf,
+} from './parameters'
 import { type PinnedHit, parsePinned } from './pinned'
 import { parseSort, type SortKey, splitSort } from './sort'
-import { list, unsigned } from './texts'
-import { parsePrefixes, parseTypos } from './typos'
 import { parseVectorQuery, type VectorQuery } from './vector-query'
 
 export type { HighlightOptions }
@@ -83,7 +76,8 @@ export interface SearchRequest {
   dropTokensThreshold: number
   dropTokensMode: DropTokensMode
   typoTokensThreshold: number
-  splitJoin: SplitJoin
+  /** when to also search for words joined into one, or split in two */
+  splitJoin: ValueOf<'split_join_tokens'>
   typos: TypoRules
   /** how text matches are compared */
   ranking: RankingRules
@@ -118,7 +112,7 @@ export function parseRequest(given: SearchParameters, schema: StoredSchema): Sea
   checkLimits(given)
   requireSupported(given)
   const params = withKnownFields(given, schema)
-  const numbers = parseNumbers(params)
+  const value = valuesOf(params)
   const sortBy = splitSort(params.sort_by ?? '')
   const q = params.q ?? (params.vector_query === undefined ? undefined : '*')
   if (q === undefined) throw new ApiError(400, 'Parameter `q` is required.')
@@ -126,17 +120,21 @@ export function parseRequest(given: SearchParameters, schema: StoredSchema): Sea
   if (q !== '*' && queryBy.length === 0 && params.vector_query === undefined) {
     throw new ApiError(400, 'No search fields specified for the query.')
   }
-  const weights = parseWeights(params, queryBy.length)
-  const groupBy = parseGroupBy(params, numbers.groupLimit)
-  const { each: typosOfFields, ...typos } = parseTypos(params, queryBy.length)
-  const prefixes = parsePrefixes(params, queryBy.length)
+  const weights = value('query_by_weights')
+  if (weights.length > 0) requireOneForEach('weights', 'query_by_weights', weights, queryBy)
+  const groupLimit = value('group_limit')
+  const groupBy = parseGroupBy(value('group_by'), groupLimit)
+  const typos = value('num_typos')
+  requireOneForEach('values', 'num_typos', typos, queryBy, 1)
+  const prefixes = value('prefix')
+  requireOneForEach('prefix values', 'prefix', prefixes, queryBy, 1)
   const vectorQuery = params.vector_query ? parseVectorQuery(params.vector_query, schema) : undefined
   const { queryFields, embeddingField } = parseQueryBy(schema, {
     q,
     queryBy,
     weights,
     prefixes,
-    typos: typosOfFields,
+    typos: new Set(typos).size > 1 ? typos : [],
     vectorField: vectorQuery?.field.name,
   })
   const infix = parseInfix(
@@ -151,14 +149,8 @@ export function parseRequest(given: SearchParameters, schema: StoredSchema): Sea
     schema,
   )
   requireAtMost('facet_by', facets.length, MAX_FACETS)
-  const facetQuery = parseFacetQuery(params.facet_query ?? '', numbers.facetQueryTypos, facets)
-  if (numbers.maxFacetValues > MAX_FACET_VALUES) {
-    throw new ApiError(
-      400,
-      `Parameter \`max_facet_values\` must be at most ${MAX_FACET_VALUES}. Ask for fewer values, those of a \`facet_query\`.`,
-    )
-  }
-  const page = parsePage(params, numbers, groupBy.length > 0 ? numbers.groupLimit : 1)
+  const facetQuery = parseFacetQuery(params.facet_query ?? '', value('facet_query_num_typos'), facets)
+  const page = parsePage(params, groupBy.length > 0 ? groupLimit : 1)
   const sort = sortBy.length > 0 ? parseSort(sortBy, schema) : undefined
   if (groupBy.length === 0 && sort?.some(({ kind }) => kind === 'group_found')) {
     throw new ApiError(404, 'group_by parameters should not be empty when using sort_by group_found')
@@ -167,60 +159,72 @@ export function parseRequest(given: SearchParameters, schema: StoredSchema): Sea
     q,
     queryFields,
     infix,
-    embeddingLimits: parseEmbeddingLimits(params),
+    embeddingLimits: {
+      timeoutMs: value('remote_embedding_timeout_ms'),
+      attempts: value('remote_embedding_num_tries'),
+    },
     embeddingField,
     vectorQuery,
     filterBy: params.filter_by ?? '',
     sort,
     facets,
     joinedFacets,
-    maxFacetValues: numbers.maxFacetValues,
+    maxFacetValues: value('max_facet_values'),
     facetQuery,
     ...page,
     groupBy,
-    groupLimit: numbers.groupLimit,
-    groupMissingValues: params.group_missing_values !== 'false',
+    groupLimit,
+    groupMissingValues: value('group_missing_values'),
     includeFields: params.include_fields ?? '',
     excludeFields: params.exclude_fields ?? '',
-    highlight: parseHighlight(params, numbers, schema),
-    dropTokensThreshold: numbers.dropTokensThreshold,
-    dropTokensMode: parseDropTokensMode(params.drop_tokens_mode),
-    typoTokensThreshold: numbers.typoTokensThreshold,
-    splitJoin: parseSplitJoin(params.split_join_tokens),
-    typos,
-    ranking: parseRanking(params),
-    rerankHybridMatches: params.rerank_hybrid_matches === 'true',
-    fusion: parseFusion(params.fusion),
-    index: params.match_stems === 'true' ? stemsOf(queryFields.map(({ field }) => field)) : WORDS,
+    highlight: parseHighlight(params, schema),
+    // As documented, an exhaustive search ignores the thresholds.
+    dropTokensThreshold: value('exhaustive_search') ? EXHAUSTIVE : value('drop_tokens_threshold'),
+    dropTokensMode: value('drop_tokens_mode'),
+    typoTokensThreshold: value('exhaustive_search') ? EXHAUSTIVE : value('typo_tokens_threshold'),
+    splitJoin: value('split_join_tokens'),
+    typos: {
+      maxTypos: Math.max(0, ...typos),
+      minLengthOneTypo: value('min_len_1typo'),
+      minLengthTwoTypos: value('min_len_2typo'),
+      withDigits: value('enable_typos_for_alpha_numerical_tokens'),
+      numbers: value('enable_typos_for_numerical_tokens'),
+    },
+    ranking: {
+      type: value('text_match_type'),
+      exactMatch: value('prioritize_exact_match'),
+      tokenPosition: value('prioritize_token_position'),
+      matchingFields: value('prioritize_num_matching_fields'),
+    },
+    rerankHybridMatches: value('rerank_hybrid_matches'),
+    fusion: value('fusion'),
+    index: value('match_stems') ? stemsOf(queryFields.map(({ field }) => field)) : WORDS,
     contextQ: params.context_q ?? '',
     stopwords: (params.stopwords ?? '').split('\n').filter((word) => word !== ''),
     pinnedHits: parsePinned(params.pinned_hits ?? ''),
-    filterPinned: params.filter_curated_hits === 'true',
-    hiddenHits: list(params.hidden_hits),
-    diversity: { lambda: parseLambda(params.diversity_lambda) },
-    cutoffMs: Math.min(CUTOFF_MS, numbers.cutoffMs),
+    filterPinned: value('filter_curated_hits'),
+    hiddenHits: value('hidden_hits'),
+    diversity: { lambda: value('diversity_lambda') },
+    cutoffMs: value('search_cutoff_ms'),
   }
-}
-
-/** @throws ApiError 400 */
-function parseFusion(fusion = 'rank'): SearchRequest['fusion'] {
-  if (fusion === 'rank' || fusion === 'score') return fusion
-  throw new ApiError(400, 'Parameter `fusion` must be `rank` or `score`.')
 }
 
 /** @throws ApiError 422 for a page that is too long, lies too deep, or has too many hits in its groups */
 function parsePage(
   params: SearchParameters,
-  { page, perPage, limitHits }: ReturnType<typeof parseNumbers>,
   groupLimit: number,
 ): Pick<SearchRequest, 'perPage' | 'offset' | 'window'> {
+  const value = valuesOf(params)
+  const [page, limitHits] = [value('page'), value('limit_hits')]
+  const given = params.per_page === undefined ? value('limit') : value('per_page')
+  // As in Typesense, a facet query that asks for no page gets only the counts.
+  const perPage = given ?? (params.facet_query ? 0 : 10)
   if (perPage > MAX_PER_PAGE) {
     throw new ApiError(422, `Only upto ${MAX_PER_PAGE} hits can be fetched per page.`)
   }
-  const given = params.offset ? unsigned('offset', params.offset) : 0
-  const isByOffset = params.page === undefined && given > 0
+  const isByOffset = params.page === undefined && value('offset') > 0
   const number = Math.max(page, 1)
-  const offset = isByOffset ? given : perPage * (number - 1)
+  const offset = isByOffset ? value('offset') : perPage * (number - 1)
   if (offset + perPage > limitHits) {
     throw new ApiError(
       422,
@@ -242,45 +246,13 @@ function parsePage(
   return { perPage, offset, window: isByOffset ? { offset } : { page: number } }
 }
 
-function parseNumbers(params: SearchParameters) {
-  const number = (name: string, otherwise: number): number => {
-    const text = params[name]
-    return text === undefined || text === '' ? otherwise : unsigned(name, text)
-  }
-  // As documented, the thresholds are ignored by an exhaustive search.
-  const enough = (name: string) => (params.exhaustive_search === 'true' ? EXHAUSTIVE : number(name, 1))
-  return {
-    page: number('page', 1),
-    // As in Typesense, a facet query that asks for no page gets only the counts.
-    perPage: number(
-      params.per_page === undefined && params.limit !== undefined ? 'limit' : 'per_page',
-      params.facet_query ? 0 : 10,
-    ),
-    limitHits: number('limit_hits', Number.MAX_SAFE_INTEGER),
-    groupLimit: number('group_limit', DEFAULT_GROUP_LIMIT),
-    maxFacetValues: number('max_facet_values', 10),
-    facetQueryTypos: number('facet_query_num_typos', 2),
-    dropTokensThreshold: enough('drop_tokens_threshold'),
-    typoTokensThreshold: enough('typo_tokens_threshold'),
-    affixTokens: number('highlight_affix_num_tokens', 4),
-    snippetThreshold: number('snippet_threshold', 30),
-    cutoffMs: number('search_cutoff_ms', CUTOFF_MS),
-  }
-}
+/** The values of parameters, by name. */
+const valuesOf =
+  (params: SearchParameters) =>
+  <Name extends ParameterName>(name: Name): ValueOf<Name> =>
+    parameter(params, name)
 
-function parseWeights(params: SearchParameters, fields: number): number[] {
-  const weights = list(params.query_by_weights).map((weight) => unsigned('query_by_weights', weight))
-  if (fields > 0 && weights.length > 0 && weights.length !== fields) {
-    throw new ApiError(
-      400,
-      'Number of weights in `query_by_weights` does not match number of `query_by` fields.',
-    )
-  }
-  return weights
-}
-
-function parseGroupBy(params: SearchParameters, groupLimit: number): string[] {
-  const groupBy = list(params.group_by)
+function parseGroupBy(groupBy: string[], groupLimit: number): string[] {
   if (groupBy.length > 0 && (groupLimit < 1 || groupLimit > MAX_GROUP_LIMIT)) {
     throw new ApiError(400, `Value of \`group_limit\` must be between 1 and ${MAX_GROUP_LIMIT}.`)
   }

@@ -5,19 +5,12 @@
  */
 import { ApiError } from '../../errors'
 import type { Reranker } from '../../models/reranker'
+import { parameter } from '../request/parameters'
 import type { SearchRequest } from '../request/request'
 import { isSearchable } from '../schema/layout'
 import { stringsAt } from '../schema/values'
 import type { Hit, RerankInfo, SearchParameters } from '../types'
 import type { SearchContext } from './context'
-
-/** Hits to rerank: the default, and the most. */
-const DEFAULT_TOP = 30
-const MOST_TOP = 100
-
-/** Milliseconds for the model: the default, and the most. */
-const DEFAULT_BUDGET = 500
-const MOST_BUDGET = 5_000
 
 export interface Reranking {
   /** the model's name */
@@ -49,19 +42,9 @@ export function parseReranking(
   return {
     name,
     model: create(name),
-    top: within(params, 'rerank_top', DEFAULT_TOP, MOST_TOP),
-    budget: within(params, 'rerank_timeout_ms', DEFAULT_BUDGET, MOST_BUDGET),
+    top: parameter(params, 'rerank_top'),
+    budget: parameter(params, 'rerank_timeout_ms'),
   }
-}
-
-function within(params: SearchParameters, name: string, otherwise: number, most: number): number {
-  const text = params[name]
-  if (text === undefined || text === '') return otherwise
-  const value = /^\d{1,10}$/.test(text.trim()) ? Number(text) : 0
-  if (value < 1 || value > most) {
-    throw new ApiError(400, `Parameter \`${name}\` must be an integer between 1 and ${most}.`)
-  }
-  return value
 }
 
 /** The search that finds the page and all hits that are reranked. */

@@ -1,8 +1,8 @@
 /** The synonym sets and curation sets of a search: those that the collection names, and those that the search names. */
 import { ApiError, detailed } from '../../errors'
 import { checkLimits } from '../limits'
+import { list, parameter } from '../request/parameters'
 import { parseRequest, type SearchRequest } from '../request/request'
-import type { StoredSchema } from '../schema/layout'
 import type { Curation } from '../sets/curation'
 import type { Diversity } from '../sets/diversity'
 import type { Synonym } from '../sets/synonym'
@@ -26,14 +26,6 @@ const NONE: NamedSets = { synonyms: [], curations: [], dictionaries: new Map() }
 
 const MOST_TYPOS = 2
 
-const listed = (names = ''): string[] =>
-  names
-    .split(',')
-    .map((name) => name.trim())
-    .filter((name) => name !== '')
-
-const isOff = (value: string | undefined): boolean => value === 'false'
-
 /**
  * Reads the sets of a search. A set that the collection names and that was deleted since is left out: it would take
  * all searches with it.
@@ -41,9 +33,11 @@ const isOff = (value: string | undefined): boolean => value === 'false'
  */
 export async function readNamedSets(context: SearchContext, params: SearchParameters): Promise<NamedSets> {
   const { schema } = context
-  const synonyms = isOff(params.enable_synonyms) ? [] : namesOf(schema.synonym_sets, params.synonym_sets)
-  const withoutCurations = isOff(params.enable_curations) || isOff(params.enable_overrides)
-  const curations = withoutCurations ? [] : namesOf(schema.curation_sets, params.curation_sets)
+  const synonyms = parameter(params, 'enable_synonyms')
+    ? namesOf(schema.synonym_sets, params.synonym_sets)
+    : []
+  const withCurations = parameter(params, 'enable_curations') && parameter(params, 'enable_overrides')
+  const curations = withCurations ? namesOf(schema.curation_sets, params.curation_sets) : []
   if (synonyms.length === 0 && curations.length === 0) return NONE
   const [foundSynonyms, foundCurations] = await Promise.all([
     Promise.all(synonyms.map((set) => required(set, 'Synonym', context.synonymSet(set.name)))),
@@ -75,7 +69,7 @@ interface Named {
 
 function namesOf(own: readonly string[] = [], asked: string | undefined): Named[] {
   if (own.length === 0 && !asked) return []
-  const names = listed(asked)
+  const names = list(asked).map((name) => name.trim())
   return [...new Set([...own, ...names])].map((name) => ({ name, asked: names.includes(name) }))
 }
 
@@ -111,7 +105,7 @@ export async function applyNamedSets(
   if (sets === NONE)
     return {
       params: given,
-      request: parsed(context, given, parseOnce),
+      request: parseRequest(given, context.schema),
       metadata: undefined,
       diversity: undefined,
     }
@@ -121,7 +115,7 @@ export async function applyNamedSets(
   const lists = { synonyms: synonyms?.(WORDS, schema, ''), dictionaries: sets.dictionaries }
   const curated = await preparing((pace) => curate(context, given, sets.curations, lists, pace))
   const { params, pins, hidden, filtersPins, metadata, diversity } = curated
-  const request = parsed(context, params)
+  const request = parseRequest(params, schema)
   const pinned = new Set(request.pinnedHits.map(({ id }) => id))
   for (const pin of pins) {
     if (!pinned.has(pin.id)) request.pinnedHits.push(pin)
@@ -134,35 +128,6 @@ export async function applyNamedSets(
     request.synonyms = synonyms(request.index, rulesOf(schema, field), field?.locale ?? '')
   }
   return { params, request, metadata, diversity }
-}
-
-/** Parsed requests of a schema by all parameters but `q`, which differ little between searches. Nobody may change them. */
-const requests = new WeakMap<StoredSchema, Map<string, SearchRequest>>()
-const MOST_REQUESTS = 32
-/** Characters of parameters that are kept, and of `q`, which needs no check then. */
-const LONGEST_KEPT = 1_000
-/** With these the request depends on the time or on `q`. */
-const VARIES = /_rand|vector_query|validate_field_names/
-
-function parseOnce(params: SearchParameters, schema: StoredSchema): SearchRequest {
-  const { q, ...others } = params
-  const key = JSON.stringify(others)
-  if (q === undefined || q === '*' || q.length + key.length > LONGEST_KEPT || VARIES.test(key)) {
-    return parseRequest(params, schema)
-  }
-  const known = requests.get(schema) ?? new Map<string, SearchRequest>()
-  requests.set(schema, known)
-  let request = known.get(key)
-  if (request === undefined) {
-    request = parseRequest(params, schema)
-    if (known.size >= MOST_REQUESTS) known.clear()
-    known.set(key, request)
-  }
-  return { ...request, q }
-}
-
-function parsed(context: SearchContext, params: SearchParameters, parse = parseRequest): SearchRequest {
-  return parse(params, context.schema)
 }
 
 type Rules = (index: TextIndex, tokens: TokenRules, locale: string) => SynonymRules
@@ -181,9 +146,9 @@ function synonymRules(params: SearchParameters, sets: NamedSets['synonyms']): Ru
     indexes: sets.map((set) => indexOf(set, index, tokens)),
     form: analyzerOf(index, tokens).form,
     locale,
-    prefix: params.synonym_prefix === 'true',
+    prefix: parameter(params, 'synonym_prefix'),
     typos,
-    demotes: params.demote_synonym_match === 'true',
+    demotes: parameter(params, 'demote_synonym_match'),
   })
 }
 
