@@ -3,7 +3,8 @@
  * marks go, the words in them stay, and code stays as it is. Nothing is refused: what is none of them is text.
  */
 
-import { literalOf, markdownList } from './mdx-values.mjs'
+import { Expressions, withoutModules } from './mdx-modules.mjs'
+import { asText, isTexts, markdownList } from './mdx-values.mjs'
 
 /** Code is set aside as a sign of the private use area, its number, and another one. */
 const [OPEN, CLOSE] = ['\uE000', '\uE001']
@@ -25,15 +26,18 @@ const WORDS =
   /^(?:title|label|heading|header|headline|summary|caption|question|description|text|alt|tooltip|packages?|commands?|code)$/i
 /** Attributes that name the tabs of a component, or the points of one without content. */
 const LABELS = /^(?:items|labels|values|tabs|names|features|points|steps|options|list)$/i
+/** Attributes that name the columns of a table. */
+const HEADS = /^(?:heads?|headers?|headings?|columns?|cols|titles)$/i
 /** Components that describe a parameter name it in an attribute of its place. */
 const FIELD = /(?:Field|Param|Prop|Property)$/
 
 /**
  * @param {string} source
  * @param {string} path
+ * @param {Record<string, unknown>} [data] front matter, which MDX can say in braces
  * @returns {string}
  */
-export function withoutMarks(source, path) {
+export function withoutMarks(source, path, data = {}) {
   /** @type {{ code: string, indent: number }[]} */
   const aside = []
   const keep = (/** @type {string} */ code, indent = 0) =>
@@ -45,7 +49,7 @@ export function withoutMarks(source, path) {
     const content = (code ?? rest ?? '').replace(/^(?:[ \t]*:[\w-]+:[^\n]*\n)+/, '')
     if (/^code/.test(name)) return before + keep(`${marks}${words}\n${content}${marks}`, before.length)
     if (/toctree|contents|eval-rst|include/.test(name)) return ''
-    return `${titled(NOTE.test(name) ? words || called(name) : words)}${withoutMarks(content, path)}`
+    return `${titled(NOTE.test(name) ? words || called(name) : words)}${withoutMarks(content, path, data)}`
   })
   const isMdx =
     /\.mdx$/i.test(path) ||
@@ -72,7 +76,8 @@ export function withoutMarks(source, path) {
       /^([ \t]*>[ \t]*)\[!([\w-]+)\][-+]?[ \t]*(.*)$/gm,
       (_, quote, name, title) => quote + strong(title || called(name)),
     )
-  const made = withoutTags(withoutIndents(isMdx ? withoutModules(text) : text), isMdx)
+  const { rest, values } = isMdx ? withoutModules(text, data) : { rest: text, values: new Map() }
+  const made = withoutTags(withoutIndents(rest), isMdx, new Expressions(values))
   const plain = made === masked ? made : made.replace(/\n(?:[ \t]*\n){2,}/g, '\n\n')
   return plain
     .replace(SET_ASIDE, (_, before, number) => {
@@ -92,22 +97,6 @@ const called = (kind) => kind.charAt(0).toUpperCase() + kind.slice(1).toLowerCas
 
 /** A paragraph of its own that says what the next ones are. @param {string} words */
 const titled = (words) => (words.trim() === '' ? '' : `${strong(words.trim())}\n\n`)
-
-/** Imports and exports of MDX, up to the line on which their brackets are closed. @param {string} text */
-function withoutModules(text) {
-  let depth = 0
-  return text
-    .split('\n')
-    .filter((line) => {
-      const begins =
-        /^import\s+(?:(?:type\s+)?[\w*{},\s$]*\{?$|(?:[\w*{},\s$]+\s+from\s+)?['"])/.test(line) ||
-        /^export\s+(?:default|const|let|var|function|async|class|type|interface|\{|\*)/.test(line)
-      if (depth === 0 && !begins) return true
-      depth = Math.max(0, depth + (line.match(/[([{]/g)?.length ?? 0) - (line.match(/[)\]}]/g)?.length ?? 0))
-      return false
-    })
-    .join('\n')
-}
 
 /** Templates that Hugo and Jekyll (Liquid) fill in. @param {string} text */
 function withoutTemplates(text) {
@@ -216,6 +205,13 @@ function withoutIndents(text) {
 /** So far before a tag a line is looked at. */
 const LONGEST_LEAD = 500
 
+/** What stands before a place in its line, without tags. @param {string} text @param {number} at */
+const lineBefore = (text, at) =>
+  text
+    .slice(Math.max(text.lastIndexOf('\n', at - 1) + 1, at - LONGEST_LEAD), at)
+    .replace(/<[^<>]*>/g, '')
+    .trim()
+
 /** The components that end somewhere. @param {string} text */
 const closedIn = (text) => new Set([...text.matchAll(/<\/([A-Z][\w.]*)/g)].map(([, name]) => name))
 
@@ -230,8 +226,10 @@ const PART = /Tab|Item|Panel|Content|Step/
  * Tags of components, and in MDX what stands in braces. A tag that nothing closes, such as `<Name>` in a sentence, is text.
  * @param {string} text
  * @param {boolean} isMdx
+ * @param {Expressions} expressions
+ * @returns {string}
  */
-function withoutTags(text, isMdx) {
+function withoutTags(text, isMdx, expressions) {
   if (!(isMdx ? /[{<]/ : /<\/?[A-Z]/).test(text)) return text
   const closed = closedIn(text)
   const braces = bracesIn(text)
@@ -249,24 +247,24 @@ function withoutTags(text, isMdx) {
     }
     if (mark === '{' && isMdx) {
       const close = closeOf(braces, found.index)
-      if (close > 0) put(asText(literalOf(text.slice(found.index + 1, close))) ?? '', close + 1)
+      if (close > 0) {
+        const isBlock = lineBefore(text, found.index) === ''
+        put(expressions.said(text.slice(found.index + 1, close), isBlock, withoutTags), close + 1)
+      }
     } else if (mark.startsWith('<')) {
-      const tag = tagAt(text, TAG.lastIndex, braces)
+      const tag = tagAt(text, TAG.lastIndex, braces, expressions)
       const isComponent = /^[A-Z]/.test(name) || (name === '' && isMdx)
       if (!tag) continue
       if (isComponent && (isMdx || tag.isEmpty || closed.has(name))) {
-        const line = text.slice(
-          Math.max(text.lastIndexOf('\n', found.index - 1) + 1, found.index - LONGEST_LEAD),
-          found.index,
-        )
-        const isBlock = line.replace(/<[^<>]*>/g, '').trim() === ''
+        const line = lineBefore(text, found.index)
+        const isBlock = line === ''
         let words = end ? '' : wordsOf(name, tag.attributes)
         if (end && around.at(-1)?.name === name) around.pop()
         if (!end && !tag.isEmpty && tag.labels.length > 0) around.push({ name, labels: tag.labels })
         else if (!end && words === '' && PART.test(name)) words = around.at(-1)?.labels.shift() ?? ''
         // A sign in a table says yes or no.
         if (words === '' && !end && !tag.isEmpty && isBlock) words = noteOf(name, tag.attributes)
-        if (words === '' && tag.isEmpty && tag.attributes.size === 0 && /^[ \t>]*\|/.test(line)) words = name
+        if (words === '' && tag.isEmpty && tag.attributes.size === 0 && /^[>\s]*\|/.test(line)) words = name
         const points = tag.isEmpty ? tag.labels.map((label) => `- ${label}`).join('\n') : ''
         const lists = [points, ...tag.lists]
           .filter((list) => list !== '')
@@ -289,9 +287,10 @@ function withoutTags(text, isMdx) {
  * @param {string} text
  * @param {number} from behind its name
  * @param {Map<number, number>} braces of the text
+ * @param {Expressions} values
  * @returns what its attributes say: words, the names of its parts, and lists of objects as Markdown; undefined for what is no tag
  */
-function tagAt(text, from, braces) {
+function tagAt(text, from, braces, values) {
   /** @type {Map<string, string>} */
   const attributes = new Map()
   /** @type {[name: string, expression: string][]} */
@@ -301,7 +300,7 @@ function tagAt(text, from, braces) {
     const [, end, spread, name = '', double, single, brace] = found
     // Values are read when it is known that this is a tag: those of one within another would be read as often as they are deep.
     if (end) {
-      const more = valuesOf(expressions, attributes)
+      const more = valuesOf(expressions, attributes, values)
       const hasBraces = expressions.length > 0
       return { attributes, ...more, hasBraces, isEmpty: end === '/>', to: ATTRIBUTE.lastIndex }
     }
@@ -321,26 +320,27 @@ function tagAt(text, from, braces) {
 /**
  * @param {[name: string, expression: string][]} expressions
  * @param {Map<string, string>} attributes gain those that are texts
+ * @param {Expressions} values
  * @returns {{ labels: string[], lists: string[] }}
  */
-function valuesOf(expressions, attributes) {
+function valuesOf(expressions, attributes, values) {
   /** @type {string[]} */
   const lists = []
   /** @type {string[]} */
   let labels = []
+  /** @type {string[] | undefined} */
+  let head
   for (const [name, expression] of expressions) {
-    const value = literalOf(expression)
+    const value = values.valueOf(expression)
     const text = asText(value)
+    const isWords = isTexts(value)
     if (text !== undefined) attributes.set(name, text)
-    else if (Array.isArray(value) && LABELS.test(name) && value.every((each) => typeof each === 'string'))
-      labels = value
-    else lists.push(markdownList(value))
+    else if (HEADS.test(name) && isWords) head = value
+    else if (isWords && (LABELS.test(name) || values.isNamed(expression))) labels = values.once(value) ?? []
+    else lists.push(markdownList(values.once(value), head))
   }
   return { labels, lists }
 }
-
-/** @param {unknown} value @returns {string | undefined} what is no text and no number says nothing */
-const asText = (value) => (typeof value === 'string' || typeof value === 'number' ? String(value) : undefined)
 
 /** @param {string} name @param {Map<string, string>} attributes */
 const wordsOf = (name, attributes) =>

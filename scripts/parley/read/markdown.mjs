@@ -17,7 +17,7 @@ import { withoutMarks } from './markdown-marks.mjs'
  */
 export function readMarkdown(text, path, parsers) {
   const { data, body } = splitFrontMatter(text, parsers)
-  const { text: markdown, heading } = withoutHtml(isTooLong(body) ? body : withoutMarks(body, path))
+  const { text: markdown, heading } = withoutHtml(isTooLong(body) ? body : withoutMarks(body, path, data))
   const title = stringOf(data.title) ?? titleOf(heading, path) ?? titleOfPath(path)
   const url = stringOf(data.url) ?? stringOf(data.permalink) ?? stringOf(data.canonical_url)
   const { taxonomies } = /** @type {{ taxonomies?: { tags?: unknown } }} */ (data)

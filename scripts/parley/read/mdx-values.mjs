@@ -5,6 +5,7 @@
  * acorn reads all of JavaScript, and is 33 KB of gzip, which the Worker's reader has no room for. json5 refuses a whole table for one
  * icon or constant in it. Here such a value is left out, and the rest is read.
  */
+import { writtenTable } from './html-tables.mjs'
 
 /** Blanks and comments; a string; a sign; a number; a word, which code that was set aside is, too; anything else. */
 const TOKEN =
@@ -25,12 +26,15 @@ const CONSTANTS = new Map(
   ]),
 )
 
+/** Values by the names that the page gave them. @typedef {Map<string, unknown>} Values */
+
 /**
  * @param {string} expression of JavaScript
+ * @param {Values} [values]
  * @returns {unknown} its value; undefined for what is computed, also within lists and objects
  */
-export function literalOf(expression) {
-  const reader = new Reader(expression)
+export function literalOf(expression, values) {
+  const reader = new Reader(expression, values)
   const value = reader.value(0)
   return reader.isAtEnd() ? value : undefined
 }
@@ -40,9 +44,10 @@ class Reader {
   /** @type {{ kind: string, text: string, from: number }} the next token; `end` behind the last one */
   #next = { kind: 'end', text: '', from: 0 }
 
-  /** @param {string} source */
-  constructor(source) {
+  /** @param {string} source @param {Values} [values] */
+  constructor(source, values = new Map()) {
     this.source = source
+    this.values = values
     this.#step()
   }
 
@@ -81,12 +86,40 @@ class Reader {
     const { kind, text, from } = this.#next
     if (text === '<') return this.#markup(from)
     if (kind === 'text') return this.#text()
+    if (kind === 'word' && this.values.has(text)) return this.#named(this.values.get(text))
     if (kind !== 'number' && kind !== 'word') return this.#skip()
     const isPlain = kind === 'number' || CONSTANTS.has(text) || text.startsWith('\uE000')
     const value = kind === 'number' ? Number(text.replaceAll('_', '')) : (CONSTANTS.get(text) ?? text)
     this.#step()
     if (isPlain && this.#ends()) return text === 'null' || text === 'undefined' ? undefined : value
     return this.#skip()
+  }
+
+  /**
+   * What a name stands for, with the way into it: `plans[0].name`. Of a list that a method picks from, all is taken.
+   * @param {unknown} value
+   */
+  #named(value) {
+    let found = value
+    this.#step()
+    while (!this.#ends()) {
+      if (this.#take('[')) {
+        const key = this.value(DEEPEST)
+        this.#take(']')
+        found = within(found, String(key))
+        continue
+      }
+      while (/^[?!.]$/.test(this.#next.text)) this.#step()
+      const { kind, text } = this.#next
+      if (kind !== 'word') return this.#skip()
+      this.#step()
+      if (this.#next.text === '(') {
+        this.#skip()
+        return Array.isArray(found) && PICKS.test(text) ? found : undefined
+      }
+      found = within(found, text)
+    }
+    return found
   }
 
   /** Whether a value ends here. */
@@ -157,6 +190,13 @@ class Reader {
   }
 }
 
+/** Methods of lists after which the list still says what the page does. */
+const PICKS = /^(?:map|filter|slice|sort|toSorted|reverse|toReversed|concat|flat|flatMap|values)$/
+
+/** @param {unknown} value @param {string} key @returns {unknown} */
+const within = (value, key) =>
+  typeof value === 'object' && value !== null && Object.hasOwn(value, key) ? Object(value)[key] : undefined
+
 /** @param {string} literal with its quotes */
 const unquoted = (literal) =>
   literal
@@ -180,17 +220,49 @@ const LOOKS =
   /icon|image|img|logo|avatar|class|style|colou?r|variant|width|height|^(?:src|size|target|rel|align|slug|id|key)$/i
 
 /**
- * A list of objects as a list of Markdown: each by its name, what is said of it, and the rest in brackets.
+ * A list of objects as a list of Markdown: each by its name, what is said of it, and the rest in brackets. A list of lists is a table.
  * @param {unknown} value
+ * @param {string[]} [head] of a table; its first row without it
  * @returns {string} empty where it says nothing that people read: a list of numbers, a style
  */
-export function markdownList(value) {
+export function markdownList(value, head) {
   const list = Array.isArray(value) ? value : [value]
-  return list.some(isEntry) ? list.flatMap((each) => linesOf(each, '')).join('\n') : ''
+  if (list.length > 0 && list.every(isRow))
+    return writtenTable([...(head ? [head] : []), ...list].map((row) => row.map(asCell)))
+  const isTable = Array.isArray(value) && list.every((each) => isObject(each) && saysMore(each))
+  return isTable || list.some(isEntry) ? list.flatMap((each) => linesOf(each, '')).join('\n') : ''
 }
+
+/** @param {unknown} value @returns {string | undefined} what is no text and no number says nothing */
+export const asText = (value) =>
+  typeof value === 'string' || typeof value === 'number' ? String(value) : undefined
+
+/** @param {unknown} value @returns {value is string[]} */
+export const isTexts = (value) =>
+  Array.isArray(value) && value.length > 0 && value.every((each) => typeof each === 'string')
+
+/** A row of a table has words in it. @param {unknown} value */
+const isRow = (value) =>
+  Array.isArray(value) &&
+  value.some((each) => typeof each === 'string') &&
+  value.every((each) => typeof each !== 'object')
+
+/** @param {unknown} value */
+const asCell = (value) =>
+  typeof value === 'boolean'
+    ? value
+      ? 'yes'
+      : 'no'
+    : oneLine(asText(value) ?? '').replace(/(?<!\\)\|/g, '\\|')
 
 /** @param {unknown} value @returns {value is Record<string, unknown>} */
 const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Whether an object holds words, and something beside them. @param {Record<string, unknown>} value */
+function saysMore(value) {
+  const said = Object.entries(value).filter(([key, each]) => !LOOKS.test(key) && asText(each) !== undefined)
+  return said.length > 1 && said.some(([, each]) => typeof each === 'string')
+}
 
 /** Whether an object has a name or words. @param {unknown} value */
 const isEntry = (value) =>
@@ -224,8 +296,9 @@ function linesOf(value, margin) {
     else inner.push(...linesOf(each, `${margin}  `))
   }
   const name = label && link ? `[${label}](${link})` : label && `**${label}**`
-  const head = [name, more.length > 0 ? `(${more.join(', ')})` : ''].filter(Boolean).join(' ')
-  const line = [head, words.join(' ')].filter(Boolean).join(': ')
+  const rest = more.join(', ')
+  const head = [name, name && rest ? `(${rest})` : rest].filter(Boolean).join(' ')
+  const line = [head, words.join(' ')].filter(Boolean).join(name ? ': ' : ', ')
   return line === '' ? inner.map((each) => each.slice(2)) : [`${margin}- ${line}`, ...inner]
 }
 
