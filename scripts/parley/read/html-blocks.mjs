@@ -1,7 +1,8 @@
 /** Makes parts of a web page plain before they are read, because Markdown has no word for them. */
 
 import { decodeSafely } from './article.mjs'
-import { isNumbers } from './html-code.mjs'
+import { isCode, isNumbers } from './html-code.mjs'
+import { clean, labelPanels, PANELS, QUESTION, shownIn, strong } from './html-tabs.mjs'
 
 /** Longer terms are signatures or sentences of their own. */
 const LONGEST_TERM = 200
@@ -10,15 +11,8 @@ const BLOCKS = /^(P|DIV|DL|UL|OL|PRE|TABLE|H[1-6]|BLOCKQUOTE|SECTION|FIGURE|DETA
 const NOTES = '.note, .tip, .warning, .caution, .important, .admonitionblock'
 const SOURCE = /^\s*\[(source|src)\]\s*$/i
 
-/** Tabs, and what each of them shows, as generators write them. Those that write each panel behind its label need nothing. */
-const TABS = [
-  ['[role="tablist"]', '[role="tab"]', '[role="tabpanel"], .tab-pane, .tabcontent'],
-  ['.tabbed-labels', 'label', '.tabbed-block'],
-  ['.vp-code-group > .tabs', 'label', '.blocks > div'],
-]
-const PANELS = '[role="tabpanel"], .tab-pane, .tabcontent, .tabbed-block, details'
 const HIDDEN =
-  'template, dialog:not([open]), [hidden]:not([hidden="until-found"]), [style*="display"], [style*="visibility"]'
+  'template, dialog:not([open]), [hidden]:not([hidden="until-found"]), [style*="display" i], [style*="visibility" i]'
 /** Maths that a library shows, with what it was made of in it. */
 const MATHS = '.katex, mjx-container, .MathJax, .MathJax_Display, .mwe-math-element'
 
@@ -28,29 +22,50 @@ const MATHS = '.katex, mjx-container, .MathJax, .MathJax_Display, .mwe-math-elem
  */
 export function removeHidden(document) {
   plainMaths(document)
-  const shown = new Set(
-    [...document.querySelectorAll('[aria-controls], [data-target], [data-bs-target], [href^="#"]')].flatMap(
-      (each) =>
-        ['aria-controls', 'data-target', 'data-bs-target', 'href'].flatMap((name) =>
-          (each.getAttribute(name) ?? '').replaceAll('#', '').split(/\s+/),
-        ),
-    ),
-  )
-  for (const each of document.querySelectorAll(HIDDEN)) {
+  const isShown = shownIn(document)
+  const styled = hiddenByStyle(document)
+  for (const each of document.querySelectorAll([HIDDEN, ...styled].join(', '))) {
     const style = each.getAttribute('style') ?? ''
-    if (
-      !each.matches('template, dialog, [hidden]') &&
-      !/(?:display\s*:\s*none|visibility\s*:\s*hidden)/i.test(style)
-    )
-      continue
+    const isMarked = each.matches(['template, dialog, [hidden]', ...styled].join(', '))
+    if (!isMarked && !NOT_SHOWN.test(style)) continue
     const isDialog = each.matches('dialog, [role="dialog"], .modal')
-    const unfolds = each.matches(PANELS) || shown.has(each.getAttribute('id') ?? ' ')
+    const unfolds = each.matches(PANELS) || isShown(each)
     if ((!unfolds || isDialog) && each !== document.body) each.remove()
     else {
       each.removeAttribute('hidden')
       each.removeAttribute('style')
     }
   }
+}
+
+const NOT_SHOWN = /(?:display\s*:\s*none|visibility\s*:\s*hidden)/i
+/** Rules of a sheet, without those within others, such as of what is printed. */
+const RULE =
+  /@[^{};]{0,500}\{(?:[^{}]{0,5000}\{[^{}]{0,5000}\}){0,500}[^{}]{0,5000}\}|([^{}@;]{1,1000})\{([^{}]{0,5000})\}/g
+/** In UTF-16 units: names are looked for in it one by one. */
+const LONGEST_SHEET = 65_536
+const SIMPLE = /^[a-z]*[.#][\w-]+$/i
+
+/**
+ * What a page hides by a sheet of its own. A name that a script or another rule mentions may be shown later.
+ * @param {Document} document
+ * @returns {string[]} selectors of one class or id each
+ */
+function hiddenByStyle(document) {
+  const sheets = [...document.querySelectorAll('style')].map((each) => each.textContent).join('\n')
+  const scripts = [...document.querySelectorAll('script:not([src])')]
+    .map((each) => each.textContent)
+    .join('\n')
+  if (!NOT_SHOWN.test(sheets) || sheets.length > LONGEST_SHEET || scripts.length > LONGEST_SHEET) return []
+  const rules = [...sheets.replace(/\/\*[\s\S]{0,5000}?\*\//g, '').matchAll(RULE)]
+  const said = [...rules.map(([, names = '']) => names), scripts].join('\n')
+  return rules
+    .filter(([, , rule = '']) => NOT_SHOWN.test(rule))
+    .flatMap(([, names = '']) => names.split(',').map((name) => name.trim()))
+    .filter((name) => {
+      const own = name.replace(/^[a-z]*[.#]/i, '')
+      return SIMPLE.test(name) && said.split(new RegExp(`(?<![\\w-])${own}(?![\\w-])`)).length === 2
+    })
 }
 
 /**
@@ -94,58 +109,29 @@ function linear(math) {
   return parts.length > 0 ? parts.join('') : clean(math.textContent)
 }
 
-/**
- * Puts the label of each tab before what it shows.
- * @param {Document} document
- */
-function labelTabs(document) {
-  for (const [lists = '', labels = '', shows = ''] of TABS) {
-    /** The panels in each element around a list: many lists have the same ones around. @type {Map<Element, Element[]>} */
-    const panelsIn = new Map()
-    for (const list of document.querySelectorAll(lists)) {
-      const tabs = [...list.querySelectorAll(labels)]
-      /** @type {Element[]} */
-      let panels = []
-      for (
-        let around = list.parentElement;
-        around && panels.length < tabs.length;
-        around = around.parentElement
-      ) {
-        panels = panelsIn.get(around) ?? outermost([...around.querySelectorAll(shows)])
-        panelsIn.set(around, panels)
-      }
-      if (tabs.length === 0 || panels.length === 0) continue
-      for (const [at, tab] of tabs.entries()) {
-        const link = tab.querySelector('[aria-controls], [href^="#"], [data-bs-target]') ?? tab
-        const id = ['aria-controls', 'href', 'data-bs-target', 'data-target']
-          .map((name) => link.getAttribute(name)?.replace('#', ''))
-          .find((name) => name)
-        const panel = panels.find((each) => id !== undefined && each.getAttribute('id') === id) ?? panels[at]
-        const label = document.createElement('p')
-        label.append(strong(document, clean(tab.textContent)))
-        panel?.prepend(label)
-      }
-      list.remove()
-    }
-  }
-}
-
-/** Elements, in the order of the page, that are in no other of them. @param {Element[]} elements */
-function outermost(elements) {
-  /** @type {Element[]} */
-  const outer = []
-  for (const each of elements) if (!outer.at(-1)?.contains(each)) outer.push(each)
-  return outer
-}
-
 /** What a page shows beside code: its language, numbers of lines, and what copies it. */
 const BESIDE_CODE =
   '[class*="copy" i], [class*="clipboard" i], clipboard-copy, [class*="line-number" i], [class*="lineno" i], [class*="gutter" i], [class*="language-"] > .lang'
 const COPY = /^(?:copy|copied!?|copy (?:code|to clipboard)|copy page)$/i
 
+/** Links to where a page is changed, and what a wiki puts beside each heading. */
+const EDIT =
+  '.mw-editsection, a[href*="edit"], a[href*="/blob/"], a[href*="/tree/"], a[href*="/raw/"], a[href*="_sources/"], a[class*="edit" i]'
+const EDIT_WORDS =
+  /^(?:(?:edit|improve|change|suggest (?:an? )?(?:edits?|changes?|improvements?)(?: (?:to|on|for))?)(?: (?:this|the))?(?: (?:page|article|document|file|section|doc))?|(?:view|show|see|page)(?: (?:this|the))?(?: page| file)?(?: source)?)(?: (?:on|in|at|via) (?:github|gitlab|bitbucket|codeberg|gitea))?$/i
+
+/** Whether a link leads to where the page is changed, and stands in no sentence. @param {Element} link */
+function isEdit(link) {
+  if (link.nodeName !== 'A') return true
+  const words = clean(link.textContent)
+  const around = clean(link.closest('p, li, div, td, dd, footer')?.textContent ?? '')
+  return EDIT_WORDS.test(words.replace(/[^\p{L} ]/gu, '').trim()) && around.length <= words.length + 12
+}
+
 /** @param {Document} document */
 export function plainBlocks(document) {
-  labelTabs(document)
+  labelPanels(document)
+  for (const link of document.querySelectorAll(EDIT)) if (isEdit(link)) link.remove()
   for (const each of document.querySelectorAll(BESIDE_CODE))
     if (
       each.matches('.lang') ||
@@ -158,9 +144,22 @@ export function plainBlocks(document) {
   for (const link of document.querySelectorAll('dt a')) if (SOURCE.test(link.textContent ?? '')) link.remove()
   for (const list of document.querySelectorAll('dl')) joinTerms(list)
   for (const summary of document.querySelectorAll('details > summary')) headQuestion(summary)
+  for (const table of new Set(
+    [...document.querySelectorAll(CODE_CELLS)].map((cell) => cell.closest('table')),
+  ))
+    if (table && isCode(table)) keepLines(table)
 }
 
-const QUESTION = /[?\uff1f\u061f]\s*$/
+/** Lines of code in cells, without `<pre>`: their indent would get lost. */
+const CODE_CELLS = 'td.blob-code, td.hljs-ln-code'
+
+/** @param {Element} table of code */
+function keepLines(table) {
+  if (table.querySelector('pre') ?? table.closest('pre')) return
+  const block = table.ownerDocument.createElement('pre')
+  table.replaceWith(block)
+  block.append(table)
+}
 
 /**
  * A list of questions that unfold has them in `<summary>`: such a one is the heading of its answer.
@@ -168,7 +167,13 @@ const QUESTION = /[?\uff1f\u061f]\s*$/
  */
 function headQuestion(summary) {
   const question = clean(summary.textContent)
-  if (!QUESTION.test(question) || summary.querySelector('h1, h2, h3, h4, h5, h6')) return
+  if (!QUESTION.test(question) || summary.querySelector('h1, h2, h3, h4, h5, h6')) {
+    // What it stands before is no part of its sentence.
+    const block = summary.ownerDocument.createElement('div')
+    block.append(...summary.childNodes)
+    summary.replaceWith(block)
+    return
+  }
   const heading = summary.ownerDocument.createElement('h4')
   heading.textContent = question
   const { parentElement: details } = summary
@@ -241,16 +246,6 @@ function firstParagraph(part) {
 }
 
 /**
- * @param {Document} document
- * @param {string} text
- */
-function strong(document, text) {
-  const element = document.createElement('strong')
-  element.append(text)
-  return element
-}
-
-/**
  * A term without the space around its words.
  * @param {Element} term
  */
@@ -263,9 +258,6 @@ function trimmed(term) {
     if (node.nodeType === 3) node.textContent = (node.textContent ?? '').trimEnd()
   return term
 }
-
-/** @param {string | null} text */
-const clean = (text) => (text ?? '').replace(/\s+/g, ' ').trim()
 
 /** Elements around a heading that generators give its name, if they begin with it. */
 const AROUND_HEADING = 'section, div, hgroup, header'
@@ -288,5 +280,15 @@ export function namePlaces(document) {
     const link = heading.querySelector('a[href^="#"]')
     const place = named?.id || named?.getAttribute('name') || link?.getAttribute('href')?.slice(1)
     if (place) heading.id = decodeSafely(place)
+    for (const each of heading.querySelectorAll('a[href^="#"]')) {
+      const isBeside = clean(each.textContent) !== clean(heading.textContent)
+      if (isBeside && (PERMANENT.test(each.className) || PERMANENT_WORDS.test(clean(each.textContent))))
+        each.remove()
+    }
   }
 }
+
+/** A link beside the words of a heading that leads to it. */
+const PERMANENT =
+  /(?:^|[\s_-])(?:headerlink|hash-?link|permalink|(?:header|heading)-?(?:link|anchor)|anchor(?:-?link|js-link)?)(?=$|[\s_-])/i
+const PERMANENT_WORDS = /^(?:permalink|(?:direct |perma)?link to|section titled|copy link|anchor)\b/i

@@ -58,7 +58,7 @@ export function codeRules(turndown) {
 }
 
 /** Whether a table holds code and its numbers, and no other word. @param {Element} table */
-function isCode(table) {
+export function isCode(table) {
   // A table around others puts them beside each other.
   if (table.querySelector('table') ?? table.querySelector('th')) return false
   const all = Array.from(table.querySelectorAll('*'))

@@ -52,7 +52,7 @@ export function tableRules(turndown) {
       const table = /** @type {Element} */ (/** @type {unknown} */ (node))
       const own = (/** @type {string} */ names) => ownParts(table, new Set(names.toUpperCase().split(', ')))
       const caption = own('caption').map((each) => said.get(each) ?? '')
-      const { cells, heads } = gridOf(own('tr'), (cell) => said.get(cell) ?? '')
+      const { cells, heads } = gridOf(inOrder(own('tr')), (cell) => said.get(cell) ?? '')
       const parts = isLayout(table, cells)
         ? own('td, th').map((cell) => said.get(cell) ?? '')
         : own(BLOCKS).length > 0 || table.querySelector('table')
@@ -62,6 +62,17 @@ export function tableRules(turndown) {
     },
   })
 }
+
+/** The rows as they are shown: the foot is last wherever it is written. @param {Element[]} rows */
+const inOrder = (rows) =>
+  rows.toSorted(
+    (a, b) =>
+      Number(isOf(a, 'TFOOT')) - Number(isOf(b, 'TFOOT')) ||
+      Number(isOf(b, 'THEAD')) - Number(isOf(a, 'THEAD')),
+  )
+
+/** @param {Element} row @param {string} part */
+const isOf = (row, part) => row.parentNode?.nodeName === part
 
 /**
  * The parts of a table, and not of those in it.
@@ -118,7 +129,9 @@ function gridOf(rows, textOf) {
     }
     const isHead =
       row.parentNode?.nodeName === 'THEAD' ||
-      (own.length > 0 && own.every(({ nodeName }) => nodeName === 'TH'))
+      // The corner above the names of rows is often no <th>.
+      (own.at(-1)?.nodeName === 'TH' &&
+        own.every((cell, index) => cell.nodeName === 'TH' || (index === 0 && textOf(cell) === '')))
     if (isHead && heads === at) heads = at + 1
   }
   const width = Math.max(0, ...cells.map(({ length }) => length))

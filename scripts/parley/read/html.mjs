@@ -50,30 +50,49 @@ turndown.addRule('images', {
 
 /** Where words of a line stand: a raised number behind one would be read as a part of it. @param {Node} node */
 const before = (node) => node.previousSibling?.textContent?.at(-1) ?? ''
-turndown.addRule('raised', {
-  filter: 'sup',
-  replacement: (content, node) =>
-    raised(before(/** @type {Node} */ (/** @type {unknown} */ (node))), content) + content,
-})
-turndown.addRule('lowered', {
-  filter: 'sub',
-  replacement: (content, node) =>
-    lowered(before(/** @type {Node} */ (/** @type {unknown} */ (node))), content) + content,
-})
+for (const tag of /** @type {const} */ (['sup', 'sub']))
+  turndown.addRule(tag, {
+    filter: tag,
+    replacement: (content, node) => {
+      const marks = (tag === 'sup' ? raised : lowered)(
+        before(/** @type {Node} */ (/** @type {unknown} */ (node))),
+        content,
+      )
+      // Marks of how it looks would be read as a part of it.
+      return marks[0] === '' ? content : marks.join(content.replace(/(\*\*|_)(.+?)\1/g, '$2'))
+    },
+  })
 
-/** 10<sup>6</sup> is no 106; 1<sup>st</sup> is 1st, and a note stays beside its word. @param {string} before @param {string} content */
+/** What stands around a sum that is raised or lowered as one: x^(n+1). @param {string} sign @param {string} content @returns {[string, string]} */
+const around = (sign, content) =>
+  /[\p{L}\p{N})][*_]*\s*[+*/·−-]\s*[*_\\]*[\p{L}\p{N}(]/u.test(content) && !/\p{L}{3}/u.test(content)
+    ? [`${sign}(`, ')']
+    : [sign, '']
+
+/**
+ * 10<sup>6</sup> is no 106; 1<sup>st</sup> is 1st, and a note stays beside its word.
+ * @param {string} before
+ * @param {string} content
+ * @returns {[string, string]} what stands before and behind it
+ */
 export const raised = (before, content) =>
   /[\p{L}\p{N})\]]/u.test(before) &&
   !/^(?:st|nd|rd|th|e|er|ère|ème|o|a|tm|sm|®|™)$/i.test(content.trim()) &&
-  /^[\p{L}\p{N}+−-]/u.test(content)
-    ? '^'
-    : ''
+  /^(?:[*_\\]|<[^>]*>)*[\p{L}\p{N}(+−-]/u.test(content)
+    ? around('^', content)
+    : ['', '']
 
-/** CO<sub>2</sub> is CO2; x<sub>i</sub> and 10<sub>2</sub> are no xi and 102. @param {string} before @param {string} content */
+/**
+ * CO<sub>2</sub> is CO2; x<sub>i</sub> and 10<sub>2</sub> are no xi and 102.
+ * @param {string} before
+ * @param {string} content
+ * @returns {[string, string]} what stands before and behind it
+ */
 export const lowered = (before, content) =>
-  (/\p{L}/u.test(before) && /^\p{L}/u.test(content)) || (/\p{N}/u.test(before) && /^\p{N}/u.test(content))
-    ? '_'
-    : ''
+  (/\p{L}/u.test(before) && /^[*_]*\p{L}/u.test(content)) ||
+  (/\p{N}/u.test(before) && /^[*_]*\p{N}/u.test(content))
+    ? around('_', content)
+    : ['', '']
 
 // Maths as it was written for TeX, whatever else a library made of it.
 turndown.addRule('maths', {
@@ -103,6 +122,18 @@ turndown.addRule('links without words', {
 const escaped = Turndown.prototype.escape
 /** @param {string} text */
 const escapeMarks = (text) =>
+  text.includes('\\(') || text.includes('\\[')
+    ? text
+        .split(TEX)
+        .map((part, at) => (at % 3 === 0 ? escapeWords(part) : part === undefined ? '' : `$${part.trim()}$`))
+        .join('')
+    : escapeWords(text)
+
+/** Maths in a text, of which a library makes formulas where the page is shown. */
+const TEX = /\\\(((?:(?!\\[()])[^\n]){1,2000})\\\)|\\\[((?:(?!\\[[\]])[\s\S]){1,4000})\\\]/
+
+/** @param {string} text */
+const escapeWords = (text) =>
   escaped(text)
     .replace(/(?<=[\p{L}\p{N}])\\_(?=[\p{L}\p{N}])/gu, '_')
     .replace(/(?<=\s)\\\*(?=\s)/g, '*')

@@ -165,8 +165,8 @@ export function tagEdits(tags, source, { closed, isInLink = false, isInHeading =
 function around(tag, mate, source, { isInLink, isInHeading }) {
   const content = source.slice(tag.end, mate.start)
   const before = source[tag.start - 1] ?? ''
-  if (tag.name === 'sup') return [raised(before, content), '']
-  if (tag.name === 'sub') return [lowered(before, content), '']
+  if (tag.name === 'sup') return raised(before, content)
+  if (tag.name === 'sub') return lowered(before, content)
   if (tag.name === 'code' && PLAIN_CODE.test(content) && before !== '`' && source[mate.end] !== '`')
     return ['`', '`']
   // Keys side by side are one chord, and no word.

@@ -38,7 +38,7 @@ test.each([
 })
 
 test.each([
-  ['a power', '10<sup>6</sup> and (a)<sup>n+1</sup>', '10^6 and (a)^n+1'],
+  ['a power', '10<sup>6</sup> and (a)<sup>n+1</sup>', '10^6 and (a)^(n+1)'],
   ['an ordinal', 'The 1<sup>st</sup> key', 'The 1st key'],
   ['indices', 'CO<sub>2</sub>, x<sub>i</sub>, 10<sub>2</sub>', 'CO2, x_i, 10_2'],
   [
