@@ -54,6 +54,8 @@ for (const tag of /** @type {const} */ (['sup', 'sub']))
   turndown.addRule(tag, {
     filter: tag,
     replacement: (content, node) => {
+      // The number of a footnote in brackets.
+      if (IN_BRACKETS.test(node.textContent ?? '') && node.querySelector('a[href^="#"]')) return ''
       const marks = (tag === 'sup' ? raised : lowered)(
         before(/** @type {Node} */ (/** @type {unknown} */ (node))),
         content,

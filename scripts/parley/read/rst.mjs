@@ -4,15 +4,21 @@ import { bodyToMarkdown } from './html.mjs'
 
 /** Directives that the compiler knows. Of all others, most of them Sphinx's, what they hold is read. */
 const KNOWN =
-  /^(?:attention|caution|danger|error|hint|important|note|tip|warning|admonition|seealso|image|figure|code|code-block|sourcecode|parsed-literal|list-table|csv-table|table|math|rubric|container|centered|class|replace|tabs|tab)$/
+  /^(?:attention|caution|danger|error|hint|important|note|tip|warning|admonition|seealso|image|figure|code|code-block|sourcecode|list-table|csv-table|table|math|container|centered|class|replace)$/
 /** Those that hold nothing to read, or what is read elsewhere. */
 const GONE =
   /^(?:toctree|contents|raw|include|literalinclude|highlight|index|meta|default-role|role|currentmodule|sectionauthor|moduleauthor|tabularcolumns|only-latex)$/
 /** Their argument is an option of theirs and no words. */
 const UNSAID =
-  /^(?:only|ifconfig|auto.*|grid.*|glossary|productionlist|hlist|tab-set|container|centered|rst-class|cssclass)$/
+  /^(?:only|ifconfig|auto.*|grid|grid-item|tabs|glossary|productionlist|hlist|tab-set|container|centered|rst-class|cssclass)$/
+/** A condition that no website meets. */
+const NOT_HTML = /^(?:latex(?:pdf)?|pdf|man|text|texinfo|gettext)$/
+/** What holds code and is no directive of the compiler's. */
+const LITERAL = /^(?:parsed-literal|code-tab|prompt|console|doctest|testcode|testoutput|ipython)$/
 const VERSION = /^(?:versionadded|versionchanged|deprecated|versionremoved)$/
 const DIRECTIVE = /^([ \t]*)\.\.[ \t]+(?:\|[^|\n]+\|[ \t]+)?([\w][\w:+.-]*)::(?:[ \t]+(.*))?$/
+/** One that goes on in the next line. */
+const LONG_ROLE = /:[\w+:.-]{1,50}:`(?:[^`\\\n]|\\.){0,300}\n[ \t]*(?=\S)(?:[^`\\\n]|\\.){0,300}`/g
 /** Roles that are more than their words. */
 const ROLE = /:([\w+:.-]+):`((?:[^`\\]|\\.)+)`/g
 const KEPT_ROLE =
@@ -32,7 +38,8 @@ function plainRst(text) {
   let skipped = -1
   let code = -1
   let isHead = false
-  for (const line of text.split('\n')) {
+  let directive = -1
+  for (const line of withTerms(withTables(text.split('\n')))) {
     const indent = line.length - line.trimStart().length
     const isBlank = line.trim() === ''
     if (!isBlank && indent <= skipped) skipped = -1
@@ -43,15 +50,30 @@ function plainRst(text) {
     // Options stand right below their directive.
     if (isHead && /^\s+:[\w-]+:/.test(line)) continue
     isHead = false
+    // What a block of code is called stands above it.
+    const caption = directive >= 0 && code >= 0 ? /^\s+:caption:[ \t]+(.+)$/.exec(line)?.[1] : undefined
+    if (caption !== undefined) {
+      const margin = /^[ \t]*/.exec(lines[directive] ?? '')?.[0] ?? ''
+      lines.splice(directive, 0, margin + plainRoles(caption), '')
+      directive += 2
+      continue
+    }
     if (inner && !isBlank) inner.base ??= indent - (open[0]?.indent ?? 0)
     const strip = Math.min(indent, inner?.base ?? 0)
     const [, , name = '', said = ''] = code < 0 ? (DIRECTIVE.exec(line) ?? []) : []
     if (name === '' || KNOWN.test(name)) {
+      if (isBlank) directive = -1
+      else if (name !== '') directive = lines.length
       lines.push(code >= 0 ? line.slice(strip) : plainRoles(line.slice(strip)))
       if (code < 0 && (/::[ \t]*$/.test(line) ? name === '' : /^(?:code|sourcecode|parsed|math)/.test(name)))
         code = indent
-    } else if (GONE.test(name)) skipped = indent
-    else {
+    } else if (GONE.test(name) || (name === 'only' && NOT_HTML.test(said))) skipped = indent
+    else if (LITERAL.test(name)) {
+      const margin = ' '.repeat(indent - strip)
+      lines.push('', ...(name === 'code-tab' ? [margin + said, ''] : []), `${margin}.. code-block:: text`)
+      directive = -1
+      code = indent
+    } else {
       const margin = ' '.repeat(indent - strip)
       const words = VERSION.test(name)
         ? `${name.replace(/^version/, '')} ${said}`
@@ -61,21 +83,116 @@ function plainRst(text) {
       const title =
         name.includes(':') || /^(?:function|class|method|option|envvar|setting)$/.test(name)
           ? `\`\`${words}\`\``
-          : plainRoles(words)
+          : name === 'rubric'
+            ? `**${words}**`
+            : plainRoles(words)
       lines.push('', words.trim() === '' ? '' : margin + title, '')
       open.push({ indent })
       isHead = true
     }
   }
-  const plain = lines.join('\n')
+  const plain = lines.join('\n').replace(LONG_ROLE, (whole) => plainRoles(whole))
   return (
     plain
       // Marks of notes, which would pass for citations, and names that nothing stands for.
       .replace(/(?<=\S)[ \t]*\[(?:#?[\w-]*|\*)\]_(?!\w)/g, '')
-      .replace(/(?<![\w|`])\|([\w][\w .-]*)\|_{0,2}(?![\w|])/g, (whole, name) =>
-        plain.includes(`.. |${name}|`) ? whole : name,
+      .replace(/(?<![\w|`])\|([\w][\w .-]*)\|_{0,2}(?![\w|])/g, (_, name) =>
+        plain.includes(`.. |${name}|`) ? `|${name}|` : name,
       )
   )
+}
+
+const indentOf = (/** @type {string} */ line) => line.length - line.trimStart().length
+/** What begins a line that is no term. */
+const NO_TERM =
+  /^[ \t]*(?:\.\.(?:[ \t]|$)|[-*+•][ \t]|(?:\w{1,4}|#)[.)][ \t]|\((?:\w{1,4}|#)\)[ \t]|:[^:\s]|[|>+=]|--?\w)|::[ \t]*$/
+
+/**
+ * Terms, whose meaning stands below them with an indent: the compiler knows it by four blanks.
+ * @param {string[]} lines
+ */
+function withTerms(lines) {
+  /** @type {{ indent: number, more: number }[]} */
+  const open = []
+  let code = -1
+  return lines.map((line, at) => {
+    if (line.trim() === '') return line
+    const indent = indentOf(line)
+    if (code >= 0 && indent <= code) code = -1
+    while (indent <= (open.at(-1)?.indent ?? -1)) open.pop()
+    const moved = Math.max(0, indent + open.reduce((sum, { more }) => sum + more, 0))
+    const [before = '', after = ''] = [lines[at - 1], lines[at + 1]]
+    const begins = before.trim() === '' || indentOf(before) > indent
+    const inner = after.trim() === '' ? 0 : indentOf(after) - indent
+    if (code < 0 && begins && inner > 0 && !NO_TERM.test(line) && !NO_TERM.test(after))
+      open.push({ indent, more: 4 - inner })
+    const [, , name = ''] = DIRECTIVE.exec(line) ?? []
+    if (code < 0 && (/::[ \t]*$/.test(line) ? name === '' : false)) code = indent
+    if (code < 0 && /^(?:code|sourcecode|parsed|math|raw|literal)/.test(name)) code = indent
+    return ' '.repeat(moved) + line.slice(indent)
+  })
+}
+
+/**
+ * Tables that are lists, of which a cell holds more than a paragraph: the compiler knows those of one alone.
+ * @param {string[]} lines
+ */
+function withTables(lines) {
+  /** @type {string[]} */
+  const made = []
+  for (let at = 0; at < lines.length; at += 1) {
+    const line = lines[at] ?? ''
+    const [, margin = '', name, caption = ''] = DIRECTIVE.exec(line) ?? []
+    made.push(line)
+    if (name !== 'list-table') continue
+    let end = at + 1
+    while (
+      end < lines.length &&
+      ((lines[end] ?? '').trim() === '' || indentOf(lines[end] ?? '') > margin.length)
+    )
+      end += 1
+    const table = tableOfList(lines.slice(at + 1, end), `${margin}   `)
+    if (table) made.splice(-1, 1, `${margin}.. csv-table:: ${caption}`, ...table, '')
+    else made.push(...lines.slice(at + 1, end))
+    at = end - 1
+  }
+  return made
+}
+
+/** @param {string[]} lines of a list of lists @param {string} margin @returns {string[] | undefined} nothing where each cell is one paragraph */
+function tableOfList(lines, margin) {
+  const options = lines.filter((line) => /^\s+:(?:header-rows|stub-columns|widths):/.test(line))
+  /** @type {string[][]} */
+  const rows = []
+  let isSimple = true
+  let cellIndent = -1
+  for (const [at, line] of lines.entries()) {
+    if (options.includes(line) || /^\s+:[\w-]+:/.test(line) || line.trim() === '') continue
+    const row = /^(\s*[*+-]\s+)[*+-](?:\s+(.*))?$/.exec(line)
+    const cell = /^(\s*)[*+-](?:\s+(.*))?$/.exec(line)
+    if (row && (cellIndent < 0 || row[1]?.length === cellIndent)) {
+      cellIndent = row[1]?.length ?? 0
+      rows.push([row[2] ?? ''])
+    } else if (cell && cell[1]?.length === cellIndent) rows.at(-1)?.push(cell[2] ?? '')
+    else {
+      const cells = rows.at(-1)
+      if (!cells) return undefined
+      const isBlock = (lines[at - 1] ?? '').trim() === '' || /^\s*(?:[*+-]|\w{1,3}[.)])\s/.test(line)
+      if (isBlock || /^[*+-]\s/.test(cells.at(-1) ?? '')) isSimple = false
+      const text = line.trim().replace(/^(?:[*+-]|\.\.\s+[\w-]+::)\s*/, '')
+      const last = cells.pop()?.replace(/^[*+-]\s+/, '') ?? ''
+      cells.push(last === '' ? text : `${last}${/^\s*[*+-]\s/.test(line) ? '; ' : ' '}${text}`)
+    }
+  }
+  if (isSimple || rows.length === 0) return undefined
+  const written = rows.map(
+    (cells) => margin + cells.map((cell) => `"${plainRoles(cell).replaceAll('"', '""')}"`).join(', '),
+  )
+  return [
+    ...options.filter((line) => !line.includes('widths')).map((line) => margin + line.trim()),
+    '',
+    ...written,
+  ]
 }
 
 /** @param {string} line */
@@ -87,6 +204,94 @@ const plainRoles = (line) =>
     return CODE_ROLE.test(role) ? `\`\`${said}\`\`` : said
   })
 
+/** A line of one sign under, and maybe over, a heading. */
+const ADORNMENT = /^([!-/:-@[-`{-~])\1{2,}[ \t]*$/
+/** What other parts of a page refer to: substitutions and links. */
+const DEFINITION =
+  /^\.\.[ \t]+(?:\|[^|\n]+\|[ \t]+\w+::|_[^:\n]+:[ \t]+\S|__[: ])[^\n]*(?:\n[ \t]+\S[^\n]*)*/gm
+
+/**
+ * A page as its headings and what stands between them.
+ * @param {string} text
+ * @returns {{ depth: number, title: string, body: string }[]}
+ */
+function sectionsIn(text) {
+  const lines = text.split('\n')
+  const sections = [{ depth: 0, title: '', body: '' }]
+  /** @type {string[]} */
+  const styles = []
+  const signAt = (/** @type {number} */ at) => ADORNMENT.exec(lines[at] ?? '')?.[1] ?? ''
+  const isBlank = (/** @type {number} */ at) => (lines[at] ?? '').trim() === ''
+  for (let at = 0; at < lines.length; at += 1) {
+    const over = signAt(at) !== '' && signAt(at) === signAt(at + 2) ? 1 : 0
+    const title = lines[at + over] ?? ''
+    const under = signAt(at + over + 1)
+    const isTitle = title.trim() !== '' && (over === 1 || /^\S/.test(title)) && signAt(at + over) === ''
+    if (under === '' || !isTitle || !(at === 0 || isBlank(at - 1))) {
+      const last = sections.at(-1)
+      if (last) last.body += `${lines[at]}\n`
+      continue
+    }
+    const style = over ? under + under : under
+    if (!styles.includes(style)) styles.push(style)
+    sections.push({ depth: Math.min(6, styles.indexOf(style) + 1), title: title.trim(), body: '' })
+    at += over + 1
+  }
+  return sections
+}
+
+/**
+ * A page of which the compiler refuses something: the rest of it is read, and what is refused becomes its words.
+ * @param {string} text
+ * @param {(rst: string) => string} compile
+ */
+function inParts(text, compile) {
+  const definitions = (text.match(DEFINITION) ?? []).join('\n')
+  /** @param {string[]} blocks @returns {string[]} */
+  const read = (blocks) => {
+    const source = blocks.join('\n\n')
+    if (source.trim() === '') return []
+    try {
+      return [compile(`${source}\n\n${definitions}\n`)]
+    } catch {
+      if (blocks.length === 1) return [wordsOf(source)]
+      const half = Math.ceil(blocks.length / 2)
+      return [...read(blocks.slice(0, half)), ...read(blocks.slice(half))]
+    }
+  }
+  return sectionsIn(text)
+    .flatMap(({ depth, title, body }) => {
+      const words = plainWords(title)
+      const place = words
+        .toLowerCase()
+        .replace(/[^\p{L}\p{N}]+/gu, '-')
+        .replace(/^-|-$/g, '')
+      const blocks = body.replace(DEFINITION, '').split(/\n(?:[ \t]*\n)+(?=\S)/)
+      return [depth > 0 ? `${'#'.repeat(depth)} ${words}${place && ` {#${place}}`}` : '', ...read(blocks)]
+    })
+    .filter((part) => part.trim() !== '')
+    .join('\n\n')
+}
+
+/** Inline marks that Markdown writes otherwise. @param {string} line */
+const plainWords = (line) =>
+  line
+    .replace(/``([^`\n]+)``/g, '`$1`')
+    .replace(/:[\w+:.-]+:`([^`\n]+)`/g, '$1')
+    .replace(/(?<!`)`([^`<\n]+?)\s*(?:<[^<>\n]*>)?`_{0,2}(?![`\w])/g, '$1')
+
+/** What a block says, without marks of directives, their options and comments. @param {string} block */
+const wordsOf = (block) =>
+  block
+    .replace(/^[ \t]*\.\.[ \t]+(?:\|[^|\n]+\|[ \t]+)?[\w:+.-]+::/gm, '')
+    .replace(/^[ \t]*\.\.(?:[ \t]+_[^:\n]*:)?[ \t]*$/gm, '')
+    .replace(/^[ \t]+:[\w-]+:[^\n]*\n?/gm, '')
+    .split('\n')
+    .map((line) => plainWords(line.trim()))
+    .join('\n')
+    .replace(/\n{3,}/g, '\n\n')
+    .trim()
+
 /**
  * @param {string} text
  * @param {string} path
@@ -95,15 +300,25 @@ const plainRoles = (line) =>
 export async function readRst(text, path) {
   const { RstToHtmlCompiler } = await import('rst-compiler')
   const plain = plainRst(text.replaceAll('\t', '        '))
+  const compile = (/** @type {string} */ rst) =>
+    bodyToMarkdown(
+      new RstToHtmlCompiler()
+        .compile(rst)
+        .body.replace(/<span class="literal">(.*?)<\/span>/gs, '<code>$1</code>')
+        .replace(/<ol([^>]*)>(\s*)<li value="(\d+)">/g, '<ol$1 start="$3">$2<li>')
+        .replace(
+          /<div class="admonition (?!admonition)([a-z]+)">/g,
+          (div, kind) =>
+            `${div}<p><strong>${kind === 'seealso' ? 'See also' : kind.charAt(0).toUpperCase() + kind.slice(1)}</strong></p>`,
+        ),
+    )
   let markdown = ''
   try {
-    const { body } = new RstToHtmlCompiler().compile(plain)
-    markdown = bodyToMarkdown(body.replace(/<span class="literal">(.*?)<\/span>/gs, '<code>$1</code>'))
+    markdown = compile(plain)
   } catch {
-    // What it refuses is read as text, below, which loses nothing but form.
+    // What it refuses is read in parts, below.
   }
-  markdown ||= plain.replace(/^(\S.*)\n([=\-~^"'#*+])\2{2,}[ \t]*$/gm, '## $1').trim()
-  return { article: textArticle(markdown, path) }
+  return { article: textArticle(markdown || inParts(plain, compile), path) }
 }
 
 /**
@@ -115,10 +330,15 @@ export async function readAdoc(text, path) {
   const { default: asciidoctor } = await import('@asciidoctor/core')
   const document = asciidoctor().load(text, {
     safe: 'secure',
-    attributes: { showtitle: true, 'icons!': '' },
+    attributes: { showtitle: true, 'icons!': '', 'toc!': '', experimental: '' },
   })
   const title = document.getDocumentTitle()
-  const markdown = bodyToMarkdown(String(document.convert()))
+  const html = String(document.convert())
+    // Files that it includes are read themselves.
+    .replace(/<a href="[^"]*" class="bare include">[^<]*<\/a>/g, '')
+    .replace(/<a href="#_footnoteref_\d+">(\d+)<\/a>/g, '$1')
+    .replace(/\\\$([^$]{1,2000})\\\$/g, '\\($1\\)')
+  const markdown = bodyToMarkdown(html)
   return {
     article: {
       title:

@@ -36,6 +36,31 @@ test.each([
     'Title\r\n=====\r\n\r\n.. list-table::\r\n   :header-rows: 1\r\n\r\n   * - Plan\r\n     - Price\r\n   * - Small\r\n     - 5\r\n',
     '| Plan | Price |\n| --- | --- |\n| Small | 5 |',
   ],
+  [
+    'the rest where one block is refused, with its headings and its definitions',
+    'Title\n=====\n\nOf |v|, `here`_.\n\n.. |v| replace:: 3.1\n.. _here: https://x.example\n\nPart\n----\n\n.. image::\n   :align: left\n\nA *b*.\n\nDeep\n~~~~\n\n.. code-block:: sh\n   :caption: a.sh\n\n   ls\n',
+    'Of 3.1, [here](https://x.example).\n\n## Part {#part}\n\nA _b_.\n\n### Deep {#deep}\n\na.sh\n\n```\nls\n```',
+  ],
+  [
+    'terms with any indent, within each other',
+    'Title\n=====\n\nOne\n  First.\n\n  Inner\n   Deep.\nTwo\n        Second.\n\n- a\n  b\n',
+    '**One**: First.\n\n**Inner**: Deep.\n\n**Two**: Second.\n\n-   a b',
+  ],
+  [
+    'lists of tables whose cells hold more than one paragraph',
+    'Title\n=====\n\n.. list-table:: Fees\n   :header-rows: 1\n\n   * - Plan\n     - Parts\n   * - Pro, "big"\n     - - lamp\n       - rope\n   * - Small\n     - One.\n\n       Two.\n',
+    'Fees\n\n| Plan | Parts |\n| --- | --- |\n| Pro, "big" | lamp; rope |\n| Small | One. Two. |',
+  ],
+  [
+    'what kind a note is of, and numbers of lists',
+    'Title\n=====\n\n.. warning:: Hot.\n\n.. seealso::\n  The sea.\n\n1. a\n\n   * c\n\n2. d\n',
+    '**Warning**\n\nHot.\n\n**See also**\n\nThe sea.\n\n1.  a\n    \n    -   c\n        \n2.  d',
+  ],
+  [
+    'tabs, also of code, cards, rubrics and names with a role over two lines',
+    'Title\n=====\n\n.. tabs::\n\n   .. tab:: macOS\n\n      Use brew.\n\n   .. code-tab:: sh\n\n      ls *\n\n.. grid-item-card:: Card\n\n   Body.\n\n.. rubric:: Rub\n\n.. only:: latex\n\n   Print.\n\nSee :gh:`the long\nname <a>`.\n',
+    'macOS\n\nUse brew.\n\nsh\n\n```\nls *\n```\n\nCard\n\nBody.\n\n**Rub**\n\nSee the long name.',
+  ],
 ])('reStructuredText keeps %s', async (_, page, text) => {
   expect(await read('x.rst', page)).toEqual({
     article: { title: 'Title', text: `# Title {#title}\n\n${text}` },
@@ -51,4 +76,13 @@ test('AsciiDoc becomes Markdown, and reads no other file', async () => {
     'A heron **waits**.\n\n**Note:** Fish only.\n\n| Plan | Price |\n| --- | --- |\n| Big | 6 |\n| Big | 7 |\n\n```sh\nrun\n```',
   )
   expect(article.text).not.toContain('root:')
+  const more =
+    '= T\n:toc:\n\nA kbd:[Ctrl+C] of stem:[x^2].footnote:[A note.]\n\n== Part\n\ninclude::a.adoc[]\n\nEnd.'
+  expect(await read('x.adoc', more)).toMatchObject({
+    article: {
+      text: expect.stringMatching(
+        /^# T\n\nA Ctrl\+C of \$x\^2\$\.\n\n## Part \{#_part\}\n\nEnd\.\n[^[]*A note\.$/,
+      ),
+    },
+  })
 })
