@@ -17,7 +17,7 @@ const INLINE = words(
 /** Elements that begin a line of their own. */
 const BLOCKS = words(
   `blockquote caption center colgroup dd details div dl dt figcaption figure footer h1 h2 h3 h4 h5 h6 header hr iframe li main ol p
-  picture pre script section style summary svg table tbody td tfoot th thead tr ul video`,
+  picture pre script section style summary svg table tbody td template tfoot th thead tr ul video`,
 )
 
 /** Elements whose end may be left out (HTML, 13.1.2.4, "Optional tags"). */
@@ -139,8 +139,12 @@ export function tagEdits(tags, source, { closed, isInLink = false, isInHeading =
         isBadgeAddress(tag.attributes.get('src') ?? '') ||
         (heading.trim() !== '' && isDecoration(alt, heading))
       put(tag, isGone ? '' : alt.replace(/[[\]|]/g, '\\$&'))
-    } else if (BLOCKS.has(tag.name) || tag.name === 'br') put(tag, ' ')
-    else if (tag.isEnd) put(tag, ends.get(tag) ?? '')
+    } else if (BLOCKS.has(tag.name) || tag.name === 'br') {
+      // Points of a list in a cell of a table.
+      const isFurther =
+        tag.name === 'li' && !tag.isEnd && tags.some((each) => each.name === 'li' && each.start < tag.start)
+      put(tag, isFurther ? '; ' : tag.name === 'li' && tag.isEnd ? '' : ' ')
+    } else if (tag.isEnd) put(tag, ends.get(tag) ?? '')
     else {
       const [before, after] = tag.mate ? around(tag, tag.mate, source, { isInLink, isInHeading }) : ['', '']
       // An address that Markdown cannot hold: the link stays HTML.
@@ -354,4 +358,34 @@ function dedented(part) {
     .map((line, at) => (at === 0 ? line.trimStart() : line.slice(Math.min(shared, line.length))))
     .join('\n')
     .replace(/\n{3,}/g, '\n\n')
+}
+
+/** What a page never shows, by its own word. Panels of tabs are shown later. */
+const HIDDEN =
+  /<(div|p|span|section|aside|figure|table|ul|ol)\b(?=[^<>]{0,500}(?:\shidden(?=[\s>=])|display\s*:\s*none))(?![^<>]{0,500}(?:tab|until-found))[^<>]{0,500}>/gi
+
+/** Markdown without elements that are hidden, and what is in them. @param {string} markdown without code */
+export function withoutHidden(markdown) {
+  let text = ''
+  let at = 0
+  HIDDEN.lastIndex = 0
+  for (let found = HIDDEN.exec(markdown); found; found = HIDDEN.exec(markdown)) {
+    const end = endOf(markdown, found[1] ?? '', HIDDEN.lastIndex)
+    if (end === undefined) continue
+    text += markdown.slice(at, found.index)
+    at = end
+    HIDDEN.lastIndex = end
+  }
+  return text + markdown.slice(at)
+}
+
+/** Where an element ends. @param {string} markdown @param {string} name @param {number} from @returns {number | undefined} */
+function endOf(markdown, name, from) {
+  const near = markdown.slice(from, from + LONGEST_HTML)
+  let depth = 1
+  for (const found of near.matchAll(new RegExp(`<(/?)${name}(?=[\\s>])[^<>]{0,500}>`, 'gi'))) {
+    depth += found[1] === '' ? 1 : -1
+    if (depth === 0) return from + found.index + found[0].length
+  }
+  return undefined
 }

@@ -3,6 +3,7 @@
  * marks go, the words in them stay, and code stays as it is. Nothing is refused: what is none of them is text.
  */
 
+import { withoutHidden } from './markdown-html.mjs'
 import { Expressions, withoutModules } from './mdx-modules.mjs'
 import { asText, isTexts, markdownList } from './mdx-values.mjs'
 
@@ -44,22 +45,34 @@ export function withoutMarks(source, path, data = {}) {
     `${OPEN}${aside.push({ code, indent }) - 1}${CLOSE}`
   const withFences = source.replace(FENCE, (whole, before, marks, info, code, rest) => {
     const [, name = '', words = ''] = /^\{([\w:-]+)\}[ \t]*(.*)$/.exec(info) ?? []
-    if (name === '') return before + keep(whole.slice(before.length), before.length)
+    if (name === '') {
+      // Tabs of code have their names there, and files theirs.
+      const [said, tab, file] =
+        /[ \t]+(?:\[([^\]\n]{1,80})\]|(?:title|filename|file)="([^"\n]{1,200})")/.exec(info) ?? []
+      const label = before.trim() === '' ? (tab ?? file) : undefined
+      const block = whole.slice(before.length)
+      return label === undefined
+        ? before + keep(block, before.length)
+        : `${before}${strong(label)}\n\n${before}${keep(block.replace(said ?? '', ''), before.length)}`
+    }
     // MyST (Sphinx): what a directive holds.
     const content = (code ?? rest ?? '').replace(/^(?:[ \t]*:[\w-]+:[^\n]*\n)+/, '')
     if (/^code/.test(name)) return before + keep(`${marks}${words}\n${content}${marks}`, before.length)
     if (/toctree|contents|eval-rst|include/.test(name)) return ''
     return `${titled(NOTE.test(name) ? words || called(name) : words)}${withoutMarks(content, path, data)}`
   })
+  const raws = withFences.replace(/\{%-?\s*raw\s*-?%\}([\s\S]{0,16384}?)\{%-?\s*endraw\s*-?%\}/g, (_, raw) =>
+    raw.replace(/\{[{%]/g, (/** @type {string} */ mark) => keep(mark)),
+  )
   const isMdx =
     /\.mdx$/i.test(path) ||
     (/^import\s[^\n]*['"][^'"\n]+['"];?[ \t]*$/m.test(withFences) && /<[A-Z]/.test(withFences))
   // A text in braces: one of an attribute keeps its quotes, and is no code.
   const literals = isMdx
-    ? withFences.replace(/(=\s*)?\{\s*`((?:[^`\\$]|\\.|\$(?!\{))*)`\s*\}/g, (_, equals, words) =>
+    ? raws.replace(/(=\s*)?\{\s*`((?:[^`\\$]|\\.|\$(?!\{))*)`\s*\}/g, (_, equals, words) =>
         equals ? `${equals}{${JSON.stringify(words.replace(/\\(.)/g, '$1'))}}` : words,
       )
-    : withFences
+    : raws
   const masked = literals.replace(INLINE_CODE, (code) => keep(code))
   const placed = masked
     // The names of places to link to. Attributes of other kinds go.
@@ -70,7 +83,7 @@ export function withoutMarks(source, path, data = {}) {
         return name === undefined ? heading : heading + keep(` {#${name}}`)
       },
     )
-  const text = withoutTemplates(placed)
+  const text = withoutTemplates(withoutHidden(placed))
     .replace(/^ {0,3}<(script|style)\b[^>]*>[\s\S]{0,32768}?<\/\1\s*>[ \t]*$/gim, '')
     .replace(
       /^([ \t]*>[ \t]*)\[!([\w-]+)\][-+]?[ \t]*(.*)$/gm,
@@ -79,6 +92,7 @@ export function withoutMarks(source, path, data = {}) {
   const { rest, values } = isMdx ? withoutModules(text, data) : { rest: text, values: new Map() }
   const made = withoutTags(withoutIndents(rest), isMdx, new Expressions(values))
   const plain = made === masked ? made : made.replace(/\n(?:[ \t]*\n){2,}/g, '\n\n')
+  const code = (/** @type {string} */ number) => aside[Number(number)]?.code ?? ''
   return plain
     .replace(SET_ASIDE, (_, before, number) => {
       const { code, indent } = aside[Number(number)] ?? { code: '', indent: 0 }
@@ -86,7 +100,7 @@ export function withoutMarks(source, path, data = {}) {
       const less = indent - before.length
       return before + (less > 0 ? code.replace(new RegExp(`\\n[ \\t]{1,${less}}`, 'g'), '\n') : code)
     })
-    .replace(ASIDE, (_, number) => aside[Number(number)]?.code ?? '')
+    .replace(ASIDE, (_, number) => code(number).replace(ASIDE, (_mark, inner) => code(inner)))
 }
 
 /** @param {string} words */
@@ -100,8 +114,13 @@ const titled = (words) => (words.trim() === '' ? '' : `${strong(words.trim())}\n
 
 /** Templates that Hugo and Jekyll (Liquid) fill in. @param {string} text */
 function withoutTemplates(text) {
-  if (!/\{[{%:]|\[toc\]/i.test(text)) return text
+  if (!/\{[{%:]|\[toc\]|^<<</im.test(text)) return text
+  // Where a page is a template, so are its braces.
+  const isLiquid = /\{%-?\s*(?:assign|for|if|unless|capture|include)\s/.test(text)
   return text
+    .replace(/^[ \t]*(?:[-*+]|1\.)[ \t][^\n]*\n[ \t]*\{:[ \t]*toc[^}\n]*\}[ \t]*$/gim, '')
+    .replace(/^<<<[ \t]*[@./~][^\n]*$/gm, '')
+    .replace(/\{%-?\s*capture\b[^%]{0,200}%\}[\s\S]{0,16384}?\{%-?\s*endcapture\s*-?%\}/g, '')
     .replace(
       /\{%-?\s*comment\s*-?%\}[\s\S]{0,16384}?\{%-?\s*endcomment\s*-?%\}|\{\{\s*\/\*[\s\S]{0,16384}?\*\/\s*\}\}/g,
       '',
@@ -127,6 +146,7 @@ function withoutTemplates(text) {
           .filter(
             ([, key, , other]) =>
               WORDS.test(key ?? other ?? '') ||
+              (name === 'include' && /^(?:content|message|body)$/.test(key ?? other ?? '')) ||
               (key ?? other) === (isNamed ? 'name' : '') ||
               ((key ?? other) === undefined && isNamed),
           )
@@ -134,7 +154,10 @@ function withoutTemplates(text) {
           .join('')
       },
     )
-    .replace(/\{\{-?\s*(?:site|page|include|layout)\.[^{}\n]*\}\}/g, '')
+    .replace(
+      isLiquid ? /\{\{-?\s*[a-z][^{}\n]*\}\}/gi : /\{\{-?\s*(?:site|page|include|layout)\.[^{}\n]*\}\}/g,
+      '',
+    )
     .replace(/^[ \t]*\{:[^}\n]*\}[ \t]*\n?|\{:\s*[.#][^}\n]*\}/gm, '')
     .replace(/^\[\[?_?toc_?\]\]?[ \t]*$/gim, '')
 }
@@ -142,7 +165,7 @@ function withoutTemplates(text) {
 const NOTE_LINE = /^([ \t]*)(?:!!!|\?\?\?\+?)[ \t]+([\w-]+)(?:[ \t]+[\w-]+)*(?:[ \t]+"([^"]*)")?[ \t]*$/
 const TAB_LINE = /^([ \t]*)===[+!]?[ \t]+"([^"]+)"[ \t]*$/
 const COLONS =
-  /^([ \t]*):{3,}[ \t]*(?:\{\.?([\w-]+)[^}\n]*\}|([\w-]+)?(?:\[([^\]\n]*)\]|[ \t]+([^{\n]+?))?[ \t]*(?:\{([^}\n]*)\})?)[ \t]*$/
+  /^([ \t]*):{3,}[ \t]*(?:\{\.?([\w-]+)[^}\n]*\}(?:[ \t]+([^{\n]+?))?|([\w-]+)?(?:\[([^\]\n]*)\]|[ \t]+([^{\n]+?))?[ \t]*(?:\{([^}\n]*)\})?)[ \t]*$/
 const BLOCK_TAG = /^[ \t]*<(\/?)([A-Z][\w.]*)/
 
 /**
@@ -179,9 +202,9 @@ function withoutIndents(text) {
       const words = tab ? tab[2] : (note?.[3] ?? called(note?.[2] ?? ''))
       lines.push('', margin + strong(words ?? ''), '')
       open.push({ name: '', indent })
-    } else if (fence && (fence[2] ?? fence[3]) !== undefined) {
-      const kind = fence[2] ?? fence[3] ?? ''
-      const title = fence[4] ?? fence[5] ?? /title="([^"]*)"/.exec(fence[6] ?? '')?.[1]
+    } else if (fence && (fence[2] ?? fence[4]) !== undefined) {
+      const kind = fence[2] ?? fence[4] ?? ''
+      const title = fence[3] ?? fence[5] ?? fence[6] ?? /title="([^"]*)"/.exec(fence[7] ?? '')?.[1]
       lines.push('', margin + strong(title ?? (NOTE.test(kind) ? called(kind) : '')), '')
       colons += 1
     } else if (fence && colons > 0) {
@@ -215,7 +238,7 @@ const lineBefore = (text, at) =>
 /** The components that end somewhere. @param {string} text */
 const closedIn = (text) => new Set([...text.matchAll(/<\/([A-Z][\w.]*)/g)].map(([, name]) => name))
 
-const TAG = /\\[{<]|\{|<(\/?)([A-Za-z][\w.-]*)?(?=[\s/>])/g
+const TAG = /\\[{<]|\{|<(\/?)(?:([A-Za-z][\w.-]*)(?=[\s/>])|(?=>))/g
 const ATTRIBUTE = /\s*(?:(\/?>)|(\{)|([\w:@.-]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|(\{)))?)/y
 /** So long may be what stands in braces, in UTF-16 units. */
 const LONGEST_EXPRESSION = 131_072
@@ -233,7 +256,7 @@ function withoutTags(text, isMdx, expressions) {
   if (!(isMdx ? /[{<]/ : /<\/?[A-Z]/).test(text)) return text
   const closed = closedIn(text)
   const braces = bracesIn(text)
-  /** Components around that name their parts. @type {{ name: string, labels: string[] }[]} */
+  /** Components around that name their parts. @type {{ name: string, labels: Label[] }[]} */
   const around = []
   let out = ''
   let at = 0
@@ -261,11 +284,12 @@ function withoutTags(text, isMdx, expressions) {
         let words = end ? '' : wordsOf(name, tag.attributes)
         if (end && around.at(-1)?.name === name) around.pop()
         if (!end && !tag.isEmpty && tag.labels.length > 0) around.push({ name, labels: tag.labels })
-        else if (!end && words === '' && PART.test(name)) words = around.at(-1)?.labels.shift() ?? ''
+        else if (!end && words === '' && PART.test(name))
+          words = labelOf(around.at(-1)?.labels ?? [], name, tag.attributes.get('value'))
         // A sign in a table says yes or no.
         if (words === '' && !end && !tag.isEmpty && isBlock) words = noteOf(name, tag.attributes)
         if (words === '' && tag.isEmpty && tag.attributes.size === 0 && /^[>\s]*\|/.test(line)) words = name
-        const points = tag.isEmpty ? tag.labels.map((label) => `- ${label}`).join('\n') : ''
+        const points = tag.isEmpty ? tag.labels.map(({ label }) => `- ${label}`).join('\n') : ''
         const lists = [points, ...tag.lists]
           .filter((list) => list !== '')
           .map((list) => `\n${list}\n`)
@@ -280,6 +304,22 @@ function withoutTags(text, isMdx, expressions) {
     }
   }
   return out + text.slice(at)
+}
+
+/** The name of a tab, and the value that it goes by. @typedef {{ label: string, of?: string }} Label */
+
+/** @param {unknown} value @returns {value is { label: string, value: string }[]} */
+const isOptions = (value) =>
+  Array.isArray(value) &&
+  value.length > 0 &&
+  value.every((each) => typeof each?.label === 'string' && typeof each?.value === 'string')
+
+/** What a part is called that does not say so itself. @param {Label[]} labels @param {string} name @param {string | undefined} value */
+function labelOf(labels, name, value) {
+  const at = labels.findIndex(({ of }) => of !== undefined && of === value)
+  const [found] =
+    at >= 0 ? labels.splice(at, 1) : labels.some(({ of }) => of !== undefined) ? [] : labels.splice(0, 1)
+  return found?.label ?? (/Tab/.test(name) ? (value ?? '') : '')
 }
 
 /**
@@ -321,12 +361,12 @@ function tagAt(text, from, braces, values) {
  * @param {[name: string, expression: string][]} expressions
  * @param {Map<string, string>} attributes gain those that are texts
  * @param {Expressions} values
- * @returns {{ labels: string[], lists: string[] }}
+ * @returns {{ labels: Label[], lists: string[] }}
  */
 function valuesOf(expressions, attributes, values) {
   /** @type {string[]} */
   const lists = []
-  /** @type {string[]} */
+  /** @type {Label[]} */
   let labels = []
   /** @type {string[] | undefined} */
   let head
@@ -336,7 +376,10 @@ function valuesOf(expressions, attributes, values) {
     const isWords = isTexts(value)
     if (text !== undefined) attributes.set(name, text)
     else if (HEADS.test(name) && isWords) head = value
-    else if (isWords && (LABELS.test(name) || values.isNamed(expression))) labels = values.once(value) ?? []
+    else if (LABELS.test(name) && isOptions(value))
+      labels = value.map(({ label, value: of }) => ({ label, of }))
+    else if (isWords && (LABELS.test(name) || values.isNamed(expression)))
+      labels = (values.once(value) ?? []).map((label) => ({ label }))
     else lists.push(markdownList(values.once(value), head))
   }
   return { labels, lists }

@@ -38,7 +38,7 @@ export function readMarkdown(text, path, parsers) {
 
 /** Front matter: YAML, TOML or JSON (Hugo). */
 const FRONT =
-  /^(?:(---)[ \t]*\r?\n([\s\S]*?)\r?\n---[ \t]*|(\+\+\+)[ \t]*\r?\n([\s\S]*?)\r?\n\+\+\+[ \t]*|(\{\r?\n[\s\S]*?\r?\n\})[ \t]*)(?:\r?\n|$)/
+  /^(?:(---)[ \t]*\r?\n([\s\S]*?)\r?\n(?:---|\.\.\.)[ \t]*|(\+\+\+)[ \t]*\r?\n([\s\S]*?)\r?\n\+\+\+[ \t]*|(\{\r?\n[\s\S]*?\r?\n\})[ \t]*)(?:\r?\n|$)/
 
 /**
  * @param {string} text

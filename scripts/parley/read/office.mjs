@@ -381,11 +381,32 @@ export function readNotebook(text, path) {
   const all = cells ?? worksheets?.flatMap((/** @type {{ cells: unknown }} */ sheet) => sheet.cells)
   if (!Array.isArray(all)) throw new Error('it has no cells')
   const language = metadata?.language_info?.name ?? metadata?.kernelspec?.language ?? ''
-  const parts = all.map(({ cell_type: kind, source, input, level }) => {
-    const lines = source ?? input ?? ''
-    const said = (Array.isArray(lines) ? lines.join('') : String(lines)).trim()
-    if (kind === 'code') return fenced(said, language).trim()
+  const parts = all.map(({ cell_type: kind, source, input, level, outputs }) => {
+    const said = linesIn(source ?? input).trim()
+    if (kind === 'code')
+      return [fenced(said, language).trim(), ...(Array.isArray(outputs) ? outputs : []).map(outputOf)]
+        .filter(Boolean)
+        .join('\n\n')
     return kind === 'heading' ? `${'#'.repeat(level)} ${said}` : said
   })
   return readMarkdown(parts.filter(Boolean).join('\n\n'), path, parsers)
+}
+
+/** @param {unknown} lines a text, or the lines of one */
+const linesIn = (lines) => (Array.isArray(lines) ? lines.join('') : String(lines ?? ''))
+
+/** Colours of a terminal, and what a bar of progress wrote over. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: terminals use them
+const TERMINAL = /\u001b\[[\d;]*[A-Za-z]|^.*\r(?!\n)/gm
+
+/** What code printed or gave: text, a table or Markdown, and no picture or error. @param {any} output */
+function outputOf({ output_type: kind, name, text, data }) {
+  if (kind === 'stream')
+    return name === 'stderr' ? '' : fenced(linesIn(text).replace(TERMINAL, '').trimEnd(), '').trim()
+  const html = linesIn(data?.['text/html'])
+  if (data?.['text/markdown'] !== undefined) return linesIn(data['text/markdown']).trim()
+  if (/<table\b/i.test(html)) return bodyToMarkdown(html)
+  const plain = linesIn(data?.['text/plain']).replace(TERMINAL, '')
+  // What stands for a picture or a program's object.
+  return /^<[^>]*>$/.test(plain.trim()) ? '' : fenced(plain.trimEnd(), '').trim()
 }

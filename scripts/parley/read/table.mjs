@@ -20,9 +20,10 @@ export function readCsv(text, path) {
     skip_empty_lines: true,
     trim: true,
   })
-  const [head, ...found] = /** @type {{ record: string[], info: { lines: number } }[]} */ (
+  const all = /** @type {{ record: string[], info: { lines: number } }[]} */ (
     /** @type {unknown} */ (records)
   )
+  const [head, ...found] = all.slice(titleLines(all.map(({ record }) => record)))
   const names = columnNames(head?.record ?? [])
   const faults = found.flatMap(({ record }, at) => {
     // Spreadsheets end rows with empty cells.
@@ -38,6 +39,22 @@ export function readCsv(text, path) {
     lines: found.map(({ record, info }) => info.lines - lineBreaksIn(record) + (said === '' ? 0 : 1)),
     ...(faults.length > 0 && { faults: new Map(faults) }),
   }
+}
+
+/** Lines above a table, at most. */
+const MOST_ABOVE = 10
+
+/**
+ * How many lines stand above a table and say what it is called: they have one cell, where names of columns and most rows have several.
+ * @param {string[][]} records
+ */
+function titleLines(records) {
+  const isWide = (/** @type {string[]} */ record) => record.filter((cell) => cell !== '').length > 1
+  const above = records.slice(0, MOST_ABOVE + 1).findIndex(isWide)
+  const rows = records.slice(Math.max(0, above))
+  const wide = rows.filter(isWide).length
+  const isHead = rows[0]?.every((cell) => !/^[\d.,\s-]+$/.test(cell))
+  return above > 0 && isHead && wide > 1 && rows.length <= 2 * wide ? above : 0
 }
 
 /**
@@ -76,6 +93,45 @@ function delimiterOf(text) {
   return counts.reduce((best, each) => (each.times > best.times ? each : best)).mark
 }
 
+/** Numbers that a computer would round, and names of nothing. */
+const INEXACT = /\d{16}|\d[eE]\+?\d{3}|""\s*:/
+
+/**
+ * JSON whose numbers keep their digits: those that a number here does not hold become texts. What has no name gets one.
+ * @param {string} text
+ * @returns {any}
+ */
+function parsed(text) {
+  if (!INEXACT.test(text)) return JSON.parse(text)
+  return JSON.parse(
+    text,
+    /** @param {string} _ @param {any} value @param {{ source?: string }} [context] a newer part of the language */
+    (_, value, context) => {
+      if (
+        typeof value === 'number' &&
+        Math.abs(value) > Number.MAX_SAFE_INTEGER &&
+        /^-?\d+$|e/i.test(context?.source ?? '')
+      )
+        return Number.isFinite(value) && /e/i.test(context?.source ?? '') ? value : context?.source
+      if (typeof value !== 'object' || value === null || !('' in value)) return value
+      const { '': unnamed, ...rest } = value
+      return { ...rest, [freeName('unnamed', new Set(Object.keys(rest)))]: unnamed }
+    },
+  )
+}
+
+/**
+ * A table as a list of lists, the first of which names the columns, or lists of objects.
+ * @param {unknown[][]} lists
+ * @returns {import('./article.mjs').Row[]}
+ */
+function rowsOfLists([head = [], ...rest]) {
+  if (!head.every((name) => typeof name === 'string'))
+    return [head, ...rest].flat().map((each, at) => objectOf(each, `item ${at + 1}`))
+  const names = columnNames(head)
+  return rest.map((row) => Object.fromEntries(row.map((cell, at) => [names[at] ?? `column_${at + 1}`, cell])))
+}
+
 /**
  * One object, a list of objects, or an object with such a list in it.
  * @param {string} text
@@ -83,7 +139,9 @@ function delimiterOf(text) {
  * @throws Error
  */
 export function readJson(text) {
-  const value = JSON.parse(text)
+  const value = parsed(text)
+  if (Array.isArray(value) && value.length > 0 && value.every(Array.isArray))
+    return { rows: rowsOfLists(value) }
   if (Array.isArray(value)) return { rows: value.map((each, at) => objectOf(each, `item ${at + 1}`)) }
   const object = objectOf(value, 'the file')
   // What has a name of its own is no wrapper.
@@ -106,7 +164,7 @@ export function readJsonLines(text) {
   for (const [at, line] of text.split('\n').entries()) {
     if (line.trim() === '') continue
     try {
-      rows.push(objectOf(JSON.parse(line), 'it'))
+      rows.push(objectOf(parsed(line), 'it'))
       lines.push(at + 1)
     } catch (error) {
       throw new Error(`line ${at + 1}: ${/** @type {Error} */ (error).message}`)

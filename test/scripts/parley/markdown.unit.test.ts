@@ -31,7 +31,7 @@ test.each([
   ['a text', 'x<br>y', 'x y'],
   ['bold', '**Bold<br>two**', '**Bold two**'],
   ['a link', '[One<br>two](u)', '[One two](u)'],
-  ['a list in a table', '| a |\n| - |\n| <ul><li>one</li><li>two<li>three</ul> |', /one +two +three/],
+  ['a list in a table', '| a |\n| - |\n| <ul><li>one</li><li>two<li>three</ul> |', 'one; two; three'],
   ['keys', 'Press <kbd>Ctrl</kbd><kbd>C</kbd>', 'Press Ctrl C'],
 ])('tags in %s leave no words glued together', (_, page, text) => {
   expect(read(page).text).toMatch(text)
@@ -301,6 +301,11 @@ test.each([
     '**A**\nIn a. **B** In b.\n\nThe plan',
   ],
   [
+    'tabs that go by their values',
+    '<Tabs values={[{ label: "macOS", value: "m" }, { label: "Windows", value: "w" }]}>\n<TabItem value="w">Use choco.</TabItem>\n<TabItem value="m">Use brew.</TabItem>\n</Tabs>\n\n<Tabs>\n<TabItem value="npm">Run it.</TabItem>\n</Tabs>\n\nIf 1 < 2 and 3 > 2.',
+    '**Windows**\nUse choco.\n**macOS**\nUse brew.\n\n**npm**\nRun it.\n\nIf 1 < 2 and 3 > 2.',
+  ],
+  [
     'what MDX refuses',
     'If a < b, see <http://x.example> {.\n\n<!-- note -->\n\nAfter {#x.',
     'If a < b, see <http://x.example> {.\n\nAfter {#x.',
@@ -353,6 +358,22 @@ test.each([
     'Use <Name>, {name}, {{ value }} and `{% if %}`.\n\n```\n{{< tab >}}\n:::tip\n```',
     'Use <Name>, {name}, {{ value }} and `{% if %}`.\n\n```\n{{< tab >}}\n:::tip\n```',
   ],
+  [
+    'of tabs of code and of colons in braces',
+    '::: code-group\n```sh [npm]\nnpm i\n```\n:::\n\n::::{tab-set}\n:::{tab-item} macOS\nUse brew.\n:::\n::::\n\n```js title="a.js" {1}\nx\n```\n\n<<< @/snippets/x.js\n\nEnd.',
+    '**npm**\n\n```sh\nnpm i\n```\n\n**macOS**\n\nUse brew.\n\n**a.js**\n\n```js {1}\nx\n```\n\nEnd.',
+  ],
+  [
+    'of Liquid, but not what it is told to leave',
+    '* TOC\n{:toc}\n\n{% assign x = 1 %}{% capture y %}Gone{% endcapture %}{% include note.html content="Mind the gap" %}\n\nOf {{ p.title }}: {% raw %}{{ name }}, `{{ a }}`{% endraw %}.',
+    '**Mind the gap** \n\nOf : {{ name }}, `{{ a }}`.',
+  ],
+  [
+    'of what is hidden, with Markdown in it',
+    'A.\n\n<div class="x" style="display: none">\n\n# Gone\n\n<div>Gone</div>\n\n</div>\n\n<p hidden>Gone</p>\n\n`<p hidden>kept</p>`\n\n<template>\nB\n</template>',
+    'A.\n\n`<p hidden>kept</p>`\n\nB',
+  ],
+  ['of front matter that ends with dots', '---\ntitle: A\n...\n\nB.', 'B.'],
 ])('Markdown loses the marks %s', (_, page, text) => {
   expect(read(page).text).toBe(text.trimEnd())
 })

@@ -282,6 +282,24 @@ test('a notebook is its text and its code', async () => {
   })
 })
 
+test('what code of a notebook gave stands below it: text, tables, and no pictures or errors', async () => {
+  const outputs = [
+    { output_type: 'stream', name: 'stdout', text: ['\u001b[31mA\u001b[0m\n', '10%\r100%\n'] },
+    { output_type: 'stream', name: 'stderr', text: 'Warning' },
+    {
+      output_type: 'execute_result',
+      data: { 'text/plain': ['a'], 'text/html': '<table><tr><th>a</th></tr><tr><td>1</td></tr></table>' },
+    },
+    { output_type: 'display_data', data: { 'text/plain': '<Figure size 1>', 'image/png': 'iVBO' } },
+    { output_type: 'execute_result', data: { 'text/plain': '42' } },
+    { output_type: 'error', traceback: ['Bad'] },
+  ]
+  const notebook = JSON.stringify({ nbformat: 4, cells: [{ cell_type: 'code', source: 'f()', outputs }] })
+  expect(await readContent(new TextEncoder().encode(notebook), 'x.ipynb')).toMatchObject({
+    article: { text: '```\nf()\n```\n\n```\nA\n100%\n```\n\n| a |\n| --- |\n| 1 |\n\n```\n42\n```' },
+  })
+})
+
 test('a comment in code is no title of a notebook, and a fence in code does not end it', async () => {
   const notebook = {
     cells: [
