@@ -16,7 +16,10 @@ export function articleOf(use: Reader, { headers, bytes }: Fetched, address: str
   const charset = /charset=["']?([\w-]+)/i.exec(parameters.join(';'))?.[1]
   const robots = headers.get('x-robots-tag') ?? ''
   const kind = type.trim().toLowerCase()
-  if (DOCUMENTS.test(kind)) throw new Error(`is ${kind}: \`parley import\` reads such files`)
+  if (DOCUMENTS.test(kind))
+    throw new Error(
+      `is ${kind}, which is not read here: save it, and import it from a terminal with \`parley import FILE --into COLLECTION\``,
+    )
   if (kind === 'text/html' || kind === 'application/xhtml+xml') {
     const page = use.readPage(decoded(bytes, charset), address)
     const links = use.asksRobots(robots, 'nofollow') ? [] : page.links

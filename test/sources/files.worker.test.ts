@@ -105,7 +105,9 @@ test('a Git archive becomes passages that open in the repository, and later only
   expect(run.failures).toEqual([
     {
       url: 'https://github.com/acme/guide/archive/refs/heads/main/docs/manual.pdf',
-      error: 'is of a kind that `parley import` reads',
+      error: expect.stringMatching(
+        /^is a \.\w+ file, which is not read here: import it .*`parley import FILE/,
+      ),
     },
   ])
   const root = 'https://github.com/acme/guide/blob/main'

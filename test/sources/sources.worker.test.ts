@@ -275,7 +275,7 @@ test('what a Worker does not read is told by its address, with what does; the re
   expect(
     run.failures.map(({ url, error }: { url: string; error: string }) => [new URL(url).pathname, error]),
   ).toEqual([
-    ['/docs/pdf', expect.stringContaining('`parley import`')],
+    ['/docs/pdf', expect.stringContaining('`parley import FILE')],
     ['/docs/empty', 'holds no text'],
     ['/docs/broken', 'answered with 500'],
     ['/docs/loop', 'redirects too often'],

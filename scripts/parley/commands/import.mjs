@@ -16,7 +16,7 @@ import {
 } from '../import/documents.mjs'
 import { digests, localFiles } from '../import/folder.mjs'
 import { planImport, sourcesByPlace, sourcesOf, storedBy, whence } from '../import/plan.mjs'
-import { collectionOf, PAGE, SOURCE, storedTypes } from '../import/schema.mjs'
+import { collectionOf, fieldsForMany, PAGE, SOURCE, storedTypes } from '../import/schema.mjs'
 import { removeDocuments, sendDocuments } from '../import/send.mjs'
 import { keepUnchanged, wholeFiles } from '../import/unchanged.mjs'
 import { progress } from '../progress.mjs'
@@ -87,9 +87,13 @@ export async function importInto(server, from, options, say) {
   if (isWhole && !options.whole && read.articles.length > 0)
     say(`Collection ${options.into} holds whole pages, so these are imported whole.`)
   const made = await asDocuments(read, making)
-  /** @type {import('../import/schema.mjs').Field[]} */
-  const fields = present?.fields ?? made.fields
   const documents = [...made.documents, ...read.kept]
+  /** @type {import('../import/schema.mjs').Field[]} */
+  const fields = present?.fields ?? given ?? fieldsForMany(made.fields, documents.length)
+  if (!present && fields.length < made.fields.length)
+    say(
+      `${counted(documents.length)} are too many for vectors in memory, so they are found by words alone. Where Vectorize is bound, --schema FILE takes fields with \`embed\`.`,
+    )
   const sources = sourcesOf(documents)
   const source = some(sources)
   const shown = fields.map(

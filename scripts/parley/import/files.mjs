@@ -41,7 +41,10 @@ export function fateOf(path) {
   if (names.some((name, at) => name === '' || isLeftOut(name, at < names.length - 1)))
     return { isRead: false }
   const ending = endingOf(path)
-  if (ELSEWHERE.has(ending)) return { isRead: false, error: 'is of a kind that `parley import` reads' }
+  if (ELSEWHERE.has(ending)) {
+    const error = `is a .${ending} file, which is not read here: import it from a terminal with \`parley import FILE --into COLLECTION\``
+    return { isRead: false, error }
+  }
   return { isRead: Object.hasOwn(READERS, ending) }
 }
 

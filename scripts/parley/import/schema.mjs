@@ -87,6 +87,21 @@ export function rowFields(rows, model, wanted = {}, languageOf = () => ({})) {
 }
 
 /**
+ * Documents of a collection with vectors, at most: without Vectorize they lie in memory, 64 MiB of about 448 bytes each
+ * (src/search/limits.ts), and more documents are refused.
+ */
+const MOST_WITH_VECTORS = 140_000
+
+/**
+ * The fields of a new collection of so many documents.
+ * @param {Field[]} fields
+ * @param {number} documents
+ * @returns {Field[]} without vectors for which there may be no memory
+ */
+export const fieldsForMany = (fields, documents) =>
+  documents > MOST_WITH_VECTORS ? fields.filter(({ name }) => name !== 'embedding') : fields
+
+/**
  * @param {Record<string, unknown>[]} rows
  * @param {Record<string, string>} wanted
  * @param {string} [prefix] the path of the object that these are, with a dot behind it

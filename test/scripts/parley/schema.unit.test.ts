@@ -3,6 +3,7 @@ import {
   articleFields,
   collectionOf,
   documentOf,
+  fieldsForMany,
   rowFields,
   storedTypes,
 } from '../../../scripts/parley/import/schema.mjs'
@@ -162,4 +163,10 @@ test.each([
   const [kind, note] = rowFields(rows, 'local/hash', {}, languageOf)
   expect(note).toEqual({ name: 'note', type: 'string', optional: true, ...language })
   expect(kind).not.toHaveProperty('locale')
+})
+
+test('documents that memory has no vectors for are found by words', () => {
+  const fields = rowFields([{ name: 'Reef' }], 'local/hash')
+  expect(fieldsForMany(fields, 140_000)).toBe(fields)
+  expect(fieldsForMany(fields, 140_001).map(({ name }) => name)).not.toContain('embedding')
 })
