@@ -44,11 +44,16 @@ const textOfMdx = (text) =>
     withoutFrontMatter(text)
       .replace(/^(```\w*).*$/gm, '$1')
       .replace(/^import .*$/gm, '')
+      // Addresses are no words, and neither are flags, which the importer says as their names.
+      .replace(
+        /\b(?:href|link|url|src)\s*[:=]\s*\{?\s*(?:"[^"\n]*"|'[^'\n]*'|`[^`\n]*`)|\b\w+: (?:true|false)\b/g,
+        ' ',
+      )
       .replace(
         /<\/?[A-Z]\w*|\{\/\*[\s\S]*?\*\/\}|\b\w+(?=\s*[:=]\s*["'`{[])|\b\w+=\{?(?:true|false)\}?/g,
         ' ',
       )
-      .replace(/\b(?:href|link):\s*['"][^'"]*['"]|\b\w+: (?:true|false)\b/g, ' '),
+      .replace(/\s+$/g, ''),
   )
 
 const READERS = {
@@ -57,11 +62,56 @@ const READERS = {
   mdx: textOfMdx,
 }
 
+/** A page has a running head if this share of all pages begins or ends with the same words, numbers aside. */
+const RUNNING = 0.2
+const ENTRY = /\S(?:\s*(?:\.\s?){4,})?\s+(?:\d{1,4}|[ivxlc]{1,7})$/
+const LEADERS = /(?:\.\s?){4,}\s*\d{1,4}$/
+
+/**
+ * The text of a PDF without what an importer leaves out on purpose, and says so here: running heads with the numbers of pages, and the
+ * table of contents, whose titles are all headings. A word that the end of a line parts is one word if it stands elsewhere as one.
+ */
+function textOfPdf(pages) {
+  const alike = (line) => line.toLowerCase().replace(/\d+|\s+/g, '')
+  const ends = counted(
+    pages.flatMap((page) => {
+      const lines = page.split('\n')
+      return [...new Set([lines[0], lines.at(-1)].map(alike))]
+    }),
+  )
+  const left = { running: 0, contents: 0 }
+  const kept = pages.map((page) => {
+    const lines = page.split('\n')
+    const body = lines.filter((line, at) => {
+      const isEnd = at === 0 || at === lines.length - 1
+      const isRunning =
+        isEnd &&
+        ((ends.get(alike(line)) ?? 0) >= RUNNING * pages.length ||
+          /^(?:\d+ )?.{0,40}\bcontents\b.{0,40}$/i.test(line))
+      if (isRunning) left.running += wordsIn(line).length
+      return !isRunning
+    })
+    const entries = body.filter((line) => ENTRY.test(line))
+    const isContents = body.some((line) => LEADERS.test(line)) && entries.length > body.length / 2
+    if (!isContents) return body.join('\n')
+    left.contents += wordsIn(entries.join(' ')).length
+    return body.filter((line) => !ENTRY.test(line)).join('\n')
+  })
+  const text = kept.join('\n')
+  const whole = new Set(wordsIn(text))
+  console.log(
+    `Left out of what is compared: ${left.running} words of running heads, ${left.contents} of the table of contents`,
+  )
+  return text.replace(/(\p{L}+)-\n(\p{Ll}+)/gu, (parts, first, second) =>
+    whole.has((first + second).toLowerCase()) ? first + second : parts,
+  )
+}
+
 /** @returns {Promise<[path: string, text: string][]>} */
 async function pagesOf(path) {
   if (path.endsWith('.pdf')) {
     const { text } = await extractText(await getDocumentProxy(new Uint8Array(readFileSync(path))))
-    return [['', text.join('\n')]]
+    return [['', textOfPdf(text)]]
   }
   if (!statSync(path).isDirectory()) throw new Error(`${path} is no folder and no PDF`)
   return readdirSync(path, { recursive: true, encoding: 'utf8' }).flatMap((name) => {
@@ -94,7 +144,8 @@ function saidOf(passages) {
   return passages
     .sort((a, b) => a.parley_part - b.parley_part)
     .map(({ title, heading, text }) => {
-      const path = heading ? heading.split(' > ') : [title]
+      // Of a PDF the importer names the page.
+      const path = heading ? heading.replace(/ \(page \d+\)$/, '').split(' > ') : [title]
       const shared = path.findIndex((each, at) => each !== last[at])
       last = path
       return `${path.slice(shared < 0 ? path.length : shared).join('\n')}\n${textOfMarkdown(text)}`
@@ -124,6 +175,8 @@ for (const [path, text] of await pagesOf(folder)) {
   const lost = without(words, said)
   if (process.env.BENCH_SHOW && lost.length > 0)
     console.log(`${relative('.', path)}: ${lost.slice(0, 40).join(' ')}`)
+  if (process.env.BENCH_SHOW === 'sequences')
+    console.log(without(sequences(words), sequences(said)).join('\n'))
   sums.words += words.length
   sums.lost += lost.length
   sums.more += without(said, words).length

@@ -60,12 +60,15 @@ export function linesOutsideCode(markdown) {
 }
 
 /**
- * Text as Markdown in which nothing is an element of HTML, but in blocks of code: `<style>` in a manual would hide all behind it
+ * Text as Markdown in which nothing is emphasis or an element of HTML, but in blocks of code: `<style>` in a manual would hide all behind it
  * where it is shown.
  * @param {string} text
  */
 export const withoutElements = (text) =>
-  outsideCode(text.split('\n'), (line) => line.replace(ELEMENT, '\\<')).join('\n')
+  outsideCode(text.split('\n'), (line) => line.replace(ELEMENT, '\\<').replace(STAR, '\\*')).join('\n')
+
+/** A star between words or signs, as in `a*b*c`, which would be read as emphasis. */
+const STAR = /(?<=[^\s*\\])\*(?=[^\s*])/g
 
 /** What would begin an element, a comment or an instruction. */
 export const ELEMENT = /<(?=[a-z/!?])/gi

@@ -4,6 +4,7 @@
  */
 
 import { withoutHidden } from './markdown-html.mjs'
+import { strong, WORDS, withoutTemplates } from './markdown-templates.mjs'
 import { Expressions, withoutModules } from './mdx-modules.mjs'
 import { asText, isTexts, markdownList } from './mdx-values.mjs'
 
@@ -15,6 +16,9 @@ const FENCE =
   /^([ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?)(`{3,}|~{3,})([^\n]*)\n(?:((?:[^\n]*\n)*?)[ \t>]*\2[`~]*[ \t]*$|([\s\S]*))/gm
 const INLINE_CODE = /(?<![`\\])(`+)(?!`)(?:[^\n]*?[^`\n])??\1(?!`)/g
 
+/** A template with escaped marks in it, as a value. */
+const ESCAPED = /([:,([][ \t]*)`((?:[^`\\$\n]|\\[^`$\n]|\$(?!\{))*\\[`$](?:[^`\\$\n]|\\.|\$(?!\{))*)`/g
+
 /** Notes by the names that generators have for them. */
 const NOTE =
   /^(?:note|tip|info|warning|danger|caution|important|hint|attention|error|success|question|faq|example|abstract|seealso|admonition|todo|bug|failure|quote|details|dropdown|deprecated|versionadded|versionchanged)$/i
@@ -22,9 +26,6 @@ const NOTE =
 const NOTE_TAG =
   /^(?:note|tip|info|warning|danger|caution|important|callout|admonition|alert|aside|banner|notice|message)$/i
 const KINDS = ['type', 'kind', 'variant', 'severity', 'level', 'intent']
-/** Attributes of components whose words people read. */
-const WORDS =
-  /^(?:title|label|heading|header|headline|summary|caption|question|description|text|alt|tooltip|packages?|commands?|code)$/i
 /** Attributes that name the tabs of a component, or the points of one without content. */
 const LABELS = /^(?:items|labels|values|tabs|names|features|points|steps|options|list)$/i
 /** Attributes that name the columns of a table. */
@@ -67,11 +68,13 @@ export function withoutMarks(source, path, data = {}) {
   const isMdx =
     /\.mdx$/i.test(path) ||
     (/^import\s[^\n]*['"][^'"\n]+['"];?[ \t]*$/m.test(withFences) && /<[A-Z]/.test(withFences))
-  // A text in braces: one of an attribute keeps its quotes, and is no code.
+  // A text in braces: one of an attribute keeps its quotes, and is no code. Nor is one with escaped marks in it.
   const literals = isMdx
-    ? raws.replace(/(=\s*)?\{\s*`((?:[^`\\$]|\\.|\$(?!\{))*)`\s*\}/g, (_, equals, words) =>
-        equals ? `${equals}{${JSON.stringify(words.replace(/\\(.)/g, '$1'))}}` : words,
-      )
+    ? raws
+        .replace(ESCAPED, (_, before, words) => before + JSON.stringify(words.replace(/\\(.)/g, '$1')))
+        .replace(/(=\s*)?\{\s*`((?:[^`\\$]|\\.|\$(?!\{))*)`\s*\}/g, (_, equals, words) =>
+          equals ? `${equals}{${JSON.stringify(words.replace(/\\(.)/g, '$1'))}}` : words,
+        )
     : raws
   const masked = literals.replace(INLINE_CODE, (code) => keep(code))
   const placed = masked
@@ -103,64 +106,11 @@ export function withoutMarks(source, path, data = {}) {
     .replace(ASIDE, (_, number) => code(number).replace(ASIDE, (_mark, inner) => code(inner)))
 }
 
-/** @param {string} words */
-const strong = (words) => (words === '' ? '' : `**${words}**`)
-
 /** What a kind of note is called. @param {string} kind */
 const called = (kind) => kind.charAt(0).toUpperCase() + kind.slice(1).toLowerCase()
 
 /** A paragraph of its own that says what the next ones are. @param {string} words */
 const titled = (words) => (words.trim() === '' ? '' : `${strong(words.trim())}\n\n`)
-
-/** Templates that Hugo and Jekyll (Liquid) fill in. @param {string} text */
-function withoutTemplates(text) {
-  if (!/\{[{%:]|\[toc\]|^<<</im.test(text)) return text
-  // Where a page is a template, so are its braces.
-  const isLiquid = /\{%-?\s*(?:assign|for|if|unless|capture|include)\s/.test(text)
-  return text
-    .replace(/^[ \t]*(?:[-*+]|1\.)[ \t][^\n]*\n[ \t]*\{:[ \t]*toc[^}\n]*\}[ \t]*$/gim, '')
-    .replace(/^<<<[ \t]*[@./~][^\n]*$/gm, '')
-    .replace(/\{%-?\s*capture\b[^%]{0,200}%\}[\s\S]{0,16384}?\{%-?\s*endcapture\s*-?%\}/g, '')
-    .replace(
-      /\{%-?\s*comment\s*-?%\}[\s\S]{0,16384}?\{%-?\s*endcomment\s*-?%\}|\{\{\s*\/\*[\s\S]{0,16384}?\*\/\s*\}\}/g,
-      '',
-    )
-    .replace(
-      /\{(?:\{<|\{%|%)-?\s*highlight\s+([\w+#.-]+)[^\n]{0,200}?(?:>\}|%\}|%)\}[ \t]*\n?([\s\S]{0,16384}?)\n?\{(?:\{<|\{%|%)-?\s*(?:end|\/\s*)highlight\s*-?(?:>\}|%\}|%)\}/g,
-      (_, language, code) => `\`\`\`${language}\n${code}\n\`\`\``,
-    )
-    .replace(
-      /\{\{[<%]\s*(\/?)\s*([\w-]+)([^\n]{0,500}?)\s*\/?[>%]\}\}|\{%-?\s*()([\w-]+)([^\n]{0,500}?)-?%\}/g,
-      (_, end, hugo, its, __, liquid, more) => {
-        const [name, attributes = ''] = [hugo ?? liquid, its ?? more]
-        if (end) return ''
-        const said = [...attributes.matchAll(/(?:([\w-]+)\s*=\s*)?"([^"]*)"|(?:([\w-]+)\s*=\s*)?'([^']*)'/g)]
-        const first = said[0]?.[2] ?? said[0]?.[4] ?? ''
-        if (/^(?:ref|relref)$/.test(name)) return first
-        if (/^(?:link|post_url)$/.test(name)) return attributes.trim()
-        const isNamed =
-          /tab|detail|expand|collapse|callout|note|alert|hint|accordion|spoiler|panel|card|button|step/i.test(
-            name,
-          )
-        return said
-          .filter(
-            ([, key, , other]) =>
-              WORDS.test(key ?? other ?? '') ||
-              (name === 'include' && /^(?:content|message|body)$/.test(key ?? other ?? '')) ||
-              (key ?? other) === (isNamed ? 'name' : '') ||
-              ((key ?? other) === undefined && isNamed),
-          )
-          .map(([, , words, others]) => `${strong(words ?? others ?? '')} `)
-          .join('')
-      },
-    )
-    .replace(
-      isLiquid ? /\{\{-?\s*[a-z][^{}\n]*\}\}/gi : /\{\{-?\s*(?:site|page|include|layout)\.[^{}\n]*\}\}/g,
-      '',
-    )
-    .replace(/^[ \t]*\{:[^}\n]*\}[ \t]*\n?|\{:\s*[.#][^}\n]*\}/gm, '')
-    .replace(/^\[\[?_?toc_?\]\]?[ \t]*$/gim, '')
-}
 
 const NOTE_LINE = /^([ \t]*)(?:!!!|\?\?\?\+?)[ \t]+([\w-]+)(?:[ \t]+[\w-]+)*(?:[ \t]+"([^"]*)")?[ \t]*$/
 const TAB_LINE = /^([ \t]*)===[+!]?[ \t]+"([^"]+)"[ \t]*$/
@@ -385,10 +335,16 @@ function valuesOf(expressions, attributes, values) {
   return { labels, lists }
 }
 
+/** A sentence, whatever the attribute is called. It begins with a capital or ends with a mark, and has three words. */
+const SENTENCE = /^(?=\p{Lu}|.*[.?!]$)[^\s{}]+(?:\s+[^\s{}]+){2,}$/su
+
 /** @param {string} name @param {Map<string, string>} attributes */
 const wordsOf = (name, attributes) =>
   [...attributes]
-    .filter(([key, value]) => value.trim() !== '' && (WORDS.test(key) || FIELD.test(name)))
+    .filter(
+      ([key, value]) =>
+        value.trim() !== '' && (WORDS.test(key) || FIELD.test(name) || SENTENCE.test(value.trim())),
+    )
     .map(([, value]) => value.trim())
     .join(', ')
 

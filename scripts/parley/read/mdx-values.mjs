@@ -156,12 +156,13 @@ class Reader {
   #text() {
     let text = ''
     do {
-      if (this.#next.kind !== 'text') return this.#skip()
+      // A template with a value in it is computed.
+      if (this.#next.kind !== 'text' || /^`(?:[^\\]|\\[\s\S])*?\$\{/.test(this.#next.text))
+        return this.#skip()
       text += unquoted(this.#next.text)
       this.#step()
     } while (this.#take('+'))
-    // A template with a value in it is computed.
-    return this.#ends() && !text.includes('${') ? text : this.#skip()
+    return this.#ends() ? text : this.#skip()
   }
 
   /** @param {number} from */

@@ -134,6 +134,16 @@ test.each([
     '---\ntitle: Keys\nmost: 5\n---\n\n# {frontMatter.title}\n\nUp to {frontmatter.most}.',
     '# Keys\n\nUp to 5.',
   ],
+  [
+    'a template with escaped marks',
+    '<Table of={[{ name: "calls", type: `"all" | \\`last-\\$n\\`` }]} />',
+    '- **calls** (type: "all" | `last-$n`)',
+  ],
+  [
+    'a sentence in any attribute',
+    '<Try className="flex mx-2 p-4" startsWith="Write a slogan." />',
+    '**Write a slogan.**',
+  ],
   ['a condition', '{isOpen && (<p>Open on <b>Monday</b>.</p>)}', 'Open on Monday.'],
   ['what is not used', `${PLANS}\nText {plans.sum()}.`, 'Text .'],
   [

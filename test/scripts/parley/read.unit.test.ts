@@ -361,6 +361,12 @@ test('a table and a page without a named encoding are read in theirs', async () 
   expect(await read('x.html', Buffer.from(page, 'latin1'))).toMatchObject({ article: { title: 'Küche' } })
 })
 
+test('stars in a PDF are no emphasis', async () => {
+  expect(await read('a.pdf', onePagePdf('Set a*b: 2 and c*d, or use * alone.'))).toMatchObject({
+    article: { text: expect.stringContaining('Set a\\*b: 2 and c\\*d, or use * alone.') },
+  })
+})
+
 test('PDF and DOCX give up their text', async () => {
   const file = onePagePdf('Sharks sleep in caves.')
   // Node reads files as a Buffer, and a browser as plain bytes.
