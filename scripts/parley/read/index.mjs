@@ -2,7 +2,7 @@
 import { textArticle } from './article.mjs'
 import { decodeHtml, decodeText } from './encoding.mjs'
 import { parsers } from './front-matter.mjs'
-import { htmlToMarkdown, readHtml } from './html.mjs'
+import { readHtml } from './html.mjs'
 import { readMarkdown } from './markdown.mjs'
 import { readPdf } from './pdf.mjs'
 import { readCsv, readJson, readJsonLines } from './table.mjs'
@@ -18,44 +18,6 @@ const readPage = (text, path) => readMarkdown(text, path, parsers)
 
 /** @param {string} text @param {string} path @returns {Content} */
 const readText = (text, path) => ({ article: textArticle(text.trim(), path) })
-
-/**
- * A document without the text that it marks as hidden (ECMA-376, part 1, 17.3.2.41), which the library reads like any other.
- * @param {Uint8Array} bytes
- * @returns {Promise<Uint8Array | undefined>} nothing where there is none
- */
-async function withoutHiddenText(bytes) {
-  const { default: JSZip } = await import('jszip')
-  const zip = await JSZip.loadAsync(bytes)
-  const part = zip.file('word/document.xml')
-  const xml = (await part?.async('string')) ?? ''
-  const shown = xml.replace(
-    /<w:r[ >](?:(?!<\/w:r>)[\s\S])*?<w:vanish(?: w:val="(?:1|true|on)")?\s*\/>[\s\S]*?<\/w:r>/g,
-    '',
-  )
-  if (shown === xml) return undefined
-  zip.file('word/document.xml', shown)
-  return zip.generateAsync({ type: 'uint8array' })
-}
-
-/** @param {Uint8Array} bytes @param {string} path @returns {Promise<Content>} */
-async function readDocx(bytes, path) {
-  const { default: mammoth } = await import('mammoth')
-  const shown = await withoutHiddenText(bytes)
-  // In Node the library takes a Buffer, in a browser an ArrayBuffer.
-  const given =
-    typeof Buffer === 'function'
-      ? { buffer: Buffer.from(shown ?? bytes) }
-      : { arrayBuffer: (shown ?? bytes).slice().buffer }
-  const { value } = await mammoth.convertToHtml(given, { styleMap: [`p[style-name='Title'] => h1:fresh`] })
-  // Word marks no row as the head of a table, and Markdown has no table without one.
-  const html = value.replace(/<table><tr>.*?<\/tr>/gs, (head) => head.replace(/<(\/?)td\b/g, '<$1th'))
-  const text = htmlToMarkdown(html)
-  return {
-    article: textArticle(text, path),
-    ...(shown && { hidden: ['hidden text'] }),
-  }
-}
 
 /** @param {string} text @param {string} path */
 const readAsciiDoc = async (text, path) => (await import('./rst.mjs')).readAdoc(text, path)
@@ -80,7 +42,7 @@ const READERS = {
   '.jsonl': ofText(readJsonLines),
   '.ndjson': ofText(readJsonLines),
   '.pdf': readPdf,
-  '.docx': readDocx,
+  '.docx': async (bytes, path) => (await import('./docx.mjs')).readDocx(bytes, path),
   '.xlsx': async (bytes) => (await office()).readXlsx(bytes),
   '.pptx': async (bytes, path) => (await office()).readPptx(bytes, path),
   '.epub': async (bytes, path) => (await office()).readEpub(bytes, path),

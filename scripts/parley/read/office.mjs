@@ -6,6 +6,7 @@ import { bodyToMarkdown } from './html.mjs'
 import { fenced } from './html-code.mjs'
 import { writtenTable } from './html-tables.mjs'
 import { readMarkdown } from './markdown.mjs'
+import { texOf } from './office-math.mjs'
 import { columnNames, freeName } from './table.mjs'
 
 /** @typedef {import('./article.mjs').Content} Content */
@@ -318,7 +319,13 @@ const linesOf = (shape) =>
 const paragraph = (element) =>
   [...element.querySelectorAll('*')]
     .map((each) =>
-      each.localName === 'a:t' ? each.textContent : /^a:(br|tab)$/.test(each.localName) ? ' ' : '',
+      each.localName === 'a:t'
+        ? each.textContent
+        : each.localName === 'm:oMath'
+          ? `$${texOf(each)}$`
+          : /^a:(br|tab)$/.test(each.localName)
+            ? ' '
+            : '',
     )
     .join('')
     .replace(/\s+/g, ' ')
@@ -358,16 +365,23 @@ export async function readEpub(bytes, path) {
   const book = await xmlIn(archive, opf)
   const items = new Map(all(book, 'item').map((item) => [item.getAttribute('id'), item]))
   const chapters = []
-  for (const reference of all(book, 'itemref')) {
+  // Notes and the like lie beside the way through the book, and are read behind it.
+  const isBeside = (/** @type {Element} */ reference) => reference.getAttribute('linear') === 'no'
+  for (const reference of all(book, 'itemref').toSorted(
+    (a, b) => Number(isBeside(a)) - Number(isBeside(b)),
+  )) {
     const item = items.get(reference.getAttribute('idref'))
     const isContents = item?.getAttribute('properties')?.split(' ').includes('nav')
-    if (!item || isContents || reference.getAttribute('linear') === 'no') continue
+    if (!item || isContents) continue
     const chapter = within(opf, item.getAttribute('href') ?? '')
-    if (archive.has(chapter)) chapters.push(bodyToMarkdown(await archive.text(chapter)))
+    if (archive.has(chapter)) chapters.push(bodyToMarkdown(withinBook(await archive.text(chapter))))
   }
   const text = chapters.filter(Boolean).join('\n\n')
   return { article: { title: textOf(all(book, 'title')[0]) || titleOfPath(path), text } }
 }
+
+/** Places in other chapters are places of this text. @param {string} html */
+const withinBook = (html) => html.replace(/(\shref=")[^":#\s]{1,300}\.x?html?(#[^"]*")/gi, '$1$2')
 
 /**
  * A notebook (nbformat 4, and 3 with its worksheets): its text, and its code between.

@@ -43,8 +43,9 @@ export function handbookDocx(): Promise<Uint8Array> {
   )
 }
 
-async function docx(body: string, styles: Record<string, string> = {}): Promise<Uint8Array> {
-  const word = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+export async function docx(body: string, styles: Record<string, string> = {}): Promise<Uint8Array> {
+  const word =
+    'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math"'
   const office = 'http://schemas.openxmlformats.org/officeDocument/2006/relationships'
   const relations = (type: string, target: string) =>
     `<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="r1" Type="${office}/${type}" Target="${target}"/></Relationships>`

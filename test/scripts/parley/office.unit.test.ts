@@ -244,6 +244,17 @@ test('a book is read by its spine, without its contents', async () => {
   })
 })
 
+test('notes beside the way through a book are read behind it, and their numbers lead nowhere', async () => {
+  const bytes = await changed(book(), {
+    'OEBPS/book.opf': (opf) => opf.replace('idref="b"', 'idref="b" linear="no"'),
+    'OEBPS/text/one more.xhtml': (chapter) =>
+      chapter.replace('a year.', 'a year<sup><a href="../two.xhtml#n1">1</a></sup>.'),
+  })
+  expect(await readContent(bytes, 'bees.epub')).toMatchObject({
+    article: { text: '# Honey\n\nA hive gives 30 kg a year.\n\n# Swarms\n\nA swarm leaves in May.' },
+  })
+})
+
 test('a book whose elements have prefixes, and whose chapters have another encoding, is read', async () => {
   const prefixed = (prefix: string) => (part: string) =>
     part.replace(/<(\/?)([a-z]+)(?=[\s/>])/g, `<$1${prefix}:$2`).replace('xmlns=', `xmlns:${prefix}=`)
