@@ -103,14 +103,13 @@ const ALIGNED = 3
 function columnwise(rows) {
   /** @type {Part[][]} */
   const made = []
-  /** @type {{ left: Part[][], right: Part[][], from: number, all: Part[][] } | undefined} */
+  /** `starts` of all columns but the first. @type {{ starts: number[], columns: Part[][][], all: Part[][] } | undefined} */
   let run
   const end = () => {
     if (run) {
-      const { left, right, all } = run
-      const isColumns =
-        right.length >= FEWEST_BESIDE && left.length >= FEWEST_BESIDE && [left, right].every(goesOn)
-      made.push(...(isColumns ? [...left, ...right] : all))
+      const { columns, all } = run
+      const isColumns = columns.every((column) => column.length >= FEWEST_BESIDE && goesOn(column))
+      made.push(...(isColumns ? columns.flat() : all))
     }
     run = undefined
   }
@@ -118,31 +117,39 @@ function columnwise(rows) {
     const above = run?.all.at(-1)?.[0]
     if (above && above.base - (parts[0]?.base ?? 0) > above.size * FARTHEST_BELOW) end()
     const sides = sidesOf(parts)
-    const [first, second] = sides
-    const start = leftOf(second ?? first ?? [])
-    if (first && second && sides.length === 2 && (!run || Math.abs(run.from - start) < ALIGNED)) {
-      run ??= { left: [], right: [], from: start, all: [] }
-      run.left.push(first)
-      run.right.push(second)
-    } else if (
-      run &&
-      sides.length === 1 &&
-      first &&
-      (start >= run.from - ALIGNED || rightOf(first) < run.from)
-    ) {
-      ;(start >= run.from - ALIGNED ? run.right : run.left).push(first)
-    } else {
+    let places = run && placesOf(sides, run.starts)
+    if (!places) {
       end()
-      if (!(first && second && sides.length === 2)) {
+      if (sides.length < 2) {
         made.push(parts)
         continue
       }
-      run = { left: [first], right: [second], from: start, all: [] }
+      run = { starts: sides.slice(1).map(leftOf), columns: sides.map(() => []), all: [] }
+      places = [...sides.keys()]
     }
-    run.all.push(parts)
+    for (const [at, side] of sides.entries()) run?.columns[places[at] ?? 0]?.push(side)
+    run?.all.push(parts)
   }
   end()
   return made
+}
+
+/**
+ * In which column each text of a row stands.
+ * @param {Part[][]} sides
+ * @param {number[]} starts of all columns but the first
+ * @returns {number[] | undefined} nothing where they do not fit into the columns
+ */
+function placesOf(sides, starts) {
+  const places = sides.map((side) => starts.findLastIndex((start) => leftOf(side) >= start - ALIGNED) + 1)
+  const fits = sides.every((side, at) => {
+    const place = places[at] ?? 0
+    const isAligned = place === 0 || sides.length === 1 || leftOf(side) - (starts[place - 1] ?? 0) < ALIGNED
+    return (
+      isAligned && rightOf(side) < (starts[place] ?? Number.POSITIVE_INFINITY) && places.indexOf(place) === at
+    )
+  })
+  return fits && sides.length > 0 ? places : undefined
 }
 
 /** @param {Part[]} parts */
