@@ -9,7 +9,7 @@ import { sentencesOf, splitSentences } from '../src/models/extractive/sentences'
 import { wordsOf } from '../src/models/words'
 import { matches } from '../src/search/documents/detect'
 import { indexPassages, resolveCitations } from '../src/turn/citations'
-import { questionsIn, SuggestionFilter } from '../src/turn/suggestion-filter'
+import { questionsIn, SuggestionFilter } from '../src/turn/suggest'
 import { supportOf } from '../src/turn/support'
 import { expressionsIn, growth, MOST_GROWTH, mayGrow, worstCases } from './regular-expressions'
 

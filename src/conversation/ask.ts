@@ -17,9 +17,9 @@ import { textOf } from '../lib/parts'
 import { historyStore } from '../registry/engines'
 import { unknownConversation } from '../turn/errors'
 import type { Position } from '../turn/events'
+import type { TranscriptMessage } from '../turn/look-back'
 import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../turn/question-length'
 import type { Asker, AskRequest, Begun, TurnQuestion } from '../turn/request'
-import type { TranscriptMessage } from '../turn/transcript'
 import { newConversationId } from './conversation-id'
 import {
   type AskReply,

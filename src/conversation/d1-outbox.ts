@@ -21,7 +21,7 @@ import { logFailure } from '../errors'
 import { backoff } from '../lib/backoff'
 import { settlesWithin } from '../lib/settles'
 import { readStored } from '../lib/stored-json'
-import { byteLength } from '../turn/serialise'
+import { byteLength } from '../turn/prompt'
 import { costShape, type Note, noteShape } from './stored'
 
 /** How long a turn waits for D1 before it ends, in milliseconds. After that the alarm delivers it. */

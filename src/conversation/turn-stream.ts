@@ -7,8 +7,7 @@
 
 import { readEvent } from '../turn/event-line'
 import { audienceOf, isTerminal, type LogEvent, type LogEventBody, type Reading } from '../turn/events'
-import { Heartbeat } from '../turn/heartbeat'
-import { type Wording, writePiece } from '../turn/wording'
+import { Heartbeat, type Wording, writePiece } from '../turn/wording'
 import type { Reader } from './reader'
 
 /**

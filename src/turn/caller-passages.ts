@@ -7,8 +7,7 @@ import type { ChatMessage, Source } from '../models/language-model'
 import type { CallTrace, HistoryMessage, MessageDetails } from './events'
 import { fitSources } from './fit'
 import { toChat } from './look-back'
-import { familyOf } from './prompt'
-import { byteLength } from './serialise'
+import { byteLength, familyOf } from './prompt'
 
 /** A text that the caller found. Passages are in the order of the prompt. */
 export interface GivenPassage {

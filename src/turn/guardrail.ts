@@ -9,9 +9,8 @@ import { coded } from '../errors'
 import { mapFew } from '../lib/few'
 import { filesOf, promptText, textOf } from '../lib/parts'
 import type { HistoryMessage } from './events'
-import { guardrailPrompt } from './prompt'
+import { guardrailPrompt, serialise } from './prompt'
 import type { AskRequest } from './request'
-import { serialise } from './serialise'
 import type { TracedPorts } from './trace'
 
 /** Calls of a guardrail that run at once. An object waits for the headers of at most six replies, and the turn needs others. */

@@ -10,7 +10,7 @@ import type {
   SearchScope,
 } from '../search/types'
 import type { DoneEvent, LogEventBody } from './events'
-import type { Spending } from './spending'
+import type { Spending } from './generate'
 
 export interface TurnPorts {
   model: LanguageModel

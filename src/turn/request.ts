@@ -6,8 +6,8 @@ import type { ConversationModelConfig } from '../models/language-model'
 import type { CollectionPlace, SearchParameters, SearchScope } from '../search/types'
 import type { Given } from './caller-passages'
 import type { Reading } from './events'
-import type { Labelling } from './labels'
-import type { TranscriptMessage } from './transcript'
+import type { TranscriptMessage } from './look-back'
+import type { Labelling } from './passage'
 import type { Wording } from './wording'
 
 /** A search to run for the question. The turn fills in `params.q`. */

@@ -11,7 +11,7 @@ import type { CollectionPlace, CollectionSchema, Hit, SearchParameters, SearchRe
 import { searchFailed } from './errors'
 import type { SearchReply, SearchSummary } from './events'
 import { allFailed } from './fold'
-import { type Labelling, labelOf } from './labels'
+import { type Labelling, labelOf } from './passage'
 import type { TurnPorts } from './ports'
 import type { OnSearchError, PlannedSearch } from './request'
 

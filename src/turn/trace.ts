@@ -4,10 +4,19 @@ import type { FailedAttempt, GenerationRequest, LanguageModel } from '../models/
 import { isPaid, ProviderError } from '../models/provider-error'
 import type { Hit, SearchParameters } from '../search/types'
 import type { CallTrace, FailedTrace, HitTrace, SearchTrace } from './events'
-import { type Generated, generate, type TokenUsage, usageOfPart } from './generate'
+import {
+  attemptsOf,
+  type Generated,
+  generate,
+  owedOf,
+  type Spending,
+  spendingOf,
+  sumOf,
+  type TokenUsage,
+  usageOfPart,
+} from './generate'
 import type { TurnPorts } from './ports'
-import { byteLength } from './serialise'
-import { attemptsOf, owedOf, type Spending, spendingOf, sumOf } from './spending'
+import { byteLength } from './prompt'
 
 /** A turn's ports, wrapped so that every search and every call is recorded. */
 export interface TracedPorts extends Omit<TurnPorts, 'model' | 'rewriter'> {

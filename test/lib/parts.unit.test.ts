@@ -11,10 +11,9 @@ import {
   textOf,
   toStored,
 } from '../../src/lib/parts'
-import { fitHistory } from '../../src/turn/budget'
-import { historyOf, toChat } from '../../src/turn/look-back'
-import { byteLength } from '../../src/turn/serialise'
-import { fitTranscript } from '../../src/turn/transcript'
+import { fitHistory } from '../../src/turn/fit'
+import { fitTranscript, historyOf, toChat } from '../../src/turn/look-back'
+import { byteLength } from '../../src/turn/prompt'
 import { contents, otherParts } from '../turn/logs'
 
 describe('content', () => {

@@ -2,9 +2,8 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Source } from '../../src/models/language-model'
 import { byRank } from '../../src/search/merge-lists'
-import { documentBudget } from '../../src/turn/budget'
-import { fitSources } from '../../src/turn/fit'
-import { serialise } from '../../src/turn/serialise'
+import { documentBudget, fitSources } from '../../src/turn/fit'
+import { serialise } from '../../src/turn/prompt'
 
 const source = (id: string, text: string, more = {}): Source => ({
   collection: 'docs',

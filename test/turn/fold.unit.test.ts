@@ -15,7 +15,7 @@ import {
   type Turn,
   traceOf,
 } from '../../src/turn/fold'
-import { spendingOf } from '../../src/turn/spending'
+import { spendingOf } from '../../src/turn/generate'
 import { logs } from './logs'
 
 const nameOf = ({ collection, id }: Passage) => JSON.stringify([collection, id])

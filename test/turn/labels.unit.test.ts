@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { contentOf } from '../../src/lib/parts'
-import { labelOf, meaningOf } from '../../src/turn/labels'
+import { labelOf, meaningOf } from '../../src/turn/passage'
 import { config } from '../models/ask'
 import { asking, makeWorld, ofType, says, take } from './world'
 

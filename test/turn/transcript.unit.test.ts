@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { contentOf, textOf } from '../../src/lib/parts'
-import { fitTranscript, type TranscriptMessage } from '../../src/turn/transcript'
+import { fitTranscript, type TranscriptMessage } from '../../src/turn/look-back'
 import { asking, makeWorld, message, NOW, ofType, take } from './world'
 
 const saying = (...messages: string[]): TranscriptMessage[] =>

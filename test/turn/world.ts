@@ -20,10 +20,10 @@ import {
   type TurnTrace,
   traceOf,
 } from '../../src/turn/fold'
+import type { Spending } from '../../src/turn/generate'
 import type { TurnPorts } from '../../src/turn/ports'
 import type { AskRequest } from '../../src/turn/request'
 import { runTurn } from '../../src/turn/run'
-import type { Spending } from '../../src/turn/spending'
 import { config } from '../models/ask'
 import { field } from '../search/field'
 

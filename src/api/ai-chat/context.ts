@@ -3,8 +3,8 @@
 import { textOf } from '../../lib/parts'
 import type { Assistant } from '../../registry/assistants'
 import type { Turn } from '../../turn/fold'
-import { labelOf } from '../../turn/labels'
-import { byteLength } from '../../turn/serialise'
+import { labelOf } from '../../turn/passage'
+import { byteLength } from '../../turn/prompt'
 import type { RetrievalMode } from '../http/retrieval'
 import { textsOf } from '../shared/documents'
 

@@ -1,7 +1,7 @@
 /** Reads a body of the AI Chat Protocol (contract chat-protocols 1.4). Pure. */
 import { contentOf, textOf } from '../../lib/parts'
+import type { TranscriptMessage } from '../../turn/look-back'
 import { LONGEST_QUESTION } from '../../turn/question-length'
-import type { TranscriptMessage } from '../../turn/transcript'
 import { asRecord, type Dialect } from './dialect'
 import { FieldError } from './errors'
 

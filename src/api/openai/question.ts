@@ -5,9 +5,9 @@ import { ApiError } from '../../errors'
 import { once } from '../../lib/once'
 import { contentOf, type ToolCallPart } from '../../lib/parts'
 import type { AnswerForm } from '../../models/answer-form'
-import { requireSchema } from '../../turn/form'
+import { requireSchema } from '../../turn/answer'
+import type { TranscriptMessage } from '../../turn/look-back'
 import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../../turn/question-length'
-import type { TranscriptMessage } from '../../turn/transcript'
 import { textIn } from '../shared/message-text'
 
 export const LONGEST_ID = 512

@@ -6,7 +6,7 @@
 import { answeringOf, answerOnce } from '../../conversation/stateless-turn'
 import { ApiError } from '../../errors'
 import { contentOf } from '../../lib/parts'
-import { byteLength } from '../../turn/serialise'
+import { byteLength } from '../../turn/prompt'
 import { admitTurn } from '../http/admit-turn'
 import type { ChatParties } from '../http/chat-names'
 import { findOpenModel } from '../http/open-assistant'

@@ -1,7 +1,7 @@
 /** Detects that a question is asked again to get another answer, by a client that does not say so. Pure. */
 import { textOf } from '../../lib/parts'
+import type { TranscriptMessage } from '../../turn/look-back'
 import type { Replacement } from '../../turn/request'
-import type { TranscriptMessage } from '../../turn/transcript'
 
 /**
  * What a question with a whole transcript may replace: the last turn, if it asked the same. A client that regenerates

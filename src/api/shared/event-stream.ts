@@ -6,8 +6,7 @@
  */
 import { interrupted } from '../../turn/errors'
 import { INTERRUPTION_SEQ, type TurnEvent } from '../../turn/events'
-import { Heartbeat } from '../../turn/heartbeat'
-import type { Wording } from '../../turn/wording'
+import { Heartbeat, type Wording } from '../../turn/wording'
 import type { EventReader } from './read'
 
 /** Writes a log in a protocol's words. Each stream has its own encoder, which may keep state. */

@@ -5,8 +5,8 @@ import { isTextFile } from '../../lib/text-file'
 import type { AnswerForm } from '../../models/answer-form'
 import type { ConversationModelConfig } from '../../models/language-model'
 import type { Assistant } from '../../registry/assistants'
-import { formBytes } from '../../turn/budget'
-import { byteLength } from '../../turn/serialise'
+import { formBytes } from '../../turn/fit'
+import { byteLength } from '../../turn/prompt'
 
 /** A file in a JSON body. */
 interface SentFile {

@@ -2,8 +2,7 @@
 
 import type { Assistant } from '../../registry/assistants'
 import type { Passage } from '../../turn/events'
-import { labelOf } from '../../turn/labels'
-import { ADDRESS, linkable, textsOf } from '../../turn/passage'
+import { ADDRESS, labelOf, linkable, textsOf } from '../../turn/passage'
 
 /** The fields of a document that hold its title, its address, and the name by which an answer cites it. */
 export type SourceFields = Pick<Assistant, 'title_field' | 'url_field' | 'citation_field'>

@@ -7,11 +7,10 @@
  */
 
 import type { Failure } from '../../errors'
-import { asciiJson } from '../../lib/ascii-json'
 import { textOf } from '../../lib/parts'
 import type { HistoryMessage, TurnEvent } from '../../turn/events'
 import { allFailed, emptyTurn, fold, type Turn } from '../../turn/fold'
-import { type LineWording, writeDelta } from '../../turn/wording'
+import { asciiJson, type LineWording, writeDelta } from '../../turn/wording'
 import { asAsked, repliesOf, shownReply } from '../shared/results'
 import type { TurnEncoder } from '../shared/stream'
 import { type Shape, told } from './errors'

@@ -3,7 +3,7 @@
  * can be any number of them, so reading pauses by the bytes and lines read.
  */
 import { Pauses, pause } from '../../lib/pause'
-import { byteLength } from '../../turn/serialise'
+import { byteLength } from '../../turn/prompt'
 
 /** UTF-16 units of the longest line: a row of SQLite holds 2 MB. */
 export const LINE_LIMIT = 2 * 1024 * 1024

@@ -12,7 +12,7 @@ import * as v from 'valibot'
 import { ApiError } from '../../errors'
 import { once } from '../../lib/once'
 import { contentOf } from '../../lib/parts'
-import type { TranscriptMessage } from '../../turn/transcript'
+import type { TranscriptMessage } from '../../turn/look-back'
 import { textIn } from '../shared/message-text'
 import { turnOf } from './message-id'
 

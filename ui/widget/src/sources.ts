@@ -83,7 +83,7 @@ const linkable = (value: unknown, id: string): string | undefined =>
     ? value
     : undefined
 
-/** As src/turn/labels.ts encodes a name. */
+/** As src/turn/passage.ts encodes a name. */
 const encode = (name: string, unsafe: RegExp): string =>
   name.replace(
     unsafe,

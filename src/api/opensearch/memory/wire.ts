@@ -1,6 +1,6 @@
 /** Bodies, pages and shapes of memories and messages, in the wording of both generations. */
 import type { MemoryView, MessageView } from '../../../conversation/memory-views'
-import { byteLength } from '../../../turn/serialise'
+import { byteLength } from '../../../turn/prompt'
 import type { Call } from '../../http/route'
 import { illegalArgument, OpenSearchError } from '../errors'
 import { isObject, type Json, readObject } from '../route'
