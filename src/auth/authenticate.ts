@@ -10,11 +10,38 @@ import { type ApiKeyRecord, apiKeyByHash, findApiKeysByPrefix, keyIn } from '../
 import { database } from '../db/client'
 import { open } from '../db/sealing'
 import { dayOf, isLimited, readingSpent, type Spent, spentByHash } from '../db/usage'
+import { parseExact } from '../lib/exact-json'
 import { type Access, ADMIN, accessOf, canSignScopedKeys, maySign } from './access'
 import { sameDigest, sha256, sha256Bytes } from './digest'
-import { Latest } from './latest'
-import { requireLookUps } from './rate-limit'
-import { embeddedParameters, isSignedBy, parseScopedKey } from './scoped-key'
+import { requireLookUps } from './limits'
+
+/** A map of limited size: a new entry evicts the one that was set longest ago. */
+export class Latest<Value> {
+  readonly #entries = new Map<string, Value>()
+  readonly #most: number
+
+  constructor(most: number) {
+    this.#most = most
+  }
+
+  get(key: string): Value | undefined {
+    return this.#entries.get(key)
+  }
+
+  set(key: string, value: Value): void {
+    this.#entries.delete(key)
+    if (this.#entries.size >= this.#most) this.#entries.delete(this.#entries.keys().next().value!)
+    this.#entries.set(key, value)
+  }
+
+  delete(key: string): void {
+    this.#entries.delete(key)
+  }
+
+  clear(): void {
+    this.#entries.clear()
+  }
+}
 
 const REMEMBERED_MS = 5_000
 /**
@@ -156,4 +183,86 @@ async function openValue(env: Cloudflare.Env, key: ApiKeyRecord): Promise<string
     console.error(`The value of API key ${key.id} cannot be opened: its scoped keys are refused.`)
     return undefined
   }
+}
+
+// Scoped search keys: search parameters signed with a search-only key. Its owner makes them without asking the
+// server.
+//
+//     base64( base64(HMAC-SHA256(parent, parameters)) + first 4 characters of parent + parameters )
+
+const DIGEST_LENGTH = 44
+export const PREFIX_LENGTH = 4
+
+export interface ScopedKey {
+  digest: string
+  prefix: string
+  /** the signed JSON, byte for byte */
+  parameters: Uint8Array
+}
+
+/** Search parameters in a scoped key, as the strings that a request would send. */
+export interface EmbeddedParameters {
+  values: Record<string, string>
+  /** unix seconds */
+  expiresAt?: number
+}
+
+/** Splits a presented key. @returns undefined when it cannot be a scoped key */
+export function parseScopedKey(key: string): ScopedKey | undefined {
+  if (key.length < DIGEST_LENGTH + PREFIX_LENGTH || !/^[A-Za-z0-9+/]+={0,2}$/.test(key)) return undefined
+  let binary: string
+  try {
+    binary = atob(key)
+  } catch {
+    return undefined
+  }
+  const start = DIGEST_LENGTH + PREFIX_LENGTH
+  if (binary[start] !== '{') return undefined
+  return {
+    digest: binary.slice(0, DIGEST_LENGTH),
+    prefix: binary.slice(DIGEST_LENGTH, start),
+    parameters: Uint8Array.from(binary.slice(start), (character) => character.charCodeAt(0)),
+  }
+}
+
+/** Whether `parent` signed this key. The platform compares in constant time. */
+export async function isSignedBy(key: ScopedKey, parent: string): Promise<boolean> {
+  const algorithm = { name: 'HMAC', hash: 'SHA-256' }
+  const secret = await crypto.subtle.importKey('raw', new TextEncoder().encode(parent), algorithm, false, [
+    'verify',
+  ])
+  let digest: string
+  try {
+    digest = atob(key.digest)
+  } catch {
+    return false
+  }
+  const signature = Uint8Array.from(digest, (character) => character.charCodeAt(0))
+  return crypto.subtle.verify('HMAC', secret, signature, key.parameters)
+}
+
+/**
+ * Reads the signed parameters. A value that no request parameter can have makes the key invalid: ignoring it could
+ * lift a restriction.
+ *
+ * @returns undefined when the key is invalid
+ */
+export function embeddedParameters(key: ScopedKey): EmbeddedParameters | undefined {
+  let parsed: unknown
+  try {
+    parsed = parseExact(new TextDecoder().decode(key.parameters))
+  } catch {
+    return undefined
+  }
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) return undefined
+  const { expires_at: expiresAt, ...rest } = parsed as Record<string, unknown>
+  if (expiresAt !== undefined && !(Number.isSafeInteger(expiresAt) && (expiresAt as number) >= 0)) {
+    return undefined
+  }
+  const values: Record<string, string> = {}
+  for (const [name, value] of Object.entries(rest)) {
+    if (!['string', 'number', 'bigint', 'boolean'].includes(typeof value)) return undefined
+    values[name] = String(value)
+  }
+  return expiresAt === undefined ? { values } : { values, expiresAt: expiresAt as number }
 }

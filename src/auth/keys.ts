@@ -18,11 +18,10 @@ import { once } from '../lib/once'
 import { MOST_ORIGINS, ORIGIN_PATTERN } from '../lib/origins'
 import { readStored } from '../lib/stored-json'
 import { canSignScopedKeys } from './access'
-import { forgetKeys } from './authenticate'
-import { checkBudget } from './budgets'
+import { forgetKeys, PREFIX_LENGTH } from './authenticate'
 import { sha256 } from './digest'
+import { checkBudget } from './limits'
 import { PAGE_BUDGET } from './page-budget'
-import { PREFIX_LENGTH } from './scoped-key'
 
 /** The end of the year 4020, in unix seconds: Typesense's value for a key that does not expire. */
 const FAR_FUTURE = 64_723_363_199

@@ -1,6 +1,6 @@
 /**
  * The language models of a turn: the one asked, with its `fallbacks` behind it, and the one that writes
- * standalone questions and suggestions. named-models.ts describes how one model names others.
+ * standalone questions and suggestions. registry/models.ts describes how one model names others.
  */
 import { dayOf, isLimited, spentOnModel, usedUp } from '../db/usage'
 import { logFailure, type Trail } from '../errors'
@@ -9,8 +9,7 @@ import type { ConversationModelConfig, LanguageModel } from '../models/language-
 import { createLanguageModel } from '../models/providers'
 import { type Candidate, resilient } from '../models/resilient'
 import { withSettings } from '../models/sampling'
-import { findModel } from '../registry/models'
-import { siblingOf } from '../registry/named-models'
+import { findModel, siblingOf } from '../registry/models'
 import type { TurnPorts } from '../turn/ports'
 import type { AskRequest } from '../turn/request'
 

@@ -1,22 +1,31 @@
-/** Creates, lists and drops collections. */
+/** Creates, lists, clones, swaps and drops collections, and gives them further names. */
+
+import * as v from 'valibot'
+import { deleteAlias as deleteAliasRow, findAlias, listAliasRows, upsertAlias } from '../db/aliases'
 import { database } from '../db/client'
 import {
+  type CollectionRow,
   deleteCollection,
   findCollectionRow,
   insertCollection,
+  isCollectionName,
   isOwn,
   listCollectionRows,
+  switchPlaces,
 } from '../db/collections'
-import { ApiError, asError, coded, type Outcome, unwrap } from '../errors'
+import { ApiError, asError, coded, collectionMissing, type Outcome, unwrap } from '../errors'
 import { mapFew } from '../lib/few'
+import { once } from '../lib/once'
 import { collectionObject } from '../search/collection/handle'
 import { outlineOf } from '../search/collection/outline'
+import type { CollectionRpc } from '../search/collection/rpc'
 import type { Origin } from '../search/fault-log'
+import { openFields } from '../search/schema/embedding-secrets'
 import { parseName, parseSchema } from '../search/schema/schema'
 import { isObject } from '../search/schema/values'
-import type { CollectionSummary, SchemaProgress } from '../search/types'
-import { connect, reconnect } from './clusters'
-import { documentsOf } from './engines'
+import type { CollectionSchema, CollectionSummary, SchemaProgress } from '../search/types'
+import { connect, forgetConnection, reconnect } from './clusters'
+import { documentsOf, ownObject } from './engines'
 import { findCollection, forgetName, forgetNames, lookUp } from './names'
 
 /**
@@ -170,4 +179,198 @@ export async function schemaChanges(
     return progress === undefined ? [] : [{ collection: name, ...progress }]
   })
   return all.flat()
+}
+
+// Clones collections.
+
+/**
+ * POST /collections?src_name=: copies a schema, and the documents if asked to.
+ * @param body only its `name` counts
+ * @throws ApiError 400; with the status of the first document that could not be copied, and then there is no clone
+ */
+export async function cloneCollection(
+  env: Cloudflare.Env,
+  sourceName: string,
+  body: unknown,
+  copyDocuments: boolean,
+  origin?: Origin,
+): Promise<CollectionSummary> {
+  const handle = await lookUp(env, sourceName)
+  if (handle === undefined) throw new ApiError(400, `Collection with name \`${sourceName}\` not found.`)
+  if (!isObject(body) || typeof body.name !== 'string') {
+    throw new ApiError(400, 'Collection name must be provided.')
+  }
+  const source = ownObject(env, handle)
+  const schema = cloneable(unwrap(await source.schema()))
+  // A new collection accepts credentials only in clear.
+  const fields = await openFields(schema.fields, env)
+  const summary = await createCollection(env, { ...schema, fields, name: body.name }, origin)
+  if (!copyDocuments) return summary
+  const { objectId } = await findCollection(env, body.name)
+  const target = collectionObject(env, objectId)
+  try {
+    await copy(source, target)
+    return unwrap(await target.summary())
+  } catch (error) {
+    // Delete an incomplete clone. It would look complete, and the next attempt would find its name taken.
+    await dropCollection(env, body.name)
+    if (!(error instanceof ApiError)) throw error
+    throw new ApiError(
+      error.status,
+      `The documents of \`${sourceName}\` could not be copied: ${error.message}`,
+    )
+  }
+}
+
+/** A schema as its owner wrote it. Dimensions that came from a model are left out, so that the model is asked again. */
+const cloneable = (schema: CollectionSchema): CollectionSchema => ({
+  ...schema,
+  fields: schema.fields.map((field) => {
+    if (field.embed === undefined || field.asks_dimensions === true) return field
+    const { num_dim: _answered, ...asked } = field
+    return asked
+  }),
+})
+
+const refusal = once(() => v.object({ code: v.number(), error: v.string() }))
+
+/** Lines in one import call. */
+const COPY_LINES = 500
+
+/** @throws ApiError for the first document that the target refuses */
+async function copy(source: CollectionRpc, target: CollectionRpc): Promise<void> {
+  const all = { filterBy: '', include: '', exclude: '', unstored: true }
+  for (let cursor = 0, done = false; !done; ) {
+    const page = unwrap(await source.exportPage(all, cursor))
+    const lines = page.lines === '' ? [] : page.lines.split('\n')
+    for (let from = 0; from < lines.length; from += COPY_LINES) {
+      const { results } = unwrap(
+        await target.importLines(lines.slice(from, from + COPY_LINES), {
+          action: 'create',
+          returnDocument: false,
+          returnId: false,
+        }),
+      )
+      const refused = results.split('\n').find((line) => !line.startsWith('{"success":true'))
+      if (refused !== undefined) {
+        const { code, error } = v.parse(refusal(), JSON.parse(refused))
+        throw new ApiError(code, error)
+      }
+    }
+    cursor = page.cursor
+    done = page.done
+  }
+}
+
+// Swaps the names of two collections, so that a copy is found under the old name.
+
+const Switch = once(() =>
+  v.strictObject({
+    collection: v.pipe(v.string(), v.minLength(1)),
+    documents: v.optional(v.pipe(v.number(), v.integer(), v.minValue(0))),
+  }),
+)
+
+/**
+ * PATCH of a collection with `switch_with`: from now on its name leads to the documents of the other collection, and the other's
+ * name to its own. Both names change in one transaction.
+ * @param given `collection`: the other one; `documents`: how many each has to have
+ * @returns the collection that the name leads to now
+ * @throws ApiError 400, 404, 409 if the counts differ
+ */
+export async function switchCollections(
+  env: Cloudflare.Env,
+  name: string,
+  given: unknown,
+): Promise<CollectionSummary> {
+  const parsed = v.safeParse(Switch(), given)
+  if (!parsed.success) {
+    throw new ApiError(
+      400,
+      '`switch_with` takes `collection`, another collection, and `documents`, the number that each of both has.',
+    )
+  }
+  const { collection: other, documents } = parsed.output
+  if (other === name) throw new ApiError(400, '`switch_with` names another collection.')
+  const [own, theirs] = [await rowOf(env, name), await rowOf(env, other)]
+  if (documents !== undefined) await requireCount(env, [own, theirs], documents)
+  await call(env, own, other)
+  try {
+    await call(env, theirs, name)
+    if (!(await switchPlaces(database(env), own, theirs))) {
+      throw new ApiError(409, 'One of the collections was changed meanwhile: try again.')
+    }
+  } catch (error) {
+    await Promise.allSettled([call(env, own, name), call(env, theirs, other)])
+    throw error
+  }
+  for (const { objectId } of [own, theirs]) forgetConnection(objectId)
+  forgetNames()
+  return unwrap(await documentsOf(env, theirs).summary())
+}
+
+/** @throws ApiError 400 for an alias, 404 */
+async function rowOf(env: Cloudflare.Env, name: string): Promise<CollectionRow> {
+  const row = await findCollectionRow(database(env), name)
+  if (row === undefined) throw new ApiError(404, `No collection with name \`${name}\` found.`)
+  if (row.name !== name) throw new ApiError(400, `\`${name}\` is an alias. Name the collection itself.`)
+  return row
+}
+
+/** @throws ApiError 409 */
+async function requireCount(env: Cloudflare.Env, rows: CollectionRow[], documents: number): Promise<void> {
+  const counts = await Promise.all(
+    rows.map(async (row) => Number(unwrap(await documentsOf(env, row).summary()).num_documents)),
+  )
+  if (counts.every((count) => count === documents)) return
+  const found = rows.map(({ name }, at) => `\`${name}\` has ${counts[at]}`).join(', ')
+  throw new ApiError(409, `Expected ${documents} documents in both collections: ${found}.`)
+}
+
+/** An object knows the name of its collection. @throws ApiError 400 */
+async function call(env: Cloudflare.Env, { engine, objectId }: CollectionRow, name: string): Promise<void> {
+  if (engine === 'object') unwrap(await collectionObject(env, objectId).rename(name))
+}
+
+// Aliases: further names of collections.
+
+/** An alias on the wire. */
+export interface Alias {
+  collection_name: string
+  name: string
+}
+
+/** PUT /aliases/:alias. The collection need not exist yet. @throws ApiError 400; 500 if a collection has the name */
+export async function putAlias(env: Cloudflare.Env, name: string, body: unknown): Promise<Alias> {
+  if (!isObject(body)) throw new ApiError(400, 'Bad JSON.')
+  if (!('collection_name' in body)) throw new ApiError(400, 'Parameter `collection_name` is required.')
+  const target = body.collection_name
+  if (typeof target !== 'string') throw new ApiError(400, 'Parameter `collection_name` must be a string.')
+  const db = database(env)
+  if (await isCollectionName(db, name)) {
+    throw new ApiError(500, `Name \`${name}\` conflicts with an existing collection name.`)
+  }
+  await upsertAlias(db, { name, collectionName: target })
+  forgetName(name)
+  return { collection_name: target, name }
+}
+
+/** @throws ApiError 404 */
+export async function getAlias(env: Cloudflare.Env, name: string): Promise<Alias> {
+  const row = await findAlias(database(env), name)
+  if (row === undefined) throw collectionMissing(name)
+  return { collection_name: row.collectionName, name }
+}
+
+export async function listAliases(env: Cloudflare.Env): Promise<Alias[]> {
+  const rows = await listAliasRows(database(env))
+  return rows.map(({ name, collectionName }) => ({ collection_name: collectionName, name }))
+}
+
+/** @returns the deleted alias @throws ApiError 404 */
+export async function deleteAlias(env: Cloudflare.Env, name: string): Promise<Alias> {
+  const row = await deleteAliasRow(database(env), name)
+  forgetName(name)
+  if (row === undefined) throw collectionMissing(name)
+  return { collection_name: row.collectionName, name }
 }

@@ -2,7 +2,6 @@
  * Conversation models: what a caller registers to converse with (contract 1.2). The checks run in the
  * contract's order and speak its sentences, because scripts compare both.
  */
-
 import * as v from 'valibot'
 import { database } from '../db/client'
 import {
@@ -20,13 +19,13 @@ import { once } from '../lib/once'
 import { readStored, readStoredObject } from '../lib/stored-json'
 import type { ConversationModelConfig } from '../models/language-model'
 import { checkParameters, withoutNulls } from '../models/parameters'
-import { destinationOf, providerOf } from '../models/providers'
+import { destinationOf, namespaceOf, providerOf } from '../models/providers'
+import { withoutSampling } from '../models/sampling'
 import { partSecrets, requireSecrets } from '../models/secrets'
 import { isObject } from '../search/schema/values'
+import type { CollectionSchema, Field } from '../search/types'
 import { ownObject } from './engines'
-import { checkHistorySchema } from './history-schema'
 import { changeSecrets, keptSecrets, openSecrets, sealSecrets, shownSecrets } from './model-secrets'
-import { checkNamedModels } from './named-models'
 import { findCollection, lookUp } from './names'
 import { type FindResource, findRemoteModel } from './resources'
 
@@ -283,4 +282,93 @@ const taken = (): ApiError => new ApiError(409, 'Model already exists')
 
 function missing(): never {
   throw modelMissing()
+}
+
+// What a collection must look like to keep a history (contract 1.3).
+
+/** @throws ApiError 400 with the contract's message, in the contract's order */
+export function checkHistorySchema(schema: CollectionSchema): void {
+  const fields = new Map(schema.fields.map((field) => [field.name, field]))
+  const require = (name: string): Field => {
+    const field = fields.get(name)
+    if (!field) throw new ApiError(400, `Schema is missing \`${name}\` field`)
+    return field
+  }
+  const requireString = (name: string) => {
+    if (require(name).type !== 'string') throw new ApiError(400, `\`${name}\` field must be a string`)
+  }
+  for (const name of ['conversation_id', 'role', 'message', 'timestamp']) require(name)
+  for (const name of ['conversation_id', 'role', 'message']) requireString(name)
+  const timestamp = require('timestamp')
+  if (timestamp.type !== 'int32') throw new ApiError(400, '`timestamp` field must be an integer')
+  if (!timestamp.sort) throw new ApiError(400, '`timestamp` field must be a sort field')
+  requireString('model_id')
+}
+
+// The other models that a conversation model names: `fallbacks`, which answer while it cannot, and
+// `rewrite_model`, which writes standalone questions and suggestions in its place.
+//
+// Both are named by id, so no credentials are stored twice. Names are followed for one step only: a fallback's own
+// fallbacks are ignored, so cycles do no harm. Deleted models are skipped.
+
+const MOST_FALLBACKS = 5
+
+/**
+ * Checks the names in a model that is about to be stored.
+ * @param exists whether there is a conversation model of an id
+ * @throws ApiError 400 naming the model that does not exist, or with the provider's error for `rewrite_model`
+ */
+export async function checkNamedModels(
+  env: Cloudflare.Env,
+  config: ConversationModelConfig,
+  exists: (id: string) => Promise<boolean>,
+): Promise<void> {
+  await checkFallbacks(config, exists)
+  const { rewrite_model: name } = config
+  if (name === undefined) return
+  if (typeof name !== 'string' || name === '') {
+    throw new ApiError(400, 'Property `rewrite_model` is not a string.')
+  }
+  if (await exists(name)) return
+  const sibling = siblingOf(config, name)
+  if (!sibling) {
+    throw new ApiError(
+      400,
+      'Property `rewrite_model` is neither the id of a conversation model nor the name of a model of the same provider.',
+    )
+  }
+  const provider = providerOf(sibling)
+  provider.validate(sibling, env)
+  await provider.probe(sibling, env)
+}
+
+async function checkFallbacks(
+  config: ConversationModelConfig,
+  exists: (id: string) => Promise<boolean>,
+): Promise<void> {
+  const { fallbacks } = config
+  if (fallbacks === undefined) return
+  if (!Array.isArray(fallbacks) || fallbacks.some((id) => typeof id !== 'string' || id === '')) {
+    throw new ApiError(400, 'Property `fallbacks` is not a list of ids of conversation models.')
+  }
+  if (fallbacks.length > MOST_FALLBACKS) {
+    throw new ApiError(400, `Property \`fallbacks\` names more than ${MOST_FALLBACKS} models.`)
+  }
+  for (const id of fallbacks) {
+    if (id === config.id) throw new ApiError(400, 'Property `fallbacks` names the model itself.')
+    if (!(await exists(id))) {
+      throw new ApiError(400, `Property \`fallbacks\` names \`${id}\`, which is no conversation model.`)
+    }
+  }
+}
+
+/** Another model of the same provider, with the same credentials. The other settings belong to the first model. */
+export function siblingOf(
+  config: ConversationModelConfig,
+  name: string,
+): ConversationModelConfig | undefined {
+  const namespace = namespaceOf(config.model_name)
+  // Azure names its model in the URL, and `local` has only one.
+  if (namespaceOf(name) !== namespace || namespace === 'azure' || namespace === 'local') return undefined
+  return { ...withoutSampling(config), model_name: name }
 }

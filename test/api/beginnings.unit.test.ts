@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { giveBack, waitToBegin } from '../../src/api/http/front-door'
+import { giveBack, waitToBegin } from '../../src/api/http/admit-turn'
 
 /** The line is one for all tests, so that time must not go back from one to the next. */
 let now = Date.now()

@@ -2,7 +2,7 @@
 import { createExecutionContext, waitOnExecutionContext } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { expect, it, vi } from 'vitest'
-import { waitToBegin } from '../../src/api/http/front-door'
+import { waitToBegin } from '../../src/api/http/admit-turn'
 import { app } from '../../src/app'
 
 const MESSAGE = 'Too many questions are asked at once. Try again in a few seconds.'

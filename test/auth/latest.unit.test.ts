@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { Latest } from '../../src/auth/latest'
+import { Latest } from '../../src/auth/authenticate'
 
 it('holds so many entries, those that were set last', () => {
   const latest = new Latest<number>(3)

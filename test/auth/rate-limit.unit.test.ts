@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { requireEvents, requireRate } from '../../src/auth/rate-limit'
+import { requireEvents, requireRate } from '../../src/auth/limits'
 
 const limited = (success: boolean, more: Partial<Cloudflare.Env> = {}) => {
   const keys: string[] = []

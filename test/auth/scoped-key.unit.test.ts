@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { embeddedParameters, isSignedBy, parseScopedKey } from '../../src/auth/scoped-key'
+import { embeddedParameters, isSignedBy, parseScopedKey } from '../../src/auth/authenticate'
 
 // Contract 3.2, reproduced with the official client.
 const PARENT = 'RN23GFr1s6jQ9kgSNg2O7fYcAUXU7127'

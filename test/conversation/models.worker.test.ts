@@ -6,8 +6,7 @@ import { readModel } from '../../src/db/conversation-models'
 import { resealRegistry } from '../../src/db/resealing'
 import { conversationModels } from '../../src/db/schema'
 import { open, seal } from '../../src/db/sealing'
-import { putAlias } from '../../src/registry/aliases'
-import { createCollection } from '../../src/registry/collections'
+import { createCollection, putAlias } from '../../src/registry/collections'
 import { openSecrets } from '../../src/registry/model-secrets'
 import {
   createModel,

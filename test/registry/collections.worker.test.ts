@@ -3,9 +3,16 @@ import { runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { describe, expect, it, vi } from 'vitest'
 import { unwrap } from '../../src/errors'
-import { deleteAlias, getAlias, listAliases, putAlias } from '../../src/registry/aliases'
-import { cloneCollection } from '../../src/registry/clone'
-import { createCollection, dropCollection, listCollections } from '../../src/registry/collections'
+import {
+  cloneCollection,
+  createCollection,
+  deleteAlias,
+  dropCollection,
+  getAlias,
+  listAliases,
+  listCollections,
+  putAlias,
+} from '../../src/registry/collections'
 import { findCollection } from '../../src/registry/names'
 import { collectionObject } from '../../src/search/collection/handle'
 import { Collection } from '../../src/search/collection/object'

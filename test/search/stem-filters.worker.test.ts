@@ -1,7 +1,7 @@
 /** Filters on fields with `stem` or `stem_dictionary` compare stems, as searches do. */
 import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { importDictionary } from '../../src/registry/stemming'
+import { importDictionary } from '../../src/registry/named-sets'
 import { idsOf, makeCollection, type TestCollection } from './make-collection'
 
 beforeAll(async () => {

@@ -1,4 +1,4 @@
-/** Unpacks gzip no faster than it is read, in Node and in a Worker (src/api/http/inflate.ts says why not with DecompressionStream). */
+/** Unpacks gzip no faster than it is read, in Node and in a Worker (src/api/http/body.ts says why not with DecompressionStream). */
 import { createGunzip } from 'node:zlib'
 
 /** Bytes of a piece of output. */

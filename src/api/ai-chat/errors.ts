@@ -1,7 +1,6 @@
 /** Errors of the AI Chat Protocol (contract chat-protocols 1.7). */
 import { ApiError, type Failure, inFull } from '../../errors'
-import { type ErrorTable, rowOf } from '../http/error-table'
-import { type FailedRequest, failureOf } from '../http/response'
+import { type ErrorTable, type FailedRequest, failureOf, rowOf } from '../http/response'
 import { ImpossibleChange } from '../http/retrieval'
 import { OverrideError } from '../shared/overrides'
 import type { ErrorForm } from './dialect'

@@ -5,8 +5,8 @@
  */
 import { Prefetch } from '../../conversation/prefetch'
 import { ApiError } from '../../errors'
+import { leave } from '../http/admit-turn'
 import { discardBody } from '../http/body'
-import { leave } from '../http/front-door'
 import { newRecord } from '../http/request-log'
 import { type App, addRoute, register } from '../http/route'
 import { type ChatCall, chat, refuse } from './chat'

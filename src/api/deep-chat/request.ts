@@ -4,7 +4,7 @@ import { ApiError } from '../../errors'
 import { once } from '../../lib/once'
 import { contentOf } from '../../lib/parts'
 import type { TranscriptMessage } from '../../turn/look-back'
-import { shaped } from '../http/shape'
+import { shaped } from '../http/body'
 
 const Body = once(() =>
   v.looseObject({

@@ -2,7 +2,7 @@
 
 import { type Access, ASK_ACTIONS, mayAskAssistant } from '../../auth/access'
 import { admit, requireOrigin } from '../../auth/admit'
-import { mayAsk } from '../../auth/pins'
+import { mayAsk } from '../../auth/identity'
 import { ApiError } from '../../errors'
 import { matchesOrigin } from '../../lib/origins'
 import type { ConversationModelConfig } from '../../models/language-model'

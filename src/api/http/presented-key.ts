@@ -1,5 +1,5 @@
 /** Finds the key of a request. */
-import { VISITOR_HEADER } from '../../auth/visitor'
+import { VISITOR_HEADER } from '../../auth/identity'
 import { ApiError } from '../../errors'
 import type { SearchParameters } from '../../search/types'
 import { errorResponse } from './response'

@@ -1,5 +1,15 @@
 /** JSON answers and errors in Typesense's shape, for every protocol that has no shape of its own. */
-import { ApiError, type Failure, failed, placesOf, plainFailure, storageFull } from '../../errors'
+import {
+  ApiError,
+  type ErrorCode,
+  type Failure,
+  failed,
+  placesOf,
+  plainFailure,
+  type StatusCode,
+  storageFull,
+} from '../../errors'
+import { codeOf, codeOfStatus } from '../../turn/errors'
 import type { RequestRecord } from './request-log'
 
 const JSON_HEADERS = { 'content-type': 'application/json; charset=utf-8' }
@@ -42,3 +52,12 @@ export function errorResponse(error: unknown, request?: FailedRequest): Response
   if (retryAfter !== undefined) response.headers.set('retry-after', String(retryAfter))
   return response
 }
+
+// A protocol's table of errors, by code.
+
+/** One row for each code of an HTTP status, and rows for other codes that need their own. */
+export type ErrorTable<Row> = Record<StatusCode, Row> & Partial<Record<ErrorCode, Row>>
+
+/** The row of a failure's code. If it has none, the row of its HTTP status. */
+export const rowOf = <Row>(table: ErrorTable<Row>, failure: Failure): Row =>
+  table[codeOf(failure)] ?? table[codeOfStatus(failure.status)]

@@ -1,6 +1,6 @@
 /** Plans the searches of an assistant's turn, with the request's changes. */
 import type { Access } from '../../auth/access'
-import { countSearches } from '../../auth/searches'
+import { countSearches } from '../../auth/limits'
 import { ApiError } from '../../errors'
 import type { Assistant, AssistantSearch } from '../../registry/assistants'
 import { findOutline } from '../../registry/names'

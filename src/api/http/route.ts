@@ -4,8 +4,8 @@ import type { Access } from '../../auth/access'
 import { admit } from '../../auth/admit'
 import { type Named, Prefetch } from '../../conversation/prefetch'
 import type { SearchParameters } from '../../search/types'
+import { enter, leave } from './admit-turn'
 import { discardBody } from './body'
-import { enter, leave } from './front-door'
 import { parseQuery } from './parameters'
 import { typesenseKey } from './presented-key'
 import { newRecord, type RequestRecord } from './request-log'
@@ -37,7 +37,7 @@ interface RouteBase {
   names?: (path: Record<string, string>, query: SearchParameters) => Named | undefined
   /** reads something else together with the key instead; must not reject */
   begin?: ((env: Cloudflare.Env, request: Request) => Promise<unknown>) | undefined
-  /** whether the request may begin a turn, judged by its parameters: such requests queue first (front-door.ts). Absent: no */
+  /** whether the request may begin a turn, judged by its parameters: such requests queue first (`enter` in admit-turn.ts). Absent: no */
   begins?: (query: SearchParameters) => boolean
 }
 

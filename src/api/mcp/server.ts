@@ -4,8 +4,7 @@
  * The official SDK needs 50 KB of gzip without its validator, 91 KB with it. This is a seventh of the Worker's whole
  * budget, so these few methods follow the specification directly, and tests check them with the SDK's own client.
  */
-import { requireRate } from '../../auth/rate-limit'
-import { requireFewSearches } from '../../auth/searches'
+import { requireFewSearches, requireRate } from '../../auth/limits'
 import { ApiError } from '../../errors'
 import { once } from '../../lib/once'
 import { parseJson, readText } from '../http/body'

@@ -2,8 +2,7 @@
 import type { Failure } from '../../errors'
 import type { TurnEvent } from '../../turn/events'
 import { emptyTurn, fold, type Turn } from '../../turn/fold'
-import { CitationLinks } from '../shared/linked-citations'
-import { type SourceFields, sourcesOf } from '../shared/sources'
+import { CitationLinks, type SourceFields, sourcesOf } from '../shared/sources'
 import type { TurnEncoder } from '../shared/stream'
 
 const line = (content: unknown): string => `${JSON.stringify(content)}\n`

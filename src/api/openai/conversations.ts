@@ -1,7 +1,7 @@
 /** `/v1/conversations`: conversations and their items. A conversation may exist before anything is said in it. */
 import * as v from 'valibot'
 import type { Access } from '../../auth/access'
-import { requireRate } from '../../auth/rate-limit'
+import { requireRate } from '../../auth/limits'
 import { deleteConversation } from '../../conversation/erasure'
 import { addMessage, changeMemory, isJudged, type MemoryRow } from '../../conversation/memories'
 import { memoryOf } from '../../conversation/memory-views'

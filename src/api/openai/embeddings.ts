@@ -2,7 +2,7 @@
 import * as v from 'valibot'
 import { type Access, SEARCH_ACTION } from '../../auth/access'
 import { admit, requireAccess } from '../../auth/admit'
-import { countSearches } from '../../auth/searches'
+import { countSearches } from '../../auth/limits'
 import { ApiError, unwrap } from '../../errors'
 import { once } from '../../lib/once'
 import { findAssistant } from '../../registry/assistants'

@@ -12,9 +12,8 @@ import { textOf } from '../../lib/parts'
 import type { TurnEvent, Usage } from '../../turn/events'
 import { emptyTurn, fold, type Turn } from '../../turn/fold'
 import { type Wording, writeDelta } from '../../turn/wording'
-import { eventWording } from '../shared/event-stream'
 import { type AnswerSource, type SourceFields, sourceId, sourcesOf } from '../shared/sources'
-import type { TurnEncoder } from '../shared/stream'
+import { eventWording, type TurnEncoder } from '../shared/stream'
 import { errorBody } from './errors'
 
 export interface CompletionShape {

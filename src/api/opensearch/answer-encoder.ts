@@ -3,8 +3,7 @@ import type { Failure } from '../../errors'
 import type { TurnEvent } from '../../turn/events'
 import { emptyTurn, fold, type Turn } from '../../turn/fold'
 import { type Wording, writeDelta } from '../../turn/wording'
-import { eventWording } from '../shared/event-stream'
-import type { TurnEncoder } from '../shared/stream'
+import { eventWording, type TurnEncoder } from '../shared/stream'
 import type { Json } from './route'
 
 /** How the pieces of an answer are written. @param hasMemory whether events carry ids */

@@ -2,8 +2,14 @@
 import { requireCollections } from '../../auth/admit'
 import { ApiError, unwrap } from '../../errors'
 import { rest } from '../../lib/turn-taking'
-import { deleteAlias, listAliases, putAlias } from '../../registry/aliases'
-import { createCollection, dropCollection, listCollections } from '../../registry/collections'
+import {
+  createCollection,
+  deleteAlias,
+  dropCollection,
+  listAliases,
+  listCollections,
+  putAlias,
+} from '../../registry/collections'
 import type { CollectionSchema, CollectionSummary } from '../../search/types'
 import { originOf } from '../http/request-log'
 import type { Call } from '../http/route'

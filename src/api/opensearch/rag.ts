@@ -3,7 +3,7 @@
  * memory the turn is the conversation's next one; without one it is forgotten.
  */
 
-import { pinnedModel } from '../../auth/pins'
+import { pinnedModel } from '../../auth/identity'
 import { ask } from '../../conversation/ask'
 import type { MemoryRow } from '../../conversation/memories'
 import { begunOf } from '../../conversation/open-row'
@@ -14,7 +14,7 @@ import { once } from '../../lib/once'
 import { contentOf, textOf } from '../../lib/parts'
 import type { ConversationModelConfig } from '../../models/language-model'
 import { namespaceOf } from '../../models/providers'
-import { siblingOf } from '../../registry/named-models'
+import { siblingOf } from '../../registry/models'
 import type { FindResource } from '../../registry/resources'
 import type { GivenPassage } from '../../turn/caller-passages'
 import { codeOf } from '../../turn/errors'

@@ -1,15 +1,15 @@
 /** `_search`, `_count` and `_msearch`: converts OpenSearch's body to the collection's search, and its hits back. */
 
 import type { Access } from '../../auth/access'
-import { countSearches, requireFewSearches } from '../../auth/searches'
+import { countSearches, requireFewSearches } from '../../auth/limits'
 import { ApiError, forbidden, unwrap } from '../../errors'
 import { mapFew } from '../../lib/few'
 import type { Hit, SearchParameters, SearchResult } from '../../search/types'
 import type { PlannedSearch } from '../../turn/request'
+import { slowAnswer } from '../http/deliver'
 import { override } from '../http/parameters'
 import { ofRequest, planSearch, runSearch } from '../http/plan'
 import type { Call } from '../http/route'
-import { slowAnswer } from '../http/slow-answer'
 import {
   aggregate,
   FACET_VALUES,

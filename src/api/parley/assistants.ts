@@ -14,7 +14,7 @@ import { findModel } from '../../registry/models'
 import { defaultPromptOf } from '../../turn/prompt'
 import { openAssistant } from '../http/open-assistant'
 import { json } from '../http/response'
-import { roomForFiles } from '../shared/files'
+import { roomForFiles } from '../shared/assistant'
 import type { operations } from './operations'
 import type { Served } from './route'
 

@@ -11,8 +11,8 @@
 import { textOf } from '../../lib/parts'
 import type { SearchReply, TurnEvent } from '../../turn/events'
 import { writeDelta } from '../../turn/wording'
-import { eventWording } from '../shared/event-stream'
 import { asAsked, repliesOf } from '../shared/results'
+import { eventWording } from '../shared/stream'
 import { wordsOf } from './errors'
 
 /** How long a client waits before it reconnects, in milliseconds. Sent once, at the beginning of a stream. */

@@ -1,13 +1,12 @@
 /** Questions on Parley's own routes, answered whole or as a stream. */
 
-import { pinnedModel } from '../../auth/pins'
+import { pinnedModel } from '../../auth/identity'
 import { ask, chatOf } from '../../conversation/ask'
 import { ApiError, modelMissing } from '../../errors'
 import { contentOf } from '../../lib/parts'
 import { admitTurn } from '../http/admit-turn'
 import { findHistory, findOpenModel, openAssistant } from '../http/open-assistant'
-import { askAssistant } from '../shared/assistant'
-import { partsOf, requireRoom } from '../shared/files'
+import { askAssistant, partsOf, requireRoom } from '../shared/assistant'
 import { chatReader, eventReader } from '../shared/read'
 import { LOG_WORDING } from './encoder'
 import type { operations } from './operations'

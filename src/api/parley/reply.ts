@@ -2,9 +2,8 @@
 import type { Answering } from '../../conversation/ask'
 import { settlesWithin } from '../../lib/settles'
 import { deliver } from '../http/deliver'
-import { COMMENT, type EventEncoder, streamEvents } from '../shared/event-stream'
 import { type EventReader, throwFailure } from '../shared/read'
-import { OPENINGS, wholeTurn } from '../shared/stream'
+import { COMMENT, type EventEncoder, OPENINGS, streamEvents, wholeTurn } from '../shared/stream'
 import { answerOf } from './answer'
 import { LogEncoder, RETRY } from './encoder'
 

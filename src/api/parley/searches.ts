@@ -2,7 +2,7 @@
 import type { InferOutput } from 'valibot'
 import type { Access } from '../../auth/access'
 import { type Note, requireAccess } from '../../auth/admit'
-import { countSearches, requireFewSearches } from '../../auth/searches'
+import { countSearches, requireFewSearches } from '../../auth/limits'
 import { ApiError } from '../../errors'
 import { findOutline } from '../../registry/names'
 import { hiddenFields, searchableFields } from '../../search/collection/outline'

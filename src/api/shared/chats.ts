@@ -1,4 +1,4 @@
-/** Shared by protocols whose clients choose the ids of their chats (edge/chat-names.ts). */
+/** Shared by protocols whose clients choose the ids of their chats (http/chat-names.ts). */
 import type { Access } from '../../auth/access'
 import type { Chat } from '../../conversation/ask'
 import { conversationObject } from '../../conversation/conversation-object'
@@ -7,8 +7,10 @@ import { deleteConversation } from '../../conversation/erasure'
 import { openRow } from '../../conversation/open-row'
 import { ApiError, unwrap } from '../../errors'
 import { once } from '../../lib/once'
+import { textOf } from '../../lib/parts'
 import type { Turn } from '../../turn/fold'
-import type { Asker } from '../../turn/request'
+import type { TranscriptMessage } from '../../turn/look-back'
+import type { Asker, Replacement } from '../../turn/request'
 import { askerOf } from '../http/admit-turn'
 import { parseJson, readText } from '../http/body'
 import { type ChatName, type ChatParties, chatIds, findChat, openParties } from '../http/chat-names'
@@ -141,4 +143,24 @@ async function atChat<T>(
     if (value) return value
   }
   return undefined
+}
+
+// Detects that a question is asked again to get another answer, by a client that does not say so. Pure.
+
+/**
+ * What a question with a whole transcript may replace: the last turn, if it asked the same. A client that regenerates
+ * leaves the old answer out of the transcript; if a user repeats a question, the answer is in it. A question without
+ * a transcript may come from a client that never sends one, so it can replace only the single turn of a conversation.
+ * @returns undefined if the question is repeated
+ */
+export function askedAgain({
+  question,
+  transcript,
+}: {
+  question: string
+  transcript: readonly TranscriptMessage[]
+}): Replacement | undefined {
+  const before = transcript.findLast(({ role }) => role === 'user')
+  if (before === undefined) return { last: 'only' }
+  return textOf(before.content) === question ? undefined : { last: 'any' }
 }

@@ -4,7 +4,7 @@
  * too.
  */
 import { requireCollections } from '../../auth/admit'
-import { deleteAlias, getAlias, listAliases, putAlias } from '../../registry/aliases'
+import { deleteAlias, getAlias, listAliases, putAlias } from '../../registry/collections'
 import { readJson } from '../http/body'
 import { json } from '../http/response'
 import type { Call, Route } from '../http/route'

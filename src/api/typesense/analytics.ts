@@ -2,8 +2,8 @@
 
 import type { AnalyticsRecord } from '../../analytics/records'
 import { requireCollections } from '../../auth/admit'
-import { identify } from '../../auth/pins'
-import { requireEvents } from '../../auth/rate-limit'
+import { identify } from '../../auth/identity'
+import { requireEvents } from '../../auth/limits'
 import { ApiError, forbidden, unwrap } from '../../errors'
 import {
   type AnalyticsRule,

@@ -3,16 +3,16 @@ import { ADMIN } from '../../auth/access'
 import { requireCollections } from '../../auth/admit'
 import { ApiError, forbidden, plainFailure, unwrap } from '../../errors'
 import { rest } from '../../lib/turn-taking'
-import { cloneCollection } from '../../registry/clone'
 import {
+  cloneCollection,
   createCollection,
   dropCollection,
   listCollections,
   reconnectCollection,
+  switchCollections,
 } from '../../registry/collections'
 import { nodesOf } from '../../registry/engines'
 import { findCollection, forgetNames } from '../../registry/names'
-import { switchCollections } from '../../registry/swap-collections'
 import { isObject } from '../../search/schema/values'
 import type { CollectionSummary } from '../../search/types'
 import { readExactJson } from '../http/body'

@@ -3,7 +3,7 @@
  * then asks the Conversation object.
  */
 
-import { pinnedModel } from '../../auth/pins'
+import { pinnedModel } from '../../auth/identity'
 import { ask, chatOf, mayContinue } from '../../conversation/ask'
 import type { Prefetch } from '../../conversation/prefetch'
 import { ApiError, modelMissing } from '../../errors'

@@ -2,7 +2,7 @@
 import { type Access, SEARCH_ACTION } from '../../auth/access'
 import { requireAccess } from '../../auth/admit'
 import { authenticate } from '../../auth/authenticate'
-import { countSearches, MOST_SEARCHES, mostSearches } from '../../auth/searches'
+import { countSearches, MOST_SEARCHES, mostSearches } from '../../auth/limits'
 import { ApiError, failed, forbidden } from '../../errors'
 import { parseExact } from '../../lib/exact-json'
 import { mapFew } from '../../lib/few'
@@ -13,6 +13,7 @@ import type { PlannedSearch } from '../../turn/request'
 import { namedUser, type TurnCaller } from '../http/admit-turn'
 import { capture } from '../http/analytics'
 import { parseJson, readText } from '../http/body'
+import { slowAnswer } from '../http/deliver'
 import { fill, override, parameterValue } from '../http/parameters'
 import {
   ofRequest,
@@ -24,7 +25,6 @@ import {
 } from '../http/plan'
 import { typesenseKey } from '../http/presented-key'
 import type { OpenCall, Route } from '../http/route'
-import { slowAnswer } from '../http/slow-answer'
 import {
   type Conversing,
   checkConversation,

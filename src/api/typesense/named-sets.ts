@@ -6,11 +6,15 @@ import { ApiError, unwrap } from '../../errors'
 import { ownObject } from '../../registry/engines'
 import {
   CURATIONS,
+  deleteDictionary,
   deleteItem,
   deleteSet,
+  getDictionary,
   getItem,
   getSet,
+  importDictionary,
   itemsOf,
+  listDictionaries,
   listItems,
   listSets,
   putItem,
@@ -19,7 +23,6 @@ import {
   SYNONYMS,
 } from '../../registry/named-sets'
 import { findCollection } from '../../registry/names'
-import { deleteDictionary, getDictionary, importDictionary, listDictionaries } from '../../registry/stemming'
 import type { CollectionRpc } from '../../search/collection/rpc'
 import { readJson, readText } from '../http/body'
 import { unsigned } from '../http/parameters'

@@ -8,9 +8,9 @@ import { schemaChanges } from '../../registry/collections'
 import { databaseBytes } from '../../registry/engines'
 import { isObject } from '../../search/schema/values'
 import { readJson } from '../http/body'
+import { requestStats } from '../http/request-log'
 import { json } from '../http/response'
 import type { Call, Route } from '../http/route'
-import { requestStats } from '../http/stats'
 import { forgetTold } from './nl/search'
 
 /** The most that D1 holds, and the memory of an isolate, in bytes. */

@@ -10,10 +10,8 @@
 import type { Failure } from '../../errors'
 import type { Citation, TurnEvent } from '../../turn/events'
 import { emptyTurn, fold, type Turn } from '../../turn/fold'
-import { eventWording } from '../shared/event-stream'
-import { CitationLinks } from '../shared/linked-citations'
-import { type AnswerSource, type SourceFields, sourceId, sourcesOf } from '../shared/sources'
-import type { TurnEncoder } from '../shared/stream'
+import { type AnswerSource, CitationLinks, type SourceFields, sourceId, sourcesOf } from '../shared/sources'
+import { eventWording, type TurnEncoder } from '../shared/stream'
 import { endOf } from './errors'
 import { messageId } from './message-id'
 

@@ -4,11 +4,10 @@ import { giveFeedback } from '../../conversation/conversations'
 import { once } from '../../lib/once'
 import { unknownTurn } from '../../turn/errors'
 import { askerOf, namedUser } from '../http/admit-turn'
-import { parseJson, readText } from '../http/body'
+import { parseJson, readText, shaped } from '../http/body'
 import { admitAsker, openAssistant } from '../http/open-assistant'
 import { json } from '../http/response'
 import type { OpenCall } from '../http/route'
-import { shaped } from '../http/shape'
 import { placeOfMessage } from './message-id'
 
 /** `agentId` is the assistant's name in Algolia's world. Here the path has it. */

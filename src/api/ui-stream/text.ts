@@ -2,8 +2,7 @@
 import type { Failure } from '../../errors'
 import type { TurnEvent } from '../../turn/events'
 import type { Wording } from '../../turn/wording'
-import { HEARTBEAT_MS } from '../shared/event-stream'
-import type { TurnEncoder } from '../shared/stream'
+import { HEARTBEAT_MS, type TurnEncoder } from '../shared/stream'
 
 /** How the conversation's object writes the pieces of an answer. There is no heartbeat: all text is the answer's. */
 export const PLAIN_WORDING: Wording = {

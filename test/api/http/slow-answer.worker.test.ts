@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { slowAnswer } from '../../../src/api/http/slow-answer'
+import { slowAnswer } from '../../../src/api/http/deliver'
 import { ApiError } from '../../../src/errors'
 
 const request = new Request('http://parley.test/')

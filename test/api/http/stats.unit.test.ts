@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { countRequest, requestStats } from '../../../src/api/http/stats'
+import { countRequest, requestStats } from '../../../src/api/http/request-log'
 
 const DOCUMENTS = '/collections/:collection/documents'
 /** Of a window of its own: the figures are the isolate's. */

@@ -5,8 +5,7 @@
  */
 import { waitUntil } from 'cloudflare:workers'
 import type { Access } from '../../../auth/access'
-import { requireBudget } from '../../../auth/budgets'
-import { requireRate } from '../../../auth/rate-limit'
+import { requireBudget, requireRate } from '../../../auth/limits'
 import { database } from '../../../db/client'
 import { type Cost, recordCost } from '../../../db/turns'
 import { dayOf, reserveTurn } from '../../../db/usage'
