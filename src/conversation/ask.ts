@@ -20,7 +20,7 @@ import type { Position } from '../turn/events'
 import type { TranscriptMessage } from '../turn/look-back'
 import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../turn/question-length'
 import type { Asker, AskRequest, Begun, TurnQuestion } from '../turn/request'
-import { newConversationId } from './conversation-id'
+import { mayHaveHistory, newConversationId } from './conversation-id'
 import {
   type AskReply,
   type ConversationRpc,
@@ -28,7 +28,6 @@ import {
   type Elsewhere,
 } from './conversation-object'
 import { Prefetch } from './prefetch'
-import { mayHaveHistory } from './sealed-id'
 
 /** The conversation that a question goes to, as far as it is known before its object is asked. */
 export interface Chat {
@@ -41,7 +40,7 @@ export interface Chat {
   seen?: true
   /** the name that the id stands for, where it may itself be the id of a conversation that was imported, which then comes first */
   possibleId?: string
-  /** true if this server gave the id out (sealed-id.ts): its first answer may be running */
+  /** true if this server gave the id out (conversation-id.ts): its first answer may be running */
   vouched?: true
   /** the turn that the question continues from; absent: the last one */
   after?: number | undefined

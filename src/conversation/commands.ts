@@ -15,7 +15,7 @@ import { foldTurn, traceOf } from '../turn/fold'
 import type { Asker, Begun } from '../turn/request'
 import type { ConversationState } from './conversation-state'
 import { ownerOf } from './ownership'
-import { documentsOf, turnRow } from './turn-row'
+import { documentsOf, turnRow } from './stored'
 
 interface Whose {
   conversationId: string

@@ -45,8 +45,7 @@ import {
 } from './feedback'
 import { openRow } from './open-row'
 import { type Scope, scopeOf, unproven } from './ownership'
-import { traceShape } from './stored'
-import { restoreTurn } from './turn-row'
+import { restoreTurn, traceShape } from './stored'
 
 /** A conversation in a list. Times are in milliseconds since 1970. */
 export interface ConversationSummary {

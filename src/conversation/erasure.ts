@@ -19,7 +19,7 @@ import { unknownConversation } from '../turn/errors'
 import type { Asker } from '../turn/request'
 import { conversationObject } from './conversation-object'
 import type { ConversationState } from './conversation-state'
-import { removeMessages } from './kept-messages'
+import { removeMessages } from './messages'
 import { requireConversationId } from './open-row'
 import { mayOpen, scopeOf, unproven } from './ownership'
 

@@ -1,7 +1,8 @@
 /** The events of turns in the object's SQLite: lines of JSON, and beside them the engines' replies. */
-import { splitText } from '../lib/split-text'
+
 import { readEvent } from '../turn/event-line'
 import { type HistoryMessage, isForReaders, type LogEvent, type TurnEventBody } from '../turn/events'
+import { splitText } from '../turn/wording'
 import type { Source } from './reader'
 
 // A row holds 2 MB of UTF-8, and a character of JSON takes at most three bytes.

@@ -2,7 +2,8 @@
  * Conversations as memories: created before anything is said, and filled with messages that no turn made. The
  * façade has checked before (openMemory) whose the conversation is and whether the caller may open it.
  */
-import { parse } from 'valibot'
+
+import * as v from 'valibot'
 import { database } from '../db/client'
 import type { ConversationRow } from '../db/conversations'
 import {
@@ -10,6 +11,7 @@ import {
   countTurns,
   findMessageTurn,
   isAny,
+  type MessageTurn,
   mergeDetails,
   mergeMessage,
   messagesBeforeTurns,
@@ -18,22 +20,13 @@ import {
 } from '../db/memories'
 import { findResource } from '../db/resources'
 import { unwrap } from '../errors'
+import { once } from '../lib/once'
 import { findModel } from '../registry/models'
 import { memoryHistory, storeNew, TTL } from '../registry/resources'
 import type { Asker } from '../turn/request'
 import type { SaidMessage } from './commands'
 import { conversationObject } from './conversation-object'
 import { storeFeedback } from './feedback'
-import {
-  Details,
-  type MemoryView,
-  type MessageView,
-  memoryOf,
-  messageOf,
-  type NewTrace,
-  pairs,
-  tracesOf,
-} from './memory-views'
 import { rewriteAnswer } from './messages'
 import { openConversation, whose } from './open-row'
 import { scopeOf } from './ownership'
@@ -91,7 +84,7 @@ export async function changeMemory(
   if (name !== undefined) {
     unwrap(await conversationObject(env, row.id).tell({ what: 'title', title: name, ...whose(row, asker) }))
   }
-  return parse(Details(), JSON.parse(details)).version ?? 1
+  return v.parse(Details(), JSON.parse(details)).version ?? 1
 }
 
 /** Adds a message that no turn made. @returns its turn's number */
@@ -244,4 +237,139 @@ export async function wasEver(env: Cloudflare.Env, what: 'conversation' | 'turn'
   if ((await findResource(db, 'memory_store', what)) === undefined && !(await isAny(db, what))) return false
   noted.add(what)
   return true
+}
+
+// Memories and their messages as OpenSearch shows them, read from rows of D1.
+
+const Info = once(() => v.record(v.string(), v.unknown()))
+
+export const Details = once(() =>
+  v.object({
+    name: v.nullish(v.string()),
+    application_type: v.optional(v.string()),
+    additional_info: v.optional(Info()),
+    version: v.optional(v.number()),
+  }),
+)
+
+const More = once(() =>
+  v.object({
+    origin: v.optional(v.string()),
+    prompt_template: v.optional(v.string()),
+    additional_info: v.optional(Info()),
+    version: v.optional(v.number()),
+    updated: v.optional(v.number()),
+  }),
+)
+
+const Trace = once(() =>
+  v.object({
+    ...More().entries,
+    input: v.optional(v.string()),
+    response: v.optional(v.string()),
+    trace_number: v.number(),
+    created: v.number(),
+  }),
+)
+
+/** A memory as it describes itself. Times are in milliseconds since 1970. */
+export interface MemoryView {
+  id: string
+  /** null: it was created without one */
+  name: string | null
+  info: Record<string, unknown> | undefined
+  applicationType: string | undefined
+  version: number
+  owner: string
+  created: number
+  updated: number
+}
+
+export interface MessageView {
+  memoryId: string
+  /** its turn; 0 together with `before` for messages from before the first turn */
+  turn: number
+  before?: number
+  /** for a trace: its place, from 0 */
+  trace?: number
+  traceNumber?: number
+  input?: string | undefined
+  response?: string | undefined
+  promptTemplate?: string | undefined
+  origin?: string | undefined
+  info?: Record<string, unknown> | undefined
+  version: number
+  created: number
+  updated?: number | undefined
+}
+
+export function memoryOf(row: ConversationRow): MemoryView {
+  // A conversation begun by another protocol is named after its first question.
+  const details =
+    row.details === null ? { name: row.name ?? row.title } : v.parse(Details(), JSON.parse(row.details))
+  return {
+    id: row.id,
+    name: details.name ?? null,
+    info: 'additional_info' in details ? details.additional_info : undefined,
+    applicationType: 'application_type' in details ? details.application_type : undefined,
+    version: ('version' in details ? details.version : undefined) ?? 1,
+    owner: row.owner,
+    created: row.createdAt,
+    updated: row.updatedAt,
+  }
+}
+
+export type NewTrace = Omit<v.InferInput<ReturnType<typeof Trace>>, 'created' | 'version' | 'updated'>
+
+/** Pairs questions with their answers, as messages. */
+export function pairs(
+  memoryId: string,
+  said: { role: string; message: string; timestamp: number }[],
+): MessageView[] {
+  const messages: MessageView[] = []
+  for (const { role, message, timestamp } of said) {
+    const last = messages.at(-1)
+    if (role !== 'user' && last !== undefined && last.response === undefined) last.response = message
+    else {
+      const part = role === 'user' ? { input: message } : { response: message }
+      const created = timestamp * 1000
+      messages.push({ memoryId, turn: 0, before: messages.length, version: 1, created, ...part })
+    }
+  }
+  return messages
+}
+
+export function messageOf(row: MessageTurn): MessageView {
+  const more = row.more === null ? {} : v.parse(More(), JSON.parse(row.more))
+  return {
+    memoryId: row.conversationId,
+    turn: row.turn,
+    input: row.question,
+    response: row.answer,
+    promptTemplate: more.prompt_template,
+    origin: more.origin,
+    info: more.additional_info,
+    version: more.version ?? 1,
+    created: row.createdAt,
+    updated: more.updated,
+  }
+}
+
+export function tracesOf(row: MessageTurn): MessageView[] {
+  const list = row.traces === null ? [] : v.parse(v.array(Trace()), JSON.parse(row.traces))
+  return list.map(
+    ({ input, response, prompt_template, origin, additional_info, trace_number, created }, trace) => ({
+      memoryId: row.conversationId,
+      turn: row.turn,
+      trace,
+      traceNumber: trace_number,
+      input,
+      response,
+      promptTemplate: prompt_template,
+      origin,
+      info: additional_info,
+      version: 1,
+      created,
+    }),
+  )
 }

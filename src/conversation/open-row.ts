@@ -4,15 +4,15 @@ import { type ConversationRow, findConversationRow } from '../db/conversations'
 import { unwrap } from '../errors'
 import { unknownConversation } from '../turn/errors'
 import type { Asker, Begun } from '../turn/request'
+import { idOfHandle, isSealed, sealedId } from './conversation-id'
 import { conversationObject } from './conversation-object'
 import { mayOpen } from './ownership'
-import { idOfHandle, isSealed, sealedId } from './sealed-id'
 
 /**
  * Returns D1's row of a conversation, once its object has delivered what D1 lacks: the beginning, or turns that ended
  * while D1 was unavailable. Both refusals take the same queries and calls, so that their time does not tell one from
  * the other.
- * @param handle the id, or a handle of it (sealed-id.ts)
+ * @param handle the id, or a handle of it (conversation-id.ts)
  * @returns `unknown` if there is none, `foreign` if the asker may not open it
  * @throws ApiError 503 while D1 is unavailable
  */

@@ -31,10 +31,10 @@ import { byteLength } from '../turn/prompt'
 import type { Asker, AskRequest } from '../turn/request'
 import { asked } from '../turn/retrieve'
 import { mayLeanOn } from '../turn/run'
+import { isSealed } from './conversation-id'
 import { conversationObject, type Seen } from './conversation-object'
 import type { ConversationState } from './conversation-state'
-import { deletedTurns } from './kept-messages'
-import { isSealed } from './sealed-id'
+import { deletedTurns } from './messages'
 
 export type { Named }
 

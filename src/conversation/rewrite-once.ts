@@ -17,7 +17,7 @@ import { readHistory, toChat } from '../turn/look-back'
 import { familyOf, standalonePrompt } from '../turn/prompt'
 import { Tracer } from '../turn/trace'
 import { lastOf } from './prefetch'
-import { withModels } from './turn-models'
+import { withModels } from './turn-ports'
 
 interface FollowUp {
   /** the conversation that the question follows up on, which its caller may read */

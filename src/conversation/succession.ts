@@ -5,10 +5,10 @@
  */
 
 import type { AskRequest } from '../turn/request'
+import { sealedId } from './conversation-id'
 import { conversationObject, type Elsewhere } from './conversation-object'
 import type { ConversationState } from './conversation-state'
 import { identityOf, type RequestIdentity } from './repeated-requests'
-import { sealedId } from './sealed-id'
 
 /** How long a redirected request may take to arrive, in milliseconds. */
 export const UNDERWAY_MS = 1_000

@@ -7,8 +7,8 @@ import type { Wording } from '../turn/wording'
 import type { ConversationState } from './conversation-state'
 import { isSameOwner } from './ownership'
 import { Reader, type Reads } from './reader'
-import type { SearchPorts } from './search-ports'
 import type { RequestNames } from './turn-log'
+import type { SearchPorts } from './turn-ports'
 import type { Joining, TurnStream } from './turn-stream'
 
 /** turns that may wait behind the running one */

@@ -1,8 +1,8 @@
 /** Which turns may use a history that was read ahead. test/api/prefetch.worker.test.ts asks over HTTP. */
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
+import { sealedId } from '../../src/conversation/conversation-id'
 import { lastOf } from '../../src/conversation/prefetch'
-import { sealedId } from '../../src/conversation/sealed-id'
 import { unwrap } from '../../src/errors'
 import { contentOf } from '../../src/lib/parts'
 import * as collections from '../../src/search/collection/handle'

@@ -1,7 +1,7 @@
 /** Which names that clients make up count as random. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { isUnguessable, mayBeMadeUp } from '../../src/conversation/unguessable'
+import { isUnguessable, mayBeMadeUp } from '../../src/conversation/conversation-id'
 
 const DIGITS = '0123456789'
 const LOWER = 'abcdefghijklmnopqrstuvwxyz'

@@ -5,7 +5,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vite
 import { conversationObject } from '../../src/conversation/conversation-object'
 import { sweepExpired } from '../../src/conversation/expiry'
 import { rewriteOnce } from '../../src/conversation/rewrite-once'
-import { rewriterOf } from '../../src/conversation/turn-models'
+import { rewriterOf } from '../../src/conversation/turn-ports'
 import * as turns from '../../src/db/turns'
 import * as usage from '../../src/db/usage'
 import * as models from '../../src/registry/models'

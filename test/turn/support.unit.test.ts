@@ -1,6 +1,6 @@
 /** Whether the documents support what a model wrote, sentence by sentence, and what an assistant makes of it. */
 import { describe, expect, it } from 'vitest'
-import { restoreTurn, turnRow } from '../../src/conversation/turn-row'
+import { restoreTurn, turnRow } from '../../src/conversation/stored'
 import type { StoredTurn } from '../../src/db/turns'
 import { contentOf, textOf } from '../../src/lib/parts'
 import { indexPassages, resolveCitations } from '../../src/turn/citations'

@@ -1,6 +1,6 @@
 /** POST /a2a/{assistant}: messages to an assistant, as tasks that end with an artifact, the answer. */
 import * as v from 'valibot'
-import { handleOf, isSealed } from '../../conversation/sealed-id'
+import { handleOf, isSealed } from '../../conversation/conversation-id'
 import { ApiError } from '../../errors'
 import { once } from '../../lib/once'
 import { isTerminal } from '../../turn/events'

@@ -4,12 +4,17 @@
  */
 import type { Access } from '../../auth/access'
 import { type Chat, mayContinue } from '../../conversation/ask'
-import { namedConversationId } from '../../conversation/conversation-id'
+import {
+  idOfHandle,
+  isSealed,
+  isUnguessable,
+  mayBeConversation,
+  mayBeMadeUp,
+  namedConversationId,
+} from '../../conversation/conversation-id'
 import { storedMessages } from '../../conversation/messages'
 import { begunOf, openRow } from '../../conversation/open-row'
 import { isToldApart } from '../../conversation/ownership'
-import { idOfHandle, isSealed, mayBeConversation } from '../../conversation/sealed-id'
-import { isUnguessable, mayBeMadeUp } from '../../conversation/unguessable'
 import { ApiError } from '../../errors'
 import { type Assistant, DEFAULT_ASSISTANT } from '../../registry/assistants'
 import { transcriptOf } from '../../turn/look-back'

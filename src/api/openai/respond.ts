@@ -1,5 +1,5 @@
 /** POST /v1/responses */
-import { handleOf, idIn } from '../../conversation/sealed-id'
+import { handleOf, idIn } from '../../conversation/conversation-id'
 import { ApiError } from '../../errors'
 import { deliver } from '../http/deliver'
 import type { OpenCall } from '../http/route'

@@ -1,9 +1,10 @@
 /** `/v1/responses/ID`: responses that were made before. Each is a turn of a conversation. */
+
+import { handleOf } from '../../conversation/conversation-id'
 import { conversationObject } from '../../conversation/conversation-object'
 import { endedTurn } from '../../conversation/conversations'
 import type { MemoryRow } from '../../conversation/memories'
 import { deleteTurnOf } from '../../conversation/messages'
-import { handleOf } from '../../conversation/sealed-id'
 import { ApiError, type Failure, unwrap } from '../../errors'
 import { textOf } from '../../lib/parts'
 import { findAssistant } from '../../registry/assistants'

@@ -2,14 +2,14 @@
 import type { Answering } from '../../conversation/ask'
 import type { Failure } from '../../errors'
 import { settlesWithin } from '../../lib/settles'
+import type { TurnEvent } from '../../turn/events'
 import { allFailed, foldTurn, type Turn } from '../../turn/fold'
 import type { Wording } from '../../turn/wording'
 import { deliver, slowly } from '../http/deliver'
 import { failureOf, json } from '../http/response'
-import type { Resume } from '../shared/read'
+import { type EventReader, eventReader, type Resume, readerOver, searchError } from '../shared/read'
 import { type Opening, readHead, streamFrom, wholeTurn } from '../shared/stream'
 import { type AnswerShape, MESSAGE_WORDING, MessageEncoder, responseBody, wholeFailure } from './encoder'
-import { resultsReader } from './results-reader'
 
 /**
  * How long to wait before sending headers, so that an error still gets its own status. Typesense's clients wait 5 s for
@@ -90,4 +90,29 @@ export async function answerStreaming(
     heartbeat: HEARTBEAT,
     heartbeatMs: HEARTBEAT_MS,
   })
+}
+
+// Reads a turn for Typesense's searches.
+
+/**
+ * The events for Typesense's searches. If every search failed, Typesense replies with the searches' errors as results, so
+ * for this reader the turn ends in `done` (contract typesense 1.7).
+ */
+export function resultsReader(
+  events: ReadableStream<Uint8Array>,
+  resume?: Resume,
+  words?: ReadableStream<Uint8Array>,
+): EventReader {
+  const read = eventReader(events, resume, words)
+  let failed = false
+  const readResults = async (): Promise<TurnEvent[] | undefined> => {
+    const batch = await read()
+    return batch?.map((event) => {
+      failed ||= searchError(event) !== undefined
+      if (!failed || event.type !== 'error') return event
+      const { conversation_id, turn, seq } = event
+      return { type: 'done', finish_reason: 'error', answer: [], conversation_id, turn, seq }
+    })
+  }
+  return readerOver(read, readResults)
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { readChatCompletion } from '../../../src/api/openai/complete'
 import { errorBody, openAiError, unknownModel } from '../../../src/api/openai/errors'
 import { InvalidParameter } from '../../../src/api/openai/question'
-import { readChatCompletion } from '../../../src/api/openai/request'
 import { ApiError } from '../../../src/errors'
 import { contentOf } from '../../../src/lib/parts'
 

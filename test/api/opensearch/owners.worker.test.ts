@@ -5,7 +5,7 @@
 import { createExecutionContext, listDurableObjectIds, waitOnExecutionContext } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import { sealedId } from '../../../src/conversation/sealed-id'
+import { sealedId } from '../../../src/conversation/conversation-id'
 import worker from '../../../src/index'
 import { asking, setStage, take } from '../../conversation/stage'
 import { call } from '../typesense/api'

@@ -1,8 +1,7 @@
 /** Memories: conversations to create, list, rename, search and delete. */
 
 import { deleteConversation } from '../../../conversation/erasure'
-import { changeMemory, createMemory, listMemories, wasEver } from '../../../conversation/memories'
-import { memoryOf } from '../../../conversation/memory-views'
+import { changeMemory, createMemory, listMemories, memoryOf, wasEver } from '../../../conversation/memories'
 import type { Asker } from '../../../turn/request'
 import { originOf } from '../../http/request-log'
 import type { Call } from '../../http/route'

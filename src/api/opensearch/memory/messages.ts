@@ -8,9 +8,9 @@ import {
   listMessages,
   listTraces,
   type MemoryRow,
+  type MessageView,
   wasEver,
 } from '../../../conversation/memories'
-import type { MessageView } from '../../../conversation/memory-views'
 import type { Asker } from '../../../turn/request'
 import type { Call } from '../../http/route'
 import { illegalArgument, OpenSearchError } from '../errors'

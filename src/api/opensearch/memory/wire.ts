@@ -1,5 +1,5 @@
 /** Bodies, pages and shapes of memories and messages, in the wording of both generations. */
-import type { MemoryView, MessageView } from '../../../conversation/memory-views'
+import type { MemoryView, MessageView } from '../../../conversation/memories'
 import { byteLength } from '../../../turn/prompt'
 import type { Call } from '../../http/route'
 import { illegalArgument, OpenSearchError } from '../errors'
