@@ -202,7 +202,7 @@ export function plainFailure<F extends Failure>(failure: F, reference: string = 
 }
 
 /** What a visitor reads in place of a message for the operator. */
-export const plainMessage = (reference: string): string =>
+const plainMessage = (reference: string): string =>
   `This did not work through no fault of yours. Try again later, or report it with the reference ${reference}.`
 
 /** Where an error came from: the innermost lines of its stack, without its message. */

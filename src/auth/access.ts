@@ -7,7 +7,7 @@ export const SEARCH_ACTION = 'documents:search'
 /**
  * The action of keys that are bound to an assistant. Other keys ask assistants by their right to search or converse.
  */
-export const ASSISTANT_ACTION = 'assistants:ask'
+const ASSISTANT_ACTION = 'assistants:ask'
 const CONVERSE_ACTION = 'conversations:create'
 
 /** Rating answers. Whoever may read a conversation may do it, too. */

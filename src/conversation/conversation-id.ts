@@ -82,14 +82,14 @@ const SEAL = 8
 const encoder = new TextEncoder()
 
 /** The HMAC of a text under a secret. */
-export async function hmacOf(secret: string, text: string): Promise<Uint8Array> {
+async function hmacOf(secret: string, text: string): Promise<Uint8Array> {
   const algorithm = { name: 'HMAC', hash: 'SHA-256' }
   const key = await crypto.subtle.importKey('raw', encoder.encode(secret), algorithm, false, ['sign'])
   return new Uint8Array(await crypto.subtle.sign('HMAC', key, encoder.encode(text)))
 }
 
 /** In hexadecimal digits. */
-export const hexOf = (bytes: Uint8Array): string =>
+const hexOf = (bytes: Uint8Array): string =>
   Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
 
 async function seal(env: Cloudflare.Env, beginning: string): Promise<string> {

@@ -239,7 +239,7 @@ const MOST_BYTES = 1_500_000
 const LONGEST_TEXTS = [100_000, 20_000, 4_000, 500]
 
 /** Cuts a record so that it fits into a row: first texts of the trace end early, then the answer. */
-export function fitRecord(record: TurnRecord): TurnRecord {
+function fitRecord(record: TurnRecord): TurnRecord {
   const fits = (candidate: TurnRecord) => byteLength(JSON.stringify(candidate)) <= MOST_BYTES
   if (fits(record)) return record
   const { turn } = record

@@ -355,7 +355,7 @@ export function messageOf(row: MessageTurn): MessageView {
   }
 }
 
-export function tracesOf(row: MessageTurn): MessageView[] {
+function tracesOf(row: MessageTurn): MessageView[] {
   const list = row.traces === null ? [] : v.parse(v.array(Trace()), JSON.parse(row.traces))
   return list.map(
     ({ input, response, prompt_template, origin, additional_info, trace_number, created }, trace) => ({

@@ -220,7 +220,7 @@ async function historiesOf(
 }
 
 /** Leaves out what has expired, as far as the models' ttls are known. */
-export async function unexpired(env: Cloudflare.Env, messages: StoredMessage[]): Promise<StoredMessage[]> {
+async function unexpired(env: Cloudflare.Env, messages: StoredMessage[]): Promise<StoredMessage[]> {
   const models = [...new Set(messages.map(({ modelId }) => modelId))]
   const ttls = await ttlsOf(database(env), models).catch(() => new Map<string, number>())
   const now = Math.floor(Date.now() / 1000)

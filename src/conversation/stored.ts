@@ -177,7 +177,7 @@ export const documentsShape: () => v.GenericSchema<HistoryDocument[]> = once(() 
 export const stringsShape = once(() => v.array(v.string()))
 
 /** The columns of D1's table `turns` that hold JSON. */
-export const citationsShape: () => v.GenericSchema<Citation[]> = once(() =>
+const citationsShape: () => v.GenericSchema<Citation[]> = once(() =>
   v.array(
     v.object({
       collection: v.string(),
@@ -192,7 +192,7 @@ export const citationsShape: () => v.GenericSchema<Citation[]> = once(() =>
 /** The documents of a turn's prompt, without their texts. */
 export type KeptPassage = Pick<Passage, 'collection' | 'id' | 'title' | 'url' | 'fields'>
 
-export const passagesShape: () => v.GenericSchema<KeptPassage[]> = once(() =>
+const passagesShape: () => v.GenericSchema<KeptPassage[]> = once(() =>
   v.array(
     v.object({
       collection: v.string(),
@@ -204,7 +204,7 @@ export const passagesShape: () => v.GenericSchema<KeptPassage[]> = once(() =>
   ),
 )
 
-export const verdictShape: () => v.GenericSchema<Verdict> = once(() =>
+const verdictShape: () => v.GenericSchema<Verdict> = once(() =>
   v.object({
     declined: v.exactOptional(v.literal(true)),
     warned: v.exactOptional(v.literal(true)),
@@ -230,7 +230,7 @@ export const usageShape: () => v.GenericSchema<Usage> = once(() =>
   }),
 )
 
-export const timingsShape: () => v.GenericSchema<Timings> = once(() =>
+const timingsShape: () => v.GenericSchema<Timings> = once(() =>
   v.object({
     rewritten: v.exactOptional(v.number()),
     retrieved: v.exactOptional(v.number()),

@@ -15,7 +15,7 @@ import type { Joining, TurnStream } from './turn-stream'
 export const QUEUE_LIMIT = 32
 
 /** readers that may follow one turn at once */
-export const READER_LIMIT = 100
+const READER_LIMIT = 100
 
 /** `retryAfter` if the queue is full, in seconds: about one turn. */
 const RETRY_AFTER = 5

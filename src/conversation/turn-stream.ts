@@ -233,7 +233,7 @@ export class TurnStream {
 const GATHER_MS = 32
 const GATHER_CHARACTERS = 4_096
 
-export class TextGatherer {
+class TextGatherer {
   readonly #write: (text: string) => void
   #text = ''
   /** set if text was written within the last 32 ms */

@@ -9,13 +9,13 @@
 import { Gate } from './few'
 
 /** Calls of an object at once, and those of its background work among them. */
-export const MOST_CALLS = 6
-export const MOST_BACKGROUND_CALLS = 4
+const MOST_CALLS = 6
+const MOST_BACKGROUND_CALLS = 4
 
 /** Lets a call pass. @param signal ends the wait for it @throws what the call throws; the signal's reason */
 export type Pass = <Result>(call: () => Promise<Result>, signal?: AbortSignal) => Promise<Result>
 
-export class Outgoing {
+class Outgoing {
   readonly #gate = new Gate(MOST_CALLS)
   readonly #backgroundGate = new Gate(MOST_BACKGROUND_CALLS)
 

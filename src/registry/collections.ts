@@ -24,8 +24,7 @@ import { openFields } from '../search/schema/embedding-secrets'
 import { parseName, parseSchema } from '../search/schema/schema'
 import { isObject } from '../search/schema/values'
 import type { CollectionSchema, CollectionSummary, SchemaProgress } from '../search/types'
-import { connect, forgetConnection, reconnect } from './clusters'
-import { documentsOf, ownObject } from './engines'
+import { connect, documentsOf, forgetConnection, ownObject, reconnect } from './engines'
 import { findCollection, forgetName, forgetNames, lookUp } from './names'
 
 /**

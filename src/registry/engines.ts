@@ -1,17 +1,24 @@
 /**
  * The ports to the engine of a collection. A conversation finds documents through a `Retriever` and stores messages in a
  * `HistoryStore`; routes of documents use a `DocumentStore`. The registry's row names the engine: `object` is the collection's own
- * Durable Object, the others are clusters (clusters.ts).
+ * Durable Object, the others are clusters.
  */
 
+import { database } from '../db/client'
+import { type CollectionRow, changeEngine, findCollectionByObject } from '../db/collections'
+import { RowCache } from '../db/row-cache'
+import { open, seal } from '../db/sealing'
+import { AiSearchStore } from '../engines/ai-search/store'
 import type { NodeHealth } from '../engines/cluster'
+import { type Connection, parseCredentials, parseEngine, parseStoredEngine } from '../engines/config'
 import { objectDocuments } from '../engines/object'
+import { OpenSearchStore } from '../engines/opensearch/store'
 import type { DocumentStore } from '../engines/port'
-import { ApiError } from '../errors'
+import { TypesenseStore } from '../engines/typesense/store'
+import { ApiError, collectionGone } from '../errors'
 import { collectionObject } from '../search/collection/handle'
 import type { CollectionRpc } from '../search/collection/rpc'
 import type { CollectionPlace } from '../search/types'
-import { clusterStore, isCluster } from './clusters'
 
 /** Finds documents for a turn. It needs the schema to keep vectors out of the prompt. */
 export type Retriever = Pick<CollectionRpc, 'search' | 'abandon' | 'schema'>
@@ -81,3 +88,83 @@ export async function databaseBytes(env: Pick<Cloudflare.Env, 'DB'>): Promise<nu
  */
 export const historyStore = (env: Cloudflare.Env, historyId: string): HistoryStore =>
   collectionObject(env, historyId)
+
+// Collections that live in an existing cluster: where each one is, and how it is reached.
+
+/** How long another isolate may use credentials that were replaced, in milliseconds. */
+const CACHE_MS = 10_000
+
+/** The key is the id of the collection. */
+const connections = new RowCache<Connection>('the cluster of a collection', CACHE_MS)
+
+/** The adapter of each type of cluster. To add an engine, add an entry. */
+const ADAPTERS = {
+  typesense: TypesenseStore,
+  opensearch: OpenSearchStore,
+  'ai-search': AiSearchStore,
+} as const
+
+export type ClusterStore = InstanceType<(typeof ADAPTERS)[keyof typeof ADAPTERS]>
+
+export const isCluster = (engine: string): engine is keyof typeof ADAPTERS => Object.hasOwn(ADAPTERS, engine)
+
+/** The documents of a collection in a cluster. Its row is read by the first call. */
+export const clusterStore = (
+  env: Cloudflare.Env,
+  engine: keyof typeof ADAPTERS,
+  objectId: string,
+): ClusterStore => new ADAPTERS[engine](() => connectionOf(env, objectId))
+
+/** @throws ApiError 404, 400 when the credentials cannot be opened */
+async function connectionOf(env: Cloudflare.Env, objectId: string): Promise<Connection> {
+  const connection = await connections.find(objectId, async () => {
+    const row = await findCollectionByObject(database(env), objectId)
+    if (!row?.engineConfig || !row.sealedCredentials) return undefined
+    return {
+      name: row.name,
+      engine: parseStoredEngine(row.engineConfig),
+      credentials: parseCredentials(await open(row.sealedCredentials, env)),
+      env,
+    }
+  })
+  if (connection === undefined) throw collectionGone()
+  return connection
+}
+
+type EngineColumns = Pick<CollectionRow, 'engine' | 'engineConfig' | 'sealedCredentials'>
+
+export interface NewConnection {
+  columns: EngineColumns
+  /** the adapter, before the row exists */
+  store: ClusterStore
+}
+
+/**
+ * Reads the `engine` of a request.
+ * @param name of the collection
+ * @throws ApiError 400 for an engine that is not one, for a host that may not be called, and without an ENCRYPTION_KEY
+ */
+export async function connect(env: Cloudflare.Env, given: unknown, name: string): Promise<NewConnection> {
+  const { engine, credentials } = parseEngine(given, name, env)
+  return {
+    columns: {
+      engine: engine.type,
+      engineConfig: JSON.stringify(engine),
+      sealedCredentials: await seal(JSON.stringify(credentials), env),
+    },
+    store: new ADAPTERS[engine.type](async () => ({ name, engine, credentials, env })),
+  }
+}
+
+/** Drops a connection from the cache, after its row was changed. */
+export const forgetConnection = (objectId: string): void => connections.forget(objectId)
+
+/** Changes where a collection is stored. @throws ApiError 404 */
+export async function reconnect(
+  env: Cloudflare.Env,
+  objectId: string,
+  columns: EngineColumns,
+): Promise<void> {
+  if (!(await changeEngine(database(env), objectId, columns))) throw collectionGone()
+  forgetConnection(objectId)
+}

@@ -287,7 +287,7 @@ function missing(): never {
 // What a collection must look like to keep a history (contract 1.3).
 
 /** @throws ApiError 400 with the contract's message, in the contract's order */
-export function checkHistorySchema(schema: CollectionSchema): void {
+function checkHistorySchema(schema: CollectionSchema): void {
   const fields = new Map(schema.fields.map((field) => [field.name, field]))
   const require = (name: string): Field => {
     const field = fields.get(name)
@@ -318,7 +318,7 @@ const MOST_FALLBACKS = 5
  * @param exists whether there is a conversation model of an id
  * @throws ApiError 400 naming the model that does not exist, or with the provider's error for `rewrite_model`
  */
-export async function checkNamedModels(
+async function checkNamedModels(
   env: Cloudflare.Env,
   config: ConversationModelConfig,
   exists: (id: string) => Promise<boolean>,

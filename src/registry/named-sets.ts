@@ -25,13 +25,13 @@ import { synonymOf } from '../search/sets/synonym'
 import { STEMMING_DICTIONARY, stemmingDictionaries } from '../search/text/dictionaries'
 
 /** Bytes of a set as stored JSON: a row of D1 holds 2 MB. */
-export const MAX_SET_BYTES = 1_000_000
+const MAX_SET_BYTES = 1_000_000
 /** Items of a set. */
-export const MAX_SET_ITEMS = 10_000
+const MAX_SET_ITEMS = 10_000
 /** Sets of a kind. */
-export const MAX_SETS = 1_000
+const MAX_SETS = 1_000
 /** Bytes of a list of all sets. */
-export const MAX_LIST_BYTES = 16_000_000
+const MAX_LIST_BYTES = 16_000_000
 
 type Item = { id: string }
 
@@ -217,8 +217,8 @@ export async function deleteItem(
 // Stemming dictionaries: roots of words, for fields that name one in `stem_dictionary`.
 
 /** Bytes of a dictionary as stored JSON: a row of D1 holds 2 MB. */
-export const MAX_DICTIONARY_BYTES = 1_500_000
-export const MAX_DICTIONARIES = 100
+const MAX_DICTIONARY_BYTES = 1_500_000
+const MAX_DICTIONARIES = 100
 
 /**
  * POST /stemming/dictionaries/import?id=: adds words to a dictionary. Creates the dictionary if there is none. A known

@@ -98,7 +98,7 @@ export const finder =
     (known && kind === 'settings' ? undefined : findResource(database(env), kind, id))
 
 /** Reads a connector for a call, with its credential in clear; undefined for an unknown id. @throws ApiError 400 */
-export async function openConnector(
+async function openConnector(
   env: Cloudflare.Env,
   id: string,
   find = finder(env),

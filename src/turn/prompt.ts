@@ -15,7 +15,7 @@ export const familyOf = (modelName: string): PromptFamily =>
  * The system prompt of an assistant that has none, and whose model has none. Only the built-in model reads none. A model of
  * Typesense's wire is sent what its owner wrote, and nothing else (contract 1.9).
  */
-export const DEFAULT_PROMPT = [
+const DEFAULT_PROMPT = [
   'You answer questions from the documents that come with each of them. A search has chosen these documents.',
   '- Answer from the documents alone. Add no facts from elsewhere, and guess nothing.',
   '- If they do not answer the question, say so plainly, and say in a sentence what they do cover.',

@@ -84,7 +84,7 @@ function limitOf({ until, model }: AskRequest, now: number): { error: ApiError; 
 }
 
 /** Rejects when the turn is stopped or out of time. */
-export const stopOf = (signal: AbortSignal): Promise<never> =>
+const stopOf = (signal: AbortSignal): Promise<never> =>
   new Promise((_, reject) => {
     const stop = () => reject(signal.reason)
     if (signal.aborted) stop()

@@ -42,7 +42,7 @@ type LoggedRequest = Pick<AskRequest, 'requestId' | 'conversationId' | 'protocol
  * The fields of a turn's line that its events and its request tell. An undefined one is left out.
  * @param request absent: the turn's object died before its end, and only its log is left
  */
-export function turnLine(turn: Turn, request?: LoggedRequest): Record<string, unknown> {
+function turnLine(turn: Turn, request?: LoggedRequest): Record<string, unknown> {
   const calls = turn.calls.map(({ call }) => call)
   const searches = turn.searches.map(({ search }) => search)
   const { inputTokens, outputTokens } = sumOf(attemptsOf(calls))

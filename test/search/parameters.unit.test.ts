@@ -1,7 +1,7 @@
 /** What Parley does with each of Typesense's parameters and options, and the tables of docs/typesense.md that tell it. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { COMMON_PARAMETERS } from '../../src/api/http/typo-hint'
+import { COMMON_PARAMETERS } from '../../src/api/http/parameters'
 import { REFUSED_OF_DOCUMENTS } from '../../src/api/typesense/write-options'
 import { nearest } from '../../src/lib/nearest'
 import type { Refused } from '../../src/search/refused'

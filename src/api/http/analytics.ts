@@ -31,7 +31,7 @@ export interface LoggedQuery {
 }
 
 /** The same words are the same query, however they were typed. */
-export const normalized = (q: string): string => q.normalize('NFC').trim().replace(/\s+/g, ' ').toLowerCase()
+const normalized = (q: string): string => q.normalize('NFC').trim().replace(/\s+/g, ' ').toLowerCase()
 
 /** The record of a query for a rule. */
 export async function queryRecord(

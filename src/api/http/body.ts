@@ -10,7 +10,7 @@ import { describeFault } from '../../lib/json-fault'
 import { Pauses, pause } from '../../lib/pause'
 
 /** Bytes of a JSON body after inflating: a document, a schema, a set of searches. */
-export const BODY_LIMIT = 4 * 1024 * 1024
+const BODY_LIMIT = 4 * 1024 * 1024
 
 const GZIP_MAGIC = [0x1f, 0x8b]
 

@@ -4,8 +4,8 @@
  */
 import * as v from 'valibot'
 import { once } from '../../lib/once.ts'
-import { LONGEST_FILE_NAME, MOST_FILES } from '../../lib/text-file.ts'
 import { LONGEST_QUESTION, QUESTION_EMPTY, QUESTION_TOO_LONG } from '../../turn/question-length.ts'
+import { LONGEST_FILE_NAME, MOST_FILES } from '../shared/assistant.ts'
 
 /** No id is longer than this: longer ones are not looked up. */
 const LONGEST_ID = 512

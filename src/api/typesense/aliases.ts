@@ -6,9 +6,9 @@
 import { requireCollections } from '../../auth/admit'
 import { deleteAlias, getAlias, listAliases, putAlias } from '../../registry/collections'
 import { readJson } from '../http/body'
+import { hinting, NEEDED } from '../http/parameters'
 import { json } from '../http/response'
 import type { Call, Route } from '../http/route'
-import { hinting, NEEDED } from '../http/typo-hint'
 
 const ALIAS = '/aliases/:alias'
 

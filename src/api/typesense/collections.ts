@@ -16,11 +16,10 @@ import { findCollection, forgetNames } from '../../registry/names'
 import { isObject } from '../../search/schema/values'
 import type { CollectionSummary } from '../../search/types'
 import { readExactJson } from '../http/body'
-import { isTrue, listed, unsigned } from '../http/parameters'
+import { hinting, isTrue, listed, NEEDED, unsigned } from '../http/parameters'
 import { originOf } from '../http/request-log'
 import { json } from '../http/response'
 import type { Call, Route } from '../http/route'
-import { hinting, NEEDED } from '../http/typo-hint'
 import { openCollection } from './collection'
 
 /**

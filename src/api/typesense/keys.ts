@@ -2,9 +2,9 @@
 import { createKey, deleteKey, getKey, listKeys } from '../../auth/keys'
 import { forbidden } from '../../errors'
 import { readJson } from '../http/body'
+import { hinting, NEEDED } from '../http/parameters'
 import { json } from '../http/response'
 import type { Route } from '../http/route'
-import { hinting, NEEDED } from '../http/typo-hint'
 
 export const keyRoutes: Route[] = [
   {

@@ -9,9 +9,9 @@ import {
   updateModel,
 } from '../../registry/models'
 import { readJson } from '../http/body'
+import { hinting, NEEDED } from '../http/parameters'
 import { json } from '../http/response'
 import type { Call, Route } from '../http/route'
-import { hinting, NEEDED } from '../http/typo-hint'
 
 const MODELS = '/conversations/models'
 const MODEL = `${MODELS}/:id`

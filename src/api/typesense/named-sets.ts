@@ -25,10 +25,9 @@ import {
 import { findCollection } from '../../registry/names'
 import type { CollectionRpc } from '../../search/collection/rpc'
 import { readJson, readText } from '../http/body'
-import { unsigned } from '../http/parameters'
+import { hinting, NEEDED, unsigned } from '../http/parameters'
 import { json } from '../http/response'
 import type { Call, Route } from '../http/route'
-import { hinting, NEEDED } from '../http/typo-hint'
 
 /** The routes of a kind of sets. @param resource as paths and actions of keys name it */
 function routesOf(resource: string, kind: SetKind): Route[] {

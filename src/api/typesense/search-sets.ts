@@ -10,9 +10,9 @@ import {
   putStopwords,
 } from '../../registry/search-sets'
 import { readJson } from '../http/body'
+import { hinting, NEEDED } from '../http/parameters'
 import { json } from '../http/response'
 import type { Route } from '../http/route'
-import { hinting, NEEDED } from '../http/typo-hint'
 
 const PRESET = '/presets/:name'
 const STOPWORDS = '/stopwords/:name'
