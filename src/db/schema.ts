@@ -184,7 +184,7 @@ export const turns = sqliteTable(
     replacedBy: integer('replaced_by'),
     /** JSON: how far its answer can be relied on (models/language-model.ts, `Verdict`); null: nothing is known */
     verdict: text('verdict'),
-    /** JSON: the documents of its prompt, as readers need them (conversation/turn-row.ts) */
+    /** JSON: the documents of its prompt, as readers need them (conversation/stored.ts) */
     passages: text('passages'),
   },
   (table) => [

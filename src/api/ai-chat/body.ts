@@ -1,8 +1,8 @@
 /** Reads the body of a request: JSON, or a form with JSON and files. */
 import { sha256Bytes } from '../../auth/digest'
 import type { FilePart } from '../../lib/parts'
+import { isTextFile, isVague, LONGEST_FILE_NAME, MOST_FILES } from '../../lib/text-file'
 import { bodyBytes, parseJson, readText, tooLarge } from '../http/body'
-import { isTextFile, isVague, LONGEST_FILE_NAME, MOST_FILES } from '../shared/assistant'
 import { FieldError } from './errors'
 import { boundaryOf, type Part, readMultipart } from './multipart'
 

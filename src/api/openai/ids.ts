@@ -1,7 +1,7 @@
 /** Ids of responses and of messages. Each names its conversation and its place there. Pure. */
 
 export interface Place {
-  /** its id, or a handle of it (conversation/sealed-id.ts) */
+  /** its id, or a handle of it (conversation/conversation-id.ts) */
   conversation: string
   turn: number
 }

@@ -21,7 +21,7 @@ import { messageId, responseId } from './ids'
 export interface ResponseShape extends CompletionShape {
   /** the response that this one continues */
   previous: string | null
-  /** the conversation in the id of the response (conversation/sealed-id.ts) */
+  /** the conversation in the id of the response (conversation/conversation-id.ts) */
   handle: string
 }
 

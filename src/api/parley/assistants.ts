@@ -1,5 +1,6 @@
 /** Lists, stores, reads and deletes assistants, and shows a page what it may know of one. */
 import { requireCollections } from '../../auth/admit'
+import { MOST_FILES } from '../../lib/text-file'
 import {
   type AssistantConfig,
   deleteAssistant,
@@ -13,7 +14,7 @@ import { findModel } from '../../registry/models'
 import { defaultPromptOf } from '../../turn/prompt'
 import { openAssistant } from '../http/open-assistant'
 import { json } from '../http/response'
-import { MOST_FILES, roomForFiles } from '../shared/assistant'
+import { roomForFiles } from '../shared/assistant'
 import type { operations } from './operations'
 import type { Served } from './route'
 

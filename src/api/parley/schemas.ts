@@ -4,8 +4,8 @@
  */
 import * as v from 'valibot'
 import { once } from '../../lib/once.ts'
+import { LONGEST_FILE_NAME, MOST_FILES } from '../../lib/text-file.ts'
 import { LONGEST_QUESTION, QUESTION_EMPTY, QUESTION_TOO_LONG } from '../../turn/question-length.ts'
-import { LONGEST_FILE_NAME, MOST_FILES } from '../shared/assistant.ts'
 
 /** No id is longer than this: longer ones are not looked up. */
 const LONGEST_ID = 512
@@ -161,7 +161,7 @@ export const UserHeader = once(() =>
         v.description(
           'A secret of the visitor who asks: a random value of 32 to 256 letters, digits, dashes and underscores. What is asked with it is open to nobody else with this key',
         ),
-        // Checked where every protocol is (auth/visitor.ts).
+        // Checked where every protocol is (auth/identity.ts).
         v.metadata({ minLength: 32, maxLength: 256 }),
       ),
     ),

@@ -4,6 +4,7 @@ import { type Answering, ask, type Chat } from '../../conversation/ask'
 import { answeringOf, askOnce } from '../../conversation/stateless-turn'
 import { ApiError } from '../../errors'
 import { contentOf, type FilePart } from '../../lib/parts'
+import { isTextFile } from '../../lib/text-file'
 import type { AnswerForm } from '../../models/answer-form'
 import type { ConversationModelConfig } from '../../models/language-model'
 import { requireFormOf } from '../../models/providers'
@@ -218,20 +219,3 @@ function requireAttachments(
   if (files.length === 0 || (attachments ?? protocol === 'ai-chat')) return
   throw new ApiError(400, `\`files\`: The assistant \`${name}\` takes no files: it has no \`attachments\`.`)
 }
-
-// Which files count as text, and how many a question takes. Pure; it imports nothing, so schemas can use it.
-
-/** Files of one question, at most. */
-export const MOST_FILES = 10
-/** Characters of a file's name that are kept. */
-export const LONGEST_FILE_NAME = 200
-
-const TEXT_TYPES = /^text\/|^application\/(json|xml|yaml|x-ndjson|jsonl|x-yaml)$|\+(json|xml|yaml)$/
-const TEXT_NAMES = /\.(txt|md|markdown|csv|tsv|json|jsonl|xml|html?|ya?ml|log)$/i
-
-/** Whether a media type says nothing about what a file holds. */
-export const isVague = (type: string): boolean => type === '' || type === 'application/octet-stream'
-
-/** Whether a file is text: by its media type, or by its name if the type is vague. */
-export const isTextFile = (name: string, type: string): boolean =>
-  TEXT_TYPES.test(type) || (isVague(type) && TEXT_NAMES.test(name))

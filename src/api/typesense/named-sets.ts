@@ -1,6 +1,6 @@
 /**
  * Synonym sets, curation sets and stemming dictionaries, and the routes by which clients made for releases before 30
- * write the synonyms and overrides of one collection (registry/named-sets.ts, registry/stemming.ts).
+ * write the synonyms and overrides of one collection (registry/named-sets.ts).
  */
 import { ApiError, unwrap } from '../../errors'
 import { ownObject } from '../../registry/engines'
