@@ -57,7 +57,7 @@ const angleOf = (items) =>
 
 /** @param {Part[][]} found @returns {Line[]} */
 function linesOfRows(found) {
-  const rows = columnwise(found)
+  const rows = columnwise(rowwise(found))
   const notes = footnotesOf(rows)
   return rows.flatMap((parts) => {
     const text = parts
@@ -152,6 +152,67 @@ function placesOf(sides, starts) {
   return fits && sides.length > 0 ? places : undefined
 }
 
+/** Rows of a table, and letters of its cells, at most: longer lists side by side are columns. */
+const MOST_ROWS = 12
+const LONGEST_CELL = 30
+const SHORT_CELL = 12
+
+/**
+ * Rows of a table that is drawn column by column: short texts at the heights of those to their left, which none of them goes on.
+ * @param {Part[][]} rows in the order in which they are drawn
+ * @returns {Part[][]}
+ */
+function rowwise(rows) {
+  /** @type {Part[][][]} rows that go down the page */
+  const columns = []
+  for (const row of rows) {
+    const above = columns.at(-1)?.at(-1)
+    if (above && baseOf(row) <= baseOf(above)) columns.at(-1)?.push(row)
+    else columns.push([row])
+  }
+  const made = columns.slice(0, 1)
+  for (const all of columns.slice(1)) {
+    const table = made.at(-1) ?? []
+    const rowOf = (/** @type {Part[]} */ cell) =>
+      table.find((row) => Math.abs(baseOf(row) - baseOf(cell)) < ALIGNED && rightOf(row) < leftOf(cell))
+    // Behind its last cell a page goes on.
+    const end = all.findIndex((cell) => rowOf(cell) === undefined)
+    const cells = all.slice(0, end < 0 ? all.length : end)
+    const beside = cells.flatMap((cell) => {
+      const row = rowOf(cell)
+      return row ? [row] : []
+    })
+    if (areCells(cells, beside)) {
+      for (const cell of cells) rowOf(cell)?.push(...spaceBefore(cell), ...cell)
+      if (end > 0) made.push(all.slice(end))
+    } else made.push(all)
+  }
+  return made.flat()
+}
+
+/** @param {Part[][]} cells @param {Part[][]} beside what stands to the left of each */
+const areCells = (cells, beside) =>
+  cells.length > 1 &&
+  cells.length <= MOST_ROWS &&
+  beside.flat().every(({ str }) => str.length <= LONGEST_CELL) &&
+  cells.every((cell) => textOf(cell).length <= LONGEST_CELL) &&
+  cells.filter((cell) => textOf(cell).length <= SHORT_CELL || /\d/.test(textOf(cell))).length * 2 >
+    cells.length &&
+  // An index has a number behind each of its words.
+  beside.filter(([first]) => /\d\s*$/.test(first?.str ?? '')).length * 2 <= beside.length &&
+  !goesOn(cells)
+
+/** @param {Part[]} cell @returns {Part[]} */
+const spaceBefore = ([first]) => (first ? [{ ...first, str: ' ', right: first.left }] : [])
+
+/** @param {Part[]} parts */
+const textOf = (parts) =>
+  parts
+    .map(({ str }) => str)
+    .join('')
+    .trim()
+/** @param {Part[]} parts */
+const baseOf = (parts) => parts[0]?.base ?? 0
 /** @param {Part[]} parts */
 const leftOf = (parts) => Math.min(...parts.map(({ left }) => left))
 /** @param {Part[]} parts */
@@ -171,12 +232,7 @@ function sidesOf(parts) {
 
 /** Whether lines are those of a text: they are long, and many of them go on in the next one. @param {Part[][]} lines */
 function goesOn(lines) {
-  const texts = lines.map((parts) =>
-    parts
-      .map(({ str }) => str)
-      .join('')
-      .trim(),
-  )
+  const texts = lines.map(textOf)
   const middle =
     texts.map(({ length }) => length).toSorted((a, b) => a - b)[Math.floor(texts.length / 2)] ?? 0
   const next = texts

@@ -310,16 +310,6 @@ describe('no text of a PDF is lost:', () => {
       expect(
         linesOf({ items: [heading, ...rows(left, right, hasEnd)], styles }).map(({ text }) => text),
       ).toEqual(whole)
-    const three = left.flatMap((text, at) =>
-      [text, right[at] ?? '', text.toLowerCase()].map((each, column) =>
-        item(each, 50 + 180 * column, 700 - 12 * at, column === 2),
-      ),
-    )
-    expect(linesOf({ items: three, styles }).map(({ text }) => text)).toEqual([
-      ...left,
-      ...right,
-      ...left.map((text) => text.toLowerCase()),
-    ])
     const table = [
       ['Plan', 'Small', 'Large', 'Huge', 'Endless'],
       ['Monthly', '5 euros', '9 euros', '12 euros', '15 euros'],
