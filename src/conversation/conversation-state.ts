@@ -6,10 +6,11 @@ import type { Asker, AskRequest } from '../turn/request'
 import { logTurn } from '../turn/turn-line'
 import { clip, Records } from './d1-outbox'
 import { Outbox } from './history-outbox'
+import type { LeftTurn } from './kept-turn'
 import { isCreated, migrate, readMeta, writeMeta } from './migrations'
 import { ADMIN, mayOpen, type Owner, ownerOf } from './ownership'
-import { costShape, type Self } from './stored'
-import { type LeftTurn, type RequestNames, TurnLog } from './turn-log'
+import { costShape, keptShape, type Self } from './stored'
+import { TurnLog } from './turn-log'
 
 const LONGEST_TITLE = 200
 
@@ -35,6 +36,11 @@ const LAST_MOMENT = 8e15
 /** When something said now expires, in milliseconds since 1970. @param ttl in seconds */
 export const expiryOf = (ttl: number, now: number): number => Math.min(now + ttl * 1000, LAST_MOMENT)
 
+function leftTurn({ turn, run, request, spent }: ReturnType<TurnLog['takeLeft']>[number]): LeftTurn {
+  const { usage, others = [] } = spent === null ? {} : readStored(costShape(), spent)
+  return { ...readStored(keptShape, request), turn, run, spent: usage ? [usage, ...others] : [] }
+}
+
 export class ConversationState {
   readonly log: TurnLog
   readonly outbox: Outbox
@@ -43,8 +49,8 @@ export class ConversationState {
   readonly #id: string
   readonly #self: Self
   #closed = false
-  /** turns that were running when this object died, by their request's fingerprint */
-  #left: Map<string, LeftTurn> = new Map()
+  /** turns that were running when this object was reset, and run again */
+  left: LeftTurn[] = []
 
   /** Loads what the object stores when it wakes; undefined if it stores nothing. */
   static load(...given: ConstructorParameters<typeof ConversationState>): ConversationState | undefined {
@@ -52,10 +58,13 @@ export class ConversationState {
     if (!isCreated(sql)) return undefined
     const state = new ConversationState(...given)
     const now = Date.now()
-    state.#left = state.log.leftRunning()
-    const left = state.log.interrupt(conversationId, now)
-    for (const turn of left) logTurn(env, turn)
-    if (left.some(({ status }) => status !== 'done') && !state.closed)
+    if (!state.closed) state.left = state.log.takeLeft(now).map(leftTurn)
+    const ended = state.log.interrupt(
+      now,
+      state.left.map(({ turn }) => turn),
+    )
+    for (const turn of ended) logTurn(env, turn)
+    if (ended.some(({ status }) => status !== 'done') && !state.closed)
       state.records.putInterruption({
         id: conversationId,
         createdAt: state.#self.created_at,
@@ -84,7 +93,7 @@ export class ConversationState {
       created_at: 0,
       histories: [],
     }
-    this.log = new TurnLog(sql)
+    this.log = new TurnLog(sql, conversationId)
     this.outbox = new Outbox(sql, env, `${conversationId}/${this.#self.incarnation}`)
     this.records = new Records(sql, env, conversationId, onErased)
     if (readMeta(sql, 'erasing')) this.#close()
@@ -99,17 +108,6 @@ export class ConversationState {
   erase(): void {
     writeMeta(this.#sql, 'erasing', true)
     this.#close()
-  }
-
-  /**
-   * The turn of a request that was running when this object died: `free` if it had not cost or sent anything, so that it may
-   * run again, once. Undefined if no such turn was running.
-   */
-  takeLeft({ fingerprint }: RequestNames): LeftTurn | undefined {
-    if (fingerprint === undefined) return undefined
-    const taken = this.#left.get(fingerprint)
-    this.#left.delete(fingerprint)
-    return taken
   }
 
   /** Clears a turn's noted cost: whoever ran the turn reports it. The tables may be gone by now. */

@@ -20,6 +20,7 @@ import { mayHaveHistory } from './conversation-id'
 import type { AskReply, ConversationRpc, Seen } from './conversation-object'
 import { ConversationState } from './conversation-state'
 import { Erasure, UsedMark } from './erasure'
+import type { LeftTurn } from './kept-turn'
 import { askedOf, deletedTurns, dropDeletedRecords, isRemembered, transcriptTo } from './messages'
 import { requireAsker } from './ownership'
 import { PrefetchedHistory, seenBy } from './prefetch'
@@ -43,8 +44,8 @@ import { Attempts, QueuedTurn, TurnQueue } from './turn-queue'
 import { TurnRun } from './turn-run'
 
 /**
- * While a turn runs, an alarm is set this many milliseconds ahead. If the object dies before the turn ends, the alarm
- * wakes it and it reports the interruption.
+ * While a turn runs, an alarm is set this many milliseconds ahead. If the object is reset before the turn ends, the alarm
+ * wakes it and the turn runs again (kept-turn.ts).
  */
 const HEARTBEAT_MS = 30_000
 
@@ -66,6 +67,14 @@ export class Conversation extends CountingObject implements ConversationRpc {
     isCopyable: (identity) => this.#isCopyable(identity),
   })
 
+  /** Turns that an earlier instance of this object was running run again. */
+  constructor(context: DurableObjectState, env: Cloudflare.Env) {
+    super(context, env)
+    const left = this.#state?.left.splice(0) ?? []
+    for (const turn of left) this.#add(new QueuedTurn(turn.request, namesOf(turn.request)), { left: turn })
+    if (this.#state && left.length > 0) this.#schedule(this.#state)
+  }
+
   /** @param searching what an object that calls itself has begun to search */
   ask(request: AskRequest, searching?: SearchPorts): Promise<Outcome<AskReply>> {
     return attempt(async () => {
@@ -85,7 +94,7 @@ export class Conversation extends CountingObject implements ConversationRpc {
       }
       const names = namesOf(request)
       const again = request.again && joinAgain(this.#queue, state, names, request.read)
-      if (again) return again === 'free' ? this.#enqueue(request, names) : { events: again }
+      if (again) return { events: again }
       if (!continues && names.idempotencyKey === undefined) {
         // Somebody else may have asked the same. Without names the id is random, so no one else can have reached it.
         return this.#isUsed(request) ? this.#succession.place(request) : this.#enqueue(request, names)
@@ -178,6 +187,7 @@ export class Conversation extends CountingObject implements ConversationRpc {
       const { current } = this.#queue
       if (!current || current.committed) return false
       current.abort.abort()
+      if (current.stream) this.#state?.log.keepRequest(current.stream.turn, null)
       return true
     })
   }
@@ -286,15 +296,26 @@ export class Conversation extends CountingObject implements ConversationRpc {
 
   #enqueue(request: AskRequest, names: RequestNames, searching?: SearchPorts): AskReply {
     const turn = new QueuedTurn(request, names)
-    this.#attempts.add(turn)
     const reads = turn.readsOf(request)
-    const run = new TurnRun(turn, this.env, {
+    this.#add(turn, { searching })
+    return reads
+  }
+
+  /** @param left the turn's earlier run, if this object was reset in the middle of that */
+  #add(
+    turn: QueuedTurn,
+    { searching, left }: { searching?: SearchPorts | undefined; left?: LeftTurn },
+  ): void {
+    this.#attempts.add(turn)
+    const around = {
       state: () => this.#state,
       remember: () => this.#remember(),
-      schedule: (state) => this.#schedule(state),
-      prefetched: () => this.#prefetched.take(this.#state, request),
+      schedule: (state: ConversationState) => this.#schedule(state),
+      written: () => this.ctx.storage.sync(),
+      prefetched: () => this.#prefetched.take(this.#state, turn.request),
       searching,
-    })
+    }
+    const run = new TurnRun(turn, this.env, around, left)
     const ended = this.#queue
       .add(turn, () => run.run())
       .then(() => {
@@ -302,7 +323,6 @@ export class Conversation extends CountingObject implements ConversationRpc {
         if (state && !state.closed) this.#schedule(state)
       })
     this.ctx.waitUntil(ended)
-    return reads
   }
 
   /** @throws ApiError 422; 409 for an idempotency key used long ago */

@@ -200,7 +200,8 @@ export class Records {
         })
         return
       }
-      this.drop(turn)
+      // What was written meanwhile is still to be sent.
+      this.#sql.exec('DELETE FROM records WHERE turn = ? AND record = ?', turn, record)
       if (this.closed) return
     }
   }

@@ -1,7 +1,13 @@
 /** The events of turns in the object's SQLite: lines of JSON, and beside them the engines' replies. */
 
 import { readEvent } from '../turn/event-line'
-import { type HistoryMessage, isForReaders, type LogEvent, type TurnEventBody } from '../turn/events'
+import {
+  answerOf,
+  type HistoryMessage,
+  isForReaders,
+  type LogEvent,
+  type TurnEventBody,
+} from '../turn/events'
 import { splitText } from '../turn/wording'
 import type { Source } from './reader'
 
@@ -143,8 +149,15 @@ export class EventLog {
     return `${before}${line}\n`
   }
 
-  /** Whether a turn has an event for readers after this number. */
-  goesOnAfter(turn: number, seq: number): boolean {
-    return (this.events(turn) ?? []).some((event) => event.seq > seq && isForReaders(event))
+  /**
+   * Where an event's number stands in a turn: nothing for readers comes after it (`last`), its turn goes on, or it is of an answer
+   * that a reset of the object ended and another one has replaced (`lost`).
+   */
+  placeOf(turn: number, seq: number): 'last' | 'on' | 'lost' {
+    const events = (this.events(turn) ?? []).filter(isForReaders)
+    const next = events.find((event) => event.seq > seq)
+    if (!next) return 'last'
+    const isKept = events.some((event) => event.seq === seq)
+    return isKept || answerOf(next.seq) === answerOf(seq) ? 'on' : 'lost'
   }
 }

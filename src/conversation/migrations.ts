@@ -18,6 +18,9 @@
  *
  * `spent` is its cost so far (JSON), until a record reports it.
  *
+ * `request` is what a running turn needs to run again if its object is reset (kept-turn.ts); null once it has ended. `runs` says how
+ * often it was begun.
+ *
  * A conversation's first token waits for these tables, and an index row costs as much as a table row. So there are no
  * indexes: reading hundreds of turns takes a fraction of a millisecond.
  *
@@ -43,6 +46,8 @@ const MIGRATIONS: readonly string[] = [
     SELECT iif(json_valid(line), json_extract(line, '$.question[0].text'), NULL)
       FROM (SELECT substr(lines, 1, instr(lines, char(10)) - 1) AS line FROM log
              WHERE log.turn = turns.turn AND segment = 0));`,
+  `ALTER TABLE turns ADD COLUMN request TEXT;
+  ALTER TABLE turns ADD COLUMN runs INTEGER NOT NULL DEFAULT 1;`,
 ]
 
 /** Whether this object has ever stored anything. An object that was only queried stays empty. */
@@ -65,7 +70,9 @@ const TABLES = `
     said_at INTEGER,
     finish_reason TEXT,
     spent TEXT,
-    version INTEGER NOT NULL DEFAULT 1
+    version INTEGER NOT NULL DEFAULT 1,
+    request TEXT,
+    runs INTEGER NOT NULL DEFAULT 1
   );
   CREATE TABLE log (
     turn INTEGER NOT NULL,
@@ -99,7 +106,7 @@ export function migrate(sql: SqlStorage): void {
     sql.exec(TABLES)
     return
   }
-  const { version } = sql.exec<{ version: number }>('SELECT count(*) AS version FROM migrations').one()
+  const { version } = sql.exec<{ version: number }>('SELECT max(version) AS version FROM migrations').one()
   const isOlder =
     version < FORMAT_1.migrations ||
     sql

@@ -4,11 +4,25 @@
  * Nothing is buffered for a reader beyond what it asked for. A slow reader, or one that does not read at all,
  * holds only a position in lines that are kept anyway, and no copy of them.
  */
+import type { TurnEvent } from '../turn/events'
 
 /**
  * Yields the next bytes to read; undefined while there are none; null at the end. @throws if its data is gone
  */
 export type Source = () => Uint8Array | undefined | null
+
+const encoder = new TextEncoder()
+
+/** A source of one event alone. */
+export function onceOf(event: TurnEvent): Source {
+  let line: string | undefined = `${JSON.stringify(event)}\n`
+  return () => {
+    if (line === undefined) return null
+    const bytes = encoder.encode(line)
+    line = undefined
+    return bytes
+  }
+}
 
 /** What a caller of a turn reads. */
 export interface Reads {

@@ -10,7 +10,14 @@ import { coded, type ErrorCode, unwrap } from '../errors'
 import { verdictOf } from '../models/language-model'
 import { errorOf, interrupted } from '../turn/errors'
 import { readEvent } from '../turn/event-line'
-import { type DoneEvent, isForReaders, type Position, type Reading, type TurnEvent } from '../turn/events'
+import {
+  type DoneEvent,
+  INTERRUPTION_SEQ,
+  isForReaders,
+  type Position,
+  type Reading,
+  type TurnEvent,
+} from '../turn/events'
 import { messagesOf } from '../turn/fold'
 import { historyOf } from '../turn/look-back'
 import type { TurnPorts } from '../turn/ports'
@@ -70,17 +77,19 @@ export function joinQueued(
 }
 
 /**
- * Joins the turn of a request whose reader has received nothing yet (`AskRequest.again`).
- * @returns `free` if the turn died before it cost anything, and may run again; undefined if nothing is known of it
+ * Joins the turn of a request whose reader has received nothing yet (`AskRequest.again`). If it was interrupted and cannot run
+ * again, its error is what the reader gets.
+ * @returns undefined if nothing is known of it
  */
 export function joinAgain(
   queue: TurnQueue,
   state: ConversationState | undefined,
   names: RequestNames,
   reading: Reading | undefined,
-): ReadableStream<Uint8Array> | 'free' | undefined {
-  const left = joinQueued(queue, names, reading) ?? state?.takeLeft(names)
-  return left === 'begun' ? (replayInterrupted(state!.log, Date.now()) ?? undefined) : left
+): ReadableStream<Uint8Array> | undefined {
+  const joined = joinQueued(queue, names, reading)
+  if (joined || !state || names.fingerprint === undefined) return joined
+  return replayInterrupted(state.log, Date.now(), names.fingerprint) ?? undefined
 }
 
 /**
@@ -123,7 +132,9 @@ export function follow(
   const from = after?.turn ?? (current ? Number.POSITIVE_INFINITY : (log.latest() ?? 0))
   const running = current?.stream?.turn
   const missed = log.readingAfter(from, after?.seq ?? -1, running, asked)
-  if (missed.length === 0 && !current) return null
+  // Who was told that the answer was interrupted asks again, and reads what is written now from its beginning.
+  const isTold = running === after?.turn && (after?.seq ?? -1) >= INTERRUPTION_SEQ
+  if (missed.length === 0 && (!current || isTold)) return null
   const reader = new Reader()
   for (const source of missed) reader.follow(source)
   if (current) current.addReader(reader, running === after?.turn ? after?.seq : -1, reading)
@@ -134,9 +145,14 @@ export function follow(
 /**
  * Returns the events of the latest turn if it was interrupted within the last minute. A client that comes back
  * for a broken-off answer then learns that, instead of hearing that no turn is running.
+ * @param fingerprint only if the turn's request had this one
  */
-export function replayInterrupted(log: TurnLog, now: number): ReadableStream<Uint8Array> | null {
-  const turn = log.interruptedSince(now - ABANDONED_MS)
+export function replayInterrupted(
+  log: TurnLog,
+  now: number,
+  fingerprint?: string,
+): ReadableStream<Uint8Array> | null {
+  const turn = log.interruptedSince(now - ABANDONED_MS, fingerprint)
   const source = turn === undefined ? undefined : log.reading(turn)
   return source ? readOf(source) : null
 }

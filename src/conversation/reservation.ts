@@ -13,15 +13,23 @@ export class Reservation {
   /** set once the turn has cost something */
   used = false
 
-  constructor(env: Cloudflare.Env, request: AskRequest, trail: Trail) {
+  /** @param reserved what was taken for the turn in an earlier run */
+  constructor(env: Cloudflare.Env, request: AskRequest, trail: Trail, reserved?: Reserved) {
     this.#env = env
     this.#request = request
     this.#trail = trail
+    this.#reserved = reserved
+  }
+
+  /** What was taken, to be kept with the turn. */
+  get reserved(): Reserved | undefined {
+    return this.#reserved
   }
 
   /** @returns why the turn may not run; without budgets undefined at once, so that nothing waits */
   take(): Promise<ApiError | undefined> | undefined {
     const { asker, model, turnsPerDay } = this.#request
+    if (this.#reserved) return undefined
     if (turnsPerDay === undefined && typeof model.turns_per_day !== 'number') return undefined
     return reserveTurn(this.#env, { owner: asker.owner, model, turnsPerDay }).then(
       (reserved) => {

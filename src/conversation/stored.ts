@@ -12,6 +12,7 @@ import { readStored } from '../lib/stored-json'
 import type { Verdict } from '../models/language-model'
 import type { Citation, HistoryMessage, Passage, Timings, Usage } from '../turn/events'
 import { emptyTurn, messagesOf, recordOf, type Turn, type TurnTrace } from '../turn/fold'
+import type { KeptTurn } from './kept-turn'
 import type { Owner } from './ownership'
 
 const ownerShape: () => v.GenericSchema<Owner> = once(() =>
@@ -237,6 +238,11 @@ const timingsShape: () => v.GenericSchema<Timings> = once(() =>
     first_token: v.exactOptional(v.number()),
     finished: v.exactOptional(v.number()),
   }),
+)
+
+/** What RPC takes between versions is not checked here either. */
+export const keptShape = v.custom<KeptTurn>(
+  (value) => typeof value === 'object' && value !== null && 'request' in value,
 )
 
 /** Traces are long, meant for people, and differ between versions. So they are not checked here. */

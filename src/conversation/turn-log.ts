@@ -1,12 +1,13 @@
 /** The turns of a conversation and the log of their events, in the object's SQLite. */
 import { contentOf } from '../lib/parts'
-import { errorOf, interrupted, unknownTurn } from '../turn/errors'
+import { errorOf, interrupted, interruptionOf, unknownTurn } from '../turn/errors'
 import { INTERRUPTION_SEQ, isForReaders, type LogEvent, type TurnEventBody } from '../turn/events'
 import { foldTurn, type TracedTurn, type Turn, type TurnStatus, tracedTurn } from '../turn/fold'
 import type { Replacement } from '../turn/request'
 import { EventLog, type LogReading } from './event-log'
+import { MOST_RUNS, RECOVERY_MS } from './kept-turn'
 import { LOG_VERSION } from './migrations'
-import type { Source } from './reader'
+import { onceOf, type Source } from './reader'
 
 /** Turns whose log is kept at most. Answered ones are in D1, whatever happens to their log. */
 const LOGGED_TURNS = 20
@@ -40,9 +41,6 @@ export interface RequestNames {
   fingerprint?: string
 }
 
-/** `free`: it had neither cost nor said anything. */
-export type LeftTurn = 'free' | 'begun'
-
 export interface LoggedTurn {
   turn: number
   status: TurnStatus
@@ -52,10 +50,13 @@ export interface LoggedTurn {
 
 export class TurnLog extends EventLog {
   readonly #sql: SqlStorage
+  readonly #id: string
 
-  constructor(sql: SqlStorage) {
+  /** @param conversationId whose turns they are */
+  constructor(sql: SqlStorage, conversationId: string) {
     super(sql)
     this.#sql = sql
+    this.#id = conversationId
   }
 
   /**
@@ -63,18 +64,26 @@ export class TurnLog extends EventLog {
    * @param question its text
    * @param now milliseconds since 1970
    * @param expiresAt when its messages expire, in milliseconds since 1970
+   * @param request what it needs to run again (kept-turn.ts); null: it does not
    * @returns its number
    */
-  begin(question: string, now: number, expiresAt = now, names: RequestNames = {}): number {
+  begin(
+    question: string,
+    now: number,
+    expiresAt = now,
+    names: RequestNames = {},
+    request: string | null = null,
+  ): number {
     const { turn } = this.#sql
       .exec<{ turn: number }>(
-        `INSERT INTO turns (status, started_at, question, expires_at, idempotency_key, fingerprint, version)
-          VALUES ('running', ?, ?, ?, ?, ?, ${LOG_VERSION}) RETURNING turn`,
+        `INSERT INTO turns (status, started_at, question, expires_at, idempotency_key, fingerprint, request, version)
+          VALUES ('running', ?, ?, ?, ?, ?, ?, ${LOG_VERSION}) RETURNING turn`,
         now,
         question,
         expiresAt,
         names.idempotencyKey ?? null,
         names.fingerprint ?? null,
+        request,
       )
       .one()
     if (turn > LOGGED_TURNS) {
@@ -123,17 +132,19 @@ export class TurnLog extends EventLog {
     this.#sql.exec('UPDATE turns SET spent = ? WHERE turn = ?', cost, turn)
   }
 
-  /** Turns whose cost no record reports because this object died before they ended. */
+  /** Turns whose cost no record reports because this object died before they ended. One that runs again reports it. */
   unpaid(): { turn: number; spent: string }[] {
     return this.#sql
-      .exec<{ turn: number; spent: string }>('SELECT turn, spent FROM turns WHERE spent IS NOT NULL')
+      .exec<{ turn: number; spent: string }>(
+        "SELECT turn, spent FROM turns WHERE spent IS NOT NULL AND status <> 'running'",
+      )
       .toArray()
   }
 
   /** @param abandoned whether its caller had left */
   finish(turn: number, status: TurnStatus, now: number, expiresAt: number, abandoned: boolean): void {
     this.#sql.exec(
-      'UPDATE turns SET status = ?, ended_at = ?, expires_at = ?, abandoned = ? WHERE turn = ?',
+      'UPDATE turns SET status = ?, ended_at = ?, expires_at = ?, abandoned = ?, request = NULL WHERE turn = ?',
       status,
       now,
       expiresAt,
@@ -215,7 +226,9 @@ export class TurnLog extends EventLog {
       if (after >= INTERRUPTION_SEQ) return []
       const source = this.reading(turn, after, asked)
       if (!source) throw unknownTurn()
-      return after < 0 || this.goesOnAfter(turn, after) ? [source] : []
+      if (after < 0) return [source]
+      const place = this.placeOf(turn, after)
+      return place === 'last' ? [] : [place === 'lost' ? onceOf(interruptionOf(this.#id, turn)) : source]
     })
   }
 
@@ -232,14 +245,15 @@ export class TurnLog extends EventLog {
     return turn ?? undefined
   }
 
-  /** The latest turn, if it was interrupted at this moment or later. */
-  interruptedSince(moment: number): number | undefined {
+  /** The latest turn, if it was interrupted at this moment or later. @param fingerprint only if its request had this one */
+  interruptedSince(moment: number, fingerprint?: string): number | undefined {
     const [last] = this.#sql
-      .exec<{ turn: number; status: TurnStatus; ended_at: number | null }>(
-        'SELECT turn, status, ended_at FROM turns ORDER BY turn DESC LIMIT 1',
+      .exec<{ turn: number; status: TurnStatus; ended_at: number | null; fingerprint: string | null }>(
+        'SELECT turn, status, ended_at, fingerprint FROM turns ORDER BY turn DESC LIMIT 1',
       )
       .toArray()
-    return last?.status === 'interrupted' && (last.ended_at ?? 0) >= moment ? last.turn : undefined
+    if (last?.status !== 'interrupted' || (last.ended_at ?? 0) < moment) return undefined
+    return fingerprint === undefined || last.fingerprint === fingerprint ? last.turn : undefined
   }
 
   /** Finished turns from this one on, in order. */
@@ -312,27 +326,40 @@ export class TurnLog extends EventLog {
     return this.latest() === undefined
   }
 
-  /** Turns that are marked as running, by their request's fingerprint. Call it before `interrupt`. */
-  leftRunning(): Map<string, LeftTurn> {
-    const left = this.#sql
-      .exec<{ turn: number; fingerprint: string; isFree: number }>(
-        `SELECT turn, fingerprint, spent IS NULL AND said_at IS NULL AS isFree FROM turns
-          WHERE status = 'running' AND fingerprint IS NOT NULL`,
+  /**
+   * Turns that were running when this object was reset and may run again. Counts the run, so that a turn that ends its object
+   * itself comes to an end. @param now milliseconds since 1970
+   */
+  takeLeft(now: number): { turn: number; run: number; request: string; spent: string | null }[] {
+    return this.#sql
+      .exec<{ turn: number; run: number; request: string; spent: string | null }>(
+        `UPDATE turns SET runs = runs + 1
+          WHERE status = 'running' AND said_at IS NULL AND request IS NOT NULL AND runs < ? AND started_at > ?
+          RETURNING turn, runs AS run, request, spent`,
+        MOST_RUNS,
+        now - RECOVERY_MS,
       )
       .toArray()
-    const isSilent = (turn: number) => !this.events(turn)?.some(isForReaders)
-    return new Map(
-      left.map(({ turn, fingerprint, isFree }) => [fingerprint, isFree && isSilent(turn) ? 'free' : 'begun']),
-    )
+  }
+
+  /** Has a turn not run again if its object is reset. @param request the same request with more; null: it does not */
+  keepRequest(turn: number, request: string | null): void {
+    this.#sql.exec('UPDATE turns SET request = ? WHERE turn = ?', request, turn)
+  }
+
+  /** Forgets what a turn has said so far, because it runs again. */
+  restart(turn: number): void {
+    for (const table of LOG_TABLES) this.#sql.exec(`DELETE FROM ${table} WHERE turn = ?`, turn)
   }
 
   /**
-   * Ends the turns that were running when this object died: nothing writes to them any more. A turn that had become
+   * Ends the turns that were running when this object died and do not run again. A turn that had become
    * history is done, and gets the `done` that its answer still needs. Any other gets the error that its readers wait
    * for.
+   * @param again turns that run again
    * @returns those turns
    */
-  interrupt(conversationId: string, now: number): Turn[] {
+  interrupt(now: number, again: readonly number[]): Turn[] {
     type Left = {
       turn: number
       expires_at: number | null
@@ -342,6 +369,7 @@ export class TurnLog extends EventLog {
     const left = this.#sql
       .exec<Left>("SELECT turn, expires_at, said_at, finish_reason FROM turns WHERE status = 'running'")
       .toArray()
+      .filter(({ turn }) => !again.includes(turn))
     for (const { turn, expires_at, said_at, finish_reason } of left) {
       const events = this.events(turn) ?? []
       const done = said_at !== null
@@ -349,8 +377,8 @@ export class TurnLog extends EventLog {
       const end: TurnEventBody = done
         ? { type: 'done', finish_reason: finish_reason ?? 'stop', answer: foldTurn(events).answer }
         : errorOf(interrupted())
-      const seq = done ? events.filter(isForReaders).length : INTERRUPTION_SEQ
-      const event: LogEvent = { ...end, conversation_id: conversationId, turn, seq }
+      const seq = done ? (events.findLast(isForReaders)?.seq ?? -1) + 1 : INTERRUPTION_SEQ
+      const event: LogEvent = { ...end, conversation_id: this.#id, turn, seq }
       this.append(turn, `${JSON.stringify(event)}\n`)
       // Its readers lost the stream and may ask again.
       this.finish(turn, done ? 'done' : 'interrupted', now, expires_at ?? now + DAY_MS, true)

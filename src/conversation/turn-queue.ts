@@ -29,6 +29,8 @@ export interface Surroundings {
   /** the same, created if missing */
   remember(): ConversationState
   schedule(state: ConversationState): void
+  /** Settles when everything that was stored so far is on disk. */
+  written(): Promise<void>
   /** what was read ahead for this turn */
   prefetched(): Promise<RecentMessages | undefined>
   /** its searches, if they began before it */
@@ -75,7 +77,7 @@ export class QueuedTurn {
 
   /** What a caller reads who asked for this turn. */
   readsOf({ read, words }: AskRequest): Reads {
-    if (words === undefined) return { events: this.addCaller(read).stream }
+    if (words === undefined || this.#stream?.isRepeated) return { events: this.addCaller(read).stream }
     const caller = this.addCaller(read, 'words')
     // While words are written, nothing is written to the caller's own stream, so only the words' stream notices that
     // the caller has left.

@@ -6,9 +6,8 @@ import { type Cost, recordCost, type Spent, type TurnRecord, takeBackTurn } from
 import { dayOf } from '../db/usage'
 import { type ApiError, coded, logFailure, type Outcome, storageFull, type Trail } from '../errors'
 import { textOf, withoutFileTexts } from '../lib/parts'
-import { historyStore } from '../registry/engines'
 import type { RecentMessages } from '../search/types'
-import { errorOf, stopped, unknownConversation } from '../turn/errors'
+import { errorOf, interrupted, stopped, unknownConversation } from '../turn/errors'
 import { type DoneEvent, isTerminal, type LogEventBody } from '../turn/events'
 import { emptyTurn, foldBody, type Turn, traceOf } from '../turn/fold'
 import { isNothing, type Spending, spendingOf } from '../turn/generate'
@@ -17,9 +16,11 @@ import { errorEvent, runTurn } from '../turn/run'
 import { logTurn, TurnClock } from '../turn/turn-line'
 import { conversationObject } from './conversation-object'
 import { type ConversationState, expiryOf } from './conversation-state'
+import { keptTurn, type LeftTurn, withSecrets } from './kept-turn'
 import { copyTurn, identityOf, withoutRepeats } from './repeated-requests'
 import { Reservation } from './reservation'
 import { documentsOf, turnRow } from './stored'
+import { TurnHistory } from './turn-history'
 import { rewriterOf, type SearchPorts, searchAhead, searchPorts, withModels } from './turn-ports'
 import type { QueuedTurn, Surroundings } from './turn-queue'
 import { TurnStream } from './turn-stream'
@@ -31,6 +32,7 @@ export class TurnRun {
   readonly #queued: QueuedTurn
   readonly #env: Cloudflare.Env
   readonly #around: Surroundings
+  readonly #left: LeftTurn | undefined
   readonly #id: string
   /** whether D1 may have counted this turn's cost */
   #counted = false
@@ -45,29 +47,67 @@ export class TurnRun {
   #noted = ''
   #over = false
   readonly #reservation: Reservation
+  readonly #history: TurnHistory
   readonly #clock = new TurnClock()
 
-  constructor(queued: QueuedTurn, env: Cloudflare.Env, around: Surroundings) {
+  /** @param left present: the turn was running when this object was reset, and runs again. Its readers come back at once */
+  constructor(queued: QueuedTurn, env: Cloudflare.Env, around: Surroundings, left?: LeftTurn) {
     this.#queued = queued
     this.#env = env
     this.#around = around
+    this.#left = left
     this.#id = queued.request.conversationId
-    this.#reservation = new Reservation(env, queued.request, this.#trail)
+    this.#reservation = new Reservation(env, queued.request, this.#trail, left?.reserved)
+    this.#history = new TurnHistory(env, queued.request, around)
+    if (left) this.#open(around.remember(), left.turn, left.run)
   }
 
   /** Runs the turn to its end, and logs it. Never throws. */
   async run(): Promise<void> {
     this.#clock.run()
     try {
-      await this.#run()
+      if (!this.#left || (await this.#makeReady(this.#left))) await this.#run()
     } catch (error) {
       logFailure('turn could not run', error, this.#trail)
       const fault = coded('internal', 500, 'The turn could not be run through a fault of the server.')
       this.#refuse(storageFull(error) ?? fault)
     }
     const { request, stream } = this.#queued
+    const state = this.#around.state()
+    // It was refused when it was to run again: what it spent before is still owed.
+    if (this.#left && !this.#over && state) {
+      await this.#charge(state, this.#left.turn, []).catch((error) =>
+        logFailure('what a refused turn had spent could not be counted', error, this.#trail),
+      )
+    }
     await this.#reservation.end()
     logTurn(this.#env, { ...this.#turn, turn: stream?.turn ?? 0 }, request, this.#clock)
+  }
+
+  /**
+   * Readies a turn that runs again.
+   * @returns false if it cannot: it ends as interrupted, with what it has said
+   */
+  async #makeReady({ turn, run }: LeftTurn): Promise<boolean> {
+    const { request } = this.#queued
+    logFailure(`a turn was ended by a reset of its object, and begins run ${run}`, undefined, {
+      ...this.#trail,
+      turn,
+    })
+    // The run must be counted for good before it can end this object once more.
+    await this.#around.written()
+    const model = await withSecrets(this.#env, request.model).catch((error) =>
+      logFailure('the model of a turn that was to run again could not be read', error, this.#trail),
+    )
+    const state = this.#around.state()
+    if (!state || state.closed) return false
+    if (!model) {
+      this.#refuse(interrupted())
+      return false
+    }
+    request.model = model
+    state.log.restart(turn)
+    return true
   }
 
   async #run(): Promise<void> {
@@ -78,7 +118,7 @@ export class TurnRun {
     // The model that rewrites a follow-up is read beside the history.
     if (request.continues) rewriterOf(request.model, this.#env, this.#trail).catch(() => {})
     const reserving = request.copies === undefined ? this.#reservation.take() : undefined
-    const known = await this.#lookUp()
+    const known = await this.#history.lookUp(this.#replaced)
     const isFirst = known !== 'unknown' && (known ? known.messages.length === 0 : !request.continues)
     const searches = (): SearchPorts =>
       searchAhead(this.#env, request, known === 'unknown' ? undefined : known)
@@ -134,7 +174,7 @@ export class TurnRun {
   async #charge(state: ConversationState, turn: number, spent: Spending[]): Promise<void> {
     this.#over = true
     const isCounted = this.#turn.status === 'done' || this.#counted
-    this.#reservation.used = isCounted || !isNothing(spent)
+    this.#reservation.used = isCounted || !isNothing(spent) || this.#spentBefore.length > 0
     if (isCounted) return
     const cost = this.#reservation.used ? this.#cost(Date.now(), spent) : undefined
     // The conversation was deleted while the turn ran. Nothing is stored here any more, but the cost is owed.
@@ -168,8 +208,11 @@ export class TurnRun {
       if ((await copyTurn(request, events.value, ports, signal)) === 'ended') return []
       this.#copied = false
     }
-    const spentBudget = await this.#reservation.take()
+    const reserving = this.#reservation.take()
+    const spentBudget = await reserving
     if (spentBudget) ports.emit(errorEvent(spentBudget, signal, request))
+    const { stream } = this.#queued
+    if (reserving && stream) this.#around.state()?.log.keepRequest(stream.turn, this.#kept)
     return spentBudget ? [] : runTurn(request, ports, signal)
   }
 
@@ -191,70 +234,58 @@ export class TurnRun {
     )
   }
 
+  /** What it needs to run again. */
+  get #kept(): string | null {
+    const { reserved } = this.#reservation
+    return keptTurn({ request: this.#queued.request, ...(reserved && { reserved }) })
+  }
+
+  /** What earlier runs of it have spent. */
+  get #spentBefore(): Spent[] {
+    return this.#left?.spent ?? []
+  }
+
   /** Records that the turn runs. */
   #begin(): { state: ConversationState; stream: TurnStream } {
-    const { request, names } = this.#queued
+    const { request, names, stream } = this.#queued
     const state = this.#around.remember()
+    if (stream) return { state, stream }
     const now = Date.now()
     if (state.introduce({ ...request, title: textOf(request.question) }, now))
       state.records.putBeginning(this.#entry(state, now))
-    const turn = state.log.begin(textOf(request.question), now, this.#expiry(now), names)
+    const question = textOf(request.question)
+    const turn = state.log.begin(question, now, this.#expiry(now), names, this.#kept)
     this.#around.schedule(state)
-    const stream = new TurnStream(this.#id, turn, (lines, results) => {
+    return { state, stream: this.#open(state, turn) }
+  }
+
+  /** Has a turn's readers follow it. @param run 2 if it runs for the second time */
+  #open(state: ConversationState, turn: number, run?: number): TurnStream {
+    const log = (lines: string, results: { seq: number; line: string }[]): void => {
       if (state.closed) return
       state.log.append(turn, lines)
       for (const { seq, line } of results) state.log.keepResults(turn, seq, line)
       // Only the first time. Later a timer records it, because computing the cost reads all text received so far.
       if (this.#noted === '') this.#note(state, turn)
-    })
+    }
+    const stream = new TurnStream(this.#id, turn, log, run)
     this.#queued.begin(stream, () => {
       if (!state.closed) state.log.abandon(turn, true)
     })
-    return { state, stream }
+    return stream
   }
 
   #refuse(error: ApiError): void {
     const event = errorOf(error)
+    const { stream } = this.#queued
+    const state = this.#around.state()
+    if (this.#left && stream && state) {
+      this.#emit(state, stream, event)
+      return
+    }
     // Ignore events after the end.
     if (this.#turn.status === 'running') foldBody(this.#turn, event)
     this.#queued.refuse(event)
-  }
-
-  /** Reads the history ahead. For an unknown id nothing is begun or stored. */
-  async #lookUp(): Promise<RecentMessages | 'unknown' | undefined> {
-    const { request } = this.#queued
-    if (!request.continues) return undefined
-    // Only this object ever writes to a conversation of this name, so no history exists yet.
-    if (request.named && !this.#around.state()) return { messages: [], complete: true }
-    try {
-      const prefetched = await this.#around.prefetched()
-      // It has the turns that this one replaces.
-      const usable = this.#replaced.length > 0 ? undefined : prefetched
-      const recent = usable ?? (await this.#messages(request.model.max_bytes))
-      const known =
-        recent.messages.length > 0 ||
-        request.named ||
-        this.#replaced.length > 0 ||
-        this.#around.state()?.log.neverAnswered
-      return known ? recent : 'unknown'
-    } catch {
-      // The turn reads again and ends in whatever error it meets.
-      return undefined
-    }
-  }
-
-  async #messages(bytes: number | undefined): Promise<RecentMessages> {
-    const { historyId, requestId } = this.#queued.request
-    const state = this.#around.state()
-    if (state && !state.outbox.empty) await state.outbox.deliver({ requestId })
-    const history = historyStore(this.#env, historyId)
-    const without = state ? [...state.outbox.originsOf(this.#replaced), ...state.outbox.replaced] : []
-    const stored: RecentMessages =
-      bytes === undefined
-        ? { messages: await history.messages(this.#id, without, { requestId }), complete: true }
-        : await history.recentMessages(this.#id, bytes, without, { requestId })
-    const pending = state && !state.closed ? state.outbox.pending(historyId, without) : []
-    return { messages: [...stored.messages, ...pending], complete: stored.complete }
   }
 
   #ports(
@@ -271,7 +302,9 @@ export class TurnRun {
       },
       known,
       messages: async (bytes) =>
-        bytes === request.model.max_bytes && known ? known : await this.#messages(bytes),
+        bytes === request.model.max_bytes && known
+          ? known
+          : await this.#history.messages(this.#replaced, bytes),
       ttls: (ids) =>
         ttlsOf(database(this.#env), ids).catch((error) => {
           // The sweep also leaves a message whose ttl it cannot know.
@@ -353,7 +386,8 @@ export class TurnRun {
   #cost(now: number, spent: Spending[]): Cost {
     const { owner } = this.#queued.request.asker
     const day = dayOf(now)
-    const [usage, ...others] = spent.map((spending): Spent => ({ day, owner, ...spending }))
+    const own = spent.map((spending): Spent => ({ day, owner, ...spending }))
+    const [usage, ...others] = [...own, ...this.#spentBefore]
     return {
       usage: usage!,
       ...(others.length > 0 && { others }),

@@ -5,10 +5,18 @@
  * Text is gathered for up to 32 ms.
  */
 
+import { interruptionOf } from '../turn/errors'
 import { readEvent } from '../turn/event-line'
-import { audienceOf, isTerminal, type LogEvent, type LogEventBody, type Reading } from '../turn/events'
+import {
+  audienceOf,
+  isTerminal,
+  type LogEvent,
+  type LogEventBody,
+  type Reading,
+  RUN_SEQ,
+} from '../turn/events'
 import { Heartbeat, type Wording, writePiece } from '../turn/wording'
-import type { Reader } from './reader'
+import { onceOf, type Reader } from './reader'
 
 /**
  * How long lines wait for the log, in milliseconds: those of a turn's beginning, and those after. Each write is a row
@@ -47,9 +55,15 @@ export class TurnStream {
   readonly #history = new Map<number, string>()
   readonly #readers = new Set<Reader>()
   readonly #wordReaders = new Set<Reader>()
-  /** number of the first piece of the answer */
+  /** how many answers the turn has begun before: its object was reset so often */
+  readonly #earlier: number
+  /** in a later run, the place of the answer's first event */
+  #answerAt: number | undefined
+  /** in a later run, readers of whom only the answer's beginning shows whether they have read of an earlier one */
+  #ahead: { reader: Reader; seq: number; joining: Joining }[] = []
+  /** place of the first piece of the answer */
   #firstPiece: number | undefined
-  /** number of the first event after it that is no piece */
+  /** place of the first event after it that is no piece */
   #pastPieces: number | undefined
   /** lines not in the log yet, operator events included */
   #unlogged: string[] = []
@@ -65,10 +79,14 @@ export class TurnStream {
   #ended = false
   #speaking = false
 
-  /** @param log stores lines, each with its line break, and results beside them */
-  constructor(conversationId: string, turn: number, log: (lines: string, results: Aside[]) => void) {
+  /**
+   * @param log stores lines, each with its line break, and results beside them
+   * @param run 2 if the turn runs for the second time
+   */
+  constructor(conversationId: string, turn: number, log: (lines: string, results: Aside[]) => void, run = 1) {
     this.#names = { conversation_id: conversationId, turn }
     this.#log = log
+    this.#earlier = run - 1
   }
 
   get turn(): number {
@@ -79,6 +97,11 @@ export class TurnStream {
     return this.#ended
   }
 
+  /** Whether the turn runs again: the numbers of its answer then do not follow those before. */
+  get isRepeated(): boolean {
+    return this.#earlier > 0
+  }
+
   /** Whether any of the answer can be read yet. */
   get speaking(): boolean {
     return this.#speaking
@@ -87,7 +110,7 @@ export class TurnStream {
   /** How many readers follow the turn. */
   get readers(): number {
     for (const reader of this.#readers) if (!reader.open) this.#readers.delete(reader)
-    return this.#readers.size
+    return this.#readers.size + this.#ahead.filter(({ reader }) => reader.open).length
   }
 
   emit(event: LogEventBody): void {
@@ -104,11 +127,10 @@ export class TurnStream {
     }
     this.#text.flush()
     if (event.type === 'results' || event.type === 'history') {
-      const seq = this.#lines.length
       const line = this.#lineOf(event)
-      if (event.type === 'results') this.#unkept.push({ seq, line })
+      if (event.type === 'results') this.#unkept.push({ seq: this.#nextSeq, line })
       const asides = event.type === 'results' ? this.#results : this.#history
-      asides.set(seq, line)
+      asides.set(this.#lines.length, line)
       return
     }
     this.#write(event)
@@ -118,22 +140,33 @@ export class TurnStream {
     this.flush()
   }
 
-  /** Lets a reader have the events after `seq`, including those to come, and what it asks for besides. */
-  join(reader: Reader, seq = -1, { results, history, without }: Joining = {}): void {
-    let at = seq + 1
-    const next = (): string => {
-      if (without && this.#isAmongWords(at)) {
-        at += 1
-        return ''
-      }
-      const found = results ? (this.#results.get(at) ?? '') : ''
-      const said = history ? (this.#history.get(at) ?? '') : ''
-      return found + said + this.#lines[at++]
+  /**
+   * Lets a reader have the events after `seq`, including those to come, and what it asks for besides. Who has read of an answer that a
+   * reset ended is told so, because this answer does not go on where that one ended.
+   */
+  join(reader: Reader, seq = -1, joining: Joining = {}): void {
+    const { results, history, without } = joining
+    if (this.#earlier > 0 && this.#answerAt === undefined && seq >= this.#lines.length) {
+      this.#ahead.push({ reader, seq, joining })
+      return
     }
+    const at = this.#placeAfter(seq)
+    if (at === undefined) {
+      reader.follow(onceOf(interruptionOf(this.#names.conversation_id, this.turn)))
+      reader.end()
+      return
+    }
+    const next = (place: number): string => {
+      if (without && this.#isAmongWords(place)) return ''
+      const found = results ? (this.#results.get(place) ?? '') : ''
+      const said = history ? (this.#history.get(place) ?? '') : ''
+      return found + said + this.#lines[place]
+    }
+    let place = at
     reader.follow(() => {
-      if (at >= this.#lines.length) return this.#ended ? null : undefined
+      if (place >= this.#lines.length) return this.#ended ? null : undefined
       let text = ''
-      while (at < this.#lines.length && text.length < MOST_AT_ONCE) text += next()
+      while (place < this.#lines.length && text.length < MOST_AT_ONCE) text += next(place++)
       return text === '' ? undefined : encoder.encode(text)
     })
     if (this.#ended) reader.end()
@@ -173,19 +206,23 @@ export class TurnStream {
     else this.#wordReaders.add(reader)
   }
 
-  #isAmongWords(seq: number): boolean {
+  #isAmongWords(place: number): boolean {
     const [first, past = Number.POSITIVE_INFINITY] = [this.#firstPiece, this.#pastPieces]
-    return first !== undefined && seq > first && seq < past
+    return first !== undefined && place > first && place < past
   }
 
   #write(body: LogEventBody): void {
+    const isAnswer = body.type !== 'question' && body.type !== 'retrieval'
+    if (this.#earlier > 0 && isAnswer) this.#answerAt ??= this.#lines.length
     const line = this.#lineOf(body)
-    const seq = this.#lines.push(line) - 1
+    const place = this.#lines.push(line) - 1
     this.#unlogged.push(line)
     const isEnd = isTerminal(body)
     if (isEnd) this.#ended = true
-    if (body.type === 'delta') this.#firstPiece ??= seq
-    else if (this.#firstPiece !== undefined) this.#pastPieces ??= seq
+    if (body.type === 'delta') this.#firstPiece ??= place
+    else if (this.#firstPiece !== undefined) this.#pastPieces ??= place
+    if (this.#answerAt !== undefined)
+      for (const { reader, seq, joining } of this.#ahead.splice(0)) this.join(reader, seq, joining)
     for (const reader of this.#wordReaders) {
       if (isEnd || this.#pastPieces !== undefined) reader.end()
       else reader.wake()
@@ -201,8 +238,22 @@ export class TurnStream {
     else this.#logTimer ??= setTimeout(() => this.flush(), this.#logged ? LOG_MS : FIRST_LOG_MS)
   }
 
+  /** The number of the next event. */
+  get #nextSeq(): number {
+    const place = this.#lines.length
+    return this.#answerAt === undefined ? place : this.#earlier * RUN_SEQ + place - this.#answerAt
+  }
+
+  /** The place of the event after this number; undefined if the number is of an earlier answer. */
+  #placeAfter(seq: number): number | undefined {
+    const answerAt = this.#answerAt
+    if (answerAt === undefined || seq < answerAt) return seq + 1
+    const first = this.#earlier * RUN_SEQ
+    return seq < first ? undefined : answerAt + seq - first + 1
+  }
+
   #lineOf(body: LogEventBody): string {
-    const event: LogEvent = { ...body, ...this.#names, seq: this.#lines.length }
+    const event: LogEvent = { ...body, ...this.#names, seq: this.#nextSeq }
     return `${JSON.stringify(event)}\n`
   }
 

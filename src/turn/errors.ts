@@ -13,7 +13,7 @@ import {
   type StatusCode,
 } from '../errors'
 import { ProviderError, passes } from '../models/provider-error'
-import type { ErrorEvent } from './events'
+import { type ErrorEvent, INTERRUPTION_SEQ, type TurnEvent } from './events'
 
 /**
  * What a retry of the same request can do: `never` succeed, or perhaps succeed `now`, or `later` once a limit
@@ -123,3 +123,11 @@ export function errorOf(error: ApiError, plain = false, reference?: string): Err
     code,
   }
 }
+
+/** The end of a turn for a reader who has read what its log never got. */
+export const interruptionOf = (conversation_id: string, turn: number): TurnEvent => ({
+  ...errorOf(interrupted()),
+  conversation_id,
+  turn,
+  seq: INTERRUPTION_SEQ,
+})

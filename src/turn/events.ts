@@ -195,6 +195,16 @@ export type TurnEventBody =
  */
 export const INTERRUPTION_SEQ = 999_999_999
 
+/**
+ * Where the numbers of an answer begin that a turn writes in its second run, after its object was reset; a third run's begin at
+ * twice that. What comes before an answer has the same numbers in each run. So a number tells which answer its reader has
+ * read of.
+ */
+export const RUN_SEQ = 100_000_000
+
+/** The answer that an event's number belongs to: 0 for a turn's first one. */
+export const answerOf = (seq: number): number => Math.floor(seq / RUN_SEQ)
+
 export type LogEventBody = TurnEventBody | OperatorEventBody
 
 export type DoneEvent = Extract<TurnEventBody, { type: 'done' }>

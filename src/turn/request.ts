@@ -144,8 +144,8 @@ export interface AskRequest extends TurnQuestion {
   /** random id of this one `ask` call; if the call is repeated (object-calls.ts) it finds its turn by it */
   attempt?: string
   /**
-   * true: the stream of this question broke off before anything of it was read. Its turn is joined, or runs again if its object
-   * has died before the turn had cost or sent anything
+   * true: the stream of this question broke off before anything of it was read. Its turn is joined, or begins if its object was
+   * reset before it had
    */
   again?: true
   /**

@@ -1,8 +1,12 @@
-/** What each protocol says of a turn whose object is ended in the middle of it, between two flushes of its log. */
+/**
+ * What each protocol says of a turn whose object is reset in the middle of it, between two flushes of its log. The turn runs again: who
+ * has read of its first answer is told to ask again, and everybody else gets the second one.
+ */
 import { abortAllDurableObjects } from 'cloudflare:test'
 import { afterEach, beforeAll, expect, it, vi } from 'vitest'
 import { TurnLog } from '../../src/conversation/turn-log'
 import { interrupted } from '../../src/turn/errors'
+import { speaking } from '../conversation/stage'
 import { asked, send, setRemoteStage, spoken } from './stage'
 
 const QUESTION = 'Who directed Alien?'
@@ -10,11 +14,14 @@ const QUESTION = 'Who directed Alien?'
 beforeAll(setRemoteStage)
 afterEach(() => vi.restoreAllMocks())
 
-/** A provider that begins to answer, and then says nothing more. */
+/** A provider that begins to answer, and then says nothing more. It answers whoever asks again. */
 function startsToAnswer() {
   let asked = 0
-  vi.spyOn(globalThis, 'fetch').mockImplementation(async () => {
+  const answer = speaking('The second answer.')
+  vi.spyOn(console, 'error').mockReturnValue()
+  vi.spyOn(globalThis, 'fetch').mockImplementation(async (url, init) => {
     asked += 1
+    if (asked > 1) return answer(url, init)
     const chunk = `data: ${JSON.stringify({ choices: [{ delta: { content: 'half of it' } }] })}\n\n`
     const stream = new ReadableStream({
       start: (controller) => controller.enqueue(new TextEncoder().encode(chunk)),
@@ -40,7 +47,7 @@ it.each(Object.entries(asked(QUESTION, 'remote', true)))(
     for (let read = await reader.read(); !read.done; read = await reader.read())
       text += decoder.decode(read.value)
     expect(text).toContain(interrupted().message)
-    expect(text).not.toMatch(/Internal error/)
+    expect(text).not.toMatch(/Internal error|The second answer/)
   },
 )
 
@@ -58,14 +65,17 @@ it.each(Object.entries(asked(QUESTION, 'remote', true)))(
       while (!text.includes(word)) text += decoder.decode((await reader.read()).value)
     }
     await abortAllDurableObjects()
+    // The turn runs again, and says something else.
+    say('omega')
     for (let read = await reader.read(); !read.done; read = await reader.read())
       text += decoder.decode(read.value)
     expect(text).toContain(interrupted().message)
+    expect(text).not.toContain('omega')
     for (const word of ['alpha', 'beta', 'gamma']) expect(text.split(word)).toHaveLength(2)
   },
 )
 
-it('a chat that is resumed after that is told so as well, and not that there is nothing', async () => {
+it('a chat that is resumed after that gets the answer of the turn, which runs again', async () => {
   startsToAnswer()
   const response = await send({
     path: '/ui/guide',
@@ -77,18 +87,18 @@ it('a chat that is resumed after that is told so as well, and not that there is 
   await abortAllDurableObjects()
   const resumed = await send({ path: '/ui/guide/another-chat/stream' })
   expect(resumed.status).toBe(200)
-  expect(await resumed.text()).toContain(interrupted().message)
+  const whole = await resumed.text()
+  expect(whole).toContain('The second answer.')
+  expect(whole).not.toMatch(/half of it|interrupted/)
   await reader.cancel().catch(() => {})
 })
 
-it('an answer in one piece is a 503 that says so', async () => {
+it('an answer in one piece is the one of the second run', async () => {
   const calls = startsToAnswer()
   const answer = send(asked(QUESTION, 'remote', false).parley!)
   await expect.poll(calls).toBe(1)
   await abortAllDurableObjects()
   const response = await answer
-  expect([response.status, await response.json()]).toEqual([
-    503,
-    { message: interrupted().message, code: 'interrupted' },
-  ])
+  expect([response.status, await response.json()]).toMatchObject([200, { answer: 'The second answer.' }])
+  expect(calls()).toBe(2)
 })

@@ -1,13 +1,13 @@
 /**
- * What becomes of a question whose object is ended, as a deployment ends it, before anybody has read anything of its answer:
- * it runs again by itself, unless it has cost something.
+ * What becomes of a question whose object is reset, as a deployment resets it, before anybody has read anything of its answer:
+ * it runs again by itself.
  */
 import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test'
 import { afterEach, beforeAll, expect, it, vi } from 'vitest'
 import * as conversations from '../../src/conversation/conversation-object'
 import * as handle from '../../src/search/collection/handle'
 import { interrupted } from '../../src/turn/errors'
-import { messagesOf, rowsOf, speaking, stub } from '../conversation/stage'
+import { messagesOf, rowsOf, speaking, stub, usedSoFar } from '../conversation/stage'
 import { asked, send, setRemoteStage } from './stage'
 
 beforeAll(setRemoteStage)
@@ -47,8 +47,8 @@ function hangingSearch(): () => Promise<void> {
 }
 
 /** A provider that answers. @returns what it was asked */
-function answering(): { stream: boolean }[] {
-  const calls: { stream: boolean }[] = []
+function answering(): { stream: boolean; messages: unknown }[] {
+  const calls: { stream: boolean; messages: unknown }[] = []
   const answer = speaking('Ridley Scott.')
   vi.spyOn(globalThis, 'fetch').mockImplementation((url, init) => {
     calls.push(JSON.parse(String(init?.body)))
@@ -91,17 +91,19 @@ it('in the conversation that the reader was told of', async () => {
   expect(await messagesOf(body.conversation_id)).toHaveLength(2)
 })
 
-it('a follow-up whose rewriting was charged is not run again', async () => {
+it('a follow-up whose rewriting was paid for is run again, and both are charged', async () => {
   const calls = answering()
   const first = (await (await send(asked('Who directed Heat?', 'remote', false).parley!)).json()) as {
     conversation_id: string
   }
   const id = first.conversation_id
   calls.length = 0
-  vi.mocked(globalThis.fetch).mockImplementation(async (_, init) => {
+  const answer = speaking('Michael Mann.')
+  vi.mocked(globalThis.fetch).mockImplementation(async (url, init) => {
     calls.push(JSON.parse(String(init?.body)))
-    return new Promise<Response>(() => {})
+    return calls.length === 1 ? new Promise<Response>(() => {}) : answer(url, init)
   })
+  const before = await usedSoFar()
   const { path, body } = asked('And who is in the cast of that film?', 'remote', false).parley!
   const followUp = send({ path, body: { ...(body as object), conversation_id: id } })
   const spent = () =>
@@ -114,9 +116,9 @@ it('a follow-up whose rewriting was charged is not run again', async () => {
   await expect.poll(spent, { timeout: 10_000 }).toBe(1)
   await abortAllDurableObjects()
   const response = await followUp
-  expect([response.status, await response.json()]).toEqual([
-    503,
-    { message: interrupted().message, code: 'interrupted' },
-  ])
-  expect(calls).toHaveLength(1)
+  expect([response.status, await response.json()]).toMatchObject([200, { answer: 'Michael Mann.' }])
+  expect(calls).toHaveLength(3)
+  const rewriting = JSON.stringify(calls[0]!.messages).length
+  await expect.poll(async () => (await usedSoFar()).turns).toBe(before.turns + 1)
+  expect((await usedSoFar()).tokens - before.tokens).toBeGreaterThan((1.8 * rewriting) / 4)
 })

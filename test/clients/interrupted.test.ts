@@ -1,6 +1,6 @@
 /**
- * The server is killed (SIGKILL) while an answer is read, before its log has what was read: whoever resumes by the id of
- * the last event is told that the turn was interrupted, and asks again.
+ * The server is killed (SIGKILL) while an answer is read, before its log has what was read. The turn runs again once the server is back:
+ * whoever resumes by the id of a piece of the first answer is told to ask again, and who asks again gets the answer of the same turn.
  */
 import { createParser } from 'eventsource-parser'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -109,4 +109,5 @@ test.each(DELTAS)('after %i pieces of the answer', { timeout: 60_000 }, async (p
 
   const again = await read('/conversations', asked)
   expect(again.events.at(-1)).toMatchObject({ event: 'done', data: { answer: words(WORDS).join('') } })
+  expect(again.events.at(-1)!.id.split('.')[0]).toBe(String(turn))
 })

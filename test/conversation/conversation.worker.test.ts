@@ -241,7 +241,7 @@ describe('the log', () => {
     )
     await runInDurableObject(stub(crypto.randomUUID()), async (_, state) => {
       migrate(state.storage.sql)
-      const log = new TurnLog(state.storage.sql)
+      const log = new TurnLog(state.storage.sql, 'c')
       const turn = log.begin('', 0)
       for (const line of lines) log.append(turn, `${line}\n`)
       expect(log.events(turn)?.map((event, index) => JSON.stringify(event) === lines[index])).toEqual([

@@ -57,7 +57,7 @@ it.each([
 it('a turn that came from a backup, which has no log, is of no older format', async () => {
   await runInDurableObject(stub(crypto.randomUUID()), (_object, { storage: { sql } }) => {
     migrate(sql)
-    new TurnLog(sql).continueAfter(3, 0, 1)
+    new TurnLog(sql, 'c').continueAfter(3, 0, 1)
     expect(() => migrate(sql)).not.toThrow()
   })
 })
@@ -65,7 +65,9 @@ it('a turn that came from a backup, which has no log, is of no older format', as
 it('the questions of turns from before their column come from the logs', async () => {
   await runInDurableObject(stub(crypto.randomUUID()), (_object, { storage: { sql } }) => {
     migrate(sql)
-    sql.exec('ALTER TABLE turns DROP COLUMN question; DELETE FROM migrations WHERE version = 7')
+    sql.exec(
+      'ALTER TABLE turns DROP COLUMN question; ALTER TABLE turns DROP COLUMN request; ALTER TABLE turns DROP COLUMN runs; DELETE FROM migrations WHERE version >= 7',
+    )
     const begin = { type: 'begin', question: [{ type: 'text', text: 'What is "x"?' }] }
     const lines = [
       `${JSON.stringify(begin)}\n{"type":"delta","te`,

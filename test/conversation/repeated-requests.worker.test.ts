@@ -139,7 +139,7 @@ describe('a retry with an idempotency key', () => {
     })
   })
 
-  it('asks anew when its turn came to no end of its own', async () => {
+  it('asks anew when its turn came to no end of its own, and could not run again', async () => {
     const question = await newQuestion(QUESTION, { model: openai, idempotencyKey: name() })
     const first = await ask(question)
     const provider = makeProvider(first.conversationId)
@@ -149,6 +149,7 @@ describe('a retry with an idempotency key', () => {
     await abortAllDurableObjects()
     expect(await cut).toBe('cut off')
     vi.spyOn(globalThis, 'fetch').mockImplementation(speaking('Ridley Scott.'))
+    expect((await read((await ask(question)).events)).at(-1)).toMatchObject({ code: 'interrupted', turn: 1 })
     const retry = await ask(question)
     expect((await read(retry.events)).at(-1)).toMatchObject({
       type: 'done',

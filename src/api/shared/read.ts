@@ -14,6 +14,11 @@ export interface EventReader {
   readonly words?: ReadableStream<Uint8Array> | undefined
   /** whether the stream broke off, and its rest was asked for */
   wasResumed?(): boolean
+  /**
+   * Call this if nothing is shown before the turn's end: where the stream breaks off, the turn is then read anew from its first event,
+   * because it may run again and say something else. @param forget called when that happens
+   */
+  anew?(forget: () => void): void
 }
 
 /** Reads a turn that has ended as if it were written now. */
@@ -30,8 +35,8 @@ const MOST_RESUMPTIONS = 3
 
 /**
  * @param resume for the events of a single turn. If the stream breaks off, because the object was reset or moved, the
- *   reader asks for the rest, which at least tells how the turn ended. If it has read nothing, the turn may run
- *   again. The reader ends with the turn
+ *   reader asks for the rest. The turn then runs again, and its rest follows unless some of its answer was read: then it is an
+ *   error. The reader ends with the turn
  * @param words the pieces that the object writes itself (turn/wording.ts)
  */
 export function eventReader(
@@ -48,6 +53,7 @@ export function eventReader(
   let last: TurnEvent | undefined
   let stopped = false
   let resumptions = 0
+  let forget: (() => void) | undefined
 
   const nextChunk = async (): Promise<Uint8Array | undefined> => {
     try {
@@ -62,7 +68,8 @@ export function eventReader(
   /** @throws ApiError 503 if the rest is unknown */
   const goOn = async (resume: Resume): Promise<void> => {
     if (resumptions++ === MOST_RESUMPTIONS) endless()
-    const after = last && { turn: last.turn, seq: last.seq }
+    const after = last && { turn: last.turn, seq: forget ? -1 : last.seq }
+    forget?.()
     const more = (await resume(after).catch(() => null)) ?? endless()
     reader = more.getReader()
     decoder = new TextDecoder()
@@ -98,14 +105,18 @@ export function eventReader(
     stopped = true
     await reader.cancel().catch(() => {})
   }
-  return Object.assign(read, { stop, words, wasResumed: () => resumptions > 0 })
+  const anew = (whenBroken: () => void): void => {
+    forget = whenBroken
+  }
+  return Object.assign(read, { stop, words, wasResumed: () => resumptions > 0, anew })
 }
 
 /** A reader that changes what another one reads. */
 export const readerOver = (
-  { stop, words, wasResumed }: EventReader,
+  { stop, words, wasResumed, anew }: EventReader,
   read: () => Promise<TurnEvent[] | undefined>,
-): EventReader => Object.assign(read, { stop, words, ...(wasResumed && { wasResumed }) })
+): EventReader =>
+  Object.assign(read, { stop, words, ...(wasResumed && { wasResumed }), ...(anew && { anew }) })
 
 /**
  * The events for a protocol that shows no search results. If every search failed, the error comes in place of the

@@ -1,7 +1,7 @@
 /** One turn as an HTTP reply: streamed while it runs, or whole at its end. */
 import type { Failure } from '../../errors'
 import { settlesWithin } from '../../lib/settles'
-import { interrupted } from '../../turn/errors'
+import { interruptionOf } from '../../turn/errors'
 import { INTERRUPTION_SEQ, type TurnEvent } from '../../turn/events'
 import { emptyTurn, fold, type Turn } from '../../turn/fold'
 import { Heartbeat, type Wording } from '../../turn/wording'
@@ -68,7 +68,10 @@ export function streamFrom(
 
 /** Waits for the whole turn. @throws ApiError if it fails */
 export async function wholeTurn(read: EventReader): Promise<Turn> {
-  const turn = emptyTurn()
+  let turn = emptyTurn()
+  read.anew?.(() => {
+    turn = emptyTurn()
+  })
   for (;;) {
     for (const event of (await read()) ?? endless()) {
       throwFailure(event)
@@ -253,11 +256,12 @@ async function writeLog(
       const isWhole = await output.copy(words)
       words = undefined
       const later: TurnEvent[] | undefined =
-        events.length > first + 1 ? events.slice(first + 1) : await read()
+        events.length > first + 1 ? events.slice(first + 1) : isWhole ? await read() : undefined
       if (!isWhole || read.wasResumed?.()) {
-        // What follows is numbered after all that may have been written.
+        // What follows is numbered after all that may have been written. A client gets the answer by asking again.
         encoder.passed?.(INTERRUPTION_SEQ)
-        await put([await errorOf(read, later)])
+        const { conversation_id, turn } = events[first]!
+        await put([interruptionOf(conversation_id, turn)])
         return
       }
       if (later) encoder.passed?.(later[0]!.seq - events[first]!.seq - 1)
@@ -266,19 +270,6 @@ async function writeLog(
   } catch (error) {
     if (!output.left) await output.write(encoder.breakOff(error))
   }
-}
-
-/**
- * The error that ends a turn, for a stream that may have missed some of its words.
- * @throws ApiError 503 for an answer that is complete: the client gets it by asking again
- */
-async function errorOf(read: EventReader, from: TurnEvent[] | undefined): Promise<TurnEvent> {
-  for (let events = from; events; events = await read()) {
-    const last = events.at(-1)!
-    if (last.type === 'error') return last
-    if (last.type === 'done') break
-  }
-  throw interrupted()
 }
 
 /** The body of a reply: text, another stream within it, and a heartbeat where nothing else is written. */
