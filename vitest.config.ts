@@ -53,6 +53,9 @@ const wasm = {
 const FULL = process.env.FULL ?? ''
 const LEFT_OUT = FULL ? [] : ['test/**/*.full.*']
 
+/** `npm run test:all` runs the worker tests once more, with the newest workerd and its date (scripts/testing/newest-runtime.mjs). */
+const { COMPATIBILITY_DATE } = process.env
+
 /** `npm run test:unit` is for between two edits: it leaves out what takes long, which is half of the time. */
 const QUICK =
   process.env.npm_lifecycle_event === 'test:unit'
@@ -103,6 +106,11 @@ async function worker() {
         remoteBindings: false,
         wrangler: { configPath: './wrangler.toml' },
         miniflare: {
+          ...(COMPATIBILITY_DATE && {
+            compatibilityDate: COMPATIBILITY_DATE,
+            // The pool asks for modules in the older registry's way (docs/decisions/0024-two-compatibility-dates.md).
+            compatibilityFlags: ['global_fetch_strictly_public', 'legacy_module_registry'],
+          }),
           r2Buckets: ['BUCKET_DOCS'],
           bindings: {
             TEST_MIGRATIONS: await readD1Migrations('./migrations'),

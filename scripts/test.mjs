@@ -15,6 +15,7 @@ import { isAbsolute, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { bundleInto } from './bundle.mjs'
 import { counted, mended, repeatable, total } from './testing/counts.mjs'
+import { newestRuntime } from './testing/newest-runtime.mjs'
 import { root } from './wrangler.mjs'
 
 const scratch = mkdtempSync(join(tmpdir(), 'parley-test-'))
@@ -65,10 +66,10 @@ const optionsOf = (args) =>
  * Runs the tests of some projects.
  * @param {string} name of the report
  * @param {string[]} projects none: whatever the arguments name
- * @param {{ isBeside?: boolean, files?: string[], shard?: string | undefined }} options isBeside: keep the output; files: no
- *   others; shard: the part of the files
+ * @param {{ isBeside?: boolean, files?: string[], shard?: string | undefined, env?: Record<string, string> }} options isBeside: keep
+ *   the output; files: no others; shard: the part of the files
  */
-async function test(name, projects, { isBeside = false, files = [], shard }) {
+async function test(name, projects, { isBeside = false, files = [], shard, env = {} }) {
   const report = join(scratch, `${name}.json`)
   const stray = join(scratch, `${name}-stray.json`)
   const { succeeded, output } = await run(
@@ -87,7 +88,7 @@ async function test(name, projects, { isBeside = false, files = [], shard }) {
       ...files,
     ],
     {
-      env: { STRAY_ERRORS: stray, ...(isAll && { FULL: '1', RANDOM_SEED: '' }) },
+      env: { STRAY_ERRORS: stray, ...(isAll && { FULL: '1', RANDOM_SEED: '' }), ...env },
       isBeside,
     },
   )
@@ -142,6 +143,9 @@ if (args.length === 0) {
     process.exit(1)
   }
 }
+
+/** Installed before all else: without npm's registry nothing needs to begin. */
+const newest = isAll && args.length === 0 ? newestRuntime() : undefined
 
 const ownProjects = args.some((argument) => argument.startsWith('--project'))
 
@@ -205,7 +209,10 @@ async function lane() {
 // Each waits a third of its time or more. With four, tests that count what waits for what failed now and then on two cores.
 await Promise.all(Array.from({ length: 3 }, lane))
 for (const { output } of besides) console.log(`\n${output.trimEnd()}`)
-const { passed, failed: failedTests, failures } = await repeated(total(counts))
+const tested = [await repeated(total(counts))]
+// What a later compatibility date changes shows before it is met.
+if (newest) tested.push(await test('newest', ['worker'], { env: newest }))
+const { passed, failed: failedTests, failures } = total(tested)
 rmSync(scratch, { recursive: true, force: true })
 
 // By itself: it and the tests want the whole machine.
