@@ -1,9 +1,9 @@
 /** The rows that a turn writes: what the costs in docs/costs.md are worked out from. */
-import { runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
+import { evictAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { afterEach, expect, it, vi } from 'vitest'
 import { IMPORT } from '../scripts/costs/deployment.mjs'
-import { CONVERSATION } from '../scripts/costs/model.mjs'
+import { CONVERSATION, SEARCHED } from '../scripts/costs/model.mjs'
 import { sweepExpired } from '../src/conversation/expiry'
 import { ask, setStage } from './api/parley/stage'
 import { call, send } from './api/typesense/api'
@@ -184,4 +184,55 @@ it('an import writes as many rows a document as the costs are worked out from', 
   const rows = cursors.reduce((sum, { rowsWritten }) => sum + rowsWritten, 0) / count
   expect(rows).toBeLessThanOrEqual(IMPORT.rows)
   expect(rows).toBeGreaterThan(0.75 * IMPORT.rows)
+})
+
+it('a question about ten thousand documents reads as many rows as the costs say, awake and after a sleep', {
+  timeout: 180_000,
+}, async () => {
+  const fields = [
+    { name: 'title', type: 'string' },
+    { name: 'text', type: 'string' },
+    {
+      name: 'embedding',
+      type: 'float[]',
+      embed: { from: ['title', 'text'], model_config: { model_name: 'ts/all-MiniLM-L12-v2' } },
+    },
+  ]
+  expect((await call('POST', '/collections', { body: { name: 'large', fields } }))[0]).toBe(201)
+  const word = (at: number) =>
+    `${['ka', 'lo', 'mi', 'ne', 'ru'][at % 5]}${'bdfgk'[Math.trunc(at / 5) % 5]}${at}`
+  // By Zipf's law, as in any language: the n-th word of 5,000 has a share of 1 / n.
+  const drawn = (at: number) =>
+    word(Math.trunc(5_000 ** ((Math.imul(at + 1, 2_654_435_761) >>> 0) / 2 ** 32)))
+  for (let from = 0; from < SEARCHED.documents; from += 2_000) {
+    const body = Array.from({ length: 2_000 }, (_, n) => {
+      const text = Array.from({ length: 60 }, (_, at) => drawn((from + n) * 60 + at)).join(' ')
+      return JSON.stringify({ id: `d${from + n}`, title: drawn(from + n), text })
+    }).join('\n')
+    const response = await send('POST', '/collections/large/documents/import', { body })
+    expect((await response.text()).match(/"success":true/g)).toHaveLength(2_000)
+  }
+  await expect
+    .poll(async () => (await call('GET', '/collections/large'))[1].pending_embeddings ?? 0, {
+      timeout: 60_000,
+    })
+    .toBe(0)
+  const cursors = await watchObjects()
+  const rows = async (q: string): Promise<number> => {
+    cursors.length = 0
+    const [status, { found }] = await call(
+      'GET',
+      `/collections/large/documents/search?q=${q}&query_by=text,embedding`,
+    )
+    expect([status, found > 0]).toEqual([200, true])
+    return cursors.reduce((sum, { rowsRead }) => sum + rowsRead, 0)
+  }
+  const q = [40, 300, 2_000].map(word).join('%20')
+  const awake = await rows(q)
+  expect(awake).toBeLessThanOrEqual(SEARCHED.rows)
+  expect(awake).toBeGreaterThan(0.75 * SEARCHED.rows)
+  await evictAllDurableObjects()
+  const waking = (await rows(q)) - awake
+  expect(waking).toBeLessThanOrEqual(SEARCHED.waking)
+  expect(waking).toBeGreaterThan(0)
 })

@@ -3,7 +3,7 @@
  * the two. A turn takes what scripts/costs/model.mjs says.
  */
 import { sum, times, whole } from './amount.mjs'
-import { CONVERSATION, GIGABYTES, rowsATurn, secondsATurn } from './model.mjs'
+import { CONVERSATION, GIGABYTES, rowsATurn, rowsReadByConversation, secondsATurn } from './model.mjs'
 import { markdown } from './table.mjs'
 import { WORKERS_AI_MODELS } from './workers-ai.mjs'
 
@@ -24,6 +24,8 @@ export const FREE = {
   /** of each kind of database */
   rowsRead: 5_000_000,
   neurons: 10_000,
+  /** https://developers.cloudflare.com/workers/observability/logs/workers-logs/#limits */
+  logLines: 200_000,
 }
 
 /** The cron trigger fires each minute. */
@@ -47,7 +49,8 @@ export function neuronsOf(price) {
  * @returns {{ what: string, day: number, each: import('./amount.mjs').Amount, turns: number }[]} `each`: of a turn
  */
 export function freeTurns() {
-  const { turns, objectCalls, rowsRead } = CONVERSATION
+  const { turns, objectCalls, logLines } = CONVERSATION
+  const read = rowsReadByConversation()
   const calls = sum(objectCalls.first, times(turns - 1, objectCalls.followUp))
   /** @type {[string, number, import('./amount.mjs').Amount][]} */
   const limits = [
@@ -60,7 +63,8 @@ export function freeTurns() {
     ['Durable Object duration, GB-s', FREE.objectDuration, times(secondsATurn(), GIGABYTES)],
     ['Durable Object rows written', FREE.objectRowsWritten, rowsATurn('objects')],
     ['D1 rows written', FREE.databaseRowsWritten, rowsATurn('database')],
-    ['Rows read', FREE.rowsRead, times(rowsRead)],
+    ['Rows read', FREE.rowsRead, { value: read.value / turns, working: `${read.working} / ${turns}` }],
+    ['Lines of Workers Logs', FREE.logLines, times(logLines)],
     ...Object.entries(WORKERS_AI_MODELS)
       .filter(([, { paid }]) => !paid)
       .map(([name, price]) => {

@@ -28,8 +28,10 @@ export const CONVERSATION = {
   rowsWritten: { objects: 40, database: 21 },
   /** rows that are written when it expires */
   rowsExpired: { objects: 18, database: 5 },
-  /** rows that a turn reads, of both kinds of database */
+  /** rows that a turn reads, of both kinds of database, beside its searches (SEARCHED) */
   rowsRead: 200,
+  /** lines of the log: of the request and of the turn (docs/operating.md) */
+  logLines: 2,
   /** bytes that it takes from an hour after its end on (test/conversation/kept-logs.worker.test.ts), and about what its rows in D1 take */
   kept: { object: 41_000, database: 20_000 },
   /** what an answer is made of: `max_bytes` of 12 KB and the prompt; a follow-up is rewritten from the history first */
@@ -54,6 +56,12 @@ export const MEASURED = {
   calls: 5,
   seconds: { conversation: 6.42, collection: 0.27, history: 0.04 },
 }
+
+/**
+ * Rows that a search for a question reads in a collection of so many documents: those that have one of its words, most of all. A search that wakes the
+ * collection's object reads a few more (test/costs.full.worker.test.ts).
+ */
+export const SEARCHED = { documents: 10_000, rows: 4_000, waking: 100 }
 
 /** What wrangler.toml lets a key do at one location: so many times in so many seconds. */
 export const RATES = {
@@ -91,6 +99,8 @@ export const PRICES = {
   objectSeconds: { price: 12.5, included: 400_000 },
   rowsWritten: { price: 1, included: 50 * MILLION },
   rowsRead: { price: 0.001, included: 25_000 * MILLION },
+  // https://developers.cloudflare.com/workers/observability/logs/workers-logs/#pricing
+  logLines: { price: 0.6, included: 20 * MILLION },
   dimensionsQueried: { price: 0.01, included: 50 * MILLION },
   dimensionsStored: { price: 0.0005, included: 10 * MILLION },
   embedding: { price: 0.012, included: 0 },
@@ -132,13 +142,20 @@ export const secondsATurn = () => sum(CONVERSATION.objectSeconds, CONVERSATION.b
 /** Rows that a turn writes, with those of its end. @param {'objects' | 'database'} kind */
 export const rowsATurn = (kind) => sum(CONVERSATION.rowsWritten[kind], CONVERSATION.rowsExpired[kind])
 
+/** Rows that the turns of a conversation read, each search as if it woke the collection. */
+export const rowsReadByConversation = () =>
+  sum(
+    times(CONVERSATION.turns, CONVERSATION.rowsRead),
+    times(byConversation(CONVERSATION.searches), sum(SEARCHED.rows, SEARCHED.waking)),
+  )
+
 /**
  * What the platform charges for a number of conversations, but for the language model; nothing taken off.
  * @param {number} conversations
  * @returns {(Line & { included: number })[]} `included` by the month, in the unit
  */
 export function platformCosts(conversations) {
-  const { turns, searches, objectCalls, rowsRead } = CONVERSATION
+  const { turns, searches, objectCalls } = CONVERSATION
   const queries = times(conversations, byConversation(searches))
   /** @param {...(number | import('./amount.mjs').Amount)} each of a turn */
   const byTurn = (...each) => times(conversations, turns, ...each)
@@ -150,7 +167,8 @@ export function platformCosts(conversations) {
     ['Durable Object duration', 'GB-s', 'objectSeconds', byTurn(secondsATurn(), GIGABYTES)],
     ['Durable Object rows written', '', 'rowsWritten', byTurn(rowsATurn('objects'))],
     ['D1 rows written', '', 'rowsWritten', byTurn(rowsATurn('database'))],
-    ['Rows read', '', 'rowsRead', byTurn(rowsRead)],
+    ['Rows read', '', 'rowsRead', times(conversations, rowsReadByConversation())],
+    ['Workers Logs', 'lines', 'logLines', byTurn(CONVERSATION.logLines)],
     ['Vectorize dimensions stored', '', 'dimensionsStored', times(STORED_VECTORS, DIMENSIONS)],
     ['Embedding of questions (bge-m3)', 'tokens', 'embedding', times(queries, CONVERSATION.tokens.question)],
   ]

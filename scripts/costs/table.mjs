@@ -136,7 +136,7 @@ export function earlierTable() {
     ['A turn', 'Before', 'Now'],
     ['Rows written in objects, and when it expires', ...objects.map(({ working }) => working)],
     ['Rows written in D1, and when it expires', ...database.map(({ working }) => working)],
-    ['Rows read', ...versions.map(({ rowsRead }) => whole(rowsRead))],
+    ['Rows read, in a collection of a few documents', ...versions.map(({ rowsRead }) => whole(rowsRead))],
     ['Calls and alarms of objects', ...versions.map(({ calls }) => `${calls}`)],
     ['Seconds of the conversation, collection, history', ...seconds],
     ['Rows written by a thousand conversations', ...dollarsOfRows],

@@ -43,8 +43,8 @@ test('the page on costs and the README show what comes out: node scripts/costs.m
   }
 })
 
-test('a thousand conversations cost less than $0.40 without the model, on a collection that Vectorize is not asked for', () => {
-  expect(platformCosts(1_000).reduce((total, { cost }) => total + cost, 0)).toBeLessThan(0.4)
+test('a thousand conversations cost less than $0.45 without the model, on a collection that Vectorize is not asked for', () => {
+  expect(platformCosts(1_000).reduce((total, { cost }) => total + cost, 0)).toBeLessThan(0.45)
   expect(HELD_VECTORS).toBe(Math.floor(BYTES.held / vectorBytes(1, DIMENSIONS)))
   expect(STORED_VECTORS).toBeLessThan(HELD_VECTORS)
   expect(MANY_VECTORS).toBeGreaterThan(HELD_VECTORS)
