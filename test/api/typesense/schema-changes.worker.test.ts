@@ -50,11 +50,10 @@ it('is told of over each wire, by whoever would find only a part', async () => {
     { results: [{ code: 503, error: expect.stringMatching(words) }] },
   ])
   const query = { match: { title: 'ships' } }
-  expect(await request('POST', '/altered/_search', { query })).toEqual([
-    500,
-    expect.objectContaining({ error: expect.objectContaining({ reason: expect.stringMatching(words) }) }),
-  ])
-  expect(await request('POST', '/altered/_delete_by_query', { query })).toMatchObject([500, {}])
+  // Where the answer takes more than half a second, the status of the reply is sent before it is known (api/http/deliver.ts).
+  const refused = { error: { reason: expect.stringMatching(words) }, status: 500 }
+  expect((await request('POST', '/altered/_search', { query }))[1]).toMatchObject(refused)
+  expect((await request('POST', '/altered/_delete_by_query', { query }))[1]).toMatchObject(refused)
   step.mockRestore()
   expect(await request('POST', '/altered/_search', { query })).toMatchObject([
     200,
