@@ -42,7 +42,7 @@ const NOT_SHOWN = /(?:display\s*:\s*none|visibility\s*:\s*hidden)/i
 /** Rules of a sheet, without those within others, such as of what is printed. */
 const RULE =
   /@[^{};]{0,500}\{(?:[^{}]{0,5000}\{[^{}]{0,5000}\}){0,500}[^{}]{0,5000}\}|([^{}@;]{1,1000})\{([^{}]{0,5000})\}/g
-/** In UTF-16 units: names are looked for in it one by one. */
+/** In UTF-16 units: rules are looked for from each place of it. */
 const LONGEST_SHEET = 65_536
 const SIMPLE = /^[a-z]*[.#][\w-]+$/i
 
@@ -58,14 +58,14 @@ function hiddenByStyle(document) {
     .join('\n')
   if (!NOT_SHOWN.test(sheets) || sheets.length > LONGEST_SHEET || scripts.length > LONGEST_SHEET) return []
   const rules = [...sheets.replace(/\/\*[\s\S]{0,5000}?\*\//g, '').matchAll(RULE)]
-  const said = [...rules.map(([, names = '']) => names), scripts].join('\n')
+  /** How often each name is said. @type {Map<string, number>} */
+  const said = new Map()
+  for (const [name] of [...rules.map(([, names = '']) => names), scripts].join('\n').matchAll(/[\w-]+/g))
+    said.set(name, (said.get(name) ?? 0) + 1)
   return rules
     .filter(([, , rule = '']) => NOT_SHOWN.test(rule))
     .flatMap(([, names = '']) => names.split(',').map((name) => name.trim()))
-    .filter((name) => {
-      const own = name.replace(/^[a-z]*[.#]/i, '')
-      return SIMPLE.test(name) && said.split(new RegExp(`(?<![\\w-])${own}(?![\\w-])`)).length === 2
-    })
+    .filter((name) => SIMPLE.test(name) && said.get(name.replace(/^[a-z]*[.#]/i, '')) === 1)
 }
 
 /**
