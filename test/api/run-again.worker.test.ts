@@ -5,9 +5,8 @@
 import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test'
 import { afterEach, beforeAll, expect, it, vi } from 'vitest'
 import * as conversations from '../../src/conversation/conversation-object'
-import * as handle from '../../src/search/collection/handle'
 import { interrupted } from '../../src/turn/errors'
-import { messagesOf, rowsOf, speaking, stub, usedSoFar } from '../conversation/stage'
+import { hangFirstSearch, messagesOf, rowsOf, speaking, stub, usedSoFar } from '../conversation/stage'
 import { asked, send, setRemoteStage } from './stage'
 
 beforeAll(setRemoteStage)
@@ -19,7 +18,7 @@ afterEach(() => vi.restoreAllMocks())
  *   error of a call as one to retry, but the test runner, which ends the objects here, does not.
  */
 function hangingSearch(): () => Promise<void> {
-  let searches = 0
+  const searches = hangFirstSearch()
   let reads = 0
   const { conversationObject } = conversations
   vi.spyOn(conversations, 'conversationObject').mockImplementation((env, id) => {
@@ -35,15 +34,7 @@ function hangingSearch(): () => Promise<void> {
           : target[name],
     })
   })
-  const { collectionObject } = handle
-  vi.spyOn(handle, 'collectionObject').mockImplementation((env, id) => {
-    const object = collectionObject(env, id)
-    return new Proxy(object, {
-      get: (target, name: keyof typeof object) =>
-        name === 'search' && searches++ === 0 ? () => new Promise(() => {}) : target[name],
-    })
-  })
-  return () => expect.poll(() => searches === 1 && reads > 0).toBe(true)
+  return () => expect.poll(() => searches() === 1 && reads > 0).toBe(true)
 }
 
 /** A provider that answers. @returns what it was asked */

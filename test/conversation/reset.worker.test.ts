@@ -7,7 +7,6 @@ import { afterEach, beforeAll, expect, it, vi } from 'vitest'
 import { MOST_RUNS } from '../../src/conversation/kept-turn'
 import { contentOf } from '../../src/lib/parts'
 import { findModel, updateModel } from '../../src/registry/models'
-import * as handle from '../../src/search/collection/handle'
 import { interrupted } from '../../src/turn/errors'
 import { RUN_SEQ, type TurnEvent } from '../../src/turn/events'
 import type { AskRequest } from '../../src/turn/request'
@@ -18,6 +17,7 @@ import {
   begin,
   conversation,
   eventsOf,
+  hangFirstSearch,
   messagesOf,
   read,
   rowsOf,
@@ -95,20 +95,12 @@ async function requireOneTurn(id: string, answer: string): Promise<void> {
 }
 
 it('before its search has come back: its alarm has it run again, though nobody comes back', async () => {
-  let searches = 0
-  const { collectionObject } = handle
-  vi.spyOn(handle, 'collectionObject').mockImplementation((env, id) => {
-    const object = collectionObject(env, id)
-    return new Proxy(object, {
-      get: (target, name: keyof typeof object) =>
-        name === 'search' && searches++ === 0 ? () => new Promise(() => {}) : target[name],
-    })
-  })
+  const searches = hangFirstSearch()
   const calls = answering('Ridley Scott.')
   const request = await remote()
   const { conversationId: id } = request
   const stream = await begin(request)
-  await expect.poll(() => searches).toBe(1)
+  await expect.poll(searches).toBe(1)
   const [row] = await rowOf(id)
   expect(row!.request).toContain(QUESTION)
   expect(row!.request).not.toContain(KEY)

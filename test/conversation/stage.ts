@@ -2,7 +2,7 @@
 
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { expect } from 'vitest'
+import { expect, vi } from 'vitest'
 import { type Answering, ask as askConversation, type Question } from '../../src/conversation/ask'
 import { sealedId } from '../../src/conversation/conversation-id'
 import { conversationObject } from '../../src/conversation/conversation-object'
@@ -12,7 +12,7 @@ import { contentOf } from '../../src/lib/parts'
 import { createCollection } from '../../src/registry/collections'
 import { createModel, findModel } from '../../src/registry/models'
 import { findCollection } from '../../src/registry/names'
-import { collectionObject } from '../../src/search/collection/handle'
+import * as handle from '../../src/search/collection/handle'
 import type { CollectionRpc } from '../../src/search/collection/rpc'
 import type { Position, TurnEvent } from '../../src/turn/events'
 import type { AskRequest } from '../../src/turn/request'
@@ -21,7 +21,7 @@ import { config } from '../models/ask'
 
 export async function collectionNamed(name: string): Promise<{ objectId: string; object: CollectionRpc }> {
   const { objectId } = await findCollection(env, name)
-  return { objectId, object: collectionObject(env, objectId) }
+  return { objectId, object: handle.collectionObject(env, objectId) }
 }
 
 const FILMS = [
@@ -222,4 +222,18 @@ export function makeProvider(id: string): Provider {
     },
   }
   return provider
+}
+
+/** The first search that is asked for never comes back. @returns how many were asked for so far */
+export function hangFirstSearch(): () => number {
+  let searches = 0
+  const { collectionObject } = handle
+  vi.spyOn(handle, 'collectionObject').mockImplementation((env, id) => {
+    const object = collectionObject(env, id)
+    return new Proxy(object, {
+      get: (target, name: keyof typeof object) =>
+        name === 'search' && searches++ === 0 ? () => new Promise(() => {}) : target[name],
+    })
+  })
+  return () => searches
 }
