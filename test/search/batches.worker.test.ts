@@ -5,12 +5,11 @@ import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
 import { Alarm } from '../../src/durable/alarm'
 import { unwrap } from '../../src/errors'
+import { changesOf } from '../../src/search/changes'
 import { openCollection } from '../../src/search/collection/open'
 import type { CollectionRpc } from '../../src/search/collection/rpc'
 import { Tidying } from '../../src/search/collection/tidying'
-import { Gathered } from '../../src/search/run/gathered'
-import { LongSearches, Pace } from '../../src/search/run/pace'
-import { RecentQuestions } from '../../src/search/run/recent-questions'
+import { KeptReplies } from '../../src/search/run/kept-replies'
 import { readSchema } from '../../src/search/schema/stored'
 import type { SearchParameters, WriteAction } from '../../src/search/types'
 import { exportAll, importAll, newCollection, newObject } from './object'
@@ -157,12 +156,8 @@ describe('the segments of the full-text indexes', () => {
           )
         const before = found()
         const many = segments(storage.sql)
-        const [questions, question] = [
-          new RecentQuestions(),
-          { match: 'wolf', table: 'word_index' as const, rank: 'bm25()' },
-        ]
-        const pace = new Pace(new LongSearches())
-        await questions.read(storage.sql, question, pace, async () => new Gathered())
+        const replies = new KeptReplies()
+        replies.keep(storage.sql, 'wolf', changesOf(storage.sql), { text: '{}', on: [], seconds: 600 })
         tidying.wrote()
         const rests = tidying.step()
         vi.setSystemTime(Date.now() + 1_000)
@@ -175,7 +170,7 @@ describe('the segments of the full-text indexes', () => {
         })
         vi.setSystemTime(Date.now() + 1_000)
         while (tidying.step() !== undefined);
-        const isKept = questions.find(storage.sql, question) !== undefined
+        const isKept = replies.find(storage.sql, 'wolf', [], 600) !== undefined
         const after = found()
         store.closed = true
         const last = tidying.step()

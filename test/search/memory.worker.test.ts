@@ -7,12 +7,9 @@ import { Alarm } from '../../src/durable/alarm'
 import { openCollection } from '../../src/search/collection/open'
 import { Memory } from '../../src/search/memory'
 import { KeptReplies } from '../../src/search/run/kept-replies'
-import { RecentQuestions } from '../../src/search/run/recent-questions'
-import { RecentTexts } from '../../src/search/run/recent-texts'
 import { executeSearch } from '../../src/search/run/search'
 import { ColumnMemory } from '../../src/search/schema/column-memory'
 import { readSchema } from '../../src/search/schema/stored'
-import { TermMemory } from '../../src/search/text/term-memory'
 import type { Field, SearchParameters } from '../../src/search/types'
 import { ScannedIndex } from '../../src/search/vectors/vector-index'
 import { makeCollection } from './make-collection'
@@ -60,9 +57,6 @@ it.each([0, 3_000, 40_000])('of %d bytes', async (most) => {
       )
       const kept = {
         columns: new ColumnMemory(undefined, memory),
-        texts: new RecentTexts(memory),
-        terms: new TermMemory(memory),
-        questions: new RecentQuestions(memory),
         replies: new KeptReplies(memory),
         vectors: (_: Field) => index,
       }

@@ -1,18 +1,6 @@
-/** How a search waits for another one, and when it takes a turn. */
+/** When a search takes a turn. */
 import { expect, it } from 'vitest'
 import { LongSearches, Pace } from '../../src/search/run/pace'
-
-it('is cut off if what it waits for takes longer than it may', async () => {
-  const pace = new Pace(new LongSearches(), 0)
-  expect(await pace.awaits(new Promise(() => {}))).toBe(false)
-  expect(pace.cutoff).toBe(true)
-})
-
-it('goes on when what it waits for has ended', async () => {
-  const pace = new Pace(new LongSearches())
-  expect(await pace.awaits(Promise.resolve())).toBe(true)
-  expect(pace.cutoff).toBe(false)
-})
 
 const SLICE = { ms: 1e9, rows: 1_000, width: 65_536 }
 

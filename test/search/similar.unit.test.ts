@@ -1,10 +1,8 @@
 /** Which words are searched for in place of a mistyped one, and how they are counted. */
-import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { SqlFragment } from '../../src/search/fragment'
 import { WORDS } from '../../src/search/text/analyzer'
 import { similarWords, type Vocabulary } from '../../src/search/text/similar'
-import { TermMemory } from '../../src/search/text/term-memory'
 
 const RULES = { maxTypos: 2, minLengthOneTypo: 4, minLengthTwoTypos: 7, withDigits: true, numbers: true }
 
@@ -53,48 +51,4 @@ it('prefers the words that most documents have', async () => {
 it('takes the most frequent of the words that it has counted when the search has to end', async () => {
   const { vocabulary } = vocabularyWith(frequent, 2)
   expect(await similarWords(vocabulary, 'wolvexx', false, RULES)).toHaveLength(16)
-})
-
-it('finds the same words in memory as SQLite reads', async () => {
-  const letters = fc.constantFrom(...'aaaaabbbbc1éж𝒳')
-  const words = fc.array(letters, { minLength: 1, maxLength: 9 }).map((some) => some.join(''))
-  let found = 0
-  await fc.assert(
-    fc.asyncProperty(
-      fc.uniqueArray(words, { minLength: 60, maxLength: 120 }),
-      fc.array(fc.tuple(words, fc.boolean(), fc.boolean()), { minLength: 20, maxLength: 20 }),
-      async (unsorted, asked) => {
-        const terms = unsorted.sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
-        const { vocabulary } = vocabularyWith(new Map(terms.map((term, n) => [term, n + 1])))
-        const { read } = vocabulary
-        const byBeginnings = ({ sql, bindings }: SqlFragment) => {
-          if (!sql.includes('b.value')) return read({ sql, bindings })
-          const beginnings = JSON.parse(String(bindings[0])) as string[]
-          const [least, most] = bindings.slice(2).map(Number)
-          const isRead = (term: string) =>
-            [...term].length >= least! &&
-            [...term].length <= most! &&
-            beginnings.some((beginning) => term.startsWith(beginning))
-          return terms.filter(isRead).map((term) => ({ term }))
-        }
-        const slow: Vocabulary = { ...vocabulary, read: byBeginnings as Vocabulary['read'] }
-        const memory = new TermMemory()
-        const sql = {} as SqlStorage
-        const list = [{ list: JSON.stringify(terms) }]
-        while (!memory.begin(sql, () => list as never));
-        const near: Vocabulary['near'] = (...given) => memory.near(...given)
-        for (const [typed, isUnfinished, isFromIndex] of asked) {
-          const word = isFromIndex ? terms[typed.length % terms.length]! : typed
-          const rules = { ...RULES, minLengthOneTypo: 2, minLengthTwoTypos: 4 }
-          const expected = await similarWords(slow, word, isUnfinished, rules, { enough: EVERY })
-          expect(
-            await similarWords({ ...vocabulary, near }, word, isUnfinished, rules, { enough: EVERY }),
-          ).toEqual(expected)
-          found += expected.length
-        }
-      },
-    ),
-    { numRuns: 40 },
-  )
-  expect(found).toBeGreaterThan(500)
 })

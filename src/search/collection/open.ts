@@ -19,14 +19,11 @@ import { hasMeta, readMeta, writeMeta } from '../meta'
 import type { SearchContext } from '../run/context'
 import { EmbeddedAhead } from '../run/embedded-ahead'
 import { KeptReplies } from '../run/kept-replies'
-import { RecentQuestions } from '../run/recent-questions'
-import { RecentTexts } from '../run/recent-texts'
 import { readFormer } from '../schema/former'
 import type { StoredSchema } from '../schema/layout'
 import { loadStemWords } from '../schema/stem-words'
 import { curationSets, synonymSets } from '../sets/kept'
 import { stemmingDictionaries } from '../text/dictionaries'
-import { TermMemory } from '../text/term-memory'
 import { Embedders } from '../vectors/embedders'
 import type { Background, Surroundings } from '../work'
 import { BackgroundWorks } from './background'
@@ -157,9 +154,6 @@ function searchContext(
     requireOpen: () => {
       if (store.closed) throw collectionGone()
     },
-    questions: new RecentQuestions(),
-    texts: new RecentTexts(),
-    terms: new TermMemory(),
     replies: new KeptReplies(),
     count: () => store.count,
     columns: store.columns,

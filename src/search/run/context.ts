@@ -6,14 +6,11 @@ import type { ColumnMemory } from '../schema/column-memory'
 import type { StoredSchema } from '../schema/layout'
 import type { Curation } from '../sets/curation'
 import type { Synonym } from '../sets/synonym'
-import type { TermMemory } from '../text/term-memory'
 import type { Document, Field } from '../types'
 import type { VectorIndex } from '../vectors/vector-index'
 import type { EmbeddedAhead } from './embedded-ahead'
 import type { JoinPort, SearchJoins } from './join-port'
 import type { KeptReplies } from './kept-replies'
-import type { RecentQuestions } from './recent-questions'
-import type { RecentTexts } from './recent-texts'
 
 export interface SearchContext {
   sql: SqlStorage
@@ -24,12 +21,6 @@ export interface SearchContext {
   port?: JoinPort
   /** the joins of this search */
   joins?: SearchJoins
-  /** cached matches of recent questions; without it nothing is cached */
-  questions?: RecentQuestions
-  /** cached texts of recently ranked documents; without it nothing is cached */
-  texts?: RecentTexts
-  /** the table of terms in memory; without it SQLite reads it */
-  terms?: TermMemory
   /** cached replies; without it nothing is cached */
   replies?: KeptReplies
   /** how many documents the collection has */

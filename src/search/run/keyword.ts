@@ -32,7 +32,6 @@ import {
 import { rulesOf } from '../text/rules'
 import { similarWords, type Vocabulary } from '../text/similar'
 import { hasSynonyms, withoutSynonyms, withSynonyms } from '../text/synonyms'
-import type { TermMemory } from '../text/term-memory'
 import { TERMS } from '../text/terms'
 import { corrections, typosAllowed, vocabularyOf } from '../text/typo'
 import { bestByScore, type Conditions, candidatesOf, gatherScores, type Top } from './candidates'
@@ -324,13 +323,8 @@ export function vocabularyFor(context: SearchContext, index: TextIndex, pace: Pa
     table,
     read: <Row extends object>(query: SqlFragment) => pace.query<Row>(sql, query),
     rest: () => pace.rest(),
-    ...(table === TERMS && { near: (...asked) => termsIn(context, pace)?.near(...asked) }),
   }
 }
-
-/** The table of terms; undefined if it is not in memory. */
-const termsIn = ({ terms, sql }: SearchContext, pace: Pace): TermMemory | undefined =>
-  terms?.begin(sql, pace.read) ? terms : undefined
 
 /**
  * The request of a question with its words corrected, where the model that embeds it goes by whole words: it would

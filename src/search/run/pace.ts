@@ -7,7 +7,6 @@
  * its matches in memory.
  */
 import { ApiError } from '../../errors'
-import { settlesWithin } from '../../lib/settles'
 import type { SqlFragment } from '../fragment'
 import { CUTOFF_MS } from '../limits'
 import type { Range } from '../range'
@@ -301,23 +300,6 @@ export class Pace {
     this.#check()
     this.#since = performance.now()
     this.#rows = 0
-  }
-
-  /**
-   * Waits for another search of this object, as `away` does, but no longer than this one may take. Searches that waited
-   * for the same one continue in turns.
-   * @param ended never rejects
-   * @returns whether it has ended; if not, this search is cut off
-   */
-  async awaits(ended: Promise<void>): Promise<boolean> {
-    const hasEnded = await this.away(
-      settlesWithin(Math.max(0, this.#left), ended).then(async (isInTime) => {
-        await this.#others.turn()
-        return isInTime
-      }),
-    )
-    this.cutoff ||= this.#left <= 0
-    return hasEnded
   }
 
   /** Always call this at the end. */

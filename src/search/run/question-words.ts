@@ -1,7 +1,6 @@
 /** The matches of a question's words, combined with those of the earlier conversation. */
 
 import type { SearchRequest } from '../request/request'
-import type { TextMatch } from '../text/query'
 import { informativeWords, type ParsedQuery } from '../text/query'
 import { bestByScore, type Conditions, gatherScores } from './candidates'
 import type { SearchContext } from './context'
@@ -10,7 +9,6 @@ import { blend, CONTEXT_WEIGHT, type ScoredWords } from './fusion'
 import { Gathered } from './gathered'
 import { type KeywordSearch, matchOfAny, queryOf } from './keyword'
 import type { Pace } from './pace'
-import { MOST_OF_CONTEXT } from './recent-questions'
 import { idealScore, type WeighedWord, weighWords } from './word-weights'
 
 /**
@@ -18,6 +16,9 @@ import { idealScore, type WeighedWord, weighWords } from './word-weights'
  * memory.
  */
 const MOST_WITH_CONTEXT = 100_000
+
+/** This many of the best matches of the earlier conversation count. */
+const MOST_OF_CONTEXT = 1_000
 
 /** A query for words. */
 interface WordQuery {
@@ -51,10 +52,7 @@ export async function questionWords(
   const { sql } = context
   const isEmpty = request.fusion === 'score' && informativeWords(keyword.terms) === 0
   const withContext = hasContext(request, keyword)
-  const read = async () => gatherScores(sql, await scoredMatches(context, keyword.match, filter, pace), pace)
-  const questions = keptQuestions(context, filter)
-  const load = () =>
-    questions && request.fusion === 'score' ? questions.read(sql, keyword.match, pace, read) : read()
+  const load = async () => gatherScores(sql, await scoredMatches(context, keyword.match, filter, pace), pace)
   const matches = isEmpty ? new Gathered() : (keyword.matches ?? (await load()))
   const asked =
     !isEmpty && (request.fusion === 'score' || withContext)
@@ -70,32 +68,16 @@ async function saidBefore(
   { query, filter }: Pick<WordQuery, 'query' | 'filter'>,
   pace: Pace,
 ): Promise<ScoredWords> {
-  const { sql } = context
   const { terms } = queryOf(context, { ...request, q: request.contextQ })
   if (informativeWords(terms) === 0) return { matches: new Gathered(), ideal: 0 }
   const match = matchOfAny(context, request, { ...query, terms }, terms)
-  const read = () => bestOfContext(context, match, filter, pace)
-  // A turn asks this twice: beside its own wording, and beside the rewritten question.
-  const matches = await (keptQuestions(context, filter)?.findOrRead(sql, match, pace, read) ?? read())
-  return scored(matches, weighWords(context, request.index, terms))
+  const parts = await scoredMatches(context, match, filter, pace)
+  const { best } = await bestByScore(context.sql, parts, MOST_OF_CONTEXT, true, pace)
+  return scored(best, weighWords(context, request.index, terms))
 }
-
-/** Questions with a filter are not kept. */
-const keptQuestions = ({ questions }: SearchContext, filter: Conditions) =>
-  filter.isAll ? questions : undefined
 
 const scored = (matches: Gathered, asked: WeighedWord[]): ScoredWords => ({
   matches,
   ideal: idealScore(asked),
   asked,
 })
-
-async function bestOfContext(
-  context: SearchContext,
-  match: TextMatch,
-  filter: Conditions,
-  pace: Pace,
-): Promise<Gathered> {
-  const parts = await scoredMatches(context, match, filter, pace)
-  return (await bestByScore(context.sql, parts, MOST_OF_CONTEXT, true, pace)).best
-}

@@ -9,7 +9,6 @@
 import { wordDistance } from '../../lib/nearest'
 import { fragment, limited, type SqlFragment } from '../fragment'
 import type { TextIndex } from './analyzer'
-import type { TermMemory } from './term-memory'
 import { TERMS } from './terms'
 import { type TypoRules, typosAllowed } from './typo'
 
@@ -43,8 +42,6 @@ export interface Vocabulary {
   read<Row extends object>(query: SqlFragment): Row[]
   /** gives other searches a turn; false when the search has to end */
   rest(): Promise<boolean>
-  /** the words near one (TermMemory); undefined if they have to be read */
-  near?(...asked: Parameters<TermMemory['near']>): string[] | undefined
 }
 
 /**
@@ -124,12 +121,6 @@ async function wordsEndingAlike(
   }
 }
 
-/** The words with one typo, in no order, of any number of documents. */
-export async function wordsAlike(vocabulary: Vocabulary, word: string): Promise<string[]> {
-  if ([...word].length > MOST_LETTERS) return []
-  return (await nearWords(vocabulary, word, false, 1)).map(({ term }) => term)
-}
-
 interface NearWord {
   term: string
   distance: number
@@ -141,7 +132,7 @@ const namesOf = (words: readonly NearWord[], whole: boolean): string[] =>
   words.filter(({ isWhole }) => isWhole === whole).map(({ term }) => term)
 
 async function nearWords(
-  { table, read, rest, near }: Vocabulary,
+  { table, read, rest }: Vocabulary,
   word: string,
   isUnfinished: boolean,
   allowed: number,
@@ -157,26 +148,7 @@ async function nearWords(
     if (distance === 0 || distance > allowed) return
     found.set(term, { term, distance, isWhole: whole === distance })
   }
-  const letters = [...word].length
-  // Letters of two UTF-16 units are none of one.
-  const half = allowed === 2 && letters === word.length ? Math.floor(letters / 2) : -1
-  const known = near?.(word, allowed, isUnfinished, half)
-  if (known !== undefined) {
-    for (const term of known) {
-      const { length } = [...term]
-      if (length >= least && length <= most) add(term)
-    }
-    if (found.size === 0) return []
-    if (LATIN_WORD.test(word)) return [...found.values()].filter(({ term }) => isFound(word, term, allowed))
-  }
   const beginnings = beginningsOf(word, allowed)
-  if (known !== undefined) {
-    const wanted = new Set(beginnings)
-    const lengths = [...new Set(beginnings.map(({ length }) => length))]
-    return [...found.values()].filter(({ term }) =>
-      lengths.some((letters) => wanted.has(term.slice(0, letters))),
-    )
-  }
   for (let from = 0; from < beginnings.length; from += AT_ONCE) {
     if (from > 0 && !(await rest())) break
     const rows = read<{ term: string }>(
@@ -269,23 +241,6 @@ function beginningsOf(word: string, allowed: number): string[] {
       ...changed.map((beginning) => (allowed === 1 ? beginning + rest : beginning)),
     ]),
   ]
-}
-
-/**
- * Whether a term begins with any of `beginningsOf`, without listing those.
- * @param word of Latin letters and digits
- */
-function isFound(word: string, term: string, allowed: number): boolean {
-  const half = word.slice(0, word.length >> 1)
-  const rest = allowed === 1 ? word.slice(half.length) : ''
-  if (term.startsWith(half)) return true
-  for (let length = Math.max(1, half.length - 1); length <= half.length + 1; length++) {
-    const beginning = term.slice(0, length)
-    if (!term.startsWith(rest, length) || !LATIN_WORD.test(beginning)) continue
-    if (wordDistance(half, beginning, 1).whole <= 1) return true
-  }
-  const swapped = half.slice(0, -1) + word[half.length] + half.at(-1) + word.slice(half.length + 1)
-  return term.startsWith(allowed === 1 ? swapped : swapped.slice(0, half.length))
 }
 
 /** All variants of a prefix with one typo. */

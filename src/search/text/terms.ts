@@ -23,12 +23,6 @@ const AT_ONCE = 8_192
 const FEWEST_SLOTS = 1 << 12
 const MOST_SLOTS = 1 << 17
 
-/** How often a table's words have changed since its object woke. */
-const WRITES = new WeakMap<SqlStorage, number>()
-
-/** While it stays the same, the table has the same words. */
-export const termWrites = (sql: SqlStorage): number => WRITES.get(sql) ?? 0
-
 /**
  * Adds the words of texts to the table.
  *
@@ -50,21 +44,15 @@ export class Terms {
     const added: string[] = []
     for (const text of texts) if (text !== null) this.#collect(text, added)
     for (let from = 0; from < added.length; from += AT_ONCE) {
-      const { rowsWritten } = this.#sql.exec(
+      this.#sql.exec(
         `INSERT OR IGNORE INTO ${TERMS} (term) SELECT value FROM json_each(?)`,
         JSON.stringify(added.slice(from, from + AT_ONCE)),
       )
-      if (rowsWritten > 0) this.#changed()
     }
-  }
-
-  #changed(): void {
-    WRITES.set(this.#sql, termWrites(this.#sql) + 1)
   }
 
   /** Forgets the written words. Call it after a rollback, and after the table was emptied. */
   reset(): void {
-    this.#changed()
     this.#slots = new Int32Array(2 * FEWEST_SLOTS)
     this.#known = 0
   }

@@ -7,7 +7,6 @@ import { type Term, termsFor } from '../../text/query'
 import { waysOf } from '../../text/synonyms'
 import type { SearchContext } from '../context'
 import { columnsOf } from '../keyword'
-import type { FieldTexts, Texts } from '../recent-texts'
 import { WordReader, wordsOf } from './reader'
 import { type MatchRules, type ReadField, type Reading, scoreDocument, type TextScore } from './score'
 
@@ -76,27 +75,22 @@ export class DocumentScorer {
 
   /** Scores a document by the way to write the query that fits it best. */
   score(document: Record<string, unknown>): Omit<Scored, 'seq'> {
-    return this.#score(this.#fieldsOf(document, []))
+    const texts = this.#request.queryFields.map(({ field }, index) =>
+      textsAt(document, field.name).map((text) => wordsOf(text, this.#analyzers[index]!)),
+    )
+    const [first, ...others] = this.#ways.map((way) => this.#scoreBy(way, texts))
+    return others.reduce((best, scored) => (scored.text.rank > best.text.rank ? scored : best), first!)
   }
 
-  /** @param fields the texts by field of the request, as `#fieldsOf` returns them */
-  #score(fields: readonly FieldTexts[]): Omit<Scored, 'seq'> {
-    let best: Omit<Scored, 'seq'> | undefined
-    for (const way of this.#ways) {
-      const scored = this.#scoreBy(way, fields)
-      if (best === undefined || scored.text.rank > best.text.rank) best = scored
-    }
-    return best!
-  }
-
-  #scoreBy({ rules, readers }: Way, own: readonly FieldTexts[]): Omit<Scored, 'seq'> {
+  /** @param own the texts by field of the request */
+  #scoreBy({ rules, readers }: Way, own: readonly string[][]): Omit<Scored, 'seq'> {
     const { queryFields } = this.#request
     const fields: ReadField[] = []
     let quality = 0
     for (let index = 0; index < queryFields.length; index++) {
       const { rank, weight } = queryFields[index]!
       const texts: Reading[] = []
-      for (const text of own[index]!.texts) {
+      for (const text of own[index]!) {
         const reading = readers[index]!.read(text)
         const { length: count } = reading.occurrences
         if (count === 0) continue
@@ -109,71 +103,20 @@ export class DocumentScorer {
     return { text, shape: shapeOf(text), quality }
   }
 
-  /** The texts by field of the request, and those of other fields after them. @param known need not be read */
-  #fieldsOf(document: Record<string, unknown>, known: readonly FieldTexts[]): FieldTexts[] {
-    const fields = this.#request.queryFields.map(({ field: { name } }, index): FieldTexts => {
-      const analyzer = this.#analyzers[index]!
-      const texts = textsAt(document, name).map((text) => wordsOf(text, analyzer))
-      return { analyzer, name, texts }
-    })
-    const others = known.filter(
-      ({ analyzer, name }) => !fields.some((field) => field.analyzer === analyzer && field.name === name),
-    )
-    return [...fields, ...others]
-  }
-
-  /** Cached texts by field of the request; undefined if any is missing. */
-  #cached(texts: Texts | undefined): readonly FieldTexts[] | undefined {
-    const fields = this.#request.queryFields.map(({ field }, index) =>
-      texts?.fields.find((own) => own.name === field.name && own.analyzer === this.#analyzers[index]),
-    )
-    return fields.every((own) => own !== undefined) ? fields : undefined
-  }
-
   /** Scores documents by sequence number, in this order. Deleted ones are left out. */
   scoreAll(seqs: readonly number[]): Scored[] {
-    const { sql, texts } = this.#context
-    texts?.begin(sql)
-    const known = seqs.map((seq) => texts?.find(seq))
-    const fields = known.map((own) => this.#cached(own))
-    const rows = this.#bodies(seqs.filter((_, at) => fields[at] === undefined))
-    try {
-      return this.#scoreRows(seqs, known, fields, rows)
-    } finally {
-      rows.return(undefined)
-    }
-  }
-
-  #scoreRows(
-    seqs: readonly number[],
-    known: readonly (Texts | undefined)[],
-    cached: readonly (readonly FieldTexts[] | undefined)[],
-    rows: Generator<Row, undefined>,
-  ): Scored[] {
-    const { texts } = this.#context
-    let row = rows.next().value
     const scored: Scored[] = []
     let left = MOST_CHARACTERS
-    for (const [at, seq] of seqs.entries()) {
-      let fields = cached[at]
-      const isRead = fields === undefined
-      const [next, body = '', unstored] = row ?? []
-      // A row that is missing belongs to a deleted document.
-      if (isRead && next !== seq) continue
-      const length = isRead ? body.length + (unstored?.length ?? 0) : known[at]!.length
-      left -= length
-      if (left < 0) return [...scored, ...this.#unread(seqs.slice(at))]
-      fields ??= this.#fieldsOf(parsed(body, unstored), known[at]?.fields ?? [])
-      scored.push({ seq, ...this.#score(fields) })
-      if (!isRead) continue
-      texts?.keep(seq, { length, fields })
-      row = rows.next().value
+    for (const [seq, body, unstored] of this.#bodies(seqs)) {
+      left -= body.length + (unstored?.length ?? 0)
+      if (left < 0) return [...scored, ...this.#unread(seqs.slice(seqs.indexOf(seq)))]
+      scored.push({ seq, ...this.score(parsed(body, unstored)) })
     }
     return scored
   }
 
   /** Documents in this order, without those that were deleted. */
-  *#bodies(seqs: readonly number[]): Generator<Row, undefined> {
+  *#bodies(seqs: readonly number[]): Generator<Row> {
     const hasUnstored = this.#request.queryFields.some(({ field }) => !field.store)
     let atOnce = AT_ONCE
     for (let from = 0; from < seqs.length; ) {

@@ -9,9 +9,8 @@ import type { SearchContext } from '../context'
 import { filteredMatches } from '../filtered-matches'
 import { Gathered, type OrderedMatch } from '../gathered'
 import { allMatches, wordsOf } from '../kept-matches'
-import { common, type MatchSet, minus, partsOf, seqsOf, setOf, sizeOf } from '../match-set'
+import { type MatchSet, minus, partsOf, seqsOf, sizeOf } from '../match-set'
 import type { Pace } from '../pace'
-import { MOST_OF_PAGES } from '../recent-questions'
 import { windowOf } from '../window'
 
 /** Up to this many matches are all read, without asking which are the best. Of each tier, this many are read. */
@@ -50,13 +49,7 @@ export async function bestMatches(
   return (await windowOf(context, candidatesOf(best, true, false), sort, top, pace)).rows
 }
 
-/** With a filter that this part of a question's matches passes, enough of the best ones pass it. */
-const BROAD = 1 / 8
-
-/**
- * The best matches of a question by BM25, and the number of all. FTS5 takes long for the common words of a question.
- * So the best are cached until the next write, whatever the filter.
- */
+/** The best matches of a question by BM25, and the number of all. */
 export async function bestOfQuestion(
   context: SearchContext,
   match: TextMatch,
@@ -64,64 +57,10 @@ export async function bestOfQuestion(
   top: Top | undefined,
   pace: Pace,
 ): Promise<Counted> {
-  const { sql, questions } = context
   const { set, size: found } = await filteredMatches(context, match, filter, pace)
   if (top === undefined) return { rows: [], found }
   const all = filter.isAll ? set : (await allMatches(context, wordsOf(match), pace)).set
-  const count = sizeOf(all)
-  if (questions === undefined || found < count * BROAD) {
-    return { rows: await bestMatches(context, match, all, set, top, pace), found }
-  }
-  const read = async () => {
-    const first = { offset: 0, limit: MOST_OF_PAGES, sort: [BY_TEXT] }
-    const gathered = new Gathered()
-    for (const { seq, score } of await bestMatches(context, match, all, all, first, pace)) {
-      gathered.add(seq, score ?? undefined)
-    }
-    return gathered
-  }
-  const best = await questions.findOrRead(sql, match, pace, read, MOST_OF_PAGES)
-  const scores = new Map(best.seqs.map((seq, at) => [seq, best.scores[at]!]))
-  const worst = Math.max(...best.scores)
-  const passing = new Gathered()
-  for (const seq of seqsOf(common(setOf(best.seqs), set))) {
-    passing.add(seq, scores.get(seq)!)
-  }
-  const { rows } = await windowOf(context, candidatesOf(passing, true, false), top.sort, top, pace)
-  // If others are as good as the worst of these, the list is not complete for that score.
-  const isWhole = best.size === count || (rows.length === top.limit && rows.at(-1)!.score! < worst)
-  return { rows: isWhole ? rows : await bestMatches(context, match, all, set, top, pace), found }
-}
-
-/**
- * A window of a set from the first of all matches of an expression, which are cached until the next write: to find them takes a
- * statement over all.
- * @param asked has the name of the order for its `rank`
- * @param read reads the first of all
- * @returns undefined if the set has too few of those
- */
-export async function firstKept(
-  { sql, questions }: SearchContext,
-  asked: TextMatch,
-  { all, set }: { all: MatchSet; set: MatchSet },
-  read: (window: { offset: number; limit: number }) => Promise<OrderedMatch[]>,
-  { offset, limit }: { offset: number; limit: number },
-  pace: Pace,
-): Promise<OrderedMatch[] | undefined> {
-  const count = sizeOf(all)
-  if (questions === undefined || sizeOf(set) < count * BROAD) return undefined
-  const gather = async () => {
-    const gathered = new Gathered()
-    for (const [at, { seq }] of (await read({ offset: 0, limit: MOST_OF_PAGES })).entries()) {
-      gathered.add(seq, at)
-    }
-    return gathered
-  }
-  const first = await questions.findOrRead(sql, asked, pace, gather, MOST_OF_PAGES)
-  const own = new Set(seqsOf(common(setOf(first.seqs), set)))
-  if (own.size < offset + limit && first.size < count) return undefined
-  const window = first.seqs.filter((seq) => own.has(seq)).slice(offset, offset + limit)
-  return window.map((seq) => ({ seq, score: null, distance: null, fused: null }))
+  return { rows: await bestMatches(context, match, all, set, top, pace), found }
 }
 
 /** A window of a set by the length of a field, the shortest first. */

@@ -20,10 +20,9 @@ import type { SearchContext } from '../context'
 import { filteredMatches } from '../filtered-matches'
 import type { Matches } from '../kept-matches'
 import { areKnown, columnsOf, rankOf, withSimilar, withSpacing } from '../keyword'
-import { type MatchSet, sizeOf, withSeqs } from '../match-set'
+import type { MatchSet } from '../match-set'
 import type { Pace } from '../pace'
 import { splitsAndJoins } from '../split-join'
-import { almostWhole, ENOUGH_AS_TYPED } from './almost'
 import { withLongest } from './longer-words'
 import { bestOfQuestion, type Counted } from './matches'
 import { type Tier, tiersOf } from './tiers'
@@ -96,17 +95,6 @@ export async function planPlainSearch(
   if (spaced) {
     terms = spaced
     search = await attempt(expression(terms))
-  }
-  const almost =
-    sort[0]!.kind === 'text_match' && request.typoTokensThreshold > 0 && foundBy(search) < ENOUGH_AS_TYPED
-      ? await almostWhole(context, request, { ...query, terms }, filter, pace)
-      : undefined
-  if (almost !== undefined) {
-    const set = withSeqs(search.matches.set, almost.seqs)
-    // With this many matches, no word needs to be dropped.
-    if (sizeOf(set) >= request.dropTokensThreshold && !isBothSides(terms, request)) {
-      return { terms: almost.terms, match: search.match, matches: set, tiers: () => [] }
-    }
   }
   if (isTooLittle() && isAsked) {
     const question = await answered()

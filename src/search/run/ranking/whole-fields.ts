@@ -1,8 +1,8 @@
 /** Documents with a field that equals the query. They come first, however low their BM25 is. */
-import { fragment, join } from '../../fragment'
+import { fragment } from '../../fragment'
 import { isArray } from '../../schema/layout'
+import { where } from '../candidates'
 import { filteredMatches } from '../filtered-matches'
-import { Gathered } from '../gathered'
 import { columnsOf } from '../keyword'
 import { partsOf } from '../match-set'
 import { FEW, hasLength, wordsIn as lengthIn } from './matches'
@@ -55,22 +55,12 @@ export async function wholeFields(ranking: Ranking, { initial }: Tier): Promise<
   const test = isCounted
     ? fragment(`iif(${counts.join(' OR ')}, ${isShort.sql}, 0)`, ...isShort.bindings)
     : isShort
-  const read = async (): Promise<Gathered> => {
-    const found = new Gathered()
-    const { set } = await filteredMatches(context, initial, filter, pace)
-    for await (const { relation } of partsOf(set)(pace)) {
-      const query = join([fragment('SELECT d.seq FROM ('), relation, fragment(') d WHERE '), test], '')
-      for (const { seq } of pace.query<{ seq: number }>(context.sql, query)) found.add(seq, seq, 0, 0)
-      if (found.size > FEW) break
-    }
-    return found
+  const { set } = await filteredMatches(context, initial, filter, pace)
+  const seqs: number[] = []
+  for await (const { relation } of partsOf(set)(pace)) {
+    seqs.push(...pace.query<{ seq: number }>(context.sql, where(relation, test)).map(({ seq }) => seq))
+    if (seqs.length > FEW) return []
   }
-  // Most texts have too many words, so what is left is kept until the next write.
-  const asked = { ...initial, rank: JSON.stringify([most, paths]) }
-  const isAll = filter.isAll
-  const kept = isAll ? context.questions?.findOrRead(context.sql, asked, pace, read, FEW + 1) : undefined
-  const { seqs } = await (kept ?? read())
-  if (seqs.length > FEW) return []
   return scorer
     .scoreAll(seqs)
     .filter(({ text }) => text.best?.order === 2)

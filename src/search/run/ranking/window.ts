@@ -15,7 +15,7 @@ import { allMatches, wordsOf } from '../kept-matches'
 import { common, eachBlock, type MatchSet, minus, seqsOf, setOf, sizeOf } from '../match-set'
 import { type Window, windowOf } from '../window'
 import type { Scored } from './documents'
-import { bestMatches, FEW, firstByLength, firstKept, wordsIn } from './matches'
+import { bestMatches, FEW, firstByLength, wordsIn } from './matches'
 import type { Ranking } from './ranking'
 import type { TextScore } from './score'
 import type { Tier } from './tiers'
@@ -219,14 +219,9 @@ async function others(
     return (await windowOf(context, equalCandidates(set), keys, window, pace)).rows
   }
   const { match, shortest } = tier
+  if (shortest !== undefined) return firstByLength(context, set, wordsIn(match.table, shortest), window, pace)
   const all = (await allMatches(context, wordsOf(match), pace)).set
-  const read = (some: MatchSet, asked: Window) =>
-    shortest === undefined
-      ? bestMatches(context, match, all, some, { ...asked, sort }, pace)
-      : firstByLength(context, some, wordsIn(match.table, shortest), asked, pace)
-  const asked = { ...match, rank: `by ${shortest ?? match.rank}` }
-  const kept = await firstKept(context, asked, { all, set }, (first) => read(all, first), window, pace)
-  return kept ?? read(set, window)
+  return bestMatches(context, match, all, set, { ...window, sort }, pace)
 }
 
 function append(page: RankedPage, some: { row: OrderedMatch; text: TextScore }[]): void {
