@@ -7,9 +7,9 @@ import type { ParsedQuery, TextMatch } from '../text/query'
 import type { Conditions } from './candidates'
 import type { SearchContext } from './context'
 import { allMatches, wordsOf } from './kept-matches'
-import { matchOfExcluded } from './keyword'
 import { allDocuments, filteredIn, type MatchSet, minus, once, setOf } from './match-set'
 import type { Pace } from './pace'
+import { matchOfExcluded } from './query-words'
 
 /** filter_by, minus hidden and pinned documents and those with an excluded word. */
 export function effectiveFilter(

@@ -11,12 +11,13 @@ import { filteredMatches, scoredMatches } from './filtered-matches'
 import { fuseScores } from './fusion'
 import { fuse, neighboursGathered } from './gathered'
 import { withInfix } from './infix'
-import { type KeywordSearch, matchOfAny, planKeywordSearch } from './keyword'
+import { type KeywordSearch, planKeywordSearch } from './keyword-search'
 import { once } from './match-set'
 import { meaningOf, nearestNeighbours, topWanted, type VectorSearch, wantedNeighbours } from './nearest'
 import type { Pace } from './pace'
 import type { Found } from './page'
 import { besidePinned, pinnedDocuments } from './pinned'
+import { matchOfAny } from './query-words'
 import { contextFits, hasContext, questionWords } from './question-words'
 import { findPlain, isPlain } from './ranking/found'
 import { readBest, readPage, readWords, windowToRead } from './reading'
@@ -92,11 +93,11 @@ async function findWords(
   reading: { reader: PassageReader; top: Top } | undefined,
   pace: Pace,
 ): Promise<Found> {
-  const { terms, match, rows, found } = keyword
+  const { terms, match, index, rows, found } = keyword
   if (hasContext(request, keyword)) {
     const words = await questionWords(context, request, { query, keyword, filter }, pace)
     const read = reading && (await readWords(context, request, words, { terms, ...reading }, pace))
-    return { candidates: candidatesOf(read ?? words.matches, true, false), terms, pinned }
+    return { candidates: candidatesOf(read ?? words.matches, true, false), terms, index, pinned }
   }
   const known = rows && found !== undefined ? { rows, found } : undefined
   const page =
@@ -108,7 +109,7 @@ async function findWords(
       gatherScores(context.sql, await scoredMatches(context, match, filter, by), by),
     ),
   }
-  return { candidates, terms, pinned, top: page }
+  return { candidates, terms, index, pinned, top: page }
 }
 
 /** The neighbours of a vector, and the matches of words besides. */
@@ -142,7 +143,7 @@ async function findNear(
       : fuse(text, near, vector.alpha ?? RANK_ALPHA),
   )
   await readBest(context, request, { fused, words, terms, vector }, pace)
-  return { candidates: candidatesOf(fused, true, true), terms, pinned }
+  return { candidates: candidatesOf(fused, true, true), terms, index: keyword.index, pinned }
 }
 
 /** Every document that passes the filter; none for a query of stopwords. */

@@ -7,8 +7,9 @@ import type { SearchContext } from './context'
 import { scoredMatches } from './filtered-matches'
 import { blend, CONTEXT_WEIGHT, type ScoredWords } from './fusion'
 import { Gathered } from './gathered'
-import { type KeywordSearch, matchOfAny, queryOf } from './keyword'
+import type { KeywordSearch } from './keyword-search'
 import type { Pace } from './pace'
+import { matchOfAny, queryOf } from './query-words'
 import { idealScore, type WeighedWord, weighWords } from './word-weights'
 
 /**

@@ -21,10 +21,10 @@ import type { SearchContext } from './context'
 import { CONTEXT_WEIGHT, type ScoredWords, share } from './fusion'
 import { Gathered, type OrderedMatch } from './gathered'
 import type { HitRow } from './hits'
-import { queryOf } from './keyword'
 import type { VectorSearch } from './nearest'
 import type { Pace } from './pace'
 import { besidePinned, type Pinned, withPinned } from './pinned'
+import { queryOf } from './query-words'
 import { idealScore, type WeighedWord, weighWords } from './word-weights'
 
 /** How many documents are read. With 30, a few questions lose their answer; with 100, none gains one. */

@@ -25,7 +25,6 @@ import { countFacets } from './facets'
 import { find } from './find'
 import { requireInfix } from './infix'
 import { searchJoins } from './joining'
-import { queryOf, withoutMisspellings } from './keyword'
 import { concerns, parseReranking, type Reranking, rerankHits, textsToRead, widened } from './model-rerank'
 import { applyNamedSets, readNamedSets } from './named-sets'
 import {
@@ -39,6 +38,7 @@ import { checkOrder } from './order'
 import { LongSearches, Pace, type Pacing, pacing, restOf } from './pace'
 import { bestMatches, makePage } from './page'
 import { includingPinned, pinnedDocuments } from './pinned'
+import { queryOf, withoutMisspellings } from './query-words'
 import { readerFor } from './reading'
 
 /** Retry-After while the schema keeps changing, in seconds. */

@@ -6,7 +6,7 @@ import type { Analyzer } from '../../text/analyzer'
 import { type Term, termsFor } from '../../text/query'
 import { waysOf } from '../../text/synonyms'
 import type { SearchContext } from '../context'
-import { columnsOf } from '../keyword'
+import { columnsOf } from '../query-words'
 import { WordReader, wordsOf } from './reader'
 import { type MatchRules, type ReadField, type Reading, scoreDocument, type TextScore } from './score'
 

@@ -7,8 +7,8 @@ import { type Term, typed } from '../../text/query'
 import { hasSynonyms } from '../../text/synonyms'
 import { TERMS } from '../../text/terms'
 import type { SearchContext } from '../context'
-import { columnsOf } from '../keyword'
 import type { Pace } from '../pace'
+import { columnsOf } from '../query-words'
 
 /** Longer words that begin with a word, which is bound twice. */
 const LONGER = 'WHERE term >= ? || char(1) AND term <= ? || char(1114111) LIMIT 1'

@@ -19,9 +19,9 @@ import type { Conditions, Top } from '../candidates'
 import type { SearchContext } from '../context'
 import { filteredMatches } from '../filtered-matches'
 import type { Matches } from '../kept-matches'
-import { areKnown, columnsOf, rankOf, withSimilar, withSpacing } from '../keyword'
 import type { MatchSet } from '../match-set'
 import type { Pace } from '../pace'
+import { areKnown, columnsOf, correct, rankOf, withSimilar, withSpacing } from '../query-words'
 import { splitsAndJoins } from '../split-join'
 import { withLongest } from './longer-words'
 import { bestOfQuestion, type Counted } from './matches'
@@ -85,7 +85,9 @@ export async function planPlainSearch(
     if (question !== undefined) return question
   }
   if (foundBy(search) < request.typoTokensThreshold && terms.length <= MOST_CORRECTED) {
-    const corrected = await withSimilar(context, request, terms, pace)
+    const corrected = request.index.stems
+      ? correct(context, request, terms)
+      : await withSimilar(context, request, terms, pace)
     if (corrected !== undefined) {
       terms = corrected
       search = await attempt(expression(terms))

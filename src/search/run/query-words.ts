@@ -1,16 +1,4 @@
-/**
- * Keyword search: decides which words a document needs, and how matches are ranked.
- *
- * A document matches if every word of the query is in any of the fields. If fewer than drop_tokens_threshold
- * documents match, the query is relaxed: one of its informative words is enough, and BM25 ranks documents with rare
- * words, and many words, first. Questions in whole sentences are relaxed sooner, since the one document that happens
- * to contain all words is seldom the only answer: with five informative words or more, as soon as fewer than ten
- * documents contain all of them. drop_tokens_threshold=0 turns relaxing off.
- *
- * If the query finds fewer than typo_tokens_threshold documents, words that the index lacks are replaced by similar
- * ones (text/typo.ts).
- */
-
+/** The words of a query in the index: as they were typed, corrected, joined or split, and as an expression of FTS5. */
 import { wordDistance } from '../../lib/nearest'
 import { respelled } from '../../models/spelling'
 import type { SqlFragment } from '../fragment'
@@ -19,7 +7,6 @@ import { textCode, textColumn, textNumber } from '../schema/shared-column'
 import { analyzerOf, type TextIndex, WORDS } from '../text/analyzer'
 import { mostTelling } from '../text/long-query'
 import {
-  informativeWords,
   matchExpression,
   type ParsedQuery,
   parseQuery,
@@ -34,97 +21,12 @@ import { similarWords, type Vocabulary } from '../text/similar'
 import { hasSynonyms, withoutSynonyms, withSynonyms } from '../text/synonyms'
 import { TERMS } from '../text/terms'
 import { corrections, typosAllowed, vocabularyOf } from '../text/typo'
-import { bestByScore, type Conditions, candidatesOf, gatherScores, type Top } from './candidates'
 import type { SearchContext } from './context'
-import { filteredMatches, scoredMatches } from './filtered-matches'
-import type { Gathered, OrderedMatch } from './gathered'
 import { LongSearches, Pace } from './pace'
-import { splitOrJoined, splitsAndJoins, withCompounds, withSpellings } from './split-join'
-import { windowOf } from './window'
+import { splitOrJoined } from './split-join'
 import { documentsWith } from './word-weights'
 
-/** With this many informative words, a query counts as a question. */
-const QUESTION_WORDS = 5
-
-type Counted = KeywordSearch & { found: number }
-
-/** A question that found fewer documents than this is relaxed. */
-const ENOUGH_FOR_A_QUESTION = 10
-
-export interface KeywordSearch {
-  /** the terms that were searched for in the end */
-  terms: Term[]
-  match: TextMatch
-  /** undefined: not counted, because the matches are counted when they are ranked */
-  found: number | undefined
-  /** the best matches, if they were asked for (`top`) */
-  rows: OrderedMatch[] | undefined
-  /** all matches, if they were asked for (`gathers`) */
-  matches?: Gathered
-}
-
-/**
- * Chooses the query for the index, by counting matches.
- * @param top the best matches to bring along
- * @param ranked whether all matches are about to be ranked in memory
- * @param gathers whether to load the matches into memory instead of counting them first. Only for collections with
- *   few enough documents to be ranked
- * @returns undefined when the query has no word to look for
- */
-export async function planKeywordSearch(
-  context: SearchContext,
-  request: SearchRequest,
-  query: ParsedQuery,
-  filter: Conditions,
-  { top, ranked, gathers }: { top: Top | undefined; ranked: boolean; gathers: boolean },
-  pace: Pace,
-): Promise<KeywordSearch | undefined> {
-  if (query.terms.length === 0 || request.queryFields.length === 0) return undefined
-  const { sql } = context
-  const attempt = async (terms: Term[], operator: 'AND' | 'OR'): Promise<Counted> => {
-    const match = matchOf(context, request, query, terms, operator)
-    const parts = await scoredMatches(context, match, filter, pace)
-    if (gathers) {
-      const matches = await gatherScores(sql, parts, pace)
-      return { terms, match, found: matches.size, rows: undefined, matches }
-    }
-    if (top !== undefined) {
-      const { offset, limit, sort } = top
-      const { best, found } = await bestByScore(sql, parts, offset + limit, sort.length === 1, pace)
-      const { rows } = await windowOf(context, candidatesOf(best, true, false), sort, top, pace)
-      return { terms, match, found, rows }
-    }
-    const { size } = await filteredMatches(context, match, filter, pace)
-    return { terms, match, found: size, rows: undefined }
-  }
-
-  // For a question, any of its words is enough, however many documents have all of them.
-  if (request.fusion === 'score' && request.dropTokensThreshold > context.count()) {
-    const terms = (request.typoTokensThreshold > 0 && correct(context, request, query.terms)) || query.terms
-    const known = knownWords(context, request)
-    const anyWord = relax(withSpellings(withCompounds(terms, known), known))
-    if (ranked) {
-      const match = matchOf(context, request, query, anyWord, 'OR')
-      return { terms: anyWord, match, found: undefined, rows: undefined }
-    }
-    const search = await attempt(anyWord, 'OR')
-    if (!splitsAndJoins(request, search.found)) return search
-  }
-  let search = await attempt(query.terms, 'AND')
-  if (search.found < request.typoTokensThreshold) {
-    const corrected = correct(context, request, query.terms)
-    if (corrected !== undefined) search = await attempt(corrected, 'AND')
-  }
-  const spaced = splitsAndJoins(request, search.found) && withSpacing(context, request, query, search.terms)
-  if (spaced) search = await attempt(spaced, 'AND')
-  if (needsRelaxing(request, search)) {
-    const relaxed = await attempt(relax(search.terms), 'OR')
-    if (relaxed.found > search.found) return relaxed
-  }
-  return search
-}
-
-const matchOf = (
+export const matchOf = (
   context: SearchContext,
   request: SearchRequest,
   query: ParsedQuery,
@@ -149,12 +51,6 @@ export const matchOfAny = (
   query: ParsedQuery,
   terms: Term[],
 ): TextMatch => matchOf(context, request, query, relax(terms), 'OR')
-
-function needsRelaxing({ dropTokensThreshold }: SearchRequest, { terms, found }: Counted): boolean {
-  if (dropTokensThreshold === 0 || (terms.length === 1 && terms[0]!.tokens.length === 1)) return false
-  const isQuestion = informativeWords(terms) >= QUESTION_WORDS
-  return found < (isQuestion ? Math.max(dropTokensThreshold, ENOUGH_FOR_A_QUESTION) : dropTokensThreshold)
-}
 
 export const columnsOf = (
   { schema }: SearchContext,
