@@ -1,5 +1,5 @@
 /**
- * `npm run bench [import|embedding|search|busy|growth|mixed|waking|memory|stream|encoders|adapters|history|listings|sweep|load|engines|hostile|hostile-models|quality|ranking|support|start|free|widget]`:
+ * `npm run bench [import|embedding|search|busy|growth|mixed|waking|memory|stream|encoders|adapters|history|listings|sweep|load|engines|hostile|hostile-models|quality|ranking|support|start|free|widget|typesense]`:
  * all without a name. Prints ratios and a table.
  */
 import '../scripts/installed.mjs'
@@ -26,6 +26,7 @@ import { benchStart } from './start.mjs'
 import { benchStream } from './stream.mjs'
 import { benchSupport } from './support.mjs'
 import { benchSweep } from './sweep.mjs'
+import { benchTypesense } from './typesense.mjs'
 import { benchWaking } from './waking.mjs'
 import { benchWidget, buildPages } from './widget.mjs'
 
@@ -52,6 +53,7 @@ const benches = {
   start: benchStart,
   free: benchFree,
   widget: benchWidget,
+  typesense: benchTypesense,
   hostile: benchHostile,
   'hostile-models': benchHostileModels,
 }
@@ -78,5 +80,9 @@ for (const name of wanted.length > 0 ? wanted : Object.keys(benches)) {
     await server.close()
   }
 }
-if (!['quality', 'ranking', 'start', 'free', 'widget', 'mixed', 'memory', 'support'].includes(wanted.join()))
+if (
+  !['quality', 'ranking', 'start', 'free', 'widget', 'mixed', 'memory', 'support', 'typesense'].includes(
+    wanted.join(),
+  )
+)
   console.log(`\n${table()}`)

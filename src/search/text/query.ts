@@ -26,7 +26,7 @@ export { isOpen, termOf, typed }
 
 /**
  * Parses the whole query. long-query.ts decides how many of its terms a search uses.
- * @param prefix whether the last word may be unfinished
+ * @param prefix whether the last word that is not excluded may be unfinished, as in Typesense
  */
 export function parseQuery(q: string, analyzer: Analyzer, prefix: boolean): ParsedQuery {
   const terms: Term[] = []
@@ -34,19 +34,20 @@ export function parseQuery(q: string, analyzer: Analyzer, prefix: boolean): Pars
   const seen = new Set<string>()
   const parts = [...q.matchAll(/(?<=^|\s)(-?)"([^"]*)"|(\S+)/g)]
   const excludes = q.includes('-') && analyzer.tokenize('-').length === 0
+  const isExcluded = (part: RegExpExecArray) => excludes && (part[1] === '-' || /^-[^-]/.test(part[3] ?? ''))
+  const last = parts.findLastIndex((part) => !isExcluded(part))
   for (const [index, part] of parts.entries()) {
-    const minus = excludes && (part[1] === '-' || /^-[^-]/.test(part[3] ?? ''))
+    const minus = isExcluded(part)
     const bare = part[2] ?? (minus ? part[3]!.slice(1) : part[3]!)
     const pieces = part[2] !== undefined || minus ? [bare] : analyzer.pieces(bare)
     for (const [at, piece] of pieces.entries()) {
       const term = termOf(piece, analyzer)
       if (term === undefined) continue
-      const isLast = index === parts.length - 1 && at === pieces.length - 1
-      term.prefix = prefix && !minus && part[3] !== undefined && isLast
+      term.prefix = prefix && part[3] !== undefined && index === last && at === pieces.length - 1
       const key = `${minus ? '-' : ''}${term.tokens.join(' ')}${term.prefix ? '*' : ''}`
       if (seen.has(key)) {
-        const last = terms.at(-1)
-        if (last !== undefined && !minus) last.repeats = (last.repeats ?? '') + typed(term)
+        const before = terms.at(-1)
+        if (before !== undefined && !minus) before.repeats = (before.repeats ?? '') + typed(term)
         continue
       }
       seen.add(key)

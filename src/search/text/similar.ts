@@ -2,8 +2,8 @@
  * Finds words of an index that are similar to a mistyped one.
  *
  * It does not compare all words. In a word with one typo, either the first half is right or the rest is. So it looks
- * up the words that begin with the first half, or with any variant of that half with one typo. Only if that finds
- * nothing, it compares all words for two typos in the first half: then the rest is right.
+ * up the words that begin with the first half, or with any variant of that half with one typo. Only if no word has one
+ * typo, it compares all words for two typos in the first half: then the rest is right.
  */
 
 import { wordDistance } from '../../lib/nearest'
@@ -49,7 +49,7 @@ export interface Vocabulary {
  * most frequent come first.
  * @param isUnfinished whether the word may be unfinished
  * @param enough if the nearest words are in fewer documents than this, words with one more typo follow
- * @param everywhere also try two typos in the first half, if nothing is nearer
+ * @param everywhere also try two typos in the first half, if no word has one
  * @returns the nearest words, without the word itself; none for words of more than 32 letters
  */
 export async function similarWords(
@@ -66,6 +66,9 @@ export async function similarWords(
   let documents = 0
   for (let distance = 1; distance <= allowed && documents < enough; distance++) {
     const near = found.filter((each) => each.distance === distance)
+    if (distance === 2 && everywhere && vocabulary.table === TERMS) {
+      near.push(...(await wordsEndingAlike(vocabulary, word, isUnfinished)))
+    }
     for (const isWhole of [true, false]) {
       const most = MOST_SIMILAR - similar.length
       if (most === 0) return similar
@@ -75,10 +78,7 @@ export async function similarWords(
       }
     }
   }
-  if (similar.length > 0 || allowed < 2 || !everywhere || vocabulary.table !== TERMS) return similar
-  const ending = await wordsEndingAlike(vocabulary, word, isUnfinished)
-  const counts = await mostFrequent(vocabulary, ending, MOST_SIMILAR)
-  return counts.map(([term]) => term)
+  return similar
 }
 
 /** The words with two typos in the first half. If `isUnfinished`, also words that begin with such a word. */
@@ -86,12 +86,12 @@ async function wordsEndingAlike(
   { table, read, rest }: Vocabulary,
   word: string,
   isUnfinished: boolean,
-): Promise<string[]> {
+): Promise<NearWord[]> {
   const letters = [...word]
   const half = Math.floor(letters.length / 2)
   const end = letters.slice(half).join('')
   const most = isUnfinished ? Number.MAX_SAFE_INTEGER : letters.length + 2
-  const found: string[] = []
+  const found: NearWord[] = []
   for (let after = ''; ; ) {
     const [last] = read<{ term: string }>(
       fragment(
@@ -114,7 +114,8 @@ async function wordsEndingAlike(
     )
     for (const { term } of rows) {
       const { whole, beginning } = wordDistance(word, term, 2)
-      if ((isUnfinished ? beginning : whole) === 2) found.push(term)
+      const distance = isUnfinished ? beginning : whole
+      if (distance === 2) found.push({ term, distance, isWhole: whole === distance })
     }
     if (last === undefined || !(await rest())) return found
     after = until

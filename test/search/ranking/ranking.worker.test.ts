@@ -312,3 +312,28 @@ describe('a search that finds more than it reads', () => {
     expect(idsOf(await search({ q: 'red balloon', query_by: 'title,text' }))[0]).toBe('exact')
   })
 })
+
+it('finds documents with more of the words first, however many have those that were not dropped', async () => {
+  const rows: Row[] = Array.from({ length: 300 }, (_, n) => [`d${n}`, `Notes ${n}`, 'while it lasted', n])
+  const { search } = await collectionOf([
+    ...rows,
+    ['two', 'Others', 'it was while others slept', 0],
+    ['three', 'While she was out', 'x', 0],
+  ])
+  for (const sort of [{}, { sort_by: '_text_match:desc,popularity:desc' }]) {
+    const { found, hits } = await search({ q: 'while hse was out', query_by: 'title,text', ...sort })
+    expect(found).toBe(302)
+    const popular = 'sort_by' in sort ? 'd299' : hits![2]!.document.id
+    expect(hits!.slice(0, 3).map(({ document }) => document.id)).toEqual(['three', 'two', popular])
+  }
+})
+
+it('takes the last word that is not excluded as unfinished', async () => {
+  const rows: Row[] = [
+    ['developed', 'Developed by many', 'x'],
+    ['ford', 'Developed by Ford', 'x'],
+  ]
+  expect(await order(rows, { q: 'develop -ford' })).toEqual(['developed'])
+  expect(await order(rows, { q: 'develop -for' })).toEqual(['ford', 'developed'])
+  expect(await order(rows, { q: 'develop -ford', prefix: 'false', num_typos: '0' })).toEqual([])
+})

@@ -25,7 +25,7 @@ import { areKnown, columnsOf, correct, rankOf, withSimilar, withSpacing } from '
 import { splitsAndJoins } from '../split-join'
 import { withLongest } from './longer-words'
 import { bestOfQuestion, type Counted } from './matches'
-import { type Tier, tiersOf } from './tiers'
+import { type Tier, tiersByCount, tiersOf } from './tiers'
 
 /** With this many informative words, a query counts as a question. */
 const QUESTION_WORDS = 5
@@ -111,13 +111,15 @@ export async function planPlainSearch(
     search = await attempt(needed.map((some) => expression(some)).join(' OR '))
   }
   const weighed = columns.map((column, index) => ({ ...column, rank: request.queryFields[index]!.rank }))
-  const whole = needed.length === 1 ? terms : []
   const { match, matches } = search
   return {
     terms,
     match,
     matches: matches.set,
-    tiers: () => tiersOf(match, whole, query.excluded, weighed, isLast),
+    tiers: () =>
+      needed.length === 1
+        ? tiersOf(match, terms, query.excluded, weighed, isLast)
+        : tiersByCount(match, terms, columns),
   }
 }
 

@@ -128,8 +128,8 @@ function wordsIn(text: string, from: number, to: number): number {
  * The cost of a correction. If the word may be unfinished, all following letters together cost as much as one
  * completion.
  */
-function costOf(written: string, correction: string, prefix: boolean): number {
-  const whole = wordDistance(written, correction, MOST_TYPOS).whole
-  if (whole <= MOST_TYPOS) return TYPO * whole
-  return prefix ? TYPO + 1 : TYPO * MOST_TYPOS
+export function costOf(written: string, correction: string, prefix: boolean): number {
+  const { whole, beginning } = wordDistance(written, correction, MOST_TYPOS)
+  const completed = prefix ? TYPO * Math.min(MOST_TYPOS, beginning) + 1 : Number.POSITIVE_INFINITY
+  return Math.min(TYPO * Math.min(MOST_TYPOS, whole), completed)
 }

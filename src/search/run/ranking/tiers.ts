@@ -19,6 +19,7 @@ import {
 } from '../../text/query'
 import { hasSynonyms } from '../../text/synonyms'
 import { hasLength } from './matches'
+import { costOf } from './reader'
 
 export interface Tier {
   match: TextMatch
@@ -42,7 +43,7 @@ const MOST_WAYS = 64
 
 /**
  * @param whole what the search matches
- * @param terms each match has all of them; none if a part of the query was dropped
+ * @param terms each match has all of them
  */
 export function tiersOf(
   whole: TextMatch,
@@ -52,7 +53,7 @@ export function tiersOf(
   isLast: boolean,
 ): Tier[] {
   const all = { match: whole }
-  if (terms.length === 0 || terms.length > MOST_NEAR || hasSynonyms(terms)) return [all]
+  if (terms.length > MOST_NEAR || hasSynonyms(terms)) return [all]
   const unwanted =
     excluded.length === 0 ? '' : ` NOT (${matchExpression([], [...excluded], [...columns], 'AND')})`
   const tier = (match: string): Tier => ({ match: { ...whole, match: match + unwanted } })
@@ -80,26 +81,67 @@ export function tiersOf(
     }
     return [...tiers, all]
   }
-  if (isLast && best.length < columns.length) {
-    const exact = matchExpression(own, [], [...columns], 'AND')
-    const tiers: Tier[] = [
-      { ...tier(together(own, best, 'initial')), ...shortest, initial },
-      tier(matchExpression(own, [], best, 'AND')),
-    ]
-    if (isExact) return [...tiers, all]
-    tiers.push(tier(exact))
-    if (isTyping) tiers.push({ ...tier(either(exact, typed(best))), ...shortest })
-    return [...tiers, tier(either(exact, matchExpression([...terms], [], best, 'AND'))), all]
-  }
-  if (best.length === columns.length) {
-    const only = { ...tier(matchExpression(own, [], best, 'AND')), initial }
-    return isExact ? [{ ...all, initial }] : [only, all]
-  }
-  const first = { ...tier(matchExpression(own, [], best, 'AND')), initial }
-  if (isExact) return [first, all]
   const exact = matchExpression(own, [], [...columns], 'AND')
-  const inBest = matchExpression([...terms], [], best, 'AND')
-  return [first, tier(exact), tier(either(exact, inBest)), all]
+  const inBest = tier(matchExpression(own, [], best, 'AND'))
+  const isCorrected = terms[0]!.corrections.length > 0
+  // How little was corrected counts more than the field.
+  const close = isCorrected ? matchExpression(terms.map(nearest), [], [...columns], 'AND') : exact
+  const closest = isCorrected ? [tier(close)] : []
+  const completed = tier(either(close, matchExpression([...terms], [], best, 'AND')))
+  if (best.length === columns.length) {
+    return isExact ? [{ ...all, initial }] : [{ ...inBest, initial }, ...closest, all]
+  }
+  if (!isLast)
+    return isExact
+      ? [{ ...inBest, initial }, all]
+      : [{ ...inBest, initial }, tier(exact), ...closest, completed, all]
+  const tiers: Tier[] = [{ ...tier(together(own, best, 'initial')), ...shortest, initial }, inBest]
+  if (isExact) return [...tiers, all]
+  tiers.push(tier(exact), ...closest)
+  if (isTyping) tiers.push({ ...tier(either(close, typed(best))), ...shortest })
+  return [...tiers, completed, all]
+}
+
+/** A term with those of its corrections that differ from it least, whole words alone. */
+function nearest(term: Term): Term {
+  const costs = term.corrections.map((word) => costOf(term.tokens[0] ?? '', word, term.prefix))
+  const least = Math.min(...costs)
+  return { ...term, prefix: false, corrections: term.corrections.filter((_, at) => costs[at] === least) }
+}
+
+/**
+ * The tiers of a query of which words were dropped: documents with more of its words come first.
+ * @param whole what the search matches
+ * @param terms all of the query
+ */
+export function tiersByCount(
+  whole: TextMatch,
+  terms: readonly Term[],
+  columns: readonly SearchedColumn[],
+): Tier[] {
+  const all = { match: whole }
+  if (terms.length > MOST_NEAR || hasSynonyms(terms)) return [all]
+  const tiers: Tier[] = []
+  for (let count = terms.length; count > 1; count--) {
+    const some = choicesOf(terms, count)
+    if (some.length > MOST_WAYS) continue
+    const words = some.map((each) => matchExpression(each, [], [...columns], 'AND')).join(' OR ')
+    tiers.push({ match: { ...whole, match: `((${words}) AND (${whole.match}))` } })
+  }
+  return [...tiers, all]
+}
+
+/** All choices of so many terms; more than MOST_WAYS are not all there. */
+function choicesOf(terms: readonly Term[], count: number): Term[][] {
+  let choices: { some: Term[]; next: number }[] = [{ some: [], next: 0 }]
+  for (let taken = 0; taken < count && choices.length <= MOST_WAYS; taken++) {
+    choices = choices.flatMap(({ some, next }) =>
+      terms
+        .slice(next, terms.length - (count - taken) + 1)
+        .map((term, at) => ({ some: [...some, term], next: next + at + 1 })),
+    )
+  }
+  return choices.map(({ some }) => some)
 }
 
 const either = (one: string, other: string): string => `((${one}) OR (${other}))`
