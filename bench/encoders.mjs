@@ -25,7 +25,7 @@ const post = (body, headers = {}) => ({
 })
 
 /** The assistant and the search pipeline whose answers have this many chunks, so many milliseconds apart. */
-const assistantOf = (chunks, gap) => `docs-${chunks}-${String(gap).replace('.', '_')}`
+const assistantOf = (chunks, gap) => `docs-${chunks}-${String(gap).replace('.', '-')}`
 
 /** A search of OpenSearch that is answered. @param more parameters of the answer */
 export const searchOfOpenSearch = (question, chunks, gap, more = {}) => ({

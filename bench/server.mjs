@@ -93,10 +93,11 @@ export async function startServer({
 } = {}) {
   const scratch = mkdtempSync(join(tmpdir(), 'parley-bench-'))
   bundle(from, join(scratch, 'bundle'))
-  const { assets, compatibility_flags: compatibilityFlags = [] } = unstable_readConfig(
-    { config: join(from, 'wrangler.toml') },
-    { hideWarnings: true },
-  )
+  const {
+    assets,
+    compatibility_flags: compatibilityFlags = [],
+    durable_objects,
+  } = unstable_readConfig({ config: join(from, 'wrangler.toml') }, { hideWarnings: true })
   const objectOf = (className) => ({
     className,
     useSQLite: true,
@@ -107,6 +108,10 @@ export async function startServer({
     CONVERSATION: objectOf('Conversation'),
     COLLECTION: objectOf('Collection'),
     RAW: objectOf('Raw'),
+    // Another version may have none.
+    ...(durable_objects.bindings.some(({ name }) => name === 'AGENT_SOCKET') && {
+      AGENT_SOCKET: objectOf('AgentSocket'),
+    }),
   }
   const d1Databases = { DB: 'parley' }
   const doors = door ? [doorOf({ d1Databases, durableObjects })] : []

@@ -10,6 +10,7 @@ import { readSchema } from '../src/search/schema/stored'
 import { TOKENIZER } from '../src/search/text/words'
 import { makeDocument } from './documents.mjs'
 
+export { AgentSocket } from '../src/api/ui-stream/agent-socket'
 export { Conversation } from '../src/conversation/conversation'
 
 /** What a statement has read since its object woke. */

@@ -6,6 +6,7 @@ import { database } from './db/client'
 import { requireOwnDatabase } from './db/owner'
 import { readDueSources } from './sources/due'
 
+export { AgentSocket } from './api/ui-stream/agent-socket'
 export { Conversation } from './conversation/conversation'
 export { Collection } from './search/collection/object'
 export { Source } from './sources/object'

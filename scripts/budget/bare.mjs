@@ -4,5 +4,6 @@ import { Hono } from 'hono'
 export class Conversation {}
 export class Collection {}
 export class Source {}
+export class AgentSocket {}
 
 export default new Hono().get('/health', (context) => context.json({ ok: true }))

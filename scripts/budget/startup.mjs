@@ -38,6 +38,7 @@ const BINDINGS = {
     CONVERSATION: { className: 'Conversation', useSQLite: true },
     COLLECTION: { className: 'Collection', useSQLite: true },
     SOURCE: { className: 'Source', useSQLite: true },
+    AGENT_SOCKET: { className: 'AgentSocket', useSQLite: true },
   },
 }
 

@@ -111,12 +111,14 @@ describe('a chat', () => {
     expect(body).toEqual([])
   })
 
-  test('reads the whole of an answer that it resumes', async () => {
+  test('reads the whole of an answer that it resumes, also where a deployment ends its socket', async () => {
     const name = crypto.randomUUID()
     const first = await open(long, name)
     await begin(first, unique('an action series'))
     first.leave()
     const again = await open(long, name)
+    await expect.poll(() => again.chat()?.status, SOON).toBe('streaming')
+    again.agent()!.reconnect()
     await expect.poll(() => textIn(again.last()), { timeout: 28_000 }).toBe(words(1000).join(''))
   })
 
@@ -211,6 +213,8 @@ describe('the socket', () => {
     for (const id of ids) crowd.socket.send(JSON.stringify({ type: 'rpc', id }))
     await expect.poll(() => crowd.replies.flatMap(({ id }) => id ?? []), SOON).toEqual(ids)
     crowd.socket.close()
+    // Nobody waits for the end of a socket that its client has closed.
+    expect((await crowd.closed).wasClean).toBe(true)
 
     for (const message of [
       { type: 'cf_agent_stream_resume_request' },

@@ -6,18 +6,26 @@
  * the socket was opened with. So keys, origins, rates and budgets are checked for each, and a key that has been
  * deleted in the meantime is refused.
  *
+ * An object of its own holds the socket, and sleeps while nothing is said (docs/decisions/0023-sockets-that-sleep.md). What the
+ * socket was opened with is kept with it, sealed (opened-socket.ts). All else in here is of answers under way, and the object
+ * stays awake for them.
+ *
  * Messages are taken one at a time, with a pause after each, and few may wait: all that arrive together are one event after
  * another, in which workerd serves nobody else.
  */
 import { Prefetch } from '../../conversation/prefetch'
+import { CountingObject } from '../../durable/counting-object'
 import { ApiError, type Failure } from '../../errors'
 import { pause } from '../../lib/pause'
 import { enter, leave } from '../http/admit-turn'
 import { openParties } from '../http/chat-names'
+import { parseQuery } from '../http/parameters'
 import { countRequest, logRequest, newRecord } from '../http/request-log'
 import { errorResponse } from '../http/response'
 import type { OpenCall } from '../http/route'
 import { deleteChat, stopChat } from '../shared/chats'
+import { messages } from './agent-routes'
+import { OPENED, type OpenedSocket, unsealSocket } from './opened-socket'
 import { ask, resume, stop } from './routes'
 
 /** Questions and answers of one socket that are under way at a time. */
@@ -27,64 +35,88 @@ const MOST_WAITING = 64
 const MOST_CHARACTERS = 8 * 1024 * 1024
 /** The close code for a client that breaks the rules of the server. */
 const POLICY = 1008
+/** The close code for a client that may connect again at once. */
+const RESTART = 1012
 
 type Given = Record<string, unknown>
 type Handler = (call: OpenCall) => Promise<Response>
 
 const asText = (value: unknown): string => (typeof value === 'string' ? value : '')
 
-export class AgentSocket {
-  readonly #call: OpenCall
-  readonly #socket: WebSocket
-  readonly #messages: Handler
+export class AgentSocket extends CountingObject {
+  #opened: OpenedSocket | undefined
   /** answers that are being read */
   readonly #read = new Set<ReadableStreamDefaultReader<Uint8Array>>()
-  /** how many questions and answers are under way: a question counts before it has an answer to read */
-  #underWay = 0
+  /** questions and answers under way: a question counts before it has an answer to read */
+  readonly #underWay = new Set<Promise<void>>()
   readonly #waiting: string[] = []
   #characters = 0
-  #isTaking = false
+  #taking: Promise<void> | undefined
   #left = false
   /** running answers that were offered, by their ids. They are sent once the client says so */
   readonly #offered = new Map<string, Response>()
   /** conversations by the client's ids of its requests, for chats without a name */
   readonly #conversations = new Map<string, string>()
 
-  /** @param messages lists what was said */
-  constructor(call: OpenCall, socket: WebSocket, messages: Handler) {
-    this.#call = call
-    this.#socket = socket
-    this.#messages = messages
+  /** Takes the socket. The Worker has checked the key (agent-routes.ts). */
+  override async fetch(request: Request): Promise<Response> {
+    const { 0: client, 1: server } = new WebSocketPair()
+    this.ctx.acceptWebSocket(server)
+    server.serializeAttachment(request.headers.get(OPENED))
+    const { agent, path } = await this.#open()
+    this.#send({ type: 'cf_agent_identity', name: path.chat, agent })
+    return new Response(null, { status: 101, webSocket: client })
   }
 
-  /** @param agent the assistant's name */
-  open(agent: string): void {
-    this.#socket.addEventListener('message', ({ data }) => this.#queue(data))
-    this.#socket.addEventListener('close', () => this.#leave())
-    this.#socket.addEventListener('error', () => this.#leave())
-    this.#send({ type: 'cf_agent_identity', name: this.#call.path.chat, agent })
-  }
-
-  #queue(data: unknown): void {
+  /** Ends when nothing is under way any more: the object does not sleep before. */
+  override async webSocketMessage(socket: WebSocket, data: unknown): Promise<void> {
     if (this.#left || typeof data !== 'string') return
     this.#characters += data.length
     if (this.#waiting.length >= MOST_WAITING || this.#characters > MOST_CHARACTERS) {
       this.#leave()
-      this.#socket.close(POLICY, `At most ${MOST_WAITING} messages may wait on one connection.`)
+      socket.close(POLICY, `At most ${MOST_WAITING} messages may wait on one connection.`)
       return
     }
     this.#waiting.push(data)
-    if (!this.#isTaking) void this.#take()
+    this.#taking ??= this.#take(socket)
+    await this.#taking
+    await Promise.all(this.#underWay)
   }
 
-  async #take(): Promise<void> {
-    this.#isTaking = true
+  override webSocketClose(socket: WebSocket): void {
+    this.#leave()
+    // Else the client waits for the end, and takes it for a failure.
+    socket.close()
+  }
+
+  override webSocketError(): void {
+    this.#leave()
+  }
+
+  get #socket(): WebSocket | undefined {
+    return this.ctx.getWebSockets()[0]
+  }
+
+  /** @throws ApiError 400 if the deployment's secret has changed since */
+  async #open(): Promise<OpenedSocket> {
+    this.#opened ??= await unsealSocket(this.env, String(this.#socket?.deserializeAttachment()))
+    return this.#opened
+  }
+
+  async #take(socket: WebSocket): Promise<void> {
+    try {
+      await this.#open()
+    } catch {
+      // A new socket is sealed with the new secret.
+      this.#leave()
+      socket.close(RESTART, 'Connect again.')
+    }
     for (let data = this.#waiting.shift(); data !== undefined; data = this.#waiting.shift()) {
       this.#characters -= data.length
       await this.#receive(data)
       await pause()
     }
-    this.#isTaking = false
+    this.#taking = undefined
   }
 
   async #receive(data: string): Promise<void> {
@@ -93,17 +125,23 @@ export class AgentSocket {
     const id = asText(given.id)
     const { type } = given
     // What streams an answer keeps no other message waiting: the next one may stop it.
-    if (type === 'cf_agent_use_chat_request') void this.#beside(id, () => this.#ask(id, given.init))
-    else if (type === 'cf_agent_stream_resume_ack') void this.#beside(id, () => this.#resume(id))
+    if (type === 'cf_agent_use_chat_request') this.#beside(id, () => this.#ask(id, given.init))
+    else if (type === 'cf_agent_stream_resume_ack') this.#beside(id, () => this.#resume(id))
     else await this.#answer(given, id)
   }
 
-  async #beside(id: string, work: () => Promise<void>): Promise<void> {
-    try {
-      await this.#within(work)
-    } catch (error) {
-      this.#fail(id, await refusalIn(errorResponse(error)))
+  #beside(id: string, work: () => Promise<void>): void {
+    const isFull = this.#underWay.size >= MOST_READ
+    const run = async () => {
+      try {
+        if (isFull) throw new ApiError(429, `One connection reads ${MOST_READ} answers at a time.`, 1)
+        await work()
+      } catch (error) {
+        this.#fail(id, await refusalIn(errorResponse(error)))
+      }
     }
+    const running = run().finally(() => this.#underWay.delete(running))
+    this.#underWay.add(running)
   }
 
   async #answer(given: Given, id: string): Promise<void> {
@@ -136,25 +174,13 @@ export class AgentSocket {
     }
   }
 
-  /** @throws ApiError 429 */
-  async #within(work: () => Promise<void>): Promise<void> {
-    if (this.#underWay >= MOST_READ) {
-      throw new ApiError(429, `One connection reads ${MOST_READ} answers at a time.`, 1)
-    }
-    this.#underWay += 1
-    try {
-      await work()
-    } finally {
-      this.#underWay -= 1
-    }
-  }
-
   async #ask(id: string, init: unknown): Promise<void> {
     const given = readMessage((init as Given | undefined)?.body)
     if (given === undefined) throw new ApiError(400, '`init.body` must be a JSON object.')
     // The chat is the one in the address. A client cannot name another one in a message.
     const { threadId: _, conversation_id: __, ...body } = given
-    const response = await this.#request('POST', ask, { ...body, id: this.#call.path.chat })
+    const { path } = await this.#open()
+    const response = await this.#request('POST', ask, { ...body, id: path.chat })
     const conversation = response.headers.get('x-parley-conversation-id')
     if (conversation) this.#conversations.set(id, conversation)
     try {
@@ -182,14 +208,21 @@ export class AgentSocket {
   }
 
   async #resume(id: string): Promise<void> {
-    const response = this.#offered.get(id)
+    // The object may have slept since the offer, and the answer may have come to its end.
+    const response = this.#offered.get(id) ?? (await this.#request('GET', resume))
     this.#offered.delete(id)
-    if (response) await this.#pump(id, response)
+    if (response.status !== 204) return this.#pump(id, response)
+    this.#end(id)
+    await this.#show()
   }
 
   async #stop(id: string): Promise<void> {
-    const chat = this.#conversations.get(id) ?? this.#call.path.chat ?? ''
-    await this.#request('POST', (call) => stop({ ...call, path: { ...call.path, chat } }), {})
+    const conversation = this.#conversations.get(id)
+    await this.#request(
+      'POST',
+      (call) => stop({ ...call, path: { ...call.path, ...(conversation && { chat: conversation }) } }),
+      {},
+    )
   }
 
   async #clear(): Promise<void> {
@@ -203,7 +236,7 @@ export class AgentSocket {
   }
 
   async #show(): Promise<void> {
-    const response = await this.#request('GET', this.#messages)
+    const response = await this.#request('GET', messages)
     if (response.status === 200) {
       this.#send({ type: 'cf_agent_chat_messages', messages: await response.json() })
     } else await response.body?.cancel()
@@ -211,18 +244,15 @@ export class AgentSocket {
 
   /** One message of the client as a request of its own. */
   async #request(method: 'GET' | 'POST', handle: Handler, body?: unknown): Promise<Response> {
-    const { env, path, query, request: opened, record: first } = this.#call
-    const headers = new Headers(opened.headers)
-    for (const name of [...headers.keys()]) {
-      if (/^(upgrade|connection|content-length|sec-websocket-.*)$/.test(name)) headers.delete(name)
-    }
-    headers.set('content-type', 'application/json')
-    const request = new Request(opened.url, {
+    const { env } = this
+    const { url, headers, path, route } = await this.#open()
+    const request = new Request(url, {
       method,
-      headers,
+      headers: [...headers, ['content-type', 'application/json']],
       ...(body !== undefined && { body: JSON.stringify(body) }),
     })
-    const record = { ...newRecord(request), route: first.route! }
+    const record = { ...newRecord(request), route }
+    const query = parseQuery(new URL(url).search)
     let response: Response
     try {
       if (handle === ask) await enter(request)
@@ -263,10 +293,14 @@ export class AgentSocket {
           }
         }
       }
-      this.#sendText(`${head}true,"body":""}`)
+      this.#end(id)
     } finally {
       this.#read.delete(reader)
     }
+  }
+
+  #end(id: string): void {
+    this.#send({ type: 'cf_agent_use_chat_response', id, done: true, body: '' })
   }
 
   #fail(id: string, body: string): void {
@@ -279,7 +313,8 @@ export class AgentSocket {
 
   /** A closed socket throws, and nothing would catch that. */
   #sendText(text: string): void {
-    if (!this.#left && this.#socket.readyState === WebSocket.OPEN) this.#socket.send(text)
+    const socket = this.#socket
+    if (!this.#left && socket?.readyState === WebSocket.OPEN) socket.send(text)
   }
 
   /** Stops reading, because the client has left. The turns continue. */
