@@ -91,7 +91,10 @@ program
   .command('init')
   .description('make a collection, its history, a model, an assistant and a key for pages')
   .option('--name <name>', `what all of them are called (default: as the collection, else ${DEFAULT_NAME})`)
-  .option('--collection <collection>', 'what it answers from (default: the one of its name, or the only one)')
+  .option(
+    '--collection <collection>',
+    'what it answers from (default: the one of its name, or the only one with documents)',
+  )
   .option('--model <model>', 'the language model that answers', MODEL)
   .option(
     '--model-url <address>',

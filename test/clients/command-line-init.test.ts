@@ -3,13 +3,23 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { init } from '../../scripts/parley/commands/init.mjs'
+import { Server } from '../../scripts/parley/server.mjs'
 import { serve } from '../serve'
-import { request, unique } from './harness'
+import { KEY, request, unique, url } from './harness'
 import { runParley, writeIn } from './run-parley'
 
 let folder = ''
-beforeAll(() => {
+/** Makes a collection with a document. */
+async function fill(name: string): Promise<void> {
+  await request('POST', '/collections', { name, fields: [{ name: 'text', type: 'string' }] })
+  await request('POST', `/collections/${name}/documents`, { text: 'Returns are free for thirty days.' })
+}
+
+beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'parley-init-'))
+  // The only collection with documents would be taken.
+  for (const name of ['one', 'another']) await fill(unique(name))
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
@@ -60,6 +70,33 @@ test('init takes a collection that is there, and a model of any server that spea
   expect((await parley('init', '--name', unique('no'), '--model-url', address)).err).toContain(
     'could not be listed',
   )
+})
+
+test('init with a name takes the only collection that has documents, and makes one where there are several', async () => {
+  const prefix = unique('only')
+  /** Without the collections of other tests. */
+  class Alone extends Server {
+    override async call(...sent: Parameters<Server['call']>) {
+      const answer = await super.call(...sent)
+      return sent[1] === '/collections' && sent[0] === 'GET'
+        ? answer.filter(({ name }: { name: string }) => name.startsWith(prefix))
+        : answer
+    }
+  }
+  const made = (name: string) =>
+    init(
+      new Alone({ url, key: KEY }),
+      { name: `${prefix}-${name}`, model: 'local/extractive', embedding: 'ts/all-MiniLM-L12-v2' },
+      () => {},
+    )
+  await request('POST', '/collections', {
+    name: `${prefix}_empty`,
+    fields: [{ name: 'text', type: 'string' }],
+  })
+  await fill(`${prefix}_pages`)
+  expect(await made('shop')).toMatchObject({ collection: `${prefix}_pages`, documents: 1 })
+  await fill(`${prefix}_more`)
+  expect(await made('other')).toMatchObject({ collection: `${prefix}-other`, documents: 0 })
 })
 
 test('init leaves nothing half-made, and warns of an empty collection', async () => {

@@ -24,7 +24,7 @@ export const DEFAULT_NAME = 'content'
 /**
  * @typedef {object} InitOptions
  * @property {string} [name] what all of it is called; absent: as the collection
- * @property {string} [collection] that the assistant answers from; absent: the one of its name, or the only one there is
+ * @property {string} [collection] that the assistant answers from; absent: the one of its name, or the only one with documents
  * @property {string} model the language model
  * @property {boolean} [isModelChosen] whether somebody named it
  * @property {string} [modelUrl] of a server that speaks OpenAI's API
@@ -42,7 +42,7 @@ export const DEFAULT_NAME = 'content'
  * @throws Failure
  */
 export async function init(server, { embedding, origin = [], ...options }, say) {
-  const collection = options.collection ?? options.name ?? (await chosenCollection(server))
+  const collection = options.collection ?? (await chosenCollection(server, options.name))
   const name = options.name ?? (await assistantNameFor(server, collection))
   requireName(name)
   const model = await chosenModel(options)
@@ -115,17 +115,22 @@ async function named(server) {
 
 /**
  * @param {import('../server.mjs').Server} server
- * @returns {Promise<string>} the only one, or that of the default name
- * @throws Failure where there are several
+ * @param {string} [name] the assistant's, where one was given
+ * @returns {Promise<string>} the one of this name, else the only one with documents, else one to be made
+ * @throws Failure where there are several, and no name
  */
-async function chosenCollection(server) {
+async function chosenCollection(server, name) {
+  if (name !== undefined && (await server.find(`/collections/${encodeURIComponent(name)}`))) return name
   const all = await contentCollections(server)
-  const [only] = all
-  if (!only || all.some(({ name }) => name === DEFAULT_NAME)) return DEFAULT_NAME
-  if (all.length === 1) return only.name
+  const filled = all.filter((each) => each.num_documents > 0)
+  const choices = filled.length > 0 || name !== undefined ? filled : all
+  const [only] = choices
+  if (only && choices.length === 1) return only.name
+  if (name !== undefined) return name
+  if (!only || choices.some((each) => each.name === DEFAULT_NAME)) return DEFAULT_NAME
   throw new Failure(
     EXIT.usage,
-    `Which collection is the chat to answer from? Name one with --collection: ${listed(all)}.`,
+    `Which collection is the chat to answer from? Name one with --collection: ${listed(choices)}.`,
   )
 }
 
