@@ -47,6 +47,16 @@ export function codeRules(turndown) {
       return fenced(code, languageOf(blocks[0] ?? element))
     },
   })
+  // Code is shown as it stands: marks of its look, and the address of a link in it, would be read as a part of it.
+  turndown.addRule('marks in code', {
+    filter: (node) =>
+      MARKED.test(node.nodeName) && Boolean(/** @type {{ isCode?: boolean }} */ (node).isCode),
+    replacement: (content) => content,
+  })
+  turndown.addRule('code that is a link', {
+    filter: (node) => node.nodeName === 'CODE' && addressOf(node) !== '',
+    replacement: (content, node) => `[${inline(content)}](${addressOf(node)})`,
+  })
   turndown.addRule('code of other names', {
     filter: (node) =>
       /^(TT|SAMP)$/.test(node.nodeName) &&
@@ -55,6 +65,17 @@ export function codeRules(turndown) {
     replacement: (content, node) =>
       /[`\n]/.test(node.textContent ?? '') ? content : inline(node.textContent ?? ''),
   })
+}
+
+/** Elements that Turndown writes with marks. */
+const MARKED = /^(?:A|B|STRONG|I|EM|DEL|S|STRIKE)$/
+
+/** Where code leads that is a link as a whole; '' for any other. @param {{ textContent: string | null, querySelector: Function }} code */
+function addressOf(code) {
+  const link = code.querySelector('a')
+  const href = link?.getAttribute('href') ?? ''
+  const isWhole = link?.textContent === code.textContent && !code.textContent?.includes('`')
+  return isWhole && !href.startsWith('#') ? href : ''
 }
 
 /** Whether a table holds code and its numbers, and no other word. @param {Element} table */

@@ -55,6 +55,19 @@ test.each([
   expect(read(html)).toContain(markdown)
 })
 
+test.each([
+  ['a link', '<code><a href="https://x.example/f"><b>Files</b></a></code>', '[`Files`](https://x.example/f)'],
+  [
+    'a link in its middle',
+    '<code><span>Optional</span>[<a href="f.html">Files</a>]</code>',
+    '`Optional[Files]`',
+  ],
+  ['a link within the page', '<code><a href="#f">Files</a></code>', '`Files`'],
+  ['marks of its look', '<code>a<em>b</em> <b>c</b> <del>d</del> 2<sup>8</sup></code>', '`ab c d 2^8`'],
+])('code in a line is shown as it stands: %s', (_, html, markdown) => {
+  expect(htmlToMarkdown(`<p>Takes ${html} alone.</p>`)).toBe(`Takes ${markdown} alone.`)
+})
+
 test('a question that unfolds is the heading of its answer', () => {
   expect(
     read(
