@@ -43,7 +43,7 @@ const READERS = {
   '.ndjson': ofText(readJsonLines),
   '.pdf': readPdf,
   '.docx': async (bytes, path) => (await import('./docx.mjs')).readDocx(bytes, path),
-  '.xlsx': async (bytes) => (await office()).readXlsx(bytes),
+  '.xlsx': async (bytes) => (await import('./workbook.mjs')).readXlsx(bytes),
   '.pptx': async (bytes, path) => (await office()).readPptx(bytes, path),
   '.epub': async (bytes, path) => (await office()).readEpub(bytes, path),
   '.ipynb': ofText(async (text, path) => (await office()).readNotebook(text, path)),
