@@ -84,7 +84,7 @@ export function* readWhole(call: ProviderCall, body: string): Generator<Delta> {
   const choice = completion?.choices?.[0]
   if (!choice?.message && completion?.response === undefined) throw call.malformed()
   const reply = new Reply(call, { whole: true })
-  const text = contentText(choice?.message?.content) || contentText(completion?.response)
+  const text = pieceIn(choice?.message, completion)
   yield* reply.said(text, reasoningIn(choice?.message))
   reply.finish = finishReason(choice?.finish_reason, call)
   reply.usage = costOf(completion?.usage)
@@ -110,9 +110,7 @@ export async function* readStream(call: ProviderCall, events: AsyncIterable<stri
     // Servers that report usage continuously repeat it in each chunk; the last one counts.
     reply.usage = costOf(chunk.usage) ?? reply.usage
     const choice = chunk.choices?.[0]
-    // Workers AI's own models send {response} instead of choices.
-    const piece = contentText(choice?.delta?.content) || contentText(chunk.response)
-    yield* reply.said(piece, reasoningIn(choice?.delta))
+    yield* reply.said(pieceIn(choice?.delta, chunk), reasoningIn(choice?.delta))
     reply.refuses(contentText(choice?.delta?.refusal))
     if (choice?.finish_reason) reply.finish = finishReason(choice.finish_reason, call)
   }
@@ -137,10 +135,22 @@ interface Completion {
   response?: unknown
 }
 
+/**
+ * What a message adds to the answer. Workers AI's own models send {response} instead of choices. It reads each token as JSON where that is
+ * possible, and so does a model in JSON mode: `{}` arrives as an object.
+ */
+function pieceIn(message: Message | null | undefined, { response }: Completion = {}): string {
+  const content = message?.content
+  if (isObject(content) && !Array.isArray(content)) return JSON.stringify(content)
+  return contentText(content) || (isObject(response) ? JSON.stringify(response) : contentText(response))
+}
+
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
+
 /** Text, or the text of a list of content parts. */
 function contentText(content: unknown): string {
   if (typeof content === 'string') return content
-  // A model in JSON mode may send parsed JSON; small models answer sums with a number.
+  // A model in JSON mode may send a number, and small models answer sums with one.
   if (typeof content === 'number' || typeof content === 'boolean') return String(content)
   if (!Array.isArray(content)) return ''
   return content.map((part) => (typeof part?.text === 'string' ? part.text : '')).join('')
@@ -174,12 +184,30 @@ const FINISH_REASONS: Record<string, FinishReason> = {
   max_length: 'length',
   max_output_tokens: 'length',
   model_length: 'length',
+  model_context_window_exceeded: 'length',
+  max_new_tokens: 'length',
+  token_limit: 'length',
+  time_limit: 'length',
   content_filter: 'content_filter',
+  sensitive: 'content_filter',
+  safety: 'content_filter',
+  refusal: 'content_filter',
 }
+/** What says that the provider failed: of vLLM and SGLang, watsonx, Zhipu and DeepSeek. */
+const FAILED = [
+  'error',
+  'failed',
+  'abort',
+  'aborted',
+  'cancelled',
+  'network_error',
+  'insufficient_system_resource',
+]
 
 /** @throws ProviderError for an answer that an error ended */
 function finishReason(reason: unknown, call: ProviderCall): FinishReason {
   if (reason === undefined || reason === null) return 'stop'
-  if (reason === 'error') throw call.failed('an error of the provider ended the answer', 'cut')
-  return finishReasonIn(FINISH_REASONS, typeof reason === 'string' ? reason.toLowerCase() : reason)
+  const said = typeof reason === 'string' ? reason.toLowerCase() : ''
+  if (FAILED.includes(said)) throw call.failed('an error of the provider ended the answer', 'cut')
+  return finishReasonIn(FINISH_REASONS, said)
 }

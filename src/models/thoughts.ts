@@ -23,12 +23,26 @@ interface Family {
   closing: string[]
 }
 
-/** gpt-oss writes to channels. A message ends in one of these, and outside of thoughts they say nothing. */
-const HARMONY_MARKS = ['<|end|>', '<|return|>', '<|start|>assistant', '<|channel|>final<|message|>']
-const HARMONY: Family = {
-  opening: ['<|channel|>analysis<|message|>', '<|channel|>commentary<|message|>'],
-  closing: HARMONY_MARKS,
-}
+/** gpt-oss writes to channels, and only one is the answer's. Behind its name may stand whom a message is for, and its form. */
+const CHANNEL = '<|channel|>'
+const MESSAGE = '<|message|>'
+const FINAL = `${CHANNEL}final${MESSAGE}`
+const ANALYSIS = `${CHANNEL}analysis${MESSAGE}`
+/** The most characters between the two, with them. */
+const MOST_HEAD = 200
+/** A message ends in one of these. */
+const HARMONY_MARKS = ['<|end|>', '<|return|>', '<|call|>', '<|start|>assistant', FINAL]
+const HARMONY: Family = { opening: [ANALYSIS], closing: HARMONY_MARKS }
+/** What may stand around an answer, and says nothing. */
+const MARKS = [
+  ...HARMONY_MARKS,
+  '<|start_response|>',
+  '<|end_response|>',
+  '<|begin_of_box|>',
+  '<|end_of_box|>',
+]
+/** The same as the first word after thoughts, with its end. Elsewhere an answer may be about it. */
+const WRAPS = ['<answer>', '<response>']
 /** Their closing tag may also come alone. */
 const PAIRED: Family[] = [
   { opening: ['<think>', '<thinking>'], closing: ['</think>', '</thinking>'] },
@@ -40,10 +54,12 @@ const PAIRED: Family[] = [
   { opening: ['\u25c1think\u25b7'], closing: ['\u25c1/think\u25b7'] },
   { opening: ['<|begin_of_thought|>'], closing: ['<|end_of_thought|>'] },
   { opening: ['<|start_thinking|>'], closing: ['<|end_thinking|>'] },
+  { opening: ['<|channel>thought'], closing: ['<channel|>'] },
+  { opening: ['<unused94>thought'], closing: ['<unused95>'] },
 ]
 const FAMILIES = [...PAIRED, HARMONY]
 const CLOSING = PAIRED.flatMap(({ closing }) => closing)
-const OUTSIDE = [...FAMILIES.flatMap(({ opening }) => opening), ...CLOSING, ...HARMONY_MARKS]
+const OUTSIDE = [...FAMILIES.flatMap(({ opening }) => opening), ...CLOSING, ...MARKS]
 
 /** White space before the first word is held back up to this many characters, since thoughts may follow it. */
 const MOST_SPACE = 1_000
@@ -53,6 +69,7 @@ const MOST_HELD = 500_000
 const SPACE = /^\s$/
 /** Text that can neither begin a tag nor change whether it is code. */
 const PLAIN = /[^<[\u25c1`~\s]+/y
+const HEAD_OF_ANSWER = /^<\|channel\|>\s*final\b/
 /** How tags begin. */
 const FIRST = ['<', '[', '\u25c1']
 
@@ -65,6 +82,8 @@ export class ThoughtFilter {
   /** white space before the first word of the answer */
   #space: string | undefined = ''
   #thought = false
+  /** the end of what the answer is wrapped in, if it is */
+  #wrap: string | undefined
   /** the family whose thoughts these are */
   #family = PAIRED[0]!
   readonly #code = new CodeTracker()
@@ -119,21 +138,40 @@ export class ThoughtFilter {
       return true
     }
     const tag = this.#tag + letter
-    const known = this.#mode === 'thoughts' ? this.#family.closing : OUTSIDE
+    const known = this.#known()
     const lower = tag.toLowerCase()
-    const found = known.find((other) => other === tag || other === lower)
+    const isHead = this.#mayBeHead(lower)
+    const found =
+      isHead && lower.endsWith(MESSAGE)
+        ? HEAD_OF_ANSWER.test(lower)
+          ? FINAL
+          : ANALYSIS
+        : known.find((other) => other === tag || other === lower)
     if (found !== undefined) {
       this.#tag = ''
       this.#turn(found)
       return true
     }
-    if (known.some((other) => other.startsWith(tag) || other.startsWith(lower))) {
+    if (isHead || known.some((other) => other.startsWith(tag) || other.startsWith(lower))) {
       this.#tag = tag
       return true
     }
     this.#add(this.#tag)
     this.#tag = ''
     return false
+  }
+
+  /** The tags that count here. */
+  #known(): string[] {
+    if (this.#mode === 'thoughts') return this.#family.closing
+    if (this.#wrap !== undefined) return [...OUTSIDE, this.#wrap]
+    return this.#thought && this.#space !== undefined ? [...OUTSIDE, ...WRAPS] : OUTSIDE
+  }
+
+  /** Whether this may be the head of a message to a channel. */
+  #mayBeHead(tag: string): boolean {
+    const isElsewhere = this.#mode === 'thoughts' && this.#family !== HARMONY
+    return tag.startsWith(CHANNEL) && tag.length <= MOST_HEAD && !tag.endsWith('\n') && !isElsewhere
   }
 
   #mayBeTag(): boolean {
@@ -145,7 +183,11 @@ export class ThoughtFilter {
   /** Handles a complete tag. */
   #turn(tag: string): void {
     const isThought = this.#mode === 'thoughts'
-    if (!isThought && HARMONY_MARKS.includes(tag)) return
+    if (isThought ? tag === ANALYSIS : MARKS.includes(tag)) return
+    if (!isThought && (WRAPS.includes(tag) || tag === this.#wrap)) {
+      this.#wrap = tag === this.#wrap ? undefined : tag.replace('<', '</')
+      return
+    }
     const opened = isThought ? undefined : FAMILIES.find(({ opening }) => opening.includes(tag))
     if (this.#mode === 'held') this.#release(opened ? 'answer' : 'thoughts')
     if (opened) {

@@ -348,7 +348,9 @@ describe('a server with ways of its own', () => {
   }
 
   it.each([
-    sse(chunk('Half'), chunk('', 'error'), '[DONE]'),
+    ...['error', 'ERROR', 'abort', 'network_error', 'insufficient_system_resource'].map((reason) =>
+      sse(chunk('Half'), chunk('', reason), '[DONE]'),
+    ),
     `${sse(chunk('Half'))}event: error\ndata: {"message":"the account 0 is out of credit"}\n\n${sse('[DONE]')}`,
     `${sse(chunk('Half'))}event: error\ndata: out of credit\n\n${sse(chunk('', 'stop'), '[DONE]')}`,
     `event: error\ndata: {"error":"out of credit"}\n\n${sse('[DONE]')}`,
@@ -369,6 +371,8 @@ describe('a server with ways of its own', () => {
     ['MAX_TOKENS', 'length'],
     ['model_length', 'length'],
     ['max_output_tokens', 'length'],
+    ['token_limit', 'length'],
+    ['sensitive', 'content_filter'],
     ['eos', 'stop'],
     ['constructor', 'other'],
     ['tool_calls', 'other'],
@@ -377,12 +381,13 @@ describe('a server with ways of its own', () => {
     expect((await ask(model())).at(-1)).toEqual({ type: 'finish', reason })
   })
 
-  it.each([true, false, 3, 0, -1.5])('writes %j without quotes', async (token) => {
+  it.each([true, false, 3, 0, -1.5, {}, { a: [1] }])('writes %j as it was said', async (token) => {
+    const said = JSON.stringify(token)
     stream(sse(chunk('It is '), chunk(token), chunk('.', 'stop'), '[DONE]'))
-    expect(textOf(await ask(model()))).toBe(`It is ${token}.`)
-    stream(sse({ response: 'It is ' }, { response: token }, '[DONE]'))
-    expect(textOf(await ask(model()))).toBe(`It is ${token}`)
+    expect(textOf(await ask(model()))).toBe(`It is ${said}.`)
+    stream(sse({ response: 'It is ' }, { response: token }, { response: [] }, '[DONE]'))
+    expect(textOf(await ask(model()))).toBe(`It is ${said}[]`)
     raw.respond = (response) => sendJson(response, 200, { choices: [{ message: { content: token } }] })
-    expect(textOf(await ask(model(), { stream: false }))).toBe(String(token))
+    expect(textOf(await ask(model(), { stream: false }))).toBe(said)
   })
 })
