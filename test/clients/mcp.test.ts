@@ -144,6 +144,7 @@ describe("the SDK's client", () => {
       client.callTool({ name, arguments: given }).then(({ isError, content }) => isError && content)
     expect(await call('search', { query: 'crew', limit: '3' })).toBeFalsy()
     expect(await call('search', { query: 'crew', limit: null })).toBeFalsy()
+    for (const limit of [' 3 ', '3.0', 3.0]) expect(await call('search', { query: 42, limit })).toBeFalsy()
     expect(await call('ask', { question: unique('who'), conversation_id: '' })).toBeFalsy()
     expect(await call('list_conversations', { q: '', limit: '', cursor: null })).toBeFalsy()
     for (const limit of ['three', '0', '3.5', '51', [3]]) {
@@ -224,7 +225,23 @@ describe('the wire', () => {
   test('takes notifications, replies and batches', async () => {
     expect((await post(notification('notifications/initialized'))).status).toBe(202)
     expect((await post({ jsonrpc: '2.0', id: 7, result: {} })).status).toBe(202)
-    expect((await post({ jsonrpc: '2.0', id: 8, method: 'tools/list', params: null })).status).toBe(200)
+    for (const [method, params] of [
+      ['tools/list', null],
+      ['tools/list', { cursor: null, _meta: null }],
+      ['resources/list', { cursor: null }],
+      ['resources/list', { cursor: '' }],
+      ['tools/call', { name: 'list_conversations', arguments: null }],
+      ['tools/call', { name: 'search', arguments: '{"query":"crew"}', _meta: null }],
+    ]) {
+      const { status, json } = await post({ jsonrpc: '2.0', id: 8, method, params })
+      expect([method, params, status, json.error, json.result?.isError]).toEqual([
+        method,
+        params,
+        200,
+        undefined,
+        undefined,
+      ])
+    }
     const { json } = await post([rpc('ping'), notification('notifications/cancelled'), rpc('x', {}, 2)])
     expect(json).toEqual([
       { jsonrpc: '2.0', id: 1, result: {} },

@@ -35,7 +35,7 @@ export async function listResources(
   { cursor }: Record<string, unknown>,
 ) {
   requireSearch({ access, assistant, record })
-  const page = cursor === undefined ? 1 : Number(cursor)
+  const page = Number(cursor || 1)
   if (!Number.isInteger(page) || page < 1) {
     throw new RpcError(INVALID_PARAMS, '`cursor` must be the `nextCursor` of the page before.')
   }

@@ -3,6 +3,7 @@ import * as v from 'valibot'
 import { requireAccess } from '../../auth/admit'
 import { listConversations } from '../../conversation/conversations'
 import { once } from '../../lib/once'
+import { parseObject } from '../../models/call'
 import { passagesOf } from '../../turn/passage'
 import { LONGEST_QUESTION } from '../../turn/question-length'
 import { askerOf } from '../http/admit-turn'
@@ -19,24 +20,27 @@ import type { Session } from './session'
 const MOST_RESULTS = 50
 const USUAL_RESULTS = 10
 
-const text = (longest: number) => v.pipe(v.string(), v.nonEmpty(), v.maxLength(longest))
+/** Models also write text as a number, and a number as text. */
+const text = (longest: number) =>
+  v.pipe(v.union([v.string(), v.pipe(v.number(), v.transform(String))]), v.nonEmpty(), v.maxLength(longest))
 
-/** Models also write a number as text. */
 const limit = (most: number) =>
   v.optional(
     v.pipe(
-      v.union([v.number(), v.pipe(v.string(), v.regex(/^\d{1,9}$/), v.transform(Number))]),
+      v.union([v.number(), v.pipe(v.string(), v.regex(/^\s*\d{1,9}(?:\.0+)?\s*$/), v.transform(Number))]),
       v.integer(),
       v.minValue(1),
       v.maxValue(most),
     ),
   )
 
-/** Arguments as a model wrote them, without those that it left empty. */
-const written = (given: unknown): unknown =>
-  isRecord(given)
-    ? Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null && value !== ''))
-    : (given ?? {})
+/** Arguments as a model wrote them, as JSON in a string too, without those that it left empty. */
+function written(given: unknown): unknown {
+  const read = typeof given === 'string' ? (parseObject(given) ?? given) : given
+  return isRecord(read)
+    ? Object.fromEntries(Object.entries(read).filter(([, value]) => value !== null && value !== ''))
+    : (read ?? {})
+}
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
