@@ -15,8 +15,8 @@ import { benchRetrieval } from './retrieval.mjs'
 import { rewriting } from './rewriting.mjs'
 import { call } from './server.mjs'
 
-const here = join(import.meta.dirname, 'quality')
-const shared = process.env.PARLEY_DATA ?? join(import.meta.dirname, '../../shared/data')
+export const here = join(import.meta.dirname, 'quality')
+export const shared = process.env.PARLEY_DATA ?? join(import.meta.dirname, '../../shared/data')
 const { before } = JSON.parse(readFileSync(join(here, 'before.json'), 'utf8'))
 
 export const readLines = (path) =>
@@ -30,7 +30,7 @@ export const isForDevelopment = ({ id, question }) =>
   createHash('sha256').update(`${id} ${question}`).digest()[0] % 2 === 0
 
 /** The sets of documents. One whose data is not there is left out, and that is said. */
-const SETS = {
+export const SETS = {
   parley: { documents: () => passages(''), fields: ['title', 'heading', 'text'] },
   hono: { folder: 'hono-docs', fields: ['title', 'text'] },
   northwind: { folder: 'northwind-qa', fields: ['title', 'text'] },
@@ -53,7 +53,7 @@ const textOf = (document = {}) =>
     .join('\n')
     .replace(/\[([^\]]+)\]\([^)\n]*\)/g, '$1')
 
-async function load(server, name, { fields }, documents) {
+export async function load(server, name, { fields }, documents) {
   const embedding = {
     name: 'embedding',
     type: 'float[]',
@@ -72,7 +72,7 @@ async function load(server, name, { fields }, documents) {
 
 const HISTORY = ['conversation_id', 'model_id', 'role', 'message'].map((name) => ({ name, type: 'string' }))
 
-async function prepare(server) {
+export async function prepare(server) {
   const fields = [...HISTORY, { name: 'timestamp', type: 'int32' }]
   await call(server, '/collections', { method: 'POST', body: JSON.stringify({ name: 'history', fields }) })
   const model = {

@@ -1,5 +1,5 @@
 /**
- * `npm run bench [import|embedding|search|busy|growth|mixed|waking|memory|stream|encoders|adapters|history|listings|sweep|load|engines|hostile|hostile-models|quality|ranking|support|start|free|widget|typesense]`:
+ * `npm run bench [import|embedding|search|busy|growth|mixed|waking|memory|stream|encoders|adapters|history|listings|sweep|load|engines|hostile|hostile-models|quality|ranking|second-look|support|start|free|widget|typesense]`:
  * all without a name. Prints ratios and a table.
  */
 import '../scripts/installed.mjs'
@@ -21,6 +21,7 @@ import { benchQuality } from './quality.mjs'
 import { benchRanking } from './ranking.mjs'
 import { table } from './report.mjs'
 import { benchSearch, benchSearchDuringImport } from './search.mjs'
+import { benchSecondLook } from './second-look.mjs'
 import { startServer } from './server.mjs'
 import { benchStart } from './start.mjs'
 import { benchStream } from './stream.mjs'
@@ -49,6 +50,7 @@ const benches = {
   engines: benchEngines,
   quality: benchQuality,
   ranking: benchRanking,
+  'second-look': benchSecondLook,
   support: benchSupport,
   start: benchStart,
   free: benchFree,
@@ -81,8 +83,17 @@ for (const name of wanted.length > 0 ? wanted : Object.keys(benches)) {
   }
 }
 if (
-  !['quality', 'ranking', 'start', 'free', 'widget', 'mixed', 'memory', 'support', 'typesense'].includes(
-    wanted.join(),
-  )
+  ![
+    'quality',
+    'ranking',
+    'second-look',
+    'start',
+    'free',
+    'widget',
+    'mixed',
+    'memory',
+    'support',
+    'typesense',
+  ].includes(wanted.join())
 )
   console.log(`\n${table()}`)

@@ -24,6 +24,7 @@ async function* generate(
 ): AsyncGenerator<Delta> {
   signal.throwIfAborted()
   if (request.purpose === 'guardrail') throw new ApiError(400, `${NAME} cannot apply an input guardrail.`)
+  if (request.purpose === 'plan') throw new ApiError(400, `${NAME} cannot plan searches.`)
   const { text, ...answer } = await reply(env, request)
   const pieces = request.stream ? (text.match(/(?<!\s)\s*\S+/g) ?? []) : [text]
   for (const piece of pieces) yield { type: 'text', text: piece }

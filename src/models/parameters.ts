@@ -37,6 +37,9 @@ export const withoutNulls = <T extends Record<string, unknown>>(config: T): T =>
 /** @throws ApiError 400 that tells what a property has to be */
 export function checkParameters(config: Record<string, unknown>): void {
   checkSampling(config)
+  if (config.retrieval !== undefined) {
+    throw new ApiError(400, 'Property `retrieval` belongs to an assistant, not to a conversation model.')
+  }
   const { timeout } = config
   if (timeout !== undefined && !(typeof timeout === 'number' && timeout > 0 && timeout <= LONGEST_SILENCE)) {
     throw new ApiError(

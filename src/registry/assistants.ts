@@ -17,9 +17,11 @@ import { findModel } from '../db/conversation-models'
 import { ApiError, coded, unwrap } from '../errors'
 import { once } from '../lib/once'
 import { readStored } from '../lib/stored-json'
+import { namespaceOf } from '../models/providers'
 import { isSearchable } from '../search/schema/layout'
 import type { CollectionSchema } from '../search/types'
 import { retrieverOf } from './engines'
+import { storedConfig as storedModel } from './models'
 import { findCollection } from './names'
 import { OVERRIDES } from './overrides'
 
@@ -55,6 +57,8 @@ const Stored = once(() =>
     followup_style: v.picklist(['list', 'inline']),
     /** whether questions may include text files; absent: only in the AI Chat Protocol */
     attachments: v.exactOptional(v.boolean()),
+    /** `agentic`: the model may ask for further searches; absent: `plain` */
+    retrieval: v.exactOptional(v.picklist(['plain', 'agentic'])),
     /** the share of an answer's sentences that the documents have to support; absent: any */
     minimum_support: v.exactOptional(v.number()),
     /** what becomes of an answer below that */
@@ -135,8 +139,16 @@ const shown = (row: AssistantRow): ShownAssistant => ({
 })
 
 async function checkReferences(env: Cloudflare.Env, config: AssistantConfig): Promise<void> {
-  if (!(await findModel(env, config.model))) {
-    throw new ApiError(400, `\`model\`: There is no conversation model \`${config.model}\`.`)
+  const row = await findModel(env, config.model)
+  if (!row) throw new ApiError(400, `\`model\`: There is no conversation model \`${config.model}\`.`)
+  const { model_name: name, rewrite_model: rewriter } = storedModel(row)
+  const isPlanned = namespaceOf(name) !== 'local' || rewriter !== undefined
+  if (config.retrieval === 'agentic' && !isPlanned) {
+    throw new ApiError(
+      400,
+      `\`retrieval\`: \`agentic\` needs a language model, and \`${config.model}\` has none that could ask for searches. ` +
+        'Give it a `rewrite_model`, name another `model`, or leave `retrieval` out.',
+    )
   }
   const { citation_field: label } = config
   for (const { collection } of searchesOf(config)) {

@@ -44,7 +44,7 @@ export interface Passage {
   fields: Record<string, unknown>
 }
 
-/** The outcome of one search. Summaries follow the order of the request's searches. */
+/** The outcome of one search. Summaries follow the order of the request's searches; those that a model asked for come after. */
 export interface SearchSummary {
   /** name of the collection */
   collection: string
@@ -56,6 +56,10 @@ export interface SearchSummary {
   took?: number
   /** the error it failed with */
   error?: { status: number; message: string }
+  /** what it searched for, if the model asked for it (second-look.ts) */
+  q?: string
+  /** the model asked for it once it had read what the searches before had found */
+  again?: true
 }
 
 export interface HistoryMessage {

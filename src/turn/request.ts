@@ -109,6 +109,8 @@ export interface TurnQuestion {
   read?: Reading
   /** how its protocol writes pieces of the answer; present: the reader takes `words` besides events (conversation-object.ts) */
   words?: Wording
+  /** whether the model may ask for further searches (second-look.ts) */
+  looksAgain?: true
   /** what becomes of an answer that the documents support too little; absent: it is given as it is */
   support?: SupportRule
   /** whether the turn suggests next questions, in one `followups` event before `usage` */

@@ -108,5 +108,5 @@ export function questionIn(reply: string, question: string, context = question):
   return said === '' || isLong || isList || isAnswer ? question : said
 }
 
-/** A question that was cut off would search for something else than was asked. */
-const isWhole = ({ finish }: Generated): boolean => finish !== 'length' && finish !== 'content_filter'
+/** Whether a reply was not cut off. What was would search for something else than was asked. */
+export const isWhole = ({ finish }: Generated): boolean => finish !== 'length' && finish !== 'content_filter'

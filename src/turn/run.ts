@@ -26,8 +26,9 @@ import { passagesOf } from './passage'
 import type { TurnPorts } from './ports'
 import { ASKED_BYTES, byteLength, familyOf } from './prompt'
 import type { AskRequest } from './request'
-import { failureOf, fatalError, orderOf, type Retrieved, retrieve, sourcesOf } from './retrieve'
+import { failureOf, fatalError, orderOf, type Retrieved, retrieve } from './retrieve'
 import { type Rewritten, rewriteAndRetrieve } from './rewrite'
+import { documentsOf, lookAgain, split } from './second-look'
 import { suggest, suggestsAside } from './suggest'
 import { checked } from './support'
 import { type TracedPorts, Tracer } from './trace'
@@ -151,21 +152,29 @@ async function research(request: AskRequest, tracer: Tracer, signal: AbortSignal
   }
   // A question that stands alone is judged while it is searched. A follow-up is judged while its rewritten form
   // is.
-  if (history.messages.length === 0) judged(textOf(request.question))
+  let parting: ReturnType<typeof split> | undefined
+  const asked = (standalone: string): void => {
+    judged(standalone)
+    if (!request.looksAgain) return
+    parting = split(request, standalone, ports, signal)
+    // The same holds for the searches of its parts.
+    parting.catch(() => {})
+  }
+  if (history.messages.length === 0) asked(textOf(request.question))
   const aside = suggestsAside(request, ports)
   // Awaited later, once the documents are there; or never.
   aside.catch(() => {})
   if (request.given?.rewritten) tracer.add(request.given.rewritten.call)
   const before = saidBefore(request, history.messages)
-  const { question, retrieved } = await find(request, history.messages, ports, signal, {
+  const { question, retrieved: plain } = await find(request, history.messages, ports, signal, {
     raw,
     onRewritten: (standalone) => {
       timings.rewritten = tracer.elapsed()
-      judged(standalone)
+      asked(standalone)
     },
   })
   timings.retrieved = tracer.elapsed()
-  const fatal = fatalError(retrieved, request.onSearchError)
+  const fatal = fatalError(plain, request.onSearchError)
   if (fatal) throw fatal
   await judged(question)
   ports.emit({
@@ -173,7 +182,11 @@ async function research(request: AskRequest, tracer: Tracer, signal: AbortSignal
     question: withoutFileTexts(request.question),
     ...(question !== textOf(request.question) && { standalone: question }),
   })
-  const failure = failureOf(retrieved)
+  const failure = failureOf(plain)
+  const parts = failure ? undefined : await parting
+  const further = parts && (await lookAgain(request, question, { plain, parts }, ports, signal))
+  if (further) timings.retrieved = tracer.elapsed()
+  const retrieved = [...plain, ...(further ?? [])]
   // Without a document to answer from, no call is paid for (contract 1.7).
   const chosen = failure ? undefined : choose(request, question, retrieved, before)
   const { sources = [], found = [], cut = [] } = chosen ?? {}
@@ -186,13 +199,13 @@ async function research(request: AskRequest, tracer: Tracer, signal: AbortSignal
 
 /** What the prompt has room for: the question's files, and of the documents that were found the best. */
 function choose(request: AskRequest, question: string, retrieved: Retrieved[], before: ChatMessage[]) {
-  const { given, model, form, labels, searches } = request
+  const { given, model, form, searches } = request
   const attached = attachmentsOf(request)
   const taken = attachedBytes(attached) + formBytes(form) + saidBytes(before) + askedBytes(request, question)
   const { sources: found, cut } = given
     ? fitPassages(given, question, before, model)
     : fitSources(
-        sourcesOf(retrieved, labels),
+        documentsOf(request, retrieved),
         question,
         model.max_bytes - taken,
         familyOf(model.model_name),

@@ -120,11 +120,12 @@ export class Tracer {
     return this.#writing
   }
 
-  /** Standalone questions and suggestions may have their own model. The request's settings apply to the answer only. */
+  /** Standalone questions, searches and suggestions may have their own model. The request's settings apply to the answer only. */
   async #modelFor(purpose: GenerationRequest['purpose']): Promise<LanguageModel> {
     const ports = this.#ports
     if (purpose === 'answer' || purpose === 'task') return ports.answerer ?? ports.model
-    return ((purpose === 'standalone' || purpose === 'followups') && (await this.#rewriter())) || ports.model
+    const isAside = purpose === 'standalone' || purpose === 'plan' || purpose === 'followups'
+    return (isAside && (await this.#rewriter())) || ports.model
   }
 
   async #search(...search: Parameters<TurnPorts['search']>): ReturnType<TurnPorts['search']> {

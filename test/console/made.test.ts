@@ -147,6 +147,7 @@ test('an assistant is made, and shown beside a preview that asks with the key of
   await choose(screen.getByLabelText('Model'), 'docs')
   await type(screen.getByLabelText('First questions, one a line'), `${QUESTION}\n\n  And then? `)
   await type(screen.getByLabelText('Origins whose pages may ask it, one a line'), 'https://www.example.com')
+  await click(screen.getByLabelText(/^Let the model ask for further searches/))
   await expectSound('new assistant')
   await click(await button('Save'))
   await screen.findByRole('heading', { name: 'guide', level: 1 })
@@ -156,6 +157,7 @@ test('an assistant is made, and shown beside a preview that asks with the key of
       collections: ['docs'],
       questions: [QUESTION, 'And then?'],
       followups: true,
+      retrieval: 'agentic',
       allowed_origins: ['https://www.example.com'],
     },
   ])

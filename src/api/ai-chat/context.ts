@@ -84,19 +84,20 @@ const jsonBytes = (text: string): number => byteLength(JSON.stringify(text))
 export function thoughtsOf(turn: Turn, { modes, ignored, unknown }: Shown): Thought[] {
   const query = clip(turn.standalone ?? textOf(turn.question))
   const searches = turn.summaries.slice(0, MOST_SEARCHES).map((summary, index): Thought => {
-    const mode = modes[index] ?? 'text'
+    // Searches that the model asked for are those of the assistant, once more.
+    const mode = modes[index % modes.length] ?? 'text'
     const ways = {
       retrieval_mode: mode,
       use_text_search: mode !== 'vectors',
       use_vector_search: mode !== 'text',
     }
-    const { limit, found, took, error } = summary
+    const { limit, found, took, error, q } = summary
     const outcome = error
       ? { error: clip(error.message) }
       : { top: limit, found, search_time_ms: took ?? null }
     return {
       title: 'Search using generated search query',
-      description: query,
+      description: q === undefined ? query : clip(q),
       props: { ...ways, ...outcome, ...(index === 0 && ignored.length > 0 && { ignored }) },
     }
   })

@@ -3,7 +3,7 @@
 import type { InferOutput } from 'valibot'
 import { textOf } from '../../lib/parts'
 import type { Turn } from '../../turn/fold'
-import { asAsked, repliesOf } from '../shared/results'
+import { askedReplies } from '../shared/results'
 import type { Answer } from './response-schemas'
 
 export type AnswerBody = Omit<InferOutput<typeof Answer>, 'results'> & { results: unknown[] }
@@ -25,6 +25,6 @@ export function answerOf(folded: Turn): AnswerBody {
     ...(suggestions && { followups: suggestions }),
     ...(usage && { usage }),
     ...(timings && { timings }),
-    results: repliesOf(folded).map((reply) => ('result' in reply ? asAsked(reply.result, question) : reply)),
+    results: askedReplies(folded, question).map((reply) => ('result' in reply ? reply.result : reply)),
   }
 }

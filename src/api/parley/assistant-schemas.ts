@@ -102,6 +102,12 @@ export const assistantEntries = once(() => ({
   attachments: v.optional(
     described(v.boolean(), 'Whether questions may bring text files. Absent: on the AI Chat Protocol alone'),
   ),
+  retrieval: v.optional(
+    described(
+      v.picklist(['plain', 'agentic']),
+      'Whether the model may ask for further searches: it splits a question, and asks once more for what is missing. Absent: `plain`',
+    ),
+  ),
   minimum_support: v.optional(
     described(
       v.pipe(v.number(), v.minValue(0), v.maxValue(1)),

@@ -11,7 +11,7 @@
 import { textOf } from '../../lib/parts'
 import type { SearchReply, TurnEvent } from '../../turn/events'
 import { writeDelta } from '../../turn/wording'
-import { asAsked, repliesOf } from '../shared/results'
+import { askedReplies } from '../shared/results'
 import { eventWording } from '../shared/stream'
 import { wordsOf } from './errors'
 
@@ -61,12 +61,13 @@ export class LogEncoder {
     const { passages, searches, cut } = event
     const results = this.#results
     this.#results = undefined
-    const replies = repliesOf({ passages, summaries: searches, ...(results && { results }) })
     const { question } = this.#asked?.turn === event.turn ? this.#asked : {}
+    const further = searches.flatMap(({ collection, q, found, again }) =>
+      q === undefined ? [] : { collection, q, found, again },
+    )
     return {
-      replies: replies.map((reply) =>
-        'result' in reply && question !== undefined ? { result: asAsked(reply.result, question) } : reply,
-      ),
+      replies: askedReplies({ passages, summaries: searches, ...(results && { results }) }, question),
+      ...(further.length > 0 && { further }),
       sources: passages.map(({ collection, id }) => ({ collection, document_id: id })),
       ...(cut && { cut }),
     }

@@ -273,6 +273,24 @@ export const eventData = {
   }),
   retrieval: v.object({
     replies: v.array(SearchReply),
+    further: v.optional(
+      v.pipe(
+        v.array(
+          v.object({
+            collection: v.string(),
+            q: v.string(),
+            found: v.optional(Count),
+            again: v.optional(
+              v.pipe(
+                v.boolean(),
+                v.description('It was asked for once the model had read what was found before'),
+              ),
+            ),
+          }),
+        ),
+        v.description('Searches that the model asked for. Their replies are the last ones'),
+      ),
+    ),
     sources: v.pipe(
       v.array(v.object({ collection: v.string(), document_id: v.string() })),
       v.description('What went into the prompt, best first'),

@@ -106,6 +106,7 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
     ...(asked.form && { form: asked.form }),
     // Text beside the JSON would break it.
     suggests: !asked.form && (asked.suggests ?? assistant.followups),
+    ...(assistant.retrieval === 'agentic' && { looksAgain: true as const }),
     ...(assistant.minimum_support !== undefined && {
       support: { minimum: assistant.minimum_support, below: assistant.below_support ?? ('warn' as const) },
     }),

@@ -14,15 +14,25 @@ export function repliesOf({
   passages,
 }: Pick<Turn, 'results' | 'summaries' | 'passages'>) {
   if (results) return results
-  return summaries.map(({ collection, found = 0, limit = 0, error }): SearchReply => {
+  return summaries.map(({ collection, found = 0, limit = 0, error, q: further }): SearchReply => {
     if (error) return { error: error.message, code: error.status }
     const hits = passages
-      .filter((passage) => passage.collection === collection)
+      .filter((passage) => passage.collection === collection && further === undefined)
       .map(({ id, fields }) => ({ document: { ...fields, id }, highlight: {}, highlights: [] }))
     const params = { collection_name: collection, first_q: '', per_page: limit, q: '' }
     return { result: { facet_counts: [], found, hits, request_params: params, search_cutoff: false } }
   })
 }
+
+/** The same with the question as it was asked, and with what a model asked to search for. @param question if it is known */
+export const askedReplies = (
+  turn: Pick<Turn, 'results' | 'summaries' | 'passages'>,
+  question: string | undefined,
+): SearchReply[] =>
+  repliesOf(turn).map((reply, index) => {
+    const asked = turn.summaries[index]?.q ?? question
+    return 'result' in reply && asked !== undefined ? { result: asAsked(reply.result, asked) } : reply
+  })
 
 /** Typesense's wire has the question in two places (contract 1.6 and 1.7). */
 export function asAsked(result: SearchResult, question: string): SearchResult {

@@ -136,6 +136,27 @@ const wholes: Partial<Record<Dialect, string>> = {
   unnamed: `{"message":{"role":"assistant","content":${ANSWER}},"output_text":${ANSWER},${WHOLE},"session_state":"c-1","sessionState":"c-1"}`,
 }
 
+describe('the thoughts of a turn', () => {
+  it('tell what the model asked to search for, in the mode of its search', () => {
+    const search = { collection: 'docs', found: 1, limit: 3, took: 2 }
+    const events = log(
+      { type: 'question', question: contentOf('how?') },
+      { type: 'retrieval', passages: [], searches: [search, { ...search, q: 'how wide?' }] },
+    )
+    const [line] = stream(events, writing('2024-08')).trim().split('\n')
+    const { thoughts } = JSON.parse(line!).context
+    expect(
+      thoughts.flatMap(
+        ({ description, props }: { description: string; props: { retrieval_mode?: string } | null }) =>
+          props?.retrieval_mode ? [[description, props.retrieval_mode]] : [],
+      ),
+    ).toEqual([
+      ['how?', 'hybrid'],
+      ['how wide?', 'hybrid'],
+    ])
+  })
+})
+
 describe('the bytes of a turn', () => {
   it.each(Object.entries(lines))('as lines in the dialect %s', (dialect, expected) => {
     expect(stream(TURN, writing(dialect as Dialect, SHOWN))).toBe(

@@ -6,7 +6,8 @@ import { LogEncoder, RETRY } from '../../../src/api/parley/encoder'
 import { eventData } from '../../../src/api/parley/response-schemas'
 import { COMMENT } from '../../../src/api/shared/stream'
 import { contentOf } from '../../../src/lib/parts'
-import type { TurnEvent, TurnEventBody } from '../../../src/turn/events'
+import type { SearchResult } from '../../../src/search/types'
+import type { SearchReply, TurnEvent, TurnEventBody } from '../../../src/turn/events'
 import { found, HITS, RETRIEVAL } from '../turn-events'
 
 const REPLY = {
@@ -117,6 +118,25 @@ describe('an event as bytes', () => {
     )
     expect(sources.map(({ document_id }: { document_id: string }) => document_id)).toEqual(['17', 'b.md'])
     expect(new LogEncoder().encode(place({ type: 'history', messages: [] }, 2))).toBe('')
+  })
+
+  it('names what a model asked to search for, and shows its reply with that', () => {
+    const further = { collection: 'docs', q: 'And how wide?', found: 1, again: true as const }
+    const searches = [{ collection: 'docs', found: 2 }, further]
+    const reply = (q: string): SearchReply => ({
+      result: { ...REPLY.result, request_params: { collection_name: 'docs', first_q: q, per_page: 10, q } },
+    })
+    const log = new LogEncoder()
+    log.encode(place({ type: 'question', question: contentOf('How high is it?') }, 0))
+    log.encode(place({ type: 'results', replies: [reply('as rewritten'), reply('And how wide?')] }, 1))
+    const { data } = parse(log.encode(place({ type: 'retrieval', passages: [], searches }, 1))).events[0]!
+    const told = JSON.parse(data)
+    expect(safeParse(eventData.retrieval, told).issues).toBeUndefined()
+    expect(told.further).toEqual([further])
+    expect(told.replies.map(({ result }: { result: SearchResult }) => result.request_params?.q)).toEqual([
+      'How high is it?',
+      'And how wide?',
+    ])
   })
 
   it('is read back by a parser whatever its text is', () => {

@@ -230,6 +230,14 @@ function Form({ name, body, choices, saved }: FormProps) {
         />
         Suggest what to ask next
       </label>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={draft.retrieval === 'agentic'}
+          onChange={(event) => set({ retrieval: event.currentTarget.checked ? 'agentic' : 'plain' })}
+        />
+        Let the model ask for further searches, at the price of two calls
+      </label>
       {error && <Problem error={error} />}
       <div class="page-actions">
         <button type="submit" class="button primary" disabled={busy}>

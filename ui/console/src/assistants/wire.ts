@@ -6,6 +6,7 @@ export interface AssistantBody {
   system_prompt?: string
   questions: string[]
   followups?: boolean
+  retrieval?: 'plain' | 'agentic'
   allowed_origins?: string[]
   [more: string]: unknown
 }
