@@ -237,16 +237,18 @@ program
 program
   .command('eval')
   .description('ask a set of questions and measure the answers')
-  .argument('<questions.jsonl>', 'lines with `question`, and `relevant` ids, an `answer`, or `unanswerable`')
+  .argument('<questions>', 'a file with a question a line, as text or as JSON')
   .option('--assistant <name>', `who answers (default: ${DEFAULT_NAME}, else the one named default)`)
   .option('--collection <name>', 'what is searched')
   .option('--model <id>', 'the conversation model')
+  .option('--price <model=in,out>', 'dollars a million tokens of a model', several, [])
   .option('--save <file>', 'write the outcomes down, to compare with later')
   .option('--compare <file>', 'outcomes that were saved: show both, and what changed question by question')
   .action(
     action(async ({ server, json, options }, file) => {
       const before = options.compare === undefined ? undefined : await saved(options.compare)
-      const outcomes = await evaluate(server, await readQuestions(file), options)
+      const price = pricesFrom(options.price)
+      const outcomes = await evaluate(server, await readQuestions(file), { ...options, price })
       if (options.save !== undefined) await writeFile(options.save, `${JSON.stringify(outcomes, null, 1)}\n`)
       if (json) return print({ summary: summaryOf(outcomes), outcomes })
       for (const line of before ? comparison(before, outcomes) : summaryLines(outcomes)) print(line)

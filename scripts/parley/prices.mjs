@@ -19,8 +19,13 @@ import { LANGUAGE_MODELS } from '../costs/language-models.mjs'
 
 /** @typedef {UsageRow & { model_name: string, dollars?: number }} PricedRow */
 
-/** @param {string} name of a language model @returns {Price | undefined} */
-function knownPrice(name) {
+/**
+ * @param {string} name of a language model
+ * @param {Record<string, Price>} [given] prices by model name, before those that are known
+ * @returns {Price | undefined}
+ */
+export function priceOf(name, given = {}) {
+  if (given[name]) return given[name]
   if (name.startsWith('local/')) return { in: 0, out: 0 }
   const found = Object.entries(LANGUAGE_MODELS).find(([model]) => name.endsWith(`/${model}`))
   return found?.[1]
@@ -38,7 +43,7 @@ export function priced(rows, models, given = {}) {
   let dollars = 0
   const withMoney = rows.map((row) => {
     const name = names.get(row.conversation_model_id) ?? row.conversation_model_id
-    const price = given[name] ?? given[row.conversation_model_id] ?? knownPrice(name)
+    const price = given[row.conversation_model_id] ?? priceOf(name, given)
     if (!price) {
       unpriced.add(name)
       return { ...row, model_name: name }

@@ -300,18 +300,18 @@ test('a question set is measured, saved and compared', async () => {
       .map((each) => JSON.stringify(each))
       .join('\n'),
   )
-  const { json } = await parley(
-    'eval',
-    'questions.jsonl',
-    '--assistant',
-    into,
-    '--save',
-    'run.json',
-    '--json',
-  )
-  expect(json.summary).toMatchObject({ questions: 2, errors: 0, recall_5: 1, citations_matched: 1 })
-  const compared = await parley('eval', 'questions.jsonl', '--assistant', into, '--compare', 'run.json')
-  expect(compared.out).toMatch(/recall_5 +1\.000 +1\.000/)
+  const asked = ['eval', 'questions.jsonl', '--assistant', into]
+  const { json } = await parley(...asked, '--save', 'run.json', '--json')
+  expect(json.summary).toMatchObject({ questions: 2, right: 2, failed: 0, first: 1, tokens: 0, dollars: 0 })
+  const compared = await parley(...asked, '--compare', 'run.json')
+  expect(compared.out).toMatch(/Right passage is the first +100% +100%/)
+  const plain = write('questions.txt', 'Who inherits an inn? => two sisters @ set/inn.md\nWho cooks? =>')
+  const told = await parley('eval', plain, '--assistant', into)
+  expect(told.out).toMatch(/^right +Who inherits an inn\?\n +rank 1 · 0 tokens · \d/m)
+  expect(told.out).toMatch(/^declined rightly +Who cooks\?/m)
+  // The assistant itself is asked, with its own prompt and its own ways to search.
+  const { trace } = (await parley('trace', json.outcomes[0].conversation_id, '--json')).json.turns[0]
+  expect(trace.assistant).toBe(into)
   expect((await parley('eval', write('bad.jsonl', '{"q":1}'), '--assistant', into)).err).toContain('line 1')
 })
 

@@ -13,6 +13,7 @@ import { DEFAULT_NAME } from './init.mjs'
  * @property {string} [collection]
  * @property {string} [model]
  * @property {string} [conversation]
+ * @property {boolean} [asPage] whether an assistant is asked as its pages ask it: with its prompt, and labels in the answer's text
  * @property {boolean} json
  */
 
@@ -26,8 +27,8 @@ import { DEFAULT_NAME } from './init.mjs'
  * @throws Failure
  */
 export async function ask(server, question, options, write = () => {}) {
-  const asked = await targets(server, options)
-  const response = await server.send('POST', '/conversations', {
+  const { path, asked } = await target(server, options)
+  const response = await server.send('POST', path, {
     // Repeated by `send`, it joins its turn; asked anew, it is no copy of the answer of a moment ago.
     headers: { accept: 'text/event-stream', 'idempotency-key': crypto.randomUUID() },
     body: {
@@ -36,7 +37,7 @@ export async function ask(server, question, options, write = () => {}) {
       ...(options.conversation !== undefined && { conversation_id: options.conversation }),
     },
   })
-  if (!response.ok) throw await refusal(response, 'POST /conversations')
+  if (!response.ok) throw await refusal(response, `POST ${path}`)
   /** @type {Record<string, any>} */
   const turn = { question, citations: [] }
   /** @type {Failure | undefined} */
@@ -64,12 +65,14 @@ export async function ask(server, question, options, write = () => {}) {
 }
 
 /**
- * What is asked, and who answers: an assistant's searches and model, or those that were named.
+ * What is asked: an assistant, or the searches and the model that were named in the place of its own.
  * @param {import('../server.mjs').Server} server
  * @param {AskOptions} options
  */
-async function targets(server, { assistant: named, collection, model }) {
-  if (collection !== undefined && model !== undefined) return { collections: [collection], model }
+async function target(server, { assistant: named, collection, model, asPage }) {
+  const path = '/conversations'
+  if (collection !== undefined && model !== undefined)
+    return { path, asked: { collections: [collection], model } }
   const names = named === undefined ? [DEFAULT_NAME, 'default'] : [named]
   let assistant
   for (const name of names) assistant ??= await server.find(`/assistants/${encodeURIComponent(name)}`)
@@ -79,15 +82,12 @@ async function targets(server, { assistant: named, collection, model }) {
       `There is no assistant ${names[0]}. \`${COMMAND} init --name ${names[0]}\` makes one.`,
     )
   }
+  if (asPage && collection === undefined && model === undefined)
+    return { path: `/a/${encodeURIComponent(assistant.name)}${path}`, asked: {} }
   const { collections, searches } = assistant
-  return {
-    ...(collection === undefined
-      ? searches
-        ? { searches }
-        : { collections }
-      : { collections: [collection] }),
-    model: model ?? assistant.model,
-  }
+  const found =
+    collection !== undefined ? { collections: [collection] } : searches ? { searches } : { collections }
+  return { path, asked: { ...found, model: model ?? assistant.model } }
 }
 
 /**

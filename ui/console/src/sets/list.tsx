@@ -62,8 +62,8 @@ export function SetList() {
   )
 }
 
-const EXAMPLE = `{"question": "How long was the reef filmed?", "relevant": ["guide/reef.md"], "answer": "five years"}
-{"question": "What is the capital of France?", "unanswerable": true}`
+const EXAMPLE = `How long was the reef filmed? => five years @ guide/reef.md
+What is the capital of France? =>`
 
 function NewSet({ close }: { close: () => void }) {
   const [name, setName] = useState('')
@@ -125,9 +125,9 @@ function NewSet({ close }: { close: () => void }) {
             onInput={(event) => setText(event.currentTarget.value)}
           />
           <p class="hint">
-            A line of JSON for each, as <code>parley eval</code> takes them. Paste them, drop a file here, or
-            choose one. <code>relevant</code> lists the documents that answer, <code>answer</code> is a good
-            answer, and <code>unanswerable</code> marks what should be declined.
+            One a line, as <code>parley eval</code> takes them: behind <code>=&gt;</code> the words that a
+            right answer says, or nothing where it should be declined, and behind <code>@</code> the documents
+            that answer. Lines of JSON are taken too. Paste them, drop a file here, or choose one.
           </p>
         </div>
         <div>

@@ -1,6 +1,14 @@
 /** What a run came to, question by question, alone or against an earlier one. */
 import { useState } from 'preact/hooks'
-import { comparedRuns, type Outcome, summaryOf } from '../../../../scripts/parley/eval/outcomes.mjs'
+import {
+  comparedRuns,
+  figure,
+  figureName,
+  type Outcome,
+  placeOf,
+  summaryOf,
+  verdictOf,
+} from '../../../../scripts/parley/eval/outcomes.mjs'
 import { to } from '../address'
 import { useLoaded } from '../api'
 import { described } from '../chat/settings'
@@ -11,7 +19,6 @@ import { Icon } from '../parts/icon'
 import { Page } from '../parts/page'
 import { Prose } from '../parts/prose'
 import { Empty, Shown } from '../parts/states'
-import { shownFigure } from './figures'
 import { readSet } from './store'
 
 interface RunProps {
@@ -86,9 +93,9 @@ export function RunPage({ name, id, before }: RunProps) {
           <tbody>
             {figures.map((each) => (
               <tr key={each.name}>
-                <th scope="row">{shownFigure(each.name)}</th>
-                {earlier && <td class="number-cell">{shownFigure(each.name, each.before)}</td>}
-                <td class="number-cell">{shownFigure(each.name, each.now)}</td>
+                <th scope="row">{figureName(each.name)}</th>
+                {earlier && <td class="number-cell">{figure(each.name, each.before)}</td>}
+                <td class="number-cell">{figure(each.name, each.now)}</td>
               </tr>
             ))}
           </tbody>
@@ -150,8 +157,9 @@ function Questions({ questions, compares }: { questions: Questions; compares: bo
 const NO_CITATIONS: [] = []
 
 function OutcomeView({ outcome, label }: { outcome: Outcome; label?: string }) {
-  const { answer, error, declined, unanswerable, rank, f1, cited, found } = outcome
-  const good = unanswerable ? declined : !declined
+  const { answer, error, warned, rank, tokens, dollars, ms, cited, found } = outcome
+  const verdict = verdictOf(outcome)
+  const good = ['right', 'declined rightly', 'answered'].includes(verdict)
   return (
     <div class="outcome">
       {label && <h4>{label}</h4>}
@@ -159,19 +167,17 @@ function OutcomeView({ outcome, label }: { outcome: Outcome; label?: string }) {
       {error === undefined &&
         (answer ? <Prose answer={answer} citations={NO_CITATIONS} /> : <p>No answer.</p>)}
       <p class="badges">
-        {error === undefined && (
-          <span class={good ? 'badge good' : 'badge warn'}>{declined ? 'declined' : 'answered'}</span>
-        )}
+        <span class={good ? 'badge good' : 'badge warn'}>{verdict}</span>
+        {warned && <span class="badge warn">with a warning</span>}
         {rank !== undefined && (
-          <span class={rank > 0 ? 'badge' : 'badge warn'}>
-            {rank > 0 ? `expected document at rank ${rank}` : 'expected document not found'}
-          </span>
+          <span class={rank > 0 ? 'badge' : 'badge warn'}>expected document: {placeOf(rank)}</span>
         )}
-        {f1 !== undefined && <span class="badge">F1 {f1.toFixed(2)}</span>}
       </p>
       <p class="soft">
         {cited.length > 0 ? `Cites ${cited.join(', ')}` : 'Cites nothing'} · {many(found.length, 'document')}{' '}
         found
+        {tokens !== undefined && ` · ${many(tokens, 'token')}`}
+        {dollars ? ` · ${figure('dollars', dollars)}` : ''} · {figure('ms', ms)}
       </p>
     </div>
   )

@@ -1,6 +1,6 @@
 /** A question set: its questions, a new run, and the runs so far. */
 import { useState } from 'preact/hooks'
-import { summaryOf } from '../../../../scripts/parley/eval/outcomes.mjs'
+import { figure, figureName, summaryOf } from '../../../../scripts/parley/eval/outcomes.mjs'
 import { to } from '../address'
 import { useAction, useKept, useLoaded } from '../api'
 import { loadChoices } from '../chat/choices'
@@ -9,7 +9,6 @@ import { SettingsFields } from '../chat/settings-fields'
 import { many, when } from '../parts/format'
 import { Page } from '../parts/page'
 import { Empty, Problem, Shown } from '../parts/states'
-import { shownFigure } from './figures'
 import { kept, running, runSet, stopRun } from './running'
 import { type QuestionSet, readSet } from './store'
 
@@ -48,12 +47,15 @@ const Questions = ({ of: { questions } }: { of: QuestionSet }) => (
   <section class="panel-card">
     <h2>Questions</h2>
     <ol class="set-questions">
-      {questions.map(({ question, relevant, unanswerable }, index) => (
+      {questions.map(({ question, relevant, answer = [], unanswerable }, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: a question can come twice
         <li key={index}>
           <span dir="auto">{question}</span>
           <span class="soft">
-            {unanswerable ? 'should be declined' : (relevant?.join(', ') ?? 'nothing is expected')}
+            {unanswerable
+              ? 'should be declined'
+              : [[answer].flat().join(' or '), relevant?.join(', ')].filter(Boolean).join(' · ') ||
+                'nothing is expected'}
           </span>
         </li>
       ))}
@@ -104,7 +106,7 @@ function NewRun({ set }: { set: QuestionSet }) {
 }
 
 /** The figures of a run that the list has room for. */
-const FIGURES = ['recall_5', 'citations_matched', 'f1', 'declined_unanswerable', 'errors']
+const FIGURES = ['right', 'partly', 'wrong', 'declined_rightly', 'declined_wrongly', 'first_3']
 
 function Runs({ set: { name, runs } }: { set: QuestionSet }) {
   const [picked, setPicked] = useState<string[]>([])
@@ -135,7 +137,7 @@ function Runs({ set: { name, runs } }: { set: QuestionSet }) {
               <th scope="col">Run</th>
               {FIGURES.map((each) => (
                 <th key={each} scope="col" class="number-cell">
-                  {shownFigure(each)}
+                  {figureName(each)}
                 </th>
               ))}
             </tr>
@@ -161,7 +163,7 @@ function Runs({ set: { name, runs } }: { set: QuestionSet }) {
                   </td>
                   {FIGURES.map((each) => (
                     <td key={each} class="number-cell">
-                      {shownFigure(each, figures[each])}
+                      {figure(each, figures[each])}
                     </td>
                   ))}
                 </tr>
