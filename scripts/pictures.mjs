@@ -78,7 +78,7 @@ async function screenshots() {
   const page = await tab({ viewport: { width: 1280, height: 800 } }, '/?assistant=guide')
   await page.locator('.suggestion').first().click()
   await answered(page)
-  await page.getByRole('heading', { name: 'Calls to models' }).waitFor()
+  await page.getByRole('heading', { name: 'What the model was sent' }).waitFor()
   await page.waitForTimeout(600)
   keep('console.jpg', await page.screenshot({ type: 'jpeg', quality: 80 }))
 }

@@ -127,7 +127,7 @@ export async function setStates(open) {
   shots.push(await shoot(page))
   await page.locator('.outcomes > li').nth(1).scrollIntoViewIfNeeded()
   shots.push(await shoot(page))
-  await page.getByRole('link', { name: 'How both came about' }).first().click()
+  await page.getByRole('link', { name: 'Why these answers?' }).first().click()
   await page.locator('.answer-side .waterfall').nth(1).waitFor()
   shots.push(await shoot(page))
   await page.context().close()

@@ -121,10 +121,10 @@ describe.runIf(CHROMIUM)('the pages of the console', () => {
       }
       await go(page, 'c-1', '.turn .cite')
       if (size === 'phone') {
-        await page.getByRole('button', { name: 'How it came about' }).first().click()
+        await page.getByRole('button', { name: 'Why this answer?' }).first().click()
       }
       await page.locator('.panel .waterfall').waitFor()
-      await page.getByText('The exact prompt').first().click()
+      await page.getByText('Write the answer').first().click()
       await expectSound(page, 'panel')
       if (size === 'phone') await page.getByRole('button', { name: 'Close the panel' }).click()
       await page.locator('.cite').first().click()

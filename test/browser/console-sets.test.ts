@@ -83,7 +83,7 @@ describe.runIf(CHROMIUM)('the console', () => {
       expect(exported.now.outcomes).toHaveLength(2)
       expect(exported.before.outcomes[0]).toMatchObject({ question: QUESTION, rank: 1, cited_right: true })
       expect(exported.questions[0].changes).toContain('right before, declined wrongly now')
-      await outcome.getByRole('link', { name: 'How both came about' }).click()
+      await outcome.getByRole('link', { name: 'Why these answers?' }).click()
       await page.locator('.answer-side .waterfall').nth(1).waitFor()
     })
   }

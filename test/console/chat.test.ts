@@ -16,7 +16,7 @@ import {
 import { type FakeServer, failure } from './server'
 import { address, click, enter, expectSound, go, openTab, screen, shows, texts, waitFor, within } from './tab'
 
-const PANEL = '[aria-label="How it came about"]'
+const PANEL = '[aria-label="Why this answer?"]'
 const ENDED = '.turn[aria-busy="false"]'
 
 /** A server that answers each question as the next turn of `c-1`. */
@@ -47,9 +47,9 @@ test('offers first questions, and shows the sources of an answer and how it came
     collections: ['docs'],
   })
   expect(address()).toBe('c-1')
-  await shows('Writes the answer', PANEL)
-  await shows(QUESTION, `${PANEL} .hits`)
-  await click(screen.getByText('The exact prompt'))
+  await shows('Write the answer', PANEL)
+  await shows(QUESTION, `${PANEL} .parts`)
+  await click(screen.getByText('Write the answer'))
   await shows(`<Question>${QUESTION}</Question>`, `${PANEL} pre`)
   await expectSound('panel')
   await click(document.querySelector('.cite')!)
@@ -59,7 +59,7 @@ test('offers first questions, and shows the sources of an answer and how it came
     'http://localhost:8108/document#docs/history',
   )
   // The panel is closed, and opened again for a turn.
-  const toggle = screen.getByRole('button', { name: 'How it came about' })
+  const toggle = screen.getByRole('button', { name: 'Why this answer?' })
   await click(toggle)
   await waitFor(() => expect(document.querySelector(PANEL)).toBe(null))
   await click(toggle)
@@ -74,12 +74,12 @@ test('shows what is found before there is an answer, and the whole of it after',
   await openTab(server)
   await enter(await screen.findByLabelText('Your question'), QUESTION)
   await shows('Live', PANEL)
-  await shows(QUESTION, `${PANEL} .hits`)
-  expect(texts(PANEL)[0]).not.toContain('Calls to models')
+  await shows(QUESTION, `${PANEL} .parts`)
+  expect(texts(PANEL)[0]).not.toContain('What the model was sent')
   expect(screen.queryByRole('button', { name: 'Ask' })).toBe(null)
   await expectSound('live')
   gate.resolve()
-  await shows('Writes the answer', PANEL)
+  await shows('Write the answer', PANEL)
   expect(texts(PANEL)[0]).not.toContain('Live')
 })
 
@@ -101,11 +101,45 @@ test('shows how a follow-up was rewritten, and where the time of it went', async
   })
   await openTab(server, 'c-1')
   await shows(standalone, `${PANEL} .rewritten`)
-  await shows('Rewrites the question', PANEL)
-  expect(texts(`${PANEL} .waterfall li`).join()).toMatch(/Rewrite.*Search docs.*Answer.*Altogether/)
+  await shows('Rewrite the question', PANEL)
+  expect(texts(`${PANEL} .waterfall li`).join()).toMatch(/Rewriting.*Search docs.*Generating.*Total/)
   server.on('GET /conversations/c-1/trace', { id: 'c-1', turns: [traced(1)] })
-  await click(screen.getAllByRole('button', { name: 'How it came about' })[0]!)
+  await click(screen.getAllByRole('button', { name: 'Why this answer?' })[0]!)
   await waitFor(() => expect(texts(`${PANEL} .asked-question`)).toEqual([QUESTION]))
+})
+
+test('says which documents an answer cites, which it does not, what was left out, and what it cost', async () => {
+  const hits = ['history', 'keys', 'tides'].map((id) => ({
+    id,
+    text_match: 733417557426,
+    vector_distance: 0.4,
+  }))
+  const cut = [
+    { collection: 'docs', document_id: 'keys', passages: 2, of: 5 },
+    { collection: 'docs', document_id: 'tides', passages: 0, of: 1 },
+  ]
+  const support = [{ start: 0, end: ANSWER.length, support: 'supported' }]
+  const whole = traced(1, QUESTION, { searches: [search('docs', {}, { hits, found: 40 })], cut })
+  const server = withConversation(sampleServer(), 'c-1', { traces: [{ ...whole, support }] })
+  await openTab(server, 'c-1')
+  await shows('40 documents matched; the best 3 were taken.', PANEL)
+  const panel = within(screen.getByRole('complementary', { name: 'Why this answer?' }))
+  await waitFor(() => expect(texts(`${PANEL} :is(h4, .parts li)`).slice(0, 1)).toEqual(['Cited']))
+  // The cited one is called by its title, and has its digit and the sentence that it stands behind.
+  expect(texts(`${PANEL} :is(h4, .parts li)`)).toEqual([
+    'Cited',
+    `1${QUESTION}“${ANSWER.slice(0, ANSWER.indexOf('.') + 1)}”`,
+    'Read, not cited',
+    'keys2 of 5 passages fit into the prompt',
+    'Left out: the prompt was full',
+    'tides',
+  ])
+  await panel.findByText('The documents support its sentence.')
+  expect(texts(`${PANEL} .fact-row`)).toContain('CostNothing')
+  // Numbers are behind a fold, and none of them is a raw score.
+  expect(panel.getByText('Scores and search options').closest('details')?.open).toBe(false)
+  expect(texts(`${PANEL} .scores tbody tr`)[0]).toBe(`${QUESTION}100%60%–`)
+  expect(texts(PANEL)[0]).not.toContain('733417557426')
 })
 
 test('asks an edited question in place of the old one, and for the answer once more; earlier versions can be read', async () => {

@@ -45,9 +45,9 @@ test('a question is asked once more with other settings, and what differs is tol
     results: [],
   })
   await openTab(server, 'c-1')
-  await click(await screen.findByRole('link', { name: 'Ask again beside it' }))
+  await click(await screen.findByRole('link', { name: 'Compare' }))
   await screen.findByRole('heading', { name: QUESTION, level: 1 })
-  await waitFor(() => side('first').getByText('3 hits'))
+  await waitFor(() => side('first').getByText('3 documents matched. All of them fit into the prompt.'))
   await expectSound('one answer')
   await type(await side('second').findByLabelText('Documents of a search, at most'), '1')
   server
@@ -63,7 +63,7 @@ test('a question is asked once more with other settings, and what differs is tol
     'docs/keys, docs/tides',
     '–',
   ])
-  expect(texts('tbody tr').at(-1)).toBe('Time98 ms300 ms')
+  expect(texts('.halves tbody tr').at(-1)).toBe('Time98 ms300 ms')
   expect(server.askedFor('POST /conversations').map(({ body }) => body)).toEqual([
     { question: QUESTION, model: 'docs', collections: ['docs'], per_page: 1 },
   ])
@@ -90,6 +90,6 @@ test('an answer that is gone, and one whose trace may not be read, say so', asyn
   )
   server.on('GET /collections', [collection('docs')])
   await openTab(server, '/compare?a=c-1/1&b=c-1/9')
-  await shows('your API key may not read traces', '[aria-label="The first answer"]')
+  await shows('it lacks the action conversations:trace', '[aria-label="The first answer"]')
   await shows('This answer is not kept any more.', '[aria-label="The second answer"]')
 })

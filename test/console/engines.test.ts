@@ -134,6 +134,6 @@ test('are named in the trace of an answer, with their time', async () => {
   const searches = [search('linked', {}, { engine: 'typesense', took: 45 })]
   const server = withConversation(sampleServer(), 'c-1', { traces: [traced(1, QUESTION, { searches })] })
   await openTab(server, 'c-1')
-  await shows('Typesense answered in 45 ms', '[aria-label="How it came about"]')
+  await shows('1 hit · Typesense · 45 ms', '[aria-label="Why this answer?"]')
   await expectSound('trace')
 })

@@ -190,7 +190,7 @@ test('the first run leads from files to a snippet', async () => {
   await click(screen.getByRole('button', { name: 'Ask' }))
   await shows('A turn is stored as two documents.', '.step .prose')
   expect(
-    screen.getByRole('link', { name: 'See its sources, and how it came about' }).getAttribute('href'),
+    screen.getByRole('link', { name: 'See its sources, and why it is what it is' }).getAttribute('href'),
   ).toBe('#c-1')
   await click(screen.getByRole('button', { name: 'Make a key and a snippet' }))
   await shows('assistant="dropped" key="page-key-value"', '.secret code')

@@ -165,8 +165,8 @@ describe('a turn', () => {
     })
     expect(liveSpans(insight, 500).map(({ name, from, to }) => [name, from, to])).toEqual([
       ['Search', 0, 20],
-      ['First words', 20, 90],
-      ['Writing', 90, 130],
+      ['Waiting for model', 20, 90],
+      ['Generating', 90, 130],
     ])
     expect(liveSpans({ retrieved: 20 }, 50).at(-1)).toMatchObject({ from: 20, to: 50, running: true })
   })
@@ -182,10 +182,10 @@ describe('a turn', () => {
       ],
     })
     expect(spans.map(({ name, from, to }) => [name, from, to])).toEqual([
-      ['Rewrite', 0, 38],
+      ['Rewriting', 0, 38],
       ['Search sea', 40, 50],
-      ['Answer: first words', 52, 80],
-      ['Answer: writing', 80, 112],
+      ['Waiting for model', 52, 80],
+      ['Generating', 80, 112],
     ])
   })
 })

@@ -1,4 +1,4 @@
-/** The chat: a conversation, and beside it how the answers came about. */
+/** The chat: a conversation, and beside it why its answers are what they are. */
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { Card } from '../../../widget/src/card'
 import { lex, render } from '../../../widget/src/markdown'

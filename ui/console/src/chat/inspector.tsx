@@ -1,4 +1,4 @@
-/** The panel beside the chat: how an answer came about, while it does. The whole of it is in the trace, once it ended. */
+/** The panel beside the chat: why an answer is what it is, while it is written. The whole of it is in the trace, once it ended. */
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Turn } from '../../../widget/src/session'
 import { isRunning } from '../../../widget/src/turn'
@@ -6,8 +6,8 @@ import { Refusal, read } from '../api'
 import { Icon } from '../parts/icon'
 import { Loading, Problem } from '../parts/states'
 import type { Chat } from './chat'
-import { Insights } from './insights'
 import { liveSpans, traceSpans } from './spans'
+import { Why } from './why'
 import type { TracedTurn } from './wire'
 
 interface InspectorProps {
@@ -28,9 +28,9 @@ export function Inspector({ chat, turn, close }: InspectorProps) {
       ? liveSpans(insight, now)
       : []
   return (
-    <aside class="panel" aria-label="How it came about">
+    <aside class="panel" aria-label="Why this answer?">
       <header class="panel-head">
-        <h2>How it came about</h2>
+        <h2>Why this answer?</h2>
         {running && <span class="badge live">Live</span>}
         <span class="grow" />
         <button type="button" class="tool" aria-label="Close the panel" title="Close" onClick={close}>
@@ -38,8 +38,11 @@ export function Inspector({ chat, turn, close }: InspectorProps) {
         </button>
       </header>
       <div class="panel-body">
-        <Insights
+        <Why
           question={turn.question}
+          answer={turn.answer}
+          citations={turn.citations}
+          shown={turn.sources}
           traced={trace.traced}
           insight={insight}
           spans={spans}
@@ -49,7 +52,7 @@ export function Inspector({ chat, turn, close }: InspectorProps) {
           {!told && !insight.searches && !trace.error && running && (
             <Loading lines={3} label="The turn is on its way" />
           )}
-        </Insights>
+        </Why>
         {(turn.state === 'failed' || turn.state === 'stopped') && !told && (
           <p class="hint">There is no trace of this turn: it ended before there was anything to keep.</p>
         )}

@@ -11,11 +11,14 @@ export interface Span {
   running?: boolean
 }
 
+const WAITING = 'Waiting for model'
+const WRITING = 'Generating'
+
+/** Calls besides the one that writes the answer. */
 const PURPOSES: Record<string, string> = {
-  answer: 'Answer',
-  standalone: 'Rewrite',
-  followups: 'Suggestions',
-  guardrail: 'Check',
+  standalone: 'Rewriting',
+  followups: 'Suggesting',
+  guardrail: 'Checking',
 }
 
 /** The spans of a turn that has ended, in the order in which they began. */
@@ -30,13 +33,13 @@ export function traceSpans({ searches, calls }: TurnTrace): Span[] {
       }),
     ),
     ...calls.flatMap(({ purpose, started, first_token: first, took }): Span[] => {
-      const name = PURPOSES[purpose] ?? purpose
       const end = started + took
-      if (first === undefined || first <= started) return [{ name, kind: 'model', from: started, to: end }]
-      const firstAt = Math.min(end, first)
+      const other = PURPOSES[purpose]
+      if (other !== undefined) return [{ name: other, kind: 'model', from: started, to: end }]
+      const firstAt = Math.min(end, Math.max(started, first ?? started))
       return [
-        { name: `${name}: first words`, kind: 'model', from: started, to: firstAt },
-        { name: `${name}: writing`, kind: 'words', from: firstAt, to: end },
+        ...(firstAt > started ? [{ name: WAITING, kind: 'model', from: started, to: firstAt } as const] : []),
+        { name: WRITING, kind: 'words', from: firstAt, to: end },
       ]
     }),
   ]
@@ -48,9 +51,9 @@ export function liveSpans({ retrieved, firstWords, ended }: Insight, now: number
   const end = ended ?? now
   const spans: Span[] = [{ name: 'Search', kind: 'search', from: 0, to: retrieved ?? end }]
   if (retrieved !== undefined) {
-    spans.push({ name: 'First words', kind: 'model', from: retrieved, to: firstWords ?? end })
+    spans.push({ name: WAITING, kind: 'model', from: retrieved, to: firstWords ?? end })
   }
-  if (firstWords !== undefined) spans.push({ name: 'Writing', kind: 'words', from: firstWords, to: end })
+  if (firstWords !== undefined) spans.push({ name: WRITING, kind: 'words', from: firstWords, to: end })
   const last = spans.at(-1)
   if (last && ended === undefined) last.running = true
   return spans

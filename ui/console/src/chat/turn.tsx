@@ -52,12 +52,12 @@ export function TurnItem({ turn, host, chat, inspected, inspect }: TurnProps) {
           title="The searches, the prompt and the times behind this answer"
         >
           <Icon name="inspect" />
-          How it came about
+          Why this answer?
         </button>
         {turn.state === 'done' && turn.number !== undefined && chat.id !== undefined && (
           <a class="inspect" href={to(['compare'], { a: `${chat.id}/${turn.number}` })}>
             <Icon name="compare" />
-            Ask again beside it
+            Compare
           </a>
         )}
         {usage && turn.state === 'done' && (

@@ -25,7 +25,7 @@ export function Waterfall({ spans }: { spans: Span[] }) {
         </li>
       ))}
       <li class="span-whole">
-        <span class="span-name">Altogether</span>
+        <span class="span-name">Total</span>
         <span />
         <span class="span-time">{duration(whole)}</span>
       </li>

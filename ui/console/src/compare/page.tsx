@@ -1,12 +1,12 @@
-/** The same question asked with other settings: both answers, and how each came about, side by side. */
+/** The same question asked with other settings: both answers, and why each is what it is, side by side. */
 import { useState } from 'preact/hooks'
 import { go, NEW, place, to, toConversation } from '../address'
 import { send, useAction, useLoaded } from '../api'
 import { loadChoices } from '../chat/choices'
-import { Insights } from '../chat/insights'
 import { type ChatSettings, requestOf, settings } from '../chat/settings'
 import { SettingsFields } from '../chat/settings-fields'
 import { traceSpans } from '../chat/spans'
+import { Why } from '../chat/why'
 import { count, duration } from '../parts/format'
 import { Page } from '../parts/page'
 import { Prose } from '../parts/prose'
@@ -23,7 +23,7 @@ export default function Compare() {
     return (
       <Page title="Two answers">
         <Empty icon="compare" title="No answer is chosen">
-          <p>Ask a question, press “Ask again beside it” below its answer, and change a setting.</p>
+          <p>Ask a question, press “Compare” below its answer, and change a setting.</p>
           <a class="button primary" href={NEW}>
             Ask a question
           </a>
@@ -67,17 +67,19 @@ function Answer({ side: { turn, traced } }: { side: Side }) {
   return (
     <>
       <Prose answer={turn.answer} citations={turn.citations} />
-      <div class="insights">
+      <div class="why">
         {traced ? (
-          <Insights
+          <Why
             question={turn.question}
+            answer={turn.answer}
+            citations={turn.citations}
             traced={traced}
             insight={{}}
             spans={traceSpans(traced.trace)}
             finished
           />
         ) : (
-          <p class="hint">How it came about is not shown: your API key may not read traces.</p>
+          <p class="hint">Your API key may not see why: it lacks the action conversations:trace.</p>
         )}
       </div>
     </>

@@ -10,6 +10,7 @@ import { Icon } from '../parts/icon'
 import { Page } from '../parts/page'
 import { Prose } from '../parts/prose'
 import { Shown } from '../parts/states'
+import { Doubted } from './doubted'
 import { asMarkdown, failedTurns, isUnanswered, type RecordedTurn, readConversation } from './record'
 import { Said } from './said'
 
@@ -141,28 +142,3 @@ function Turn({ turn }: { turn: RecordedTurn }) {
     </article>
   )
 }
-
-/** The sentences of an answer that the documents do not support. */
-function Doubted({ answer, support = [] }: Pick<RecordedTurn, 'answer' | 'support'>) {
-  const doubted = support.filter((sentence) => sentence.support !== 'supported')
-  if (doubted.length === 0) return null
-  return (
-    <details class="doubted">
-      <summary>
-        The documents do not support {doubted.length} of {many(support.length, 'sentence')}
-      </summary>
-      <ul class="faults">
-        {doubted.map(({ start, end, support: found, missing }) => (
-          <li key={start}>
-            <span dir="auto">{answer.slice(start, end)}</span>
-            <span class="soft">
-              {missing ? `Not in the documents: ${missing.join(', ')}` : OUTCOMES[found]}
-            </span>
-          </li>
-        ))}
-      </ul>
-    </details>
-  )
-}
-
-const OUTCOMES = { supported: '', partly: 'Supported in part', not_found: 'Not found in the documents' }

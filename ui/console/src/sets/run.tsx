@@ -186,13 +186,13 @@ function OutcomeView({ outcome, label }: { outcome: Outcome; label?: string }) {
 const addressIn = ({ conversation_id: conversation, turn }: Outcome): string | undefined =>
   conversation === undefined || turn === undefined ? undefined : addressOf({ conversation, turn })
 
-/** How an answer came about, or how both did. */
+/** Why an answer is what it is, or why both are. */
 function Links({ before, now }: { before: Outcome | undefined; now: Outcome }) {
   const [first, second] = [before && addressIn(before), addressIn(now)].filter((each) => each !== undefined)
   if (first === undefined) return null
   return (
     <a class="more" href={to(['compare'], { a: first, b: second })}>
-      {second === undefined ? 'How it came about' : 'How both came about'}
+      {second === undefined ? 'Why this answer?' : 'Why these answers?'}
     </a>
   )
 }

@@ -204,7 +204,7 @@ function Try({ assistant, answered }: { assistant: string; answered: () => void 
         <div role="status">
           <Prose answer={answer.answer} citations={answer.citations} />
           <p class="hint">
-            <a href={toConversation(answer.conversation_id)}>See its sources, and how it came about</a>
+            <a href={toConversation(answer.conversation_id)}>See its sources, and why it is what it is</a>
           </p>
         </div>
       )}

@@ -1,0 +1,376 @@
+/** Why an answer is what it is: what was searched, the part of each document in it, model, time and cost, and the prompt. */
+import type { ComponentChildren } from 'preact'
+import { priceOf } from '../../../../scripts/parley/prices.mjs'
+import type { Citation } from '../../../widget/src/wire'
+import { pageOf } from '../address'
+import { Doubted } from '../conversations/doubted'
+import { Copy } from '../parts/copy'
+import { engineName } from '../parts/engine-name'
+import { count, duration, many, money } from '../parts/format'
+import { Raw } from '../parts/raw'
+import type { Insight } from './insight'
+import { type Passage, passagesOf } from './passages'
+import type { Span } from './spans'
+import { refOf, useTitles } from './titles'
+import { Waterfall } from './waterfall'
+import type { CallTrace, Hit, PromptSource, SearchTrace, TracedTurn } from './wire'
+
+interface WhyProps {
+  question: string
+  answer: string
+  citations: readonly Citation[]
+  /** the digits and titles by which the page shows sources */
+  shown?: readonly { collection: string; documentId: string; number: number; title: string }[]
+  /** the whole, once the turn has ended */
+  traced: TracedTurn | undefined
+  /** what was learnt while it ran */
+  insight: Insight
+  spans: Span[]
+  /** whether its answer is whole */
+  finished: boolean
+  /** what is to be said before what was found */
+  children?: ComponentChildren
+}
+
+/** A search as its trace has it, or as it was seen while the turn ran. */
+type Search = Partial<Omit<SearchTrace, 'hits' | 'error'>> & {
+  hits?: (Hit & { title?: string })[]
+  fault?: string
+}
+
+export function Why({
+  question,
+  answer,
+  citations,
+  shown = [],
+  traced,
+  insight,
+  spans,
+  finished,
+  children,
+}: WhyProps) {
+  const told = traced?.trace
+  const searches: Search[] =
+    told?.searches.map(({ error, ...search }) => ({ ...search, ...(error && { fault: error.message }) })) ??
+    insight.searches?.map(({ error, ...search }) => ({ ...search, ...(error && { fault: error }) })) ??
+    []
+  const passages = passagesOf({
+    searches,
+    ...(insight.sources && { sources: insight.sources }),
+    cut: told?.cut ?? insight.cut ?? [],
+    answer,
+    citations,
+  })
+  const digits = new Map(
+    shown.map((each) => [refOf({ collection: each.collection, document_id: each.documentId }), each]),
+  )
+  const read = useTitles(passages.filter((each) => each.title === undefined && !digits.has(refOf(each))))
+  const called = (ref: Passage) => digits.get(refOf(ref))?.title ?? ref.title ?? read(ref)
+  const titles = new Map(passages.map((each) => [refOf(each), called(each)]))
+  const known = told !== undefined || insight.searches !== undefined
+  return (
+    <>
+      <Question question={question} standalone={told?.standalone ?? insight.standalone} />
+      {children}
+      {known && (
+        <section>
+          <h3>What the answer is based on</h3>
+          {searches.map(
+            ({ fault, engine, collection = '' }) =>
+              fault && (
+                <p key={fault} class="bad">
+                  {engine ? `${engineName(engine)} failed: ` : `The search in ${collection} failed: `}
+                  {fault}
+                </p>
+              ),
+          )}
+          <p class="hint">{summaryOf(searches, passages, finished)}</p>
+          {PARTS.map(({ part, title }) => (
+            <Passages
+              key={part}
+              title={part === 'read' && !finished ? 'Given to the model' : title}
+              passages={passages.filter((each) => each.part === part)}
+              called={called}
+              digit={(ref) => digits.get(refOf(ref))?.number}
+            />
+          ))}
+          {traced && <Supported answer={answer} traced={traced} />}
+        </section>
+      )}
+      {spans.length > 0 && (
+        <section>
+          <h3>{told ? 'Model, time and cost' : 'Time'}</h3>
+          {told && traced && finished && <Facts traced={traced} />}
+          {told?.calls.flatMap(({ failed = [], error }) =>
+            [
+              ...failed.map((each) => `${each.model} failed before: ${each.error}`),
+              ...(error ? [error] : []),
+            ].map((line) => (
+              <p key={line} class="bad">
+                {line}
+              </p>
+            )),
+          )}
+          <Waterfall spans={spans} />
+        </section>
+      )}
+      {told && (
+        <section>
+          <h3>What the model was sent</h3>
+          {told.calls.length === 0 && (
+            <p class="hint">
+              {told.copy_of === undefined
+                ? 'No model was called.'
+                : 'Nothing: the same question was asked a moment before, and its answer was used again.'}
+            </p>
+          )}
+          {told.calls.map((call, index) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: calls of a turn keep their order
+            <Call key={index} call={call} />
+          ))}
+          {told.shortened && <p class="hint">This record was too long to be kept whole: texts end early.</p>}
+        </section>
+      )}
+      {searches.length > 0 && (
+        <details>
+          <summary>Scores and search options</summary>
+          {searches.map((search, index) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: searches of a turn keep their order
+            <Numbers key={index} search={search} titles={titles} />
+          ))}
+        </details>
+      )}
+    </>
+  )
+}
+
+function Question({ question, standalone }: { question: string; standalone: string | undefined }) {
+  const rewritten = standalone !== undefined && standalone !== question
+  return (
+    <section>
+      <h3>Question</h3>
+      <p class="asked-question" dir="auto">
+        {question}
+      </p>
+      <p class="hint">
+        {rewritten
+          ? 'With what was said before, it was rewritten and searched as:'
+          : 'Searched with the original question.'}
+      </p>
+      {rewritten && (
+        <p class="asked-question rewritten" dir="auto">
+          {standalone}
+        </p>
+      )}
+    </section>
+  )
+}
+
+const PARTS = [
+  { part: 'cited', title: 'Cited' },
+  { part: 'read', title: 'Read, not cited' },
+  { part: 'left', title: 'Left out: the prompt was full' },
+] as const
+
+/** What was found, and what became of it, in a sentence or two. */
+function summaryOf(searches: readonly Search[], passages: readonly Passage[], finished: boolean): string {
+  const found = searches.reduce((sum, search) => sum + (search.found ?? 0), 0)
+  if (passages.length === 0) return 'No document matched the question.'
+  const matched =
+    found > passages.length
+      ? `${many(found, 'document')} matched; the best ${count(passages.length)} were taken.`
+      : `${many(passages.length, 'document')} matched.`
+  if (passages.every(({ cut }) => cut === undefined)) return `${matched} All of them fit into the prompt.`
+  const { length: left } = passages.filter(({ part }) => part === 'left')
+  return left > 0 || !finished ? matched : `${matched} Some were shortened to fit into the prompt.`
+}
+
+interface PassagesProps {
+  title: string
+  passages: readonly Passage[]
+  called: (ref: Passage) => string
+  digit: (ref: PromptSource) => number | undefined
+}
+
+function Passages({ title, passages, called, digit }: PassagesProps) {
+  if (passages.length === 0) return null
+  return (
+    <>
+      <h4>{title}</h4>
+      <ul class="parts">
+        {passages.map((each) => {
+          const { cut, says } = each
+          const number = digit(each)
+          return (
+            <li key={refOf(each)}>
+              {number !== undefined && <span class="number">{number}</span>}
+              <a href={pageOf(refOf(each))} dir="auto">
+                {called(each)}
+              </a>
+              {says.map((text) => (
+                <span key={text} class="part-says" dir="auto">
+                  “{text}”
+                </span>
+              ))}
+              {cut && cut.passages > 0 && (
+                <span class="part-cut">
+                  {cut.passages} of {cut.of} passages fit into the prompt
+                </span>
+              )}
+            </li>
+          )
+        })}
+      </ul>
+    </>
+  )
+}
+
+function Supported({ answer, traced: { support = [] } }: { answer: string; traced: TracedTurn }) {
+  if (support.length === 0) return null
+  if (support.some((sentence) => sentence.support !== 'supported'))
+    return <Doubted answer={answer} support={support} />
+  return (
+    <p class="hint">
+      The documents support {support.length === 1 ? 'its sentence' : `all ${support.length} sentences`}.
+    </p>
+  )
+}
+
+const ENDINGS: Record<string, string> = {
+  stop: 'Complete',
+  length: 'Cut off at the limit for the length of answers',
+  content_filter: 'Stopped by the filter of the provider',
+}
+
+function Facts({ traced: { trace, usage, timings, finish_reason: ended } }: { traced: TracedTurn }) {
+  const { input_tokens: read = 0, output_tokens: written = 0 } = usage
+  const about = usage.estimated ? 'about ' : ''
+  const facts: [string, string | undefined][] = [
+    ['Assistant', trace.assistant],
+    ['Model', usage.model],
+    ['Time', timings.finished === undefined ? undefined : duration(timings.finished)],
+    ['Tokens', read + written > 0 ? `${about}${count(read)} read, ${count(written)} written` : undefined],
+    ['Cost', costOf(trace.calls)],
+    ['Answer', ENDINGS[ended] ?? ended],
+  ]
+  return (
+    <dl class="facts">
+      {facts.map(
+        ([name, value]) =>
+          value && (
+            <div key={name} class="fact-row">
+              <dt>{name}</dt>
+              <dd>{value}</dd>
+            </div>
+          ),
+      )}
+    </dl>
+  )
+}
+
+/** What the calls of a turn cost, its failed attempts among them. */
+function costOf(calls: readonly CallTrace[]): string {
+  const paid = calls.flatMap(({ failed = [], ...call }) => [call, ...failed])
+  const dollars = paid.map(({ model, input_tokens: read = 0, output_tokens: written = 0 }) => {
+    const price = priceOf(model)
+    return read + written === 0 ? 0 : price && (read * price.in + written * price.out) / 1e6
+  })
+  if (dollars.some((each) => each === undefined)) return 'The price of this model is not known here'
+  const sum = dollars.reduce<number>((total, each) => total + (each ?? 0), 0)
+  return sum === 0 ? 'Nothing' : money(sum)
+}
+
+const PURPOSES: Record<string, string> = {
+  answer: 'Write the answer',
+  standalone: 'Rewrite the question',
+  followups: 'Suggest questions',
+  guardrail: 'Check for instructions',
+}
+
+function Call({ call: { purpose, model, prompt, text, took } }: { call: CallTrace }) {
+  return (
+    <details class="block">
+      <summary>
+        {PURPOSES[purpose] ?? purpose}
+        <span class="soft">
+          {' '}
+          · {model} · {duration(took)}
+        </span>
+      </summary>
+      {prompt.map(({ role, content }, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: messages of a prompt keep their order
+        <Message key={index} name={role} text={content} />
+      ))}
+      {text && <Message name="reply" text={text} />}
+    </details>
+  )
+}
+
+const Message = ({ name, text }: { name: string; text: string }) => (
+  <div class="message">
+    <div class="message-head">
+      <span>{name}</span>
+      <Copy text={text} label={`Copy: ${name}`} />
+    </div>
+    <Raw text={text} label={name} />
+  </div>
+)
+
+/** What a search was asked, and how it scored what it found. */
+function Numbers({ search, titles }: { search: Search; titles: ReadonlyMap<string, string> }) {
+  const { collection = '', engine, found = 0, took, hits = [], params = {} } = search
+  const words = Math.max(1, ...hits.map(({ text_match = 0 }) => text_match))
+  return (
+    <div class="block">
+      <div class="block-head">
+        <strong>{collection || 'Search'}</strong>
+        <span class="soft">
+          {[many(found, 'hit'), engine && engineName(engine), took !== undefined && duration(took)]
+            .filter(Boolean)
+            .join(' · ')}
+        </span>
+      </div>
+      {hits.length > 0 && (
+        <table class="scores">
+          <thead>
+            <tr>
+              <th scope="col">Document</th>
+              <th scope="col" title="Words in common with the question, as a share of the best hit">
+                Keywords
+              </th>
+              <th scope="col" title="Likeness in meaning: 100% is the same">
+                Meaning
+              </th>
+              <th scope="col" title="What the order goes by: keywords and meaning together">
+                Score
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {hits.map(({ id = '', text_match: match, vector_distance: distance, score }, index) => (
+              // biome-ignore lint/suspicious/noArrayIndexKey: an id can be missing, and ranks are unique
+              <tr key={index}>
+                <th scope="row" dir="auto">
+                  {titles.get(refOf({ collection, document_id: id })) ?? id}
+                </th>
+                <td>{match ? percent(match / words) : '–'}</td>
+                <td>{distance === undefined ? '–' : percent(Math.max(0, 1 - distance))}</td>
+                <td>{score === undefined ? '–' : score.toFixed(2)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      <dl class="facts">
+        {Object.entries(params).map(([name, value]) => (
+          <div key={name} class="fact">
+            <dt>{name}</dt>
+            <dd>{typeof value === 'string' ? value : JSON.stringify(value)}</dd>
+          </div>
+        ))}
+      </dl>
+    </div>
+  )
+}
+
+const percent = (share: number): string => `${Math.round(share * 100)}%`
