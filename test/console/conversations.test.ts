@@ -138,7 +138,7 @@ test('one is read, exported with what was said of it, and deleted', async () => 
   }).on('DELETE /conversations/c-1', { id: 'c-1' })
   await openTab(server, '/conversations/read/c-1')
   await shows('A turn is stored as two documents.', '.read-turn')
-  expect(texts('.read-sources a')).toEqual(['docs/history'])
+  await shows(QUESTION, '.read-sources a')
   await shows('And without a field?', '.faults')
   expect(texts('.faults .bad')).toEqual(['Could not find a field named `nothing`.'])
   const said = screen.getByRole('list', { name: 'Feedback' })

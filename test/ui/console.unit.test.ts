@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { priced } from '../../scripts/parley/prices.mjs'
 import { type Insight, learn } from '../../ui/console/src/chat/insight'
 import { liveSpans, traceSpans } from '../../ui/console/src/chat/spans'
-import { excerpt, plain } from '../../ui/console/src/collections/excerpt'
+import { excerpt } from '../../ui/console/src/collections/excerpt'
 import {
   budgetsOf,
   byDay,
@@ -15,6 +15,7 @@ import {
   total,
   type UsageRow,
 } from '../../ui/console/src/usage/sums'
+import { plain } from '../../ui/widget/src/plain'
 
 const row = fc.record<UsageRow>({
   day: fc.constantFrom('2026-02-27', '2026-02-28', '2026-03-01'),
@@ -201,6 +202,10 @@ describe('an excerpt of a document', () => {
   })
 
   test('keeps what is no Markdown, whatever it is', () => {
+    expect(plain('| a | b |\n| :-- | --- |\n| `x` | *two* |')).toBe('a · b x · two')
+    expect(plain('Call `__init__` of gnuplot*line1Color: `2 * 3 * 4`')).toBe(
+      'Call __init__ of gnuplot*line1Color: 2 * 3 * 4',
+    )
     expect(plain('a * b < c, snake_case and 2 > 1 [note]')).toBe('a * b < c, snake_case and 2 > 1 [note]')
     fc.assert(fc.property(fc.string(), (text) => plain(text).length <= text.length))
     // A line that begins with three colons is a mark of some site generators.

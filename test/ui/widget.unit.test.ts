@@ -115,6 +115,25 @@ describe('citations', () => {
       marked: 'Keys expire after a day.',
       after: '',
     })
+    // Marks of Markdown are left out, words are whole, and a full stop within a name ends nothing.
+    const code = 'Pin `node@24.1.0` in **package.json**, or e.g. in `.nvmrc`, before a build.'
+    const { before, marked, after } = passageOf(
+      source(1, 'pins', `Intro of many words that come first here. ${code} ${'Otherwise '.repeat(40)}`),
+      undefined,
+      'Pin the version before you build, in package.json.',
+    )
+    expect(marked).toBe('Pin node@24.1.0 in package.json, or e.g. in .nvmrc, before a build.')
+    expect([before, after.endsWith('Otherwise …')]).toEqual([
+      'Intro of many words that come first here. ',
+      true,
+    ])
+    // A sentence that shares one word with the question is not what it means, and a heading is not a passage.
+    const page = source(1, 'page', '## Waits\n\nAfter a long wait, the train came at last to the platform.')
+    expect(passageOf(page, undefined, 'How long is history kept?')).toEqual({
+      before: '',
+      marked: 'Waits After a long wait, the train came at last to the platform.',
+      after: '',
+    })
     expect(passageOf(source(1, 'none'), undefined, 'x')).toEqual({ before: '', marked: '', after: '' })
   })
 })

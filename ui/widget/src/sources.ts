@@ -1,4 +1,5 @@
 /** The documents that an answer stands on, and the places in it that cite them: pure. */
+import { plain } from './plain'
 import type { Citation, Front } from './wire'
 
 export interface Source {
@@ -174,53 +175,71 @@ export interface Passage {
 
 /** characters of the same paragraph, on each side */
 const CONTEXT = 160
+/** characters of a paragraph that is not read alone */
+const FEW = 40
+/** characters of a text that begins a card where no sentence of it is meant */
+const BEGINNING = 300
 
 /**
- * What of a source a citation stands on.
+ * What of a source a citation stands on, as plain text.
  * @param quote the sentence that the server named, if it did
  * @param sentence what the answer says there
  */
 export function passageOf(source: Source, quote: string | undefined, sentence: string): Passage {
-  const { texts } = source
-  const quoted = quote === undefined ? undefined : texts.find((text) => text.includes(quote))
-  const marked = (quoted === undefined ? undefined : quote) || likest(texts.join('\n'), quote ?? sentence)
-  // What is around a sentence is of the same field: others may be names and dates.
-  const whole = quoted ?? texts.find((text) => text.includes(marked)) ?? ''
-  if (marked === '' || whole === '') return { before: '', marked: quote ?? '', after: '' }
+  // What is around a sentence is of its paragraph: other fields may be names and dates.
+  const paragraphs = source.texts.flatMap(paragraphsOf)
+  const named = plain(quote ?? '')
+  const quoted = named === '' ? undefined : paragraphs.find((text) => text.includes(named))
+  const marked = quoted === undefined ? likest(paragraphs, named || plain(sentence)) : named
+  const whole = quoted ?? paragraphs.find((text) => text.includes(marked))
+  if (marked === '' || whole === undefined) {
+    return { before: '', marked: named || cutAt(paragraphs[0] ?? '', BEGINNING), after: '' }
+  }
   const at = whole.indexOf(marked)
   const end = at + marked.length
-  const begins = whole.lastIndexOf('\n\n', at) + 1
-  const ends = whole.indexOf('\n\n', end) < 0 ? whole.length : whole.indexOf('\n\n', end)
-  const from = Math.max(begins, at - CONTEXT)
-  const to = Math.min(ends, end + CONTEXT)
-  return {
-    before:
-      (from > begins ? '… ' : '') +
-      whole.slice(from === begins ? from : whole.indexOf(' ', from) + 1 || from, at).trimStart(),
-    marked,
-    after: whole.slice(end, to).trimEnd() + (to < ends ? ' …' : ''),
-  }
+  const after = cutAt(whole.slice(end), CONTEXT)
+  const from = at > CONTEXT ? whole.indexOf(' ', at - CONTEXT) + 1 || at - CONTEXT : 0
+  return { before: (from > 0 && from <= at ? '… ' : '') + whole.slice(Math.min(from, at), at), marked, after }
 }
 
-/** The sentence of a text that shares most words with another one. */
-function likest(whole: string, sentence: string): string {
-  const words = (of: string) => new Set(of.toLowerCase().match(/[\p{L}\p{N}]{3,}/gu))
+/** The paragraphs of a text. One of a few words says nothing without the next. */
+function paragraphsOf(text: string): string[] {
+  const paragraphs: string[] = []
+  for (const part of text
+    .split(/\n\s*\n/)
+    .map(plain)
+    .filter(Boolean)) {
+    const last = paragraphs.at(-1)
+    if (last !== undefined && last.length < FEW) paragraphs[paragraphs.length - 1] = `${last} ${part}`
+    else paragraphs.push(part)
+  }
+  return paragraphs
+}
+
+/** The beginning of a text, up to the end of a word. */
+function cutAt(text: string, length: number): string {
+  if (text.length <= length) return text
+  const space = text.lastIndexOf(' ', length)
+  return `${text.slice(0, space > 0 ? space : length)} …`
+}
+
+/** A full stop that ends a sentence: no part of a number, an address or a version. */
+const STOPS = /(?<=[.!?]["”’)]?)\s+(?=[\p{Lu}\p{Lo}\p{N}"“(])|(?<=[。！？])/u
+/** Words that two sentences must share, so that one is meant by the other. */
+const FEWEST_SHARED = 2
+
+/** The sentence that shares most words with another one; '' where none shares enough. */
+function likest(paragraphs: readonly string[], sentence: string): string {
+  const words = (of: string) => new Set(of.toLowerCase().match(/[\p{L}\p{N}]{4,}/gu))
   const wanted = words(sentence)
   let best = ''
-  let most = 0
-  for (const candidate of whole.match(/[^\n.!?。！？]+[.!?。！？]*/g) ?? []) {
+  let most = Math.min(FEWEST_SHARED, wanted.size) - 1
+  for (const candidate of paragraphs.flatMap((text) => text.split(STOPS))) {
     const shared = [...words(candidate)].filter((word) => wanted.has(word)).length
-    if (shared > most) {
+    if (shared > Math.max(0, most)) {
       most = shared
       best = candidate.trim()
     }
   }
-  return (
-    best ||
-    (whole
-      .split('\n')
-      .find((line) => line.trim() !== '')
-      ?.slice(0, 300) ??
-      '')
-  )
+  return best
 }

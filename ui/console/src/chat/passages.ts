@@ -1,6 +1,6 @@
 /** What each document that a turn found has to do with its answer: pure. */
+import { plain } from '../../../widget/src/plain'
 import type { Citation } from '../../../widget/src/wire'
-import { plain } from '../collections/excerpt'
 import { refOf } from './titles'
 import type { Cut, Hit, PromptSource } from './wire'
 

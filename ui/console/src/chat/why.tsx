@@ -64,15 +64,20 @@ export function Why({
   const digits = new Map(
     shown.map((each) => [refOf({ collection: each.collection, document_id: each.documentId }), each]),
   )
-  const read = useTitles(passages.filter((each) => each.title === undefined && !digits.has(refOf(each))))
-  const called = (ref: Passage) => digits.get(refOf(ref))?.title ?? ref.title ?? read(ref)
+  // A source of which only the citation is known is called by its id.
+  const known = (ref: Passage) => {
+    const title = digits.get(refOf(ref))?.title ?? ref.title
+    return title === ref.document_id ? undefined : title
+  }
+  const read = useTitles(passages.filter((each) => known(each) === undefined))
+  const called = (ref: Passage) => known(ref) ?? read(ref)
   const titles = new Map(passages.map((each) => [refOf(each), called(each)]))
-  const known = told !== undefined || insight.searches !== undefined
+  const searched = told !== undefined || insight.searches !== undefined
   return (
     <>
       <Question question={question} standalone={told?.standalone ?? insight.standalone} />
       {children}
-      {known && (
+      {searched && (
         <section>
           <h3>What the answer is based on</h3>
           {searches.map(
@@ -166,6 +171,9 @@ function Question({ question, standalone }: { question: string; standalone: stri
   )
 }
 
+/** How many of the sentences that cite a document are shown. */
+const MOST_SAID = 3
+
 const PARTS = [
   { part: 'cited', title: 'Cited' },
   { part: 'read', title: 'Read, not cited' },
@@ -207,11 +215,14 @@ function Passages({ title, passages, called, digit }: PassagesProps) {
               <a href={pageOf(refOf(each))} dir="auto">
                 {called(each)}
               </a>
-              {says.map((text) => (
+              {says.slice(0, MOST_SAID).map((text) => (
                 <span key={text} class="part-says" dir="auto">
                   “{text}”
                 </span>
               ))}
+              {says.length > MOST_SAID && (
+                <span class="part-says">and {many(says.length - MOST_SAID, 'sentence')} more</span>
+              )}
               {cut && cut.passages > 0 && (
                 <span class="part-cut">
                   {cut.passages} of {cut.of} passages fit into the prompt

@@ -1,18 +1,9 @@
 /** A few words of a document, to read and not to copy: pure. */
+import { plain } from '../../../widget/src/plain'
 
 type Doc = Record<string, unknown>
 
 const LONGEST = 220
-
-/** Markdown without its marks, on one line. What looks like no mark stays as it is. */
-export const plain = (text: string): string =>
-  text
-    .replace(/<!--.*?-->|<\/?(?:script|style)[^>]*>/gs, ' ')
-    .replace(/!?\[([^\]\n]*)\]\([^)\n]*\)/g, '$1')
-    .replace(/^\s{0,3}(?:#{1,6}\s+|>\s?|```.*$|:::.*$)/gm, '')
-    .replace(/```\w*|(\*\*|__|`)(?=\S)|(?<=\S)(\*\*|__|`)/g, '')
-    .replace(/\s+/g, ' ')
-    .trim()
 
 /** The beginning of the longest text of a document. */
 export function excerpt(document: Doc): string {

@@ -1,7 +1,9 @@
 /** A hit of a search, and why it stands where it stands. */
+
+import { plain } from '../../../widget/src/plain'
 import { titleOf } from '../chat/insight'
 import { many } from '../parts/format'
-import { excerpt, plain } from './excerpt'
+import { excerpt } from './excerpt'
 import type { Doc, Hit } from './wire'
 
 interface ResultProps {

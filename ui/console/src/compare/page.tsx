@@ -1,17 +1,29 @@
 /** The same question asked with other settings: both answers, and why each is what it is, side by side. */
 import { useState } from 'preact/hooks'
+import { sourcesCited } from '../../../widget/src/sources'
 import { go, NEW, place, to, toConversation } from '../address'
 import { send, useAction, useLoaded } from '../api'
 import { loadChoices } from '../chat/choices'
+import { citedIn } from '../chat/cited'
 import { type ChatSettings, requestOf, settings } from '../chat/settings'
 import { SettingsFields } from '../chat/settings-fields'
 import { traceSpans } from '../chat/spans'
+import { useTitles } from '../chat/titles'
 import { Why } from '../chat/why'
 import { count, duration } from '../parts/format'
 import { Page } from '../parts/page'
 import { Prose } from '../parts/prose'
 import { Empty, Problem, Shown } from '../parts/states'
-import { addressOf, alone, differences, parseAddress, readSide, type Side, type TurnAddress } from './side'
+import {
+  addressOf,
+  alone,
+  differences,
+  foundBy,
+  parseAddress,
+  readSide,
+  type Side,
+  type TurnAddress,
+} from './side'
 
 export default function Compare() {
   const { query } = place.value
@@ -19,6 +31,8 @@ export default function Compare() {
   const b = parseAddress(query.get('b'))
   const left = useSide(a)
   const right = useSide(b)
+  const sides = [left.data, right.data].filter((side) => side !== undefined)
+  const title = useTitles(sides.flatMap((side) => [...foundBy(side), ...citedIn(side.turn.citations)]))
   if (!a) {
     return (
       <Page title="Two answers">
@@ -31,7 +45,8 @@ export default function Compare() {
       </Page>
     )
   }
-  const changed = left.data && right.data ? differences(left.data, right.data, { count, duration }) : []
+  const changed =
+    left.data && right.data ? differences(left.data, right.data, { count, duration, title }) : []
   return (
     <Page
       title={left.data ? alone(left.data) : 'Two answers'}
@@ -73,6 +88,7 @@ function Answer({ side: { turn, traced } }: { side: Side }) {
             question={turn.question}
             answer={turn.answer}
             citations={turn.citations}
+            shown={sourcesCited(turn.citations, {})}
             traced={traced}
             insight={{}}
             spans={traceSpans(traced.trace)}

@@ -1,6 +1,7 @@
 /** One of two answers that stand side by side, as the server keeps it. */
 import { Refusal, read } from '../api'
-import type { TracedTurn } from '../chat/wire'
+import { refOf } from '../chat/titles'
+import type { PromptSource, TracedTurn } from '../chat/wire'
 import type { RecordedConversation, RecordedTurn } from '../conversations/record'
 
 /** A turn's address: its conversation and its number. */
@@ -43,14 +44,11 @@ export async function readSide(at: TurnAddress, signal: AbortSignal): Promise<Si
 export const alone = ({ turn, traced }: Side): string =>
   turn.standalone ?? traced?.trace.standalone ?? turn.question
 
-/** The documents that an answer's searches found, as `collection/id`, the best first. */
-export const foundBy = ({ traced }: Side): string[] => [
-  ...new Set(
-    traced?.trace.searches.flatMap(({ collection = '', hits = [] }) =>
-      hits.map(({ id }) => `${collection}/${id}`),
-    ) ?? [],
-  ),
-]
+/** The documents that an answer's searches found, the best first. */
+export const foundBy = ({ traced }: Side): PromptSource[] =>
+  traced?.trace.searches.flatMap(({ collection = '', hits = [] }) =>
+    hits.map(({ id = '' }) => ({ collection, document_id: id })),
+  ) ?? []
 
 export interface Difference {
   name: string
@@ -58,21 +56,25 @@ export interface Difference {
   right: string
 }
 
-/** What differs between two answers: only what is not the same. @param shown how numbers are written */
+/** What differs between two answers: only what is not the same. @param shown how numbers and documents are written */
 export function differences(
   left: Side,
   right: Side,
-  shown: { count: (value: number) => string; duration: (ms: number) => string },
+  shown: {
+    count: (value: number) => string
+    duration: (ms: number) => string
+    title: (ref: PromptSource) => string
+  },
 ): Difference[] {
   const [foundLeft, foundRight] = [foundBy(left), foundBy(right)]
-  const only = (these: string[], those: string[]) => these.filter((each) => !those.includes(each)).join(', ')
-  const cited = ({ turn }: Side) => [
-    ...new Set(turn.citations.map(({ collection, document_id }) => `${collection}/${document_id}`)),
-  ]
-  const rows: [string, (side: Side, other: string[], own: string[]) => string][] = [
+  const named = (refs: readonly PromptSource[]) =>
+    [...new Map(refs.map((ref) => [refOf(ref), shown.title(ref)])).values()].join(', ')
+  const only = (these: PromptSource[], those: PromptSource[]) =>
+    named(these.filter((ref) => !those.some((other) => refOf(other) === refOf(ref))))
+  const rows: [string, (side: Side, other: PromptSource[], own: PromptSource[]) => string][] = [
     ['Model', ({ turn }) => turn.usage.model],
     ['Found only here', (_, other, own) => only(own, other)],
-    ['Cited', (side) => cited(side).join(', ')],
+    ['Cited', ({ turn }) => named(turn.citations)],
     ['Tokens in', ({ turn }) => shown.count(turn.usage.input_tokens ?? 0)],
     ['Tokens out', ({ turn }) => shown.count(turn.usage.output_tokens ?? 0)],
     [

@@ -3,6 +3,9 @@ import { useState } from 'preact/hooks'
 import { go, NEW, pageOf, to, toConversation } from '../address'
 import { send, useLoaded } from '../api'
 import { chat } from '../chat/chat'
+import { citedIn } from '../chat/cited'
+import { refOf, useTitles } from '../chat/titles'
+import type { PromptSource } from '../chat/wire'
 import { Confirm } from '../parts/dialog'
 import { download } from '../parts/download'
 import { duration, many, when } from '../parts/format'
@@ -19,6 +22,7 @@ export function ConversationPage({ id }: { id: string }) {
   const failed = useLoaded(`failed ${id}`, (signal) => failedTurns(id, signal))
   const [removing, setRemoving] = useState(false)
   const { data } = loaded
+  const called = useTitles(citedIn(data?.turns.flatMap(({ citations }) => citations) ?? []))
   return (
     <Page
       title={data?.title ?? 'Conversation'}
@@ -64,7 +68,7 @@ export function ConversationPage({ id }: { id: string }) {
       }
     >
       <Shown of={loaded} lines={8}>
-        {({ turns }) => turns.map((turn) => <Turn key={turn.turn} turn={turn} />)}
+        {({ turns }) => turns.map((turn) => <Turn key={turn.turn} turn={turn} called={called} />)}
       </Shown>
       {(failed.data?.length ?? 0) > 0 && (
         <section class="panel-card">
@@ -105,9 +109,9 @@ function askAgain(question: string): void {
   chat().ask(question)
 }
 
-function Turn({ turn }: { turn: RecordedTurn }) {
+function Turn({ turn, called }: { turn: RecordedTurn; called: (ref: PromptSource) => string }) {
   const { question, standalone, answer, citations, usage, timings, created_at, feedback, support } = turn
-  const sources = [...new Set(citations.map(({ collection, document_id }) => `${collection}/${document_id}`))]
+  const sources = citedIn(citations)
   return (
     <article class="read-turn">
       <h2 dir="auto">{question}</h2>
@@ -120,9 +124,11 @@ function Turn({ turn }: { turn: RecordedTurn }) {
       {sources.length > 0 && (
         <ol class="read-sources">
           {sources.map((source, index) => (
-            <li key={source}>
+            <li key={refOf(source)}>
               <span class="number">{index + 1}</span>
-              <a href={pageOf(source)}>{source}</a>
+              <a href={pageOf(refOf(source))} dir="auto">
+                {called(source)}
+              </a>
             </li>
           ))}
         </ol>

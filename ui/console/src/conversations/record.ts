@@ -2,6 +2,8 @@
 
 import type { Citation } from '../../../widget/src/wire'
 import { Refusal, read } from '../api'
+import { citedIn } from '../chat/cited'
+import { refOf } from '../chat/titles'
 import type { Summary, Timings, Usage } from '../chat/wire'
 
 export interface RecordedTurn {
@@ -103,9 +105,7 @@ export const listConversations = (
 /** A conversation in Markdown, to be read anywhere. */
 export function asMarkdown({ title, id, created_at, turns }: RecordedConversation): string {
   const parts = turns.map(({ question, answer, citations, feedback = [] }) => {
-    const sources = [
-      ...new Set(citations.map(({ collection, document_id }) => `${collection}/${document_id}`)),
-    ]
+    const sources = citedIn(citations).map(refOf)
     const listed = sources.length > 0 ? `\n\nSources: ${sources.map((each) => `\`${each}\``).join(', ')}` : ''
     const said = feedback.map(
       ({ rating, comment }) => `\n\nRated: ${[rating, comment].filter(Boolean).join('. ')}`,
