@@ -20,6 +20,26 @@ export const BUDGET_KB = 30
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
 export const VERSIONED = `parley-chat-${version}.js`
 
+/** @type {Record<string, string[]>} the grammars of code that an answer may need, and other names of their languages */
+const GRAMMARS = JSON.parse(readFileSync(join(SOURCES, 'grammars.json'), 'utf8'))
+
+/** What is loaded when it is needed: its name, and its script. @type {[string, string | { contents: string }][]} */
+const PARTS = [
+  ['markdown', 'markdown.ts'],
+  ['languages', 'languages.ts'],
+  ['code', 'code.ts'],
+  ...Object.keys(GRAMMARS).map(
+    (name) =>
+      /** @type {[string, { contents: string }]} */ ([
+        `grammar-${name}`,
+        {
+          contents: `import grammar from 'shiki/langs/${name}.mjs'
+globalThis[Symbol.for('parley-chat.grammar-${name}')] = grammar`,
+        },
+      ]),
+  ),
+]
+
 /** @param {string} text */
 export const integrityOf = (text) => `sha384-${createHash('sha384').update(text).digest('base64')}`
 
@@ -49,13 +69,15 @@ const styles = {
 }
 
 /**
- * @param {string} entry
+ * @param {string | { contents: string }} entry a file, or a script itself
  * @param {Record<string, string>} define
  * @returns {Promise<string>}
  */
 async function bundle(entry, define = {}) {
   const { outputFiles } = await build({
-    entryPoints: [join(SOURCES, entry)],
+    ...(typeof entry === 'string'
+      ? { entryPoints: [join(SOURCES, entry)] }
+      : { stdin: { ...entry, resolveDir: SOURCES } }),
     bundle: true,
     minify: true,
     format: 'esm',
@@ -79,8 +101,8 @@ export async function bundleWidget() {
   const files = {}
   /** @type {Record<string, { file: string, integrity: string }>} */
   const parts = {}
-  for (const name of ['markdown', 'languages']) {
-    const text = await bundle(`${name}.ts`)
+  for (const [name, entry] of PARTS) {
+    const text = await bundle(entry)
     const integrity = integrityOf(text)
     const file = `${name}-${createHash('sha256').update(text).digest('hex').slice(0, 10)}.js`
     parts[name] = { file, integrity }

@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { BUDGET_KB, bundleWidget, gzipKb, integrityOf, VERSIONED } from '../../scripts/widget.mjs'
+import grammars from '../../ui/widget/src/grammars.json'
+import { grammarOf, lex } from '../../ui/widget/src/lexer'
 import { mend } from '../../ui/widget/src/mend'
 import {
   markAnswer,
@@ -200,6 +202,30 @@ describe('Markdown that is not finished', () => {
   })
 })
 
+test('TeX stays as it is written, money is none, and languages of code are known by their other names', () => {
+  const written = (text: string) =>
+    lex(text).blocks.flatMap(({ code, token }): unknown[] =>
+      code ? [code] : 'tokens' in token ? token.tokens!.filter(({ type }) => type === 'codespan') : [],
+    )
+  expect(written('The sum is \\(a_1 + *b* + c\\), or $x^2 = y$.')).toMatchObject([
+    { text: 'a_1 + *b* + c' },
+    { text: 'x^2 = y' },
+  ])
+  expect(written('$$\n\\frac{a*b}{c_1}\n$$\n\\[ x_1 \\]\n')).toEqual([
+    { text: '\\frac{a*b}{c_1}', language: 'tex' },
+    { text: 'x_1', language: 'tex' },
+  ])
+  for (const money of ['It costs $5 and $10.', 'From $5 = cheap to $10', '$HOME and $PATH', '\\[not closed'])
+    expect(written(money)).toEqual([])
+  expect(['TypeScript', 'sh', 'c++', 'tex', ''].map(grammarOf)).toEqual([
+    'tsx',
+    'bash',
+    'c',
+    undefined,
+    undefined,
+  ])
+})
+
 describe('the script', () => {
   test(`weighs at most ${BUDGET_KB} KB when a page loads, and covers what it loads later by its hash`, async () => {
     const files = await bundleWidget()
@@ -207,8 +233,8 @@ describe('the script', () => {
     expect(gzipKb(first)).toBeLessThan(BUDGET_KB)
     expect(files['parley-chat.js']).toBe(first)
     expect(JSON.parse(files['integrity.json'] ?? '')).toEqual({ [VERSIONED]: integrityOf(first) })
-    const parts = Object.keys(files).filter((name) => /^(markdown|languages)-/.test(name))
-    expect(parts.length).toBe(2)
+    const parts = Object.keys(files).filter((name) => /-\w{10}\.js$/.test(name))
+    expect(parts.length).toBe(3 + Object.keys(grammars).length)
     for (const part of parts) {
       expect(first).toContain(part)
       expect(first).toContain(integrityOf(files[part] ?? ''))

@@ -2,6 +2,8 @@
  * An answer as blocks of Markdown. Only the last block is made anew while the answer grows: what stands before it stays
  * the same nodes, so that nothing that was read moves.
  */
+
+import type { Grammar, Piece } from './code'
 import { h, iconButton } from './dom'
 import type { Block, Markdown } from './markdown'
 import { mend } from './mend'
@@ -14,6 +16,8 @@ export interface BlockOptions {
   cite(number: number, citation: number | undefined): HTMLElement
   /** Puts a text on the clipboard, and shows on the button that it is there. */
   copy(text: string, button: HTMLButtonElement): void
+  /** the pieces of code that have colours of their own; absent: code has one colour */
+  colour?: ((text: string, grammar: Grammar) => Promise<Piece[] | undefined>) | undefined
 }
 
 interface Shown {
@@ -65,6 +69,8 @@ export class Blocks {
     else this.#grow(text, markdown)
     for (const { element } of this.#shown.slice(spokenBefore, this.#settled))
       this.spoken.push(textOf(element))
+    const whole = ended ? this.#shown : this.#shown.slice(spokenBefore, this.#settled)
+    for (const { element } of whole) this.#colour(element, markdown)
   }
 
   #grow(text: string, markdown: Markdown): void {
@@ -129,7 +135,7 @@ export class Blocks {
     }
     for (const pre of fragment.querySelectorAll('pre')) {
       const holder = h('div')
-      this.#showCode(holder, { text: pre.textContent ?? '', language: '' })
+      this.#showCode(holder, { text: pre.textContent ?? '', language: pre.dataset.language ?? '' })
       pre.replaceWith(holder)
     }
     for (const part of fragment.querySelectorAll('p, li, td, th, h1, h2, h3, h4, h5, h6, blockquote')) {
@@ -144,6 +150,7 @@ export class Blocks {
     const code = element.querySelector('code')
     if (code && element.querySelector('.language')) {
       element.querySelector('.language')!.textContent = language
+      if (code.textContent === clean) return
       const { firstChild } = code
       if (firstChild instanceof Text && clean.startsWith(firstChild.data)) {
         firstChild.appendData(clean.slice(firstChild.data.length))
@@ -161,6 +168,27 @@ export class Blocks {
         h('pre', { tabindex: 0, role: 'group', 'aria-label': language || words.code }, content),
       ),
     )
+  }
+
+  /** Gives code its colours, once it is whole. It stays as it is where they cannot be loaded. */
+  #colour(element: HTMLElement, { grammarOf }: Markdown): void {
+    for (const code of element.querySelectorAll('.code code')) {
+      const text = code.textContent ?? ''
+      const language = code.closest('.code')?.querySelector('.language')?.textContent ?? ''
+      const grammar = grammarOf(language)
+      if (grammar === undefined || code.childElementCount > 0) continue
+      this.#options
+        .colour?.(text, grammar)
+        .then((pieces) => {
+          if (!pieces || code.textContent !== text) return
+          code.replaceChildren(
+            ...pieces.map(({ text: piece, kind }) =>
+              kind ? h('span', { class: `token-${kind}` }, piece) : piece,
+            ),
+          )
+        })
+        .catch((error) => console.warn(error))
+    }
   }
 
   /** Puts digits in the place of marks. */

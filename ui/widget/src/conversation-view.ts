@@ -1,4 +1,6 @@
 /** The turns of a conversation on the page: drawn once a frame, and followed to their end while they grow. */
+
+import type { BlockOptions } from './blocks'
 import type { Card } from './card'
 import { h, icon } from './dom'
 import type { Frame } from './frame'
@@ -22,6 +24,7 @@ export interface ConversationViewOptions {
   session(): Session | undefined
   ask(question: string, replaces?: Turn): void
   cited(source: Source): void
+  colour: BlockOptions['colour']
   /** absent: answers are not rated */
   rate?: ((turn: Turn, feedback: Feedback | undefined) => Promise<void>) | undefined
 }
@@ -113,12 +116,13 @@ export class ConversationView {
   }
 
   get #host() {
-    const { words, session, ask, cited, card, frame, rate } = this.#options
+    const { words, session, ask, cited, card, frame, rate, colour } = this.#options
     return {
       words,
       ask,
       ...(rate && { rate }),
       markdown: () => this.#markdown,
+      colour,
       cite: (opener: HTMLElement, source: Source, quote: string | undefined, sentence: string) => {
         card.open(opener, frame.main, source, quote, sentence)
         cited(source)

@@ -9,7 +9,7 @@ import { buildFrame, type Frame } from './frame'
 import { showHistory } from './history-list'
 import { fitField, isShortEnough, listen, type Typing } from './keys'
 import type { Languages } from './languages'
-import { load } from './load'
+import { colours, load } from './load'
 import type { Markdown } from './markdown'
 import { Session, type Turn } from './session'
 import { asMarkdown } from './share'
@@ -190,6 +190,7 @@ export class ParleyChat extends AttributeElement {
         frame.field.focus({ preventScroll: true })
       },
       rate: this.hasAttribute('no-feedback') ? undefined : (turn, feedback) => this.#rate(turn, feedback),
+      colour: colours(this.nonce),
       cited: ({ collection, documentId, title, url }) =>
         this.#emit('parley-citation', { collection, document_id: documentId, title, url }),
     })

@@ -1,12 +1,15 @@
 /** Parts that are loaded when they are needed. Their hashes are in the first script, so that its own covers them. */
 
+import type { BlockOptions } from './blocks'
+import type { Code, Grammar } from './code'
+
 interface Part {
   file: string
   integrity: string
 }
 
 /** Filled in by scripts/widget.mjs. */
-declare const PARTS: { markdown: Part; languages: Part }
+declare const PARTS: { markdown: Part; languages: Part; code: Part } & Record<`grammar-${Grammar}`, Part>
 
 interface Policies {
   createPolicy(
@@ -48,3 +51,11 @@ export function load<T>(name: keyof typeof PARTS, nonce: string): Promise<T> {
   loading.set(name, part)
   return part
 }
+
+/** Gives code its colours, with what that needs loaded when the first code comes. @param nonce as for `load` */
+export const colours =
+  (nonce: string): NonNullable<BlockOptions['colour']> =>
+  async (text, grammar) => {
+    const { piecesOf } = await load<Code>('code', nonce)
+    return piecesOf(text, grammar, (name) => load(`grammar-${name}`, nonce))
+  }

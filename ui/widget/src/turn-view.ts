@@ -1,5 +1,5 @@
 /** A question with its answer, as elements. */
-import { Blocks } from './blocks'
+import { type BlockOptions, Blocks } from './blocks'
 import { h, icon, iconButton } from './dom'
 import { type FeedbackHost, FeedbackView } from './feedback-view'
 import type { Markdown } from './markdown'
@@ -15,6 +15,7 @@ export interface TurnHost extends Partial<Pick<FeedbackHost, 'rate'>> {
   ask(question: string, replaces?: Turn): void
   cite(opener: HTMLElement, source: Source, quote: string | undefined, sentence: string): void
   copied(text: string, button: HTMLButtonElement): void
+  colour?: BlockOptions['colour']
   /** says something to whoever listens */
   say(text: string): void
   isLast(turn: Turn): boolean
@@ -50,6 +51,7 @@ export class TurnView {
       words,
       cite: (number, citation) => this.#digit(number, citation),
       copy: host.copied,
+      colour: host.colour,
     })
     const { rate } = host
     this.#feedback = rate && new FeedbackView(turn, { words, rate, say: host.say })

@@ -1,7 +1,7 @@
 /** The chat: a conversation, and beside it why its answers are what they are. */
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { Card } from '../../../widget/src/card'
-import { lex, render } from '../../../widget/src/markdown'
+import { grammarOf, lex, render } from '../../../widget/src/markdown'
 import type { Turn } from '../../../widget/src/session'
 import type { TurnHost } from '../../../widget/src/turn-view'
 import { go, NEW, pageOf } from '../address'
@@ -11,6 +11,7 @@ import { Icon } from '../parts/icon'
 import { useTitle } from '../parts/page'
 import { type Chat, chat as currentChat } from './chat'
 import { loadChoices } from './choices'
+import { colour } from './colour'
 import { Composer } from './composer'
 import { Inspector } from './inspector'
 import { chosen, inSentence, settings } from './settings'
@@ -19,7 +20,7 @@ import { TurnItem } from './turn'
 import { Welcome } from './welcome'
 import { WORDS } from './words'
 
-const MARKDOWN = { lex, render }
+const MARKDOWN = { lex, render, grammarOf }
 const WIDE = '(min-width: 1180px)'
 /** How near to its end, in pixels, a conversation is followed. */
 const NEAR = 80
@@ -195,6 +196,7 @@ function useStage(chat: Chat) {
     return {
       words: WORDS,
       markdown: () => MARKDOWN,
+      colour,
       ask: (question, replaces) => {
         follows.current = true
         chat.ask(question, replaces)
