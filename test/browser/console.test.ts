@@ -41,6 +41,9 @@ describe.runIf(CHROMIUM)('the console', () => {
       .toBeLessThan(
         (await page.evaluate("document.querySelector('.chat-scroll').scrollHeight - innerHeight")) as number,
       )
+    const latest = page.getByRole('button', { name: 'To the latest' })
+    await latest.click()
+    await latest.waitFor({ state: 'detached' })
   })
 
   test('can be used with the keyboard alone', async () => {
@@ -56,6 +59,18 @@ describe.runIf(CHROMIUM)('the console', () => {
     await page.keyboard.press('Escape')
     await page.getByRole('dialog').waitFor({ state: 'detached' })
     expect(await page.evaluate('document.activeElement.textContent')).toBe('Settings')
+    // A question can be asked from any page.
+    await page.goto(`${url}/#/models`)
+    await page.getByRole('heading', { name: 'Models', level: 1 }).waitFor()
+    await page.keyboard.press('Control+k')
+    await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('question')
+    // Colours that are chosen stay.
+    const scheme = "getComputedStyle(document.querySelector('.main')).colorScheme"
+    for (const theme of ['system', 'light'])
+      await page.getByRole('button', { name: `Theme: ${theme}` }).click()
+    await page.reload()
+    await page.getByRole('button', { name: 'Theme: dark' }).waitFor()
+    expect(await page.evaluate(scheme)).toBe('dark')
   })
 
   test('has room for long names and shows markup as text, on the narrowest of phones', async () => {

@@ -7,6 +7,7 @@ import { Recent } from './chat/recent'
 import { isOver, useDrop } from './import/dropped'
 import { forgetKey, key } from './key'
 import { Icon, type IconName } from './parts/icon'
+import { nextTheme, theme } from './theme'
 
 interface Entry {
   page: string
@@ -32,6 +33,7 @@ const PHONE = '(max-width: 860px)'
 export function Shell({ children }: { children: ComponentChildren }) {
   const main = useArrival()
   useDrop()
+  useShortcut()
   const [open, setOpen] = useState(false)
   const [phone, setPhone] = useState(() => matchMedia(PHONE).matches)
   const toggle = useRef<HTMLButtonElement>(null)
@@ -112,6 +114,10 @@ export function Shell({ children }: { children: ComponentChildren }) {
             <Icon name="book" />
             Documentation
           </a>
+          <button type="button" onClick={nextTheme}>
+            <Icon name="theme" />
+            Theme: {theme.value}
+          </button>
           <button type="button" onClick={forgetKey}>
             <Icon name="leave" />
             Use another key
@@ -133,6 +139,33 @@ export function Shell({ children }: { children: ComponentChildren }) {
   )
 }
 
+/** Puts the focus into the field for a question, but on a touch screen, where a keyboard would cover the page. */
+function toQuestion(): void {
+  if (matchMedia('(hover: hover)').matches)
+    document.getElementById('question')?.focus({ preventScroll: true })
+}
+
+/** Ctrl+K, and Cmd+K on a Mac: a question can be asked from any page. */
+function useShortcut(): void {
+  useEffect(() => {
+    const pressed = (event: KeyboardEvent) => {
+      if (
+        event.key.toLowerCase() !== 'k' ||
+        !(event.ctrlKey || event.metaKey) ||
+        event.altKey ||
+        event.shiftKey
+      )
+        return
+      if (document.querySelector('dialog[open], [role=dialog]:not([hidden])')) return
+      event.preventDefault()
+      if (place.peek().page !== 'chat') go(NEW)
+      requestAnimationFrame(toQuestion)
+    }
+    addEventListener('keydown', pressed)
+    return () => removeEventListener('keydown', pressed)
+  }, [])
+}
+
 /** Moves the focus to what is shown when the address changes, so that a screen reader starts there. */
 function useArrival(): { current: HTMLElement | null } {
   const main = useRef<HTMLElement>(null)
@@ -141,10 +174,10 @@ function useArrival(): { current: HTMLElement | null } {
   const first = useRef(true)
   // biome-ignore lint/correctness/useExhaustiveDependencies: runs for each address
   useEffect(() => {
-    if (first.current || page === 'chat') {
-      first.current = false
-      return
-    }
+    const isFirst = first.current
+    first.current = false
+    if (isFirst) return
+    if (page === 'chat') return toQuestion()
     main.current?.scrollTo(0, 0)
     main.current?.querySelector<HTMLElement>('h1')?.focus({ preventScroll: true })
   }, [name])

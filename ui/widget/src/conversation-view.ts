@@ -113,6 +113,7 @@ export class ConversationView {
     for (const turn of this.#due) this.#views.get(turn)?.update()
     this.#due.clear()
     if (this.#follows) this.#toEnd()
+    else this.#offerEnd()
   }
 
   get #host() {
@@ -156,11 +157,17 @@ export class ConversationView {
   }
 
   #scrolled(): void {
-    const { scroller, latest } = this.#options.frame
-    const left = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight
+    const left = this.#offerEnd()
     if (!this.#isScrolling) this.#follows = left < NEAR
     this.#isScrolling = false
+  }
+
+  /** Shows the button to the end where the end is far. @returns pixels to the end */
+  #offerEnd(): number {
+    const { scroller, latest } = this.#options.frame
+    const left = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight
     latest.hidden = left < NEAR * 3
+    return left
   }
 
   #toEnd(): void {

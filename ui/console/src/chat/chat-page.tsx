@@ -24,6 +24,8 @@ const MARKDOWN = { lex, render, grammarOf }
 const WIDE = '(min-width: 1180px)'
 /** How near to its end, in pixels, a conversation is followed. */
 const NEAR = 80
+/** From where, in pixels, a button leads back to the end. */
+const FAR = 240
 const PANEL = 'parley.panel'
 
 export function ChatPage() {
@@ -127,6 +129,17 @@ export function ChatPage() {
           </div>
         </div>
         <div class="chat-foot">
+          {stage.away && (
+            <button
+              type="button"
+              class="latest"
+              aria-label={WORDS.latest}
+              title={WORDS.latest}
+              onClick={stage.toEnd}
+            >
+              <Icon name="down" />
+            </button>
+          )}
           <Composer chat={chat} started={started} />
           <p class="note">
             {started && own && (
@@ -223,6 +236,7 @@ function useStage(chat: Chat) {
     }
   }, [chat, card])
 
+  const [away, setAway] = useState(false)
   const { length } = chat.turns.value
   useEffect(() => {
     follows.current = true
@@ -238,6 +252,7 @@ function useStage(chat: Chat) {
     // What is written makes the column higher, and its reader stays at its end.
     const observer = new ResizeObserver(() => {
       if (follows.current && chat.turns.peek().length > 0) element.scrollTop = element.scrollHeight
+      setAway(leftOf(element) > FAR)
     })
     observer.observe(column)
     return () => observer.disconnect()
@@ -247,12 +262,22 @@ function useStage(chat: Chat) {
     const element = scroller.current
     if (!element) return
     // More may have been written since this scroll began: only who scrolls up leaves the end.
-    if (element.scrollHeight - element.scrollTop - element.clientHeight < NEAR) follows.current = true
+    const left = leftOf(element)
+    setAway(left > FAR)
+    if (left < NEAR) follows.current = true
     else if (element.scrollTop < top.current) follows.current = false
     top.current = element.scrollTop
   }
-  return { holder, scroller, live, host, scrolled }
+  const toEnd = () => {
+    follows.current = true
+    scroller.current?.scrollTo({ top: scroller.current.scrollHeight })
+  }
+  return { holder, scroller, live, host, scrolled, away, toEnd }
 }
+
+/** pixels between what is seen and the end */
+const leftOf = ({ scrollHeight, scrollTop, clientHeight }: HTMLElement): number =>
+  scrollHeight - scrollTop - clientHeight
 
 async function copy(text: string, button: HTMLButtonElement, say: (text: string) => void): Promise<void> {
   const done = await navigator.clipboard.writeText(text).then(
