@@ -123,6 +123,26 @@ describe.runIf(CHROMIUM)('the widget', () => {
     })
   }
 
+  for (const [accent, scheme] of [
+    ['#ffe600', 'light'],
+    ['#101040', 'dark'],
+    ['#dc2626', 'light'],
+  ] as const) {
+    test(`can be read whatever its accent: ${accent}, ${scheme}`, async () => {
+      const page = await stage.tab(await stage.visitor(), { mode: 'inline' }, scheme)
+      await page.evaluate(
+        `document.querySelector('parley-chat').style.setProperty('--parley-accent', '${accent}')`,
+      )
+      await page.locator('.suggestion').first().waitFor()
+      expect(await violations(page)).toEqual([])
+      await ask(page)
+      await answered(page)
+      await page.locator('.cite').first().click()
+      await page.locator('.card:not([hidden])').waitFor()
+      expect(await violations(page)).toEqual([])
+    })
+  }
+
   test('is as large to the finger as it has to be, and no wider than a phone', async () => {
     const page = await stage.tab(await stage.visitor(PHONE), { mode: 'bubble', open: '' })
     await ask(page)

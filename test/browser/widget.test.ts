@@ -78,23 +78,6 @@ describe.runIf(CHROMIUM)('the widget', () => {
     expect(await answer.textContent()).not.toContain('keys.txt')
   })
 
-  test('gives code its colours when it is whole, also within lists, and shows footnotes', async () => {
-    stage.writer.answer = () =>
-      'Run it.[^1]\n\n1. First:\n\n   ```ts\n   const a = "x"\n   ```\n\n```sh\nnpm start # now\n```\n\n```odd\na = 1\n```\n\n[^1]: From *Node* 20 on.'
-    await open()
-    await ask(page)
-    const answer = await answered(page)
-    await answer.locator('.token-comment', { hasText: '# now' }).waitFor()
-    await answer.locator('li .token-keyword', { hasText: 'const' }).waitFor()
-    expect(await answer.locator('pre code').allTextContents()).toEqual([
-      'const a = "x"',
-      'npm start # now',
-      'a = 1',
-    ])
-    expect(await answer.locator('.code:has-text("a = 1") [class^=token]').count()).toBe(0)
-    expect(await answer.locator('p:has(sup)').allTextContents()).toEqual(['Run it.1', '1 From Node 20 on.'])
-  })
-
   test('makes only the last block anew while an answer of 2,000 pieces grows', async () => {
     const blocks = Array.from({ length: 80 }, (_, n) => `Paragraph ${n} ${'of plain words '.repeat(13)}end.`)
     stage.writer.answer = () => blocks.join('\n\n')

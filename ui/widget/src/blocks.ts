@@ -7,6 +7,7 @@ import type { Grammar, Piece } from './code'
 import { h, iconButton } from './dom'
 import type { Block, Markdown } from './markdown'
 import { mend } from './mend'
+import { patch } from './patch'
 import { MARK } from './sources'
 import type { Words } from './words'
 
@@ -141,7 +142,7 @@ export class Blocks {
     for (const part of fragment.querySelectorAll('p, li, td, th, h1, h2, h3, h4, h5, h6, blockquote')) {
       part.setAttribute('dir', 'auto')
     }
-    element.replaceChildren(fragment)
+    patch(element, fragment)
   }
 
   /** Code keeps its elements while it grows, and with them its place when it was scrolled. */

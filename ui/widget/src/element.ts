@@ -11,6 +11,7 @@ import { fitField, isShortEnough, listen, type Typing } from './keys'
 import type { Languages } from './languages'
 import { colours, load } from './load'
 import type { Markdown } from './markdown'
+import { standAbove, standBeside } from './place'
 import { Session, type Turn } from './session'
 import { asMarkdown } from './share'
 import { withoutMarks } from './sources'
@@ -208,6 +209,8 @@ export class ParleyChat extends AttributeElement {
       hide: () => this.hide(),
     }
     attachments.listen(frame.main, frame.field)
+    if (frame.launcher) standBeside(this, frame.root, this.#places.signal)
+    standAbove(frame.root, this.#places.signal)
     this.#draft = new Draft(this.server, this.assistant)
     listen(frame, this.#card, hotkey, actions, this.#typing, this.#places.signal)
     this.#welcome([])

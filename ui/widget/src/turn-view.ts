@@ -160,6 +160,8 @@ export class TurnView {
         type: 'button',
         class: 'cite',
         part: 'citation',
+        // Another citation of the same source is another button.
+        'data-citation': citation,
         'aria-label': `${words.source} ${number}: ${source.title}`,
         'aria-haspopup': 'dialog',
         'aria-expanded': 'false',
