@@ -40,7 +40,7 @@ const several = (text, before = []) => [...before, text]
 const { version } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8'))
 const program = new Command('parley')
   .version(version)
-  .description('Documents in, questions asked, answers looked into.')
+  .description('Import documents, ask questions, inspect answers.')
   .option('--url <address>', 'the server (PARLEY_URL; http://localhost:8108)')
   .option('--key <key>', 'an API key (PARLEY_API_KEY; xyz)')
   .option('--json', 'one JSON object on stdout', false)

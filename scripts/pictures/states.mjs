@@ -99,10 +99,10 @@ export async function setStates(open) {
     .getByRole('textbox', { name: 'Questions' })
     .fill(QUESTIONS.map((each) => JSON.stringify(each)).join('\n'))
   const shots = [await shoot(page)]
-  await page.getByRole('button', { name: 'Keep the set' }).click()
+  await page.getByRole('button', { name: 'Save' }).click()
   const ask = page.getByRole('button', { name: `Ask ${QUESTIONS.length} questions` })
   for (const rows of [1, 2]) {
-    if (rows === 2) await page.getByLabel('Documents of a search, at most').fill('1')
+    if (rows === 2) await page.getByLabel('Documents per search').fill('1')
     await ask.click()
     await page
       .locator('tbody tr')

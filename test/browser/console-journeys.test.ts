@@ -187,7 +187,7 @@ describe.runIf(CHROMIUM)('with the console somebody', () => {
     await page.getByRole('link', { name: 'Keys', exact: true }).click()
     await page.getByRole('link', { name: 'New key' }).first().click()
     await page.getByLabel('Assistant', { exact: true }).selectOption(name)
-    await page.getByRole('button', { name: 'Make the key' }).click()
+    await page.getByRole('button', { name: 'Create key' }).click()
     const [value = '', snippet] = await page.locator('.secret code').allTextContents()
     // The key asks its assistant, and may do nothing else.
     expect((await request('GET', `/a/${name}`, undefined, value)).status).toBe(200)

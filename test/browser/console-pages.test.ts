@@ -46,7 +46,7 @@ const connect: Act = async (page) => {
 }
 
 const makeKey: Act = async (page) => {
-  await page.getByRole('button', { name: 'Make the key' }).click()
+  await page.getByRole('button', { name: 'Create key' }).click()
   await page.locator('.secret').nth(1).waitFor()
 }
 
@@ -62,7 +62,7 @@ const PAGES: [address: string, shown: string, act?: Act][] = [
   ['/collections', '.item'],
   ['/collections?connect=1', '#engine-type'],
   ['/collections?connect=1', '#engine-type', connect],
-  ['/collections/docs?q=history&weights=text:9', '.result mark', open('What do the numbers say?')],
+  ['/collections/docs?q=history&weights=text:9', '.result mark', open('About these scores')],
   ['/collections/docs/documents', '.row'],
   ['/collections/docs/schema', '.table'],
   ['/collections/linked', '.nodes .bad'],

@@ -29,12 +29,12 @@ describe.runIf(CHROMIUM)('the console', () => {
     await page.getByRole('link', { name: 'New set' }).first().click()
     await page.getByLabel('Name', { exact: true }).fill(name)
     await page.getByRole('textbox', { name: 'Questions' }).fill('{"q": 1}')
-    await page.getByRole('button', { name: 'Keep the set' }).click()
+    await page.getByRole('button', { name: 'Save' }).click()
     await page.getByText('line 1: it has no `question`').waitFor()
     expect(new URL(page.url()).hash).toBe('#/sets?new=1')
     await page.getByRole('textbox', { name: 'Questions' }).fill(SET)
     await expectSound(page, 'new set')
-    await page.getByRole('button', { name: 'Keep the set' }).click()
+    await page.getByRole('button', { name: 'Save' }).click()
     await page.getByRole('heading', { name, level: 1 }).waitFor()
   }
   const runSet = async (page: Page, rows: number) => {
@@ -53,7 +53,7 @@ describe.runIf(CHROMIUM)('the console', () => {
       await runSet(page, 1)
       // The second run searches a field that cannot hold the answer.
       await page.getByLabel('Fields to search').fill('title')
-      await page.getByLabel('Documents of a search, at most').fill('1')
+      await page.getByLabel('Documents per search').fill('1')
       await page.getByLabel('Filter', { exact: true }).fill('id:=nothing')
       await runSet(page, 2)
       await expectSound(page, 'set')

@@ -41,7 +41,7 @@ describe.runIf(CHROMIUM)('the console', () => {
       .toBeLessThan(
         (await page.evaluate("document.querySelector('.chat-scroll').scrollHeight - innerHeight")) as number,
       )
-    const latest = page.getByRole('button', { name: 'To the latest' })
+    const latest = page.getByRole('button', { name: 'Jump to latest' })
     await latest.click()
     await latest.waitFor({ state: 'detached' })
   })

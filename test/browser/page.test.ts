@@ -208,15 +208,15 @@ describe.runIf(CHROMIUM)('the page', () => {
   test('says in words what went wrong', async () => {
     await page.getByRole('button', { name: 'Settings' }).click()
     await page.getByRole('combobox', { name: 'Conversation model' }).fill('nowhere')
-    await page.getByRole('button', { name: 'Use these' }).click()
+    await page.getByRole('button', { name: 'Apply' }).click()
     const answer = await ask('How does Parley store history?')
     expect(await answer.locator('.problem p').textContent()).toBe(
-      'This did not work. There is no such conversation model. Choose another one under Settings.',
+      'Something went wrong. There is no such conversation model. Choose another one under Settings.',
     )
   })
 
   test('asks for another key where this one is refused', async () => {
-    await page.getByRole('button', { name: 'Use another key' }).click()
+    await page.getByRole('button', { name: 'Switch key' }).click()
     await page.getByLabel('API key').fill('wrong')
     await page.getByRole('button', { name: 'Open the console' }).click()
     expect(await page.getByRole('alert').textContent()).toBe('The API key was refused. Enter another one.')
@@ -247,7 +247,7 @@ describe.runIf(CHROMIUM)('the page', () => {
     const page = await context.newPage()
     await page.goto(url)
     const enter = async (remember: boolean) => {
-      await page.getByRole('button', { name: 'Use another key' }).click()
+      await page.getByRole('button', { name: 'Switch key' }).click()
       await page.getByLabel('API key').fill(body.value)
       if (remember) await page.getByLabel('Remember it in this browser').check()
       await page.getByRole('button', { name: 'Open the console' }).click()

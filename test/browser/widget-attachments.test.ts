@@ -93,7 +93,7 @@ describe.runIf(CHROMIUM)('the widget', () => {
       'roof.log',
     ])
 
-    await page.getByRole('button', { name: 'Write a new answer' }).click()
+    await page.getByRole('button', { name: 'Regenerate' }).click()
     await expect.poll(() => brought.length).toBe(2)
     await answered(page)
     expect(brought[1]).toEqual(brought[0])

@@ -195,7 +195,7 @@ describe.runIf(CHROMIUM)('the widget', () => {
     await ask(page)
     await answered(page)
     stage.writer.answer = () => 'Another answer.'
-    await page.getByRole('button', { name: 'Write a new answer' }).click()
+    await page.getByRole('button', { name: 'Regenerate' }).click()
     await answers(page).filter({ hasText: 'Another answer.' }).waitFor()
     expect(await page.locator('.turn').count()).toBe(1)
     await ask(page, 'And then?')
@@ -206,7 +206,7 @@ describe.runIf(CHROMIUM)('the widget', () => {
     await page.locator('.prose', { hasText: 'bound to an' }).waitFor()
     expect(await page.locator('.turn').count()).toBe(1)
     expect(await page.getByRole('button', { name: 'Earlier version' }).isDisabled()).toBe(true)
-    expect(await page.getByRole('button', { name: 'Write a new answer' }).count()).toBe(0)
+    expect(await page.getByRole('button', { name: 'Regenerate' }).count()).toBe(0)
     await page.getByRole('button', { name: 'Later version' }).click()
     await answered(page, 2)
     await page.getByRole('button', { name: 'Earlier version' }).click()

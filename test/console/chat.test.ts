@@ -138,7 +138,7 @@ test('says which documents an answer cites, which it does not, what was left out
   expect(texts(`${PANEL} .fact-row`)).toContain('CostNothing')
   // Numbers are behind a fold, and none of them is a raw score.
   expect(panel.getByText('Scores and search options').closest('details')?.open).toBe(false)
-  expect(texts(`${PANEL} .scores tbody tr`)[0]).toBe(`${QUESTION}100%60%–`)
+  expect(texts(`${PANEL} .score-table tbody tr`)[0]).toBe(`${QUESTION}100%60%–`)
   expect(texts(PANEL)[0]).not.toContain('733417557426')
 })
 
@@ -152,7 +152,7 @@ test('asks an edited question in place of the old one, and for the answer once m
   await enter(await screen.findByLabelText('Your edited question'), QUESTION)
   await shows(QUESTION, `${ENDED} .question-text`)
   await shows('2/2')
-  await click(await screen.findByRole('button', { name: 'Write a new answer' }))
+  await click(await screen.findByRole('button', { name: 'Regenerate' }))
   await shows('3/3')
   expect(server.askedFor('POST /conversations').map(({ body }) => [body.question, body.replaces])).toEqual([
     ['How long is history kept?', undefined],
@@ -258,11 +258,11 @@ test('asks what its address names, and keeps to it in its tab', async () => {
   await openTab(server, '', { query: '?assistant=help' })
   await shows('You are asking the assistant help')
   await click(screen.getByRole('button', { name: 'Settings' }))
-  const dialog = within(await screen.findByRole('dialog', { name: 'Settings of this chat' }))
+  const dialog = within(await screen.findByRole('dialog', { name: 'Chat settings' }))
   expect(dialog.getByLabelText<HTMLSelectElement>('Ask').value).toBe('help')
   await click(dialog.getByLabelText('Suggest what to ask next'))
   await expectSound('settings')
-  await click(dialog.getByRole('button', { name: 'Use these' }))
+  await click(dialog.getByRole('button', { name: 'Apply' }))
   await click(await screen.findByRole('button', { name: QUESTION }))
   await shows('Answered by')
   expect(server.askedFor('POST /a/help/conversations').map(({ body }) => body)).toEqual([
@@ -295,7 +295,7 @@ test('asks for a key where the server refuses the one it has, and takes one that
   await click(screen.getByRole('button', { name: 'Open the console' }))
   await screen.findByRole('button', { name: QUESTION })
   expect([sessionStorage.getItem('parley.key'), localStorage.getItem('parley.key')]).toEqual(['good', null])
-  await click(screen.getByRole('button', { name: 'Use another key' }))
+  await click(screen.getByRole('button', { name: 'Switch key' }))
   await screen.findByLabelText('API key')
   expect(sessionStorage.getItem('parley.key')).toBe('')
 })

@@ -60,7 +60,9 @@ test('are searched by words and meaning, and each hit is explained', async () =>
   await type(await screen.findByRole('searchbox', { name: 'Search docs' }), 'history')
   await waitFor(() => expect(texts('.result mark')).toEqual(['history']))
   await waitFor(() => expect(address()).toBe('/collections/docs?q=history'))
-  expect(texts('.scores')[0]).toMatch(/score 0\.900.*words 100% \(1 word matched in text\).*distance 0\.300/)
+  expect(texts('.scores')[0]).toMatch(
+    /score 0\.900.*keyword match 100% \(1 word matched in text\).*semantic match 70%/,
+  )
   const asked = () => Object.fromEntries(server.askedFor(SEARCH).at(-1)?.query ?? [])
   await waitFor(() =>
     expect(asked()).toEqual({
@@ -71,7 +73,7 @@ test('are searched by words and meaning, and each hit is explained', async () =>
       exclude_fields: 'embedding',
     }),
   )
-  await click(screen.getByText('What do the numbers say?'))
+  await click(screen.getByText('About these scores'))
   await shows('as a share of the first hit')
   await expectSound('search')
   await choose(screen.getByLabelText('Search by'), 'Meaning')

@@ -49,7 +49,7 @@ test('a question is asked once more with other settings, and what differs is tol
   await screen.findByRole('heading', { name: QUESTION, level: 1 })
   await waitFor(() => side('first').getByText('3 documents matched. All of them fit into the prompt.'))
   await expectSound('one answer')
-  await type(await side('second').findByLabelText('Documents of a search, at most'), '1')
+  await type(await side('second').findByLabelText('Documents per search'), '1')
   server
     .on('GET /conversations/c-2', {
       ...summary('c-2'),

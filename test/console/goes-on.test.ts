@@ -88,7 +88,7 @@ test('one goes on with the assistant that it was asked through, whatever the tab
   // The tab's own choice stays for what begins in it.
   await click(screen.getByRole('button', { name: 'New conversation' }))
   await shows('You are asking the collection docs')
-  expect(texts(NOTE)).toEqual(['Answers are written by a machine. Check what matters.'])
+  expect(texts(NOTE)).toEqual(['AI can make mistakes. Check important information.'])
 })
 
 test('one answers an edited question too, in place of the old one', async () => {
@@ -168,19 +168,19 @@ test('one gives way to a new one where somebody chooses another history, and say
   ])
   await open(server, 'Asking the collection shop with the model baker.')
   await click(screen.getByRole('button', { name: 'Settings' }))
-  const dialog = async () => within(await screen.findByRole('dialog', { name: 'Settings of this chat' }))
+  const dialog = async () => within(await screen.findByRole('dialog', { name: 'Chat settings' }))
   const models = (await dialog()).getByLabelText<HTMLInputElement>('Conversation model')
   expect(models.value).toBe('baker')
   // A model with the same history goes on.
   await type(models, 'sibling')
-  await click((await dialog()).getByRole('button', { name: 'Use these' }))
+  await click((await dialog()).getByRole('button', { name: 'Apply' }))
   await shows('with the model sibling', NOTE)
   expect((await follow(server)).body).toMatchObject({ conversation_id: 'c-1', model: 'sibling' })
   await click(screen.getByRole('button', { name: 'Settings' }))
   await type((await dialog()).getByLabelText('Conversation model'), 'docs')
   await shows('A new one begins.', 'dialog')
   await expectSound('settings that begin a conversation')
-  await click((await dialog()).getByRole('button', { name: 'Use these in a new conversation' }))
+  await click((await dialog()).getByRole('button', { name: 'Apply in a new conversation' }))
   await screen.findByRole('heading', { name: 'Ask your documents', level: 2 })
   expect(address()).toBe('')
   server.on('POST /conversations', ({ body }) => server.turn('c-2', 1, answered('c-2', body.question)))

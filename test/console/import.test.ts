@@ -192,7 +192,7 @@ test('the first run leads from files to a snippet', async () => {
   expect(
     screen.getByRole('link', { name: 'See its sources, and why it is what it is' }).getAttribute('href'),
   ).toBe('#c-1')
-  await click(screen.getByRole('button', { name: 'Make a key and a snippet' }))
+  await click(screen.getByRole('button', { name: 'Get the embed code' }))
   await shows('assistant="dropped" key="page-key-value"', '.secret code')
   expect(texts('.secret code')[0]).toContain('http://localhost:8108/widget/parley-chat.js')
   await expectSound('snippet')

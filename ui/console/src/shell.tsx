@@ -120,7 +120,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
           </button>
           <button type="button" onClick={forgetKey}>
             <Icon name="leave" />
-            Use another key
+            Switch key
           </button>
         </div>
       </aside>

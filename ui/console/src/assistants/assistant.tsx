@@ -185,7 +185,7 @@ function Form({ name, body, choices, saved }: FormProps) {
           id="assistant-prompt"
           class="input"
           rows={4}
-          placeholder="In the place of the model's own system prompt. Empty: as the model has it"
+          placeholder="Leave empty to use the model's prompt"
           value={draft.system_prompt ?? ''}
           onInput={(event) => set({ system_prompt: event.currentTarget.value })}
         />
@@ -207,7 +207,7 @@ function Form({ name, body, choices, saved }: FormProps) {
       </div>
       <div>
         <label class="field-label" for="assistant-origins">
-          Origins whose pages may ask it, one a line
+          Allowed websites (one per line)
         </label>
         <textarea
           id="assistant-origins"

@@ -151,7 +151,7 @@ export function ChatPage() {
                 .{' '}
               </>
             )}
-            Answers are written by a machine. Check what matters.
+            AI can make mistakes. Check important information.
           </p>
         </div>
         <div ref={stage.live} class="hidden" role="log" aria-live="polite" aria-label="Answers" />

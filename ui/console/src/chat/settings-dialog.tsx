@@ -23,7 +23,7 @@ export function SettingsDialog({ chat, choices, close }: DialogProps) {
     close()
   }
   return (
-    <Dialog title="Settings of this chat" close={close}>
+    <Dialog title="Chat settings" close={close}>
       <form class="dialog-body form" onSubmit={submit} autocomplete="off">
         <SettingsFields choices={choices} draft={draft} set={set} />
         <label class="check">
@@ -41,7 +41,7 @@ export function SettingsDialog({ chat, choices, close }: DialogProps) {
         </p>
         <div class="dialog-foot">
           <button type="submit" class="button primary">
-            {begins ? 'Use these in a new conversation' : 'Use these'}
+            {begins ? 'Apply in a new conversation' : 'Apply'}
           </button>
         </div>
       </form>

@@ -76,7 +76,7 @@ export function SettingsFields({ choices, draft, set }: FieldsProps) {
           </div>
           <div>
             <label class="field-label" for={name('limit')}>
-              Documents of a search, at most
+              Documents per search
             </label>
             <input
               id={name('limit')}

@@ -6,7 +6,7 @@ import { pageOf } from '../address'
 import { Doubted } from '../conversations/doubted'
 import { Copy } from '../parts/copy'
 import { engineName } from '../parts/engine-name'
-import { count, duration, many, money } from '../parts/format'
+import { count, duration, likeness, many, money, share } from '../parts/format'
 import { Raw } from '../parts/raw'
 import type { Insight } from './insight'
 import { type Passage, passagesOf } from './passages'
@@ -342,7 +342,7 @@ function Numbers({ search, titles }: { search: Search; titles: ReadonlyMap<strin
         </span>
       </div>
       {hits.length > 0 && (
-        <table class="scores">
+        <table class="score-table">
           <thead>
             <tr>
               <th scope="col">Document</th>
@@ -364,8 +364,8 @@ function Numbers({ search, titles }: { search: Search; titles: ReadonlyMap<strin
                 <th scope="row" dir="auto">
                   {titles.get(refOf({ collection, document_id: id })) ?? id}
                 </th>
-                <td>{match ? percent(match / words) : '–'}</td>
-                <td>{distance === undefined ? '–' : percent(Math.max(0, 1 - distance))}</td>
+                <td>{match ? share(match / words) : '–'}</td>
+                <td>{distance === undefined ? '–' : share(likeness(distance))}</td>
                 <td>{score === undefined ? '–' : score.toFixed(2)}</td>
               </tr>
             ))}
@@ -383,5 +383,3 @@ function Numbers({ search, titles }: { search: Search; titles: ReadonlyMap<strin
     </div>
   )
 }
-
-const percent = (share: number): string => `${Math.round(share * 100)}%`

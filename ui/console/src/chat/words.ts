@@ -6,10 +6,10 @@ export const WORDS: Words = {
   ...ENGLISH,
   placeholder: 'Ask a question',
   stopped: 'Stopped. Nothing of this answer is kept.',
-  failed: 'This did not work.',
+  failed: 'Something went wrong.',
   offline: 'The connection broke before the answer was complete. Check that Parley is running and try again.',
   tooLong: 'This question is too long for the model. Make it shorter, or raise `max_bytes` of the model.',
-  refused: 'Your API key may not ask this. Choose another one with "Use another key".',
+  refused: 'Your API key may not ask this. Choose another one with "Switch key".',
 }
 
 /** What is said of a conversation that is there, but does not go on. */

@@ -2,7 +2,7 @@
 
 import { plain } from '../../../widget/src/plain'
 import { titleOf } from '../chat/insight'
-import { many } from '../parts/format'
+import { likeness, many, share } from '../parts/format'
 import { excerpt } from './excerpt'
 import type { Doc, Hit } from './wire'
 
@@ -17,7 +17,7 @@ export function Result({ hit, best, open }: ResultProps) {
   const score = hit.hybrid_search_info?.rank_fusion_score
   const [highlight] = highlights.filter(({ field }) => !/^(title|heading|name)$/.test(field))
   const snippet = highlight?.snippet ?? highlight?.snippets?.[0]
-  const share = text && best?.text_match ? Math.round((text / best.text_match) * 100) : 0
+  const words = text && best?.text_match ? text / best.text_match : 0
   const matched = hit.text_match_info?.tokens_matched
   const fields = [...new Set(highlights.map(({ field }) => field))].join(', ')
   return (
@@ -36,13 +36,15 @@ export function Result({ hit, best, open }: ResultProps) {
         )}
         {text !== undefined && text > 0 && (
           <span title={`Words in common, as a share of the best hit's: ${text}`}>
-            words <strong>{share}%</strong>
+            keyword match <strong>{share(words)}</strong>
             {matched ? ` (${many(matched, 'word')} matched${fields && ` in ${fields}`})` : ''}
           </span>
         )}
         {distance !== undefined && (
-          <span title="Distance in meaning between the query and the document: 0 is the same, 2 the opposite">
-            distance <strong>{distance.toFixed(3)}</strong>
+          <span
+            title={`How alike the query and the document are in meaning. Their distance: ${distance.toFixed(3)}`}
+          >
+            semantic match <strong>{share(likeness(distance))}</strong>
           </span>
         )}
       </p>
@@ -53,20 +55,22 @@ export function Result({ hit, best, open }: ResultProps) {
 /** What the numbers below the hits say. */
 export const Explained = () => (
   <details class="weights">
-    <summary>What do the numbers say?</summary>
+    <summary>About these scores</summary>
     <dl class="explained">
       <dt>score</dt>
       <dd>
         Hits are ordered by it. It joins words and meaning in one number, from 0 to 1. Where only one of them
-        is searched there is none: the order is that of words, or of distance.
+        is searched there is none: the better match comes first.
       </dd>
-      <dt>words</dt>
+      <dt>keyword match</dt>
       <dd>
         How well the words of the query match, as a share of the first hit's. Rare words, short fields and
         fields of a large weight count for more.
       </dd>
-      <dt>distance</dt>
-      <dd>How far the document is from the query in meaning: 0 is the same, 1 has nothing to do with it.</dd>
+      <dt>semantic match</dt>
+      <dd>
+        How alike the document and the query are in meaning: 100% is the same, 0% has nothing to do with it.
+      </dd>
     </dl>
   </details>
 )

@@ -10,7 +10,7 @@ export function Schema({ collection: { name, fields } }: { collection: Collectio
           <tr>
             <th scope="col">Field</th>
             <th scope="col">Type</th>
-            <th scope="col">What it is for</th>
+            <th scope="col">Options</th>
           </tr>
         </thead>
         <tbody>

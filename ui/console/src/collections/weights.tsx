@@ -51,7 +51,7 @@ export function Weights({ collection, query: { by, weights, alpha }, change }: W
                 change(() => ({ alpha: value }))
               }}
             >
-              <option value="">as usual</option>
+              <option value="">Default</option>
               {[...new Set([...SHARES, ...(alpha === '' ? [] : [alpha])])].map((share) => (
                 <option key={share} value={share}>
                   {Math.round(Number(share) * 100)}%

@@ -31,7 +31,7 @@ export function ConversationPage({ id }: { id: string }) {
         data && (
           <>
             {many(data.turns.length, 'turn')} · {data.protocol} · {data.model_id}
-            {data.user_id !== '' && ` · ${data.user_id}`} · begun {when(data.created_at)} · kept until{' '}
+            {data.user_id !== '' && ` · ${data.user_id}`} · started {when(data.created_at)} · expires{' '}
             {when(data.expires_at)}
           </>
         )

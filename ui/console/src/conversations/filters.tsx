@@ -63,7 +63,7 @@ export function FilterForm() {
         <span class="hidden">User</span>
         <input
           class="input"
-          placeholder="User, exactly"
+          placeholder="User ID"
           spellcheck={false}
           value={name}
           onInput={(event) => setName(event.currentTarget.value)}

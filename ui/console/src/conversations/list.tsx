@@ -16,7 +16,7 @@ export const ConversationTabs = ({ current }: { current: string }) => (
     current={current}
     tabs={[
       { id: 'all', title: 'All', href: to(['conversations']) },
-      { id: 'unanswered', title: 'Not answered', href: to(['conversations', 'unanswered']) },
+      { id: 'unanswered', title: 'Unanswered questions', href: to(['conversations', 'unanswered']) },
     ]}
   />
 )

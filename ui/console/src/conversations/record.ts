@@ -112,7 +112,7 @@ export function asMarkdown({ title, id, created_at, turns }: RecordedConversatio
     )
     return `## ${question.replace(/\s+/g, ' ')}\n\n${answer}${listed}${said.join('')}\n`
   })
-  return `# ${title}\n\nConversation ${id}, begun ${new Date(created_at).toISOString()}\n\n${parts.join('\n')}`
+  return `# ${title}\n\nConversation ${id}, started ${new Date(created_at).toISOString()}\n\n${parts.join('\n')}`
 }
 
 /** Whether nothing that was found stands behind an answer. */

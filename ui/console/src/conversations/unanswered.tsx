@@ -28,7 +28,7 @@ export function Unanswered() {
   })
   return (
     <Page
-      title="Not answered"
+      title="Unanswered questions"
       lead={`Questions whose answers cite nothing, from the latest ${READ} conversations that have one. They show what to write next.`}
     >
       <ConversationTabs current="unanswered" />

@@ -217,7 +217,7 @@ function NewKey({ close }: { close: () => void }) {
         {error && <Problem error={error} />}
         <div class="dialog-foot">
           <button type="submit" class="button primary" disabled={busy || (kind === 'page' && chosen === '')}>
-            Make the key
+            Create key
           </button>
         </div>
       </form>

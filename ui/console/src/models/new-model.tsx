@@ -81,7 +81,7 @@ export function NewModel({ close }: { close: (made: boolean) => void }) {
         {error && <Problem error={error} />}
         <div class="dialog-foot">
           <button type="submit" class="button primary" disabled={busy}>
-            {busy ? 'Asking the provider …' : 'Make the model'}
+            {busy ? 'Asking the provider …' : 'Create model'}
           </button>
         </div>
       </form>

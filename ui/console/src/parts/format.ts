@@ -17,6 +17,12 @@ export const day = (date: string): string => calendarDay.format(Date.parse(date)
 
 export const count = (value: number): string => number.format(value)
 
+/** A part of one, as `42%`. */
+export const share = (part: number): string => `${Math.round(part * 100)}%`
+
+/** How alike two meanings are, from 0 to 1. @param distance 0 for the same, from 1 on for what has nothing in common */
+export const likeness = (distance: number): number => Math.max(0, 1 - distance)
+
 /** Dollars, to the hundredth of a cent. */
 export const money = (value: number): string => dollars.format(value)
 

@@ -38,7 +38,7 @@ export function Problem({ error, retry }: { error: Refusal; retry?: () => void }
       <div class="notice-actions">
         {isKey && (
           <button type="button" class="button" onClick={forgetKey}>
-            Use another key
+            Switch key
           </button>
         )}
         {retry && (

@@ -148,7 +148,7 @@ function NewSet({ close }: { close: () => void }) {
         )}
         <div class="dialog-foot">
           <button type="submit" class="button primary">
-            Keep the set
+            Save
           </button>
         </div>
       </form>

@@ -241,7 +241,7 @@ function Snippet({ assistant }: { assistant: string }) {
       {value === undefined && (
         <div class="page-actions">
           <button type="button" class="button primary" onClick={() => start()}>
-            Make a key and a snippet
+            Get the embed code
           </button>
         </div>
       )}

@@ -91,7 +91,7 @@ export default function UsagePage() {
   return (
     <Page
       title="Usage"
-      lead="Turns and tokens as they were counted, in UTC days, and what they cost. Budgets are reckoned from the same numbers."
+      lead="Turns and tokens as they were counted, in UTC days, and what they cost. Budgets use these numbers."
       actions={
         <label>
           <span class="hidden">Time</span>
