@@ -320,7 +320,8 @@ it('finds documents with more of the words first, however many have those that w
     ['two', 'Others', 'it was while others slept', 0],
     ['three', 'While she was out', 'x', 0],
   ])
-  for (const sort of [{}, { sort_by: '_text_match:desc,popularity:desc' }]) {
+  const orders: SearchParameters[] = [{}, { sort_by: '_text_match:desc,popularity:desc' }]
+  for (const sort of orders) {
     const { found, hits } = await search({ q: 'while hse was out', query_by: 'title,text', ...sort })
     expect(found).toBe(302)
     const popular = 'sort_by' in sort ? 'd299' : hits![2]!.document.id
