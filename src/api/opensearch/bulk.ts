@@ -13,7 +13,7 @@ import { errorCause, illegalArgument, OpenSearchError } from './errors'
 import { equals, filterBy } from './filter'
 import { openOrCreate } from './indices'
 import { FIRST, read } from './reading'
-import { type Index, isObject, isOn, type Json, openIndex, parseObject, readBody } from './route'
+import { type Index, isObject, isOn, isUnasked, type Json, openIndex, parseObject, readBody } from './route'
 import { newId, toDocument } from './source'
 
 export type Action = 'index' | 'create' | 'update' | 'delete'
@@ -145,7 +145,7 @@ function parseAction(line: string, number: number, otherwise: string | undefined
   if (!isObject(metadata)) throw illegalArgument(`${malformed} START_OBJECT but found [${typeof metadata}]`)
   // Shard routing and the number of update retries have no meaning here.
   const { _index = otherwise, _id, routing: _, retry_on_conflict: __, ...unknown } = metadata
-  const [strange] = Object.keys(unknown)
+  const strange = Object.keys(unknown).find((key) => !isUnasked(key, unknown[key]))
   if (strange !== undefined) {
     throw illegalArgument(`Action/metadata line [${number}] contains an unknown parameter [${strange}]`)
   }

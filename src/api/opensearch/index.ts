@@ -29,7 +29,7 @@ import { beginSearch } from './prefetch'
 import { acceptsPage, admitCaller, isOn, keyOf, type OpenSearchRoute, registerAll } from './route'
 import { clearScroll, nextPage, searchOrScroll } from './scroll'
 import { count } from './search'
-import { SEARCH_PARAMETERS } from './search-body'
+import { OF_SHARDS, SEARCH_PARAMETERS } from './search-body'
 import { putSettings, settings } from './settings'
 
 export { incorrectMethod, noHandler } from './errors'
@@ -59,6 +59,8 @@ const READ_SOURCE = [
 ]
 const SCROLL = ['scroll', 'scroll_id', 'rest_total_hits_as_int']
 const WRITE = ['refresh', 'routing', 'op_type']
+/** How a deletion goes on, which is one step here. */
+const STEPS = ['refresh', 'routing', 'scroll', 'scroll_size', 'search_timeout', 'search_type', 'preference']
 /** Writes are visible at once. So any key that can read or write may ask for a refresh. */
 const REFRESH = ['documents:search', 'documents:import', 'documents:create', 'collections:get']
 
@@ -115,7 +117,7 @@ const routes: OpenSearchRoute[] = [
   ...both('/_bulk', {
     methods: ['POST', 'PUT'],
     actions: ['documents:import', 'documents:delete'],
-    params: ['refresh'],
+    params: ['refresh', 'routing'],
     handle: bulk,
   }),
   ...both('/_mget', {
@@ -127,7 +129,7 @@ const routes: OpenSearchRoute[] = [
   ...both('/_msearch', {
     methods: ['GET', 'POST'],
     actions: ['documents:search'],
-    params: ['typed_keys', 'rest_total_hits_as_int', 'search_type', 'max_concurrent_searches'],
+    params: ['typed_keys', 'rest_total_hits_as_int', 'max_concurrent_searches', ...OF_SHARDS],
     handle: multiSearch,
   }),
   {
@@ -153,7 +155,7 @@ const routes: OpenSearchRoute[] = [
     methods: ['POST'],
     path: `${INDEX}/_delete_by_query`,
     actions: ['documents:delete'],
-    params: ['q', 'df', 'default_operator', 'refresh', 'conflicts', 'wait_for_completion'],
+    params: ['q', 'df', 'default_operator', 'conflicts', 'wait_for_completion', ...STEPS],
     handle: deleteByQuery,
   },
   { methods: ['GET'], path: DOCUMENT, actions: ['documents:get'], params: READ_SOURCE, handle: getDocument },

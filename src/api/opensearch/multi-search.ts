@@ -7,8 +7,9 @@ import { requireFewConditions } from '../http/plan'
 import type { Call } from '../http/route'
 import { errorEnvelope, illegalArgument, OpenSearchError, unsupported } from './errors'
 import { withOwnModels } from './ml/own-models'
-import { type Json, parseObject, readBody } from './route'
+import { isUnasked, type Json, parseObject, readBody } from './route'
 import { AT_ONCE, countMore, execute, open, paced } from './search'
+import { OF_SHARDS } from './search-body'
 
 /** Reads a header line and a body line for each search. */
 export async function multiSearch(call: Call): Promise<unknown> {
@@ -63,7 +64,9 @@ export async function multiSearch(call: Call): Promise<unknown> {
 /** The index of a header line. @throws ApiError 400 */
 function indexOf(line: string, otherwise: string | undefined): string {
   const header = line.trim() === '' ? {} : parseObject(line)
-  const unknown = Object.keys(header).find((key) => key !== 'index')
+  const unknown = Object.keys(header).find(
+    (key) => key !== 'index' && !OF_SHARDS.includes(key) && !isUnasked(key, header[key]),
+  )
   if (unknown !== undefined)
     throw illegalArgument(`key [${unknown}] is not supported in the metadata section`)
   const given = Array.isArray(header.index) && header.index.length === 1 ? header.index[0] : header.index

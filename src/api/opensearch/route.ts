@@ -59,11 +59,37 @@ const COMMON = [
   'ignore_unavailable',
   'allow_no_indices',
   'expand_wildcards',
+  'ignore_throttled',
+  'local',
   'timeout',
   'master_timeout',
   'cluster_manager_timeout',
   'wait_for_active_shards',
 ]
+
+/** What clients send unasked of what is not served: with this value they ask for nothing. */
+const NOTHING: Readonly<Record<string, string>> = {
+  explain: 'false',
+  version: 'false',
+  seq_no_primary_term: 'false',
+  track_scores: 'false',
+  profile: 'false',
+  phase_took: 'false',
+  terminate_after: '0',
+  analyze_wildcard: 'false',
+  require_alias: 'false',
+  version_type: 'internal',
+  include_type_name: 'false',
+  include_defaults: 'false',
+  flat_settings: 'false',
+  level: 'cluster',
+  slices: '1',
+  requests_per_second: '-1',
+}
+
+/** Whether a parameter, or a key of a line, asks for nothing. */
+export const isUnasked = (name: string, value: unknown): boolean =>
+  COMMON.includes(name) || NOTHING[name] === String(value)
 
 /** Registers routes, and the reply to methods they do not take. @param reserved first words of other APIs' paths */
 export function registerAll(app: App, routes: OpenSearchRoute[], reserved: () => ReadonlySet<string>): void {
@@ -160,7 +186,7 @@ export const isOn = (value: string | undefined): boolean => value === 'true' || 
 
 /** @throws ApiError 400 that names what is unknown */
 function checkParameters({ query, request }: OpenCall, known: readonly string[]): void {
-  const unknown = Object.keys(query).filter((name) => !known.includes(name) && !COMMON.includes(name))
+  const unknown = Object.keys(query).filter((name) => !known.includes(name) && !isUnasked(name, query[name]))
   if (unknown.length === 0) return
   const { pathname } = new URL(request.url)
   const noun = unknown.length === 1 ? 'parameter' : 'parameters'

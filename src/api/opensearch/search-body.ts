@@ -49,6 +49,10 @@ const OPTIONAL = [
   'rescore',
   'ext',
   'stats',
+  'suggest',
+  'collapse',
+  'post_filter',
+  'search_after',
 ]
 
 const asksNothing = (value: unknown): boolean =>
@@ -69,6 +73,20 @@ export const SEARCH_KEYS_OF_LISTS = [
   'timeout',
 ]
 
+/** They change no answer of one shard that is searched anew each time. */
+export const OF_SHARDS = [
+  'preference',
+  'request_cache',
+  'routing',
+  'search_type',
+  'allow_partial_search_results',
+  'batched_reduce_size',
+  'cancel_after_time_interval',
+  'ccs_minimize_roundtrips',
+  'max_concurrent_shard_requests',
+  'pre_filter_shard_size',
+]
+
 /** Query parameters of a search. */
 export const SEARCH_PARAMETERS = [
   'q',
@@ -84,16 +102,7 @@ export const SEARCH_PARAMETERS = [
   'rest_total_hits_as_int',
   'search_pipeline',
   'typed_keys',
-  // They change no answer of one shard that is searched anew each time.
-  'preference',
-  'request_cache',
-  'routing',
-  'search_type',
-  'allow_partial_search_results',
-  'batched_reduce_size',
-  'ccs_minimize_roundtrips',
-  'max_concurrent_shard_requests',
-  'pre_filter_shard_size',
+  ...OF_SHARDS,
 ]
 
 /** @throws ApiError 400 that names what is unknown */

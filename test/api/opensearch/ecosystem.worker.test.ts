@@ -313,6 +313,46 @@ describe('parameters of clients', () => {
     expect(await request('GET', health)).toMatchObject([200, { status: 'green' }])
   })
 
+  // As the Java clients fill in what their callers leave out.
+  const JAVA = 'ignore_throttled=true&ignore_unavailable=false&allow_no_indices=true&expand_wildcards=open'
+  const SHARDS = 'max_concurrent_shard_requests=5&pre_filter_shard_size=128&ccs_minimize_roundtrips=true'
+  it.each([
+    ['GET', `/_search?${JAVA}&${SHARDS}&cancel_after_time_interval=30s&phase_took=false`, undefined],
+    ['GET', '/_search?explain=false&version=false&seq_no_primary_term=false&track_scores=false', undefined],
+    [
+      'POST',
+      '/_search',
+      { suggest: {}, collapse: null, post_filter: null, search_after: null, profile: false },
+    ],
+    ['GET', `/_count?${JAVA}&terminate_after=0`, undefined],
+    ['PUT', '/_doc/d?timeout=1m&require_alias=false&version_type=internal', { pages: 1 }],
+    ['DELETE', '/_doc/d?timeout=1m&version_type=internal', undefined],
+    [
+      'POST',
+      `/_delete_by_query?${JAVA}&slices=1&scroll_size=1000&requests_per_second=-1`,
+      { query: { term: { pages: 7 } } },
+    ],
+    ['GET', '?local=false&flat_settings=false&include_defaults=false', undefined],
+    ['GET', '/_mapping?local=true', undefined],
+  ])('takes %s %s', async (method, path, body) => {
+    const [status, answer] = await request(method, `/${index}${path}`, body)
+    expect([status < 300, answer.error]).toEqual([true, undefined])
+  })
+
+  it('takes the same in the lines of `_msearch` and `_bulk`, and nothing that it would have to serve', async () => {
+    const options = { ignore_unavailable: true, ignore_throttled: true, expand_wildcards: ['open'] }
+    const header = { index, ...options, search_type: 'query_then_fetch', ccs_minimize_roundtrips: true }
+    const found = await request('POST', `/_msearch?${SHARDS}`, [header, { size: 0 }])
+    expect(found[1].responses[0].hits.total.value).toBe(3)
+    const action = { _index: index, _id: 'e', require_alias: false, version_type: 'internal' }
+    const path = '/_bulk?require_alias=false&routing=x'
+    expect((await request('POST', path, [{ index: action }, { pages: 1 }]))[1].errors).toBe(false)
+    for (const unserved of ['version_type=external', 'require_alias=true', 'slices=4', 'explain=true']) {
+      expect((await request('PUT', `/${index}/_doc/d?${unserved}`, { pages: 1 }))[0]).toBe(400)
+    }
+    await request('DELETE', `/${index}/_doc/e`)
+  })
+
   it.each<[string, (found: Record<string, unknown>) => unknown]>([
     ['hits.hits._id', ({ ids }) => ({ hits: { hits: ids } })],
     ['hits.hits._id,took,-took', ({ ids }) => ({ hits: { hits: ids } })],
