@@ -10,6 +10,8 @@ import type { Question } from './question'
 const AS_MUCH = 0.5
 
 const NUMBER = /\d+/g
+/** Before what stands for a version that is not out yet. */
+const BEFORE = /-(?=[a-z])/i
 const YEAR = /\b(?:19|20)\d\d\b/
 const WORD = regExp(String.raw`\p{L}+`, 'gu')
 
@@ -18,19 +20,25 @@ export function isNewer({ rank, section }: Candidate, other: Candidate): boolean
   const [title = ''] = section.context
   const [earlier = ''] = other.section.context
   if (rank === other.rank || wordsIn(title) !== wordsIn(earlier)) return false
-  if (title === earlier && section.edition?.version !== undefined) {
+  if (title === earlier && section.edition) {
     const { page, version } = section.edition
-    return page === other.section.edition.page && isLater(version, other.section.edition.version)
+    const { page: same, version: before } = other.section.edition
+    // What stands beside its versions is today's.
+    return page === same && before !== undefined && (version === undefined || isLater(version, before))
   }
   return /\d/.test(title) ? isLater(title, earlier) : YEAR.test(earlier)
 }
 
-/** `latest` comes after all numbers. */
-function isLater(version: string, other: string | undefined): boolean {
-  if (other === undefined) return false
+/** `latest` comes after all numbers, and `1.0` after `1.0-beta`. */
+function isLater(version: string, other: string): boolean {
   const isNamed = (text: string) => /^(?:latest|stable|current)$/i.test(text)
   if (isNamed(version) !== isNamed(other)) return isNamed(version)
-  return version.localeCompare(other, 'en', { numeric: true }) > 0
+  const [number = '', before] = version.split(BEFORE)
+  const [otherNumber = '', otherBefore] = other.split(BEFORE)
+  const order = number.localeCompare(otherNumber, 'en', { numeric: true })
+  if (order !== 0 || before === undefined || otherBefore === undefined)
+    return order > 0 || (order === 0 && before === undefined && otherBefore !== undefined)
+  return before.localeCompare(otherBefore, 'en', { numeric: true }) > 0
 }
 
 const wordsIn = (title: string): string =>

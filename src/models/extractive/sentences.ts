@@ -74,18 +74,18 @@ export const namesOf = (document: Record<string, unknown>): string[] => [
   ),
 ]
 
-/** A folder, or the end of a name, that names a version: `v2/`, `-v1.3.md`, `2.x/`, `latest/`. */
+/** A folder, or the end of a name, that names a version: `v2/`, `-v1.3.md`, `release-1.0-rc.1/`, `2.x/`, `2024-03/`, `latest/`. */
 const VERSION =
-  /(?<=^|[/_-])(?:v(?:ersion)?[-_]?\d+(?:\.(?:\d+|x))*|latest|stable|current)(?=[/_.?#-]|$)|(?<=^|\/)\d+(?:\.(?:\d+|x))+(?=\/)/i
+  /(?<=^|[/_-])(?:(?:v|ver|version|release)[-_]?\d+(?:\.(?:\d+|x))*(?:-(?:alpha|beta|rc|pre)[.\d]*)?|latest|stable|current)(?=[/_.?#-]|$)|(?<=^|\/)(?:\d+(?:\.(?:\d+|x))+|(?:19|20)\d\d(?:-\d\d){0,2})(?=\/)/i
 
 /** A document's page, and the version that its path or address names. */
 export function editionOf(document: Record<string, unknown>): { page: string; version?: string } {
-  for (const path of [document.parley_page ?? document.id, document.url]) {
-    if (typeof path !== 'string') continue
-    const version = VERSION.exec(path)?.[0]
-    if (version !== undefined) return { page: path.replace(VERSION, ''), version }
-  }
-  return { page: '' }
+  const paths = [document.parley_page ?? document.id, document.url].filter((path) => typeof path === 'string')
+  const named = paths.find((path) => VERSION.test(path))
+  const [version] = VERSION.exec(named ?? '') ?? []
+  // Docusaurus keeps earlier versions beside `docs/`, in `versioned_docs/`.
+  const page = (named ?? paths[0] ?? '').replace(VERSION, '').replace(/\bversioned_|\/(?=\/)|^\//g, '')
+  return { page, ...(version !== undefined && { version }) }
 }
 
 /** Returns every sentence of a document: those of its texts, and one that reads out its short fields. */
