@@ -126,7 +126,9 @@ async function merged(
     const names = keptSecrets(row, secrets)
     if (names.length > 0) requireSameDestination(stored, config, names, env)
   }
-  const changed = { ...before, ...rest, ...kept, id }
+  const all = Object.entries({ ...before, ...rest, ...kept, id })
+  // `null` takes a property away.
+  const changed = Object.fromEntries(all.filter(([, value]) => value !== null))
   return toRow(env, await check(env, changed, requireHistory, requireSent))
 }
 

@@ -70,6 +70,8 @@ const PAGES: [address: string, shown: string, act?: Act][] = [
   ['/import', '.drop'],
   ['/import', '.drop', chooseFile],
   ['/import', '.drop', importFile],
+  ['/rules', '.item'],
+  ['/models', '.item', (page) => page.getByRole('button', { name: 'Edit the model docs' }).click()],
   ['/sources', '.item', open('1 failed')],
   ['/sources?new=1', '.dialog'],
   ['/conversations', '.row .badge'],

@@ -68,6 +68,13 @@ test('collections, their documents and their nodes', async () => {
     searches: [{ collection: name, q: '*', per_page: 250, exclude_fields: 'embedding' }],
   })
   await ask('GET /collections/{name}/documents/export', `${at}/documents/export`)
+  await ask('PATCH /collections/{name}/documents/{id}', `${at}/documents/a`, {
+    title: 'High tides',
+    tag: 'sea',
+  })
+  await ask('PATCH /collections/{name}', at, {
+    fields: [{ name: 'year', type: 'int32', optional: true }],
+  })
   await ask('DELETE /collections/{name}/documents/{id}', `${at}/documents/a`)
   await ask('DELETE /collections/{name}', at)
   const linked = unique('linked')
@@ -95,6 +102,16 @@ test('models and keys', async () => {
     max_tokens: 1_024,
   })
   await ask('GET /conversations/models', '/conversations/models')
+  await ask('PUT /conversations/models/{id}', `/conversations/models/${id}`, {
+    temperature: 0.2,
+    system_prompt: 'Be brief.',
+    max_tokens: null,
+  })
+  // What is null is taken away, whatever it is.
+  const without = await ask('PUT /conversations/models/{id}', `/conversations/models/${id}`, {
+    system_prompt: null,
+  })
+  expect(Object.keys(without)).not.toContain('system_prompt')
   await ask('DELETE /conversations/models/{id}', `/conversations/models/${id}`)
   const limits = { assistant: 'help', allowed_origins: ['https://www.example.com'], turns_per_day: 2 }
   const key = await ask('POST /keys', '/keys', {
@@ -105,6 +122,20 @@ test('models and keys', async () => {
   })
   await ask('GET /keys', '/keys')
   await ask('DELETE /keys/{id}', `/keys/${key.id}`)
+})
+
+test('what searches go by', async () => {
+  const name = unique('rules')
+  const items = [{ id: 'coat', synonyms: ['coat', 'jacket'] }]
+  await ask('PUT /synonym_sets/{name}', `/synonym_sets/${name}`, { items })
+  await request('PUT', `/curation_sets/${name}`, {
+    items: [{ id: 'a', rule: { query: 'refund', match: 'contains' }, includes: [{ id: 'x', position: 1 }] }],
+  })
+  await request('PUT', `/presets/${name}`, { value: { query_by: 'title' } })
+  await request('PUT', `/stopwords/${name}`, { stopwords: ['the'] })
+  for (const kind of ['synonym_sets', 'curation_sets', 'presets', 'stopwords'])
+    await ask(`GET /${kind}`, `/${kind}`)
+  await ask('DELETE /synonym_sets/{name}', `/synonym_sets/${name}`)
 })
 
 test('are all of those that are told', () => {

@@ -174,6 +174,9 @@ test('show their documents page by page, lose one, and show their schema', async
       const hits = all.slice(at, at + 25).map((document) => hit(document))
       return found(hits, { found: all.length, out_of: all.length })
     })
+    .on('PATCH /collections/paged/documents/{id}', ({ path, body }) =>
+      Object.assign(all.find(({ id }) => path.endsWith(`/${id}`))!, body),
+    )
     .on('DELETE /collections/paged/documents/{id}', ({ path }) => {
       const at = all.findIndex(({ id }) => path.endsWith(`/${id}`))
       return all.splice(at, 1)[0]
@@ -186,6 +189,18 @@ test('show their documents page by page, lose one, and show their schema', async
   expect(address()).toBe('/collections/paged/documents?page=2')
   await waitFor(() => expect(texts('.row-title')).toHaveLength(5))
   await click(screen.getByText('Number 25', { selector: '.row-title' }))
+  // What is wrong in it is mended in its place, and can be undone.
+  await click(await screen.findByRole('button', { name: 'Edit' }))
+  await type(await screen.findByLabelText('title'), 'Number twenty-five')
+  await expectSound('edit a document')
+  await click(screen.getByRole('button', { name: 'Save' }))
+  await shows('Number twenty-five', '.row-title')
+  await click(await screen.findByRole('button', { name: 'Undo' }))
+  await shows('Number 25', '.row-title')
+  expect(server.askedFor('PATCH /collections/paged/documents/25').map(({ body }) => body)).toEqual([
+    { title: 'Number twenty-five' },
+    { title: 'Number 25' },
+  ])
   await click(await screen.findByRole('button', { name: 'Delete the document' }))
   await click(await screen.findByRole('button', { name: 'Delete for good' }))
   await shows('29 documents')
@@ -193,6 +208,18 @@ test('show their documents page by page, lose one, and show their schema', async
   await click(screen.getByRole('link', { name: 'Schema' }))
   await screen.findByRole('rowheader', { name: 'title' })
   await expectSound('schema')
+  server.on('PATCH /collections/paged', ({ body }) => body)
+  await click(screen.getByRole('button', { name: 'Add a field' }))
+  await type(await screen.findByLabelText('JSON'), '{ "name": "year", "type": "int32", "optional": true }')
+  await click(screen.getByRole('button', { name: 'Save' }))
+  await waitFor(() => expect(screen.queryByRole('dialog')).toBe(null))
+  await click(screen.getByRole('button', { name: 'Remove the field title' }))
+  await click(await screen.findByRole('button', { name: 'Remove the field' }))
+  await waitFor(() => expect(screen.queryByRole('dialog')).toBe(null))
+  expect(server.askedFor('PATCH /collections/paged').map(({ body }) => body)).toEqual([
+    { fields: [{ name: 'year', type: 'int32', optional: true }] },
+    { fields: [{ name: 'title', drop: true }] },
+  ])
 })
 
 test('say so at a page of documents that is not there', async () => {

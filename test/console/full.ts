@@ -135,6 +135,7 @@ export function fullServer(): FakeServer {
         }),
       ],
     })
+    .on('GET /synonym_sets', [{ name: 'coats', items: [{ id: 'coat', synonyms: ['coat', 'jacket'] }] }])
     .on('GET /usage', {
       from: '2026-10-31',
       to: '2026-11-29',

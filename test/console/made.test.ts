@@ -202,7 +202,7 @@ test('a key for a page is shown once, with what to paste, and is deleted', async
   await openTab(server, '/keys')
   await click(await screen.findByRole('link', { name: 'New key' }))
   await choose(await screen.findByLabelText('Assistant'), 'help')
-  await type(screen.getByLabelText('Origins'), 'https://www.example.com')
+  await type(screen.getByLabelText('Allowed websites'), 'https://www.example.com')
   await expectSound('new key')
   await click(await button('Create key'))
   await shows('page-key-value', '.secret code')
@@ -284,6 +284,76 @@ test('a website is registered, read until its run has ended, and removed', async
   await click(await button('Delete the source site.example'))
   await click(await button('Remove the source'))
   await screen.findByRole('heading', { name: 'No sources yet' })
+})
+
+test('a model is changed in its place: only what is different is sent, and its key stays', async () => {
+  const stored = model('docs', { model_name: 'openai/gpt', api_key: 'sk-no**', system_prompt: 'Be brief.' })
+  const server = sampleServer()
+    .on('GET /conversations/models', [stored])
+    .on('PUT /conversations/models/docs', ({ body }) =>
+      body.fallbacks
+        ? failure(400, 'Property `fallbacks` names `none`, which is no conversation model.')
+        : stored,
+    )
+  await openTab(server, '/models')
+  await click(await button('Edit the model docs'))
+  await type(await screen.findByLabelText('Temperature'), '0.2')
+  await type(screen.getByLabelText('System prompt'), '')
+  await type(screen.getByLabelText('Conversations expire after days'), '2')
+  await type(screen.getByLabelText('Fallbacks'), 'none')
+  await expectSound('edit a model')
+  await click(await button('Save'))
+  await shows('which is no conversation model.', 'dialog [role=alert]')
+  await type(screen.getByLabelText('Fallbacks'), '')
+  const rest = screen.getByLabelText<HTMLTextAreaElement>('JSON')
+  expect(rest.value).not.toContain('sk-no')
+  await type(rest, '{ "history_collection": "docs_history" ')
+  await click(await button('Save'))
+  await shows('This is not JSON', 'dialog [role=alert]')
+  await type(rest, '{ "history_collection": "docs_history", "max_bytes": 16384, "turns_per_day": 9 }')
+  await click(await button('Save'))
+  await waitFor(() => expect(screen.queryByRole('dialog')).toBe(null))
+  expect(server.askedFor('PUT /conversations/models/docs').at(-1)?.body).toEqual({
+    system_prompt: null,
+    turns_per_day: 9,
+    temperature: 0.2,
+    ttl: 172_800,
+  })
+})
+
+test('rules of searches are made, changed under another name, and deleted', async () => {
+  const sets = new Map<string, object>()
+  const listed = () => [...sets].map(([name, set]) => ({ name, ...set }))
+  const nameIn = (path: string) => path.split('/').at(-1)!
+  const server = sampleServer()
+    .on('GET /synonym_sets', listed)
+    .on('PUT /synonym_sets/{name}', ({ path, body }) => {
+      sets.set(nameIn(path), body)
+      return { name: nameIn(path), ...body }
+    })
+    .on('DELETE /synonym_sets/{name}', ({ path }) => {
+      sets.delete(nameIn(path))
+      return { name: nameIn(path) }
+    })
+    .on('GET /aliases', { aliases: [{ name: 'live', collection_name: 'docs' }] })
+  await openTab(server, '/rules')
+  await click(await button('New synonym set'))
+  await click(await button('Save'))
+  await shows('It has no name.', 'dialog [role=alert]')
+  const items = [{ id: 'coat', synonyms: ['coat', 'jacket'] }]
+  await type(screen.getByLabelText('JSON'), JSON.stringify({ name: 'coats', items }))
+  await click(await button('Save'))
+  await shows('1 rule', '.item')
+  await expectSound('rules')
+  await click(await button('Edit the synonym set coats'))
+  await type(await screen.findByLabelText('JSON'), JSON.stringify({ name: 'jackets', items }))
+  await click(await button('Save'))
+  await waitFor(() => expect(texts('.item strong')).toEqual(['jackets']))
+  await click(await button('Delete the synonym set jackets'))
+  await click(await button('Delete'))
+  await screen.findByRole('heading', { name: 'No synonyms yet' })
+  await click(screen.getByRole('link', { name: 'Aliases' }))
+  await shows('leads to docs', '.item')
 })
 
 test('a list whose change fails stays as it is, and says why', async () => {

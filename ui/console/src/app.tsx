@@ -24,6 +24,7 @@ const PAGES: Record<string, () => Promise<PageModule>> = {
   usage: () => import('./usage/page'),
   keys: () => import('./keys/page'),
   models: () => import('./models/page'),
+  rules: () => import('./rules/page'),
   assistants: () => import('./assistants/page'),
 }
 
@@ -39,7 +40,7 @@ export function App() {
 }
 
 /** Pages with addresses of their own below them. */
-const WITH_PAGES_BELOW = ['collections', 'conversations', 'sets', 'assistants']
+const WITH_PAGES_BELOW = ['collections', 'conversations', 'sets', 'assistants', 'rules']
 
 function Current() {
   const { page, rest } = place.value

@@ -18,6 +18,7 @@ interface Entry {
 const ENTRIES: Entry[] = [
   { page: 'chat', title: 'Ask', icon: 'chat' },
   { page: 'collections', title: 'Collections', icon: 'collections' },
+  { page: 'rules', title: 'Search rules', icon: 'settings' },
   { page: 'sources', title: 'Sources', icon: 'again' },
   { page: 'conversations', title: 'Conversations', icon: 'conversations' },
   { page: 'sets', title: 'Question sets', icon: 'sets' },

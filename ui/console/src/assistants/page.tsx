@@ -1,8 +1,6 @@
 /** Assistants: the list, and one to change beside a live preview of its widget. */
-import { useState } from 'preact/hooks'
 import { place, to } from '../address'
 import { mapped, read, send, useLoaded } from '../api'
-import { Confirm } from '../parts/dialog'
 import { many } from '../parts/format'
 import { Icon } from '../parts/icon'
 import { Item, ListPage } from '../parts/list-page'
@@ -20,7 +18,6 @@ function List() {
   const list = useLoaded('assistants', (signal) =>
     read<{ assistants: StoredAssistant[] }>('/assistants', signal),
   )
-  const [removing, setRemoving] = useState<string>()
   return (
     <ListPage
       title="Assistants"
@@ -44,25 +41,18 @@ function List() {
           href={to(['assistants', name])}
           about={`searches ${[...collections, ...searches.map(({ collection }) => collection)].join(', ')} · answers with ${model}`}
           called={`the assistant ${name}`}
-          remove={() => setRemoving(name)}
+          remove={{
+            action: 'Delete the assistant',
+            says: <p>Pages that show it stop answering. Its collections and conversations stay.</p>,
+            run: async () => {
+              await send('DELETE', `/assistants/${encodeURIComponent(name)}`)
+              list.reload()
+            },
+          }}
         >
           {questions.length > 0 && <span class="badge">{many(questions.length, 'first question')}</span>}
         </Item>
       )}
-    >
-      {removing !== undefined && (
-        <Confirm
-          title={`Delete ${removing}?`}
-          action="Delete the assistant"
-          run={async () => {
-            await send('DELETE', `/assistants/${encodeURIComponent(removing)}`)
-            list.reload()
-          }}
-          close={() => setRemoving(undefined)}
-        >
-          <p>Pages that show it stop answering. Its collections and conversations stay.</p>
-        </Confirm>
-      )}
-    </ListPage>
+    />
   )
 }

@@ -1,6 +1,7 @@
 /** What the chat asks: chosen from what the key may list, and otherwise typed. */
 import { useState } from 'preact/hooks'
 import { Dialog } from '../parts/dialog'
+import { CheckField, Form } from '../parts/form'
 import type { Chat } from './chat'
 import type { Choices } from './choices'
 import { type ChatSettings, changed, inSentence, settings } from './settings'
@@ -17,34 +18,27 @@ export function SettingsDialog({ chat, choices, close }: DialogProps) {
   const [draft, setDraft] = useState<ChatSettings>(own?.settings ?? settings.value)
   const set = (part: Partial<ChatSettings>) => setDraft((before) => changed(before, part))
   const begins = chat.beginsWith(draft, choices)
-  const submit = (event: Event) => {
-    event.preventDefault()
-    chat.choose(draft, choices)
-    close()
-  }
   return (
     <Dialog title="Chat settings" close={close}>
-      <form class="dialog-body form" onSubmit={submit} autocomplete="off">
+      <Form
+        action={begins ? 'Apply in a new conversation' : 'Apply'}
+        save={async () => {
+          chat.choose(draft, choices)
+          close()
+        }}
+      >
         <SettingsFields choices={choices} draft={draft} set={set} />
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={draft.followups}
-            onChange={(event) => set({ followups: event.currentTarget.checked })}
-          />
-          Suggest what to ask next
-        </label>
+        <CheckField
+          label="Suggest what to ask next"
+          checked={draft.followups}
+          change={(followups) => set({ followups })}
+        />
         <p class="hint" role="status">
           {begins &&
             own &&
             `The open conversation goes to ${inSentence(own.settings)}, and cannot go on with another history. A new one begins.`}
         </p>
-        <div class="dialog-foot">
-          <button type="submit" class="button primary">
-            {begins ? 'Apply in a new conversation' : 'Apply'}
-          </button>
-        </div>
-      </form>
+      </Form>
     </Dialog>
   )
 }

@@ -12,7 +12,7 @@ import { Documents } from './documents'
 import { EmbeddingFault, EmbeddingState } from './embedding-state'
 import { EngineLine } from './engine-line'
 import { Nodes } from './nodes'
-import { Schema } from './schema'
+import { EditSchema, Schema } from './schema'
 import { Search } from './search'
 import { type Collection, hasDocuments, pathOf, vectorField } from './wire'
 
@@ -21,7 +21,12 @@ const LOOK_MS = 2_000
 const VIEWS: Record<string, (collection: Collection, changed: () => void) => ComponentChildren> = {
   search: (collection) => <Search collection={collection} />,
   documents: (collection, changed) => <Documents collection={collection} changed={changed} />,
-  schema: (collection) => <Schema collection={collection} />,
+  schema: (collection, changed) =>
+    collection.engine ? (
+      <Schema collection={collection} />
+    ) : (
+      <EditSchema collection={collection} changed={changed} />
+    ),
 }
 
 export function CollectionPage({ name, tab }: { name: string; tab: string }) {

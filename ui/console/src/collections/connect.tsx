@@ -1,11 +1,10 @@
 /** Connects a collection of an existing cluster, and shows the fields that the cluster has. */
 import { useState } from 'preact/hooks'
 import { to } from '../address'
-import { send, useAction } from '../api'
+import { send } from '../api'
 import { Dialog } from '../parts/dialog'
+import { Form, SelectField, TextField } from '../parts/form'
 import { many } from '../parts/format'
-import { Problem } from '../parts/states'
-import { TextField } from '../parts/text-field'
 import { draftOf, ENGINES, type EngineType, engineOf, SIGN_INS, type SignIn } from './engine'
 import { Schema } from './schema'
 import type { Collection } from './wire'
@@ -39,125 +38,64 @@ function ConnectForm({ done }: { done: (made: Collection) => void }) {
   const [draft, setDraft] = useState(draftOf('typesense'))
   const set = (part: Partial<typeof draft>) => setDraft((before) => ({ ...before, ...part }))
   const { type, signIn } = draft
-  const { busy, error, start } = useAction(async (_: Event) =>
-    done(await send<Collection>('POST', '/collections', { name: draft.name, engine: engineOf(draft) })),
-  )
   const engine = ENGINES[type]
   return (
-    <form class="dialog-body form" onSubmit={start} autocomplete="off">
-      <div>
-        <label class="field-label" for="engine-type">
-          Engine
-        </label>
-        <select
-          id="engine-type"
-          class="input"
-          value={type}
-          onChange={(event) =>
-            setDraft({ ...draftOf(event.currentTarget.value as EngineType), name: draft.name })
-          }
-        >
-          {Object.entries(ENGINES).map(([id, { title }]) => (
-            <option key={id} value={id}>
-              {title}
-            </option>
-          ))}
-        </select>
-      </div>
-      <TextField
-        id="engine-name"
-        label="Name in Parley"
-        value={draft.name}
-        required
-        change={(name) => set({ name })}
+    <Form
+      action="Connect"
+      busy="Asking the cluster …"
+      save={async () =>
+        done(await send<Collection>('POST', '/collections', { name: draft.name, engine: engineOf(draft) }))
+      }
+    >
+      <SelectField
+        id="engine-type"
+        label="Engine"
+        value={type}
+        options={Object.entries(ENGINES).map(([id, { title }]) => [id, title] as const)}
+        change={(engine) => setDraft({ ...draftOf(engine as EngineType), name: draft.name })}
       />
+      <TextField label="Name in Parley" value={draft.name} required change={(name) => set({ name })} />
       {engine.hasNodes && (
-        <div>
-          <label class="field-label" for="engine-nodes">
-            Nodes
-          </label>
-          <textarea
-            id="engine-nodes"
-            class="input"
-            rows={3}
-            required
-            spellcheck={false}
-            placeholder={engine.example}
-            aria-describedby="engine-nodes-hint"
-            value={draft.nodes}
-            onInput={(event) => set({ nodes: event.currentTarget.value })}
-          />
-          <p class="hint" id="engine-nodes-hint">
-            One URL on each line. Parley must be allowed to call these hosts (ALLOWED_HOSTS).
-          </p>
-        </div>
+        <TextField
+          label="Nodes"
+          rows={3}
+          required
+          placeholder={engine.example}
+          value={draft.nodes}
+          hint="One URL on each line. Parley must be allowed to call these hosts (ALLOWED_HOSTS)."
+          change={(nodes) => set({ nodes })}
+        />
       )}
       {engine.signIns.length > 1 && (
-        <div>
-          <label class="field-label" for="engine-sign-in">
-            Credentials
-          </label>
-          <select
-            id="engine-sign-in"
-            class="input"
-            value={signIn}
-            onChange={(event) => set({ signIn: event.currentTarget.value as SignIn })}
-          >
-            {engine.signIns.map((id) => (
-              <option key={id} value={id}>
-                {SIGN_INS[id]}
-              </option>
-            ))}
-          </select>
-        </div>
+        <SelectField
+          label="Credentials"
+          value={signIn}
+          options={engine.signIns.map((id) => [id, SIGN_INS[id]] as const)}
+          change={(chosen) => set({ signIn: chosen as SignIn })}
+        />
       )}
       {signIn === 'password' && (
-        <TextField
-          id="engine-user"
-          label="User"
-          value={draft.user}
-          required
-          change={(user) => set({ user })}
-        />
+        <TextField label="User" value={draft.user} required change={(user) => set({ user })} />
       )}
       {signIn === 'api_token' && (
-        <TextField
-          id="engine-account"
-          label="Account ID"
-          value={draft.account}
-          required
-          change={(account) => set({ account })}
-        />
+        <TextField label="Account ID" value={draft.account} required change={(account) => set({ account })} />
       )}
       {signIn !== 'none' && (
-        <div>
-          <TextField
-            id="engine-secret"
-            label={signIn === 'password' ? 'Password' : SIGN_INS[signIn]}
-            type="password"
-            value={draft.secret}
-            required
-            described="engine-secret-hint"
-            change={(secret) => set({ secret })}
-          />
-          <p class="hint" id="engine-secret-hint">
-            It is stored encrypted, sent to the nodes only, and never shown again.
-          </p>
-        </div>
+        <TextField
+          label={signIn === 'password' ? 'Password' : SIGN_INS[signIn]}
+          type="password"
+          value={draft.secret}
+          required
+          hint="It is stored encrypted, sent to the nodes only, and never shown again."
+          change={(secret) => set({ secret })}
+        />
       )}
       <TextField
-        id="engine-there"
         label={engine.there}
         value={draft.there}
         placeholder={draft.name || 'the same name as in Parley'}
         change={(there) => set({ there })}
       />
-      {error && <Problem error={error} />}
-      <div class="dialog-foot">
-        <button type="submit" class="button primary" disabled={busy}>
-          {busy ? 'Asking the cluster …' : 'Connect'}
-        </button>
-      </div>
-    </form>
+    </Form>
   )
 }

@@ -3,35 +3,56 @@ import { useState } from 'preact/hooks'
 import { Refusal, send } from '../api'
 import { Copy } from '../parts/copy'
 import { Dialog } from '../parts/dialog'
+import { Icon } from '../parts/icon'
 import { Raw } from '../parts/raw'
 import { Problem } from '../parts/states'
+import { changeDocument, EditDocument, pathOfDocument } from './edit-document'
 import { Passages } from './passages'
-import { type Doc, pathOf } from './wire'
+import type { Doc } from './wire'
 
 interface DocumentProps {
   collection: string
   document: Doc
   close: () => void
-  /** absent: it is only looked at */
-  removed?: () => void
+  /** it was changed or deleted; absent: it is only looked at */
+  changed?: () => void
 }
 
 const VIEWS = ['As stored', 'Passages'] as const
 
-export function DocumentDialog({ collection, document, close, removed }: DocumentProps) {
+export function DocumentDialog({ collection, document: given, close, changed }: DocumentProps) {
+  const [document, setDocument] = useState(given)
+  const [before, setBefore] = useState<Doc>()
+  const [editing, setEditing] = useState(false)
   const [view, setView] = useState<(typeof VIEWS)[number]>('As stored')
   const [sure, setSure] = useState(false)
   const [error, setError] = useState<Refusal>()
   const text = JSON.stringify(document, null, 2)
+  const saved = (now: Doc, undo?: Doc) => {
+    setBefore(undo)
+    setDocument(now)
+    setEditing(false)
+    changed?.()
+  }
   const remove = async () => {
     if (!sure) return setSure(true)
     try {
-      await send('DELETE', `${pathOf(collection)}/documents/${encodeURIComponent(document.id)}`)
-      removed?.()
+      await send('DELETE', pathOfDocument(collection, document.id))
+      changed?.()
       close()
     } catch (fault) {
       setError(Refusal.of(fault))
     }
+  }
+  if (editing) {
+    return (
+      <EditDocument
+        collection={collection}
+        document={document}
+        saved={(now) => saved(now, document)}
+        close={() => setEditing(false)}
+      />
+    )
   }
   return (
     <Dialog title={document.id} close={close} class="wide">
@@ -62,8 +83,29 @@ export function DocumentDialog({ collection, document, close, removed }: Documen
         )}
       </div>
       {error && <Problem error={error} />}
-      {removed && (
+      {changed && (
         <div class="dialog-foot">
+          <span role="status" class="grow">
+            {before && 'Saved.'}
+          </span>
+          {before && (
+            <button
+              type="button"
+              class="button"
+              onClick={() =>
+                changeDocument(collection, document, before).then(
+                  () => saved(before),
+                  (fault) => setError(Refusal.of(fault)),
+                )
+              }
+            >
+              Undo
+            </button>
+          )}
+          <button type="button" class="button" onClick={() => setEditing(true)}>
+            <Icon name="edit" />
+            Edit
+          </button>
           <button type="button" class={sure ? 'button danger' : 'button'} onClick={remove}>
             {sure ? 'Delete for good' : 'Delete the document'}
           </button>

@@ -88,7 +88,7 @@ export function Documents({ collection, changed }: { collection: Collection; cha
           collection={name}
           document={shown}
           close={() => setShown(undefined)}
-          removed={() => {
+          changed={() => {
             list.reload()
             changed()
           }}

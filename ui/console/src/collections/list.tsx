@@ -3,7 +3,7 @@ import type { ComponentType } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { go, place, to } from '../address'
 import { mapped, Refusal, read, send, useLoaded } from '../api'
-import { Confirm, Dialog } from '../parts/dialog'
+import { Dialog } from '../parts/dialog'
 import { ago, many } from '../parts/format'
 import { Icon } from '../parts/icon'
 import { Item, ListPage } from '../parts/list-page'
@@ -14,7 +14,6 @@ import { type Collection, pathOf, vectorField } from './wire'
 
 export function CollectionList() {
   const list = useLoaded('collections', (signal) => read<Collection[]>('/collections', signal))
-  const [removing, setRemoving] = useState<Collection>()
   return (
     <ListPage
       title="Collections"
@@ -44,7 +43,14 @@ export function CollectionList() {
           href={to(['collections', each.name])}
           about={aboutOf(each)}
           called={`the collection ${each.name}`}
-          remove={() => setRemoving(each)}
+          remove={{
+            action: 'Delete the collection',
+            says: <Losses of={each} />,
+            run: async () => {
+              await send('DELETE', pathOf(each.name))
+              list.reload()
+            },
+          }}
         >
           {vectorField(each) ? (
             <EmbeddingState collection={each} />
@@ -65,19 +71,6 @@ export function CollectionList() {
             if (connected) list.reload()
           }}
         />
-      )}
-      {removing && (
-        <Confirm
-          title={`Delete ${removing.name}?`}
-          action="Delete the collection"
-          run={async () => {
-            await send('DELETE', pathOf(removing.name))
-            list.reload()
-          }}
-          close={() => setRemoving(undefined)}
-        >
-          <Losses of={removing} />
-        </Confirm>
       )}
     </ListPage>
   )

@@ -130,7 +130,14 @@ export function Search({ collection }: { collection: Collection }) {
         </div>
         {facets.length > 0 && <Facets of={facets} filter={filter} toggle={toggle} />}
       </div>
-      {shown && <DocumentDialog collection={name} document={shown} close={() => setShown(undefined)} />}
+      {shown && (
+        <DocumentDialog
+          collection={name}
+          document={shown}
+          close={() => setShown(undefined)}
+          changed={loaded.reload}
+        />
+      )}
     </>
   )
 }

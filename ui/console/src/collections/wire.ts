@@ -28,6 +28,8 @@ export interface Collection {
   created_at?: number
   fields: Field[]
   metadata?: Record<string, unknown>
+  synonym_sets?: string[]
+  curation_sets?: string[]
   /** where its documents are, if not in Parley */
   engine?: Engine
   /** vectors that are still to be made */

@@ -1,14 +1,14 @@
 /** API keys: the list, and a key for a page or a search, whose value is shown once. */
 import { useState } from 'preact/hooks'
 import { go, place, to } from '../address'
-import { mapped, read, send, useAction, useLoaded } from '../api'
+import { mapped, read, send, useLoaded } from '../api'
 import type { Assistant } from '../chat/choices'
 import { Copy } from '../parts/copy'
-import { Confirm, Dialog } from '../parts/dialog'
-import { when } from '../parts/format'
+import { Dialog } from '../parts/dialog'
+import { Form, SelectField, TextField } from '../parts/form'
+import { many, when } from '../parts/format'
 import { Icon } from '../parts/icon'
 import { Item, ListPage } from '../parts/list-page'
-import { Problem } from '../parts/states'
 
 interface Key {
   id: number
@@ -18,15 +18,15 @@ interface Key {
   value_prefix?: string
   /** in seconds since 1970 */
   expires_at: number
-  limits?: { assistant?: string; allowed_origins?: string[] }
+  limits?: { assistant?: string; allowed_origins?: string[]; turns_per_day?: number; tokens_per_day?: number }
 }
 
 /** Past this a key counts as one without an end. */
 const NEVER = 4_000_000_000
+const DAY_S = 86_400
 
 export default function Keys() {
   const list = useLoaded('keys', (signal) => read<{ keys: Key[] }>('/keys', signal))
-  const [removing, setRemoving] = useState<Key>()
   return (
     <ListPage
       title="Keys"
@@ -54,10 +54,26 @@ export default function Keys() {
             </>
           }
           called={`the key ${each.description || each.id}`}
-          remove={() => setRemoving(each)}
+          remove={{
+            what: 'this key',
+            action: 'Delete the key',
+            says: (
+              <p>Pages and programs that use “{each.description || each.id}” are refused within seconds.</p>
+            ),
+            run: async () => {
+              await send('DELETE', `/keys/${each.id}`)
+              list.reload()
+            },
+          }}
         >
           {each.limits?.assistant !== undefined && (
             <span class="badge good">page of {each.limits.assistant}</span>
+          )}
+          {each.limits?.turns_per_day !== undefined && (
+            <span class="badge">{many(each.limits.turns_per_day, 'question')} a day</span>
+          )}
+          {each.limits?.tokens_per_day !== undefined && (
+            <span class="badge">{many(each.limits.tokens_per_day, 'token')} a day</span>
           )}
           {each.limits?.allowed_origins?.map((origin) => (
             <span key={origin} class="badge">
@@ -75,21 +91,6 @@ export default function Keys() {
           }}
         />
       )}
-      {removing && (
-        <Confirm
-          title="Delete this key?"
-          action="Delete the key"
-          run={async () => {
-            await send('DELETE', `/keys/${removing.id}`)
-            list.reload()
-          }}
-          close={() => setRemoving(undefined)}
-        >
-          <p>
-            Pages and programs that use “{removing.description || removing.id}” are refused within seconds.
-          </p>
-        </Confirm>
-      )}
     </ListPage>
   )
 }
@@ -102,26 +103,35 @@ function NewKey({ close }: { close: () => void }) {
   const [description, setDescription] = useState('')
   const [assistant, setAssistant] = useState('')
   const [scope, setScope] = useState('')
+  const [turns, setTurns] = useState('')
+  const [tokens, setTokens] = useState('')
+  const [days, setDays] = useState('')
   const [value, setValue] = useState<string>()
   const names = assistants.data?.assistants.map(({ name }) => name) ?? []
   const chosen = assistant || names[0] || ''
   const words = scope.split(/[\s,]+/).filter(Boolean)
-  const { busy, error, start } = useAction(async (_: Event) => {
-    const body =
-      kind === 'page'
+  const budget = {
+    ...(turns !== '' && { turns_per_day: Number(turns) }),
+    ...(tokens !== '' && { tokens_per_day: Number(tokens) }),
+  }
+  const save = async () => {
+    const body = {
+      actions: ['documents:search'],
+      ...(days !== '' && { expires_at: Math.floor(Date.now() / 1_000) + Number(days) * DAY_S }),
+      ...(kind === 'page'
         ? {
             description: description || `page of ${chosen}`,
-            actions: ['documents:search'],
             collections: ['*'],
-            limits: { assistant: chosen, ...(words.length > 0 && { allowed_origins: words }) },
+            limits: { assistant: chosen, ...(words.length > 0 && { allowed_origins: words }), ...budget },
           }
         : {
             description: description || 'search only',
-            actions: ['documents:search'],
             collections: words.length > 0 ? words : ['*'],
-          }
+            ...(Object.keys(budget).length > 0 && { limits: budget }),
+          }),
+    }
     setValue((await send<{ value: string }>('POST', '/keys', body)).value)
-  })
+  }
   if (value !== undefined) {
     const snippet = `<script type="module" src="${location.origin}/widget/parley-chat.js"></script>\n<parley-chat assistant="${chosen}" key="${value}"></parley-chat>`
     return (
@@ -152,7 +162,7 @@ function NewKey({ close }: { close: () => void }) {
   }
   return (
     <Dialog title="New key" close={close}>
-      <form class="dialog-body form" onSubmit={start} autocomplete="off">
+      <Form action="Create key" disabled={kind === 'page' && chosen === ''} save={save}>
         <fieldset class="choices">
           <legend class="field-label">What is it for?</legend>
           <label class="check">
@@ -165,62 +175,62 @@ function NewKey({ close }: { close: () => void }) {
           </label>
         </fieldset>
         {kind === 'page' && (
-          <div>
-            <label class="field-label" for="key-assistant">
-              Assistant
-            </label>
-            <select
-              id="key-assistant"
-              class="input"
-              required
-              value={chosen}
-              onChange={(event) => setAssistant(event.currentTarget.value)}
-            >
-              {names.map((name) => (
-                <option key={name} value={name}>
-                  {name}
-                </option>
-              ))}
-            </select>
-            {assistants.data && names.length === 0 && (
-              <p class="hint">
-                There is no assistant yet. <a href={to(['assistants', 'new'])}>Make one first</a>.
-              </p>
-            )}
-          </div>
+          <SelectField
+            label="Assistant"
+            required
+            value={chosen}
+            options={names.map((name) => [name, name] as const)}
+            hint={
+              assistants.data &&
+              names.length === 0 && (
+                <>
+                  There is no assistant yet. <a href={to(['assistants', 'new'])}>Make one first</a>.
+                </>
+              )
+            }
+            change={setAssistant}
+          />
         )}
-        <div>
-          <label class="field-label" for="key-scope">
-            {kind === 'page' ? 'Origins' : 'Collections'}
-          </label>
-          <input
-            id="key-scope"
-            class="input"
-            spellcheck={false}
-            placeholder={kind === 'page' ? 'all, or https://www.example.com' : 'all, or names with commas'}
-            value={scope}
-            onInput={(event) => setScope(event.currentTarget.value)}
+        <TextField
+          label={kind === 'page' ? 'Allowed websites' : 'Collections'}
+          placeholder={kind === 'page' ? 'all, or https://www.example.com' : 'all, or names with commas'}
+          value={scope}
+          change={setScope}
+        />
+        <TextField
+          label="Description"
+          placeholder={kind === 'page' ? `page of ${chosen}` : 'search only'}
+          value={description}
+          change={setDescription}
+        />
+        <details>
+          <summary>Limits</summary>
+          <TextField
+            label="Questions per day"
+            type="number"
+            min="1"
+            placeholder="no limit"
+            value={turns}
+            change={setTurns}
           />
-        </div>
-        <div>
-          <label class="field-label" for="key-description">
-            Description
-          </label>
-          <input
-            id="key-description"
-            class="input"
-            placeholder={kind === 'page' ? `page of ${chosen}` : 'search only'}
-            value={description}
-            onInput={(event) => setDescription(event.currentTarget.value)}
+          <TextField
+            label="Tokens per day"
+            type="number"
+            min="1"
+            placeholder="no limit"
+            value={tokens}
+            change={setTokens}
           />
-        </div>
-        {error && <Problem error={error} />}
-        <div class="dialog-foot">
-          <button type="submit" class="button primary" disabled={busy || (kind === 'page' && chosen === '')}>
-            Create key
-          </button>
-        </div>
-      </form>
+          <TextField
+            label="Expires after days"
+            type="number"
+            min="1"
+            placeholder="never"
+            value={days}
+            change={setDays}
+          />
+        </details>
+      </Form>
     </Dialog>
   )
 }

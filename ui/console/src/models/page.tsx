@@ -3,12 +3,11 @@ import { useState } from 'preact/hooks'
 import { go, place, to } from '../address'
 import { Refusal, read, send, useAction, useLoaded } from '../api'
 import { loadChoices, type Model } from '../chat/choices'
-import { Confirm } from '../parts/dialog'
 import { duration } from '../parts/format'
 import { Icon } from '../parts/icon'
 import { Item, ListPage } from '../parts/list-page'
 import { makeHistory, missingOf } from './history'
-import { NewModel } from './new-model'
+import { EditModel, NewModel } from './model-dialog'
 
 export default function Models() {
   const list = useLoaded('models', (signal) => read<Model[]>('/conversations/models', signal))
@@ -17,7 +16,7 @@ export default function Models() {
   const missing = useLoaded(histories.length > 0 ? `histories ${histories}` : undefined, () =>
     missingOf(histories),
   )
-  const [removing, setRemoving] = useState<Model>()
+  const [editing, setEditing] = useState<Model>()
   return (
     <ListPage
       title="Models"
@@ -40,7 +39,20 @@ export default function Models() {
           name={each.id}
           about={`${each.model_name} · conversations in ${each.history_collection}`}
           called={`the model ${each.id}`}
-          remove={() => setRemoving(each)}
+          edit={() => setEditing(each)}
+          remove={{
+            action: 'Delete the model',
+            says: (
+              <p>
+                Assistants and keys that name it cannot ask any more. Its conversations stay until they
+                expire.
+              </p>
+            ),
+            run: async () => {
+              await send('DELETE', `/conversations/models/${encodeURIComponent(each.id)}`)
+              list.reload()
+            },
+          }}
         >
           {missing.data?.has(each.history_collection) ? (
             <MissingHistory name={each.history_collection} made={missing.reload} />
@@ -58,20 +70,14 @@ export default function Models() {
           }}
         />
       )}
-      {removing && (
-        <Confirm
-          title={`Delete ${removing.id}?`}
-          action="Delete the model"
-          run={async () => {
-            await send('DELETE', `/conversations/models/${encodeURIComponent(removing.id)}`)
-            list.reload()
+      {editing && (
+        <EditModel
+          model={editing}
+          close={(changed) => {
+            setEditing(undefined)
+            if (changed) list.reload()
           }}
-          close={() => setRemoving(undefined)}
-        >
-          <p>
-            Assistants and keys that name it cannot ask any more. Its conversations stay until they expire.
-          </p>
-        </Confirm>
+        />
       )}
     </ListPage>
   )

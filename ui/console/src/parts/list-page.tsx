@@ -1,6 +1,8 @@
 /** A page that lists things of one kind, and what each of them can do. */
 import type { ComponentChildren } from 'preact'
+import { useState } from 'preact/hooks'
 import type { Loaded } from '../api'
+import { Confirm } from './dialog'
 import { Icon } from './icon'
 import { type EmptyProps, List } from './list'
 import { Page } from './page'
@@ -14,46 +16,93 @@ interface ListPageProps<T> {
   /** makes one more */
   action: ComponentChildren
   item: (each: T) => ComponentChildren
+  /** what stands above the list */
+  above?: ComponentChildren
   /** dialogs */
   children?: ComponentChildren
 }
 
-export const ListPage = <T,>({ title, lead, list, empty, action, item, children }: ListPageProps<T>) => (
+export const ListPage = <T,>({
+  title,
+  lead,
+  list,
+  empty,
+  action,
+  item,
+  above,
+  children,
+}: ListPageProps<T>) => (
   <Page title={title} lead={lead} actions={list.data && list.data.length > 0 && action}>
+    {above}
     <List of={list} empty={{ ...empty, action }} class="cards" item={item} />
     {children}
   </Page>
 )
+
+interface Removal {
+  /** what the question says of it: its name where there is nothing else to say */
+  what?: string
+  /** what the button does; `Delete the model` */
+  action?: string
+  /** what happens then */
+  says: ComponentChildren
+  run: () => Promise<unknown>
+}
 
 interface ItemProps {
   name: string
   /** absent: it has no page of its own */
   href?: string
   about: ComponentChildren
-  /** what the button that deletes it says of it, such as `the key page of help` */
+  /** what the buttons that change and delete it say of it, such as `the key page of help` */
   called?: string
-  remove?: () => void
+  edit?: () => void
+  remove?: Removal
   /** badges and buttons */
   children?: ComponentChildren
 }
 
-export const Item = ({ name, href, about, called, remove, children }: ItemProps) => (
-  <li class="item">
-    <div class="item-main">
-      {href === undefined ? (
-        <strong>{name}</strong>
-      ) : (
-        <a class="item-name" href={href} dir="auto">
-          {name}
-        </a>
+export function Item({ name, href, about, called, edit, remove, children }: ItemProps) {
+  const [removing, setRemoving] = useState(false)
+  return (
+    <li class="item">
+      <div class="item-main">
+        {href === undefined ? (
+          <strong>{name}</strong>
+        ) : (
+          <a class="item-name" href={href} dir="auto">
+            {name}
+          </a>
+        )}
+        <p class="soft">{about}</p>
+      </div>
+      {children}
+      {edit && (
+        <button type="button" class="tool" aria-label={`Edit ${called}`} title="Edit" onClick={edit}>
+          <Icon name="edit" />
+        </button>
       )}
-      <p class="soft">{about}</p>
-    </div>
-    {children}
-    {remove && (
-      <button type="button" class="tool" aria-label={`Delete ${called}`} title="Delete" onClick={remove}>
-        <Icon name="bin" />
-      </button>
-    )}
-  </li>
-)
+      {remove && (
+        <button
+          type="button"
+          class="tool"
+          aria-label={`Delete ${called}`}
+          title="Delete"
+          onClick={() => setRemoving(true)}
+        >
+          <Icon name="bin" />
+        </button>
+      )}
+      {remove && removing && (
+        <Confirm
+          title={`Delete ${remove.what ?? name}?`}
+          action={remove.action ?? 'Delete'}
+          run={remove.run}
+          close={() => setRemoving(false)}
+        >
+          <div>{remove.says}</div>
+        </Confirm>
+      )}
+    </li>
+  )
+}

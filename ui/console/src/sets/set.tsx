@@ -7,20 +7,40 @@ import { loadChoices } from '../chat/choices'
 import { type ChatSettings, described, settings } from '../chat/settings'
 import { SettingsFields } from '../chat/settings-fields'
 import { many, when } from '../parts/format'
+import { Icon } from '../parts/icon'
 import { Page } from '../parts/page'
 import { Empty, Problem, Shown } from '../parts/states'
 import { kept, running, runSet, stopRun } from './running'
+import { SetDialog } from './set-dialog'
 import { type QuestionSet, readSet } from './store'
 
 export function SetPage({ name }: { name: string }) {
   // The page keeps what it shows while a run adds to it.
   const set = useKept(useLoaded(`set ${name} ${kept.value}`, () => readSet(name)))
+  const [editing, setEditing] = useState(false)
   return (
     <Page
       title={name}
       up={{ title: 'Question sets', href: to(['sets']) }}
       lead={set.data && many(set.data.questions.length, 'question')}
+      actions={
+        set.data && (
+          <button type="button" class="button" onClick={() => setEditing(true)}>
+            <Icon name="edit" />
+            Edit
+          </button>
+        )
+      }
     >
+      {editing && set.data && (
+        <SetDialog
+          set={set.data}
+          close={() => {
+            setEditing(false)
+            set.reload()
+          }}
+        />
+      )}
       <Shown of={set}>
         {(found) =>
           found ? (

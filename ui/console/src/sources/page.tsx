@@ -3,7 +3,8 @@ import { useState } from 'preact/hooks'
 import { nameOf } from '../../../../scripts/parley/import/site.mjs'
 import { go, place, to } from '../address'
 import { mapped, read, send, useAction, useLoaded } from '../api'
-import { Confirm, Dialog } from '../parts/dialog'
+import { Dialog } from '../parts/dialog'
+import { CheckField, Form, TextField } from '../parts/form'
 import { ago, many, when } from '../parts/format'
 import { Icon } from '../parts/icon'
 import { Item, ListPage } from '../parts/list-page'
@@ -24,6 +25,10 @@ interface Source {
   kind: 'website' | 'bucket' | 'archive'
   url: string
   collection: string
+  base_url?: string
+  every_minutes: number
+  prune: boolean
+  max_pages: number
   state: 'waiting' | 'reading'
   next_run_at: number
   run?: Run
@@ -35,11 +40,13 @@ const KINDS = { website: 'Website', bucket: 'Bucket', archive: 'Git archive' }
 /** What a run counts. */
 const PIECES = { website: 'page', bucket: 'file', archive: 'file' } as const
 
+const DAY_MINUTES = 1_440
+
 const pathOf = ({ name }: Pick<Source, 'name'>) => `/sources/${encodeURIComponent(name)}`
 
 export default function Sources() {
   const list = useLoaded('sources', (signal) => read<{ sources: Source[] }>('/sources', signal))
-  const [removing, setRemoving] = useState<Source>()
+  const [editing, setEditing] = useState<Source>()
   return (
     <ListPage
       title="Sources"
@@ -67,7 +74,15 @@ export default function Sources() {
             </>
           }
           called={`the source ${each.name}`}
-          remove={() => setRemoving(each)}
+          edit={() => setEditing(each)}
+          remove={{
+            action: 'Remove the source',
+            says: <p>It is read no more. Its documents stay in {each.collection}.</p>,
+            run: async () => {
+              await send('DELETE', pathOf(each))
+              list.reload()
+            },
+          }}
         >
           {each.state === 'reading' && <span class="badge">reading</span>}
           {each.last_run && <Failures run={each.last_run} />}
@@ -76,25 +91,21 @@ export default function Sources() {
       )}
     >
       {place.value.query.has('new') && (
-        <NewSource
+        <SourceDialog
           close={() => {
             go(to(['sources']), { replace: true })
             list.reload()
           }}
         />
       )}
-      {removing && (
-        <Confirm
-          title={`Remove ${removing.name}?`}
-          action="Remove the source"
-          run={async () => {
-            await send('DELETE', pathOf(removing))
+      {editing && (
+        <SourceDialog
+          source={editing}
+          close={() => {
+            setEditing(undefined)
             list.reload()
           }}
-          close={() => setRemoving(undefined)}
-        >
-          <p>It is read no more. Its documents stay in {removing.collection}.</p>
-        </Confirm>
+        />
       )}
     </ListPage>
   )
@@ -141,82 +152,83 @@ function ReadNow({ source, done }: { source: Source; done: () => void }) {
   )
 }
 
-function NewSource({ close }: { close: () => void }) {
-  const [url, setUrl] = useState('')
-  const [collection, setCollection] = useState('')
-  const [base, setBase] = useState('')
-  const [prune, setPrune] = useState(true)
-  const { busy, error, start } = useAction(async (_: Event) => {
-    const body = { url, collection, prune, ...(base !== '' && { base_url: base }) }
-    await send('PUT', pathOf({ name: nameOf(url) }), body)
-    close()
+/** A new source, or what is to change about one. */
+function SourceDialog({ source, close }: { source?: Source; close: () => void }) {
+  const [draft, setDraft] = useState({
+    url: source?.url ?? '',
+    collection: source?.collection ?? '',
+    base: source?.base_url ?? '',
+    prune: source?.prune ?? true,
+    hours: String((source?.every_minutes ?? DAY_MINUTES) / 60),
+    most: String(source?.max_pages ?? ''),
   })
+  const set = (part: Partial<typeof draft>) => setDraft((before) => ({ ...before, ...part }))
+  const { url, collection, base, prune, hours, most } = draft
   return (
-    <Dialog title="New source" close={close}>
-      <form class="dialog-body form" onSubmit={start} autocomplete="off">
-        <div>
-          <label class="field-label" for="source-url">
-            Address
-          </label>
-          <input
-            id="source-url"
-            class="input"
-            type="url"
-            required
-            placeholder="https://docs.example.com/"
-            aria-describedby="source-kinds"
-            value={url}
-            onInput={(event) => setUrl(event.currentTarget.value)}
-          />
-          <p class="hint" id="source-kinds">
-            A website, a sitemap or a feed. Or a Git archive,
-            https://github.com/OWNER/REPO/archive/refs/heads/main.tar.gz, with #FOLDER for a part of it. Or a
-            bucket of R2, r2://NAME/FOLDER/.
-          </p>
-        </div>
-        <div>
-          <label class="field-label" for="source-collection">
-            Collection
-          </label>
-          <input
-            id="source-collection"
-            class="input"
-            required
-            placeholder="a new one, or one that was imported"
-            value={collection}
-            onInput={(event) => setCollection(event.currentTarget.value)}
-          />
-        </div>
+    <Dialog title={source ? `Edit ${source.name}` : 'New source'} close={close}>
+      <Form
+        action={source ? 'Save' : 'Register'}
+        busy={source ? 'Saving …' : 'Registering …'}
+        save={async () => {
+          await send('PUT', pathOf(source ?? { name: nameOf(url) }), {
+            url,
+            collection,
+            prune,
+            ...(base !== '' && { base_url: base }),
+            ...(hours !== '' && Number(hours) * 60 !== (source?.every_minutes ?? DAY_MINUTES)
+              ? { every_minutes: Math.round(Number(hours) * 60) }
+              : source && { every_minutes: source.every_minutes }),
+            ...(most !== '' && { max_pages: Number(most) }),
+          })
+          close()
+        }}
+      >
+        <TextField
+          label="Address"
+          type="url"
+          required
+          placeholder="https://docs.example.com/"
+          value={url}
+          hint="A website, a sitemap or a feed. Or a Git archive, https://github.com/OWNER/REPO/archive/refs/heads/main.tar.gz, with #FOLDER for a part of it. Or a bucket of R2, r2://NAME/FOLDER/."
+          change={(typed) => set({ url: typed })}
+        />
+        <TextField
+          label="Collection"
+          required
+          placeholder="a new one, or one that was imported"
+          value={collection}
+          change={(typed) => set({ collection: typed })}
+        />
         {/^r2:|\.(?:tar\.gz|tgz)(?:#|$)/i.test(url) && (
-          <div>
-            <label class="field-label" for="source-base">
-              Where its files are read on the web
-            </label>
-            <input
-              id="source-base"
-              class="input"
-              type="url"
-              placeholder="optional, such as https://docs.example.com/"
-              value={base}
-              onInput={(event) => setBase(event.currentTarget.value)}
-            />
-          </div>
-        )}
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={prune}
-            onChange={(event) => setPrune(event.currentTarget.checked)}
+          <TextField
+            label="Where its files are read on the web"
+            type="url"
+            placeholder="optional, such as https://docs.example.com/"
+            value={base}
+            change={(typed) => set({ base: typed })}
           />
-          Remove what is gone
-        </label>
-        {error && <Problem error={error} />}
-        <div class="dialog-foot">
-          <button type="submit" class="button primary" disabled={busy}>
-            {busy ? 'Registering …' : 'Register'}
-          </button>
-        </div>
-      </form>
+        )}
+        {source && (
+          <>
+            <TextField
+              label="Read again after hours"
+              type="number"
+              min="0.25"
+              step="any"
+              value={hours}
+              change={(typed) => set({ hours: typed })}
+            />
+            <TextField
+              label="Pages at most"
+              type="number"
+              min="1"
+              value={most}
+              change={(typed) => set({ most: typed })}
+            />
+          </>
+        )}
+        <CheckField label="Remove what is gone" checked={prune} change={(on) => set({ prune: on })} />
+      </Form>
     </Dialog>
   )
 }

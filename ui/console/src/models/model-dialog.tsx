@@ -1,0 +1,204 @@
+/** A new conversation model, with a place for its conversations; or what is to change about one. */
+import { useState } from 'preact/hooks'
+import { send } from '../api'
+import type { Model } from '../chat/choices'
+import { server } from '../import/server'
+import { Dialog } from '../parts/dialog'
+import { changesOf, Form, objectIn, TextField } from '../parts/form'
+import { makeHistory } from './history'
+
+const MAX_BYTES = 16_384
+const MAX_TOKENS = 1_024
+const DAY_S = 86_400
+const EXAMPLES = [
+  'local/extractive',
+  'cloudflare/@cf/meta/llama-3.3-70b-instruct-fp8-fast',
+  'openai/gpt-4o-mini',
+  'anthropic/claude-sonnet-4-5',
+  'google/gemini-2.5-flash',
+]
+
+export function NewModel({ close }: { close: (made: boolean) => void }) {
+  const [draft, setDraft] = useState({ id: '', name: 'local/extractive', apiKey: '', url: '' })
+  const set = (part: Partial<typeof draft>) => setDraft((before) => ({ ...before, ...part }))
+  const isOpenAi = draft.name.startsWith('openai/')
+  const save = async () => {
+    const history = `${draft.id}_history`
+    await makeHistory(history)
+    await server.call('POST', '/conversations/models', {
+      body: {
+        id: draft.id,
+        model_name: draft.name,
+        history_collection: history,
+        max_bytes: MAX_BYTES,
+        max_tokens: MAX_TOKENS,
+        ...(draft.apiKey !== '' && { api_key: draft.apiKey }),
+        ...(isOpenAi && draft.url !== '' && { openai_url: draft.url }),
+      },
+    })
+    close(true)
+  }
+  return (
+    <Dialog title="New model" close={() => close(false)}>
+      <Form action="Create model" busy="Asking the provider …" save={save}>
+        <TextField label="Name" value={draft.id} required change={(id) => set({ id })} />
+        <ModelName value={draft.name} change={(name) => set({ name })} />
+        {!/^(local|cloudflare)\//.test(draft.name) && (
+          <TextField
+            label="The provider's API key"
+            type="password"
+            value={draft.apiKey}
+            hint="It is stored encrypted, and never shown again."
+            change={(apiKey) => set({ apiKey })}
+          />
+        )}
+        {isOpenAi && (
+          <TextField
+            label="Address"
+            value={draft.url}
+            placeholder="https://api.openai.com, or any server that speaks its API"
+            change={(address) => set({ url: address })}
+          />
+        )}
+      </Form>
+    </Dialog>
+  )
+}
+
+const ModelName = (field: { value: string; change: (value: string) => void }) => (
+  <TextField
+    label="Language model"
+    required
+    options={EXAMPLES}
+    hint="Provider and model, such as openai/gpt-4o-mini. local/extractive is built in."
+    {...field}
+  />
+)
+
+/** What the form has a field for. The rest is JSON. */
+const FIELDS = [
+  'model_name',
+  'api_key',
+  'system_prompt',
+  'temperature',
+  'max_tokens',
+  'ttl',
+  'fallbacks',
+] as const
+
+/** A secret as it is shown. */
+const MASKED = /^[^*]{0,5}\*+$/
+
+export function EditModel({ model, close }: { model: Model; close: (changed: boolean) => void }) {
+  // Secrets are shown masked: they are kept until others are typed.
+  const shown = Object.entries(model).filter(
+    ([, value]) => !(typeof value === 'string' && MASKED.test(value)),
+  )
+  const { id, ...stored } = Object.fromEntries(shown)
+  const rest = Object.fromEntries(
+    Object.entries(stored).filter(([name]) => !FIELDS.some((field) => field === name)),
+  )
+  const [draft, setDraft] = useState({
+    name: model.model_name,
+    apiKey: '',
+    prompt: textOf(stored.system_prompt),
+    temperature: textOf(stored.temperature),
+    length: textOf(stored.max_tokens),
+    days: stored.ttl === undefined ? '' : String(Number(stored.ttl) / DAY_S),
+    fallbacks: Array.isArray(stored.fallbacks) ? stored.fallbacks.join(', ') : '',
+    rest: JSON.stringify(rest, null, 2),
+  })
+  const set = (part: Partial<typeof draft>) => setDraft((before) => ({ ...before, ...part }))
+  const save = async () => {
+    const fallbacks = draft.fallbacks.split(/[\s,]+/).filter(Boolean)
+    const wanted = {
+      ...objectIn(draft.rest),
+      model_name: draft.name,
+      ...(draft.apiKey !== '' && { api_key: draft.apiKey }),
+      ...(draft.prompt !== '' && { system_prompt: draft.prompt }),
+      ...(draft.temperature !== '' && { temperature: Number(draft.temperature) }),
+      ...(draft.length !== '' && { max_tokens: Number(draft.length) }),
+      ...(draft.days !== '' && { ttl: Math.round(Number(draft.days) * DAY_S) }),
+      ...(fallbacks.length > 0 && { fallbacks }),
+    }
+    await send('PUT', `/conversations/models/${encodeURIComponent(String(id))}`, changesOf(stored, wanted))
+    close(true)
+  }
+  return (
+    <Dialog title={`Edit ${id}`} close={() => close(false)} class="wide">
+      <Form action="Save" busy="Asking the provider …" save={save}>
+        <ModelName value={draft.name} change={(name) => set({ name })} />
+        {!draft.name.startsWith('local/') && (
+          <TextField
+            label="The provider's API key"
+            type="password"
+            value={draft.apiKey}
+            placeholder={'api_key' in model ? 'stays as it is' : ''}
+            hint="It is stored encrypted, and never shown again. Another provider or address needs it again."
+            change={(apiKey) => set({ apiKey })}
+          />
+        )}
+        <TextField
+          label="System prompt"
+          rows={5}
+          value={draft.prompt}
+          placeholder="Leave empty to use the built-in prompt"
+          change={(prompt) => set({ prompt })}
+        />
+        <div class="split">
+          <TextField
+            label="Temperature"
+            type="number"
+            min="0"
+            max="2"
+            step="any"
+            placeholder="as the provider has it"
+            value={draft.temperature}
+            change={(temperature) => set({ temperature })}
+          />
+          <TextField
+            label="Tokens per answer"
+            type="number"
+            min="1"
+            value={draft.length}
+            change={(length) => set({ length })}
+          />
+          <TextField
+            label="Conversations expire after days"
+            type="number"
+            min="0"
+            step="any"
+            value={draft.days}
+            change={(days) => set({ days })}
+          />
+          <TextField
+            label="Fallbacks"
+            placeholder="other models, with commas"
+            value={draft.fallbacks}
+            change={(fallbacks) => set({ fallbacks })}
+          />
+        </div>
+        <details>
+          <summary>All other settings</summary>
+          <TextField
+            label="JSON"
+            rows={8}
+            code
+            required
+            value={draft.rest}
+            hint={
+              <>
+                Addresses, budgets and parameters, <a href="/docs/models.html">as the API has them</a>. A
+                property that you remove is taken away. Secrets are not shown, and stay.
+              </>
+            }
+            change={(typed) => set({ rest: typed })}
+          />
+        </details>
+      </Form>
+    </Dialog>
+  )
+}
+
+const textOf = (value: unknown): string =>
+  typeof value === 'string' || typeof value === 'number' ? String(value) : ''

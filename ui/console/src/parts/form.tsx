@@ -1,0 +1,217 @@
+/** Fields and forms: what is typed is checked by the browser, and what is refused is said in the server's own words. */
+import type { ComponentChildren } from 'preact'
+import { useId, useState } from 'preact/hooks'
+import { Refusal, useAction } from '../api'
+import { Dialog } from './dialog'
+import { Problem } from './states'
+
+interface FieldProps {
+  label: string
+  value: string
+  change: (value: string) => void
+  /** what is said below it */
+  hint?: ComponentChildren
+  id?: string
+}
+
+interface TextFieldProps extends FieldProps {
+  type?: 'text' | 'password' | 'number' | 'url'
+  /** lines of a text of several; absent: one line */
+  rows?: number
+  /** whether it is code */
+  code?: boolean
+  required?: boolean
+  /** what may be chosen, besides anything else */
+  options?: readonly string[] | undefined
+  placeholder?: string
+  min?: string
+  max?: string
+  step?: string
+}
+
+/** A labelled field for a text. */
+export function TextField({
+  label,
+  change,
+  hint,
+  id: given,
+  type = 'text',
+  options,
+  code,
+  ...input
+}: TextFieldProps) {
+  const own = useId()
+  const id = given ?? own
+  const attributes = {
+    ...input,
+    id,
+    class: code ? 'input code' : 'input',
+    spellcheck: false,
+    'aria-describedby': hint ? `${id}-hint` : undefined,
+    list: options && `${id}-options`,
+  }
+  return (
+    <div>
+      <label class="field-label" for={id}>
+        {label}
+      </label>
+      {input.rows ? (
+        <textarea {...attributes} onInput={({ currentTarget: { value } }) => change(value)} />
+      ) : (
+        <input
+          {...({ ...attributes, type } as object)}
+          onInput={({ currentTarget: { value } }) => change(value)}
+          // What somebody pasted may end with a space; a password may, too.
+          onChange={({ currentTarget: { value } }) => type !== 'password' && change(value.trim())}
+        />
+      )}
+      {options && (
+        <datalist id={`${id}-options`}>
+          {options.map((each) => (
+            <option key={each} value={each} />
+          ))}
+        </datalist>
+      )}
+      {hint && (
+        <p class="hint" id={`${id}-hint`}>
+          {hint}
+        </p>
+      )}
+    </div>
+  )
+}
+
+interface SelectFieldProps extends FieldProps {
+  /** what is sent, and what is shown of it */
+  options: readonly (readonly [string, string])[]
+  required?: boolean
+}
+
+/** A labelled choice. */
+export function SelectField({ label, value, change, hint, id: given, options, required }: SelectFieldProps) {
+  const own = useId()
+  const id = given ?? own
+  return (
+    <div>
+      <label class="field-label" for={id}>
+        {label}
+      </label>
+      <select
+        id={id}
+        class="input"
+        value={value}
+        required={required ?? false}
+        onChange={(event) => change(event.currentTarget.value)}
+      >
+        {options.map(([of, shown]) => (
+          <option key={of} value={of}>
+            {shown}
+          </option>
+        ))}
+      </select>
+      {hint && <p class="hint">{hint}</p>}
+    </div>
+  )
+}
+
+interface CheckFieldProps {
+  label: string
+  checked: boolean
+  change: (checked: boolean) => void
+}
+
+export const CheckField = ({ label, checked, change }: CheckFieldProps) => (
+  <label class="check">
+    <input type="checkbox" checked={checked} onChange={(event) => change(event.currentTarget.checked)} />
+    {label}
+  </label>
+)
+
+interface FormProps {
+  /** what the button says, and what while it runs */
+  action: string
+  busy?: string
+  disabled?: boolean
+  /** what it throws is shown, and the form stays */
+  save: () => Promise<unknown>
+  /** takes a file that is dropped on it */
+  drop?: (file: File | undefined) => void
+  children: ComponentChildren
+}
+
+/** A form of a dialog, with its button. */
+export function Form({ action, busy: running = action, disabled = false, save, drop, children }: FormProps) {
+  const { busy, error, start } = useAction((_: Event) => save())
+  return (
+    <form
+      class="dialog-body form"
+      autocomplete="off"
+      onSubmit={start}
+      onDragOver={(event) => drop && event.preventDefault()}
+      onDrop={(event) => {
+        if (!drop) return
+        event.preventDefault()
+        drop(event.dataTransfer?.files[0])
+      }}
+    >
+      {children}
+      {error && <Problem error={error} />}
+      <div class="dialog-foot">
+        <button type="submit" class="button primary" disabled={busy || disabled}>
+          {busy ? running : action}
+        </button>
+      </div>
+    </form>
+  )
+}
+
+interface JsonDialogProps {
+  title: string
+  value: unknown
+  hint?: ComponentChildren
+  /** takes what was typed. What it throws is shown, and the dialog stays */
+  save: (value: Record<string, unknown>) => Promise<unknown>
+  close: () => void
+}
+
+/** Something as JSON, to be changed as the API has it. */
+export function JsonDialog({ title, value, hint, save, close }: JsonDialogProps) {
+  const [text, setText] = useState(() => JSON.stringify(value, null, 2))
+  return (
+    <Dialog title={title} close={close} class="wide">
+      <Form
+        action="Save"
+        save={async () => {
+          await save(objectIn(text))
+          close()
+        }}
+      >
+        <TextField label="JSON" value={text} rows={16} code required hint={hint} change={setText} />
+      </Form>
+    </Dialog>
+  )
+}
+
+/** @throws Refusal for what is no object of JSON */
+export function objectIn(text: string): Record<string, unknown> {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (error) {
+    throw new Refusal(0, `This is not JSON: ${(error as Error).message}.`)
+  }
+  if (typeof value === 'object' && value !== null && !Array.isArray(value))
+    return value as Record<string, unknown>
+  throw new Refusal(0, 'This is not a JSON object: it begins with { and ends with }.')
+}
+
+/** What makes a thing another one: what is new or different, and null for what is gone. */
+export const changesOf = (
+  before: Record<string, unknown>,
+  after: Record<string, unknown>,
+): Record<string, unknown> => ({
+  ...Object.fromEntries(Object.keys(before).flatMap((name) => (name in after ? [] : [[name, null]]))),
+  ...Object.fromEntries(
+    Object.entries(after).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(before[name])),
+  ),
+})

@@ -1,0 +1,165 @@
+/** What searches go by besides documents: synonyms, curations, presets, stop words, and other names of collections. */
+import { useState } from 'preact/hooks'
+import { place, to } from '../address'
+import { mapped, Refusal, read, send, useLoaded } from '../api'
+import { JsonDialog } from '../parts/form'
+import { many } from '../parts/format'
+import { Icon } from '../parts/icon'
+import { Item, ListPage } from '../parts/list-page'
+import { NotFound } from '../parts/not-found'
+import { Tabs } from '../parts/tabs'
+
+type Rule = Record<string, unknown>
+
+interface Kind {
+  title: string
+  /** what one is called */
+  one: string
+  lead: string
+  path: string
+  /** of what one is called by */
+  key: 'name' | 'id'
+  listed: (reply: never) => Rule[]
+  /** what is told of one */
+  about: (rule: never) => string
+  example: Rule
+}
+
+const items = ({ items: all }: { items: unknown[] }) => many(all.length, 'rule')
+
+const KINDS: Record<string, Kind> = {
+  synonyms: {
+    title: 'Synonyms',
+    one: 'synonym set',
+    lead: 'Words that mean the same. A collection uses the sets that its schema names in synonym_sets.',
+    path: 'synonym_sets',
+    key: 'name',
+    listed: (reply: Rule[]) => reply,
+    about: items,
+    example: { items: [{ id: 'coat', synonyms: ['coat', 'jacket', 'parka'] }] },
+  },
+  curations: {
+    title: 'Curations',
+    one: 'curation set',
+    lead: 'Documents that stand first, or do not stand, for a query. A collection uses the sets that its schema names in curation_sets.',
+    path: 'curation_sets',
+    key: 'name',
+    listed: (reply: Rule[]) => reply,
+    about: items,
+    example: {
+      items: [
+        {
+          id: 'returns',
+          rule: { query: 'refund', match: 'contains' },
+          includes: [{ id: 'returns', position: 1 }],
+        },
+      ],
+    },
+  },
+  presets: {
+    title: 'Presets',
+    one: 'preset',
+    lead: 'Parameters of a search under a name.',
+    path: 'presets',
+    key: 'name',
+    listed: ({ presets }: { presets: Rule[] }) => presets,
+    about: ({ value }: { value: object }) => Object.keys(value).join(', '),
+    example: { value: { query_by: 'title,text' } },
+  },
+  stopwords: {
+    title: 'Stop words',
+    one: 'stop word set',
+    lead: 'Words that a search leaves out.',
+    path: 'stopwords',
+    key: 'id',
+    listed: ({ stopwords }: { stopwords: Rule[] }) => stopwords,
+    about: ({ stopwords }: { stopwords: string[] }) => stopwords.join(', '),
+    example: { stopwords: ['the', 'a'] },
+  },
+  aliases: {
+    title: 'Aliases',
+    one: 'alias',
+    lead: 'Other names of collections. One can lead to a new collection at once, for everybody.',
+    path: 'aliases',
+    key: 'name',
+    listed: ({ aliases }: { aliases: Rule[] }) => aliases,
+    about: ({ collection_name: name }: { collection_name: string }) => `leads to ${name}`,
+    example: { collection_name: 'docs' },
+  },
+}
+
+export default function Rules() {
+  const tab = place.value.rest[0] ?? 'synonyms'
+  const kind = Object.hasOwn(KINDS, tab) ? KINDS[tab] : undefined
+  return kind ? <Listed key={tab} tab={tab} kind={kind} /> : <NotFound />
+}
+
+function Listed({
+  tab,
+  kind: { title, one, lead, path, key, listed, about, example },
+}: {
+  tab: string
+  kind: Kind
+}) {
+  const list = useLoaded(path, (signal) => read<never>(`/${path}`, signal))
+  const [edited, setEdited] = useState<Rule>()
+  const nameOf = (rule: Rule) => String(rule[key] ?? '')
+  const pathTo = (name: string) => `/${path}/${encodeURIComponent(name)}`
+  return (
+    <ListPage
+      title="Search rules"
+      lead={lead}
+      above={
+        <Tabs
+          label="Kinds of rules"
+          current={tab}
+          tabs={Object.entries(KINDS).map(([id, each]) => ({
+            id,
+            title: each.title,
+            href: to(id === 'synonyms' ? ['rules'] : ['rules', id]),
+          }))}
+        />
+      }
+      list={mapped(list, listed)}
+      empty={{ icon: 'settings', title: `No ${title.toLowerCase()} yet`, text: lead }}
+      action={
+        <button type="button" class="button primary" onClick={() => setEdited({ [key]: '', ...example })}>
+          <Icon name="plus" />
+          New {one}
+        </button>
+      }
+      item={(rule) => (
+        <Item
+          key={nameOf(rule)}
+          name={nameOf(rule)}
+          about={about(rule as never)}
+          called={`the ${one} ${nameOf(rule)}`}
+          edit={() => setEdited(rule)}
+          remove={{
+            says: 'Searches that name it go on without it, or are refused.',
+            run: async () => {
+              await send('DELETE', pathTo(nameOf(rule)))
+              list.reload()
+            },
+          }}
+        />
+      )}
+    >
+      {edited && (
+        <JsonDialog
+          title={nameOf(edited) === '' ? `New ${one}` : `Edit ${nameOf(edited)}`}
+          value={edited}
+          save={async ({ [key]: name, ...body }) => {
+            if (typeof name !== 'string' || name.trim() === '')
+              throw new Refusal(0, `It has no ${key}. Give it one as "${key}".`)
+            await send('PUT', pathTo(name), body)
+            // Another name is another rule: the old one goes.
+            if (nameOf(edited) !== '' && nameOf(edited) !== name) await send('DELETE', pathTo(nameOf(edited)))
+            list.reload()
+          }}
+          close={() => setEdited(undefined)}
+        />
+      )}
+    </ListPage>
+  )
+}
