@@ -23,7 +23,7 @@ const PROVIDERS = [
   /^[a-z0-9-]+\.openai\.azure\.com$/,
   /^[a-z0-9-]+\.cognitiveservices\.azure\.com$/,
   /^[a-z0-9-]+\.services\.ai\.azure\.com$/,
-  /^generativelanguage\.googleapis\.com$/,
+  /^(?:generativelanguage|oauth2|[a-z0-9-]+-aiplatform)\.googleapis\.com$/,
   /^(?:api|gateway\.ai)\.cloudflare\.com$/,
   /^api\.anthropic\.com$/,
   /^bedrock-runtime(?:-fips)?\.[a-z0-9-]+\.amazonaws\.com$/,

@@ -1,6 +1,7 @@
 /** The registry of embedding models: finds the model for a field's `model_config`. */
 import { ApiError } from '../errors'
 import type { EmbeddingModel, EmbeddingModelConfig } from './embedding-model'
+import { gcpEmbedder } from './gcp-embedder'
 import { hashEmbedder } from './hash-embedder'
 import { modelId } from './properties'
 import { namespaceOf } from './providers'
@@ -85,7 +86,7 @@ export function requireKnownModel(name: string): void {
 
 /** @param example a correct name */
 const howToName = (example: string): string =>
-  `A model of a provider is named with it, such as \`${example}\`; there are \`openai/\`, \`azure/\`, \`google/\` and ` +
+  `A model of a provider is named with it, such as \`${example}\`; there are \`openai/\`, \`azure/\`, \`google/\`, \`gcp/\` and ` +
   `\`cloudflare/\`. Built in is \`${STATIC_EMBEDDER}\`, which also answers to the names of Typesense's own models: ` +
   `${Object.keys(TYPESENSE_DIMENSIONS)
     .map((id) => `\`ts/${id}\``)
@@ -136,6 +137,8 @@ export function createEmbeddingModel(
     case 'google':
       requireKey(config)
       return googleEmbedder(config, env, dimensions)
+    case 'gcp':
+      return gcpEmbedder(config, env, dimensions)
     default:
       throw new ApiError(
         400,

@@ -15,7 +15,8 @@ interface EmbeddingCall {
   read(reply: Record<string, unknown>): unknown[] | undefined
 }
 
-async function send(request: EmbeddingCall, count: number): Promise<Float32Array[]> {
+/** @param count of the vectors @throws ApiError for a reply without as many */
+export async function sendForVectors(request: EmbeddingCall, count: number): Promise<Float32Array[]> {
   const call = new ProviderCall(request.options)
   const response = await call.fetch(request.url, {
     method: 'POST',
@@ -28,7 +29,11 @@ async function send(request: EmbeddingCall, count: number): Promise<Float32Array
   return vectors.map((vector) => Float32Array.from(vector))
 }
 
-const optionsOf = (config: EmbeddingModelConfig, label: string, env: Egress & Gateway): CallOptions => ({
+export const embeddingOptions = (
+  config: EmbeddingModelConfig,
+  label: string,
+  env: Egress & Gateway,
+): CallOptions => ({
   // Only conversation models have headers of their own: a field's schema stores no secret but its key.
   ...callOptions({ ...config, headers: undefined }, wording(label), env),
   timeoutStatus: 408,
@@ -55,7 +60,7 @@ export function openaiEmbedder(
     name: config.model_name,
     batchSize: 200,
     embed: (texts) =>
-      send(
+      sendForVectors(
         {
           url: base + withLeadingSlash(config.path ?? '/v1/embeddings'),
           headers: config.api_key ? { authorization: `Bearer ${config.api_key}` } : {},
@@ -64,7 +69,7 @@ export function openaiEmbedder(
             input: texts,
             ...(dimensions !== undefined && { dimensions }),
           },
-          options: optionsOf(config, 'OpenAI', env),
+          options: embeddingOptions(config, 'OpenAI', env),
           read: readList,
         },
         texts.length,
@@ -82,12 +87,12 @@ export function azureEmbedder(
     name: config.model_name,
     batchSize: 200,
     embed: (texts) =>
-      send(
+      sendForVectors(
         {
           url: config.url ?? '',
           headers: { 'api-key': config.api_key ?? '' },
           body: { input: texts, ...(dimensions !== undefined && { dimensions }) },
-          options: optionsOf(config, 'Azure', env),
+          options: embeddingOptions(config, 'Azure', env),
           read: readList,
         },
         texts.length,
@@ -107,7 +112,7 @@ export function googleEmbedder(
     name: config.model_name,
     batchSize: 100,
     embed: (texts, kind) =>
-      send(
+      sendForVectors(
         {
           url: `${withoutTrailingSlash(config.url ?? GOOGLE_URL)}/v1beta/${model}:batchEmbedContents`,
           headers: { 'x-goog-api-key': config.api_key ?? '' },
@@ -119,7 +124,7 @@ export function googleEmbedder(
               ...(dimensions !== undefined && { outputDimensionality: dimensions }),
             })),
           },
-          options: optionsOf(config, 'Gemini', env),
+          options: embeddingOptions(config, 'Gemini', env),
           read: (reply) =>
             Array.isArray(reply.embeddings)
               ? (reply.embeddings as { values: number[] }[]).map((embedding) => embedding.values)

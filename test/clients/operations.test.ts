@@ -122,3 +122,14 @@ test('a rule of a rate limit is refused with the place where rates are set', asy
   }
   expect((await request('DELETE', '/limits/1')).status).toBe(405)
 })
+
+test.each([
+  ['GET', '/personalization/models', 'does not personalize'],
+  ['POST', '/personalization/models', 'does not personalize'],
+  ['PUT', '/personalization/models/one', 'does not personalize'],
+  ['DELETE', '/personalization/models/one', 'does not personalize'],
+  ['POST', '/proxy', 'passes no requests on'],
+] as const)('%s %s says why it is not there, and what to do', async (method, path, why) => {
+  const { status, body } = await request(method, path, method === 'GET' ? undefined : {})
+  expect([status, body.message]).toEqual([501, expect.stringContaining(why)])
+})

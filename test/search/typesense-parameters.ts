@@ -146,8 +146,6 @@ export const FIELD_OPTIONS: Readonly<Record<string, Taken>> = {
   symbols_to_index: WORKS,
 }
 
-const OF_GCP = harmless('`gcp/` models alone read it, and Parley refuses those.')
-
 /** Of `embed` and of its `model_config`. */
 export const EMBEDDING_OPTIONS: Readonly<Record<string, Taken>> = {
   from: WORKS,
@@ -158,15 +156,15 @@ export const EMBEDDING_OPTIONS: Readonly<Record<string, Taken>> = {
   path: WORKS,
   indexing_prefix: WORKS,
   query_prefix: WORKS,
-  project_id: OF_GCP,
-  access_token: OF_GCP,
-  client_id: OF_GCP,
-  client_secret: OF_GCP,
-  refresh_token: OF_GCP,
-  service_account: OF_GCP,
-  region: OF_GCP,
-  document_task: OF_GCP,
-  query_task: OF_GCP,
+  project_id: WORKS,
+  access_token: WORKS,
+  client_id: WORKS,
+  client_secret: WORKS,
+  refresh_token: WORKS,
+  service_account: WORKS,
+  region: WORKS,
+  document_task: WORKS,
+  query_task: WORKS,
 }
 
 const IN_BACKGROUND = harmless('Vectors are made after the reply, in batches that the provider takes.')

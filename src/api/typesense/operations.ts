@@ -85,6 +85,21 @@ function limitRule(): never {
   )
 }
 
+/** A route of Typesense that is not here, and what to do in its place. */
+const absent = (method: Route['method'], path: string, action: string, instead: string): Route => ({
+  method,
+  path,
+  action,
+  handle: () => {
+    throw new ApiError(501, instead)
+  },
+})
+
+const PERSONAL =
+  'Parley does not personalize searches, so it has no personalization models. Sort or filter by a field that says what a user likes.'
+const PROXY =
+  'Parley passes no requests on: it would lend its address to whoever asks. Ask the other server from your own.'
+
 export const operationRoutes: Route[] = [
   // Every isolate is caught up and has resources, so no threshold of the request is passed.
   {
@@ -125,6 +140,13 @@ export const operationRoutes: Route[] = [
     action: 'operations/snapshot:create',
     handle: snapshot,
   },
+  ...(['GET', 'POST'] as const).map((method) =>
+    absent(method, '/personalization/models', 'personalization/models:list', PERSONAL),
+  ),
+  ...(['GET', 'PUT', 'DELETE'] as const).map((method) =>
+    absent(method, '/personalization/models/:id', 'personalization/models:list', PERSONAL),
+  ),
+  absent('POST', '/proxy', 'proxy:create', PROXY),
   done('vote'),
   done('db/compact'),
   done('reset_peers'),
