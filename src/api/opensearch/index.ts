@@ -26,7 +26,7 @@ import { mlRoutes } from './ml/routes'
 import { multiSearch } from './multi-search'
 import { deletePipelines, getPipelines, putPipeline } from './pipelines'
 import { beginSearch } from './prefetch'
-import { acceptsPage, admitCaller, isOn, keyOf, type OpenSearchRoute, registerAll } from './route'
+import { acceptsPage, admitCaller, isOn, keyOf, type RouteRow, registerAll, routesOf } from './route'
 import { clearScroll, nextPage, searchOrScroll } from './scroll'
 import { count } from './search'
 import { OF_SHARDS, SEARCH_PARAMETERS } from './search-body'
@@ -60,165 +60,78 @@ const READ_SOURCE = [
 const SCROLL = ['scroll', 'scroll_id', 'rest_total_hits_as_int']
 const WRITE = ['refresh', 'routing', 'op_type']
 /** How a deletion goes on, which is one step here. */
-const STEPS = ['refresh', 'routing', 'scroll', 'scroll_size', 'search_timeout', 'search_type', 'preference']
+const STEPS = [
+  'conflicts',
+  'wait_for_completion',
+  'refresh',
+  'routing',
+  'scroll',
+  'scroll_size',
+  'search_timeout',
+  'search_type',
+  'preference',
+]
+const WORDS = ['q', 'df', 'default_operator']
+const SEARCHES = ['typed_keys', 'rest_total_hits_as_int', 'max_concurrent_searches', ...OF_SHARDS]
+const UPDATE = ['refresh', 'routing', 'retry_on_conflict']
+const TABLE = ['format', 'v', 'h', 's']
+const SEARCH = ['documents:search']
+const CREATE = ['documents:create']
 /** Writes are visible at once. So any key that can read or write may ask for a refresh. */
 const REFRESH = ['documents:search', 'documents:import', 'documents:create', 'collections:get']
 
-const both = (path: string, route: Omit<OpenSearchRoute, 'path'>): OpenSearchRoute[] => [
-  { ...route, path },
-  { ...route, path: INDEX + path },
+/** A route of all indices, and of those in the path. */
+const both = ([methods, path, ...rest]: RouteRow): RouteRow[] => [
+  [methods, path, ...rest],
+  [methods, INDEX + path, ...rest],
 ]
 
-const routes: OpenSearchRoute[] = [
-  { methods: ['GET'], path: '/_cluster/health', actions: SEE, params: WAITS, handle: health },
-  { methods: ['GET'], path: '/_cluster/health/:collection', actions: SEE, params: WAITS, handle: health },
-  {
-    methods: ['GET'],
-    path: '/_cluster/settings',
-    actions: SEE,
-    params: ['flat_settings', 'include_defaults'],
-    handle: settings,
-  },
-  { methods: ['PUT'], path: '/_cluster/settings', actions: ['settings:update'], handle: putSettings },
-  { methods: ['GET'], path: PIPELINES, actions: ['search_pipelines:get'], handle: getPipelines },
-  { methods: ['GET'], path: `${PIPELINES}/:id`, actions: ['search_pipelines:get'], handle: getPipelines },
-  { methods: ['PUT'], path: `${PIPELINES}/:id`, actions: ['search_pipelines:upsert'], handle: putPipeline },
-  {
-    methods: ['DELETE'],
-    path: `${PIPELINES}/:id`,
-    actions: ['search_pipelines:delete'],
-    handle: deletePipelines,
-  },
-  ...['/_cat/indices', '/_cat/indices/:index'].map(
-    (path): OpenSearchRoute => ({
-      methods: ['GET'],
-      path,
-      actions: ['collections:list'],
-      params: ['format', 'v', 'h', 's'],
-      handle: catIndices,
-    }),
-  ),
-  ...both('/_aliases', { methods: ['GET'], actions: ['aliases:list'], handle: getAliases }),
-  ...both('/_alias', { methods: ['GET'], actions: ['aliases:list'], handle: getAliases }),
-  ...both('/_alias/:alias', { methods: ['GET'], actions: ['aliases:list'], handle: getAliases }),
-  ...(['/_alias/:alias', '/_aliases/:alias'] as const).flatMap((path): OpenSearchRoute[] => [
-    { methods: ['PUT', 'POST'], path: INDEX + path, actions: ['aliases:upsert'], handle: changeAlias },
-    { methods: ['DELETE'], path: INDEX + path, actions: ['aliases:delete'], handle: changeAlias },
+const routes = routesOf([
+  ['GET', '/_cluster/health', SEE, health, WAITS],
+  ['GET', '/_cluster/health/:collection', SEE, health, WAITS],
+  ['GET', '/_cluster/settings', SEE, settings, ['flat_settings', 'include_defaults']],
+  ['PUT', '/_cluster/settings', ['settings:update'], putSettings],
+  ['GET', PIPELINES, ['search_pipelines:get'], getPipelines],
+  ['GET', `${PIPELINES}/:id`, ['search_pipelines:get'], getPipelines],
+  ['PUT', `${PIPELINES}/:id`, ['search_pipelines:upsert'], putPipeline],
+  ['DELETE', `${PIPELINES}/:id`, ['search_pipelines:delete'], deletePipelines],
+  ['GET', '/_cat/indices', ['collections:list'], catIndices, TABLE],
+  ['GET', '/_cat/indices/:index', ['collections:list'], catIndices, TABLE],
+  ...both(['GET', '/_aliases', ['aliases:list'], getAliases]),
+  ...both(['GET', '/_alias', ['aliases:list'], getAliases]),
+  ...both(['GET', '/_alias/:alias', ['aliases:list'], getAliases]),
+  ['PUT POST', `${INDEX}/_alias/:alias`, ['aliases:upsert'], changeAlias],
+  ['DELETE', `${INDEX}/_alias/:alias`, ['aliases:delete'], changeAlias],
+  ['PUT POST', `${INDEX}/_aliases/:alias`, ['aliases:upsert'], changeAlias],
+  ['DELETE', `${INDEX}/_aliases/:alias`, ['aliases:delete'], changeAlias],
+  ['POST', '/_aliases', ['aliases:upsert', 'aliases:delete'], updateAliases],
+  ...both(['GET POST', '/_refresh', REFRESH, refresh]),
+  ['GET POST', '/_all/_refresh', REFRESH, refresh],
+  ...both(['POST PUT', '/_bulk', ['documents:import', 'documents:delete'], bulk, ['refresh', 'routing']]),
+  ...both(['GET POST', '/_mget', ['documents:get'], multiGet, READ_SOURCE]),
+  ...both(['GET POST', '/_msearch', SEARCH, multiSearch, SEARCHES]),
+  ['GET POST', `${INDEX}/_search`, SEARCH, searchOrScroll, [...SEARCH_PARAMETERS, 'scroll'], beginSearch],
+  ...['/_search/scroll', '/_search/scroll/:id'].flatMap((path): RouteRow[] => [
+    ['GET POST', path, SEARCH, nextPage, SCROLL],
+    ['DELETE', path, SEARCH, clearScroll],
   ]),
-  {
-    methods: ['POST'],
-    path: '/_aliases',
-    actions: ['aliases:upsert', 'aliases:delete'],
-    handle: updateAliases,
-  },
-  { methods: ['GET', 'POST'], path: '/_refresh', actions: REFRESH, handle: refresh },
-  { methods: ['GET', 'POST'], path: '/_all/_refresh', actions: REFRESH, handle: refresh },
-  { methods: ['GET', 'POST'], path: `${INDEX}/_refresh`, actions: REFRESH, handle: refresh },
-  ...both('/_bulk', {
-    methods: ['POST', 'PUT'],
-    actions: ['documents:import', 'documents:delete'],
-    params: ['refresh', 'routing'],
-    handle: bulk,
-  }),
-  ...both('/_mget', {
-    methods: ['GET', 'POST'],
-    actions: ['documents:get'],
-    params: READ_SOURCE,
-    handle: multiGet,
-  }),
-  ...both('/_msearch', {
-    methods: ['GET', 'POST'],
-    actions: ['documents:search'],
-    params: ['typed_keys', 'rest_total_hits_as_int', 'max_concurrent_searches', ...OF_SHARDS],
-    handle: multiSearch,
-  }),
-  {
-    methods: ['GET', 'POST'],
-    path: `${INDEX}/_search`,
-    actions: ['documents:search'],
-    params: [...SEARCH_PARAMETERS, 'scroll'],
-    begin: beginSearch,
-    handle: searchOrScroll,
-  },
-  ...['/_search/scroll', '/_search/scroll/:id'].flatMap((path): OpenSearchRoute[] => [
-    { methods: ['GET', 'POST'], path, actions: ['documents:search'], params: SCROLL, handle: nextPage },
-    { methods: ['DELETE'], path, actions: ['documents:search'], handle: clearScroll },
-  ]),
-  {
-    methods: ['GET', 'POST'],
-    path: `${INDEX}/_count`,
-    actions: ['documents:search'],
-    params: ['q', 'df', 'default_operator', 'preference', 'routing'],
-    handle: count,
-  },
-  {
-    methods: ['POST'],
-    path: `${INDEX}/_delete_by_query`,
-    actions: ['documents:delete'],
-    params: ['q', 'df', 'default_operator', 'conflicts', 'wait_for_completion', ...STEPS],
-    handle: deleteByQuery,
-  },
-  { methods: ['GET'], path: DOCUMENT, actions: ['documents:get'], params: READ_SOURCE, handle: getDocument },
-  {
-    methods: ['GET'],
-    path: `${INDEX}/_source/:id`,
-    actions: ['documents:get'],
-    params: READ_SOURCE,
-    handle: getSource,
-  },
-  {
-    methods: ['POST'],
-    path: `${INDEX}/_doc`,
-    actions: ['documents:create'],
-    params: WRITE,
-    handle: indexDocument,
-  },
-  {
-    methods: ['PUT', 'POST'],
-    path: DOCUMENT,
-    actions: ['documents:create'],
-    params: WRITE,
-    handle: indexDocument,
-  },
-  {
-    methods: ['PUT', 'POST'],
-    path: `${INDEX}/_create/:id`,
-    actions: ['documents:create'],
-    params: WRITE,
-    handle: indexDocument,
-  },
-  {
-    methods: ['DELETE'],
-    path: DOCUMENT,
-    actions: ['documents:delete'],
-    params: ['refresh', 'routing'],
-    handle: deleteDocument,
-  },
-  {
-    methods: ['POST'],
-    path: `${INDEX}/_update/:id`,
-    actions: ['documents:update'],
-    params: ['refresh', 'routing', 'retry_on_conflict'],
-    handle: updateDocument,
-  },
-  { methods: ['GET'], path: `${INDEX}/_mapping`, actions: ['collections:get'], handle: getMapping },
-  {
-    methods: ['PUT', 'POST'],
-    path: `${INDEX}/_mapping`,
-    actions: ['collections:update'],
-    handle: putMapping,
-  },
-  { methods: ['GET'], path: `${INDEX}/_settings`, actions: ['collections:get'], handle: getSettings },
-  {
-    methods: ['PUT'],
-    path: `${INDEX}/_settings`,
-    actions: ['collections:update'],
-    handle: putIndexSettings,
-  },
-  { methods: ['GET'], path: INDEX, actions: ['collections:get'], handle: getIndex },
-  { methods: ['PUT'], path: INDEX, actions: ['collections:create'], handle: createIndex },
-  { methods: ['DELETE'], path: INDEX, actions: ['collections:delete'], handle: deleteIndices },
-]
+  ['GET POST', `${INDEX}/_count`, SEARCH, count, [...WORDS, 'preference', 'routing']],
+  ['POST', `${INDEX}/_delete_by_query`, ['documents:delete'], deleteByQuery, [...WORDS, ...STEPS]],
+  ['GET', DOCUMENT, ['documents:get'], getDocument, READ_SOURCE],
+  ['GET', `${INDEX}/_source/:id`, ['documents:get'], getSource, READ_SOURCE],
+  ['POST', `${INDEX}/_doc`, CREATE, indexDocument, WRITE],
+  ['PUT POST', DOCUMENT, CREATE, indexDocument, WRITE],
+  ['PUT POST', `${INDEX}/_create/:id`, CREATE, indexDocument, WRITE],
+  ['DELETE', DOCUMENT, ['documents:delete'], deleteDocument, ['refresh', 'routing']],
+  ['POST', `${INDEX}/_update/:id`, ['documents:update'], updateDocument, UPDATE],
+  ['GET', `${INDEX}/_mapping`, ['collections:get'], getMapping],
+  ['PUT POST', `${INDEX}/_mapping`, ['collections:update'], putMapping],
+  ['GET', `${INDEX}/_settings`, ['collections:get'], getSettings],
+  ['PUT', `${INDEX}/_settings`, ['collections:update'], putIndexSettings],
+  ['GET', INDEX, ['collections:get'], getIndex],
+  ['PUT', INDEX, ['collections:create'], createIndex],
+  ['DELETE', INDEX, ['collections:delete'], deleteIndices],
+])
 
 /**
  * `GET /`: the console for a browser. An OpenSearch client, which brings a key or asks for JSON, gets the server's

@@ -40,11 +40,31 @@ export interface OpenSearchRoute {
   /** a key must allow one of these */
   actions: readonly string[]
   /** query parameters that it takes besides the common ones */
-  params?: readonly string[]
+  params?: readonly string[] | undefined
   /** begins to read what a request needs while its key is looked up. Never rejects */
-  begin?(env: Cloudflare.Env, request: Request): Promise<void>
+  begin?: ((env: Cloudflare.Env, request: Request) => Promise<void>) | undefined
   handle(call: Call): Promise<unknown> | unknown
 }
+
+/** A route as a line of a table: its methods, separated by blanks, its path and so on. */
+export type RouteRow = readonly [
+  methods: string,
+  path: string,
+  actions: readonly string[],
+  handle: OpenSearchRoute['handle'],
+  params?: readonly string[],
+  begin?: OpenSearchRoute['begin'],
+]
+
+export const routesOf = (rows: readonly RouteRow[]): OpenSearchRoute[] =>
+  rows.map(([methods, path, actions, handle, params, begin]) => ({
+    methods: methods.split(' ') as Method[],
+    path,
+    actions,
+    handle,
+    params,
+    begin,
+  }))
 
 /**
  * Parameters of every route: the format of the reply, the key, and those that clients send unasked and that change no answer here,

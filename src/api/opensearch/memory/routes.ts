@@ -2,7 +2,7 @@
  * Routes of conversation memory: both generations over one history. Routes of the first generation come first.
  * Otherwise `conversation` would be taken for a memory's id.
  */
-import type { OpenSearchRoute } from '../route'
+import { routesOf } from '../route'
 import {
   create,
   createConversation,
@@ -23,51 +23,22 @@ const READ = ['conversations:get']
 const LIST = ['conversations:list']
 const DELETE = ['conversations:delete']
 
-export const memoryRoutes: OpenSearchRoute[] = [
-  { methods: ['POST'], path: `${BASE}/conversation`, actions: CREATE, handle: createConversation },
-  { methods: ['GET'], path: `${BASE}/conversation`, actions: LIST, params: PAGE, handle: listConversations },
-  {
-    methods: ['POST'],
-    path: `${BASE}/conversation/:id`,
-    actions: CREATE,
-    handle: messages.createInteraction,
-  },
-  {
-    methods: ['GET'],
-    path: `${BASE}/conversation/:id`,
-    actions: READ,
-    params: PAGE,
-    handle: messages.listInteractions,
-  },
-  { methods: ['DELETE'], path: `${BASE}/conversation/:id`, actions: DELETE, handle: remove(1) },
-  {
-    methods: ['GET', 'POST'],
-    path: `${BASE}/_search`,
-    actions: LIST,
-    params: SEARCH,
-    handle: searchMemories,
-  },
-  { methods: ['GET'], path: `${BASE}/message/:id`, actions: READ, handle: messages.get },
-  { methods: ['PUT'], path: `${BASE}/message/:id`, actions: CREATE, handle: messages.update },
-  {
-    methods: ['GET'],
-    path: `${BASE}/message/:id/traces`,
-    actions: READ,
-    params: PAGE,
-    handle: messages.traces,
-  },
-  { methods: ['POST'], path: BASE, actions: CREATE, handle: create },
-  { methods: ['GET'], path: BASE, actions: LIST, params: PAGE, handle: list },
-  { methods: ['GET'], path: `${BASE}/:id`, actions: READ, handle: get },
-  { methods: ['PUT'], path: `${BASE}/:id`, actions: CREATE, handle: update },
-  { methods: ['DELETE'], path: `${BASE}/:id`, actions: DELETE, handle: remove(2) },
-  { methods: ['POST'], path: `${BASE}/:id/messages`, actions: CREATE, handle: messages.createMessage },
-  { methods: ['GET'], path: `${BASE}/:id/messages`, actions: READ, params: PAGE, handle: messages.list },
-  {
-    methods: ['GET', 'POST'],
-    path: `${BASE}/:id/_search`,
-    actions: READ,
-    params: SEARCH,
-    handle: messages.search,
-  },
-]
+export const memoryRoutes = routesOf([
+  ['POST', `${BASE}/conversation`, CREATE, createConversation],
+  ['GET', `${BASE}/conversation`, LIST, listConversations, PAGE],
+  ['POST', `${BASE}/conversation/:id`, CREATE, messages.createInteraction],
+  ['GET', `${BASE}/conversation/:id`, READ, messages.listInteractions, PAGE],
+  ['DELETE', `${BASE}/conversation/:id`, DELETE, remove(1)],
+  ['GET POST', `${BASE}/_search`, LIST, searchMemories, SEARCH],
+  ['GET', `${BASE}/message/:id`, READ, messages.get],
+  ['PUT', `${BASE}/message/:id`, CREATE, messages.update],
+  ['GET', `${BASE}/message/:id/traces`, READ, messages.traces, PAGE],
+  ['POST', BASE, CREATE, create],
+  ['GET', BASE, LIST, list, PAGE],
+  ['GET', `${BASE}/:id`, READ, get],
+  ['PUT', `${BASE}/:id`, CREATE, update],
+  ['DELETE', `${BASE}/:id`, DELETE, remove(2)],
+  ['POST', `${BASE}/:id/messages`, CREATE, messages.createMessage],
+  ['GET', `${BASE}/:id/messages`, READ, messages.list, PAGE],
+  ['GET POST', `${BASE}/:id/_search`, READ, messages.search, SEARCH],
+])

@@ -1,7 +1,7 @@
 /** Routes of the ML plugin except its memory: connectors, model groups, models, tasks and predictions. */
 import type { Call } from '../../http/route'
 import { type Entry, searchEntries } from '../json-query'
-import { type Json, type OpenSearchRoute, readObject } from '../route'
+import { type Json, readObject, routesOf } from '../route'
 import {
   connectorEntries,
   createConnector,
@@ -36,44 +36,29 @@ const searches =
   async (call: Call): Promise<Json> =>
     searchEntries(await entries(call.env), await readObject(call.request, {}), call.query)
 
-const SEARCHED = {
-  methods: ['GET', 'POST'],
-  actions: may('list'),
-  params: ['from', 'size', 'sort', '_source', '_source_includes', '_source_excludes'],
-} satisfies Partial<OpenSearchRoute>
+const SEARCH = ['from', 'size', 'sort', '_source', '_source_includes', '_source_excludes']
 
-export const mlRoutes: OpenSearchRoute[] = [
-  { methods: ['POST'], path: `${ML}/connectors/_create`, actions: may('create'), handle: createConnector },
-  { ...SEARCHED, path: `${ML}/connectors/_search`, handle: searches(connectorEntries) },
-  { methods: ['GET'], path: `${ML}/connectors/:id`, actions: may('get'), handle: getConnector },
-  { methods: ['PUT'], path: `${ML}/connectors/:id`, actions: may('upsert'), handle: updateConnector },
-  { methods: ['DELETE'], path: `${ML}/connectors/:id`, actions: may('delete'), handle: deleteConnector },
-  { methods: ['POST'], path: `${ML}/model_groups/_register`, actions: may('create'), handle: registerGroup },
-  { ...SEARCHED, path: `${ML}/model_groups/_search`, handle: searches(groupEntries) },
-  { methods: ['GET'], path: `${ML}/model_groups/:id`, actions: may('get'), handle: getGroup },
-  { methods: ['PUT'], path: `${ML}/model_groups/:id`, actions: may('upsert'), handle: updateGroup },
-  { methods: ['DELETE'], path: `${ML}/model_groups/:id`, actions: may('delete'), handle: deleteGroup },
-  {
-    methods: ['POST'],
-    path: `${ML}/models/_register`,
-    actions: may('create'),
-    params: ['deploy'],
-    handle: registerModel,
-  },
-  { ...SEARCHED, path: `${ML}/models/_search`, handle: searches(modelEntries) },
-  { methods: ['POST'], path: `${ML}/models/:id/_deploy`, actions: may('upsert'), handle: deployModel },
-  { methods: ['POST'], path: `${ML}/models/:id/_undeploy`, actions: may('upsert'), handle: undeployModel },
-  { methods: ['POST'], path: `${ML}/models/:id/_predict`, actions: may('create'), handle: predictModel },
-  {
-    methods: ['POST'],
-    path: `${ML}/models/:id/_predict/stream`,
-    actions: may('create'),
-    handle: streamPrediction,
-  },
-  { methods: ['POST'], path: `${ML}/_predict/:algorithm/:id`, actions: may('create'), handle: predictModel },
-  { methods: ['GET'], path: `${ML}/models/:id`, actions: may('get'), handle: getModel },
-  { methods: ['DELETE'], path: `${ML}/models/:id`, actions: may('delete'), handle: deleteModel },
-  { ...SEARCHED, path: `${ML}/tasks/_search`, handle: searches(taskEntries) },
-  { methods: ['GET'], path: `${ML}/tasks/:id`, actions: may('get'), handle: getTask },
-  { methods: ['DELETE'], path: `${ML}/tasks/:id`, actions: may('delete'), handle: deleteTask },
-]
+export const mlRoutes = routesOf([
+  ['POST', `${ML}/connectors/_create`, may('create'), createConnector],
+  ['GET POST', `${ML}/connectors/_search`, may('list'), searches(connectorEntries), SEARCH],
+  ['GET', `${ML}/connectors/:id`, may('get'), getConnector],
+  ['PUT', `${ML}/connectors/:id`, may('upsert'), updateConnector],
+  ['DELETE', `${ML}/connectors/:id`, may('delete'), deleteConnector],
+  ['POST', `${ML}/model_groups/_register`, may('create'), registerGroup],
+  ['GET POST', `${ML}/model_groups/_search`, may('list'), searches(groupEntries), SEARCH],
+  ['GET', `${ML}/model_groups/:id`, may('get'), getGroup],
+  ['PUT', `${ML}/model_groups/:id`, may('upsert'), updateGroup],
+  ['DELETE', `${ML}/model_groups/:id`, may('delete'), deleteGroup],
+  ['POST', `${ML}/models/_register`, may('create'), registerModel, ['deploy']],
+  ['GET POST', `${ML}/models/_search`, may('list'), searches(modelEntries), SEARCH],
+  ['POST', `${ML}/models/:id/_deploy`, may('upsert'), deployModel],
+  ['POST', `${ML}/models/:id/_undeploy`, may('upsert'), undeployModel],
+  ['POST', `${ML}/models/:id/_predict`, may('create'), predictModel],
+  ['POST', `${ML}/models/:id/_predict/stream`, may('create'), streamPrediction],
+  ['POST', `${ML}/_predict/:algorithm/:id`, may('create'), predictModel],
+  ['GET', `${ML}/models/:id`, may('get'), getModel],
+  ['DELETE', `${ML}/models/:id`, may('delete'), deleteModel],
+  ['GET POST', `${ML}/tasks/_search`, may('list'), searches(taskEntries), SEARCH],
+  ['GET', `${ML}/tasks/:id`, may('get'), getTask],
+  ['DELETE', `${ML}/tasks/:id`, may('delete'), deleteTask],
+])
