@@ -85,6 +85,9 @@ export const not = ({ sql, bindings }: SqlFragment): SqlFragment => ({ sql: `NOT
  */
 export const EXACT = '\ue001'
 
+/** After EXACT: the value is a range of times, as milliseconds since 1970. */
+export const TIMES = '\ue003'
+
 /** Whether a value in backticks begins here. A backtick after a backslash is one of the text. */
 export const opensQuoted = (text: string, at: number): boolean => text[at] === '`' && text[at - 1] !== '\\'
 

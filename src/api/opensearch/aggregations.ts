@@ -1,20 +1,32 @@
 /**
- * Aggregations: terms and metrics of fields, from the facets of a search. Metrics inside each term take another
- * search.
+ * Aggregations: terms, histograms and metrics of fields, from the facets of a search. A filter, and metrics inside of
+ * each term, take another search.
  */
 import { MAX_FACET_VALUES } from '../../search/limits'
-import type { FacetCounts } from '../../search/types'
+import type { FacetCounts, SearchResult } from '../../search/types'
 import { illegalArgument, parsingError, shardError, unsupported } from './errors'
 import type { Fields, Target } from './fields'
 import { type Filter, plain, same } from './filter'
+import { type Histogram, parseHistogram } from './histogram'
+import { compileQuery } from './query'
+import { rangeFilter } from './range'
 import { isObject, isOn, type Json } from './route'
 
+/** Types with buckets, and their options. */
+const BUCKETS: Record<string, string[]> = {
+  terms: ['field', 'size', 'order'],
+  histogram: ['field', 'interval', 'min_doc_count'],
+  date_histogram: ['field', 'calendar_interval', 'fixed_interval', 'interval', 'min_doc_count', 'format'],
+  filter: [],
+}
 const METRICS = ['stats', 'min', 'max', 'avg', 'sum', 'value_count', 'cardinality']
 
 /** Most values of a field that are counted. */
 const MOST_VALUES = MAX_FACET_VALUES
 /** Most terms with aggregations inside: each term is a search of its own. */
 export const MOST_SEARCHES = 50
+/** Most buckets of a histogram with aggregations inside. */
+const MOST_INTERVALS = 40
 
 interface Aggregation {
   name: string
@@ -24,10 +36,18 @@ interface Aggregation {
   size: number
   order: ['_count' | '_key', 'asc' | 'desc']
   inner: Aggregation[]
+  histogram?: Histogram
+  /** of the type `filter` */
+  filter?: Filter
 }
 
-/** Searches again, for the facets of hits that also pass a filter. */
-export type FacetSearch = (filter: Filter, facetBy: string) => Promise<FacetCounts[]>
+/** How aggregations inside of others are made. */
+export interface Again {
+  /** searches again, for the facets of hits that also pass a filter */
+  search(filter: Filter, facetBy: string): Promise<Pick<SearchResult, 'found' | 'facet_counts'>>
+  /** the parameters; with `typed_keys`, names have their types before them */
+  query: Record<string, string>
+}
 
 /** @throws ApiError 400 that names what is unknown */
 export function parseAggregations(given: Json, fields: Fields, depth = 0): Aggregation[] {
@@ -37,14 +57,14 @@ export function parseAggregations(given: Json, fields: Fields, depth = 0): Aggre
     const [[type, options] = [], ...others] = Object.entries(types)
     if (type === undefined || others.length > 0)
       throw parsingError(`[${name}] has to have one type of aggregation`)
-    if (type !== 'terms' && !METRICS.includes(type))
+    if (!Object.hasOwn(BUCKETS, type) && !METRICS.includes(type))
       throw parsingError(`Unknown aggregation type [${type}] of [${name}]`)
     const inside = aggs ?? aggregations ?? {}
     if (!isObject(inside)) throw parsingError(`[aggs] of [${name}] has to be an object`)
-    if (Object.keys(inside).length > 0 && type !== 'terms') {
+    if (Object.keys(inside).length > 0 && METRICS.includes(type)) {
       throw illegalArgument(`Aggregator [${name}] of type [${type}] cannot accept sub-aggregations`)
     }
-    if (depth > 0 && Object.keys(inside).length > 0) {
+    if (depth > 0 && (Object.keys(inside).length > 0 || type === 'filter')) {
       throw unsupported(`An aggregation inside of one that is inside of another, as in [${name}],`)
     }
     return {
@@ -61,12 +81,16 @@ function parseOptions(
   type: string,
   options: unknown,
   fields: Fields,
-): Pick<Aggregation, 'target' | 'size' | 'order'> {
+): Pick<Aggregation, 'target' | 'size' | 'order' | 'filter' | 'histogram'> {
   if (!isObject(options)) throw parsingError(`[${type}] of [${name}] has to be an object`)
-  const known = type === 'terms' ? ['field', 'size', 'order'] : ['field']
+  if (type === 'filter') {
+    const filter = compileQuery(options, fields).filter(false)
+    return { target: undefined, size: 1, order: ['_count', 'desc'], filter }
+  }
+  const known = BUCKETS[type] ?? ['field']
   const unknown = Object.keys(options).find((key) => !known.includes(key))
   if (unknown !== undefined) throw parsingError(`[${type}] unknown field [${unknown}]`)
-  const { field, size = 10, order = { _count: 'desc' } } = options
+  const { field, size = type === 'terms' ? 10 : MOST_INTERVALS, order = { _count: 'desc' } } = options
   if (typeof field !== 'string')
     throw illegalArgument(`Required one of fields [field], but none were specified in [${name}].`)
   if (!Number.isInteger(size) || (size as number) < 1 || (size as number) > MOST_VALUES) {
@@ -82,7 +106,8 @@ function parseOptions(
   }
   const target = fields.find(field)
   if (target !== undefined) checkTarget(name, type, field, target)
-  return { target, size: size as number, order: [by, direction] }
+  const histogram = type.endsWith('histogram') ? parseHistogram(name, type, options) : undefined
+  return { target, size: size as number, order: [by, direction], ...(histogram && { histogram }) }
 }
 
 function checkTarget(name: string, type: string, field: string, target: Target): void {
@@ -94,6 +119,12 @@ function checkTarget(name: string, type: string, field: string, target: Target):
   }
   if (!target.field.facet || !target.hasValues) {
     throw unsupported(`The aggregation [${name}] of [${field}], which is no facet of the collection,`)
+  }
+  if (type === 'date_histogram') {
+    if (target.isDate) return
+    throw unsupported(
+      `The [date_histogram] [${name}] of [${field}], which is no date kept as text: a [histogram] of its milliseconds works; this`,
+    )
   }
   const isCount = ['terms', 'value_count', 'cardinality'].includes(type)
   if (!isCount && target.kind !== 'number') {
@@ -113,7 +144,10 @@ export const FACET_VALUES = String(MOST_VALUES)
 
 /** How many searches aggregations will make. */
 export const innerSearches = (aggregations: readonly Aggregation[]): number =>
-  aggregations.reduce((sum, { inner, size }) => sum + (inner.length > 0 ? size : 0), 0)
+  aggregations.reduce(
+    (sum, { inner, size, type }) => sum + (inner.length > 0 || type === 'filter' ? size : 0),
+    0,
+  )
 
 /** The type of an aggregation's reply, as `typed_keys` writes it before the name. */
 function typeOf({ type, target }: Aggregation): string {
@@ -123,43 +157,84 @@ function typeOf({ type, target }: Aggregation): string {
   return target.kind !== 'number' ? 'sterms' : target.field.type.startsWith('float') ? 'dterms' : 'lterms'
 }
 
-/**
- * Builds the reply's `aggregations`.
- * @param search for the aggregations inside of terms
- * @param query the parameters; with `typed_keys`, names have their types before them
- */
+/** Builds the reply's `aggregations`. */
 export async function aggregate(
   aggregations: readonly Aggregation[],
   facets: readonly FacetCounts[],
-  search: FacetSearch,
-  query: Record<string, string>,
+  again: Again,
 ): Promise<Json> {
   const entries: [string, unknown][] = []
   for (const aggregation of aggregations) {
     const facet = facets.find(({ field_name }) => field_name === aggregation.target?.name)
-    const value =
-      aggregation.type === 'terms'
-        ? await terms(aggregation, facet, search, query)
-        : figures(aggregation, facet)
+    const value = METRICS.includes(aggregation.type)
+      ? figures(aggregation, facet)
+      : aggregation.filter !== undefined
+        ? await inside(aggregation, aggregation.filter, again)
+        : aggregation.histogram !== undefined
+          ? { buckets: await histogram(aggregation, aggregation.histogram, facet, again) }
+          : await terms(aggregation, facet, again)
     entries.push([
-      isOn(query.typed_keys) ? `${typeOf(aggregation)}#${aggregation.name}` : aggregation.name,
+      isOn(again.query.typed_keys) ? `${typeOf(aggregation)}#${aggregation.name}` : aggregation.name,
       value,
     ])
   }
   return Object.fromEntries(entries)
 }
 
-async function terms(
-  { name, target, size, order: [by, direction], inner }: Aggregation,
-  facet: FacetCounts | undefined,
-  search: FacetSearch,
-  query: Record<string, string>,
-): Promise<Json> {
+/** The number of the hits that pass a filter too, and what is asked inside of it. */
+async function inside({ inner }: Aggregation, filter: Filter, again: Again): Promise<Json> {
+  const { found, facet_counts } = await again.search(filter, facetsOf(inner) ?? '')
+  return { doc_count: found, ...(await aggregate(inner, facet_counts, again)) }
+}
+
+/** The counts of all values of a facet. @throws ApiError 400 if there are too many */
+function allOf(name: string, facet: FacetCounts | undefined): FacetCounts['counts'] {
   const all = facet?.counts ?? []
-  if (facet !== undefined && facet.stats.total_values > all.length) {
+  if (facet !== undefined && facet.stats.total_values > all.length)
     throw unsupported(`The aggregation [${name}] of more than ${MOST_VALUES} terms`)
+  return all
+}
+
+async function histogram(
+  aggregation: Aggregation,
+  { floor, next, shown, least }: Histogram,
+  facet: FacetCounts | undefined,
+  again: Again,
+): Promise<Json[]> {
+  const { name, target, inner, size } = aggregation
+  const counts = new Map<number, number>()
+  for (const { value, count } of allOf(name, facet)) {
+    const at = target!.isDate ? Date.parse(value) : Number(value)
+    if (!Number.isNaN(at)) counts.set(floor(at), (counts.get(floor(at)) ?? 0) + count)
   }
-  const keys = all.map(({ value, count }) => ({ text: value, key: keyOf(target!, value), doc_count: count }))
+  const most = inner.length > 0 ? size : MOST_VALUES
+  const keys = [...counts.keys()].sort((a, b) => a - b)
+  const last = keys.at(-1)!
+  if (least <= 0) for (let at = 1; at <= most && keys[at - 1]! < last; at++) keys[at] = next(keys[at - 1]!)
+  const some = keys.filter((key) => (counts.get(key) ?? 0) >= least)
+  if (some.length > most) throw unsupported(`The aggregation [${name}] of more than ${most} buckets`)
+  const buckets: Json[] = []
+  for (const key of some) {
+    const within = rangeFilter(target!, { gte: key, lt: next(key) }, false)
+    const more = inner.length > 0 ? await inside(aggregation, within, again) : {}
+    buckets.push({ ...shown(key), key, ...more, doc_count: counts.get(key) ?? 0 })
+  }
+  return buckets
+}
+
+async function terms(aggregation: Aggregation, facet: FacetCounts | undefined, again: Again): Promise<Json> {
+  const {
+    name,
+    target,
+    size,
+    order: [by, direction],
+    inner,
+  } = aggregation
+  const keys = allOf(name, facet).map(({ value, count }) => ({
+    text: value,
+    key: keyOf(target!, value),
+    doc_count: count,
+  }))
   const sign = direction === 'asc' ? 1 : -1
   keys.sort((a, b) =>
     by === '_count'
@@ -173,9 +248,7 @@ async function terms(
     if (inner.length > 0) {
       const filter =
         target!.kind === 'keyword' ? same(target!.name, [text], false) : plain(target!.name, text, false)
-      const facetBy = facetsOf(inner)
-      const found = facetBy === undefined ? [] : await search(filter, facetBy)
-      Object.assign(bucket, await aggregate(inner, found, search, query))
+      Object.assign(bucket, await inside(aggregation, filter, again), { doc_count })
     }
     buckets.push(bucket)
   }

@@ -1,9 +1,9 @@
 /** The compiled form of a DSL query. */
 import { comparedTokens } from '../../search/text/compared'
-import { unsupported } from './errors'
+import { parsingError, unsupported } from './errors'
 import type { Fields, Target } from './fields'
 import type { Filter } from './filter'
-import type { Json } from './route'
+import { isObject, type Json } from './route'
 
 /** Words to search for and to rank by. */
 export interface Words {
@@ -13,6 +13,8 @@ export interface Words {
   /** true: every word must match; false: one of them */
   every: boolean
   phrase: boolean
+  /** whether the last word is a prefix */
+  prefix: boolean
   /** letters by which a word may differ */
   fuzziness: Fuzziness
 }
@@ -65,3 +67,53 @@ export const NONE: Compiled = constant(false)
 /** The words of a text, as written but for quotes, which would part them in a search. */
 export const wordsOf = (text: string, { schema }: Fields): string[] =>
   comparedTokens(text, schema).map(({ start, end }) => text.slice(start, end).replaceAll('"', ''))
+
+/** The body without its boost. The boost may only be 1, because only one query ranks. @throws ApiError 400 */
+export function checkBoost(body: Json): Json {
+  if (body.boost !== undefined && body.boost !== 1) throw unsupported('[boost] of a query')
+  return body
+}
+
+/** The options of a query that has no field of its own. @throws ApiError 400 */
+export function options({ name, body }: Clause, known: readonly string[] = []): Json {
+  for (const key of Object.keys(checkBoost(body))) {
+    if (key !== 'boost' && !known.includes(key))
+      throw parsingError(`[${name}] query does not support [${key}]`)
+  }
+  return body
+}
+
+export const lookUp = (fields: Fields, name: string): Target | undefined =>
+  name === '_id' ? ID : fields.find(name)
+
+const ID = { name: 'id', kind: 'keyword', hasValues: false, isArray: false, isDate: false } as Target
+
+/**
+ * The field of a single-field query and its options. The field is undefined if no document has it. @throws ApiError
+ * 400
+ */
+export function single(
+  { name, body, fields }: Clause,
+  short?: string,
+  known: readonly string[] = [],
+): [Target | undefined, Json] {
+  const [[field, given] = [], ...others] = Object.entries(body)
+  if (field === undefined) throw parsingError(`[${name}] query takes the name of a field`)
+  if (others.length > 0) {
+    throw parsingError(
+      `[${name}] query doesn't support multiple fields, found [${field}] and [${others[0]![0]}]`,
+    )
+  }
+  if (!isObject(given)) {
+    if (short === undefined || given === null || Array.isArray(given)) {
+      throw parsingError(`[${name}] query malformed at [${field}]`)
+    }
+    return [lookUp(fields, field), { [short]: given }]
+  }
+  for (const key of Object.keys(checkBoost(given))) {
+    if (key !== short && key !== 'boost' && !known.includes(key)) {
+      throw parsingError(`[${name}] query does not support [${key}]`)
+    }
+  }
+  return [lookUp(fields, field), given]
+}

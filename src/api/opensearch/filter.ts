@@ -1,5 +1,5 @@
 /** Builds filters in the grammar of `filter_by` (search/filter/parse.ts). Nothing in a value can act as syntax. */
-import { exactly, quoted } from '../../search/filter/print'
+import { during, exactly, quoted } from '../../search/filter/print'
 
 /** A `filter_by`; `true` matches all documents, `false` none. */
 export type Filter = string | boolean
@@ -39,6 +39,14 @@ export const same = (field: string, values: readonly string[], negated: boolean)
 /** Values, or single words of them, that begin with a text. */
 export const begins = (field: string, text: string, negated: boolean, whole: boolean): Filter =>
   `${field}${sign(negated, whole)}${quoted(text)}*`
+
+/** Texts with words that follow each other. @param open whether the last one is a prefix */
+export const adjacent = (field: string, words: string, negated: boolean, open: boolean): Filter =>
+  `${field}${sign(negated, false)}"${words}"${open ? '*' : ''}`
+
+/** Dates that are kept as text, from one time to another, both included. */
+export const dated = (field: string, from: number, to: number, negated: boolean): Filter =>
+  `${field}${sign(negated, true)}${during(from, to)}`
 
 /** Numbers, number ranges or booleans, as the grammar writes them. */
 export const plain = (field: string, value: string, negated: boolean): Filter =>

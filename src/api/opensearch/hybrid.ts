@@ -42,7 +42,7 @@ export function combine(lists: Json[][], normalization: Normalization | undefine
   for (const [at, hits] of lists.entries()) {
     const scores = normalised(
       hits.map(({ _score }) => Number(_score ?? 0)),
-      normalization?.technique,
+      normalization,
     )
     for (const [place, hit] of hits.entries()) {
       const known = found.get(hit._id) ?? { hit, scores: lists.map(() => 0) }
@@ -55,8 +55,10 @@ export function combine(lists: Json[][], normalization: Normalization | undefine
     .sort((a, b) => b._score - a._score)
 }
 
-function normalised(scores: number[], technique: string | undefined): number[] {
-  if (technique === undefined) return scores
+function normalised(scores: number[], normalization: Normalization | undefined): number[] {
+  if (normalization === undefined) return scores
+  const { technique, rankConstant } = normalization
+  if (rankConstant !== undefined) return scores.map((_, place) => 1 / (rankConstant + place + 1))
   if (technique === 'l2') {
     const length = Math.hypot(...scores)
     return scores.map((score) => (length === 0 ? WORST : score / length))
@@ -73,7 +75,8 @@ function combined(scores: number[], weights: number[], normalization: Normalizat
   const sum = (of: typeof all, value: (each: (typeof all)[number]) => number): number =>
     of.reduce((total, each) => total + value(each), 0)
   if (normalization.combination === 'arithmetic_mean') {
-    return sum(all, ({ score, weight }) => score * weight) / (sum(all, ({ weight }) => weight) || 1)
+    const whole = normalization.rankConstant === undefined ? sum(all, ({ weight }) => weight) : 1
+    return sum(all, ({ score, weight }) => score * weight) / (whole || 1)
   }
   // Neither of these means can take a zero, so a query that did not find the hit is left out.
   const some = all.filter(({ score }) => score > 0)

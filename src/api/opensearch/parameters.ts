@@ -36,13 +36,14 @@ export function searchParameters(
 /** Set so high that the search always drops words: any of them may match. */
 const RELAXED = '4294967295'
 
-function wordParameters({ fields, text, every, phrase, fuzziness }: Words): SearchParameters {
+function wordParameters({ fields, text, every, phrase, prefix, fuzziness }: Words): SearchParameters {
   const fraction = fields.some(({ weight }) => !Number.isInteger(weight))
   return {
     q: phrase ? `"${text}"` : text,
     query_by: fields.map(({ target }) => target.name).join(','),
     query_by_weights: fields.map(({ weight }) => Math.round(weight * (fraction ? 100 : 1))).join(','),
     drop_tokens_threshold: every ? '0' : RELAXED,
+    ...(prefix && { prefix: 'true' }),
     ...(fuzziness !== 0 && typos(fuzziness)),
   }
 }

@@ -28,6 +28,8 @@ export interface Normalization {
   combination: string
   /** absent: all weigh the same */
   weights?: number[]
+  /** present: hits are ranked by their places in the lists (reciprocal rank fusion) instead of their scores */
+  rankConstant?: number
 }
 
 export interface Pipeline {
@@ -48,7 +50,7 @@ const TOP = [
 ]
 const GENERIC = ['tag', 'description', 'ignore_failure']
 const RAG_TYPE = 'retrieval_augmented_generation'
-const NORMALIZATION_TYPE = 'normalization-processor'
+const MOST_RANK_CONSTANT = 10_000
 
 /** Processors by phase. */
 const PROCESSORS: Record<string, Record<string, (reader: Properties, pipeline: Pipeline) => void>> = {
@@ -74,7 +76,20 @@ const PROCESSORS: Record<string, Record<string, (reader: Properties, pipeline: P
     },
   },
   phase_results_processors: {
-    [NORMALIZATION_TYPE]: (reader, pipeline) => {
+    'score-ranker-processor': (reader, pipeline) => {
+      const { technique, rank_constant = 60, parameters } = reader.object('combination')
+      const { weights } = isObject(parameters) ? parameters : {}
+      const rankConstant = Number(rank_constant)
+      if (!(rankConstant >= 1 && rankConstant <= MOST_RANK_CONSTANT))
+        throw illegalArgument('rank constant must be in the interval between 1 and 10000')
+      pipeline.normalization = {
+        technique: chosen('combination', technique, ['rrf']),
+        combination: 'arithmetic_mean',
+        rankConstant,
+        ...(weights !== undefined && { weights: weightsOf(weights) }),
+      }
+    },
+    'normalization-processor': (reader, pipeline) => {
       const normalization = reader.object('normalization')
       const combination = reader.object('combination')
       const parameters = isObject(combination.parameters) ? combination.parameters : {}

@@ -46,15 +46,46 @@ export function parseQueryString(query: unknown, fields: unknown, every: boolean
     else plain.push(word!)
   }
   if (operators.size > 1) throw unsupported('[AND] beside [OR] in a [query_string]')
-  const all = operators.size > 0 ? operators.has('AND') : every
-  if (plain.length > 0) {
-    const operator = all ? 'and' : 'or'
-    parts.unshift({
-      multi_match: { query: plain.join(' '), operator, type: 'cross_fields', ...named(fields) },
-    })
+  return joined(plain, parts, operators.size > 0 ? operators.has('AND') : every, fields)
+}
+
+/** Words and other parts as one query. @param all whether all of them must match */
+function joined(plain: string[], parts: Json[], all: boolean, fields: unknown): Json {
+  const operator = all ? 'and' : 'or'
+  const words = { query: plain.join(' '), operator, type: 'cross_fields', ...named(fields) }
+  const some = plain.length > 0 ? [{ multi_match: words }, ...parts] : parts
+  if (some.length === 0) return { match_none: {} }
+  return some.length === 1 ? some[0]! : { bool: { [all ? 'must' : 'should']: some } }
+}
+
+const SIMPLE = /([+|-]?)(?:"([^"]*)"|([^\s|+"]+))?/g
+
+/**
+ * Converts a `simple_query_string` to the DSL: words, "phrases", `word*`, and the signs `|`, `+` and `-`.
+ * @throws ApiError 400 that names another sign
+ */
+export function parseSimple(query: unknown, fields: unknown, every: boolean): Json {
+  if (typeof query !== 'string') throw parsingError('[simple_query_string] takes a text as [query]')
+  const sign = /[()~\\]/.exec(query)?.[0]
+  if (sign !== undefined) throw unsupported(`[${sign}] in a [simple_query_string]`)
+  const parts: Json[] = []
+  const plain: string[] = []
+  const without: Json[] = []
+  const operators = new Set<string>()
+  for (const [, operator, phrase, word = ''] of query.matchAll(SIMPLE)) {
+    if (operator === '|' || operator === '+') operators.add(operator)
+    const isOpen = word.endsWith('*')
+    const text = phrase ?? (isOpen ? word.slice(0, -1) : word)
+    if (text === '') continue
+    const type = phrase !== undefined ? 'phrase' : isOpen ? 'bool_prefix' : 'best_fields'
+    const part = { multi_match: { query: text, type, ...named(fields) } }
+    if (operator === '-') without.push(part)
+    else if (type === 'best_fields') plain.push(text)
+    else parts.push(part)
   }
-  if (parts.length === 0) return { match_none: {} }
-  return parts.length === 1 ? parts[0]! : { bool: { [all ? 'must' : 'should']: parts } }
+  if (operators.size > 1) throw unsupported('[+] beside [|] in a [simple_query_string]')
+  const found = joined(plain, parts, operators.size > 0 ? operators.has('+') : every, fields)
+  return without.length === 0 ? found : { bool: { must: found, must_not: without } }
 }
 
 const named = (fields: unknown): Json =>

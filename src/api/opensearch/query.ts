@@ -7,18 +7,20 @@
 import {
   type Clause,
   type Compiled,
+  checkBoost,
   constant,
-  type Fuzziness,
-  fuzzinessOf,
+  lookUp,
   NONE,
+  options,
+  single,
   type VectorSearch,
   type Words,
-  wordsOf,
 } from './compiled'
 import { illegalArgument, parsingError, shardError, suggestion, unsupported } from './errors'
 import type { Fields, Target } from './fields'
-import { and, equals, type Filter, or, present } from './filter'
-import { parseQueryString } from './query-string'
+import { and, equals, present } from './filter'
+import { isEvery, join, match, multiMatch } from './match'
+import { parseQueryString, parseSimple } from './query-string'
 import { rangeFilter } from './range'
 import { isObject, type Json } from './route'
 import { readScript } from './script-score'
@@ -49,8 +51,10 @@ function invalid(name: string): never {
 const QUERIES: Record<string, (clause: Clause) => Compiled> = {
   match_all: (clause) => constant(true, options(clause)),
   match_none: (clause) => constant(false, options(clause)),
-  match: (clause) => match(clause, false),
-  match_phrase: (clause) => match(clause, true),
+  match: (clause) => match(clause, {}, ['operator', 'minimum_should_match', 'fuzziness']),
+  match_phrase: (clause) => match(clause, { phrase: true }),
+  match_phrase_prefix: (clause) => match(clause, { phrase: true, prefix: true }, ['max_expansions']),
+  match_bool_prefix: (clause) => match(clause, { prefix: true }, ['operator', 'minimum_should_match']),
   multi_match: multiMatch,
   query_string: (clause) => {
     const {
@@ -59,12 +63,18 @@ const QUERIES: Record<string, (clause: Clause) => Compiled> = {
       default_field,
       default_operator,
     } = options(clause, ['query', 'fields', 'default_field', 'default_operator'])
-    const parsed = parseQueryString(
-      query,
-      names ?? default_field,
-      isEvery(default_operator, 'default_operator'),
-    )
+    const every = isEvery(default_operator, 'default_operator')
+    const parsed = parseQueryString(query, names ?? default_field, every)
     return compileQuery(parsed, clause.fields, clause.depth + 1)
+  },
+  simple_query_string: (clause) => {
+    const {
+      query,
+      fields: names,
+      default_operator,
+    } = options(clause, ['query', 'fields', 'default_operator'])
+    const every = isEvery(default_operator, 'default_operator')
+    return compileQuery(parseSimple(query, names, every), clause.fields, clause.depth + 1)
   },
   bool,
   constant_score: (clause) => {
@@ -85,7 +95,7 @@ const QUERIES: Record<string, (clause: Clause) => Compiled> = {
     return values(lookUp(clause.fields, field), list)
   },
   range: (clause) => {
-    const [target, bounds] = single(clause, undefined, ['gt', 'gte', 'lt', 'lte'])
+    const [target, bounds] = single(clause, undefined, ['gt', 'gte', 'lt', 'lte', 'format', 'time_zone'])
     return target === undefined ? NONE : { filter: (negated) => rangeFilter(target, bounds, negated) }
   },
   exists: (clause) => exists(clause),
@@ -149,154 +159,6 @@ const QUERIES: Record<string, (clause: Clause) => Compiled> = {
   },
 }
 
-/** The body without its boost. The boost may only be 1, because only one query ranks. @throws ApiError 400 */
-function checkBoost(body: Json): Json {
-  if (body.boost !== undefined && body.boost !== 1) throw unsupported('[boost] of a query')
-  return body
-}
-
-/** The options of a query that has no field of its own. @throws ApiError 400 */
-function options({ name, body }: Clause, known: readonly string[] = []): Json {
-  for (const key of Object.keys(checkBoost(body))) {
-    if (key !== 'boost' && !known.includes(key))
-      throw parsingError(`[${name}] query does not support [${key}]`)
-  }
-  return body
-}
-
-const lookUp = (fields: Fields, name: string): Target | undefined => (name === '_id' ? ID : fields.find(name))
-
-const ID = { name: 'id', kind: 'keyword', hasValues: false, isArray: false, isDate: false } as Target
-
-/**
- * The field of a single-field query and its options. The field is undefined if no document has it. @throws ApiError
- * 400
- */
-function single(
-  { name, body, fields }: Clause,
-  short?: string,
-  known: readonly string[] = [],
-): [Target | undefined, Json] {
-  const [[field, given] = [], ...others] = Object.entries(body)
-  if (field === undefined) throw parsingError(`[${name}] query takes the name of a field`)
-  if (others.length > 0) {
-    throw parsingError(
-      `[${name}] query doesn't support multiple fields, found [${field}] and [${others[0]![0]}]`,
-    )
-  }
-  if (!isObject(given)) {
-    if (short === undefined || given === null || Array.isArray(given)) {
-      throw parsingError(`[${name}] query malformed at [${field}]`)
-    }
-    return [lookUp(fields, field), { [short]: given }]
-  }
-  for (const key of Object.keys(checkBoost(given))) {
-    if (key !== short && key !== 'boost' && !known.includes(key)) {
-      throw parsingError(`[${name}] query does not support [${key}]`)
-    }
-  }
-  return [lookUp(fields, field), given]
-}
-
-/** Whether all words must match. @throws ApiError 400 */
-function isEvery(operator: unknown, option = 'operator'): boolean {
-  const name = String(operator ?? 'or').toLowerCase()
-  if (name !== 'or' && name !== 'and') throw illegalArgument(`[${option}] has to be [and] or [or]`)
-  return name === 'and'
-}
-
-function match(clause: Clause, phrase: boolean): Compiled {
-  const known = phrase ? [] : ['operator', 'minimum_should_match', 'fuzziness']
-  const [target, given] = single(clause, 'query', known)
-  const { query, operator, minimum_should_match: least } = given
-  if (least !== undefined && !['1', '100%'].includes(String(least))) {
-    throw unsupported(`[minimum_should_match: ${String(least)}] of [${clause.name}]`)
-  }
-  const every = isEvery(operator) || String(least) === '100%'
-  const fuzziness = fuzzinessOf(given.fuzziness)
-  if (target === undefined) return NONE
-  if (target.kind !== 'text') return exactly(values(target, [query]), fuzziness)
-  return textQuery(clause, [{ target, weight: 1 }], query, {
-    every,
-    phrase,
-    across: false,
-    fuzziness,
-  })
-}
-
-/** @throws ApiError 400 */
-function exactly(compiled: Compiled, fuzziness: Fuzziness): Compiled {
-  if (fuzziness !== 0) throw unsupported('[fuzziness] of values and phrases')
-  return compiled
-}
-
-function multiMatch(clause: Clause): Compiled {
-  const {
-    query,
-    fields: names,
-    operator,
-    type,
-    fuzziness,
-  } = options(clause, ['query', 'fields', 'operator', 'type', 'fuzziness'])
-  const kind = type ?? 'best_fields'
-  if (!['best_fields', 'most_fields', 'cross_fields', 'phrase'].includes(String(kind))) {
-    throw unsupported(`[multi_match] of the type [${String(kind)}]`)
-  }
-  const given = names === undefined ? ['*'] : Array.isArray(names) ? names : [names]
-  const targets = given.flatMap((each) => {
-    const [, name = '', boost] = /^(.*?)(?:\^(\d+(?:\.\d+)?))?$/s.exec(String(each))!
-    return clause.fields.matching(name).map((target) => ({ target, weight: Number(boost ?? 1) }))
-  })
-  const texts = targets.filter(({ target }) => target.kind === 'text')
-  const others = targets.filter(({ target }) => ['keyword', 'number', 'boolean'].includes(target.kind))
-  const shape = {
-    every: isEvery(operator),
-    phrase: kind === 'phrase',
-    across: kind === 'cross_fields',
-    fuzziness: fuzzinessOf(fuzziness),
-  }
-  // Fields that hold values instead of words only count if the query names them.
-  const named = others.filter(({ target }) =>
-    given.some((each) => lookUp(clause.fields, String(each))?.name === target.name),
-  )
-  if (named.length > 0 || shape.phrase || shape.across) exactly(NONE, shape.fuzziness)
-  if (named.length === 0) return texts.length === 0 ? NONE : textQuery(clause, texts, query, shape)
-  const parts = named.map(({ target }) => values(target, [query]))
-  if (texts.length > 0) parts.push(textQuery(clause, texts, query, shape))
-  return { filter: (negated) => join(parts, negated, true) }
-}
-
-/** Searches words in text fields. @param shape.across whether each word may be in another field */
-function textQuery(
-  { name, fields }: Clause,
-  targets: Words['fields'],
-  query: unknown,
-  { every, phrase, across, fuzziness }: Pick<Words, 'every' | 'phrase' | 'fuzziness'> & { across: boolean },
-): Compiled {
-  if (typeof query === 'object' || query === undefined) throw parsingError(`[${name}] query takes a text`)
-  const words = wordsOf(String(query), fields)
-  if (words.length === 0) return NONE
-  const contains = (target: Target, word: string, negated: boolean) =>
-    equals(target.name, [word], negated, false)
-  const filter = (negated: boolean): Filter => {
-    if (phrase && words.length > 1) throw unsupported(`[${name}] where hits are not ranked by it`)
-    if (fuzziness !== 0) throw unsupported(`[fuzziness] of a [${name}] where hits are not ranked by it`)
-    const [inner, outer] = negated ? [or, and] : [and, or]
-    if (!every)
-      return outer(words.flatMap((word) => targets.map(({ target }) => contains(target, word, negated))))
-    return across
-      ? inner(words.map((word) => outer(targets.map(({ target }) => contains(target, word, negated)))))
-      : outer(targets.map(({ target }) => inner(words.map((word) => contains(target, word, negated)))))
-  }
-  const asked: Words = { fields: targets, text: words.join(' '), every: every || phrase, phrase, fuzziness }
-  // The search matches words in any of the fields. The filter then requires all of them in one field.
-  const isApart = every && !across && !phrase && targets.length > 1 && words.length > 1
-  return { filter, words: asked, rest: () => (isApart ? filter(false) : true) }
-}
-
-const join = (parts: readonly Compiled[], negated: boolean, any: boolean): Filter =>
-  (any === negated ? and : or)(parts.map((part) => part.filter(negated)))
-
 function bool(clause: Clause): Compiled {
   const known = ['must', 'filter', 'should', 'must_not', 'minimum_should_match']
   const body = options(clause, known)
@@ -310,12 +172,10 @@ function bool(clause: Clause): Compiled {
   const excluded = inner('must_not').map(
     ({ filter }): Compiled => ({ filter: (negated) => filter(!negated) }),
   )
-  const parts: Compiled[] = [
-    ...must,
-    ...shoulds(inner('should'), body, must.length + filters.length > 0),
-    ...filters,
-    ...excluded,
-  ]
+  const isOptional = must.length + filters.length > 0 && Number(body.minimum_should_match ?? 0) === 0
+  const alternatives = inner('should')
+  const needed = isOptional ? lifted(must, alternatives) : [...must, ...shoulds(alternatives, body)]
+  const parts: Compiled[] = [...needed, ...filters, ...excluded]
   if (parts.length === 1) return parts[0]!
   const near = parts.find(({ vector }) => vector !== undefined)?.vector
   // Neighbours among the documents that pass the rest. Words would rank besides.
@@ -334,17 +194,26 @@ function bool(clause: Clause): Compiled {
   return { filter, words: ranking.words, rest: () => and([ranking.rest!(), join(others, false, false)]) }
 }
 
-/** The alternatives of a `bool` as one query. @param optional true if they may all fail unless a minimum is given */
-function shoulds(alternatives: Compiled[], body: Json, optional: boolean): Compiled[] {
-  if (alternatives.length === 0) return []
-  const given = body.minimum_should_match ?? (optional ? 0 : 1)
-  const least = Number(given)
-  if (!Number.isInteger(least)) throw unsupported(`[minimum_should_match: ${String(given)}] of [bool]`)
-  if (least < 1) {
+/** What must match, ranked by the words of alternatives too, which need not match. @throws ApiError 400 */
+function lifted(must: Compiled[], alternatives: Compiled[]): Compiled[] {
+  if (alternatives.length === 0) return must
+  const ranking = must.find(({ words }) => words !== undefined)
+  const words = ranking && merged([ranking, ...alternatives])
+  if (words === undefined) {
     throw unsupported(
-      'A [should] of [bool] that need not match: it would only change the ranking. Set [minimum_should_match: 1] or leave it out; it',
+      'A [should] of [bool] that need not match, but of words beside a [must] of words: it would only change the ranking. Set [minimum_should_match: 1] or leave it out; it',
     )
   }
+  return must.map((part) => (part === ranking ? { ...part, words, rest: () => part.filter(false) } : part))
+}
+
+/** The alternatives of a `bool` as one query. */
+function shoulds(alternatives: Compiled[], body: Json): Compiled[] {
+  if (alternatives.length === 0) return []
+  const given = body.minimum_should_match ?? 1
+  const least = Number(given)
+  if (!Number.isInteger(least) || least < 1)
+    throw unsupported(`[minimum_should_match: ${String(given)}] of [bool]`)
   if (least > alternatives.length) return [NONE]
   if (least === alternatives.length) return alternatives
   if (least > 1) throw unsupported(`[minimum_should_match: ${least}] of ${alternatives.length} in [bool]`)
@@ -356,7 +225,8 @@ function shoulds(alternatives: Compiled[], body: Json, optional: boolean): Compi
 /** The words that alternatives search for together, if all of them look for any of some words. */
 function merged(alternatives: Compiled[]): Words | undefined {
   const all = alternatives.map(({ words }) => words)
-  if (!all.every((words) => words !== undefined && !words.phrase && words.fuzziness === 0)) return undefined
+  const isPlain = ({ phrase, prefix, fuzziness }: Words) => !phrase && !prefix && fuzziness === 0
+  if (!all.every((words) => words !== undefined && isPlain(words))) return undefined
   const fields = new Map<string, Words['fields'][number]>()
   for (const { fields: each } of all as Words[]) {
     for (const field of each) {
@@ -365,7 +235,7 @@ function merged(alternatives: Compiled[]): Words | undefined {
     }
   }
   const text = [...new Set(all.flatMap((words) => words!.text.split(' ')))].join(' ')
-  return { fields: [...fields.values()], text, every: false, phrase: false, fuzziness: 0 }
+  return { fields: [...fields.values()], text, every: false, phrase: false, prefix: false, fuzziness: 0 }
 }
 
 function nearest(

@@ -1,7 +1,8 @@
-/** Ranges of numbers. */
+/** Ranges of numbers and of dates. */
+import { spanOf } from '../../lib/dates'
 import { shardError, unsupported } from './errors'
 import type { Target } from './fields'
-import { type Filter, plain, present } from './filter'
+import { dated, type Filter, plain, present } from './filter'
 import type { Json } from './route'
 
 const LIMITS: Record<string, number> = {
@@ -15,11 +16,12 @@ const LIMITS: Record<string, number> = {
  * @throws ApiError 400 for a field without an order
  */
 export function rangeFilter(target: Target, bounds: Json, negated: boolean): Filter {
+  if (target.isDate || isOfDates(target, bounds)) {
+    const [from, to] = timesOf(target.name, bounds)
+    return from > to ? negated : dated(target.name, from, to, negated)
+  }
   if (target.kind !== 'number') {
-    const why = target.isDate
-      ? 'a date that is kept as text; map dates with a [format] of [epoch_millis] to have ranges of them'
-      : 'no number'
-    throw unsupported(`[range] on [${target.name}], which is ${why}: it`)
+    throw unsupported(`[range] on [${target.name}], which is neither a number nor a date: it`)
   }
   const type = target.field.type.replace('[]', '')
   const most = LIMITS[type]!
@@ -27,7 +29,7 @@ export function rangeFilter(target: Target, bounds: Json, negated: boolean): Fil
   let from = -Infinity
   let to = Infinity
   for (const [name, value] of Object.entries(bounds)) {
-    if (value === null || name === 'boost') continue
+    if (value === null || !/^[gl]te?$/.test(name)) continue
     const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value
     if (typeof number !== 'number' || !Number.isFinite(number)) {
       throw shardError(`failed to create query: [range] on [${target.name}]: [${name}] has to be a number`)
@@ -45,6 +47,15 @@ export function rangeFilter(target: Target, bounds: Json, negated: boolean): Fil
   return plain(target.name, `${text(from)}..${text(to)}`, negated)
 }
 
+/** Whether a text that no mapping names is asked for dates. OpenSearch makes such a field a date. */
+const isOfDates = ({ kind, hasValues }: Target, { gte, gt, lte, lt }: Json): boolean =>
+  kind === 'text' &&
+  hasValues &&
+  [gte, gt, lte, lt].every(
+    (bound) =>
+      bound === undefined || bound === null || (typeof bound === 'string' && spanOf(bound) !== undefined),
+  )
+
 const bits = new DataView(new ArrayBuffer(8))
 
 /** The nearest other float64. @param step 1 upwards, -1 downwards */
@@ -53,4 +64,22 @@ function next(number: number, step: 1 | -1): number {
   bits.setFloat64(0, number)
   bits.setBigInt64(0, bits.getBigInt64(0) + BigInt(number > 0 ? step : -step))
   return bits.getFloat64(0)
+}
+
+/** The first and the last millisecond of a range. @throws ApiError 400 for a bound that is no date */
+function timesOf(name: string, bounds: Readonly<Record<string, unknown>>): [number, number] {
+  const { time_zone: zone, format: _, boost: __, ...ends } = bounds
+  let [from, to] = [-Infinity, Infinity]
+  for (const [key, given] of Object.entries(ends)) {
+    if (given === null) continue
+    const span = typeof given === 'number' ? [given, given + 1] : spanOf(String(given), zone as string)
+    if (span === undefined)
+      throw shardError(`failed to parse date field [${String(given)}] of [${name}]`, 'parse_exception')
+    const [first, end] = span as [number, number]
+    if (key === 'gte') from = Math.max(from, first)
+    if (key === 'gt') from = Math.max(from, end)
+    if (key === 'lte') to = Math.min(to, end - 1)
+    if (key === 'lt') to = Math.min(to, first - 1)
+  }
+  return [from, to]
 }

@@ -12,6 +12,9 @@ export interface SearchBody {
   sort: unknown
   source: unknown
   highlight: unknown
+  fields: unknown
+  /** a query that hits have to pass besides, and aggregations not */
+  postFilter: unknown
   aggregations: Json
   /** whether `hits.total` is wanted */
   total: boolean
@@ -31,6 +34,8 @@ const KEYS = [
   'track_total_hits',
   'min_score',
   'timeout',
+  'fields',
+  'post_filter',
 ]
 
 /** Keys that ask for something that is not served, unless their value says that nothing is wanted: clients send those by default. */
@@ -44,16 +49,20 @@ const OPTIONAL = [
   'stored_fields',
   'docvalue_fields',
   'script_fields',
-  'fields',
   'indices_boost',
   'rescore',
   'ext',
   'stats',
   'suggest',
   'collapse',
-  'post_filter',
-  'search_after',
 ]
+
+/** What to do instead. */
+const INSTEAD: Readonly<Record<string, string>> = {
+  search_after: 'go on with [from], or with a scroll',
+  rescore: 'ask for a [hybrid] query',
+  collapse: 'group the hits by a [terms] aggregation',
+}
 
 const asksNothing = (value: unknown): boolean =>
   value === false ||
@@ -110,7 +119,7 @@ export function parseSearchBody(body: Json, query: Record<string, string>): Sear
   const isKnown = (key: string) => KEYS.includes(key) || (OPTIONAL.includes(key) && asksNothing(body[key]))
   const unknown = Object.keys(body).find((key) => !isKnown(key))
   if (unknown !== undefined)
-    throw parsingError(`Unknown key for a ${tokenOf(body[unknown])} in [${unknown}].`)
+    throw parsingError(`Unknown key for a ${tokenOf(body[unknown])} in [${unknown}].${hintOf(unknown)}`)
   const from = count('from', query.from, body.from, 0)
   const size = count('size', query.size, body.size, 10)
   if (from + size > WINDOW) {
@@ -128,11 +137,15 @@ export function parseSearchBody(body: Json, query: Record<string, string>): Sear
     sort: query.sort === undefined ? body.sort : query.sort.split(',').map(sortOf),
     source: body._source,
     highlight: body.highlight,
+    fields: body.fields,
+    postFilter: body.post_filter,
     aggregations,
     total: String(query.track_total_hits ?? body.track_total_hits ?? true) !== 'false',
     minScore: scoreOf(body.min_score ?? 0),
   }
 }
+
+const hintOf = (key: string): string => (Object.hasOwn(INSTEAD, key) ? ` Here, ${INSTEAD[key]}.` : '')
 
 /** No score is negative. @throws ApiError 400 */
 function scoreOf(given: unknown): number {

@@ -34,7 +34,7 @@ import { compileQuery } from './query'
 import { type Index, isObject, isOn, type Json, openIndex, parseObject, readBody, readObject } from './route'
 import { parseSearchBody, queryOf, type SearchBody, WINDOW } from './search-body'
 import { parseSort, type Sort } from './sort'
-import { type SourceFilter, sourceFilter, toSource } from './source'
+import { fieldsShown, type SourceFilter, sourceFilter, toSource } from './source'
 
 /** Most hits of one collection search. */
 const PAGE = 250
@@ -199,7 +199,10 @@ export async function execute(
   const aggregations = parseAggregations(request.aggregations, fields)
   const shown = sourceFilter(request.source, query)
   const highlight = highlightParameters(request.highlight, fields)
-  const extra = innerSearches(aggregations)
+  const listed = fieldsShown(request.fields)
+  const post = request.postFilter === undefined || compileQuery(request.postFilter, fields).filter(false)
+  const isApart = post !== true && aggregations.length > 0
+  const extra = innerSearches(aggregations) + Number(isApart)
   if (extra > MOST_SEARCHES) {
     throw unsupported(
       `Aggregations inside of more than ${MOST_SEARCHES} terms: ask for fewer by [size]; more`,
@@ -212,7 +215,9 @@ export async function execute(
     ...highlight,
     exclude_fields: fields.embedded().join(','),
   }
-  if (shown === undefined) parameters.include_fields = sort === undefined ? 'id' : ''
+  if (shown === undefined && listed === undefined) parameters.include_fields = sort === undefined ? 'id' : ''
+  const set = setOf(compiled)
+  const hitSet = filterBy(and([set, post]))
   const run = (more: SearchParameters) => runOne(caller, index.name, { ...parameters, ...more })
   const facetBy = facetsOf(aggregations)
   const { minScore } = request
@@ -228,23 +233,24 @@ export async function execute(
     minScore > 0
       ? { from: 0, size: Math.min(compiled.vector?.k ?? request.from + request.size, WINDOW) }
       : request
-  const first = await run({
-    ...window(page.from, page.size),
-    ...(facetBy !== undefined && { facet_by: facetBy, max_facet_values: FACET_VALUES }),
-  })
-  const hits = await allHits(page, first, run)
-  const view: View = { index, sort, shown, compiled }
-  const facetSearch = async (filter: Filter, facet_by: string) => {
-    const filter_by = filterBy(and([setOf(compiled), filter]))
-    const result = await run({ filter_by, facet_by, max_facet_values: FACET_VALUES, per_page: '0' })
-    return result.facet_counts
-  }
+  const counted = facetBy && { facet_by: facetBy, max_facet_values: FACET_VALUES }
+  const pages = (more: SearchParameters) => run({ ...more, filter_by: hitSet })
+  const first = await pages({ ...window(page.from, page.size), ...(!isApart && counted) })
+  const { facet_counts } = isApart && counted ? await run({ ...counted, per_page: '0' }) : first
+  const hits = await allHits(page, first, pages)
+  const view: View = { index, sort, shown, listed, compiled }
+  const again = (filter: Filter, facet_by: string) =>
+    run({
+      filter_by: filterBy(and([set, filter])),
+      facet_by,
+      max_facet_values: FACET_VALUES,
+      per_page: '0',
+    })
   const scored = hits.map((hit) => hitOf(hit, view))
   const enough = minScore > 0 ? scored.filter(({ _score }) => (_score as number) >= minScore) : undefined
   const shownHits = enough?.slice(request.from, request.from + request.size) ?? scored
   const found =
-    enough?.length ??
-    (isScript && request.total ? await totalOf(caller, index, filterBy(setOf(compiled))) : first.found)
+    enough?.length ?? (isScript && request.total ? await totalOf(caller, index, hitSet) : first.found)
   const isAll = !isScript || enough === undefined
   const best = sort === undefined ? Math.max(...shownHits.map(({ _score }) => _score as number)) : null
   const total = isOn(query.rest_total_hits_as_int) ? found : { value: found, relation: isAll ? 'eq' : 'gte' }
@@ -258,7 +264,7 @@ export async function execute(
       hits: shownHits,
     },
     ...(aggregations.length > 0 && {
-      aggregations: await aggregate(aggregations, first.facet_counts, facetSearch, query),
+      aggregations: await aggregate(aggregations, facet_counts, { search: again, query }),
     }),
   }
 }
@@ -300,10 +306,12 @@ interface View {
   index: Index
   sort: Sort | undefined
   shown: SourceFilter
+  /** shows the values that `fields` asks for */
+  listed: SourceFilter
   compiled: Compiled
 }
 
-function hitOf(hit: Hit, { index, sort, shown, compiled }: View): Json {
+function hitOf(hit: Hit, { index, sort, shown, listed, compiled }: View): Json {
   const score = scoreOf(hit, compiled)
   const highlight = highlightOf(hit)
   return {
@@ -311,6 +319,7 @@ function hitOf(hit: Hit, { index, sort, shown, compiled }: View): Json {
     _id: hit.document.id,
     _score: sort === undefined ? score : null,
     ...(shown !== undefined && { _source: shown(toSource(hit.document)) }),
+    ...(listed !== undefined && { fields: listed(toSource(hit.document)) }),
     ...(highlight !== undefined && { highlight }),
     ...(sort !== undefined && { sort: sort.values(hit.document, score) }),
   }

@@ -70,6 +70,30 @@ export function sourceFilter(given: unknown, query: Record<string, string> = {})
   return (source) => select(source, '', included, excluded) ?? {}
 }
 
+/** Reads `fields`: selects values by the dotted names of their fields, each as a list. @throws ApiError 400 */
+export function fieldsShown(given: unknown): SourceFilter {
+  if (given === undefined) return undefined
+  const wanted = (Array.isArray(given) ? given : [given]).map((each) => (isNamed(each) ? each.field : each))
+  const shown = sourceFilter(names(wanted))
+  return (source) => {
+    const values: Record<string, unknown[]> = {}
+    flatten(shown!(source), '', values)
+    return values
+  }
+}
+
+/** An entry without a `format` of its own. */
+const isNamed = (each: unknown): each is { field: unknown } =>
+  typeof each === 'object' && each !== null && Object.keys(each).join() === 'field'
+
+function flatten(value: unknown, path: string, into: Record<string, unknown[]>): void {
+  if (Array.isArray(value)) for (const each of value) flatten(each, path, into)
+  else if (typeof value === 'object' && value !== null) {
+    for (const [name, inner] of Object.entries(value))
+      flatten(inner, (path && `${path}.${name}`) || name, into)
+  } else into[path] = [...(into[path] ?? []), value]
+}
+
 /** What `filter_path` shows of an answer: paths, and with `-` before them what is left out. @throws ApiError 400 */
 export function pathFilter(text: string): (answer: unknown) => unknown {
   const paths = text.split(',').filter((path) => path !== '')

@@ -6,12 +6,12 @@
  *     operand    := '(' expression ')' | field '.{' expression '}' | join | clause
  *     join       := ['!'] '$' collection '(' expression ')'
  *     clause     := field ':' ['=' | '!=' | '!'] (value | '[' [value (',' value)*] ']')
- *     value      := '`' any text, a backtick as '\`' '`' | '"' phrase '"' | text up to && || , ] or an unmatched ) or }
+ *     value      := '`' any text, a backtick as '\`' '`' | '"' phrase '"' ['*'] | text up to && || , ] or an unmatched ) or }
  *
  * `field.{...}` holds for a document if one object at the field meets the whole expression.
  */
 import { ApiError } from '../../errors'
-import { EXACT, endOfQuoted, opensQuoted, withoutQuoted } from '../fragment'
+import { EXACT, endOfQuoted, opensQuoted, TIMES, withoutQuoted } from '../fragment'
 import { MAX_JOIN_DEPTH } from '../limits'
 
 export type FilterOperator = ':' | ':=' | ':!=' | ':!'
@@ -22,8 +22,12 @@ export interface FilterValue {
   quoted: boolean
   /** it was in double quotes, which `text` still has. In a string field its words must be adjacent and in order */
   phrase?: true
+  /** a phrase before an asterisk: its last word is a prefix */
+  open?: true
   /** it began with EXACT: a string has to equal it letter by letter, in a clause where all values have this */
   exact?: true
+  /** it is a range of times, both ends included: a string has to be a date in it. Only with `:=` and `:!=` */
+  times?: readonly [from: number, to: number]
 }
 
 /** Stands for a backtick in a value that begins with EXACT. */
@@ -296,6 +300,8 @@ class FilterParser {
       if (this.#endsValue(next, inList)) {
         this.#position = next
         if (!text.startsWith(EXACT)) return { text: unescaped(text), quoted: true }
+        const [from, to] = text.startsWith(TIMES, 1) ? text.slice(2).split('..').map(Number) : []
+        if (to !== undefined) return { text, quoted: true, times: [from!, to] }
         return { text: text.slice(1).replaceAll(EXACT_BACKTICK, '`'), quoted: true, exact: true }
       }
     }
@@ -303,11 +309,13 @@ class FilterParser {
       const end = this.text.indexOf('"', this.#position + 1)
       // Refuse an open quote. Filters are concatenated, so it would reach into the next one.
       if (end === -1) throw new ApiError(400, MALFORMED)
-      const next = end + 1 + /^\s*/.exec(this.text.slice(end + 1))![0].length
+      const open = this.text[end + 1] === '*' && !inList
+      const after = open ? end + 2 : end + 1
+      const next = after + /^\s*/.exec(this.text.slice(after))![0].length
       if (end > this.#position + 1 && this.#endsValue(next, inList)) {
         const text = this.text.slice(this.#position, end + 1)
         this.#position = next
-        return { text, quoted: false, phrase: true }
+        return { text, quoted: false, phrase: true, ...(open && { open }) }
       }
     }
     return { text: this.#plainValue(inList), quoted: false }

@@ -1,5 +1,5 @@
 /** Writes filters: the inverse of parse.ts. */
-import { EXACT } from '../fragment'
+import { EXACT, TIMES } from '../fragment'
 import { EXACT_BACKTICK, type FilterJoin, type FilterNode, type FilterValue } from './parse'
 
 /** A tree as a filter that parses to the same tree. */
@@ -34,12 +34,16 @@ const PLACE = /^\([\s\d.,+-]*(?:(?:km|mi)[\s,]*)?(?:exact_filter_radius\s*:\s*(?
  * Part of a value can be in backticks. The tree does not say which part, so a value with signs is put into backticks as a
  * whole. Otherwise its text would end the clause, and with it the group around it.
  */
-const printValue = ({ text, quoted, phrase, exact }: FilterValue): string =>
-  exact
-    ? exactly(text)
-    : phrase || (!quoted && (!SIGNS.test(text) || PLACE.test(text)))
-      ? text
-      : `\`${apart(text.replaceAll('`', '\\`'))}\``
+const printValue = ({ text, quoted, phrase, open, exact, times }: FilterValue): string =>
+  times
+    ? during(...times)
+    : exact
+      ? exactly(text)
+      : open
+        ? `${text}*`
+        : phrase || (!quoted && (!SIGNS.test(text) || PLACE.test(text)))
+          ? text
+          : `\`${apart(text.replaceAll('`', '\\`'))}\``
 
 /** A backslash at the end of a value would escape the backtick that ends it. Words are the same with a blank. */
 const apart = (text: string): string => (text.endsWith('\\') ? `${text} ` : text)
@@ -52,6 +56,9 @@ export const quoted = (text: string): string => `\`${apart(text && (text.replace
 
 /** Any text as a value that strings have to equal letter by letter, case and signs too. */
 export const exactly = (text: string): string => `\`${EXACT}${text.replaceAll('`', EXACT_BACKTICK)}\``
+
+/** Dates from one time to another, both included, in milliseconds since 1970. */
+export const during = (from: number, to: number): string => `\`${EXACT}${TIMES}${from}..${to}\``
 
 /** Identifies a join, whether or not it is negated. */
 export const joinKey = (join: FilterJoin): string => printFilter({ ...join, negated: false })

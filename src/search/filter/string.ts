@@ -78,8 +78,10 @@ export async function preparePatterns(
 
 const patternOf =
   (isWhole: boolean, rules: TokenRules, locale: string) =>
-  ({ text: given, quoted, phrase }: FilterClause['values'][number]): Pattern => {
-    const open = !quoted && !phrase && given.endsWith('*')
+  ({ text: given, quoted, phrase, open: isOpen, times }: FilterClause['values'][number]): Pattern => {
+    // Any text may be a date: each is read (test.ts).
+    if (times !== undefined) return { text: '', tokens: [], form: '', prefix: true }
+    const open = isOpen ?? (!quoted && !phrase && given.endsWith('*'))
     const bare = phrase ? given.slice(1, -1) : open ? given.slice(0, -1) : given
     const whole = isWhole && !phrase
     const text = locale === '' || whole || phrase ? bare : spaced(bare).trim()
@@ -155,7 +157,7 @@ function wordsAsked({ text, prefix }: Pattern, rules: TokenRules, code: string):
 
 /** Whether a value's normal form matches. @param whole the value is compared as a whole, unless it is a phrase */
 export function matches(norm: string, { tokens, form, prefix, phrase }: Pattern, whole: boolean): boolean {
-  if (phrase) return form !== '' && ` ${norm} `.includes(` ${form} `)
+  if (phrase) return form !== '' && ` ${norm} `.includes(prefix ? ` ${form}` : ` ${form} `)
   if (whole) return prefix ? norm.startsWith(form) : norm === form
   const padded = ` ${norm} `
   return tokens.every((token, index) =>

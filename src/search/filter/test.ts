@@ -183,6 +183,13 @@ function textTest(schema: StoredSchema, field: Field, clause: FilterClause): Tex
     isUseful(pattern, whole),
   )
   if (patterns.length === 0) return () => false
+  const { times } = clause.values[0]!
+  if (times !== undefined) {
+    return (text) => {
+      const time = Date.parse(text())
+      return time >= times[0] && time <= times[1]
+    }
+  }
   const exact = exactTexts(clause)
   if (exact !== undefined) {
     const wanted = new Set(exact)

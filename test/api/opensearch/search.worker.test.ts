@@ -150,10 +150,6 @@ describe('what it has no way to do', () => {
       'A [should] of [bool] that need not match',
     ],
     [
-      { bool: { must_not: { match_phrase: { title: 'brown fox' } } } },
-      '[match_phrase] where hits are not ranked by it',
-    ],
-    [
       { bool: { must: [{ knn: { vector: { vector: [1, 0], k: 2 } } }, { match: { title: 'fox' } }] } },
       '[knn] beside other queries',
     ],
@@ -178,8 +174,10 @@ describe('what it has no way to do', () => {
     [{ sort: ['title'] }, 'Please use a keyword field'],
     [{ sort: ['nowhere'] }, 'No mapping found for [nowhere]'],
     [{ aggs: { a: { terms: { field: 'title' } } } }, 'Please use a keyword field'],
-    [{ aggs: { a: { histogram: { field: 'pages' } } } }, 'Unknown aggregation type [histogram]'],
-    [{ highlight: { fields: { title: { fragment_size: 3 } } } }, '[fragment_size]'],
+    [{ aggs: { a: { histogram: { field: 'pages' } } } }, '[interval] must be >0'],
+    [{ aggs: { a: { geo_bounds: { field: 'pages' } } } }, 'Unknown aggregation type [geo_bounds]'],
+    [{ highlight: { fields: { title: { fragment_size: 0 } } } }, '[fragment_size]'],
+    [{ highlight: { fields: { title: { fragmenter: 'span' } } } }, '[fragmenter]'],
   ])('refuses the body %j', async (body, reason) => {
     const [status, { error }] = await request('POST', `/${index}/_search`, body)
     expect([status, error.root_cause[0].reason]).toEqual([400, expect.stringContaining(reason)])
