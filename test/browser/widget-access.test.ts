@@ -93,7 +93,7 @@ describe.runIf(CHROMIUM)('the widget', () => {
       await check('card')
       await page.keyboard.press('Escape')
       await page.getByRole('button', { name: 'Bad answer' }).click()
-      await page.getByLabel('What was wrong? (optional)').waitFor()
+      await page.getByLabel('Tell us more (optional)').waitFor()
       await check('rated')
       await page.getByRole('button', { name: 'Edit the question' }).click({ force: true })
       await check('editing')

@@ -47,7 +47,7 @@ export const ENGLISH = {
   note: 'AI can make mistakes. Check important information.',
   good: 'Good answer',
   bad: 'Bad answer',
-  comment: 'What was wrong? (optional)',
+  comment: 'Tell us more (optional)',
   thanks: 'Thank you for your feedback.',
   withdrawn: 'Your feedback is deleted.',
   share: 'Copy the conversation as Markdown',

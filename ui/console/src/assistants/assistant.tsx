@@ -1,11 +1,12 @@
 /** One assistant: its form, and its widget beside it. */
 import { useEffect, useState } from 'preact/hooks'
 import { go, to } from '../address'
-import { read, send, useAction, useLoaded } from '../api'
+import { read, send, useLoaded } from '../api'
 import { type Choices, loadChoices } from '../chat/choices'
+import { CheckField, Form, SelectField, TextField } from '../parts/form'
 import { Icon } from '../parts/icon'
 import { Page } from '../parts/page'
-import { Problem, Shown } from '../parts/states'
+import { Shown } from '../parts/states'
 import { Preview } from './preview'
 import type { AssistantBody, StoredAssistant } from './wire'
 
@@ -49,7 +50,7 @@ export function AssistantPage({ name }: { name: string }) {
           <Shown of={choices} lines={6}>
             {(known) => (
               <div class="split">
-                <Form
+                <AssistantForm
                   name={isNew ? undefined : name}
                   body={body}
                   choices={known}
@@ -76,7 +77,7 @@ interface FormProps {
   saved: (name: string) => void
 }
 
-function Form({ name, body, choices, saved }: FormProps) {
+function AssistantForm({ name, body, choices, saved }: FormProps) {
   const [as, setAs] = useState(name ?? '')
   const [draft, setDraft] = useState(body)
   const [questions, setQuestions] = useState(body.questions.join('\n'))
@@ -94,7 +95,7 @@ function Form({ name, body, choices, saved }: FormProps) {
       .split('\n')
       .map((line) => line.trim())
       .filter(Boolean)
-  const { busy, error, start } = useAction(async (_: Event) => {
+  const save = async () => {
     const { allowed_origins: __, system_prompt: prompt, ...rest } = draft
     setSaved(false)
     await send('PUT', `/assistants/${encodeURIComponent(as)}`, {
@@ -106,25 +107,32 @@ function Form({ name, body, choices, saved }: FormProps) {
     })
     setSaved(true)
     saved(as)
-  })
+  }
+  const typed = (to: (text: string) => void) => (text: string) => {
+    to(text)
+    setSaved(false)
+  }
   return (
-    <form class="panel-card form" onSubmit={start} autocomplete="off">
+    <Form
+      class="panel-card form"
+      action="Save"
+      busy="Saving …"
+      save={save}
+      beside={
+        <span role="status" class="soft saved">
+          {isSaved && 'Saved.'}
+        </span>
+      }
+    >
       {name === undefined && (
-        <div>
-          <label class="field-label" for="assistant-name">
-            Name
-          </label>
-          <input
-            id="assistant-name"
-            class="input"
-            required
-            pattern="[a-z0-9\-]{1,64}"
-            title="1 to 64 lower-case letters, digits and hyphens"
-            spellcheck={false}
-            value={as}
-            onInput={(event) => setAs(event.currentTarget.value)}
-          />
-        </div>
+        <TextField
+          label="Name"
+          required
+          pattern="[a-z0-9\-]{1,64}"
+          title="1 to 64 lower-case letters, digits and hyphens"
+          value={as}
+          change={setAs}
+        />
       )}
       {draft.searches ? (
         <p class="hint">
@@ -140,113 +148,62 @@ function Form({ name, body, choices, saved }: FormProps) {
             </p>
           )}
           {choices.collections?.map((each) => (
-            <label key={each.name} class="check">
-              <input
-                type="checkbox"
-                checked={draft.collections?.includes(each.name) ?? false}
-                onChange={(event) => {
-                  const others = (draft.collections ?? []).filter((one) => one !== each.name)
-                  set({ collections: event.currentTarget.checked ? [...others, each.name] : others })
-                }}
-              />
-              {each.name}
-            </label>
+            <CheckField
+              key={each.name}
+              label={each.name}
+              checked={draft.collections?.includes(each.name) ?? false}
+              change={(on) => {
+                const others = (draft.collections ?? []).filter((one) => one !== each.name)
+                set({ collections: on ? [...others, each.name] : others })
+              }}
+            />
           ))}
         </fieldset>
       )}
-      <div>
-        <label class="field-label" for="assistant-model">
-          Model
-        </label>
-        <select
-          id="assistant-model"
-          class="input"
-          required
-          value={model}
-          onChange={(event) => set({ model: event.currentTarget.value })}
-        >
-          {models.map((id) => (
-            <option key={id} value={id}>
-              {id}
-            </option>
-          ))}
-        </select>
-        {models.length === 0 && (
-          <p class="hint">
-            There is none yet. <a href={to(['models'], { new: '1' })}>Make one first</a>.
-          </p>
-        )}
-      </div>
-      <div>
-        <label class="field-label" for="assistant-prompt">
-          Instructions
-        </label>
-        <textarea
-          id="assistant-prompt"
-          class="input"
-          rows={4}
-          placeholder="Leave empty to use the model's prompt"
-          value={draft.system_prompt ?? ''}
-          onInput={(event) => set({ system_prompt: event.currentTarget.value })}
-        />
-      </div>
-      <div>
-        <label class="field-label" for="assistant-questions">
-          First questions, one a line
-        </label>
-        <textarea
-          id="assistant-questions"
-          class="input"
-          rows={3}
-          value={questions}
-          onInput={(event) => {
-            setQuestions(event.currentTarget.value)
-            setSaved(false)
-          }}
-        />
-      </div>
-      <div>
-        <label class="field-label" for="assistant-origins">
-          Allowed websites (one per line)
-        </label>
-        <textarea
-          id="assistant-origins"
-          class="input"
-          rows={2}
-          spellcheck={false}
-          placeholder="Empty: every origin"
-          value={origins}
-          onInput={(event) => {
-            setOrigins(event.currentTarget.value)
-            setSaved(false)
-          }}
-        />
-      </div>
-      <label class="check">
-        <input
-          type="checkbox"
-          checked={draft.followups ?? false}
-          onChange={(event) => set({ followups: event.currentTarget.checked })}
-        />
-        Suggest what to ask next
-      </label>
-      <label class="check">
-        <input
-          type="checkbox"
-          checked={draft.retrieval === 'agentic'}
-          onChange={(event) => set({ retrieval: event.currentTarget.checked ? 'agentic' : 'plain' })}
-        />
-        Let the model ask for further searches, at the price of two calls
-      </label>
-      {error && <Problem error={error} />}
-      <div class="page-actions">
-        <button type="submit" class="button primary" disabled={busy}>
-          {busy ? 'Saving …' : 'Save'}
-        </button>
-        <span role="status" class="soft saved">
-          {isSaved && 'Saved.'}
-        </span>
-      </div>
-    </form>
+      <SelectField
+        label="Model"
+        required
+        value={model}
+        options={models.map((id) => [id, id] as const)}
+        hint={
+          models.length === 0 && (
+            <>
+              There is none yet. <a href={to(['models'], { new: '1' })}>Make one first</a>.
+            </>
+          )
+        }
+        change={(chosen) => set({ model: chosen })}
+      />
+      <TextField
+        label="Instructions"
+        rows={4}
+        placeholder="Leave empty to use the model's prompt"
+        value={draft.system_prompt ?? ''}
+        change={(prompt) => set({ system_prompt: prompt })}
+      />
+      <TextField
+        label="First questions, one a line"
+        rows={3}
+        value={questions}
+        change={typed(setQuestions)}
+      />
+      <TextField
+        label="Allowed websites (one per line)"
+        rows={2}
+        placeholder="Empty: every origin"
+        value={origins}
+        change={typed(setOrigins)}
+      />
+      <CheckField
+        label="Suggest what to ask next"
+        checked={draft.followups ?? false}
+        change={(followups) => set({ followups })}
+      />
+      <CheckField
+        label="Let the model ask for further searches, at the price of two calls"
+        checked={draft.retrieval === 'agentic'}
+        change={(looksAgain) => set({ retrieval: looksAgain ? 'agentic' : 'plain' })}
+      />
+    </Form>
   )
 }

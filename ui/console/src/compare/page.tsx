@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks'
 import { sourcesCited } from '../../../widget/src/sources'
 import { go, NEW, place, to, toConversation } from '../address'
-import { send, useAction, useLoaded } from '../api'
+import { send, useLoaded } from '../api'
 import { loadChoices } from '../chat/choices'
 import { citedIn } from '../chat/cited'
 import { type ChatSettings, requestOf, settings } from '../chat/settings'
@@ -10,10 +10,11 @@ import { SettingsFields } from '../chat/settings-fields'
 import { traceSpans } from '../chat/spans'
 import { useTitles } from '../chat/titles'
 import { Why } from '../chat/why'
+import { Form } from '../parts/form'
 import { count, duration } from '../parts/format'
 import { Page } from '../parts/page'
 import { Prose } from '../parts/prose'
-import { Empty, Problem, Shown } from '../parts/states'
+import { Empty, Shown } from '../parts/states'
 import {
   addressOf,
   alone,
@@ -106,11 +107,7 @@ function Answer({ side: { turn, traced } }: { side: Side }) {
 function Again({ from, a, open }: { from: Side; a: TurnAddress; open: boolean }) {
   const choices = useLoaded('choices', loadChoices)
   const [draft, setDraft] = useState<ChatSettings>(settings.peek())
-  const {
-    busy: asking,
-    error,
-    start,
-  } = useAction(async (_: Event) => {
+  const ask = async () => {
     const { path, body } = requestOf({ ...draft, followups: false })
     const answered = await send<{ conversation_id: string; turn: number }>('POST', path, {
       question: alone(from),
@@ -118,11 +115,11 @@ function Again({ from, a, open }: { from: Side; a: TurnAddress; open: boolean })
     })
     const b = addressOf({ conversation: answered.conversation_id, turn: answered.turn })
     go(to(['compare'], { a: addressOf(a), b }), { replace: true })
-  })
+  }
   return (
     <details class="again" open={open}>
       <summary>Settings of the second answer</summary>
-      <form class="form" autocomplete="off" onSubmit={start}>
+      <Form class="form" action="Ask again" busy="Asking …" save={ask}>
         <SettingsFields
           choices={choices.data ?? {}}
           draft={draft}
@@ -132,14 +129,7 @@ function Again({ from, a, open }: { from: Side; a: TurnAddress; open: boolean })
           Instructions and temperature belong to a model. To compare those, make{' '}
           <a href={to(['models'])}>another model</a>.
         </p>
-        {error && <Problem error={error} />}
-        <button type="submit" class="button primary" disabled={asking}>
-          {asking ? 'Asking …' : 'Ask again'}
-        </button>
-        <span role="status" class="hidden">
-          {asking ? 'Asking' : ''}
-        </span>
-      </form>
+      </Form>
     </details>
   )
 }

@@ -20,6 +20,8 @@ interface TextFieldProps extends FieldProps {
   rows?: number
   /** whether it is code */
   code?: boolean
+  pattern?: string
+  title?: string
   required?: boolean
   /** what may be chosen, besides anything else */
   options?: readonly string[] | undefined
@@ -136,15 +138,28 @@ interface FormProps {
   save: () => Promise<unknown>
   /** takes a file that is dropped on it */
   drop?: (file: File | undefined) => void
+  /** absent: it is that of a dialog */
+  class?: string
+  /** what stands beside the button */
+  beside?: ComponentChildren
   children: ComponentChildren
 }
 
 /** A form of a dialog, with its button. */
-export function Form({ action, busy: running = action, disabled = false, save, drop, children }: FormProps) {
+export function Form({
+  action,
+  busy: running = action,
+  disabled = false,
+  save,
+  drop,
+  class: own,
+  beside,
+  children,
+}: FormProps) {
   const { busy, error, start } = useAction((_: Event) => save())
   return (
     <form
-      class="dialog-body form"
+      class={own ?? 'dialog-body form'}
       autocomplete="off"
       onSubmit={start}
       onDragOver={(event) => drop && event.preventDefault()}
@@ -156,10 +171,11 @@ export function Form({ action, busy: running = action, disabled = false, save, d
     >
       {children}
       {error && <Problem error={error} />}
-      <div class="dialog-foot">
+      <div class={own === undefined ? 'dialog-foot' : 'page-actions'}>
         <button type="submit" class="button primary" disabled={busy || disabled}>
           {busy ? running : action}
         </button>
+        {beside}
       </div>
     </form>
   )

@@ -14,6 +14,7 @@ import type { RecordedTurn } from '../conversations/record'
 import { collectionName } from '../import/preview'
 import { server } from '../import/server'
 import { Copy } from '../parts/copy'
+import { Form, SelectField, TextField } from '../parts/form'
 import { Icon } from '../parts/icon'
 import { Page } from '../parts/page'
 import { Prose } from '../parts/prose'
@@ -51,24 +52,13 @@ export default function Start() {
               {names.length === 0 ? (
                 <p class="soft">Import a folder or a few files. Parley makes the collection for them.</p>
               ) : (
-                <div>
-                  <label class="field-label" for="start-collection">
-                    Collection
-                  </label>
-                  <select
-                    id="start-collection"
-                    class="input"
-                    value={collection}
-                    onChange={(event) => go(to(['start'], { collection: event.currentTarget.value }))}
-                  >
-                    {names.map((name) => (
-                      <option key={name} value={name}>
-                        {name}
-                      </option>
-                    ))}
-                  </select>
-                  {isEmpty && <p class="soft">It has no documents yet.</p>}
-                </div>
+                <SelectField
+                  label="Collection"
+                  value={collection}
+                  options={names.map((name) => [name, name] as const)}
+                  hint={isEmpty && 'It has no documents yet.'}
+                  change={(name) => go(to(['start'], { collection: name }))}
+                />
               )}
               <div class="page-actions">
                 <a class={isEmpty ? 'button primary' : 'button'} href={to(['import'], { next: 'start' })}>
@@ -122,56 +112,24 @@ const Step = ({ title, done = false, waits, children }: StepProps) => (
 function MakeAssistant({ name, collection, made }: { name: string; collection: string; made: () => void }) {
   const [model, setModel] = useState(BUILT_IN)
   const [apiKey, setApiKey] = useState('')
-  const { busy, error, start } = useAction(async (_: Event) => {
+  const save = async () => {
     await makeAssistant(server as never, { name, collection, model, ...(apiKey !== '' && { apiKey }) })
     made()
-  })
+  }
   return (
-    <form class="form" onSubmit={start} autocomplete="off">
-      <div>
-        <label class="field-label" for="start-model">
-          Language model
-        </label>
-        <input
-          id="start-model"
-          class="input"
-          list="start-models"
-          required
-          spellcheck={false}
-          value={model}
-          onInput={(event) => setModel(event.currentTarget.value.trim())}
-        />
-        <datalist id="start-models">
-          {MODELS.map((each) => (
-            <option key={each} value={each} />
-          ))}
-        </datalist>
-        <p class="hint">
-          {BUILT_IN} needs no account: it picks and cites sentences. A language model writes answers of its
-          own.
-        </p>
-      </div>
+    <Form class="form" action="Make the assistant" busy="Making it …" save={save}>
+      <TextField
+        label="Language model"
+        options={MODELS}
+        required
+        value={model}
+        hint={`${BUILT_IN} needs no account: it picks and cites sentences. A language model writes answers of its own.`}
+        change={setModel}
+      />
       {!/^(local|cloudflare)\//.test(model) && (
-        <div>
-          <label class="field-label" for="start-key">
-            The provider's API key
-          </label>
-          <input
-            id="start-key"
-            class="input"
-            type="password"
-            value={apiKey}
-            onInput={(event) => setApiKey(event.currentTarget.value.trim())}
-          />
-        </div>
+        <TextField label="The provider's API key" type="password" value={apiKey} change={setApiKey} />
       )}
-      {error && <Problem error={error} />}
-      <div class="page-actions">
-        <button type="submit" class="button primary" disabled={busy}>
-          {busy ? 'Making it …' : 'Make the assistant'}
-        </button>
-      </div>
-    </form>
+    </Form>
   )
 }
 
@@ -180,26 +138,19 @@ type Answer = Pick<RecordedTurn, 'answer' | 'citations'> & { conversation_id: st
 function Try({ assistant, answered }: { assistant: string; answered: () => void }) {
   const [question, setQuestion] = useState('')
   const [answer, setAnswer] = useState<Answer>()
-  const { busy, error, start } = useAction(async (_: Event) => {
+  const ask = async () => {
     const path = `/a/${encodeURIComponent(assistant)}/conversations`
     setAnswer(await send<Answer>('POST', path, { question, stream: false }))
     answered()
-  })
+  }
   return (
-    <form class="form" onSubmit={start} autocomplete="off">
-      <div>
-        <label class="field-label" for="start-question">
-          A question that your content answers
-        </label>
-        <input
-          id="start-question"
-          class="input"
-          required
-          value={question}
-          onInput={(event) => setQuestion(event.currentTarget.value)}
-        />
-      </div>
-      {error && <Problem error={error} />}
+    <Form class="form" action="Ask" busy="Asking …" save={ask}>
+      <TextField
+        label="A question that your content answers"
+        required
+        value={question}
+        change={setQuestion}
+      />
       {answer && (
         <div role="status">
           <Prose answer={answer.answer} citations={answer.citations} />
@@ -208,12 +159,7 @@ function Try({ assistant, answered }: { assistant: string; answered: () => void 
           </p>
         </div>
       )}
-      <div class="page-actions">
-        <button type="submit" class="button primary" disabled={busy}>
-          {busy ? 'Asking …' : 'Ask'}
-        </button>
-      </div>
-    </form>
+    </Form>
   )
 }
 
