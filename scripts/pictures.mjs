@@ -19,7 +19,11 @@ const QUESTION = ANSWERS[0]?.question ?? ''
 
 /** @typedef {import('playwright-core').Page} Page */
 
-const executablePath = ['/usr/bin/chromium', '/usr/bin/google-chrome'].find((path) => existsSync(path))
+const executablePath = [
+  '/usr/bin/chromium',
+  '/usr/bin/chromium-headless-shell',
+  '/usr/bin/google-chrome',
+].find((path) => existsSync(path))
 if (executablePath === undefined) throw new Error('There is no Chromium (apt-get install chromium).')
 
 const server = await startOwnServer()

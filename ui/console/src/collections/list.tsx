@@ -103,7 +103,7 @@ const aboutOf = ({ num_documents, fields, created_at }: Collection): string =>
   [
     many(num_documents, 'document'),
     many(fields.length, 'field'),
-    ...(created_at === undefined ? [] : [`made ${ago(created_at * 1_000)}`]),
+    ...(created_at === undefined ? [] : [`created ${ago(created_at * 1_000)}`]),
   ].join(' · ')
 
 /** Where conversations are kept comes last. */

@@ -4,6 +4,7 @@ import { send } from '../api'
 import { Confirm } from '../parts/dialog'
 import { changesOf, JsonDialog } from '../parts/form'
 import { Icon } from '../parts/icon'
+import { Table } from '../parts/table'
 import { type Collection, pathOf } from './wire'
 
 const NEW_FIELD = { name: '', type: 'string', optional: true, facet: false }
@@ -62,61 +63,54 @@ export function Schema({ collection: { name, fields }, remove }: SchemaProps) {
   const [removing, setRemoving] = useState<string>()
   return (
     <>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached with the keyboard */}
-      <section class="table-scroll" tabIndex={0} aria-label={`Fields of ${name}`}>
-        <table class="table">
-          <thead>
-            <tr>
-              <th scope="col">Field</th>
-              <th scope="col">Type</th>
-              <th scope="col">Options</th>
-              {remove && (
-                <th scope="col">
-                  <span class="hidden">Remove</span>
-                </th>
+      <Table
+        label={`Fields of ${name}`}
+        numbers={3}
+        head={[
+          'Field',
+          'Type',
+          'Options',
+          ...(remove
+            ? [
+                <span key="remove" class="hidden">
+                  Remove
+                </span>,
+              ]
+            : []),
+        ]}
+        rows={fields.map((field) => ({
+          key: field.name,
+          cells: [
+            <code key="name">{field.name}</code>,
+            <code key="type">{field.type}</code>,
+            <span key="options" class="badges">
+              {field.embed && (
+                <span class="badge good" title={field.embed.served_by}>
+                  vectors of {field.embed.from.join(', ')} by {field.embed.model_config.model_name}
+                </span>
               )}
-            </tr>
-          </thead>
-          <tbody>
-            {fields.map((field) => (
-              <tr key={field.name}>
-                <th scope="row">
-                  <code>{field.name}</code>
-                </th>
-                <td>
-                  <code>{field.type}</code>
-                </td>
-                <td>
-                  <span class="badges">
-                    {field.embed && (
-                      <span class="badge good" title={field.embed.served_by}>
-                        vectors of {field.embed.from.join(', ')} by {field.embed.model_config.model_name}
-                      </span>
-                    )}
-                    {field.num_dim !== undefined && <span class="badge">{field.num_dim} dimensions</span>}
-                    {field.facet && <span class="badge">facet</span>}
-                    {field.optional && <span class="badge">optional</span>}
-                    {!field.index && <span class="badge">stored only</span>}
-                  </span>
-                </td>
-                {remove && (
-                  <td class="number-cell">
-                    <button
-                      type="button"
-                      class="tool"
-                      aria-label={`Remove the field ${field.name}`}
-                      title="Remove"
-                      onClick={() => setRemoving(field.name)}
-                    >
-                      <Icon name="bin" />
-                    </button>
-                  </td>
-                )}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </section>
+              {field.num_dim !== undefined && <span class="badge">{field.num_dim} dimensions</span>}
+              {field.facet && <span class="badge">facet</span>}
+              {field.optional && <span class="badge">optional</span>}
+              {!field.index && <span class="badge">stored only</span>}
+            </span>,
+            ...(remove
+              ? [
+                  <button
+                    key="remove"
+                    type="button"
+                    class="tool"
+                    aria-label={`Remove the field ${field.name}`}
+                    title="Remove"
+                    onClick={() => setRemoving(field.name)}
+                  >
+                    <Icon name="bin" />
+                  </button>,
+                ]
+              : []),
+          ],
+        }))}
+      />
       {remove && removing !== undefined && (
         <Confirm
           title={`Remove the field ${removing}?`}

@@ -15,6 +15,7 @@ import { count, duration } from '../parts/format'
 import { Page } from '../parts/page'
 import { Prose } from '../parts/prose'
 import { Empty, Shown } from '../parts/states'
+import { Table } from '../parts/table'
 import {
   addressOf,
   alone,
@@ -137,25 +138,10 @@ function Again({ from, a, open }: { from: Side; a: TurnAddress; open: boolean })
 function Differences({ rows }: { rows: ReturnType<typeof differences> }) {
   if (rows.length === 0) return <p class="hint">Both answers cost and found the same.</p>
   return (
-    <div class="table-scroll">
-      <table class="table halves">
-        <thead>
-          <tr>
-            <th scope="col">What differs</th>
-            <th scope="col">First</th>
-            <th scope="col">Second</th>
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map(({ name, left, right }) => (
-            <tr key={name}>
-              <th scope="row">{name}</th>
-              <td>{left || '–'}</td>
-              <td>{right || '–'}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Table
+      class="halves"
+      head={['What differs', 'First', 'Second']}
+      rows={rows.map(({ name, left, right }) => ({ key: name, cells: [name, left || '–', right || '–'] }))}
+    />
   )
 }

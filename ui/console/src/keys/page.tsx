@@ -1,13 +1,12 @@
 /** API keys: the list, and a key for a page or a search, whose value is shown once. */
 import { useState } from 'preact/hooks'
-import { go, place, to } from '../address'
+import { to } from '../address'
 import { mapped, read, send, useLoaded } from '../api'
 import type { Assistant } from '../chat/choices'
 import { Copy } from '../parts/copy'
 import { Dialog } from '../parts/dialog'
 import { Form, SelectField, TextField } from '../parts/form'
 import { many, when } from '../parts/format'
-import { Icon } from '../parts/icon'
 import { Item, ListPage } from '../parts/list-page'
 
 interface Key {
@@ -37,12 +36,9 @@ export default function Keys() {
         title: 'No keys yet',
         text: 'Besides the admin key there is none. Make one for each page and program that asks.',
       }}
-      action={
-        <a class="button primary" href={to(['keys'], { new: '1' })}>
-          <Icon name="plus" />
-          New key
-        </a>
-      }
+      page="keys"
+      fresh="New key"
+      form={(close) => <NewKey close={close} />}
       item={(each) => (
         <Item
           key={each.id}
@@ -82,16 +78,7 @@ export default function Keys() {
           ))}
         </Item>
       )}
-    >
-      {place.value.query.has('new') && (
-        <NewKey
-          close={() => {
-            go(to(['keys']), { replace: true })
-            list.reload()
-          }}
-        />
-      )}
-    </ListPage>
+    ></ListPage>
   )
 }
 

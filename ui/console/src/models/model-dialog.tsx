@@ -18,7 +18,7 @@ const EXAMPLES = [
   'google/gemini-2.5-flash',
 ]
 
-export function NewModel({ close }: { close: (made: boolean) => void }) {
+export function NewModel({ close }: { close: () => void }) {
   const [draft, setDraft] = useState({ id: '', name: 'local/extractive', apiKey: '', url: '' })
   const set = (part: Partial<typeof draft>) => setDraft((before) => ({ ...before, ...part }))
   const isOpenAi = draft.name.startsWith('openai/')
@@ -36,10 +36,10 @@ export function NewModel({ close }: { close: (made: boolean) => void }) {
         ...(isOpenAi && draft.url !== '' && { openai_url: draft.url }),
       },
     })
-    close(true)
+    close()
   }
   return (
-    <Dialog title="New model" close={() => close(false)}>
+    <Dialog title="New model" close={close}>
       <Form action="Create model" busy="Asking the provider …" save={save}>
         <TextField label="Name" value={draft.id} required change={(id) => set({ id })} />
         <ModelName value={draft.name} change={(name) => set({ name })} />

@@ -1,10 +1,8 @@
 /** Conversation models: the list, a new one, and a test with one question. */
 import { useState } from 'preact/hooks'
-import { go, place, to } from '../address'
 import { Refusal, read, send, useAction, useLoaded } from '../api'
 import { loadChoices, type Model } from '../chat/choices'
 import { duration } from '../parts/format'
-import { Icon } from '../parts/icon'
 import { Item, ListPage } from '../parts/list-page'
 import { makeHistory, missingOf } from './history'
 import { EditModel, NewModel } from './model-dialog'
@@ -27,12 +25,9 @@ export default function Models() {
         title: 'No models yet',
         text: 'The built-in model needs no account. Others take a key of their provider.',
       }}
-      action={
-        <a class="button primary" href={to(['models'], { new: '1' })}>
-          <Icon name="plus" />
-          New model
-        </a>
-      }
+      page="models"
+      fresh="New model"
+      form={(close) => <NewModel close={close} />}
       item={(each) => (
         <Item
           key={each.id}
@@ -62,14 +57,6 @@ export default function Models() {
         </Item>
       )}
     >
-      {place.value.query.has('new') && (
-        <NewModel
-          close={(made) => {
-            go(to(['models']), { replace: true })
-            if (made) list.reload()
-          }}
-        />
-      )}
       {editing && (
         <EditModel
           model={editing}

@@ -1,6 +1,7 @@
 /** A page that lists things of one kind, and what each of them can do. */
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
+import { go, place, to } from '../address'
 import type { Loaded } from '../api'
 import { Confirm } from './dialog'
 import { Icon } from './icon'
@@ -13,8 +14,13 @@ interface ListPageProps<T> {
   list: Omit<Loaded<T[]>, 'set'>
   /** what the page says while there is nothing to list */
   empty: Omit<EmptyProps, 'action'>
-  /** makes one more */
-  action: ComponentChildren
+  /** the address of the page, and what the link to the form for one more says */
+  page?: string
+  fresh?: string
+  /** the form, open where the address says `new=1` */
+  form?: (close: () => void) => ComponentChildren
+  /** makes one more, where that is no form of the page */
+  action?: ComponentChildren
   item: (each: T) => ComponentChildren
   /** what stands above the list */
   above?: ComponentChildren
@@ -22,22 +28,28 @@ interface ListPageProps<T> {
   children?: ComponentChildren
 }
 
-export const ListPage = <T,>({
-  title,
-  lead,
-  list,
-  empty,
-  action,
-  item,
-  above,
-  children,
-}: ListPageProps<T>) => (
-  <Page title={title} lead={lead} actions={list.data && list.data.length > 0 && action}>
-    {above}
-    <List of={list} empty={{ ...empty, action }} class="cards" item={item} />
-    {children}
-  </Page>
-)
+export function ListPage<T>({ title, lead, list, empty, item, above, children, ...more }: ListPageProps<T>) {
+  const { page = '', fresh, form } = more
+  const action = more.action ?? (
+    <a class="button primary" href={to([page], { new: '1' })}>
+      <Icon name="plus" />
+      {fresh}
+    </a>
+  )
+  const close = () => {
+    // A form that leads elsewhere has left the page.
+    if (place.peek().query.has('new')) go(to([page]), { replace: true })
+    list.reload()
+  }
+  return (
+    <Page title={title} lead={lead} actions={list.data && list.data.length > 0 && action}>
+      {above}
+      <List of={list} empty={{ ...empty, action }} class="cards" item={item} />
+      {place.value.query.has('new') && form?.(close)}
+      {children}
+    </Page>
+  )
+}
 
 interface Removal {
   /** what the question says of it: its name where there is nothing else to say */

@@ -1,8 +1,7 @@
 /** The list of question sets, and a new one. */
-import { go, place, to } from '../address'
+import { to } from '../address'
 import { useLoaded } from '../api'
 import { ago, many } from '../parts/format'
-import { Icon } from '../parts/icon'
 import { Item, ListPage } from '../parts/list-page'
 import { SetDialog } from './set-dialog'
 import { deleteSet, listSets } from './store'
@@ -19,12 +18,9 @@ export function SetList() {
         title: 'No question sets yet',
         text: 'Write ten questions that your visitors ask, and the documents that answer them.',
       }}
-      action={
-        <a class="button primary" href={to(['sets'], { new: '1' })}>
-          <Icon name="plus" />
-          New set
-        </a>
-      }
+      page="sets"
+      fresh="New set"
+      form={(close) => <SetDialog close={close} />}
       item={(set) => (
         <Item
           key={set.name}
@@ -47,8 +43,6 @@ export function SetList() {
           }}
         />
       )}
-    >
-      {place.value.query.has('new') && <SetDialog close={() => go(to(['sets']), { replace: true })} />}
-    </ListPage>
+    ></ListPage>
   )
 }

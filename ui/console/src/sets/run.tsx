@@ -19,6 +19,7 @@ import { Icon } from '../parts/icon'
 import { Page } from '../parts/page'
 import { Prose } from '../parts/prose'
 import { Empty, Shown } from '../parts/states'
+import { Table } from '../parts/table'
 import { readSet } from './store'
 
 interface RunProps {
@@ -75,32 +76,18 @@ export function RunPage({ name, id, before }: RunProps) {
         </button>
       }
     >
-      <div class="table-scroll">
-        <table class="table">
-          <thead>
-            <tr>
-              <th scope="col">Figure</th>
-              {earlier && (
-                <th scope="col" class="number-cell">
-                  Before
-                </th>
-              )}
-              <th scope="col" class="number-cell">
-                {earlier ? 'Now' : 'Value'}
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {figures.map((each) => (
-              <tr key={each.name}>
-                <th scope="row">{figureName(each.name)}</th>
-                {earlier && <td class="number-cell">{figure(each.name, each.before)}</td>}
-                <td class="number-cell">{figure(each.name, each.now)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table
+        numbers={1}
+        head={earlier ? ['Figure', 'Before', 'Now'] : ['Figure', 'Value']}
+        rows={figures.map((each) => ({
+          key: each.name,
+          cells: [
+            figureName(each.name),
+            ...(earlier ? [figure(each.name, each.before)] : []),
+            figure(each.name, each.now),
+          ],
+        }))}
+      />
       <Questions questions={questions} compares={earlier !== undefined} />
     </Page>
   )

@@ -10,6 +10,7 @@ import { many, when } from '../parts/format'
 import { Icon } from '../parts/icon'
 import { Page } from '../parts/page'
 import { Empty, Problem, Shown } from '../parts/states'
+import { Table } from '../parts/table'
 import { kept, running, runSet, stopRun } from './running'
 import { SetDialog } from './set-dialog'
 import { type QuestionSet, readSet } from './store'
@@ -147,51 +148,38 @@ function Runs({ set: { name, runs } }: { set: QuestionSet }) {
           runs.length > 1 && <span class="soft">Tick two to compare them.</span>
         )}
       </div>
-      <div class="table-scroll">
-        <table class="table">
-          <thead>
-            <tr>
-              <th scope="col">
-                <span class="hidden">Compare</span>
-              </th>
-              <th scope="col">Run</th>
-              {FIGURES.map((each) => (
-                <th key={each} scope="col" class="number-cell">
-                  {figureName(each)}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {runs.map(({ id, at, settings: asked, outcomes }) => {
-              const figures = summaryOf(outcomes)
-              return (
-                <tr key={id}>
-                  <td>
-                    <label class="pick">
-                      <span class="hidden">Compare the run of {when(at)}</span>
-                      <input
-                        type="checkbox"
-                        checked={picked.includes(id)}
-                        onChange={(event) => pick(id, event.currentTarget.checked)}
-                      />
-                    </label>
-                  </td>
-                  <td>
-                    <a href={to(['sets', name, id])}>{when(at)}</a>
-                    <p class="soft">{described(asked)}</p>
-                  </td>
-                  {FIGURES.map((each) => (
-                    <td key={each} class="number-cell">
-                      {figure(each, figures[each])}
-                    </td>
-                  ))}
-                </tr>
-              )
-            })}
-          </tbody>
-        </table>
-      </div>
+      <Table
+        numbers={2}
+        named={1}
+        head={[
+          <span key="compare" class="hidden">
+            Compare
+          </span>,
+          'Run',
+          ...FIGURES.map((each) => figureName(each)),
+        ]}
+        rows={runs.map(({ id, at, settings: asked, outcomes }) => {
+          const figures = summaryOf(outcomes)
+          return {
+            key: id,
+            cells: [
+              <label key="pick" class="pick">
+                <span class="hidden">Compare the run of {when(at)}</span>
+                <input
+                  type="checkbox"
+                  checked={picked.includes(id)}
+                  onChange={(event) => pick(id, event.currentTarget.checked)}
+                />
+              </label>,
+              <>
+                <a href={to(['sets', name, id])}>{when(at)}</a>
+                <p class="soft">{described(asked)}</p>
+              </>,
+              ...FIGURES.map((each) => figure(each, figures[each])),
+            ],
+          }
+        })}
+      />
     </section>
   )
 }

@@ -1,12 +1,11 @@
 /** Websites, buckets and Git archives that the server reads again by itself: how their runs went, and what to do about them. */
 import { useState } from 'preact/hooks'
 import { nameOf } from '../../../../scripts/parley/import/site.mjs'
-import { go, place, to } from '../address'
+import { to } from '../address'
 import { mapped, read, send, useAction, useLoaded } from '../api'
 import { Dialog } from '../parts/dialog'
 import { CheckField, Form, TextField } from '../parts/form'
 import { ago, many, when } from '../parts/format'
-import { Icon } from '../parts/icon'
 import { Item, ListPage } from '../parts/list-page'
 import { Problem } from '../parts/states'
 
@@ -57,12 +56,9 @@ export default function Sources() {
         title: 'No sources yet',
         text: 'Register a website, a bucket or a Git archive, and its collection stays up to date.',
       }}
-      action={
-        <a class="button primary" href={to(['sources'], { new: '1' })}>
-          <Icon name="plus" />
-          New source
-        </a>
-      }
+      page="sources"
+      fresh="New source"
+      form={(close) => <SourceDialog close={close} />}
       item={(each) => (
         <Item
           key={each.name}
@@ -90,14 +86,6 @@ export default function Sources() {
         </Item>
       )}
     >
-      {place.value.query.has('new') && (
-        <SourceDialog
-          close={() => {
-            go(to(['sources']), { replace: true })
-            list.reload()
-          }}
-        />
-      )}
       {editing && (
         <SourceDialog
           source={editing}

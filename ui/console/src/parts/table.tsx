@@ -1,0 +1,57 @@
+/** A table that scrolls where it is wider than its place. */
+import type { ComponentChildren } from 'preact'
+
+interface TableProps {
+  head: ComponentChildren[]
+  rows: { key: string; cells: ComponentChildren[] }[]
+  /** the column from which on there are numbers; absent: none */
+  numbers?: number
+  /** the column that names a row; 0 */
+  named?: number
+  class?: string
+  /** of a table that may scroll by the keyboard */
+  label?: string
+}
+
+export function Table({ head, rows, numbers = Infinity, named = 0, class: own = '', label }: TableProps) {
+  const classAt = (index: number) => (index >= numbers ? 'number-cell' : undefined)
+  const table = (
+    <table class={`table ${own}`.trim()}>
+      <thead>
+        <tr>
+          {head.map((cell, index) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: columns keep their order
+            <th key={index} scope="col" class={classAt(index)}>
+              {cell}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map(({ key, cells }) => (
+          <tr key={key}>
+            {cells.map((cell, index) =>
+              index === named ? (
+                <th key="name" scope="row">
+                  {cell}
+                </th>
+              ) : (
+                // biome-ignore lint/suspicious/noArrayIndexKey: columns keep their order
+                <td key={index} class={classAt(index)}>
+                  {cell}
+                </td>
+              ),
+            )}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  )
+  if (label === undefined) return <div class="table-scroll">{table}</div>
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached with the keyboard
+    <section class="table-scroll" tabIndex={0} aria-label={label}>
+      {table}
+    </section>
+  )
+}
