@@ -129,6 +129,10 @@ function textsIn(message: unknown): string[] {
     if (isObject(block) && isObject(block.image) && !block.image.data && !block.image.url) {
       throw illegalArgument('data or url not found in imageBlock.')
     }
-    throw illegalArgument('[llm_messages] with images or documents is not supported here: send texts')
+    const kind =
+      isObject(block) && (block.image !== undefined || block.type === 'image') ? 'image' : 'document'
+    throw illegalArgument(
+      `[${kind}] of [llm_messages] is not supported here: send its text, or index it and let the search find it`,
+    )
   })
 }

@@ -37,7 +37,6 @@ export { beginSearch } from './prefetch'
 export { keyOf } from './route'
 
 const INDEX = '/:collection'
-const PIPELINES = '/_search/pipeline'
 const DOCUMENT = `${INDEX}/_doc/:id`
 const SEE = ['debug:list']
 /** The cluster is always green, and waits for nothing. */
@@ -91,10 +90,17 @@ const routes = routesOf([
   ['GET', '/_cluster/health/:collection', SEE, health, WAITS],
   ['GET', '/_cluster/settings', SEE, settings, ['flat_settings', 'include_defaults']],
   ['PUT', '/_cluster/settings', ['settings:update'], putSettings],
-  ['GET', PIPELINES, ['search_pipelines:get'], getPipelines],
-  ['GET', `${PIPELINES}/:id`, ['search_pipelines:get'], getPipelines],
-  ['PUT', `${PIPELINES}/:id`, ['search_pipelines:upsert'], putPipeline],
-  ['DELETE', `${PIPELINES}/:id`, ['search_pipelines:delete'], deletePipelines],
+  ...(
+    [
+      ['/_search/pipeline', 'pipeline'],
+      ['/_ingest/pipeline', 'ingest_pipeline'],
+    ] as const
+  ).flatMap(([path, kind]): RouteRow[] => [
+    ['GET', path, ['search_pipelines:get'], getPipelines(kind)],
+    ['GET', `${path}/:id`, ['search_pipelines:get'], getPipelines(kind)],
+    ['PUT', `${path}/:id`, ['search_pipelines:upsert'], putPipeline(kind)],
+    ['DELETE', `${path}/:id`, ['search_pipelines:delete'], deletePipelines(kind)],
+  ]),
   ['GET', '/_cat/indices', ['collections:list'], catIndices, TABLE],
   ['GET', '/_cat/indices/:index', ['collections:list'], catIndices, TABLE],
   ...both(['GET', '/_aliases', ['aliases:list'], getAliases]),

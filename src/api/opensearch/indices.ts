@@ -33,6 +33,7 @@ import {
   parseMapping,
 } from './mapping'
 import { starPattern } from './pattern'
+import { embedFields } from './pipelines'
 import { type Index, isObject, type Json, openIndex, readObject } from './route'
 
 const ACKNOWLEDGED = { acknowledged: true }
@@ -44,6 +45,7 @@ const SETTINGS: Record<string, string> = {
   knn: '',
   refresh_interval: '',
   'search.default_pipeline': '',
+  default_pipeline: '',
   // How OpenSearch builds its approximate index. Neighbours are exact here, so these change nothing.
   'knn.algo_param.ef_search': '',
   'knn.algo_param.ef_construction': '',
@@ -73,8 +75,9 @@ async function create(
   given: { settings: Kept['settings']; mappings?: unknown },
 ): Promise<void> {
   requireName(name)
-  const { fields, properties, dynamic = true, templates } = parseMapping(given.mappings)
+  const { fields: mapped, properties, dynamic = true, templates } = parseMapping(given.mappings)
   requireCollections(access, 'collections:create', [name], record)
+  const fields = await embedFields(env, mapped, given.settings.default_pipeline)
   const all = dynamic ? [...fields, DYNAMIC_FIELD] : fields
   // A collection needs at least one field.
   const some = all.length > 0 ? all : [{ name: '_source_id', type: 'string*', index: false, optional: true }]
@@ -247,6 +250,8 @@ export async function putSettings(call: Call): Promise<Json> {
   if (changes.number_of_shards !== undefined) {
     throw illegalArgument(`Can't update non dynamic settings [[index.number_of_shards]] for open indices`)
   }
+  if ((changes.default_pipeline ?? '_none') !== '_none')
+    throw unsupported('[default_pipeline] of an index that is there: name it when the index is made; here it')
   const { object } = await openIndex(call.env, call.path.collection!)
   const schema = unwrap(await object.schema())
   const kept = keptOf(schema)

@@ -53,8 +53,18 @@ const DISTANCES: Record<string, VectorDistance> = {
 }
 const SPACES = Object.fromEntries(Object.entries(DISTANCES).map(([space, distance]) => [distance, space]))
 
-/** Options of a property that tell OpenSearch how to store it. They change no result here. */
+/** Options of a property that tell OpenSearch how to store it, or cut it into words. They are kept and change no result here. */
 const KEPT_OPTIONS = [
+  'analyzer',
+  'search_analyzer',
+  'fielddata',
+  'doc_values',
+  'store',
+  'norms',
+  'index_options',
+  'similarity',
+  'term_vector',
+  'eager_global_ordinals',
   'type',
   'fields',
   'ignore_above',

@@ -1,9 +1,10 @@
-/** Search pipelines: checked on arrival, stored as sent, and chosen by a search. */
+/** Pipelines of searches and of documents: checked on arrival, stored as sent, and chosen by a search or a new index. */
 
 import { readStoredObject } from '../../lib/stored-json'
-import { deleteOne, type FindResource, findAll, storeOne } from '../../registry/resources'
+import { STATIC_EMBEDDER } from '../../models/static-embedder'
+import { deleteOne, type FindResource, findAll, findOne, modelIn, storeOne } from '../../registry/resources'
 import type { Call } from '../http/route'
-import { answer, illegalArgument, OpenSearchError } from './errors'
+import { answer, illegalArgument, OpenSearchError, unsupported } from './errors'
 import { starPattern } from './pattern'
 import { isObject, type Json, readObject } from './route'
 import { isEnabled, RAG } from './settings'
@@ -55,6 +56,11 @@ const MOST_RANK_CONSTANT = 10_000
 /** Processors by phase. */
 const PROCESSORS: Record<string, Record<string, (reader: Properties, pipeline: Pipeline) => void>> = {
   request_processors: {
+    // A field has one model here, which `neural` uses.
+    neural_query_enricher: (reader) => {
+      reader.text('default_model_id')
+      reader.object('neural_field_default_id')
+    },
     // OpenSearch accepts this processor and does nothing. Here it rewrites a follow-up before it is searched.
     question_rewrite: (reader, pipeline) => {
       reader.text('model_id')
@@ -234,13 +240,76 @@ export async function requireRag(env: Cloudflare.Env, find?: FindResource): Prom
   throw new OpenSearchError(500, 'm_l_exception', `${RAG} is not enabled.`)
 }
 
-export async function putPipeline({ env, path, request }: Call): Promise<Json> {
-  const id = path.id!
-  const body = await readObject(request)
-  const { rag } = parsePipeline(body, id)
-  if (rag !== undefined) await requireRag(env)
-  await storeOne(env, { kind: 'pipeline', id, body: JSON.stringify(body) })
-  return { acknowledged: true }
+type Kind = 'pipeline' | 'ingest_pipeline'
+
+export const putPipeline =
+  (kind: Kind) =>
+  async ({ env, path, request }: Call): Promise<Json> => {
+    const id = path.id!
+    const body = await readObject(request)
+    if (kind === 'ingest_pipeline') await embeddingsOf(env, body, id)
+    else if (parsePipeline(body, id).rag !== undefined) await requireRag(env)
+    await storeOne(env, { kind, id, body: JSON.stringify(body) })
+    return { acknowledged: true }
+  }
+
+/** What to do instead of a processor of documents. */
+const INSTEAD: Readonly<Record<string, string>> = {
+  text_chunking: 'leave it out, since an answer reads a long text by its passages',
+  sparse_encoding: 'use [text_embedding] and a knn_vector',
+}
+
+/**
+ * Reads a pipeline of documents. Its one processor is `text_embedding`, by a model that runs here.
+ * @returns the field that each vector is made of, by the vector's name. @throws ApiError 400
+ */
+async function embeddingsOf(env: Cloudflare.Env, body: Json, id: string): Promise<Record<string, string>> {
+  const { description: _, version: __, processors = [], ...others } = body
+  const [strange] = Object.keys(others)
+  if (strange !== undefined || !Array.isArray(processors))
+    throw parseError(`pipeline [${id}] takes a list of [processors], and not [${strange ?? 'processors'}]`)
+  const made: Record<string, string> = {}
+  for (const each of processors) {
+    const [[type = '', properties] = []] = isObject(each) ? Object.entries(each) : []
+    const instead = INSTEAD[type] ?? 'prepare the documents before they are sent'
+    if (type !== 'text_embedding') throw unsupported(`The processor [${type}]: ${instead}; it`)
+    const reader = new Properties(type, isObject(properties) ? properties : {})
+    const model = reader.requiredText('model_id')
+    const row = await findOne(env, 'model', model)
+    if (row === undefined || modelIn(row).connector !== undefined) {
+      throw unsupported(
+        `[text_embedding] by the model [${model}]: register one whose function_name is TEXT_EMBEDDING, or give the field [embed] in the collection's schema; this one`,
+      )
+    }
+    for (const [text, vector] of Object.entries(reader.object('field_map'))) made[String(vector)] = text
+    reader.end()
+  }
+  return made
+}
+
+/** Has the vectors that a pipeline of documents makes be made by Parley. @throws ApiError 400 */
+export async function embedFields(
+  env: Cloudflare.Env,
+  fields: Json[],
+  pipeline: string | undefined,
+): Promise<Json[]> {
+  if (pipeline === undefined || pipeline === '_none') return fields
+  const row = await findOne(env, 'ingest_pipeline', pipeline)
+  if (row === undefined) throw illegalArgument(`pipeline with id [${pipeline}] does not exist`)
+  const made = await embeddingsOf(env, readStoredObject(row.body), pipeline)
+  const missing = Object.keys(made).find(
+    (name) => !fields.some((field) => field.name === name && field.num_dim),
+  )
+  if (missing !== undefined)
+    throw illegalArgument(`[${missing}] of the pipeline [${pipeline}] has to be mapped as knn_vector`)
+  const sources = new Set(Object.values(made))
+  return fields.map((field) => {
+    const name = String(field.name)
+    const from = Object.hasOwn(made, name) ? made[name] : undefined
+    if (from !== undefined)
+      return { ...field, embed: { from: [from], model_config: { model_name: STATIC_EMBEDDER } } }
+    return sources.has(name) ? { ...field, type: 'string' } : field
+  })
 }
 
 const matching = (expression: string): ((id: string) => boolean) => {
@@ -248,23 +317,27 @@ const matching = (expression: string): ((id: string) => boolean) => {
   return (id) => patterns.some((pattern) => pattern.test(id))
 }
 
-export async function getPipelines({ env, path }: Call): Promise<unknown> {
-  const matches = matching(path.id ?? '*')
-  const rows = (await findAll(env, 'pipeline')).filter(({ id }) => matches(id))
-  const found = Object.fromEntries(rows.map(({ id, body }) => [id, readStoredObject(body)]))
-  return rows.length === 0 ? answer({}, 404) : found
-}
-
-export async function deletePipelines({ env, path }: Call): Promise<Json> {
-  const expression = path.id!
-  const matches = matching(expression)
-  const rows = (await findAll(env, 'pipeline')).filter(({ id }) => matches(id))
-  if (rows.length === 0 && !expression.includes('*')) {
-    throw new OpenSearchError(404, 'resource_not_found_exception', `pipeline [${expression}] is missing`)
+export const getPipelines =
+  (kind: Kind) =>
+  async ({ env, path }: Call): Promise<unknown> => {
+    const matches = matching(path.id ?? '*')
+    const rows = (await findAll(env, kind)).filter(({ id }) => matches(id))
+    const found = Object.fromEntries(rows.map(({ id, body }) => [id, readStoredObject(body)]))
+    return rows.length === 0 ? answer({}, 404) : found
   }
-  for (const { id } of rows) await deleteOne(env, 'pipeline', id)
-  return { acknowledged: true }
-}
+
+export const deletePipelines =
+  (kind: Kind) =>
+  async ({ env, path }: Call): Promise<Json> => {
+    const expression = path.id!
+    const matches = matching(expression)
+    const rows = (await findAll(env, kind)).filter(({ id }) => matches(id))
+    if (rows.length === 0 && !expression.includes('*')) {
+      throw new OpenSearchError(404, 'resource_not_found_exception', `pipeline [${expression}] is missing`)
+    }
+    for (const { id } of rows) await deleteOne(env, kind, id)
+    return { acknowledged: true }
+  }
 
 /** The pipeline of a search: named, inline, or the index's default. undefined: none. @throws ApiError 400 */
 export async function pipelineOf(

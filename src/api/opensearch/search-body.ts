@@ -55,6 +55,7 @@ const OPTIONAL = [
   'stats',
   'suggest',
   'collapse',
+  'search_after',
 ]
 
 /** What to do instead. */
@@ -137,8 +138,8 @@ export function parseSearchBody(body: Json, query: Record<string, string>): Sear
     sort: query.sort === undefined ? body.sort : query.sort.split(',').map(sortOf),
     source: body._source,
     highlight: body.highlight,
-    fields: body.fields,
-    postFilter: body.post_filter,
+    fields: asksNothing(body.fields) ? undefined : body.fields,
+    postFilter: asksNothing(body.post_filter) ? undefined : body.post_filter,
     aggregations,
     total: String(query.track_total_hits ?? body.track_total_hits ?? true) !== 'false',
     minScore: scoreOf(body.min_score ?? 0),

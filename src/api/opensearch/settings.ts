@@ -14,7 +14,7 @@ import { isObject, isOn, type Json, readObject } from './route'
 export const MEMORY = 'plugins.ml_commons.memory_feature_enabled'
 export const RAG = 'plugins.ml_commons.rag_pipeline_feature_enabled'
 
-/** Default values. Scripts send the last two; they have no effect here. */
+/** Default values. Scripts send the later ones; they have no effect here. */
 const DEFAULTS: ClusterSettings = {
   [MEMORY]: 'true',
   [RAG]: 'true',
@@ -22,6 +22,11 @@ const DEFAULTS: ClusterSettings = {
   [HISTORY]: 'opensearch_memory',
   'plugins.ml_commons.only_run_on_ml_node': 'false',
   'plugins.ml_commons.allow_registering_model_via_url': 'false',
+  'plugins.ml_commons.allow_registering_model_via_local_file': 'false',
+  'plugins.ml_commons.model_access_control_enabled': 'false',
+  'plugins.ml_commons.connector_access_control_enabled': 'false',
+  'plugins.ml_commons.native_memory_threshold': '90',
+  'plugins.ml_commons.jvm_heap_memory_threshold': '85',
 }
 
 const MOST_PATTERNS = 100
@@ -75,6 +80,9 @@ function settingOf(name: string, value: unknown): string | string[] {
   if (name === HISTORY) {
     if (typeof value !== 'string' || value === '')
       throw illegalArgument(`[${name}] takes the name of a collection`)
+  } else if (/^\d+$/.test(String(DEFAULTS[name]))) {
+    if (!/^\d{1,3}$/.test(text) || Number(text) > 100)
+      throw illegalArgument(`Failed to parse value [${text}] for setting [${name}] must be <= 100`)
   } else if (text !== 'true' && text !== 'false') {
     throw illegalArgument(
       `Failed to parse value [${text}] as only [true] or [false] are allowed. for setting [${name}]`,

@@ -116,14 +116,14 @@ describe('an index', () => {
   })
 
   it.each([
-    [{ settings: { analysis: {}, default_pipeline: 'x' } }, 'unknown setting [index.default_pipeline]'],
+    [{ settings: { default_pipeline: 'x' } }, 'pipeline with id [x] does not exist'],
     [
       { mappings: { properties: { a: { type: 'percolator' } } } },
       'No handler for type [percolator] declared on field [a]',
     ],
     [
-      { mappings: { properties: { a: { type: 'text', analyzer: 'x' } } } },
-      'unknown parameter [analyzer] on mapper [a]',
+      { mappings: { properties: { a: { type: 'text', copy_to: 'x' } } } },
+      'unknown parameter [copy_to] on mapper [a]',
     ],
     [{ mappings: { dynamic: 'strict' } }, '[dynamic: strict]'],
     [

@@ -30,8 +30,20 @@ const KEYS = [
   'actions',
   'backend_roles',
   'access_mode',
+  // Its timeouts and numbers of connections are Parley's own here.
+  'client_config',
 ]
-const ACTION_KEYS = ['action_type', 'name', 'method', 'url', 'headers', 'request_body']
+const ACTION_KEYS = [
+  'action_type',
+  'name',
+  'method',
+  'url',
+  'headers',
+  'request_body',
+  // How texts become vectors: predictions take and return the provider's own JSON here.
+  'pre_process_function',
+  'post_process_function',
+]
 
 export async function createConnector(call: Call): Promise<Json> {
   return { connector_id: await makeConnector(call.env, await readObject(call.request)) }

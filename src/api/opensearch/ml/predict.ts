@@ -1,6 +1,8 @@
 /** Predictions of remote models, whole and in pieces. */
 import { ApiError } from '../../../errors'
+import { createEmbeddingModel } from '../../../models/embedders'
 import { ProviderError } from '../../../models/provider-error'
+import { STATIC_EMBEDDER } from '../../../models/static-embedder'
 import { predictPiecesWith, predictWith } from '../../../registry/resources'
 import type { Call } from '../../http/route'
 import { errorEnvelope, OpenSearchError } from '../errors'
@@ -26,8 +28,12 @@ const resultOf = (dataAsMap: unknown, more: Json = {}): Json => ({
   inference_results: [{ output: [{ name: 'response', dataAsMap }], ...more }],
 })
 
-/** Returns the provider's own reply to the request's parameters. */
+const MOST_TEXTS = 100
+
+/** Returns the provider's own reply to the request's parameters; the vectors of texts from a model that runs here. */
 export async function predictModel(call: Call): Promise<Json> {
+  const { connector: remote } = (await modelOf(call.env, call.path.id!)).model
+  if (remote === undefined) return embedded(call)
   const { connector, parameters } = await readPrediction(call)
   try {
     const predicted = await predictWith(call.env, connector, parameters, call.request.signal)
@@ -35,6 +41,23 @@ export async function predictModel(call: Call): Promise<Json> {
     return resultOf(predicted.reply, { status_code: 200 })
   } catch (error) {
     throw remoteError(error)
+  }
+}
+
+async function embedded({ env, request }: Call): Promise<Json> {
+  const { text_docs: texts, ...others } = await readObject(request)
+  // The format of the vectors, which is always the same.
+  requireKnown(others, ['return_number', 'target_response', 'parameters'], 'a prediction')
+  if (!Array.isArray(texts) || texts.length > MOST_TEXTS || !texts.every((text) => typeof text === 'string'))
+    throw badRequest(`A prediction of this model takes [text_docs], a list of at most ${MOST_TEXTS} texts`)
+  const model = createEmbeddingModel({ model_name: STATIC_EMBEDDER }, env)
+  const vectors = await model.embed(texts, 'document')
+  return {
+    inference_results: vectors.map((vector) => ({
+      output: [
+        { name: 'sentence_embedding', data_type: 'FLOAT32', shape: [vector.length], data: [...vector] },
+      ],
+    })),
   }
 }
 
