@@ -1,5 +1,5 @@
 /**
- * Aggregations: terms, histograms and metrics of fields, from the facets of a search. A filter, and metrics inside of
+ * Aggregations: terms, dates and metrics of fields, from the facets of a search. A filter, and metrics inside of
  * each term, take another search.
  */
 import { MAX_FACET_VALUES } from '../../search/limits'
@@ -15,8 +15,7 @@ import { isObject, isOn, type Json } from './route'
 /** Types with buckets, and their options. */
 const BUCKETS: Record<string, string[]> = {
   terms: ['field', 'size', 'order'],
-  histogram: ['field', 'interval', 'min_doc_count'],
-  date_histogram: ['field', 'calendar_interval', 'fixed_interval', 'interval', 'min_doc_count', 'format'],
+  date_histogram: ['field', 'calendar_interval', 'fixed_interval', 'min_doc_count', 'format'],
   filter: [],
 }
 const METRICS = ['stats', 'min', 'max', 'avg', 'sum', 'value_count', 'cardinality']
@@ -106,7 +105,7 @@ function parseOptions(
   }
   const target = fields.find(field)
   if (target !== undefined) checkTarget(name, type, field, target)
-  const histogram = type.endsWith('histogram') ? parseHistogram(name, type, options) : undefined
+  const histogram = type === 'date_histogram' ? parseHistogram(name, options) : undefined
   return { target, size: size as number, order: [by, direction], ...(histogram && { histogram }) }
 }
 
@@ -123,7 +122,7 @@ function checkTarget(name: string, type: string, field: string, target: Target):
   if (type === 'date_histogram') {
     if (target.isDate) return
     throw unsupported(
-      `The [date_histogram] [${name}] of [${field}], which is no date kept as text: a [histogram] of its milliseconds works; this`,
+      `The [date_histogram] [${name}] of [${field}], which is no date kept as text: map it as a date without a [format]; as it is, it`,
     )
   }
   const isCount = ['terms', 'value_count', 'cardinality'].includes(type)
@@ -197,14 +196,14 @@ function allOf(name: string, facet: FacetCounts | undefined): FacetCounts['count
 
 async function histogram(
   aggregation: Aggregation,
-  { floor, next, shown, least }: Histogram,
+  { floor, next, length, least }: Histogram,
   facet: FacetCounts | undefined,
   again: Again,
 ): Promise<Json[]> {
   const { name, target, inner, size } = aggregation
   const counts = new Map<number, number>()
   for (const { value, count } of allOf(name, facet)) {
-    const at = target!.isDate ? Date.parse(value) : Number(value)
+    const at = Date.parse(value)
     if (!Number.isNaN(at)) counts.set(floor(at), (counts.get(floor(at)) ?? 0) + count)
   }
   const most = inner.length > 0 ? size : MOST_VALUES
@@ -217,7 +216,8 @@ async function histogram(
   for (const key of some) {
     const within = rangeFilter(target!, { gte: key, lt: next(key) }, false)
     const more = inner.length > 0 ? await inside(aggregation, within, again) : {}
-    buckets.push({ ...shown(key), key, ...more, doc_count: counts.get(key) ?? 0 })
+    const key_as_string = new Date(key).toISOString().slice(0, length)
+    buckets.push({ key_as_string, key, ...more, doc_count: counts.get(key) ?? 0 })
   }
   return buckets
 }

@@ -110,26 +110,24 @@ async function page(call: Call, scroll: Scroll): Promise<unknown> {
 
 /** @throws ApiError 400 that names what no page has */
 function requirePlain(
-  { from, aggregations, minScore, total }: SearchBody,
+  { from, aggregations, minScore, total, fields: listed, postFilter }: SearchBody,
   { body, query }: Scroll,
   { fields }: Opened,
 ): void {
   if (from > 0) throw illegalArgument('`from` parameter must be set to 0 when `scroll` is used')
   const pipeline =
     query.search_pipeline ?? keptOf(fields.schema).settings['search.default_pipeline'] ?? '_none'
-  const name =
-    Object.keys(aggregations).length > 0
-      ? '[aggs]'
-      : hybridQueries(body.query) !== undefined
-        ? '[hybrid]'
-        : pipeline !== '_none'
-          ? '[search_pipeline]'
-          : minScore > 0
-            ? '[min_score]'
-            : total
-              ? undefined
-              : '[track_total_hits: false]'
-  if (name !== undefined) throw unsupported(`${name} of a search that scrolls`)
+  const asked = {
+    aggs: Object.keys(aggregations).length > 0,
+    hybrid: hybridQueries(body.query) !== undefined,
+    search_pipeline: pipeline !== '_none',
+    min_score: minScore > 0,
+    fields: listed !== undefined,
+    post_filter: postFilter !== undefined,
+    'track_total_hits: false': !total,
+  }
+  const [name] = Object.entries(asked).find(([, is]) => is) ?? []
+  if (name !== undefined) throw unsupported(`[${name}] of a search that scrolls`)
 }
 
 /** The filter of a search whose hits come in the order of insertion; undefined for one that ranks or sorts them. */

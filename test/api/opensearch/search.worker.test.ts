@@ -174,8 +174,8 @@ describe('what it has no way to do', () => {
     [{ sort: ['title'] }, 'Please use a keyword field'],
     [{ sort: ['nowhere'] }, 'No mapping found for [nowhere]'],
     [{ aggs: { a: { terms: { field: 'title' } } } }, 'Please use a keyword field'],
-    [{ aggs: { a: { histogram: { field: 'pages' } } } }, '[interval] must be >0'],
-    [{ aggs: { a: { geo_bounds: { field: 'pages' } } } }, 'Unknown aggregation type [geo_bounds]'],
+    [{ aggs: { a: { histogram: { field: 'pages' } } } }, 'Unknown aggregation type [histogram]'],
+    [{ aggs: { a: { date_histogram: { field: 'pages' } } } }, 'no date kept as text'],
     [{ highlight: { fields: { title: { fragment_size: 0 } } } }, '[fragment_size]'],
     [{ highlight: { fields: { title: { fragmenter: 'span' } } } }, '[fragmenter]'],
   ])('refuses the body %j', async (body, reason) => {
