@@ -33,4 +33,16 @@ export const server = [
   route('POST', '/config', 'Takes `log-slow-requests-time-ms: -1`, which is so already.', {
     body: { 'log-slow-requests-time-ms': -1 },
   }),
+  ...['GET', 'POST'].map((method) =>
+    route(method, '/personalization/models', 'Says why there are no personalization models.', {
+      refused: true,
+    }),
+  ),
+  ...['GET', 'PUT', 'DELETE'].map((method) =>
+    route(method, '/personalization/models/:id', 'Says why there are no personalization models.', {
+      send: '/personalization/models/one',
+      refused: true,
+    }),
+  ),
+  route('POST', '/proxy', 'Says why no request is passed on.', { refused: true }),
 ]

@@ -111,8 +111,9 @@ const routes = routesOf([
   ['PUT POST', `${INDEX}/_aliases/:alias`, ['aliases:upsert'], changeAlias],
   ['DELETE', `${INDEX}/_aliases/:alias`, ['aliases:delete'], changeAlias],
   ['POST', '/_aliases', ['aliases:upsert', 'aliases:delete'], updateAliases],
-  ...both(['GET POST', '/_refresh', REFRESH, refresh]),
+  // Before the routes of an index, which would take `_all` for its name.
   ['GET POST', '/_all/_refresh', REFRESH, refresh],
+  ...both(['GET POST', '/_refresh', REFRESH, refresh]),
   ...both(['POST PUT', '/_bulk', ['documents:import', 'documents:delete'], bulk, ['refresh', 'routing']]),
   ...both(['GET POST', '/_mget', ['documents:get'], multiGet, READ_SOURCE]),
   ...both(['GET POST', '/_msearch', SEARCH, multiSearch, SEARCHES]),
