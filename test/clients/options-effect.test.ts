@@ -161,6 +161,12 @@ const ELSEWHERE = {
   path: 'embedding.test.ts',
 }
 
+/** What models of Google Cloud read (test/models/gcp-embedder.unit.test.ts). */
+const OF_GCP = [
+  ...['project_id', 'region', 'access_token', 'refresh_token', 'client_id', 'client_secret'],
+  ...['service_account', 'document_task', 'query_task'],
+]
+
 const schemaOf = ({ field = WORD, others = [], schema = {} }: Case, more: Json): Json => ({
   ...schema,
   fields: [{ ...field, ...more }, ...others],
@@ -258,7 +264,7 @@ describe('an option of an embedding has an effect', () => {
   })
 
   test('or is harmless', () => {
-    const all = [...Object.keys(EMBEDDINGS), 'api_key', 'url', 'path']
+    const all = [...Object.keys(EMBEDDINGS), 'api_key', 'url', 'path', ...OF_GCP]
     const listed = [...shown(EMBEDDING_OPTIONS), 'mapping', 'personalization_type']
     expect(all.toSorted()).toEqual(listed.toSorted())
     expect(Object.keys(ELSEWHERE)).toEqual(expect.arrayContaining(['api_key', 'url', 'path']))

@@ -4,7 +4,7 @@
  */
 import { MAX_FACET_VALUES } from '../../search/limits'
 import type { FacetCounts, SearchResult } from '../../search/types'
-import { illegalArgument, parsingError, shardError, unsupported } from './errors'
+import { illegalArgument, noValues, parsingError, unsupported } from './errors'
 import type { Fields, Target } from './fields'
 import { type Filter, plain, same } from './filter'
 import { type Histogram, parseHistogram } from './histogram'
@@ -110,20 +110,13 @@ function parseOptions(
 }
 
 function checkTarget(name: string, type: string, field: string, target: Target): void {
-  if (target.kind === 'text') {
-    throw shardError(
-      `Text fields are not optimised for operations that require per-document field data like aggregations and sorting, so these operations are disabled by default. Please use a keyword field instead of [${field}].`,
-      'illegal_argument_exception',
-    )
-  }
+  if (target.kind === 'text') throw noValues(field)
   if (!target.field.facet || !target.hasValues) {
     throw unsupported(`The aggregation [${name}] of [${field}], which is no facet of the collection,`)
   }
   if (type === 'date_histogram') {
     if (target.isDate) return
-    throw unsupported(
-      `The [date_histogram] [${name}] of [${field}], which is no date kept as text: map it as a date without a [format]; as it is, it`,
-    )
+    throw unsupported(`The [date_histogram] [${name}] of [${field}], which is no date kept as text,`)
   }
   const isCount = ['terms', 'value_count', 'cardinality'].includes(type)
   if (!isCount && target.kind !== 'number') {

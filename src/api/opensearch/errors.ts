@@ -27,6 +27,13 @@ export const parsingError = (message: string): OpenSearchError =>
 export const shardError = (message: string, type = 'query_shard_exception'): OpenSearchError =>
   new OpenSearchError(400, type, message, {}, true)
 
+/** Sorting and counting by a field of words. */
+export const noValues = (field: string): OpenSearchError =>
+  shardError(
+    `Text fields are not optimised for operations that require per-document field data like aggregations and sorting, so these operations are disabled by default. Please use a keyword field instead of [${field}].`,
+    'illegal_argument_exception',
+  )
+
 /** Something that OpenSearch has but this API does not. @param what its name in the request, and what to do */
 export const unsupported = (what: string): OpenSearchError => illegalArgument(`${what} is not supported here`)
 
@@ -37,6 +44,15 @@ export const indexNotFound = (index: string): OpenSearchError =>
     'resource.type': 'index_or_alias',
     index_uuid: '_na_',
   })
+
+/** The answer of a search. @param started milliseconds since 1970 */
+export const searched = (started: number, hits: Record<string, unknown>, more?: Record<string, unknown>) => ({
+  took: Date.now() - started,
+  timed_out: false,
+  _shards: { total: 1, successful: 1, skipped: 0, failed: 0 },
+  hits,
+  ...more,
+})
 
 /** What OpenSearch adds to the message about a mistyped name: ` -> did you mean [x]?`, or nothing. */
 export function suggestion(given: string, known: readonly string[], arrow = ' ->'): string {

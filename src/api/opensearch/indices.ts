@@ -251,7 +251,7 @@ export async function putSettings(call: Call): Promise<Json> {
     throw illegalArgument(`Can't update non dynamic settings [[index.number_of_shards]] for open indices`)
   }
   if ((changes.default_pipeline ?? '_none') !== '_none')
-    throw unsupported('[default_pipeline] of an index that is there: name it when the index is made; here it')
+    throw unsupported('[default_pipeline] of an index that is there: make a new one; it')
   const { object } = await openIndex(call.env, call.path.collection!)
   const schema = unwrap(await object.schema())
   const kept = keptOf(schema)

@@ -3,7 +3,7 @@
  * are small and no collection holds them.
  */
 import { wordsOf } from '../../models/words'
-import { illegalArgument, parsingError, suggestion, unsupported } from './errors'
+import { illegalArgument, parsingError, searched, suggestion, unsupported } from './errors'
 import { starPattern } from './pattern'
 import { isObject, type Json } from './route'
 import { parseSearchBody, SEARCH_KEYS_OF_LISTS } from './search-body'
@@ -18,8 +18,6 @@ export interface Entry {
 }
 
 const words = (text: string): string[] => wordsOf(text).map(({ folded }) => folded)
-
-const SHARDS = { total: 1, successful: 1, skipped: 0, failed: 0 }
 
 /** Answers a search over entries. @throws ApiError 400 that names what is unknown */
 export function searchEntries(
@@ -44,16 +42,11 @@ export function searchEntries(
     _source: shown === undefined ? undefined : shown(entry._source),
     ...(order !== undefined && { sort: order.values(entry) }),
   }))
-  return {
-    took: 0,
-    timed_out: false,
-    _shards: SHARDS,
-    hits: {
-      total: { value: found.length, relation: 'eq' },
-      max_score: hits.length === 0 || order !== undefined ? null : 1,
-      hits,
-    },
-  }
+  return searched(Date.now(), {
+    total: { value: found.length, relation: 'eq' },
+    max_score: hits.length === 0 || order !== undefined ? null : 1,
+    hits,
+  })
 }
 
 type Matcher = (document: Json) => boolean

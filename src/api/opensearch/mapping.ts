@@ -46,7 +46,8 @@ const NUMBERS: Record<string, string> = {
   half_float: 'float',
 }
 
-const DISTANCES: Record<string, VectorDistance> = {
+/** How vectors are measured, by the name of the space. */
+export const DISTANCES: Record<string, VectorDistance> = {
   l2: 'l2',
   cosinesimil: 'cosine',
   innerproduct: 'ip',

@@ -207,14 +207,15 @@ function javaType(value: unknown): string {
   return Array.isArray(value) ? 'java.util.ArrayList' : 'java.util.HashMap'
 }
 
+const strangeKeys = (id: string, keys: string[]): OpenSearchError =>
+  parseError(
+    `pipeline [${id}] doesn't support one or more provided configuration parameters [${keys.join(', ')}]`,
+  )
+
 /** A pipeline as a search runs it. @throws ApiError 400 that names what is wrong */
 export function parsePipeline(body: Json, id: string): Pipeline {
   const unknown = Object.keys(body).filter((key) => !TOP.includes(key))
-  if (unknown.length > 0) {
-    throw parseError(
-      `pipeline [${id}] doesn't support one or more provided configuration parameters [${unknown.join(', ')}]`,
-    )
-  }
+  if (unknown.length > 0) throw strangeKeys(id, unknown)
   const pipeline: Pipeline = { rewrites: false }
   for (const [phase, known] of Object.entries(PROCESSORS)) {
     const list = body[phase] ?? []
@@ -255,7 +256,7 @@ export const putPipeline =
 
 /** What to do instead of a processor of documents. */
 const INSTEAD: Readonly<Record<string, string>> = {
-  text_chunking: 'leave it out, since an answer reads a long text by its passages',
+  text_chunking: 'leave it out, answers read texts by passages',
   sparse_encoding: 'use [text_embedding] and a knn_vector',
 }
 
@@ -265,9 +266,8 @@ const INSTEAD: Readonly<Record<string, string>> = {
  */
 async function embeddingsOf(env: Cloudflare.Env, body: Json, id: string): Promise<Record<string, string>> {
   const { description: _, version: __, processors = [], ...others } = body
-  const [strange] = Object.keys(others)
-  if (strange !== undefined || !Array.isArray(processors))
-    throw parseError(`pipeline [${id}] takes a list of [processors], and not [${strange ?? 'processors'}]`)
+  const unknown = Object.keys(others)
+  if (unknown.length > 0 || !Array.isArray(processors)) throw strangeKeys(id, unknown)
   const made: Record<string, string> = {}
   for (const each of processors) {
     const [[type = '', properties] = []] = isObject(each) ? Object.entries(each) : []
@@ -278,7 +278,7 @@ async function embeddingsOf(env: Cloudflare.Env, body: Json, id: string): Promis
     const row = await findOne(env, 'model', model)
     if (row === undefined || modelIn(row).connector !== undefined) {
       throw unsupported(
-        `[text_embedding] by the model [${model}]: register one whose function_name is TEXT_EMBEDDING, or give the field [embed] in the collection's schema; this one`,
+        `[text_embedding] by [${model}], which is no TEXT_EMBEDDING: give the field [embed]; it`,
       )
     }
     for (const [text, vector] of Object.entries(reader.object('field_map'))) made[String(vector)] = text

@@ -56,26 +56,8 @@ const QUERIES: Record<string, (clause: Clause) => Compiled> = {
   match_phrase_prefix: (clause) => match(clause, { phrase: true, prefix: true }, ['max_expansions']),
   match_bool_prefix: (clause) => match(clause, { prefix: true }, ['operator', 'minimum_should_match']),
   multi_match: multiMatch,
-  query_string: (clause) => {
-    const {
-      query,
-      fields: names,
-      default_field,
-      default_operator,
-    } = options(clause, ['query', 'fields', 'default_field', 'default_operator'])
-    const every = isEvery(default_operator, 'default_operator')
-    const parsed = parseQueryString(query, names ?? default_field, every)
-    return compileQuery(parsed, clause.fields, clause.depth + 1)
-  },
-  simple_query_string: (clause) => {
-    const {
-      query,
-      fields: names,
-      default_operator,
-    } = options(clause, ['query', 'fields', 'default_operator'])
-    const every = isEvery(default_operator, 'default_operator')
-    return compileQuery(parseSimple(query, names, every), clause.fields, clause.depth + 1)
-  },
+  query_string: (clause) => queryString(clause, parseQueryString, ['default_field']),
+  simple_query_string: (clause) => queryString(clause, parseSimple),
   bool,
   constant_score: (clause) => {
     const { filter } = options(clause, ['filter'])
@@ -201,7 +183,7 @@ function lifted(must: Compiled[], alternatives: Compiled[]): Compiled[] {
   const words = ranking && merged([ranking, ...alternatives])
   if (words === undefined) {
     throw unsupported(
-      'A [should] of [bool] that need not match, but of words beside a [must] of words: it would only change the ranking. Set [minimum_should_match: 1] or leave it out; it',
+      'A [should] of [bool] that need not match, beside no [must] of words: it would only change the ranking. Set [minimum_should_match: 1] or leave it out; it',
     )
   }
   return must.map((part) => (part === ranking ? { ...part, words, rest: () => part.filter(false) } : part))
@@ -236,6 +218,13 @@ function merged(alternatives: Compiled[]): Words | undefined {
   }
   const text = [...new Set(all.flatMap((words) => words!.text.split(' ')))].join(' ')
   return { fields: [...fields.values()], text, every: false, phrase: false, prefix: false, fuzziness: 0 }
+}
+
+function queryString(clause: Clause, parse: typeof parseSimple, more: string[] = []): Compiled {
+  const known = ['query', 'fields', 'default_operator', ...more]
+  const { query, fields, default_field, default_operator } = options(clause, known)
+  const parsed = parse(query, fields ?? default_field, isEvery(default_operator, 'default_operator'))
+  return compileQuery(parsed, clause.fields, clause.depth + 1)
 }
 
 function nearest(

@@ -4,6 +4,7 @@
  */
 import type { VectorDistance } from '../../search/types'
 import { parsingError, unsupported } from './errors'
+import { DISTANCES } from './mapping'
 import { isObject, type Json } from './route'
 
 /** What a script asks for. */
@@ -13,7 +14,6 @@ export interface Measured {
   distance: VectorDistance
 }
 
-const SPACES: Record<string, VectorDistance> = { l2: 'l2', cosinesimil: 'cosine', innerproduct: 'ip' }
 const FUNCTIONS: Record<string, VectorDistance> = { '1/l2Squared': 'l2', cosineSimilarity: 'cosine' }
 const BRACKETS = /^(1(?:\.0)?\s*\/\s*)?\((.*)\)$/s
 const MEASURE = /^1(?:\.0)?\s*\+\s*(\w+)\(\s*params\.(\w+)\s*,\s*doc\[(['"])([^'"\]]+)\3\]\s*\)$/
@@ -49,7 +49,7 @@ const own = <T>(table: Record<string, T>, name: string): T | undefined =>
 
 const ofPlugin = (source: string, { field, query_value, space_type }: Json): Given | undefined =>
   source === 'knn_score'
-    ? { field, vector: query_value, distance: own(SPACES, String(space_type)) }
+    ? { field, vector: query_value, distance: own(DISTANCES, String(space_type)) }
     : undefined
 
 function ofPainless(source: string, params: Json): Given | undefined {

@@ -11,7 +11,7 @@ import { once } from '../../lib/once'
 import { readExactObject, readStored } from '../../lib/stored-json'
 import type { Document } from '../../search/types'
 import type { Call } from '../http/route'
-import { illegalArgument, OpenSearchError, unsupported } from './errors'
+import { illegalArgument, OpenSearchError, searched, unsupported } from './errors'
 import { filterBy } from './filter'
 import { hybridQueries } from './hybrid'
 import { keptOf } from './mapping'
@@ -98,13 +98,8 @@ async function page(call: Call, scroll: Scroll): Promise<unknown> {
         ? await ranked(caller, opened, scroll, asked)
         : await exported(caller, opened, scroll, { ...asked, sort, filter })
     const total = isOn(call.query.rest_total_hits_as_int) ? next.total : { value: next.total, relation: 'eq' }
-    return {
-      _scroll_id: encode(next),
-      took: 0,
-      timed_out: false,
-      _shards: { total: 1, successful: 1, skipped: 0, failed: 0 },
-      hits: { total, max_score: hits[0]?._score ?? null, hits },
-    }
+    const found = searched(Date.now(), { total, max_score: hits[0]?._score ?? null, hits })
+    return { _scroll_id: encode(next), ...found }
   })
 }
 

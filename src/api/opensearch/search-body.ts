@@ -58,13 +58,6 @@ const OPTIONAL = [
   'search_after',
 ]
 
-/** What to do instead. */
-const INSTEAD: Readonly<Record<string, string>> = {
-  search_after: 'go on with [from], or with a scroll',
-  rescore: 'ask for a [hybrid] query',
-  collapse: 'group the hits by a [terms] aggregation',
-}
-
 const asksNothing = (value: unknown): boolean =>
   value === false ||
   value === 0 ||
@@ -119,8 +112,9 @@ export const SEARCH_PARAMETERS = [
 export function parseSearchBody(body: Json, query: Record<string, string>): SearchBody {
   const isKnown = (key: string) => KEYS.includes(key) || (OPTIONAL.includes(key) && asksNothing(body[key]))
   const unknown = Object.keys(body).find((key) => !isKnown(key))
+  const hint = unknown === 'search_after' ? ' Go on with [from], or with a scroll.' : ''
   if (unknown !== undefined)
-    throw parsingError(`Unknown key for a ${tokenOf(body[unknown])} in [${unknown}].${hintOf(unknown)}`)
+    throw parsingError(`Unknown key for a ${tokenOf(body[unknown])} in [${unknown}].${hint}`)
   const from = count('from', query.from, body.from, 0)
   const size = count('size', query.size, body.size, 10)
   if (from + size > WINDOW) {
@@ -145,8 +139,6 @@ export function parseSearchBody(body: Json, query: Record<string, string>): Sear
     minScore: scoreOf(body.min_score ?? 0),
   }
 }
-
-const hintOf = (key: string): string => (Object.hasOwn(INSTEAD, key) ? ` Here, ${INSTEAD[key]}.` : '')
 
 /** No score is negative. @throws ApiError 400 */
 function scoreOf(given: unknown): number {

@@ -20,7 +20,7 @@ import {
 } from './aggregations'
 import { answerSearch } from './answered'
 import type { Compiled } from './compiled'
-import { errorEnvelope, illegalArgument, parsingError, unsupported } from './errors'
+import { errorEnvelope, illegalArgument, parsingError, searched, unsupported } from './errors'
 import { Fields } from './fields'
 import { and, type Filter, filterBy } from './filter'
 import { highlightOf, highlightParameters } from './highlight'
@@ -170,16 +170,11 @@ async function executeHybrid(
   const all = combine(lists, normalization).filter(({ _score }) => (_score as number) >= minScore)
   const isWhole = lists.every(({ length }) => length < depth)
   const page = all.slice(from, from + size)
-  return {
-    took: Date.now() - started,
-    timed_out: false,
-    _shards: SHARDS,
-    hits: {
-      ...(total && { total: { value: all.length, relation: isWhole ? 'eq' : 'gte' } }),
-      max_score: page[0]?._score ?? null,
-      hits: page,
-    },
-  }
+  return searched(started, {
+    ...(total && { total: { value: all.length, relation: isWhole ? 'eq' : 'gte' } }),
+    max_score: page[0]?._score ?? null,
+    hits: page,
+  })
 }
 
 export async function execute(
@@ -254,19 +249,11 @@ export async function execute(
   const isAll = !isScript || enough === undefined
   const best = sort === undefined ? Math.max(...shownHits.map(({ _score }) => _score as number)) : null
   const total = isOn(query.rest_total_hits_as_int) ? found : { value: found, relation: isAll ? 'eq' : 'gte' }
-  return {
-    took: Date.now() - started,
-    timed_out: false,
-    _shards: SHARDS,
-    hits: {
-      ...(request.total && { total }),
-      max_score: shownHits.length === 0 ? null : best,
-      hits: shownHits,
-    },
-    ...(aggregations.length > 0 && {
-      aggregations: await aggregate(aggregations, facet_counts, { search: again, query }),
-    }),
+  const counts = aggregations.length > 0 && {
+    aggregations: await aggregate(aggregations, facet_counts, { search: again, query }),
   }
+  const max_score = shownHits.length === 0 ? null : best
+  return searched(started, { ...(request.total && { total }), max_score, hits: shownHits }, { ...counts })
 }
 
 /** @throws ApiError as the search does */

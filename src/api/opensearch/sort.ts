@@ -1,7 +1,7 @@
 /** `sort`: as `sort_by`, and as the values that each hit shows. */
 import { valuesAt } from '../../search/schema/values'
 import type { Document } from '../../search/types'
-import { illegalArgument, shardError, unsupported } from './errors'
+import { illegalArgument, noValues, shardError, unsupported } from './errors'
 import type { Fields, Target } from './fields'
 import { isObject } from './route'
 
@@ -63,12 +63,7 @@ function keyOf(given: unknown, fields: Fields): Key {
 }
 
 function checkSortable(name: string, target: Target): void {
-  if (target.kind === 'text') {
-    throw shardError(
-      `Text fields are not optimised for operations that require per-document field data like aggregations and sorting, so these operations are disabled by default. Please use a keyword field instead of [${name}].`,
-      'illegal_argument_exception',
-    )
-  }
+  if (target.kind === 'text') throw noValues(name)
   if (target.isArray) throw unsupported(`[sort] by [${name}], of which documents have lists,`)
   if (!target.hasValues || !target.field.sort) throw unsupported(`[sort] by [${name}]`)
 }

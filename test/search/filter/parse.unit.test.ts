@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ApiError } from '../../../src/errors'
 import { type FilterNode, parseFilter } from '../../../src/search/filter/parse'
-import { printFilter } from '../../../src/search/filter/print'
+import { during, printFilter } from '../../../src/search/filter/print'
 
 const clause = (
   field: string,
@@ -234,5 +234,17 @@ describe('parseFilter', () => {
       }),
       { numRuns: 2000 },
     )
+  })
+})
+
+describe('values of OpenSearch', () => {
+  it.each([
+    ['a:"quick bro"*', { text: '"quick bro"', quoted: false, phrase: true, open: true }],
+    ['a:"quick bro"', { text: '"quick bro"', quoted: false, phrase: true }],
+    [`a:=${during(-Infinity, 1_700_000_000_000)}`, { quoted: true, times: [-Infinity, 1_700_000_000_000] }],
+  ])('reads and prints %j', (filter, value) => {
+    const tree = parseFilter(filter)!
+    expect(tree).toMatchObject({ values: [value] })
+    expect(printFilter(tree)).toBe(filter)
   })
 })
