@@ -100,6 +100,20 @@ export const memoryGroups = [
     ],
   },
   {
+    title: 'Ingest pipelines',
+    about:
+      'One with `text_embedding`, as the `default_pipeline` of a new index, has its vectors made by the model in the Worker.',
+    routes: [
+      route('PUT', '/_ingest/pipeline/:id', 'Makes a pipeline of documents.', {
+        send: '/_ingest/pipeline/vectors',
+        body: { description: 'Does nothing yet', processors: [] },
+      }),
+      route('GET', '/_ingest/pipeline', 'Lists pipelines.'),
+      route('GET', '/_ingest/pipeline/:id', 'Reads a pipeline.', { send: '/_ingest/pipeline/vectors' }),
+      route('DELETE', '/_ingest/pipeline/:id', 'Deletes a pipeline.', { send: '/_ingest/pipeline/vectors' }),
+    ],
+  },
+  {
     title: 'Memory',
     about: 'A memory is a conversation, and a message is a turn of it.',
     routes: [

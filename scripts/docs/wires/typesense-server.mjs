@@ -35,14 +35,14 @@ export const server = [
   }),
   ...['GET', 'POST'].map((method) =>
     route(method, '/personalization/models', 'Says why there are no personalization models.', {
-      refused: true,
+      refused: 501,
     }),
   ),
   ...['GET', 'PUT', 'DELETE'].map((method) =>
     route(method, '/personalization/models/:id', 'Says why there are no personalization models.', {
       send: '/personalization/models/one',
-      refused: true,
+      refused: 501,
     }),
   ),
-  route('POST', '/proxy', 'Says why no request is passed on.', { refused: true }),
+  route('POST', '/proxy', 'Says why no request is passed on.', { refused: 501 }),
 ]
