@@ -17,6 +17,8 @@ import { editionOf, type Sentence, sentencesOf } from './sentences'
 
 /** characters of a section from which its meaning is taken */
 const LONGEST_SECTION = 1500
+/** A section of fewer characters, such as "See also", says too little to answer. */
+const ENOUGH_SAID = 150
 
 export interface Candidate {
   sentence: Sentence
@@ -206,25 +208,27 @@ function scoreSection(
 ): void {
   const { context, candidates, above, stems, rank } = section
   const whole = [...weight.values()].reduce((sum, value) => sum + value, 0) || 1
-  const headed = new Map<string, number>()
-  for (const [stem, own] of strengths) headed.set(stem, strengthIn(above, own))
   let said = 0
   let heads = 0
   for (const [stem, value] of weight) {
-    said += value * Math.max(strengthIn(stems, strengths.get(stem)!), headed.get(stem)!)
-    heads += value * headed.get(stem)!
+    const own = strengths.get(stem)!
+    const headed = strengthIn(above, own)
+    said += value * Math.max(strengthIn(stems, own), headed)
+    heads += value * headed
   }
   section.cover = said / whole
   let titled = heads / whole
   if (meaning && asked) {
     const text = [...context, ...candidates.map(({ sentence }) => sentence.text)].join('. ')
     const heading = context.length > 0 ? cosine(asked, meaning.vector(context.slice(-2).join(' '))) : 0
-    section.likeness = Math.max(cosine(asked, meaning.vector(text.slice(0, LONGEST_SECTION))), heading * 1.1)
+    const read = cosine(asked, meaning.vector(text.slice(0, LONGEST_SECTION)))
+    section.likeness = Math.max(0, read, heading * 1.1)
     titled = Math.max(titled, heading * 1.3)
   }
-  section.score =
-    (section.cover + 0.5 * titled + 1.2 * Math.max(0, section.likeness ?? section.cover * 0.5)) /
-    (1 + 0.04 * rank)
+  const size = candidates.reduce((sum, { sentence: { text, code = '' } }) => sum + (text + code).length, 0)
+  const brief = Math.max(0, 1 - size / ENOUGH_SAID)
+  const alike = section.likeness ?? section.cover * 0.5
+  section.score = (section.cover + 0.5 * titled + 1.2 * alike - 0.4 * brief) / (1 + 0.04 * rank)
 
   for (const candidate of candidates) {
     const { sentence, stems: own, words } = candidate
@@ -244,11 +248,6 @@ function scoreSection(
 }
 
 /**
- * Fields that an import adds to pages. A question that contains the word "section" or "tags" does not ask for them.
- */
-const OF_PAGES = new Set(['section', 'tags'])
-
-/**
  * How far to trust a sentence. A sentence that is itself a question answers nothing, least of all if it repeats the one
  * that was asked. The fields of a record say little, unless the question names one of them ("What is the price of ...?").
  */
@@ -256,8 +255,7 @@ function trustOf(sentence: Sentence, question: Question, strengths: Strengths): 
   // A heading that asks is answered by the code below it.
   const asks = !(sentence.headed && wantsCode(question)) && /\?\W{0,3}$/.test(sentence.text)
   const asked = sentence.isRecord ? fieldsAskedFor(sentence, question, strengths) : []
-  const isAsked = asked.some(([name]) => !OF_PAGES.has(name))
-  const factual = sentence.facts === undefined ? 1 : isAsked ? 1.4 : 0.8
+  const factual = sentence.facts === undefined ? 1 : asked.length > 0 ? 1.4 : 0.8
   return factual * (asks ? 0.3 : 1)
 }
 

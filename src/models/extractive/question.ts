@@ -31,10 +31,10 @@ export type Kind =
 
 const KINDS: [Kind, RegExp][] = [
   ['who', /\b(who|whom|whose)\b/i],
-  // "What happens when I ...?" and "Do I get paid for it when I leave?" ask for no time.
+  // "When should I use ...?" and "What happens when I ...?" ask for no time.
   [
     'when',
-    /^(?!\W*(?:what|how|which|who|why|where)\b)\W*(?:\w+\W+){0,4}when\b|[,.;:!?] when (?:is|are|was|were|do|does|did|can|will|should)\b|\b(what|which) (year|date|day|month|decade|century|time)\b|\bhow long ago\b/i,
+    /^(?!\W*(?:what|how|which|who|why|where)\b)\W*(?:\w+\W+){0,4}when\b(?! should\b)|[,.;:!?] when (?:is|are|was|were|do|does|did|can|will)\b|\b(what|which) (year|date|day|month|decade|century|time)\b|\bhow long ago\b/i,
   ],
   ['often', /\bhow (often|frequently|regularly)\b/i],
   [

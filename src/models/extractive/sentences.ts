@@ -39,22 +39,20 @@ const LONGEST_FACT = 120
 const MOST_FACTS = 12
 /** characters of running text, past which a document is a page with some fields rather than a record */
 const LONGEST_RECORD = 600
+/** An import adds `section` and `tags` to pages. With these alone, a page is no record. */
+const isOfRecord = ([name]: [string, string]): boolean => !/^(?:section|tags)$/.test(name)
 
 /** The document's own title; '' without one. */
 export function titleOf(document: Record<string, unknown>): string {
-  for (const key of Object.keys(document)) {
-    const value = document[key]
-    if (typeof value === 'string' && TITLES.some((title) => key.toLowerCase() === title)) return value
-  }
-  const near = Object.entries(document).find(
-    ([key, value]) => typeof value === 'string' && /(title|name)$/i.test(key) && key !== 'id',
+  const texts = Object.entries(document).filter(
+    (entry): entry is [string, string] => typeof entry[1] === 'string',
   )
-  if (near) return String(near[1])
+  const named = texts.find(([key]) => isNaming(key)) ?? texts.find(([key]) => /(title|name)$/i.test(key))
+  if (named) return named[1]
   // In a list of questions and answers, the title is the question. The column may have any name in any language, so it is recognised by
   // its question mark, and by another column that has the answer as prose.
-  const texts = Object.values(document).filter((value) => typeof value === 'string')
-  const asked = texts.find((value) => ASKS.test(value))
-  return asked !== undefined && texts.some((value) => value !== asked && isProse(value)) ? asked : ''
+  const [, asked] = texts.find(([, value]) => ASKS.test(value)) ?? []
+  return asked !== undefined && texts.some(([, value]) => value !== asked && isProse(value)) ? asked : ''
 }
 
 const isNaming = (key: string): boolean => TITLES.includes(key.toLowerCase())
@@ -143,7 +141,7 @@ export function sentencesOf(document: Record<string, unknown>): Sentence[] {
       position: sentences.length,
       facts: read,
       fields: shown,
-      ...(prose <= LONGEST_RECORD && { isRecord: true as const }),
+      ...(prose <= LONGEST_RECORD && fields.some(isOfRecord) && { isRecord: true as const }),
     })
   }
   return sentences

@@ -7,8 +7,8 @@ import { isSummary } from './records'
 
 /** A sentence that is at least this sure answers without a warning. */
 const SURE = 1.9
-/** The same where one word was asked for: any text that mentions it has all of the question, whatever it is about. */
-const SURE_OF_ONE_WORD = 2.35
+/** The same where one word was asked for, and stands in no heading. */
+const SURE_OF_MENTION = 2.35
 /** A sentence that is less about the question than this is no answer. */
 export const ENOUGH = 1.03
 /** A section that is less about the question than this is not named. */
@@ -35,7 +35,7 @@ export function aboutness({ section, inside, alike }: Candidate, { strange }: Ev
   const about =
     section.likeness === undefined || alike === undefined
       ? byWords * BY_WORDS_ALONE
-      : WORDS * byWords + MEANING * (Math.max(0, section.likeness) + 0.5 * alike)
+      : WORDS * byWords + MEANING * (section.likeness + 0.5 * alike)
   // If only part of a name is found, it is somebody else's name.
   return strange ? Math.min(about, LITTLE) : about
 }
@@ -63,11 +63,12 @@ export function isSureOf(
   const text = section.candidates.map((candidate) => candidate.sentence.text).join(' ')
   if (!hasLook(question.kind, text)) return false
   const next = ranked.find((other) => other.rank !== rank)
-  const lead = best.score - (next?.score ?? 0)
-  const ahead = Math.min(MOST_AHEAD, lead)
-  const isOneWord = question.terms.length === 1 && best.alike !== undefined
+  const ahead = Math.min(MOST_AHEAD, best.score - (next?.score ?? 0))
   const sure = aboutness(best, evidence) + ahead - FAR_DOWN * Math.log(1 + rank)
-  return sure >= (isOneWord ? SURE_OF_ONE_WORD : SURE)
+  // Any text that mentions the one word asked for has all of the question. Under such a heading it is about it.
+  const [only, ...others] = question.terms
+  const isMention = others.length === 0 && best.alike !== undefined && !section.above.has(only?.stem ?? '')
+  return sure >= (isMention ? SURE_OF_MENTION : SURE)
 }
 
 const LABEL = /^[^:.!?]{2,60}: (?=\S)/

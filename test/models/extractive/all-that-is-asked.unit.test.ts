@@ -226,10 +226,12 @@ it('"when" that begins no question asks for no time', () => {
     ['When does it open?', 'do you know when it opens', 'So when?'].map((text) => readQuestion(text).kind),
   ).toEqual(['when', 'when', 'when'])
   expect(
-    ['Do I get paid for unused holidays when I leave?', 'What happens when I leave?'].map(
-      (text) => readQuestion(text).kind,
-    ),
-  ).toEqual(['other', 'other'])
+    [
+      'Do I get paid for unused holidays when I leave?',
+      'What happens when I leave?',
+      'When should I leave?',
+    ].map((text) => readQuestion(text).kind),
+  ).toEqual(['other', 'other', 'other'])
   expect(readQuestion('How long can I be away when my father dies?').kind).toBe('count')
 })
 

@@ -53,6 +53,22 @@ describe('an answer that is not sure', () => {
     )
   })
 
+  it('takes no page for one of many records because an import noted its section', () => {
+    const pages = (fields: Record<string, string>) =>
+      from({ id: 'a', title: 'Errors', text: 'The handler catches every error in one place.', ...fields })
+    expect(answerFrom('catch every error in one place', pages({ section: 'Guides' })).warned).toBeUndefined()
+    expect(answerFrom('catch every error in one place', pages({ price: '4' })).warned).toBe(true)
+  })
+
+  it('does not choose a section that says next to nothing for its heading', () => {
+    const use =
+      'Use `login` to ask for a name and a password before a page is shown to anybody who comes by and wants to read it.'
+    const code = '```js\napp.use(login({ users }))\n```'
+    const text = `# Sign in\n\n${use}\n\n${code}\n\n# Options\n\n## password of a page\n\nThe password of the page.`
+    const { text: said } = answerFrom('put a password in front of a page', from({ id: 'a', text }))
+    expect(said).toContain('app.use(login')
+  })
+
   it('is less sure of a document that the search found further down', () => {
     const page = { id: 'x', title: 'Parking', text: 'Guests park behind the old mill.' }
     const others = Array.from({ length: 9 }, (_, index) => ({
