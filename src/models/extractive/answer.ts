@@ -21,7 +21,7 @@ import { aboutness, ENOUGH, isSureOf, LITTLE, sharesLabel } from './sureness'
 const MOST_NEWER = 2
 /** passages in an answer, and the share of the best score that each needs */
 const MOST_PASSAGES = 3
-const NEAR = 0.65
+const NEAR = 0.7
 /** Characters of each passage. */
 const ROOM = 900
 
