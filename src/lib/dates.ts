@@ -11,6 +11,9 @@ const MONTHS: Record<string, number> = { y: 12, q: 3, M: 1 }
 /** The first day of 1970 was a Thursday, and weeks begin on Mondays. */
 const TO_MONDAY = 3 * DAY
 
+/** The time of a date that is kept as text, in milliseconds since 1970. NaN for any other text: V8 reads "Chapter 5" as May 2001. */
+export const timeOf = (text: string): number => (/^\d{4}(?:-|$)/.test(text) ? Date.parse(text) : Number.NaN)
+
 /** The beginning of a year, a quarter, a month and so on, in milliseconds since 1970, UTC. */
 export function floor(time: number, unit: string): number {
   const months = MONTHS[unit]

@@ -2,6 +2,7 @@
  * Aggregations: terms, dates and metrics of fields, from the facets of a search. A filter, and metrics inside of
  * each term, take another search.
  */
+import { timeOf } from '../../lib/dates'
 import { MAX_FACET_VALUES } from '../../search/limits'
 import type { FacetCounts, SearchResult } from '../../search/types'
 import { illegalArgument, noValues, parsingError, unsupported } from './errors'
@@ -196,7 +197,7 @@ async function histogram(
   const { name, target, inner, size } = aggregation
   const counts = new Map<number, number>()
   for (const { value, count } of allOf(name, facet)) {
-    const at = Date.parse(value)
+    const at = timeOf(value)
     if (!Number.isNaN(at)) counts.set(floor(at), (counts.get(floor(at)) ?? 0) + count)
   }
   const most = inner.length > 0 ? size : MOST_VALUES

@@ -1,4 +1,5 @@
 /** `sort`: as `sort_by`, and as the values that each hit shows. */
+import { timeOf } from '../../lib/dates'
 import { valuesAt } from '../../search/schema/values'
 import type { Document } from '../../search/types'
 import { illegalArgument, noValues, shardError, unsupported } from './errors'
@@ -71,6 +72,6 @@ function checkSortable(name: string, target: Target): void {
 function shown(target: Target, value: unknown): unknown {
   if (value === undefined) return null
   if (typeof value === 'boolean') return value ? 1 : 0
-  const time = target.isDate ? Date.parse(String(value)) : Number.NaN
+  const time = target.isDate ? timeOf(String(value)) : Number.NaN
   return Number.isNaN(time) ? value : time
 }

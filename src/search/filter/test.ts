@@ -3,6 +3,7 @@
  * depends on the clause alone is done once: however many values a clause has, a document is looked up in them.
  */
 
+import { timeOf } from '../../lib/dates'
 import type { Words } from '../schema/block'
 import { isBool, isGeopoint, isGeopolygon, isNumber, isString, type StoredSchema } from '../schema/layout'
 import { normalForm } from '../text/compared'
@@ -186,7 +187,7 @@ function textTest(schema: StoredSchema, field: Field, clause: FilterClause): Tex
   const { times } = clause.values[0]!
   if (times !== undefined) {
     return (text) => {
-      const time = Date.parse(text())
+      const time = timeOf(text())
       return time >= times[0] && time <= times[1]
     }
   }

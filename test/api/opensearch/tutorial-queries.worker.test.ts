@@ -19,7 +19,14 @@ const ARTICLES = {
     at: '2024-01-15',
     seen: '2023-12-31T23:30:00-01:00',
   },
-  b: { title: 'A lazy dog sleeps', kind: 'essay', pages: 80, at: '2024-02-20T10:00:00Z', tags: ['x', 'y'] },
+  b: {
+    title: 'A lazy dog sleeps',
+    kind: 'essay',
+    pages: 80,
+    at: '2024-02-20T10:00:00Z',
+    tags: ['x', 'y'],
+    seen: 'Chapter 5',
+  },
   c: {
     title: 'The fox and the dog',
     kind: 'novel',
@@ -67,6 +74,8 @@ describe('queries', () => {
     [{ bool: { must_not: { range: { at: { gte: '2024-02' } } } } }, ['a']],
     // No mapping names it. As a text it would be of 2023.
     [{ range: { seen: { gte: '2024-01-01T00:00:00Z' } } }, ['a']],
+    // "Chapter 5" is no day of May 2001.
+    [{ range: { seen: { lt: '2024-01-01T00:00:00Z' } } }, []],
   ])('%j', async (query, ids) => {
     const found = await search(query)
     expect(Array.isArray(found) ? [...found].sort() : found).toEqual(ids)
